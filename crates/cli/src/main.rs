@@ -1,0 +1,2 @@
+//! The filemap command.
+fn main() {}

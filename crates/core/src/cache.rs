@@ -1,0 +1,159 @@
+//! The page cache as the rules see it.
+
+use crate::decision::Log;
+use crate::units::{Order, PageCount, PageIndex};
+use crate::vma::Mapping;
+
+/// Pages in one [`PageWord`].
+pub const WORD_PAGES: u64 = u64::BITS as u64;
+
+/// 64 pages of a file, aligned, one bit a page, lowest index in the lowest bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageWord {
+    /// In the page cache.
+    pub present: u64,
+    /// In the cache and still being read.
+    pub locked: u64,
+    /// In a folio that carries the readahead mark.
+    pub marked: u64,
+    /// In a folio that carries the workingset flag.
+    pub workingset: u64,
+    /// Mapped by a page-table entry.
+    pub mapped: u64,
+    /// Replaced in the mapping by a private copy.
+    pub copied: u64,
+    /// In a folio of order 1 or more.
+    pub large: u64,
+}
+
+/// A folio in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Folio {
+    /// Its first page.
+    pub head: PageIndex,
+    /// Its size.
+    pub order: Order,
+    /// Whether its data is still being read.
+    pub locked: bool,
+    /// Whether it carries the readahead mark.
+    pub marked: bool,
+}
+
+impl Folio {
+    /// The page behind its last.
+    pub fn end(&self) -> PageIndex {
+        self.head + PageCount(self.order.pages())
+    }
+}
+
+/// Folios of one order to be added, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolioRun {
+    /// First page of the first folio, aligned to `order`.
+    pub start: PageIndex,
+    /// Order of each.
+    pub order: Order,
+    /// How many: at least 1.
+    pub folios: u64,
+    /// First page of the folio that gets the mark.
+    pub marked: Option<PageIndex>,
+}
+
+impl FolioRun {
+    /// Pages in the run.
+    pub fn pages(&self) -> PageCount {
+        PageCount(self.folios << self.order.0)
+    }
+
+    /// The page behind the last.
+    pub fn end(&self) -> PageIndex {
+        self.start + self.pages()
+    }
+}
+
+/// What one pass over the inactive list's tail did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shrunk {
+    /// Pages evicted.
+    pub evicted: PageCount,
+    /// Pages that went round the inactive list, or to the active one.
+    pub kept: PageCount,
+}
+
+/// The page cache of one file, the page-table entries of its mapping, and its reclaim lists.
+///
+/// Implementations keep state; what happens to it is decided by the rules. All of them behave
+/// alike, to the order of evictions.
+pub trait PageCache {
+    /// The 64 pages that begin at page `64 * word`.
+    fn word(&self, word: u64) -> PageWord;
+
+    /// The folio that holds `index`.
+    fn folio(&self, index: PageIndex) -> Option<Folio>;
+
+    /// The first absent page at or behind `from`, or `end`.
+    fn next_absent(&self, from: PageIndex, end: PageIndex) -> PageIndex;
+
+    /// The first cached page at or behind `from`, or `end`.
+    fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex;
+
+    /// The last absent page at or before `last` that is not before `floor`.
+    fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex>;
+
+    /// Adds absent folios, locked. Each enters the inactive list's head, or the active one's where
+    /// [`crate::workingset`] says so.
+    fn add(&mut self, run: FolioRun);
+
+    /// The data of `pages` pages from `start` has arrived: their folios are unlocked.
+    fn unlock(&mut self, start: PageIndex, pages: PageCount);
+
+    /// Takes the readahead mark from the folio that holds `index`.
+    fn clear_mark(&mut self, index: PageIndex);
+
+    /// Maps the pages of `mask` in `word`; those of `young` as accessed.
+    fn map(&mut self, word: u64, mask: u64, young: u64);
+
+    /// Sets the accessed bit of the entry that maps `index`, if there is one. Returns whether
+    /// the page is mapped, or replaced by a private copy.
+    fn touch(&mut self, index: PageIndex) -> bool;
+
+    /// Replaces `index` in the mapping by a private copy.
+    fn copy(&mut self, index: PageIndex);
+
+    /// A `read(2)` used the folio that holds `index` ([`crate::reclaim::used`]).
+    fn mark_accessed(&mut self, index: PageIndex);
+
+    /// Pages on the inactive list.
+    fn inactive(&self) -> PageCount;
+
+    /// Pages on the active list.
+    fn active(&self) -> PageCount;
+
+    /// Moves folios from the active list's tail to the inactive list's head until at least
+    /// `pages` pages have moved; young executable ones stay ([`crate::reclaim`]).
+    fn age(&mut self, pages: PageCount, mapping: &Mapping);
+
+    /// Takes folios from the inactive list's tail until `goal` pages are evicted or each folio
+    /// that was on the list has been looked at once; [`crate::reclaim`] judges them.
+    fn shrink(&mut self, goal: PageCount, mapping: &Mapping, log: &mut impl Log) -> Shrunk;
+}
+
+/// The bits of the pages `from..end` that lie in `word`.
+pub fn word_mask(word: u64, from: PageIndex, end: PageIndex) -> u64 {
+    let first = word * WORD_PAGES;
+    let low = from.0.max(first);
+    let high = end.0.min(first + WORD_PAGES);
+    if low >= high {
+        return 0;
+    }
+    let length = high - low;
+    (u64::MAX >> (WORD_PAGES - length)) << (low - first)
+}
+
+/// The words that the pages `from..end` lie in.
+pub fn words(from: PageIndex, end: PageIndex) -> std::ops::Range<u64> {
+    if from >= end {
+        return 0..0;
+    }
+    from.0 / WORD_PAGES..end.0.div_ceil(WORD_PAGES)
+}

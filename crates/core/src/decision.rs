@@ -1,0 +1,217 @@
+//! The decision log: what the rules decided, in order.
+
+use crate::units::{Order, PageCount, PageIndex};
+
+/// Why a readahead window was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// A fault in a mapping advised HUGEPAGE.
+    HugePage,
+    /// A fault in a mapping advised SEQUENTIAL.
+    SequentialFault,
+    /// A fault in an executable mapping.
+    Executable,
+    /// A fault that reads around its page.
+    ReadAround,
+    /// A `read(2)` that missed the cache and starts or continues a stream.
+    ReadStream,
+    /// A `read(2)` that missed the cache and belongs to no stream.
+    ReadLone,
+    /// A fault that hit a marked folio.
+    AsyncFault,
+    /// A `read(2)` that hit a marked folio.
+    AsyncRead,
+}
+
+impl Cause {
+    /// The name in logs and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::HugePage => "huge-page",
+            Cause::SequentialFault => "sequential-fault",
+            Cause::Executable => "executable",
+            Cause::ReadAround => "read-around",
+            Cause::ReadStream => "read-stream",
+            Cause::ReadLone => "read-lone",
+            Cause::AsyncFault => "async-fault",
+            Cause::AsyncRead => "async-read",
+        }
+    }
+
+    /// Whether a hit on a marked folio asked for the window.
+    pub const fn is_async(self) -> bool {
+        matches!(self, Cause::AsyncFault | Cause::AsyncRead)
+    }
+}
+
+/// A lock that a fault holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lock {
+    /// The VMA's own lock, shared.
+    Vma,
+    /// `mmap_lock`, shared.
+    Mmap,
+}
+
+impl Lock {
+    /// The name in logs and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Lock::Vma => "vma",
+            Lock::Mmap => "mmap",
+        }
+    }
+}
+
+/// One decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// A window was asked for (`page_cache_ra_order`, or the unbounded call of a lone read).
+    Readahead {
+        /// Why.
+        cause: Cause,
+        /// The page that was accessed.
+        index: PageIndex,
+        /// Folio order asked for.
+        order: Order,
+        /// First page of the window.
+        start: PageIndex,
+        /// Pages in the window, before it is clipped.
+        size: PageCount,
+        /// Pages behind the mark.
+        async_size: PageCount,
+        /// The counter after the decision.
+        mmap_miss: u16,
+    },
+    /// A window, or the rest of one, is laid out in base pages (`page_cache_ra_unbounded`).
+    BasePages {
+        /// First page.
+        start: PageIndex,
+        /// Pages, clipped to the end of the file and to the VMA where that bounds them.
+        size: PageCount,
+        /// Pages behind the mark, as asked for.
+        async_size: PageCount,
+    },
+    /// A marked folio was hit, and nothing absent was found within a window behind it.
+    NothingAbsent {
+        /// The page that was accessed.
+        index: PageIndex,
+    },
+    /// A miss read no window: readahead is off, or the counter is above its threshold.
+    NoReadahead {
+        /// The page that was accessed.
+        index: PageIndex,
+        /// The counter after the decision.
+        mmap_miss: u16,
+    },
+    /// Folios entered the page cache, one behind the other.
+    Added {
+        /// First page of the first folio.
+        start: PageIndex,
+        /// Order of each.
+        order: Order,
+        /// How many folios.
+        folios: u64,
+        /// First page of the folio that got the mark.
+        marked: Option<PageIndex>,
+    },
+    /// Fault-around mapped what it found.
+    MapPages {
+        /// First page of the window.
+        from: PageIndex,
+        /// Last page of the window.
+        last: PageIndex,
+        /// Pages that were not mapped before.
+        mapped: PageCount,
+        /// Hits taken from the counter, before it stops at 0.
+        credit: u32,
+    },
+    /// A folio was mapped by one PMD entry.
+    MapHuge {
+        /// Its first page.
+        start: PageIndex,
+    },
+    /// A fault looked its page up in the cache.
+    Lookup {
+        /// The page.
+        index: PageIndex,
+        /// Whether it was there.
+        hit: bool,
+        /// Whether this is the retry that may not drop its lock again.
+        tried: bool,
+        /// The counter before readahead.
+        mmap_miss: u16,
+    },
+    /// A fault took a lock.
+    Locked(Lock),
+    /// A fault dropped the lock that it held.
+    Dropped(Lock),
+    /// A fault or a read waited for a folio's data.
+    Waited {
+        /// The page.
+        index: PageIndex,
+    },
+    /// A fault was served.
+    Served {
+        /// The page.
+        index: PageIndex,
+        /// Whether it counts as major in the process's own accounting.
+        major: bool,
+        /// How often it began.
+        tries: u32,
+    },
+    /// A fault copied its page into memory of its own.
+    Copied {
+        /// The page.
+        index: PageIndex,
+    },
+    /// Pages left the cache.
+    Evicted {
+        /// First page of a run.
+        start: PageIndex,
+        /// Pages in the run.
+        pages: PageCount,
+    },
+}
+
+/// Where decisions go.
+pub trait Log {
+    /// Takes the next decision.
+    fn record(&mut self, decision: Decision);
+}
+
+/// Drops every decision.
+impl Log for () {
+    fn record(&mut self, _: Decision) {}
+}
+
+/// Keeps every decision.
+impl Log for Vec<Decision> {
+    fn record(&mut self, decision: Decision) {
+        self.push(decision);
+    }
+}
+
+/// Joins evictions of adjacent pages, so that a log does not depend on how a cache stores them.
+#[derive(Debug, Default)]
+pub struct EvictionRun(Option<(PageIndex, PageCount)>);
+
+impl EvictionRun {
+    /// Adds an eviction; a run that it does not continue goes to `log`.
+    pub fn push(&mut self, start: PageIndex, pages: PageCount, log: &mut impl Log) {
+        match &mut self.0 {
+            Some((first, length)) if *first + *length == start => *length += pages,
+            _ => {
+                self.flush(log);
+                self.0 = Some((start, pages));
+            }
+        }
+    }
+
+    /// Sends the last run to `log`.
+    pub fn flush(&mut self, log: &mut impl Log) {
+        if let Some((start, pages)) = self.0.take() {
+            log.record(Decision::Evicted { start, pages });
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Page tables: which parts of the address space have a page of entries, and mapping folios whole.
+
+use crate::cache::{Folio, PageCache, word_mask, words};
+use crate::decision::{Decision, Log};
+use crate::fault::View;
+use crate::readahead::Limits;
+use crate::units::{PageCount, PageIndex, Vpn};
+use crate::vma::Vma;
+
+/// Which page-table pages exist, one bit for each.
+///
+/// A PMD-sized folio is mapped by one PMD entry only where no page-table page is in its place.
+#[derive(Clone, Debug, Default)]
+pub struct PageTables {
+    installed: Vec<u64>,
+}
+
+impl PageTables {
+    /// The page-table page of `entries` entries that maps `vpn` exists from now on.
+    pub fn install(&mut self, vpn: Vpn, entries: u64) {
+        let table = vpn.0 / entries;
+        let word = (table / 64) as usize;
+        if word >= self.installed.len() {
+            self.installed.resize(word + 1, 0);
+        }
+        self.installed[word] |= 1 << (table % 64);
+    }
+
+    fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
+        let table = vpn.0 / entries;
+        self.installed.get((table / 64) as usize).is_some_and(|word| word >> (table % 64) & 1 == 1)
+    }
+}
+
+/// Maps `folio` by one PMD entry where it can be; returns whether it did.
+///
+/// Mirrors `filemap_map_pmd` and `do_set_pmd`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
+pub fn map_huge(
+    folio: Folio,
+    vma: &Vma,
+    limits: &Limits,
+    tables: &PageTables,
+    cache: &mut impl PageCache,
+    log: &mut impl Log,
+) -> bool {
+    if !maps_by_pmd(folio, vma, limits, tables) {
+        return false;
+    }
+    map_range(folio.head, folio.end(), true, cache);
+    log.record(Decision::MapHuge { start: folio.head });
+    true
+}
+
+fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
+    let entries = limits.arch.pte_entries;
+    folio.order == limits.arch.pmd_order()
+        && lies_within(folio, vma, limits)
+        && vma.vpn(folio.head).0.is_multiple_of(entries)
+        && !tables.is_installed(vma.vpn(folio.head), entries)
+}
+
+/// Whether `folio` can be mapped as a whole by the entries of one page-table page.
+///
+/// Mirrors `filemap_map_folio_range` and `finish_fault`, 6.18. Test: `tests/fault_around.rs`.
+pub fn maps_whole(folio: Folio, vma: &Vma, limits: &Limits) -> bool {
+    let entries = limits.arch.pte_entries;
+    limits.rules.maps_whole_folio
+        && lies_within(folio, vma, limits)
+        && vma.vpn(folio.head).0 / entries == vma.vpn(folio.end() - PageCount(1)).0 / entries
+}
+
+/// Whether all of `folio` lies inside the VMA and the file.
+fn lies_within(folio: Folio, vma: &Vma, limits: &Limits) -> bool {
+    folio.head >= vma.pgoff && folio.end() <= vma.end() && folio.end() <= limits.last_page()
+}
+
+/// Maps those pages of `from..end` that are not mapped yet; on processors that let fault-around
+/// leave old entries, only `young` makes them accessed. Returns how many.
+pub fn map_range(
+    from: PageIndex,
+    end: PageIndex,
+    young: bool,
+    cache: &mut impl PageCache,
+) -> PageCount {
+    let mut mapped = 0;
+    for number in words(from, end) {
+        let word = cache.word(number);
+        let new = word.present & !word.mapped & !word.copied & word_mask(number, from, end);
+        if new != 0 {
+            cache.map(number, new, if young { new } else { 0 });
+            mapped += u64::from(new.count_ones());
+        }
+    }
+    PageCount(mapped)
+}
+
+/// Maps the page `index` that a fault found in `folio`: by one PMD entry, with the rest of its
+/// folio, or alone.
+///
+/// Mirrors `finish_fault`, 6.12 and 6.18. Test: `tests/fault.rs`.
+pub fn map_found<C: PageCache, L: Log>(index: PageIndex, folio: Folio, view: &mut View<'_, C, L>) {
+    let View { limits, vma, tables, cache, log, .. } = view;
+    let (cache, log) = (&mut **cache, &mut **log);
+    if map_huge(folio, vma, limits, tables, cache, log) {
+        return;
+    }
+    tables.install(vma.vpn(index), limits.arch.pte_entries);
+    if maps_whole(folio, vma, limits) && is_unmapped(folio, cache) {
+        map_range(folio.head, folio.end(), true, cache);
+    } else {
+        map_range(index, index + PageCount(1), true, cache);
+    }
+}
+
+fn is_unmapped(folio: Folio, cache: &impl PageCache) -> bool {
+    words(folio.head, folio.end()).all(|number| {
+        let word = cache.word(number);
+        (word.mapped | word.copied) & word_mask(number, folio.head, folio.end()) == 0
+    })
+}

@@ -1,0 +1,91 @@
+//! The readahead state of an open file, and the windows that the rules ask for.
+
+use crate::decision::Cause;
+use crate::rules::{Arch, Rules};
+use crate::units::{Order, PageCount, PageIndex};
+
+/// The readahead state of an open file (`struct file_ra_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadaheadState {
+    /// First page of the last window.
+    pub start: PageIndex,
+    /// Pages of the last window.
+    pub size: PageCount,
+    /// Pages of the last window behind its mark.
+    pub async_size: PageCount,
+    /// Folio order of the stream.
+    pub order: Order,
+    /// The counter of misses.
+    pub mmap_miss: u16,
+    /// The byte at which the last `read(2)` ended.
+    pub previous_end: Option<u64>,
+}
+
+impl ReadaheadState {
+    /// The state of a file that was just opened.
+    pub const NEW: ReadaheadState = ReadaheadState {
+        start: PageIndex(0),
+        size: PageCount(0),
+        async_size: PageCount(0),
+        order: Order(0),
+        mmap_miss: 0,
+        previous_end: None,
+    };
+}
+
+/// What of the machine and the file bounds readahead and fault-around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The kernel's rules.
+    pub rules: Rules,
+    /// The architecture.
+    pub arch: Arch,
+    /// Readahead size.
+    pub ra_pages: PageCount,
+    /// The device's optimal I/O size.
+    pub io_pages: PageCount,
+    /// Fault-around size: a power of two; 1 is off.
+    pub fault_around: PageCount,
+    /// Largest folio of the filesystem; `None` where it has base pages only.
+    pub max_folio: Option<Order>,
+    /// Pages of the file, the last partial one included: at least 1.
+    pub file_pages: PageCount,
+}
+
+impl Limits {
+    /// The last page of the file.
+    pub fn last_page(&self) -> PageIndex {
+        PageIndex(self.file_pages.0 - 1)
+    }
+
+    /// The largest window for a request of `req` pages: mirrors `ractl_max_pages`, 6.12 and 6.18.
+    /// Test: `tests/on_demand.rs`.
+    pub fn max_window(&self, req: PageCount) -> PageCount {
+        if req > self.ra_pages && self.io_pages > self.ra_pages {
+            req.min(self.io_pages)
+        } else {
+            self.ra_pages
+        }
+    }
+}
+
+/// A window to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Why.
+    pub cause: Cause,
+    /// The page that was accessed.
+    pub index: PageIndex,
+    /// First page.
+    pub start: PageIndex,
+    /// Pages, before they are clipped.
+    pub size: PageCount,
+    /// Pages behind the mark.
+    pub async_size: PageCount,
+    /// Folio order asked for.
+    pub order: Order,
+    /// Laid out in base pages, whatever the filesystem supports.
+    pub base_pages: bool,
+    /// The last page that may be read.
+    pub last: PageIndex,
+}

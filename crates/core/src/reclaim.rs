@@ -1,0 +1,109 @@
+//! Reclaim over two lists: which folios leave, go round, or become active.
+
+use crate::cache::PageCache;
+use crate::decision::Log;
+use crate::units::PageCount;
+use crate::vma::Mapping;
+
+/// Pages looked at together (`SWAP_CLUSTER_MAX`): goals are whole batches.
+pub const BATCH: PageCount = PageCount(32);
+
+/// Base pages in one GiB of 4 KiB pages are 2^18; the ratio grows with the lists' bytes.
+const GIB_SHIFT: u32 = 30;
+
+/// What becomes of the base pages of one word from the inactive list's tail. The three masks are
+/// disjoint and cover what was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdicts {
+    /// Leave the cache.
+    pub evict: u64,
+    /// Go round the inactive list once more, now referenced.
+    pub keep: u64,
+    /// Go to the active list.
+    pub activate: u64,
+}
+
+/// Judges base pages: `young` have an accessed entry, `referenced` were seen young before,
+/// `executable` lie in an executable VMA.
+///
+/// Mirrors `folio_check_references`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
+pub fn judge_pages(pages: u64, young: u64, referenced: u64, executable: u64) -> Verdicts {
+    let young = young & pages;
+    let activate = young & (referenced | executable);
+    Verdicts { evict: pages & !young, keep: young & !activate, activate }
+}
+
+/// What becomes of one folio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Leaves the cache.
+    Evict,
+    /// Goes round the inactive list once more, now referenced.
+    Keep,
+    /// Goes to the active list.
+    Activate,
+}
+
+/// Judges a large folio that `young_entries` accessed entries map.
+///
+/// Mirrors `folio_check_references`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
+pub fn judge_folio(young_entries: u32, referenced: bool, executable: bool) -> Verdict {
+    match young_entries {
+        0 => Verdict::Evict,
+        1 if !referenced && !executable => Verdict::Keep,
+        _ => Verdict::Activate,
+    }
+}
+
+/// What a use by `read(2)` does to a folio on the inactive list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Used {
+    /// It becomes referenced.
+    Reference,
+    /// It was referenced: it moves to the active list's head and is no longer referenced.
+    Activate,
+}
+
+/// The second use of an inactive folio makes it active.
+///
+/// Mirrors `folio_mark_accessed`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
+pub fn used(referenced: bool, active: bool) -> Used {
+    if referenced && !active { Used::Activate } else { Used::Reference }
+}
+
+/// Whether the active list has outgrown its share: the inactive list should hold at least one
+/// part in `1 + ratio`, where the ratio is 1 below one GiB and then the root of ten times the GiB.
+///
+/// Mirrors `inactive_is_low`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
+pub fn inactive_is_low(inactive: PageCount, active: PageCount, page_size: u64) -> bool {
+    let gib = (inactive + active).bytes(page_size) >> GIB_SHIFT;
+    let ratio = if gib == 0 { 1 } else { (10 * gib).isqrt() };
+    inactive.0.saturating_mul(ratio) < active.0
+}
+
+/// Evicts at least `goal` pages, rounded up to whole batches, or what can be. Returns the number
+/// of pages evicted.
+///
+/// Mirrors `shrink_lruvec` of the classic lists, 6.12 and 6.18. Test: `tests/reclaim.rs`.
+pub fn reclaim<C: PageCache>(
+    cache: &mut C,
+    goal: PageCount,
+    page_size: u64,
+    mapping: &Mapping,
+    log: &mut impl Log,
+) -> PageCount {
+    let goal = PageCount(goal.0.next_multiple_of(BATCH.0));
+    let mut evicted = PageCount(0);
+    let mut idle_passes = 0;
+    while evicted < goal && idle_passes < 2 {
+        while cache.active() > PageCount(0)
+            && inactive_is_low(cache.inactive(), cache.active(), page_size)
+        {
+            cache.age(BATCH, mapping);
+        }
+        let shrunk = cache.shrink(goal - evicted, mapping, log);
+        evicted += shrunk.evicted;
+        idle_passes = if shrunk.evicted == PageCount(0) { idle_passes + 1 } else { 0 };
+    }
+    evicted
+}

@@ -1,0 +1,176 @@
+//! What kernels and architectures differ in, as tables of values.
+
+use crate::series::Series;
+use crate::units::{Order, PageCount};
+
+/// A kernel whose rules are modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kernel {
+    /// Linux 6.12, longterm.
+    V6_12,
+    /// Linux 6.18, longterm.
+    V6_18,
+}
+
+impl Kernel {
+    /// Every modelled kernel, oldest first.
+    pub const ALL: [Kernel; 2] = [Kernel::V6_12, Kernel::V6_18];
+
+    /// The name on the command line and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kernel::V6_12 => "6.12",
+            Kernel::V6_18 => "6.18",
+        }
+    }
+
+    /// The modelled kernel nearest to a release such as `6.18.3-amd64`: the newest that is not
+    /// newer, or the oldest. `None` when the release does not begin with two numbers.
+    pub fn nearest(release: &str) -> Option<Kernel> {
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+        let version = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+        Some(if version < (6, 18) { Kernel::V6_12 } else { Kernel::V6_18 })
+    }
+}
+
+/// How the folio order of a readahead stream grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderGrowth {
+    /// By 2 from the marked folio's order, on every window laid out in large folios (6.12).
+    EveryWindow,
+    /// By 2 from the stream's own order, when a mark is hit (6.18).
+    AsyncWindow,
+}
+
+/// The rules of one kernel with the switches of some series: one field for each difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The kernel that the other fields describe.
+    pub kernel: Kernel,
+    /// The patch series on top.
+    pub series: Series,
+    /// Faults map the whole large folio where it lies inside the VMA and the page-table page.
+    pub maps_whole_folio: bool,
+    /// Executable mappings have a readahead rule of their own, which RANDOM advice does not stop.
+    pub executable_readahead: bool,
+    /// A cache hit takes one from `mmap_miss` even while the folio is locked.
+    pub locked_hit_counts: bool,
+    /// The end of an asynchronous window is trimmed to the stream's folio order.
+    pub trims_async_end: bool,
+    /// What raises the order of the folios of a stream.
+    pub order_growth: OrderGrowth,
+    /// Windows of fewer pages are laid out in base pages.
+    pub large_folio_min_window: PageCount,
+    /// After meeting a cached page, the base-page layout reads what remains of the window, not
+    /// the full size again.
+    pub fallback_reads_remainder: bool,
+    /// ext4 supports large folios.
+    pub ext4_large_folios: bool,
+}
+
+impl Rules {
+    /// The rules of `kernel` with the switches of `series`.
+    pub const fn new(kernel: Kernel, series: Series) -> Self {
+        match kernel {
+            Kernel::V6_12 => Rules {
+                kernel,
+                series,
+                maps_whole_folio: false,
+                executable_readahead: false,
+                locked_hit_counts: true,
+                trims_async_end: false,
+                order_growth: OrderGrowth::EveryWindow,
+                large_folio_min_window: PageCount(4),
+                fallback_reads_remainder: false,
+                ext4_large_folios: false,
+            },
+            Kernel::V6_18 => Rules {
+                kernel,
+                series,
+                maps_whole_folio: true,
+                executable_readahead: true,
+                locked_hit_counts: false,
+                trims_async_end: true,
+                order_growth: OrderGrowth::AsyncWindow,
+                large_folio_min_window: PageCount(1),
+                fallback_reads_remainder: true,
+                ext4_large_folios: true,
+            },
+        }
+    }
+}
+
+/// What the rules need to know of an architecture at one base page size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arch {
+    /// The family.
+    pub family: Family,
+    /// Base page size in bytes: a power of two.
+    pub page_size: u64,
+    /// Entries of one page-table page.
+    pub pte_entries: u64,
+    /// Largest folio order of the page cache.
+    pub max_cache_order: Order,
+    /// Order of the folios that executable mappings ask for.
+    pub exec_order: Order,
+    /// Fault-around leaves entries marked as accessed.
+    pub prefaults_young: bool,
+}
+
+/// A processor family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// 64-bit x86.
+    X86_64,
+    /// 64-bit Arm.
+    Arm64,
+}
+
+impl Family {
+    /// Every modelled family.
+    pub const ALL: [Family; 2] = [Family::X86_64, Family::Arm64];
+
+    /// The name on the command line and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Family::X86_64 => "x86-64",
+            Family::Arm64 => "arm64",
+        }
+    }
+}
+
+/// Largest order that one entry of the page cache's index can hold (the kernel's
+/// `MAX_XAS_ORDER`).
+const MAX_INDEX_ORDER: u8 = 11;
+
+impl Arch {
+    /// The architecture with this page size in bytes, or `None` where it has no such page size.
+    pub fn new(family: Family, page_size: u64) -> Option<Arch> {
+        let known = match family {
+            Family::X86_64 => page_size == 4096,
+            Family::Arm64 => matches!(page_size, 4096 | 16384 | 65536),
+        };
+        if !known {
+            return None;
+        }
+        let pte_entries = page_size / 8;
+        let pmd_order = pte_entries.ilog2() as u8;
+        let exec_order = match family {
+            Family::X86_64 => 0,
+            Family::Arm64 => (65536 / page_size).ilog2() as u8,
+        };
+        Some(Arch {
+            family,
+            page_size,
+            pte_entries,
+            max_cache_order: Order(pmd_order.min(MAX_INDEX_ORDER)),
+            exec_order: Order(exec_order),
+            prefaults_young: family == Family::X86_64,
+        })
+    }
+
+    /// Order of a folio that one PMD entry maps.
+    pub const fn pmd_order(&self) -> Order {
+        Order(self.pte_entries.ilog2() as u8)
+    }
+}

@@ -1,0 +1,120 @@
+//! Published patch series as switches.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// One switch: a change that a published series makes to one rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Switch {
+    /// A fault-around credits at most one hit, for the faulting address.
+    MissFaultAddress,
+    /// The retry of one's own miss credits nothing.
+    MissNoRetry,
+}
+
+impl Switch {
+    /// Every switch, in the order in which reports name them.
+    pub const ALL: [Switch; 2] = [Switch::MissFaultAddress, Switch::MissNoRetry];
+
+    /// The name on the command line and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Switch::MissFaultAddress => "miss-fault-address",
+            Switch::MissNoRetry => "miss-no-retry",
+        }
+    }
+}
+
+/// A set of switches.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Series(u16);
+
+/// A group name, what it stands for, in the order in which they are tried.
+const GROUPS: [(&str, &[Switch]); 3] = [
+    ("mmap-miss", &[Switch::MissFaultAddress, Switch::MissNoRetry]),
+    ("p1", &[Switch::MissFaultAddress]),
+    ("p2", &[Switch::MissNoRetry]),
+];
+
+impl Series {
+    /// No switch: the mainline rules.
+    pub const BASELINE: Series = Series(0);
+
+    /// This set with `switch` added.
+    pub const fn with(self, switch: Switch) -> Self {
+        Series(self.0 | 1 << switch as u8)
+    }
+
+    /// Whether `switch` is in the set.
+    pub const fn has(self, switch: Switch) -> bool {
+        self.0 & (1 << switch as u8) != 0
+    }
+
+    /// The union of both sets.
+    pub const fn union(self, other: Series) -> Self {
+        Series(self.0 | other.0)
+    }
+
+    /// The switches of the set, in the order of [`Switch::ALL`].
+    pub fn switches(self) -> impl Iterator<Item = Switch> {
+        Switch::ALL.into_iter().filter(move |&switch| self.has(switch))
+    }
+
+    /// Every name that [`Series::from_str`] takes between two `+`.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let switches = Switch::ALL.into_iter().map(Switch::name);
+        ["baseline"].into_iter().chain(switches).chain(GROUPS.into_iter().map(|group| group.0))
+    }
+}
+
+/// A name that is no series and no group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownSeries(pub String);
+
+impl fmt::Display for UnknownSeries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Series::names().collect::<Vec<_>>().join(", ");
+        write!(f, "unknown series '{}'; known: {known}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownSeries {}
+
+impl FromStr for Series {
+    type Err = UnknownSeries;
+
+    /// Reads names joined by `+`; `baseline` is the empty set.
+    fn from_str(text: &str) -> Result<Self, UnknownSeries> {
+        text.split('+').try_fold(Series::BASELINE, |all, name| {
+            if name == "baseline" {
+                return Ok(all);
+            }
+            if let Some(switch) = Switch::ALL.into_iter().find(|switch| switch.name() == name) {
+                return Ok(all.with(switch));
+            }
+            let group = GROUPS.into_iter().find(|group| group.0 == name);
+            let (_, switches) = group.ok_or_else(|| UnknownSeries(name.to_string()))?;
+            Ok(switches.iter().fold(all, |all, &switch| all.with(switch)))
+        })
+    }
+}
+
+impl fmt::Display for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Series::BASELINE {
+            return f.write_str("baseline");
+        }
+        for (position, switch) in self.switches().enumerate() {
+            let joint = if position == 0 { "" } else { "+" };
+            write!(f, "{joint}{}", switch.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Series({self})")
+    }
+}

@@ -1,0 +1,310 @@
+//! The pages that a workload accesses, in order.
+
+use std::slice;
+
+use filemap_core::units::PageCount;
+
+use crate::Error;
+use crate::size::{parse_count, shorten};
+use crate::workload::Workload;
+
+/// Seed of the random workloads where none is given.
+pub const DEFAULT_SEED: u64 = 88172645463325252;
+
+/// Steps of the generator between two seeds of a series of seeds.
+const STEPS_BETWEEN_SEEDS: u64 = 1000;
+
+/// The seed of run `number` of a series of seeds: the default seed for 0, then the generator's
+/// output after 1000 x `number` steps from it. Takes that many steps.
+pub fn seed_at(number: u64) -> u64 {
+    let steps = number.saturating_mul(STEPS_BETWEEN_SEEDS);
+    (0..steps).fold(DEFAULT_SEED, |state, _| xorshift64(state))
+}
+
+/// One step of the xorshift64 generator. Never 0 from a state that is not.
+const fn xorshift64(mut state: u64) -> u64 {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^ state << 17
+}
+
+/// Page indexes relative to the start of a mapping, in order of access.
+#[derive(Clone, Debug)]
+pub struct Accesses<'a> {
+    source: Source<'a>,
+    pages: u64,
+    done: u64,
+    count: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Source<'a> {
+    Random { state: u64 },
+    Stride { step: u64, next: u64 },
+    Sequential,
+    Reverse,
+    First,
+    Interleave { streams: u64 },
+    Blocks { reads: Reads, page_size: u64 },
+    Listed(slice::Iter<'a, u64>),
+}
+
+impl<'a> Accesses<'a> {
+    /// `count` accesses of a touch workload, or of `read-random`, over `pages` pages (not 0).
+    /// `seed` is not 0.
+    ///
+    /// `interleave:K` gives stream s the pages from s x pages / K up to (s + 1) x pages / K, both
+    /// rounded down, round which it wraps; K is at most `pages`. `read-sequential` goes by
+    /// bytes: see [`crate::Job::accesses`].
+    pub(crate) fn generated(workload: Workload, pages: PageCount, count: u64, seed: u64) -> Self {
+        let source = match workload {
+            Workload::Random | Workload::ReadRandom => Source::Random { state: seed },
+            Workload::Stride(step) => Source::Stride { step: step % pages.0, next: 0 },
+            Workload::Sequential | Workload::ReadSequential => Source::Sequential,
+            Workload::Reverse => Source::Reverse,
+            Workload::First => Source::First,
+            Workload::Interleave(streams) => Source::Interleave { streams },
+        };
+        Accesses { source, pages: pages.0, done: 0, count }
+    }
+
+    /// The first `count` of a list.
+    pub(crate) fn listed(list: &'a [u64], count: u64) -> Self {
+        Accesses { source: Source::Listed(list.iter()), pages: 0, done: 0, count }
+    }
+
+    /// The page that each block begins in.
+    pub(crate) fn blocks(reads: Reads, page_size: u64) -> Self {
+        let count = reads.count;
+        Accesses { source: Source::Blocks { reads, page_size }, pages: 0, done: 0, count }
+    }
+}
+
+impl Iterator for Accesses<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        if self.done == self.count {
+            return None;
+        }
+        let (number, pages) = (self.done, self.pages);
+        self.done += 1;
+        Some(match &mut self.source {
+            Source::Random { state } => {
+                *state = xorshift64(*state);
+                *state % pages
+            }
+            Source::Stride { step, next } => {
+                let page = *next;
+                *next = (page + *step) % pages;
+                page
+            }
+            Source::Sequential => number % pages,
+            Source::Reverse => pages - 1 - number % pages,
+            Source::First => 0,
+            Source::Interleave { streams } => {
+                let stream = number % *streams;
+                let bound = |stream: u64| {
+                    (u128::from(stream) * u128::from(pages) / u128::from(*streams)) as u64
+                };
+                let start = bound(stream);
+                start + number / *streams % (bound(stream + 1) - start)
+            }
+            Source::Blocks { reads, page_size } => reads.next()?.offset_bytes / *page_size,
+            Source::Listed(list) => *list.next()?,
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from(self.count - self.done);
+        (0, left.ok())
+    }
+}
+
+/// One `read(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// First byte, from the start of the mapping.
+    pub offset_bytes: u64,
+    /// How many bytes: not 0.
+    pub len_bytes: u64,
+}
+
+/// The blocks that a read workload reads, in order.
+///
+/// `read-random` reads from the start of the page drawn. `read-sequential` reads block i at
+/// i x bs; after the last, shorter if the mapping is no multiple of bs, it begins again at 0.
+/// No block reaches beyond the last mapped byte of the file.
+#[derive(Clone, Debug)]
+pub struct Reads {
+    random: Option<(PageCount, u64, u64)>,
+    bytes: u64,
+    bs: u64,
+    done: u64,
+    count: u64,
+}
+
+impl Reads {
+    /// `count` blocks of `bs` bytes in the first `bytes` bytes; `random` = pages of the mapping,
+    /// page size and seed of random reads.
+    pub(crate) fn new(
+        random: Option<(PageCount, u64, u64)>,
+        bytes: u64,
+        bs: u64,
+        count: u64,
+    ) -> Self {
+        Reads { random, bytes, bs, done: 0, count }
+    }
+}
+
+impl Iterator for Reads {
+    type Item = Read;
+
+    fn next(&mut self) -> Option<Read> {
+        if self.done == self.count {
+            return None;
+        }
+        let offset_bytes = match &mut self.random {
+            Some((pages, page_size, state)) => {
+                *state = xorshift64(*state);
+                *state % pages.0 * *page_size
+            }
+            None => self.done % self.bytes.div_ceil(self.bs) * self.bs,
+        };
+        self.done += 1;
+        Some(Read { offset_bytes, len_bytes: self.bs.min(self.bytes - offset_bytes) })
+    }
+}
+
+/// Reads an accesses file: one page index a line, blank lines ignored, each below `pages`, the
+/// pages of the mapping.
+///
+/// # Errors
+/// Names the first line that is no whole number or lies beyond the mapping; a text without any
+/// index is one too.
+pub fn parse_accesses(text: &str, pages: PageCount) -> Result<Vec<u64>, Error> {
+    let mut list = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let (line, number) = (line.trim(), number + 1);
+        if line.is_empty() {
+            continue;
+        }
+        let page =
+            parse_count(line).map_err(|_| Error::ListLine { line: number, text: shorten(line) })?;
+        if page >= pages.0 {
+            return Err(Error::ListBeyond { line: number, page, last: pages.0.saturating_sub(1) });
+        }
+        list.push(page);
+    }
+    if list.is_empty() { Err(Error::ListEmpty) } else { Ok(list) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(workload: &str, pages: u64, count: u64) -> Vec<u64> {
+        let workload: Workload = workload.parse().unwrap();
+        Accesses::generated(workload, PageCount(pages), count, DEFAULT_SEED).collect()
+    }
+
+    /// The generator's outputs, from a Python program of three lines.
+    #[test]
+    fn random_is_xorshift64() {
+        let first = [
+            8748534153485358512,
+            3040900993826735515,
+            3453997556048239312,
+            16431732851926010853,
+            8204724074003728306,
+        ];
+        let mut state = DEFAULT_SEED;
+        for output in first {
+            state = xorshift64(state);
+            assert_eq!(state, output);
+        }
+        assert_eq!(pages("random", 1000, 5), [512, 515, 312, 853, 306]);
+        assert_eq!(pages("read-random", 1000, 5), [512, 515, 312, 853, 306]);
+    }
+
+    #[test]
+    fn seeds_are_a_thousand_steps_apart() {
+        assert_eq!(seed_at(0), 88172645463325252);
+        assert_eq!(seed_at(1), 1363160026601443621);
+        assert_eq!(seed_at(2), 14004281193724023956);
+    }
+
+    #[test]
+    fn patterns() {
+        for (workload, of, expected) in [
+            ("sequential", 3, vec![0, 1, 2, 0, 1, 2, 0]),
+            ("reverse", 3, vec![2, 1, 0, 2, 1, 0, 2]),
+            ("first", 3, vec![0; 7]),
+            ("stride:4", 10, vec![0, 4, 8, 2, 6, 0, 4]),
+            ("stride:13", 10, vec![0, 3, 6, 9, 2, 5, 8]),
+            ("stride:10", 10, vec![0; 7]),
+            ("interleave:1", 3, vec![0, 1, 2, 0, 1, 2, 0]),
+            ("interleave:2", 10, vec![0, 5, 1, 6, 2, 7, 3]),
+            ("interleave:2", 4, vec![0, 2, 1, 3, 0, 2, 1]),
+            // Thirds of 8 pages: 0..2, 2..5, 5..8.
+            ("interleave:3", 8, vec![0, 2, 5, 1, 3, 6, 0]),
+            ("interleave:4", 4, vec![0, 1, 2, 3, 0, 1, 2]),
+        ] {
+            assert_eq!(pages(workload, of, 7), expected, "{workload} of {of}");
+        }
+        for workload in ["random", "stride:7", "sequential", "reverse", "first", "interleave:1"] {
+            assert_eq!(pages(workload, 1, 3), [0; 3], "{workload}");
+        }
+    }
+
+    #[test]
+    fn a_stride_is_a_product_modulo_the_mapping() {
+        let most = PageCount(1 << 48);
+        for stride in [1021, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 48) - 1] {
+            let made = Accesses::generated(Workload::Stride(stride), most, 100, DEFAULT_SEED);
+            for (number, page) in made.enumerate() {
+                let product = number as u128 * u128::from(stride) % u128::from(most.0);
+                assert_eq!(u128::from(page), product);
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_interleave_does_not_overflow() {
+        let most = PageCount(1 << 48);
+        let made = Accesses::generated(Workload::Interleave(most.0), most, 3, DEFAULT_SEED);
+        assert_eq!(made.collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn reads() {
+        let blocks = |random, bytes, bs, count| -> Vec<(u64, u64)> {
+            let reads = Reads::new(random, bytes, bs, count);
+            reads.map(|read| (read.offset_bytes, read.len_bytes)).collect()
+        };
+        let laps = [(0, 4096), (4096, 4096), (8192, 1808), (0, 4096)];
+        assert_eq!(blocks(None, 10_000, 4096, 4), laps);
+        assert_eq!(blocks(None, 10_000, 1 << 20, 2), [(0, 10_000), (0, 10_000)]);
+        assert_eq!(blocks(None, 3, 1, 4), [(0, 1), (1, 1), (2, 1), (0, 1)]);
+        // Outputs modulo 3 are 2, 1, 1.
+        let random = Some((PageCount(3), 4096, DEFAULT_SEED));
+        assert_eq!(blocks(random, 10_000, 4096, 3), [(8192, 1808), (4096, 4096), (4096, 4096)]);
+    }
+
+    #[test]
+    fn lists() {
+        assert_eq!(parse_accesses("1\n 0 \r\n\n2", PageCount(3)), Ok(vec![1, 0, 2]));
+        for (text, words) in [
+            ("", "the accesses file has no page index"),
+            ("1\nx\n", "line 2: 'x' is no page index; give one whole number a line"),
+            ("-1", "line 1: '-1' is no page index"),
+            ("1.5", "line 1: '1.5' is no page index"),
+            ("1 2", "line 1: '1 2' is no page index"),
+            ("99999999999999999999", "line 1: '99999999999999999999' is no page index"),
+            ("0\n\n3", "line 3: page 3 is beyond the mapping; its last page is 2"),
+        ] {
+            let error = parse_accesses(text, PageCount(3)).unwrap_err().to_string();
+            assert!(error.contains(words), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Hard bounds of a valid job, so that no arithmetic on one overflows.
+
+/// Largest file, mapping, memory limit or RAM, in bytes: 1 EiB.
+pub const MAX_BYTES: u64 = 1 << 60;
+
+/// Most accesses of one phase.
+pub const MAX_ACCESSES: u64 = 1 << 40;
+
+/// Most phases of one job.
+pub const MAX_PHASES: usize = 1000;
+
+/// Most runs of one job.
+pub const MAX_RUNS: u64 = 100_000;
+
+/// Largest readahead size, in KiB: 4 GiB.
+pub const MAX_READ_AHEAD_KB: u64 = 1 << 22;
+
+/// Largest block of a read, in bytes: 1 GiB.
+pub const MAX_READ_BYTES: u64 = 1 << 30;
+
+/// Most VMAs that a mapping may be split into: Linux's default `vm.max_map_count`.
+pub const MAX_PIECES: u64 = 65530;

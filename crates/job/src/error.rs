@@ -1,0 +1,208 @@
+//! What can be wrong with a job.
+
+use filemap_core::series::UnknownSeries;
+
+/// Why a text is no valid job: one line that names the value and the remedy.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// A value of one flag, or of the key of that name in a job file, is wrong.
+    #[error("--{flag}: {error}")]
+    Flag {
+        /// The flag without its leading dashes.
+        flag: &'static str,
+        /// What is wrong with the value.
+        error: Box<Error>,
+    },
+    /// A value of one `[[phase]]` is wrong.
+    #[error("phase {number}: {error}")]
+    InPhase {
+        /// Counted from 1.
+        number: usize,
+        /// What is wrong in it.
+        error: Box<Error>,
+    },
+    /// A flag that has no default is missing.
+    #[error("--{flag} is missing; give {remedy}")]
+    Missing {
+        /// The flag without its leading dashes.
+        flag: &'static str,
+        /// What to give.
+        remedy: &'static str,
+    },
+    /// Two flags exclude each other.
+    #[error("--{flag} does not go with {other}; {remedy}")]
+    Conflict {
+        /// The flag without its leading dashes.
+        flag: &'static str,
+        /// What it does not go with.
+        other: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A name is not one of a fixed set.
+    #[error("unknown {what} '{text}'; known: {known}")]
+    UnknownName {
+        /// What kind of name.
+        what: &'static str,
+        /// The name given.
+        text: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A name is no series and no group.
+    #[error(transparent)]
+    UnknownSeries(#[from] UnknownSeries),
+    /// A text is no number where one is wanted.
+    #[error("'{text}' is no {what}; give {remedy}")]
+    NoNumber {
+        /// What is wanted.
+        what: &'static str,
+        /// The text given.
+        text: String,
+        /// What to give.
+        remedy: &'static str,
+    },
+    /// The letters after a number are no unit.
+    #[error("unknown unit '{unit}' in '{text}'; {remedy}")]
+    UnknownUnit {
+        /// The letters.
+        unit: String,
+        /// The whole text.
+        text: String,
+        /// The units there are.
+        remedy: &'static str,
+    },
+    /// A number is below 0.
+    #[error("'{text}' is negative; give a {what} of 0 or more")]
+    Negative {
+        /// The text given.
+        text: String,
+        /// What is wanted.
+        what: &'static str,
+    },
+    /// A number of bytes or nanoseconds is not whole.
+    #[error("'{text}' is not a whole number of {unit}; give it in a smaller unit")]
+    NotWhole {
+        /// The text given.
+        text: String,
+        /// Bytes or nanoseconds.
+        unit: &'static str,
+    },
+    /// A number is outside what is allowed.
+    #[error("{value} is out of range; give {from} to {to}")]
+    OutOfRange {
+        /// The value as given.
+        value: String,
+        /// Smallest allowed.
+        from: String,
+        /// Largest allowed.
+        to: String,
+    },
+    /// A number is 0 where that means nothing.
+    #[error("0 is not allowed; give {remedy}")]
+    Zero {
+        /// What to give.
+        remedy: &'static str,
+    },
+    /// A size is not a multiple of another.
+    #[error("{value} is not a multiple of {unit}; give {below} or {above}")]
+    Unaligned {
+        /// The value as given.
+        value: String,
+        /// What it must be a multiple of.
+        unit: String,
+        /// The nearest valid value below.
+        below: String,
+        /// The nearest valid value above.
+        above: String,
+    },
+    /// A size is no power of two.
+    #[error("{value} is no power of two; give a size such as 64k")]
+    NotPowerOfTwo {
+        /// The value as given.
+        value: String,
+    },
+    /// A mapping does not lie inside its file.
+    #[error(
+        "the mapping of {len} bytes at {offset} ends beyond the file of {size} bytes; \
+         lower --map-offset or --map-len, or raise --file-size"
+    )]
+    BeyondFile {
+        /// Offset of the mapping in bytes.
+        offset: u64,
+        /// Length of the mapping in bytes.
+        len: u64,
+        /// Size of the file in bytes.
+        size: u64,
+    },
+    /// An architecture has no such page size.
+    #[error("{arch} has no pages of {page_size}; give {remedy}")]
+    PageSize {
+        /// The architecture.
+        arch: &'static str,
+        /// The page size as given.
+        page_size: String,
+        /// The page sizes that it has.
+        remedy: &'static str,
+    },
+    /// A fraction of the mapping comes to no access at all.
+    #[error("{fraction} of a mapping of {pages} pages is no access; give --accesses N instead")]
+    NoAccess {
+        /// The fraction of the mapping's pages.
+        fraction: f64,
+        /// Pages of the mapping.
+        pages: u64,
+    },
+    /// The rules of the running kernel are wanted, and what runs is not known.
+    #[error("the rules nearest to '{release}' are not known; give --kernel {known}")]
+    UnknownHost {
+        /// The release of the running kernel, or `this kernel`.
+        release: String,
+        /// The kernels that are modelled.
+        known: String,
+    },
+    /// The caller did not read the file that the job names.
+    #[error("'{path}' was not read; give a readable file of page indexes, one a line")]
+    ListNotRead {
+        /// Path of the accesses file.
+        path: String,
+    },
+    /// A line of an accesses file is no page index.
+    #[error("line {line}: '{text}' is no page index; give one whole number a line")]
+    ListLine {
+        /// Line, counted from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
+    /// A line of an accesses file is beyond the mapping.
+    #[error("line {line}: page {page} is beyond the mapping; its last page is {last}")]
+    ListBeyond {
+        /// Line, counted from 1.
+        line: usize,
+        /// The page index.
+        page: u64,
+        /// The largest valid page index.
+        last: u64,
+    },
+    /// An accesses file holds no page index.
+    #[error("the accesses file has no page index; give one whole number a line")]
+    ListEmpty,
+    /// A job file is no TOML, or has a key or value that no job has.
+    #[error("line {line} ('{text}'): {message}")]
+    JobFile {
+        /// Line, counted from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl Error {
+    /// This error as that of the flag `flag`, named without its leading dashes.
+    pub(crate) fn of(self, flag: &'static str) -> Self {
+        Error::Flag { flag, error: Box::new(self) }
+    }
+}

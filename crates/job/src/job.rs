@@ -1,0 +1,251 @@
+//! A job that has been validated.
+
+use filemap_core::rules::{Arch, Rules};
+use filemap_core::units::{PageCount, PageIndex};
+
+use crate::accesses::{Accesses, Reads};
+use crate::name::named;
+use crate::workload::Workload;
+
+/// What is run: workload, file, mapping and machine, every value resolved.
+///
+/// The result of [`crate::JobSpec::validate`]. Code that builds or changes one by hand keeps to
+/// [`crate::bounds`], and to a mapping inside the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// The engine that is to run it.
+    pub engine: EngineKind,
+    /// The kernel's rules with the patch series on top.
+    pub rules: Rules,
+    /// How many times it runs: 1 or more.
+    pub runs: u64,
+    /// Seed of the phases that name none: not 0.
+    pub seed: u64,
+    /// The accesses, one phase after the other: at least one.
+    pub phases: Vec<Phase>,
+    /// The file.
+    pub file: File,
+    /// The mapping of it.
+    pub mapping: Mapping,
+    /// Memory, readahead and architecture.
+    pub machine: Machine,
+}
+
+impl Job {
+    /// Base page size in bytes.
+    pub fn page_size(&self) -> u64 {
+        self.machine.arch.page_size
+    }
+
+    /// Pages of the file; a partial last page counts.
+    pub fn file_pages(&self) -> PageCount {
+        PageCount(self.file.size_bytes.div_ceil(self.page_size()))
+    }
+
+    /// Bytes of the file that are mapped: the mapping's length up to the end of the file.
+    pub fn mapped_bytes(&self) -> u64 {
+        let start = self.mapping.offset.0 * self.page_size();
+        (self.file.size_bytes - start).min(self.mapping.pages.bytes(self.page_size()))
+    }
+
+    /// The pages that `phase` accesses, in order, as indexes into the mapping. For a read phase
+    /// these are the pages that each block begins in.
+    pub fn accesses<'a>(&self, phase: &'a Phase) -> Accesses<'a> {
+        match &phase.pattern {
+            Pattern::Listed(list) => Accesses::listed(&list.pages, phase.accesses),
+            Pattern::Generated(Workload::ReadSequential) => {
+                Accesses::blocks(self.reads(phase), self.page_size())
+            }
+            Pattern::Generated(workload) => {
+                Accesses::generated(*workload, self.mapping.pages, phase.accesses, phase.seed)
+            }
+        }
+    }
+
+    /// The blocks that a read phase reads, in order, clipped to the end of what is mapped.
+    pub fn reads(&self, phase: &Phase) -> Reads {
+        let random = phase.pattern != Pattern::Generated(Workload::ReadSequential);
+        let pages = random.then_some((self.mapping.pages, self.page_size(), phase.seed));
+        Reads::new(pages, self.mapped_bytes(), phase.bs_bytes, phase.accesses)
+    }
+
+    /// The same job with another seed: that of the job, and of the phases that had the job's.
+    pub fn with_seed(&self, seed: u64) -> Job {
+        let mut job = self.clone();
+        for phase in job.phases.iter_mut().filter(|phase| phase.seed == self.seed) {
+            phase.seed = seed;
+        }
+        job.seed = seed;
+        job
+    }
+}
+
+named! {
+    /// What runs a job.
+    "engine"
+    pub enum EngineKind {
+        /// The model, in virtual time.
+        Model = "model",
+        /// A real kernel.
+        Kernel = "kernel",
+    }
+}
+
+/// One workload of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// Which pages, in which order.
+    pub pattern: Pattern,
+    /// How many accesses: 1 to [`crate::bounds::MAX_ACCESSES`].
+    pub accesses: u64,
+    /// Seed of the random patterns: not 0.
+    pub seed: u64,
+    /// Bytes of one read; read phases only look at it.
+    pub bs_bytes: u64,
+}
+
+impl Phase {
+    /// Whether the accesses are `read(2)`, not touches of the mapping.
+    pub fn is_read(&self) -> bool {
+        matches!(&self.pattern, Pattern::Generated(workload) if workload.is_read())
+    }
+}
+
+/// Where the page indexes of a phase come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// A generator.
+    Generated(Workload),
+    /// A list that the caller gave.
+    Listed(AccessList),
+}
+
+/// Page indexes from an accesses file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessList {
+    /// Path of the file.
+    pub path: String,
+    /// Indexes into the mapping, in order of access.
+    pub pages: Vec<u64>,
+}
+
+/// The file of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Size in bytes, 1 to [`crate::bounds::MAX_BYTES`]; need not be whole pages.
+    pub size_bytes: u64,
+    /// Path of an existing file for a real kernel; a temporary one otherwise.
+    pub path: Option<String>,
+    /// A temporary file is left without blocks on disk.
+    pub sparse: bool,
+}
+
+/// The mapping of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its first page in the file.
+    pub offset: PageIndex,
+    /// Its length: 1 or more, inside the file.
+    pub pages: PageCount,
+    /// How many pages into its page-table page it begins.
+    pub shift: PageCount,
+    /// `madvise(2)` on all of it.
+    pub advice: Advice,
+    /// Mapped executable.
+    pub exec: bool,
+    /// Mapped `MAP_PRIVATE`, and its accesses write: each page touched is copied.
+    pub private: bool,
+    /// Cut into several VMAs by `mprotect(2)`.
+    pub split: Option<Split>,
+}
+
+/// How a mapping is cut into VMAs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Pages of each piece; the last may be shorter.
+    pub pages: PageCount,
+    /// What every second piece, beginning with the second, is made.
+    pub prot: SplitProt,
+}
+
+named! {
+    /// Protection of every second piece of a split mapping.
+    "--split-prot"
+    pub enum SplitProt {
+        /// Writable.
+        Write = "write",
+        /// Executable.
+        Exec = "exec",
+    }
+}
+
+named! {
+    /// `madvise(2)` of the mapping.
+    "advice"
+    pub enum Advice {
+        /// None.
+        Normal = "normal",
+        /// `MADV_RANDOM`.
+        Random = "random",
+        /// `MADV_SEQUENTIAL`.
+        Sequential = "sequential",
+        /// `MADV_HUGEPAGE`.
+        Hugepage = "hugepage",
+    }
+}
+
+/// The machine of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Pages that the page cache may hold: the smallest of the limits given; `None` = all.
+    pub cache_limit: Option<PageCount>,
+    /// RAM in bytes, if given.
+    pub ram_bytes: Option<u64>,
+    /// `memory.high` of the memory cgroup in bytes, if given.
+    pub memory_high_bytes: Option<u64>,
+    /// `memory.max` of the memory cgroup in bytes, if given.
+    pub memory_max_bytes: Option<u64>,
+    /// Readahead size of the file (`ra_pages`); 0 = no readahead.
+    pub read_ahead: PageCount,
+    /// Fault-around size: a power of two; 1 = off.
+    pub fault_around: PageCount,
+    /// Architecture and page size.
+    pub arch: Arch,
+    /// The filesystem, as far as folios go.
+    pub fs: Filesystem,
+    /// Path of a machine profile, which the caller reads.
+    pub profile: Option<String>,
+}
+
+/// Of `RAM_PARTS` parts of RAM, those that the page cache gets: 7.62 GiB of 8.
+///
+/// The one fitted parameter: taken from one published row (20 GiB file, random, baseline, on a
+/// guest with 8 GiB), as the published runs do not state how much of it the kernel keeps.
+pub const CACHE_PARTS: u64 = 762;
+
+/// See [`CACHE_PARTS`].
+pub const RAM_PARTS: u64 = 800;
+
+impl Machine {
+    /// The limit of the page cache that RAM and `memory.max` set; `None` without either.
+    pub fn implied_cache_limit(&self) -> Option<PageCount> {
+        let of_ram = self.ram_bytes.map(|bytes| {
+            (u128::from(bytes) * u128::from(CACHE_PARTS) / u128::from(RAM_PARTS)) as u64
+        });
+        let bytes = [of_ram, self.memory_max_bytes].into_iter().flatten().min()?;
+        Some(PageCount(bytes / self.arch.page_size))
+    }
+}
+
+named! {
+    /// A filesystem, as far as the size of its folios goes.
+    "filesystem"
+    pub enum Filesystem {
+        /// ext4: large folios where the kernel's rules have them.
+        Ext4 = "ext4",
+        /// XFS: large folios.
+        Xfs = "xfs",
+        /// Any filesystem without large folios.
+        BasePages = "base-pages",
+    }
+}

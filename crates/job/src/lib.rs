@@ -1,0 +1,36 @@
+//! Jobs and records: what is run, and what came out.
+//!
+//! A [`JobSpec`] is a job as written: every flag of the command line, or key of a job file, that
+//! was given. [`JobSpec::validate`] turns it into a [`Job`], whose values are resolved, aligned
+//! and inside the bounds of [`bounds`]; an [`Engine`] runs that and returns a [`Record`].
+//!
+//! Nothing here does I/O or asks the operating system: the caller reads files and hands in their
+//! text.
+#![forbid(unsafe_code)]
+
+pub mod accesses;
+pub mod bounds;
+pub mod engine;
+mod error;
+pub mod job;
+mod limits;
+mod name;
+mod phases;
+pub mod record;
+mod replay;
+pub mod size;
+pub mod spec;
+mod validate;
+pub mod workload;
+
+pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seed_at};
+pub use engine::Engine;
+pub use error::Error;
+pub use job::{
+    AccessList, Advice, EngineKind, File, Filesystem, Job, Machine, Mapping, Pattern, Phase, Split,
+    SplitProt,
+};
+pub use record::{Cached, Counters, PerCounter, Record, Run, Spread, Summary};
+pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
+pub use spec::{JobSpec, PhaseSpec};
+pub use workload::Workload;

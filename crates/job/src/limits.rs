@@ -1,0 +1,74 @@
+//! Values of flags, held against what is allowed.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use crate::Error;
+use crate::bounds::MAX_BYTES;
+use crate::size::{SizeText, format_size, shorten};
+
+/// `value` if it is from `from` to `to`.
+pub(crate) fn within(flag: &'static str, value: u64, from: u64, to: u64) -> Result<u64, Error> {
+    if (from..=to).contains(&value) {
+        return Ok(value);
+    }
+    Err(out_of_range(value, from, to).of(flag))
+}
+
+/// The size in bytes, if given, from `from` to `to`.
+pub(crate) fn size(
+    flag: &'static str,
+    text: &Option<SizeText>,
+    from: u64,
+    to: u64,
+) -> Result<Option<u64>, Error> {
+    let Some(text) = text else { return Ok(None) };
+    let bytes = text.bytes().map_err(|error| error.of(flag))?;
+    if (from..=to).contains(&bytes) {
+        return Ok(Some(bytes));
+    }
+    Err(out_of_range(shorten(&text.0), format_size(from), format_size(to)).of(flag))
+}
+
+/// The size in pages, if given, at least `from` pages and at most [`MAX_BYTES`].
+pub(crate) fn pages(
+    flag: &'static str,
+    text: &Option<SizeText>,
+    from: u64,
+    page_size: u64,
+) -> Result<Option<u64>, Error> {
+    let Some(bytes) = size(flag, text, from * page_size, MAX_BYTES)? else { return Ok(None) };
+    if bytes.is_multiple_of(page_size) {
+        return Ok(Some(bytes / page_size));
+    }
+    let below = bytes - bytes % page_size;
+    Err(Error::Unaligned {
+        value: text.as_ref().map_or_else(String::new, |text| shorten(&text.0)),
+        unit: format!("the page size {}", format_size(page_size)),
+        below: format_size(below),
+        above: format_size(below + page_size),
+    }
+    .of(flag))
+}
+
+/// The named value, or `default` if none is given.
+pub(crate) fn name<T: FromStr<Err = Error>>(
+    flag: &'static str,
+    text: &Option<String>,
+    default: T,
+) -> Result<T, Error> {
+    text.as_ref().map_or(Ok(default), |text| text.parse().map_err(|error: Error| error.of(flag)))
+}
+
+pub(crate) fn unknown(
+    what: &'static str,
+    text: &str,
+    known: impl IntoIterator<Item = &'static str>,
+) -> Error {
+    let known = known.into_iter().collect::<Vec<_>>().join(", ");
+    Error::UnknownName { what, text: shorten(text), known }
+}
+
+pub(crate) fn out_of_range(value: impl Display, from: impl Display, to: impl Display) -> Error {
+    Error::OutOfRange { value: value.to_string(), from: from.to_string(), to: to.to_string() }
+}

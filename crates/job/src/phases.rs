@@ -1,0 +1,163 @@
+//! From the workloads of a job as written to phases that can be run.
+
+use std::mem;
+
+use filemap_core::units::PageCount;
+
+use crate::Error;
+use crate::accesses::parse_accesses;
+use crate::bounds::{MAX_ACCESSES, MAX_PHASES, MAX_READ_BYTES};
+use crate::job::{AccessList, Pattern, Phase};
+use crate::limits::{out_of_range, size, within};
+use crate::size::shorten;
+use crate::spec::{JobSpec, PhaseSpec};
+use crate::workload::Workload;
+
+/// Size of a read in bytes where none is given.
+pub(crate) const DEFAULT_READ_BYTES: u64 = 4096;
+
+/// Accesses as a fraction of the mapping's pages where neither is given.
+const DEFAULT_FRACTION: f64 = 0.01;
+
+impl JobSpec {
+    /// Takes the workloads out of the job; `seed` is the job's, `mapped` the mapping's length.
+    pub(crate) fn take_phases(
+        &mut self,
+        seed: u64,
+        mapped: PageCount,
+    ) -> Result<Vec<Phase>, Error> {
+        let own = PhaseSpec {
+            workload: self.workload.take(),
+            accesses: self.accesses,
+            fraction: self.fraction,
+            accesses_file: self.accesses_file.take(),
+            seed: None,
+            bs: self.bs.take(),
+            accesses_text: self.accesses_text.take(),
+        };
+        if self.phase.is_empty() {
+            return Ok(vec![own.validate(seed, mapped)?]);
+        }
+        if let Some(flag) = own.first_given() {
+            let remedy = "put it into the phases, or remove them";
+            return Err(Error::Conflict { flag, other: "[[phase]]", remedy });
+        }
+        if self.phase.len() > MAX_PHASES {
+            let value = format!("a number of {} phases", self.phase.len());
+            return Err(out_of_range(value, 1, MAX_PHASES));
+        }
+        let phases = mem::take(&mut self.phase).into_iter().enumerate();
+        let valid = phases.map(|(index, phase)| {
+            let in_phase = |error| Error::InPhase { number: index + 1, error: Box::new(error) };
+            phase.validate(seed, mapped).map_err(in_phase)
+        });
+        valid.collect()
+    }
+}
+
+impl PhaseSpec {
+    fn validate(self, job_seed: u64, mapped: PageCount) -> Result<Phase, Error> {
+        let pattern = self.pattern(mapped)?;
+        let reads = matches!(&pattern, Pattern::Generated(workload) if workload.is_read());
+        if self.bs.is_some() && !reads {
+            let (other, remedy) = (
+                "a workload that touches pages",
+                "read-random and \
+                read-sequential read blocks",
+            );
+            return Err(Error::Conflict { flag: "bs", other, remedy });
+        }
+        Ok(Phase {
+            accesses: self.count(&pattern, mapped)?,
+            seed: within("seed", self.seed.unwrap_or(job_seed), 1, u64::MAX)?,
+            bs_bytes: size("bs", &self.bs, 1, MAX_READ_BYTES)?.unwrap_or(DEFAULT_READ_BYTES),
+            pattern,
+        })
+    }
+
+    fn pattern(&self, mapped: PageCount) -> Result<Pattern, Error> {
+        if let Some(path) = &self.accesses_file {
+            if let Some(flag) = self.given_with_list() {
+                let remedy = "the list alone says what is accessed";
+                return Err(Error::Conflict { flag, other: "--accesses-file", remedy });
+            }
+            let text = self.accesses_text.as_deref();
+            let text = text.ok_or_else(|| Error::ListNotRead { path: shorten(path) });
+            let pages = text.and_then(|text| parse_accesses(text, mapped));
+            let pages = pages.map_err(|error| error.of("accesses-file"))?;
+            return Ok(Pattern::Listed(AccessList { path: path.clone(), pages }));
+        }
+        let remedy = "a pattern such as random or stride:1021, or --accesses-file";
+        let missing = Error::Missing { flag: "workload", remedy };
+        let workload: Workload = self
+            .workload
+            .as_deref()
+            .ok_or(missing)?
+            .parse()
+            .map_err(|error: Error| error.of("workload"))?;
+        if let Workload::Interleave(streams) = workload {
+            // Each stream has a page of its own at least.
+            within("workload interleave", streams, 1, mapped.0)?;
+        }
+        Ok(Pattern::Generated(workload))
+    }
+
+    fn count(&self, pattern: &Pattern, mapped: PageCount) -> Result<u64, Error> {
+        match (pattern, self.accesses, self.fraction) {
+            (Pattern::Listed(list), ..) => Ok(list.pages.len() as u64),
+            (_, Some(_), Some(_)) => Err(Error::Conflict {
+                flag: "accesses",
+                other: "--fraction",
+                remedy: "give one of them",
+            }),
+            (_, Some(accesses), None) => within("accesses", accesses, 1, MAX_ACCESSES),
+            (_, None, fraction) => {
+                let fraction = fraction.unwrap_or(DEFAULT_FRACTION);
+                fraction_of(mapped, fraction).map_err(|error| error.of("fraction"))
+            }
+        }
+    }
+
+    fn given_with_list(&self) -> Option<&'static str> {
+        let with_list = [
+            ("workload", self.workload.is_some()),
+            ("accesses", self.accesses.is_some()),
+            ("fraction", self.fraction.is_some()),
+            ("seed", self.seed.is_some()),
+        ];
+        with_list.into_iter().find_map(|(flag, given)| given.then_some(flag))
+    }
+
+    fn first_given(&self) -> Option<&'static str> {
+        let other = [("accesses-file", self.accesses_file.is_some()), ("bs", self.bs.is_some())];
+        let other = other.into_iter().find_map(|(flag, given)| given.then_some(flag));
+        self.given_with_list().or(other)
+    }
+}
+
+/// `fraction` of `pages`, rounded down, by the fraction's decimal digits: 0.29 of 100 is 29,
+/// which a product of floats would miss.
+fn fraction_of(pages: PageCount, fraction: f64) -> Result<u64, Error> {
+    let most = MAX_ACCESSES as f64;
+    if !(fraction > 0.0 && fraction <= most) {
+        return Err(out_of_range(fraction, "a fraction above 0 such as 0.01", MAX_ACCESSES));
+    }
+    let text = fraction.to_string();
+    let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+    let none = Error::NoAccess { fraction, pages: pages.0 };
+    // A shortest decimal has at most 17 digits that matter, so the product of number and pages
+    // is below 2^57 x 2^48. With more places than this it is less than one page in any case.
+    if part.len() > 34 {
+        return Err(none);
+    }
+    let number: u128 = format!("{whole}{part}").parse().expect("a decimal has digits only");
+    let accesses = number * u128::from(pages.0) / 10u128.pow(part.len() as u32);
+    match u64::try_from(accesses) {
+        Ok(0) => Err(none),
+        Ok(accesses) if accesses <= MAX_ACCESSES => Ok(accesses),
+        _ => {
+            let value = format!("{fraction} of {} pages, {accesses} accesses,", pages.0);
+            Err(out_of_range(value, 1, MAX_ACCESSES))
+        }
+    }
+}

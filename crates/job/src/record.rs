@@ -1,0 +1,226 @@
+//! What came out of a job.
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::job::Job;
+use crate::spec::JobSpec;
+
+/// Version of the record's layout.
+pub const SCHEMA: u32 = 1;
+
+/// One job on one engine: every run, and a summary of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The job as a job file would say it; it replays the same runs.
+    pub job: JobSpec,
+    /// What ran it: `model` or `kernel`.
+    pub engine: String,
+    /// Where it ran.
+    pub environment: Map<String, Value>,
+    /// Every run, in order.
+    pub runs: Vec<Run>,
+    /// Each counter over all runs.
+    pub summary: Summary,
+}
+
+impl Record {
+    /// The record of `runs`, with their summary.
+    pub fn new(job: &Job, engine: &str, environment: Map<String, Value>, runs: Vec<Run>) -> Self {
+        let per_run: Vec<_> = runs.iter().map(|run| run.counters).collect();
+        Record {
+            schema: SCHEMA,
+            job: job.to_spec(),
+            engine: engine.to_string(),
+            environment,
+            runs,
+            summary: PerCounter::summary(&per_run),
+        }
+    }
+}
+
+/// One run of a job. What the engine cannot see is `None`, and `null` in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The seed of its random patterns.
+    pub seed: u64,
+    /// Time for all accesses, in nanoseconds: measured, or by the model predicted.
+    pub elapsed_ns: Option<u64>,
+    /// What it counted.
+    pub counters: Counters,
+    /// What the page cache held at the end.
+    pub cached: Cached,
+}
+
+/// Pages of the file in the page cache at the end of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cached {
+    /// Those of the mapping.
+    pub inside: Option<u64>,
+    /// Those before its first page.
+    pub before: Option<u64>,
+    /// Those after its last page.
+    pub after: Option<u64>,
+}
+
+/// The counters of one run; `None` = the engine cannot see it.
+pub type Counters = PerCounter<Option<u64>>;
+
+/// Each counter over all runs; `None` = no run saw it.
+pub type Summary = PerCounter<Option<Spread>>;
+
+macro_rules! counters {
+    ($( $(#[$doc:meta])* $name:ident, )+) => {
+        /// One value for each counter, in the order of the record.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct PerCounter<T> {
+            $( $(#[$doc])* pub $name: T, )+
+        }
+
+        impl<T> PerCounter<T> {
+            /// The names, in order.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+
+            /// Each name with its value, in order.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, &T)> {
+                [$((stringify!($name), &self.$name)),+].into_iter()
+            }
+        }
+
+        impl Summary {
+            /// Each counter over the runs that saw it.
+            pub fn summary(runs: &[Counters]) -> Self {
+                PerCounter {
+                    $( $name: Spread::of(runs.iter().filter_map(|run| run.$name)), )+
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Accesses done.
+    accesses,
+    /// Pages of the file added to the page cache.
+    data_pages_read,
+    /// Bytes read from the device.
+    bytes_read,
+    /// The kernel's `PGMAJFAULT` events.
+    major_faults,
+    /// Faults that were not major.
+    minor_faults,
+    /// Readahead windows submitted, whatever began them.
+    readahead_calls,
+    /// Those of them that were read-around.
+    read_around,
+    /// Those of them that were asynchronous.
+    async_readahead,
+    /// Pages of the file that reclaim took from the page cache.
+    evicted_pages,
+    /// The file's `mmap_miss` at the end.
+    mmap_miss,
+    /// The highest value that it reached.
+    mmap_miss_max,
+    /// Faults that dropped their lock to wait.
+    retry_mmap_drop,
+    /// Retries that found the folio gone.
+    retry_io_miss,
+    /// Rounds of the workload that were completed.
+    rounds,
+}
+
+/// The spread of one counter over runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Median: for an even number of runs the mean of the two in the middle.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub median: f64,
+    /// Median of the absolute deviations from the median.
+    #[serde(serialize_with = "whole_if_it_is")]
+    pub mad: f64,
+    /// Smallest.
+    pub min: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+impl Spread {
+    /// The spread of `samples`; `None` if there is none.
+    pub fn of(samples: impl IntoIterator<Item = u64>) -> Option<Spread> {
+        let mut samples: Vec<u64> = samples.into_iter().collect();
+        samples.sort_unstable();
+        let (&min, &max) = (samples.first()?, samples.last()?);
+        let median = middle(&samples, |sample| sample as f64);
+        let mut deviations: Vec<f64> =
+            samples.iter().map(|&sample| (sample as f64 - median).abs()).collect();
+        deviations.sort_unstable_by(f64::total_cmp);
+        Some(Spread { median, mad: middle(&deviations, |deviation| deviation), min, max })
+    }
+}
+
+/// The median of a sorted list that is not empty.
+fn middle<T: Copy>(sorted: &[T], value: impl Fn(T) -> f64) -> f64 {
+    let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    (value(low) + value(high)) / 2.0
+}
+
+/// A whole number without a decimal point, so that records show counters as they were counted.
+fn whole_if_it_is<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const EXACT: f64 = (1u64 << 53) as f64;
+    if value.fract() == 0.0 && (0.0..EXACT).contains(value) {
+        serializer.serialize_u64(*value as u64)
+    } else {
+        serializer.serialize_f64(*value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(samples: &[u64]) -> (f64, f64, u64, u64) {
+        let spread = Spread::of(samples.iter().copied()).unwrap();
+        (spread.median, spread.mad, spread.min, spread.max)
+    }
+
+    #[test]
+    fn spreads() {
+        assert_eq!(Spread::of([]), None);
+        assert_eq!(spread(&[7]), (7.0, 0.0, 7, 7));
+        assert_eq!(spread(&[9, 1, 2]), (2.0, 1.0, 1, 9));
+        assert_eq!(spread(&[4, 1]), (2.5, 1.5, 1, 4));
+        assert_eq!(spread(&[1, 1, 2, 2, 4, 6, 9]), (2.0, 1.0, 1, 9));
+    }
+
+    #[test]
+    fn a_record_is_the_json_of_the_contract() {
+        let spec = JobSpec::from_toml("workload = \"first\"\naccesses = 3\nfile_size = \"1m\"");
+        let job = spec.unwrap().validate(None).unwrap();
+        let counters = |pages| Counters { data_pages_read: Some(pages), ..Counters::default() };
+        let run = |pages| Run { seed: 5, counters: counters(pages), ..Run::default() };
+        let record = Record::new(&job, "model", Map::new(), vec![run(10), run(13)]);
+        let json = serde_json::to_value(&record).unwrap();
+        assert_eq!(json["schema"], 1);
+        assert_eq!(json["job"]["workload"], "first");
+        assert_eq!(json["runs"][0]["counters"]["data_pages_read"], 10);
+        assert_eq!(json["runs"][0]["counters"]["evicted_pages"], Value::Null);
+        assert_eq!(json["runs"][0]["elapsed_ns"], Value::Null);
+        assert_eq!(json["runs"][0]["cached"]["inside"], Value::Null);
+        let summary = serde_json::json!({ "median": 11.5, "mad": 1.5, "min": 10, "max": 13 });
+        assert_eq!(json["summary"]["data_pages_read"], summary);
+        assert_eq!(json["summary"]["evicted_pages"], Value::Null);
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
+        let at = |name: &str| text.find(&format!("\"{name}\"")).unwrap();
+        assert!(Counters::NAMES.is_sorted_by_key(|name| at(name)), "order of the contract");
+    }
+
+    #[test]
+    fn whole_medians_have_no_point() {
+        let text = serde_json::to_string(&Spread::of([3, 5])).unwrap();
+        assert_eq!(text, r#"{"median":4,"mad":1,"min":3,"max":5}"#);
+        assert_eq!(serde_json::from_str::<Option<Spread>>(&text).unwrap(), Spread::of([3, 5]));
+    }
+}

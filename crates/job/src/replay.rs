@@ -1,0 +1,122 @@
+//! A job back as text that repeats it.
+
+use filemap_core::rules::Family;
+use filemap_core::units::PageCount;
+
+use crate::accesses::DEFAULT_SEED;
+use crate::job::{Advice, EngineKind, Filesystem, Job, Pattern, Phase, SplitProt};
+use crate::phases::DEFAULT_READ_BYTES;
+use crate::size::SizeText;
+use crate::spec::{JobSpec, PhaseSpec};
+use crate::validate::{DEFAULT_FAULT_AROUND_BYTES, DEFAULT_READ_AHEAD_KB};
+
+impl Job {
+    /// The job as written, with everything said that decides what it does, defaults included:
+    /// [`JobSpec::validate`] makes the same job of it (given the text of its accesses files).
+    pub fn to_spec(&self) -> JobSpec {
+        let (mapping, machine) = (&self.mapping, &self.machine);
+        let bytes = |pages: PageCount| SizeText::of(pages.bytes(self.page_size()));
+        let limit =
+            machine.cache_limit.filter(|_| machine.cache_limit != machine.implied_cache_limit());
+        let mut spec = JobSpec {
+            on: Some(self.engine.to_string()),
+            kernel: Some(self.rules.kernel.name().to_string()),
+            with: Some(self.rules.series.to_string()),
+            runs: Some(self.runs),
+            machine: machine.profile.clone(),
+            seed: Some(self.seed),
+            file_size: Some(SizeText::of(self.file.size_bytes)),
+            file: self.file.path.clone(),
+            map_offset: Some(SizeText::of(mapping.offset.0 * self.page_size())),
+            map_len: Some(bytes(mapping.pages)),
+            map_shift: Some(mapping.shift.0),
+            split: mapping.split.map(|split| split.pages.0),
+            split_prot: mapping.split.map(|split| split.prot.to_string()),
+            advice: Some(mapping.advice.to_string()),
+            exec: Some(mapping.exec),
+            private: Some(mapping.private),
+            sparse: Some(self.file.sparse),
+            ram: machine.ram_bytes.map(SizeText::of),
+            cache_limit: limit.map(bytes),
+            memory_high: machine.memory_high_bytes.map(SizeText::of),
+            memory_max: machine.memory_max_bytes.map(SizeText::of),
+            read_ahead_kb: Some(machine.read_ahead.bytes(self.page_size()) / 1024),
+            fault_around: Some(bytes(machine.fault_around)),
+            arch: Some(machine.arch.family.name().to_string()),
+            page_size: Some(SizeText::of(self.page_size())),
+            fs: Some(machine.fs.to_string()),
+            ..JobSpec::default()
+        };
+        match self.phases.as_slice() {
+            [only] if only.seed == self.seed => {
+                let phase = only.to_spec();
+                spec.workload = phase.workload;
+                spec.accesses = phase.accesses;
+                spec.accesses_file = phase.accesses_file;
+                spec.bs = phase.bs;
+            }
+            several => spec.phase = several.iter().map(Phase::to_spec).collect(),
+        }
+        spec
+    }
+
+    /// The job as a job file.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&self.to_spec()).expect("a job's keys and values are all TOML's")
+    }
+
+    /// The command line that repeats it, without what is default; for a job of several phases,
+    /// which no flags can say, the command for the job file of [`Job::to_toml`].
+    pub fn command(&self) -> String {
+        let spec = self.to_spec();
+        if !spec.phase.is_empty() {
+            return "filemap run JOB.toml".to_string();
+        }
+        let mut words = vec!["filemap".to_string(), "run".to_string()];
+        words.extend(self.without_defaults(spec).flags());
+        words.join(" ")
+    }
+
+    fn without_defaults(&self, mut spec: JobSpec) -> JobSpec {
+        drop_if(&mut spec.on, EngineKind::Model.to_string());
+        drop_if(&mut spec.with, "baseline".to_string());
+        drop_if(&mut spec.runs, 1);
+        drop_if(&mut spec.seed, DEFAULT_SEED);
+        drop_if(&mut spec.bs, SizeText::of(DEFAULT_READ_BYTES));
+        drop_if(&mut spec.map_offset, SizeText::of(0));
+        let rest = self.file_pages().saturating_sub(PageCount(self.mapping.offset.0));
+        drop_if(&mut spec.map_len, SizeText::of(rest.bytes(self.page_size())));
+        drop_if(&mut spec.map_shift, 0);
+        drop_if(&mut spec.advice, Advice::Normal.to_string());
+        drop_if(&mut spec.split_prot, SplitProt::Write.to_string());
+        drop_if(&mut spec.read_ahead_kb, DEFAULT_READ_AHEAD_KB);
+        let fault_around = DEFAULT_FAULT_AROUND_BYTES.max(self.page_size());
+        drop_if(&mut spec.fault_around, SizeText::of(fault_around));
+        drop_if(&mut spec.arch, Family::X86_64.name().to_string());
+        drop_if(&mut spec.page_size, SizeText::of(4096));
+        drop_if(&mut spec.fs, Filesystem::Ext4.to_string());
+        spec
+    }
+}
+
+impl Phase {
+    fn to_spec(&self) -> PhaseSpec {
+        let mut spec = PhaseSpec::default();
+        match &self.pattern {
+            Pattern::Generated(workload) => {
+                spec.workload = Some(workload.to_string());
+                spec.accesses = Some(self.accesses);
+                spec.seed = Some(self.seed);
+            }
+            Pattern::Listed(list) => spec.accesses_file = Some(list.path.clone()),
+        }
+        spec.bs = self.is_read().then(|| SizeText::of(self.bs_bytes));
+        spec
+    }
+}
+
+fn drop_if<T: PartialEq>(value: &mut Option<T>, default: T) {
+    if value.as_ref() == Some(&default) {
+        *value = None;
+    }
+}

@@ -1,0 +1,305 @@
+//! Sizes, durations and counts as text, written as fio writes them: `4k` is 4096.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::{Serialize, Serializer};
+
+use crate::Error;
+
+/// A size as written, not yet looked at. In a job file it is a text or a whole number of bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SizeText(pub String);
+
+const BYTE_UNITS: [(&str, u64); 6] =
+    [("", 1), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30), ("t", 1 << 40), ("p", 1 << 50)];
+
+const TIME_UNITS: [(&str, u64); 4] =
+    [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+
+/// Reads a size in bytes: a number, with `k`, `m`, `g`, `t` or `p` for powers of 1024 in either
+/// case. A decimal such as `1.5g` is taken if it is a whole number of bytes.
+///
+/// # Errors
+/// When the text is no number, is negative, is not whole bytes, does not fit 64 bits, or has
+/// another unit.
+pub fn parse_size(text: &str) -> Result<u64, Error> {
+    let quantity = Quantity {
+        what: "size",
+        unit: "bytes",
+        units: &BYTE_UNITS,
+        remedy: "give a size such as 4096, 4k or 20g",
+        unit_remedy: "units are k, m, g, t, p (powers of 1024), as in 4k or 20g",
+    };
+    quantity.parse(text)
+}
+
+/// Reads a duration in nanoseconds: a number with `ns`, `us`, `ms` or `s`.
+///
+/// # Errors
+/// As [`parse_size`]; also when the unit is missing.
+pub fn parse_duration_ns(text: &str) -> Result<u64, Error> {
+    let quantity = Quantity {
+        what: "duration",
+        unit: "nanoseconds",
+        units: &TIME_UNITS,
+        remedy: "give a duration such as 60s or 100ms",
+        unit_remedy: "units are ns, us, ms, s, as in 60s or 100ms",
+    };
+    quantity.parse(text)
+}
+
+/// Reads a whole number without a unit.
+///
+/// # Errors
+/// When the text is no whole number, is negative or does not fit 64 bits.
+pub fn parse_count(text: &str) -> Result<u64, Error> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Error::NoNumber {
+            what: "whole number",
+            text: shorten(text),
+            remedy: "digits only, such as 1000",
+        });
+    }
+    if digits.len() < text.len() {
+        return Err(Error::Negative { text: shorten(text), what: "whole number" });
+    }
+    text.parse().map_err(|_| out_of_range(text))
+}
+
+/// Writes a size as [`parse_size`] reads it: in the largest unit in which it is whole.
+pub fn format_size(bytes: u64) -> String {
+    let whole = |unit: &&(&str, u64)| bytes != 0 && bytes.is_multiple_of(unit.1);
+    let (name, unit) = BYTE_UNITS.iter().rev().find(whole).unwrap_or(&BYTE_UNITS[0]);
+    format!("{}{name}", bytes / unit)
+}
+
+/// The start of a value that goes into a one-line message.
+pub(crate) fn shorten(text: &str) -> String {
+    shorten_to(60, text)
+}
+
+/// The first `limit` characters of `text` without line breaks or other control characters.
+pub(crate) fn shorten_to(limit: usize, text: &str) -> String {
+    let mut line: String = text.trim().chars().take(limit).collect();
+    if text.trim().chars().nth(limit).is_some() {
+        line.push_str("...");
+    }
+    line.replace(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c), " ")
+}
+
+/// A number with a unit.
+struct Quantity {
+    what: &'static str,
+    unit: &'static str,
+    units: &'static [(&'static str, u64)],
+    remedy: &'static str,
+    unit_remedy: &'static str,
+}
+
+impl Quantity {
+    fn parse(&self, text: &str) -> Result<u64, Error> {
+        let (unsigned, negative) = match text.strip_prefix('-') {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let end = unsigned.find(|c| !is_number(c)).unwrap_or(unsigned.len());
+        let (number, unit) = unsigned.split_at(end);
+        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        if whole.is_empty() || part.is_empty() || part.contains('.') {
+            return Err(Error::NoNumber {
+                what: self.what,
+                text: shorten(text),
+                remedy: self.remedy.trim_start_matches("give "),
+            });
+        }
+        let known = self.units.iter().find(|known| known.0.eq_ignore_ascii_case(unit));
+        let &(_, scale) = known.ok_or_else(|| Error::UnknownUnit {
+            unit: shorten(unit),
+            text: shorten(text),
+            remedy: self.unit_remedy,
+        })?;
+        if negative {
+            return Err(Error::Negative { text: shorten(text), what: self.what });
+        }
+        let whole: u64 = whole.parse().map_err(|_| out_of_range(text))?;
+        let part = self.part(text, part, scale)?;
+        let total = whole.checked_mul(scale).and_then(|bytes| bytes.checked_add(part));
+        total.ok_or_else(|| out_of_range(text))
+    }
+
+    /// What the digits after the point are worth, if that is whole.
+    fn part(&self, text: &str, digits: &str, scale: u64) -> Result<u64, Error> {
+        let digits = digits.trim_end_matches('0');
+        let not_whole = || Error::NotWhole { text: shorten(text), unit: self.unit };
+        // A unit of 2^50 is whole after at most 50 digits, and no text with so many is meant.
+        if digits.len() > 18 {
+            return Err(not_whole());
+        }
+        let tenths = 10u128.pow(digits.len() as u32);
+        let scaled = digits.parse::<u128>().unwrap_or(0) * u128::from(scale);
+        if scaled % tenths != 0 { Err(not_whole()) } else { Ok((scaled / tenths) as u64) }
+    }
+}
+
+fn out_of_range(text: &str) -> Error {
+    let to = u64::MAX.to_string();
+    Error::OutOfRange { value: shorten(text), from: "0".to_string(), to }
+}
+
+impl SizeText {
+    /// The size in bytes.
+    ///
+    /// # Errors
+    /// As [`parse_size`].
+    pub fn bytes(&self) -> Result<u64, Error> {
+        parse_size(&self.0)
+    }
+
+    /// The shortest text of a size in bytes.
+    pub fn of(bytes: u64) -> Self {
+        SizeText(format_size(bytes))
+    }
+}
+
+impl From<&str> for SizeText {
+    fn from(text: &str) -> Self {
+        SizeText(text.to_string())
+    }
+}
+
+impl FromStr for SizeText {
+    type Err = Error;
+
+    /// Takes a text that [`parse_size`] takes.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        parse_size(text).map(|_| SizeText(text.to_string()))
+    }
+}
+
+impl fmt::Display for SizeText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for SizeText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for SizeText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextOrBytes;
+        impl Visitor<'_> for TextOrBytes {
+            type Value = SizeText;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a size such as \"20g\", or a whole number of bytes")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<SizeText, E> {
+                Ok(SizeText(text.to_string()))
+            }
+            fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<SizeText, E> {
+                Ok(SizeText(bytes.to_string()))
+            }
+            fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<SizeText, E> {
+                Ok(SizeText(bytes.to_string()))
+            }
+        }
+        deserializer.deserialize_any(TextOrBytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("4k", 4096),
+            ("4K", 4096),
+            ("1m", 1 << 20),
+            ("20g", 20 << 30),
+            ("1t", 1 << 40),
+            ("2p", 2 << 50),
+            ("1.5g", 3 << 29),
+            ("1.50k", 1536),
+            ("2.0", 2),
+            ("0.5k", 512),
+            ("18446744073709551615", u64::MAX),
+            ("16383.5p", 16383 * (1 << 50) + (1 << 49)),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_sizes_are_named() {
+        for (text, words) in [
+            ("", "'' is no size; give a size such as"),
+            ("k", "'k' is no size"),
+            (".5k", "'.5k' is no size"),
+            ("5.k", "'5.k' is no size"),
+            ("1.2.3", "'1.2.3' is no size"),
+            (" 4k", "'4k' is no size"),
+            ("+4k", "'+4k' is no size"),
+            ("4x", "unknown unit 'x' in '4x'; units are k, m, g"),
+            ("4kib", "unknown unit 'kib'"),
+            ("4 k", "unknown unit 'k' in '4 k'"),
+            ("4k\n", "unknown unit 'k'"),
+            ("1e9", "unknown unit 'e9'"),
+            ("-4k", "'-4k' is negative"),
+            ("0.3k", "'0.3k' is not a whole number of bytes"),
+            ("1.5", "'1.5' is not a whole number of bytes"),
+            ("0.0000000000000000001p", "not a whole number"),
+            ("16384p", "16384p is out of range; give 0 to 18446744073709551615"),
+            ("18446744073709551616", "out of range"),
+            ("99999999999999999999999999999999", "out of range"),
+        ] {
+            let error = parse_size(text).unwrap_err().to_string();
+            assert!(error.contains(words) && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        for (text, ns) in [("60s", 60_000_000_000), ("100ms", 100_000_000), ("1.5us", 1500)] {
+            assert_eq!(parse_duration_ns(text), Ok(ns), "{text}");
+        }
+        for (text, words) in [
+            ("60", "unknown unit '' in '60'; units are ns, us, ms, s"),
+            ("5m", "unknown unit 'm'"),
+            ("-1s", "negative"),
+            ("0.5ns", "not a whole number of nanoseconds"),
+            ("20000000000s", "out of range"),
+        ] {
+            let error = parse_duration_ns(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_size_comes_back(bytes: u64) {
+            prop_assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
+            let round = bytes & !((1 << 40) - 1);
+            prop_assert_eq!(parse_size(&format_size(round)), Ok(round));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_in_one_line(text in "\\PC{0,80}|[-+.0-9kmgtps]{0,30}") {
+            for error in [parse_size(&text).err(), parse_duration_ns(&text).err()] {
+                prop_assert!(!error.map(|e| e.to_string()).unwrap_or_default().contains('\n'));
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A job as written.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::size::{SizeText, shorten, shorten_to};
+
+/// Declares the struct, and what goes over all its fields.
+macro_rules! spec {
+    ($( $(#[$doc:meta])* $key:ident: $type:ty, )+) => {
+        /// A job as written: one field for each flag of the command line, which is also the key
+        /// of that name in a job file. What is `None` was not given.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct JobSpec {
+            $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
+            pub $key: Option<$type>, )+
+            /// Workloads one after the other, instead of `workload`.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub phase: Vec<PhaseSpec>,
+            /// Text of `accesses_file`, which the caller reads.
+            #[serde(skip)]
+            pub accesses_text: Option<String>,
+        }
+
+        impl JobSpec {
+            /// This job with what `flags` gives in place of its own. A flag also removes what
+            /// it is an alternative to: `accesses` and `fraction`; `workload`, `accesses_file`
+            /// and phases.
+            pub fn overlay(mut self, flags: JobSpec) -> JobSpec {
+                self.remove_alternatives(&flags);
+                JobSpec {
+                    $( $key: flags.$key.or(self.$key), )+
+                    phase: if flags.phase.is_empty() { self.phase } else { flags.phase },
+                    accesses_text: flags.accesses_text.or(self.accesses_text),
+                }
+            }
+
+            /// The command line's words for what was given, except phases.
+            pub(crate) fn flags(&self) -> Vec<String> {
+                let mut words = Vec::new();
+                $( if let Some(value) = &self.$key {
+                    value.push_flag(stringify!($key), &mut words);
+                } )+
+                words
+            }
+        }
+    };
+}
+
+spec! {
+    /// Engine: `model` or `kernel`.
+    on: String,
+    /// Rules of the model: `6.12`, `6.18` or `host`.
+    kernel: String,
+    /// Patch series on top, joined by `,` or `+`.
+    with: String,
+    /// How many runs.
+    runs: u64,
+    /// Path of a machine profile.
+    machine: String,
+    /// Access pattern.
+    workload: String,
+    /// Number of accesses.
+    accesses: u64,
+    /// Number of accesses as a fraction of the mapping's pages.
+    fraction: f64,
+    /// Path of a list of page indexes.
+    accesses_file: String,
+    /// Seed of random patterns.
+    seed: u64,
+    /// Size of a read.
+    bs: SizeText,
+    /// Size of the file.
+    file_size: SizeText,
+    /// Path of the file.
+    file: String,
+    /// Where in the file the mapping begins.
+    map_offset: SizeText,
+    /// Length of the mapping.
+    map_len: SizeText,
+    /// How many pages into its page-table page the mapping begins.
+    map_shift: u64,
+    /// Pages of each VMA that the mapping is cut into.
+    split: u64,
+    /// Protection of every second VMA: `write` or `exec`.
+    split_prot: String,
+    /// `normal`, `random`, `sequential` or `hugepage`.
+    advice: String,
+    /// Map executable.
+    exec: bool,
+    /// Map privately and write.
+    private: bool,
+    /// Leave the file without blocks on disk.
+    sparse: bool,
+    /// RAM of the machine.
+    ram: SizeText,
+    /// Size of the page cache.
+    cache_limit: SizeText,
+    /// `memory.high` of the cgroup.
+    memory_high: SizeText,
+    /// `memory.max` of the cgroup.
+    memory_max: SizeText,
+    /// Readahead size in KiB.
+    read_ahead_kb: u64,
+    /// Fault-around size.
+    fault_around: SizeText,
+    /// Architecture: `x86-64` or `arm64`.
+    arch: String,
+    /// Base page size.
+    page_size: SizeText,
+    /// Filesystem: `ext4`, `xfs` or `base-pages`.
+    fs: String,
+}
+
+/// One `[[phase]]` of a job as written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PhaseSpec {
+    /// Access pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// Number of accesses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accesses: Option<u64>,
+    /// Number of accesses as a fraction of the mapping's pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<f64>,
+    /// Path of a list of page indexes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accesses_file: Option<String>,
+    /// Seed of random patterns; the job's if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Size of a read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bs: Option<SizeText>,
+    /// Text of `accesses_file`, which the caller reads.
+    #[serde(skip)]
+    pub accesses_text: Option<String>,
+}
+
+impl JobSpec {
+    /// Reads a job file.
+    ///
+    /// # Errors
+    /// In one line, with the line of the file: what is no TOML, a key that is unknown or given
+    /// twice, or a value of the wrong type.
+    pub fn from_toml(text: &str) -> Result<JobSpec, Error> {
+        toml::from_str(text).map_err(|error| in_one_line(text, &error))
+    }
+
+    fn remove_alternatives(&mut self, flags: &JobSpec) {
+        if flags.workload.is_some() || flags.accesses_file.is_some() {
+            self.phase.clear();
+            self.workload = None;
+            self.accesses_file = None;
+            self.accesses_text = None;
+        }
+        if flags.accesses.is_some() || flags.fraction.is_some() || flags.accesses_file.is_some() {
+            self.accesses = None;
+            self.fraction = None;
+        }
+    }
+
+    /// The accesses files that the job names, with the place for the text of each.
+    pub fn accesses_files(&mut self) -> impl Iterator<Item = (&str, &mut Option<String>)> {
+        let own = self.accesses_file.as_deref().map(|path| (path, &mut self.accesses_text));
+        let phases = self.phase.iter_mut().filter_map(|phase| {
+            phase.accesses_file.as_deref().map(|path| (path, &mut phase.accesses_text))
+        });
+        own.into_iter().chain(phases)
+    }
+}
+
+/// What `error` says about `text`, with the line that it is about.
+fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
+    let start = error.span().map_or(0, |span| span.start).min(text.len());
+    let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
+    let mut message = error.message().to_string();
+    if let Some((unknown, _)) = message.split_once(", expected one of") {
+        message = format!("{unknown}; the keys are the flags, with underscores");
+    }
+    let message = message
+        .replace("expected u64", "give a whole number, 0 or more")
+        .replace("expected f64", "give a number such as 0.01")
+        .replace("expected a boolean", "give true or false")
+        .replace("expected a string", "give a text in quotes");
+    let message = shorten_to(300, &message);
+    let shown = shorten(text.lines().nth(line).unwrap_or_default());
+    Error::JobFile { line: line + 1, text: shown, message }
+}
+
+/// A value as a word of the command line.
+trait FlagValue {
+    fn push_flag(&self, key: &str, words: &mut Vec<String>);
+}
+
+macro_rules! with_value {
+    ($($type:ty),+) => {$(
+        impl FlagValue for $type {
+            fn push_flag(&self, key: &str, words: &mut Vec<String>) {
+                words.extend([flag(key), quoted(&self.to_string())]);
+            }
+        }
+    )+};
+}
+
+with_value!(String, SizeText, u64, f64);
+
+impl FlagValue for bool {
+    fn push_flag(&self, key: &str, words: &mut Vec<String>) {
+        words.extend(self.then(|| flag(key)));
+    }
+}
+
+fn flag(key: &str) -> String {
+    format!("--{}", key.replace('_', "-"))
+}
+
+/// `word` as a POSIX shell takes it for one word.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

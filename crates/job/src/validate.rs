@@ -1,0 +1,180 @@
+//! From a job as written to a job that can be run.
+
+use filemap_core::rules::{Arch, Family, Kernel, Rules};
+use filemap_core::series::{Series, UnknownSeries};
+use filemap_core::units::{PageCount, PageIndex};
+
+use crate::Error;
+use crate::accesses::DEFAULT_SEED;
+use crate::bounds::{MAX_BYTES, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS};
+use crate::job::{Advice, EngineKind, File, Filesystem, Job, Machine, Mapping, Split, SplitProt};
+use crate::limits::{name, out_of_range, pages, size, unknown, within};
+use crate::size::{SizeText, format_size, shorten};
+use crate::spec::JobSpec;
+
+/// Readahead size in KiB where none is given.
+pub(crate) const DEFAULT_READ_AHEAD_KB: u64 = 128;
+
+/// Fault-around size in bytes where none is given.
+pub(crate) const DEFAULT_FAULT_AROUND_BYTES: u64 = 65536;
+
+impl JobSpec {
+    /// Checks every value and resolves what was not given. `host_release` is the release of the
+    /// running kernel, such as `6.18.3-amd64`, for `kernel = "host"`.
+    ///
+    /// # Errors
+    /// In one line: the first flag that is missing, wrong, beyond [`crate::bounds`] or does not
+    /// go with the others, and the remedy.
+    pub fn validate(mut self, host_release: Option<&str>) -> Result<Job, Error> {
+        let arch = self.valid_arch()?;
+        let file = self.valid_file()?;
+        let mapping = self.valid_mapping(&file, &arch)?;
+        let seed = within("seed", self.seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?;
+        Ok(Job {
+            engine: name("on", &self.on, EngineKind::Model)?,
+            rules: self.valid_rules(host_release)?,
+            runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS)?,
+            seed,
+            machine: self.valid_machine(arch)?,
+            phases: self.take_phases(seed, mapping.pages)?,
+            file,
+            mapping,
+        })
+    }
+
+    fn valid_arch(&self) -> Result<Arch, Error> {
+        let name = self.arch.as_deref().unwrap_or(Family::X86_64.name());
+        let family = Family::ALL.into_iter().find(|family| family.name() == name);
+        let family = family.ok_or_else(|| {
+            unknown("architecture", name, Family::ALL.map(Family::name)).of("arch")
+        })?;
+        let page_size = size("page-size", &self.page_size, 0, MAX_BYTES)?.unwrap_or(4096);
+        Arch::new(family, page_size).ok_or(Error::PageSize {
+            arch: family.name(),
+            page_size: format_size(page_size),
+            remedy: match family {
+                Family::X86_64 => "4k, or --arch arm64 for 16k and 64k",
+                Family::Arm64 => "4k, 16k or 64k",
+            },
+        })
+    }
+
+    fn valid_rules(&self, host_release: Option<&str>) -> Result<Rules, Error> {
+        let known = Kernel::ALL.map(Kernel::name);
+        let kernel = match self.kernel.as_deref().unwrap_or(Kernel::V6_18.name()) {
+            "host" => host_release.and_then(Kernel::nearest).ok_or_else(|| Error::UnknownHost {
+                release: shorten(host_release.unwrap_or("this kernel")),
+                known: known.join(" or "),
+            }),
+            name => Kernel::ALL
+                .into_iter()
+                .find(|kernel| kernel.name() == name)
+                .ok_or_else(|| unknown("kernel", name, known.into_iter().chain(["host"]))),
+        };
+        let names = self.with.as_deref().unwrap_or("baseline").replace(',', "+");
+        let series: Result<Series, _> = names.parse();
+        let series = series.map_err(|error| UnknownSeries(shorten(&error.0)));
+        let series = series.map_err(|error| Error::from(error).of("with"))?;
+        Ok(Rules::new(kernel.map_err(|error| error.of("kernel"))?, series))
+    }
+
+    fn valid_file(&self) -> Result<File, Error> {
+        let size_bytes = size("file-size", &self.file_size, 1, MAX_BYTES)?
+            .ok_or(Error::Missing { flag: "file-size", remedy: "a size such as 1g" })?;
+        Ok(File { size_bytes, path: self.file.clone(), sparse: self.sparse.unwrap_or(false) })
+    }
+
+    fn valid_mapping(&self, file: &File, arch: &Arch) -> Result<Mapping, Error> {
+        let page_size = arch.page_size;
+        let file_pages = file.size_bytes.div_ceil(page_size);
+        let offset = pages("map-offset", &self.map_offset, 0, page_size)?.unwrap_or(0);
+        let len = pages("map-len", &self.map_len, 1, page_size)?
+            .unwrap_or(file_pages.saturating_sub(offset));
+        // Both are at most MAX_BYTES / page_size: no overflow.
+        if len == 0 || offset + len > file_pages {
+            let (offset, len) = (offset * page_size, len * page_size);
+            return Err(Error::BeyondFile { offset, len, size: file.size_bytes });
+        }
+        let shift = within("map-shift", self.map_shift.unwrap_or(0), 0, arch.pte_entries - 1)?;
+        Ok(Mapping {
+            offset: PageIndex(offset),
+            pages: PageCount(len),
+            shift: PageCount(shift),
+            advice: name("advice", &self.advice, Advice::Normal)?,
+            exec: self.exec.unwrap_or(false),
+            private: self.private.unwrap_or(false),
+            split: self.valid_split(len)?,
+        })
+    }
+
+    fn valid_split(&self, mapped: u64) -> Result<Option<Split>, Error> {
+        let prot = name("split-prot", &self.split_prot, SplitProt::Write)?;
+        let Some(pages) = self.split else {
+            return match self.split_prot {
+                Some(_) => Err(Error::Missing {
+                    flag: "split",
+                    remedy: "the pages of each piece with --split-prot, or neither",
+                }),
+                None => Ok(None),
+            };
+        };
+        let least = mapped.div_ceil(MAX_PIECES);
+        let pages = PageCount(within("split", pages, least, MAX_BYTES)?);
+        Ok(Some(Split { pages, prot }))
+    }
+
+    fn valid_machine(&self, arch: Arch) -> Result<Machine, Error> {
+        let page_size = arch.page_size;
+        let bytes = |flag, text: &Option<SizeText>| {
+            pages(flag, text, 1, page_size).map(|count| count.map(|count| count * page_size))
+        };
+        let cache_limit = pages("cache-limit", &self.cache_limit, 1, page_size)?.map(PageCount);
+        let mut machine = Machine {
+            cache_limit,
+            ram_bytes: bytes("ram", &self.ram)?,
+            memory_high_bytes: bytes("memory-high", &self.memory_high)?,
+            memory_max_bytes: bytes("memory-max", &self.memory_max)?,
+            read_ahead: self.valid_read_ahead(page_size)?,
+            fault_around: self.valid_fault_around(&arch)?,
+            arch,
+            fs: name("fs", &self.fs, Filesystem::Ext4)?,
+            profile: self.machine.clone(),
+        };
+        machine.cache_limit =
+            [machine.implied_cache_limit(), cache_limit].into_iter().flatten().min();
+        if machine.cache_limit == Some(PageCount(0)) {
+            let from = format_size(2 * page_size);
+            return Err(
+                out_of_range(format_size(page_size), from, format_size(MAX_BYTES)).of("ram")
+            );
+        }
+        Ok(machine)
+    }
+
+    fn valid_read_ahead(&self, page_size: u64) -> Result<PageCount, Error> {
+        let kb = self.read_ahead_kb.unwrap_or(DEFAULT_READ_AHEAD_KB);
+        let bytes = within("read-ahead-kb", kb, 0, MAX_READ_AHEAD_KB)? * 1024;
+        if bytes.is_multiple_of(page_size) {
+            return Ok(PageCount(bytes / page_size));
+        }
+        let below = bytes - bytes % page_size;
+        Err(Error::Unaligned {
+            value: format!("{kb} KiB"),
+            unit: format!("the page size {}", format_size(page_size)),
+            below: (below / 1024).to_string(),
+            above: ((below + page_size) / 1024).to_string(),
+        }
+        .of("read-ahead-kb"))
+    }
+
+    /// In pages; off (one page) where the size is below that of a page, as on 64 KiB pages.
+    fn valid_fault_around(&self, arch: &Arch) -> Result<PageCount, Error> {
+        let most = arch.pte_entries * arch.page_size;
+        let bytes = size("fault-around", &self.fault_around, 1, most)?
+            .unwrap_or(DEFAULT_FAULT_AROUND_BYTES);
+        if !bytes.is_power_of_two() {
+            return Err(Error::NotPowerOfTwo { value: format_size(bytes) }.of("fault-around"));
+        }
+        Ok(PageCount((bytes / arch.page_size).max(1)))
+    }
+}

@@ -1,0 +1,358 @@
+//! Good and bad jobs, from the text of a job file to a job.
+
+use filemap_core::rules::{Family, Kernel};
+use filemap_core::series::{Series, Switch};
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::{
+    Advice, DEFAULT_SEED, EngineKind, Filesystem, Job, JobSpec, Pattern, Split, SplitProt, Workload,
+};
+use proptest::prelude::*;
+
+fn job(toml: &str) -> Result<Job, filemap_job::Error> {
+    let mut spec = JobSpec::from_toml(toml)?;
+    for (path, text) in spec.accesses_files() {
+        *text = (path == "list").then(|| "3\n1\n".to_string());
+    }
+    spec.validate(None)
+}
+
+/// A job of random accesses to a file of 1 GiB, with more keys.
+fn base(more: &str) -> Result<Job, filemap_job::Error> {
+    job(&format!("workload = 'random'\nfile_size = '1g'\n{more}"))
+}
+
+#[test]
+fn what_is_not_given() {
+    let job = base("").unwrap();
+    assert_eq!(job.engine, EngineKind::Model);
+    assert_eq!((job.rules.kernel, job.rules.series), (Kernel::V6_18, Series::BASELINE));
+    assert_eq!((job.runs, job.seed), (1, DEFAULT_SEED));
+    assert_eq!(job.phases.len(), 1);
+    assert_eq!(job.phases[0].pattern, Pattern::Generated(Workload::Random));
+    assert_eq!(job.phases[0].accesses, 2621);
+    assert_eq!((job.mapping.offset, job.mapping.pages), (PageIndex(0), PageCount(262_144)));
+    assert_eq!((job.mapping.shift, job.mapping.split), (PageCount(0), None));
+    assert_eq!((job.mapping.advice, job.mapping.exec, job.mapping.private), {
+        (Advice::Normal, false, false)
+    });
+    assert_eq!(job.machine.cache_limit, None);
+    assert_eq!((job.machine.read_ahead, job.machine.fault_around), (PageCount(32), PageCount(16)));
+    assert_eq!((job.machine.arch.family, job.page_size()), (Family::X86_64, 4096));
+    assert_eq!(job.machine.fs, Filesystem::Ext4);
+    assert_eq!(job.accesses(&job.phases[0]).count(), 2621);
+}
+
+#[test]
+fn limits_of_the_cache() {
+    for (keys, pages) in [
+        ("ram = '8g'", Some(8 * 262_144 * 762 / 800)),
+        ("cache_limit = '1g'", Some(262_144)),
+        ("ram = '8g'\ncache_limit = '1g'", Some(262_144)),
+        ("memory_max = '1600m'\nram = '3g'", Some(409_600)),
+        ("memory_max = '8g'\nram = '8g'", Some(8 * 262_144 * 762 / 800)),
+        ("memory_high = '1m'", None),
+    ] {
+        let job = base(keys).unwrap();
+        assert_eq!(job.machine.cache_limit, pages.map(PageCount), "{keys}");
+    }
+}
+
+#[test]
+fn mappings() {
+    for (size, keys, offset, pages) in [
+        ("1", "", 0, 1),
+        ("4097", "", 0, 2),
+        ("1g", "map_offset = '512m'", 131_072, 131_072),
+        ("1g", "map_offset = '512m'\nmap_len = '64k'", 131_072, 16),
+        ("4097", "map_offset = 4096\nmap_len = 4096", 1, 1),
+        ("1g", "map_offset = '1073725440'", 262_140, 4),
+    ] {
+        let text = format!("workload = 'first'\naccesses = 1\nfile_size = '{size}'\n{keys}");
+        let mapping = job(&text).unwrap().mapping;
+        assert_eq!((mapping.offset.0, mapping.pages.0), (offset, pages), "{size} {keys}");
+    }
+    let job = job("workload = 'first'\naccesses = 1\nfile_size = 10000\nmap_offset = 4096");
+    assert_eq!(job.unwrap().mapped_bytes(), 5904);
+    let split = base("split = 64\nsplit_prot = 'exec'").unwrap().mapping.split;
+    assert_eq!(split, Some(Split { pages: PageCount(64), prot: SplitProt::Exec }));
+    assert_eq!(base("split = 64").unwrap().mapping.split.unwrap().prot, SplitProt::Write);
+}
+
+#[test]
+fn page_sizes() {
+    let of = |size| base(&format!("arch = 'arm64'\npage_size = '{size}'")).unwrap();
+    for (size, read_ahead, fault_around) in [("4k", 32, 16), ("16k", 8, 4), ("64k", 2, 1)] {
+        let machine = of(size).machine;
+        assert_eq!((machine.read_ahead.0, machine.fault_around.0), (read_ahead, fault_around));
+    }
+    assert_eq!(base("fault_around = 512").unwrap().machine.fault_around, PageCount(1));
+    assert_eq!(base("read_ahead_kb = 0").unwrap().machine.read_ahead, PageCount(0));
+}
+
+#[test]
+fn kernels_and_series() {
+    let spec = |kernel: &str| JobSpec {
+        kernel: Some(kernel.to_string()),
+        workload: Some("random".to_string()),
+        file_size: Some("1g".into()),
+        ..JobSpec::default()
+    };
+    let host = |release| spec("host").validate(release).map(|job| job.rules.kernel);
+    assert_eq!(host(Some("6.18.3-amd64")), Ok(Kernel::V6_18));
+    assert_eq!(host(Some("6.12.1")), Ok(Kernel::V6_12));
+    let error = host(None).unwrap_err().to_string();
+    assert!(error.contains("give --kernel 6.12 or 6.18"), "{error}");
+    assert!(host(Some("unknown")).unwrap_err().to_string().contains("'unknown'"));
+    assert_eq!(spec("6.12").validate(None).unwrap().rules.kernel, Kernel::V6_12);
+    let both = Series::BASELINE.with(Switch::MissFaultAddress).with(Switch::MissNoRetry);
+    for with in ["mmap-miss", "p1,p2", "p1+p2", "miss-no-retry,miss-fault-address"] {
+        assert_eq!(base(&format!("with = '{with}'")).unwrap().rules.series, both, "{with}");
+    }
+}
+
+#[test]
+fn fractions_are_exact() {
+    for (fraction, pages, accesses) in [
+        ("0.01", 5_242_880, 52_428),
+        ("0.01", 262_144, 2_621),
+        ("0.29", 100, 29),
+        ("1", 7, 7),
+        ("1.0", 7, 7),
+        ("2.5", 4, 10),
+        ("1e-3", 1000, 1),
+        ("0.3333333333333333", 3, 0),
+        ("1e-300", 1 << 47, 0),
+        ("5e-324", 1 << 47, 0),
+    ] {
+        let size = pages * 4096u64;
+        let text = format!("workload = 'first'\nfile_size = {size}\nfraction = {fraction}");
+        match job(&text) {
+            Ok(job) => assert_eq!(job.phases[0].accesses, accesses, "{fraction} of {pages}"),
+            Err(error) => {
+                assert_eq!(accesses, 0, "{fraction} of {pages}: {error}");
+                assert!(error.to_string().contains("is no access; give --accesses N"));
+            }
+        }
+    }
+}
+
+#[test]
+fn phases() {
+    let job = job("file_size = '1m'\nseed = 7\n[[phase]]\nworkload = 'read-sequential'\n\
+         bs = '16k'\naccesses = 3\n[[phase]]\naccesses_file = 'list'\n[[phase]]\n\
+         workload = 'random'\nfraction = 0.5\nseed = 9")
+    .unwrap();
+    let pages = |phase| job.accesses(&job.phases[phase]).collect::<Vec<_>>();
+    assert_eq!(pages(0), [0, 4, 8]);
+    assert_eq!(pages(1), [3, 1]);
+    assert_eq!(pages(2).len(), 128);
+    assert!(job.phases[0].is_read() && !job.phases[1].is_read());
+    let reads: Vec<_> = job.reads(&job.phases[0]).map(|read| read.offset_bytes).collect();
+    assert_eq!(reads, [0, 16384, 32768]);
+    assert_eq!((job.phases[0].seed, job.phases[2].seed), (7, 9));
+    let other = job.with_seed(8);
+    assert_eq!((other.seed, other.phases[0].seed, other.phases[2].seed), (8, 8, 9));
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let file = JobSpec::from_toml(
+        "workload = 'random'\nfraction = 0.1\nfile_size = '1g'\nexec = true\nruns = 3",
+    );
+    let flags = JobSpec { accesses: Some(5), runs: Some(2), ..JobSpec::default() };
+    let job = file.unwrap().overlay(flags).validate(None).unwrap();
+    assert_eq!((job.phases[0].accesses, job.runs, job.mapping.exec), (5, 2, true));
+
+    let file = JobSpec::from_toml("file_size = '1m'\n[[phase]]\nworkload = 'first'").unwrap();
+    let flags = JobSpec { workload: Some("reverse".to_string()), ..JobSpec::default() };
+    let job = file.overlay(flags).validate(None).unwrap();
+    assert_eq!(job.phases[0].pattern, Pattern::Generated(Workload::Reverse));
+}
+
+/// Each with words of its message: the value, and the remedy.
+const BAD: &[(&str, &[&str])] = &[
+    ("on = 'modle'", &["--on: unknown engine 'modle'", "model, kernel"]),
+    ("kernel = '5.4'", &["--kernel: unknown kernel '5.4'", "6.12, 6.18, host"]),
+    ("kernel = 'host'", &["this kernel", "give --kernel 6.12 or 6.18"]),
+    ("with = 'p3'", &["--with: unknown series 'p3'", "miss-fault-address"]),
+    ("with = 'p1,,p2'", &["unknown series ''"]),
+    ("with = \"p1\\np2\"", &["unknown series 'p1 p2'"]),
+    ("runs = 0", &["--runs: 0 is out of range; give 1 to 100000"]),
+    ("runs = 100001", &["--runs: 100001"]),
+    ("seed = 0", &["--seed: 0 is out of range; give 1 to"]),
+    ("accesses = 0", &["--accesses: 0 is out of range; give 1 to 1099511627776"]),
+    ("accesses = 1099511627777", &["--accesses: 1099511627777 is out of range"]),
+    ("accesses = 3\nfraction = 0.1", &["--accesses does not go with --fraction", "one of them"]),
+    ("fraction = 0.0", &["--fraction: 0 is out of range; give a fraction above 0"]),
+    ("fraction = -0.5", &["--fraction: -0.5"]),
+    ("fraction = nan", &["--fraction: NaN"]),
+    ("fraction = inf", &["--fraction: inf"]),
+    ("fraction = 1e20", &["--fraction: 100000000000000000000"]),
+    ("fraction = 1e11", &["--fraction: 100000000000 of 262144 pages"]),
+    ("fraction = 1e-9", &["0.000000001 of a mapping of 262144 pages", "give --accesses N"]),
+    ("accesses_file = 'list'", &["--workload does not go with --accesses-file", "the list"]),
+    ("bs = '4k'", &["--bs does not go with", "read-random"]),
+    (
+        "map_offset = '1k'",
+        &["--map-offset: 1k is not a multiple of the page size 4k; give 0 or 4k"],
+    ),
+    ("map_offset = '1g'", &["at 1073741824 ends beyond the file", "lower --map-offset"]),
+    ("map_offset = '2g'", &["beyond the file of 1073741824 bytes"]),
+    ("map_offset = -4096", &["--map-offset: '-4096' is negative"]),
+    ("map_len = 0", &["--map-len: 0 is out of range; give 4k to 1024p"]),
+    ("map_len = '5000'", &["--map-len: 5000 is not a multiple of the page size 4k; give 4k or 8k"]),
+    ("map_len = '2g'", &["the mapping of 2147483648 bytes at 0", "raise --file-size"]),
+    ("map_offset = '4k'\nmap_len = '1g'", &["at 4096 ends beyond the file"]),
+    ("map_offset = '1024p'\nmap_len = '1024p'", &["ends beyond the file"]),
+    ("map_shift = 512", &["--map-shift: 512 is out of range; give 0 to 511"]),
+    ("split = 0", &["--split: 0 is out of range; give 5 to"]),
+    ("split = 1", &["--split: 1 is out of range; give 5 to"]),
+    ("split = 8\nsplit_prot = 'read'", &["unknown --split-prot 'read'", "write, exec"]),
+    ("split_prot = 'exec'", &["--split is missing"]),
+    ("advice = 'willneed'", &["unknown advice 'willneed'", "hugepage"]),
+    ("ram = 0", &["--ram: 0 is out of range; give 4k"]),
+    ("ram = '4k'", &["--ram: 4k is out of range; give 8k"]),
+    ("ram = '-1g'", &["--ram: '-1g' is negative"]),
+    ("ram = '2000p'", &["--ram: 2000p is out of range"]),
+    ("ram = '99999999999g'", &["--ram: 99999999999g is out of range"]),
+    ("ram = '8x'", &["--ram: unknown unit 'x' in '8x'; units are k, m, g"]),
+    ("ram = '0.3k'", &["'0.3k' is not a whole number of bytes"]),
+    ("cache_limit = '6k'", &["--cache-limit: 6k is not a multiple", "give 4k or 8k"]),
+    ("memory_max = 1", &["--memory-max: 1 is out of range"]),
+    ("memory_high = 'lots'", &["--memory-high: 'lots' is no size; give a size such as"]),
+    ("read_ahead_kb = 6", &["6 KiB is not a multiple of the page size 4k; give 4 or 8"]),
+    ("read_ahead_kb = 4194305", &["--read-ahead-kb: 4194305 is out of range"]),
+    ("fault_around = '48k'", &["--fault-around: 48k is no power of two"]),
+    ("fault_around = 0", &["--fault-around: 0 is out of range; give 1 to 2m"]),
+    ("fault_around = '4m'", &["--fault-around: 4m is out of range"]),
+    ("arch = 'riscv'", &["--arch: unknown architecture 'riscv'", "x86-64, arm64"]),
+    ("page_size = '64k'", &["x86-64 has no pages of 64k; give 4k, or --arch arm64"]),
+    ("page_size = 0", &["x86-64 has no pages of 0"]),
+    ("arch = 'arm64'\npage_size = '8k'", &["arm64 has no pages of 8k; give 4k, 16k or 64k"]),
+    ("fs = 'fat'", &["unknown filesystem 'fat'", "ext4, xfs, base-pages"]),
+    ("typo = 1", &["line 3 ('typo = 1')", "unknown field `typo`", "the keys are the flags"]),
+    ("runs = 'three'", &["line 3 ('runs = 'three'')", "whole number"]),
+    ("runs = -1", &["line 3 ('runs = -1')", "whole number"]),
+    ("runs = 1.5", &["line 3", "whole number"]),
+    ("exec = 1", &["line 3 ('exec = 1')", "true or false"]),
+    ("ram = 1.5", &["line 3 ('ram = 1.5')", "a size such as"]),
+    ("ram = true", &["line 3 ('ram = true')", "a size such as"]),
+    ("arch = 3", &["line 3 ('arch = 3')", "a text in quotes"]),
+    ("file_size = '2g'", &["line 3", "duplicate key"]),
+    ("runs = ", &["line 3 ('runs =')"]),
+    ("runs = 99999999999999999999", &["line 3 ('runs = 99999999999999999999')"]),
+    ("[[phase]]\nworkload = 'first'", &["--workload does not go with [[phase]]"]),
+    ("[[phase]]\nworkloads = 'first'", &["line 4", "unknown field `workloads`"]),
+    ("phase = 3", &["line 3 ('phase = 3')"]),
+];
+
+#[test]
+fn bad_keys_are_named_with_the_remedy() {
+    for (keys, words) in BAD {
+        let error = base(keys).expect_err(keys).to_string();
+        assert!(!error.contains('\n'), "{keys}: {error}");
+        for word in *words {
+            assert!(error.contains(word), "{keys}: {error}");
+        }
+    }
+}
+
+#[test]
+fn bad_workloads_and_files() {
+    let one = |workload: &str| format!("file_size = '1m'\nworkload = '{workload}'");
+    for (text, words) in [
+        (String::new(), "--file-size is missing; give a size such as 1g"),
+        ("file_size = '1m'".into(), "--workload is missing; give a pattern such as random"),
+        ("workload = 'random'\nfile_size = 0".into(), "--file-size: 0 is out of range; give 1"),
+        ("workload = 'random'\nfile_size = '2000p'".into(), "--file-size: 2000p is out of"),
+        ("workload = 'random'\nfile_size = '4k'".into(), "0.01 of a mapping of 1 pages"),
+        (one("rndm"), "--workload: unknown workload 'rndm'; known: random, stride:N"),
+        (one("stride:0"), "--workload: 0 is not allowed; give a stride in pages"),
+        (one("interleave:0"), "--workload: 0 is not allowed; give a number of streams"),
+        (one("interleave:257"), "257 is out of range; give 1 to 256"),
+        ("file_size = '1m'\naccesses_file = 'gone'".into(), "'gone' was not read"),
+        ("file_size = '4k'\naccesses_file = 'list'".into(), "line 1: page 3 is beyond"),
+        ("file_size = '1m'\n[[phase]]\nworkload = 'first'\n[[phase]]\n".into(), "phase 2: --work"),
+        ("file_size = '1m'\n[[phase]]\nworkload = 'first'\nseed = 0".into(), "phase 1: --seed"),
+        (one("read-random") + "\nbs = 0", "--bs: 0 is out of range; give 1 to 1g"),
+        (one("read-random") + "\nbs = '2g'", "--bs: 2g is out of range"),
+    ] {
+        let error = job(&text).expect_err(&text).to_string();
+        assert!(error.contains(words) && !error.contains('\n'), "{text}: {error}");
+    }
+}
+
+/// Keys and values that are partly right, so that much of it gets as far as validation.
+fn toml_line() -> impl Strategy<Value = String> {
+    let key = prop_oneof![
+        Just("file_size"),
+        Just("workload"),
+        Just("accesses"),
+        Just("fraction"),
+        Just("seed"),
+        Just("map_offset"),
+        Just("map_len"),
+        Just("map_shift"),
+        Just("split"),
+        Just("ram"),
+        Just("cache_limit"),
+        Just("read_ahead_kb"),
+        Just("fault_around"),
+        Just("page_size"),
+        Just("arch"),
+        Just("bs"),
+        Just("with"),
+    ];
+    let value = prop_oneof![
+        any::<i64>().prop_map(|number| number.to_string()),
+        any::<f64>().prop_map(|number| format!("{number:?}")),
+        "'[0-9]{1,3}[kmgtpx]?'",
+        "'(stride|interleave):[0-9]{1,20}'",
+        Just("'random'".to_string()),
+        Just("'read-random'".to_string()),
+        Just("'arm64'".to_string()),
+        Just("'64k'".to_string()),
+        "'\\PC{0,20}'",
+        "\\PC{0,20}",
+    ];
+    (key, value).prop_map(|(key, value)| format!("{key} = {value}\n"))
+}
+
+fn one_line_or_job(text: &str) {
+    match job(text) {
+        Ok(job) => {
+            let accesses = &job.phases[0];
+            for page in job.accesses(accesses).take(100) {
+                assert!(page < job.mapping.pages.0);
+            }
+            for read in job.reads(accesses).take(100) {
+                assert!(read.len_bytes > 0);
+                assert!(read.offset_bytes + read.len_bytes <= job.mapped_bytes());
+            }
+        }
+        Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn any_text_is_a_job_or_a_one_line_error(text in "[\\PC\n]{0,200}") {
+        one_line_or_job(&text);
+    }
+
+    #[test]
+    fn any_keys_are_a_job_or_a_one_line_error(lines in prop::collection::vec(toml_line(), 0..6)) {
+        one_line_or_job(&lines.concat());
+        // The same with what a job cannot do without, where a line does not give it again.
+        let given = |key: &str| lines.iter().any(|line| line.starts_with(key));
+        let mut text = lines.concat();
+        for (key, line) in [("file_size", "file_size = '1g'\n"), ("workload", "workload = 'random'\n")] {
+            if !given(key) {
+                text.push_str(line);
+            }
+        }
+        one_line_or_job(&text);
+    }
+}

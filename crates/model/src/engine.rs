@@ -1,0 +1,127 @@
+//! The engine: a job's runs, and the record of them.
+
+use filemap_core::cache::PageCache;
+use filemap_core::decision::Log;
+use filemap_core::units::PageIndex;
+use filemap_job::{Cached, Counters, Engine, Job, Record, Run};
+use serde_json::{Map, Value, json};
+
+use crate::Error;
+use crate::profile::Profile;
+use crate::run;
+
+/// The model as an engine.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The machine whose times are predicted.
+    pub profile: Profile,
+}
+
+impl Engine for Model {
+    type Error = Error;
+
+    fn run(&mut self, job: &Job) -> Result<Record, Error> {
+        let run = trace(job, &self.profile, &mut ())?.run;
+        // Runs differ in nothing, so one stands for all of them.
+        let runs = vec![run; job.runs as usize];
+        Ok(Record::new(job, "model", environment(&self.profile), runs))
+    }
+}
+
+/// One run with the cache as it was left.
+#[derive(Clone, Debug)]
+pub struct Traced<C> {
+    /// Counters and times.
+    pub run: Run,
+    /// The page cache at the end.
+    pub cache: C,
+}
+
+/// Runs `job` once on a cache of the kind that engines use, sending its decisions to `log`.
+///
+/// # Errors
+/// When the memory is too small to hold what one access needs.
+pub fn trace(
+    job: &Job,
+    profile: &Profile,
+    log: &mut impl Log,
+) -> Result<Traced<filemap_core::plain::PlainCache>, Error> {
+    trace_on(job, profile, filemap_core::plain::PlainCache::default(), log)
+}
+
+/// [`trace`] on a given empty cache.
+///
+/// # Errors
+/// As for [`trace`].
+pub fn trace_on<C: PageCache>(
+    job: &Job,
+    profile: &Profile,
+    cache: C,
+    log: &mut impl Log,
+) -> Result<Traced<C>, Error> {
+    let mut state = run::Run::new(job, profile, cache, log);
+    for phase in &job.phases {
+        state.phase(job, phase)?;
+    }
+    let cached = cached(job, &state.cache);
+    let counters = counters(job, &state);
+    let run = Run { seed: job.seed, elapsed_ns: Some(state.elapsed_ns()), counters, cached };
+    Ok(Traced { run, cache: state.cache })
+}
+
+fn counters<C: PageCache, L: Log>(job: &Job, state: &run::Run<'_, C, L>) -> Counters {
+    let tally = state.tally();
+    Counters {
+        accesses: Some(tally.accesses),
+        data_pages_read: Some(tally.pages_read),
+        bytes_read: Some(tally.pages_read * job.page_size()),
+        major_faults: Some(tally.major_faults),
+        minor_faults: Some(tally.minor_faults),
+        readahead_calls: Some(tally.readahead_calls),
+        read_around: Some(tally.read_around),
+        async_readahead: Some(tally.async_readahead),
+        evicted_pages: Some(tally.evicted_pages),
+        mmap_miss: Some(state.mmap_miss().into()),
+        mmap_miss_max: Some(tally.mmap_miss_max.into()),
+        retry_mmap_drop: Some(tally.lock_drops),
+        retry_io_miss: Some(tally.retry_misses),
+        rounds: None,
+    }
+}
+
+fn cached(job: &Job, cache: &impl PageCache) -> Cached {
+    let start = job.mapping.offset;
+    let end = start + job.mapping.pages;
+    let file_end = PageIndex(job.file_pages().0);
+    Cached {
+        inside: Some(count(cache, start, end)),
+        before: Some(count(cache, PageIndex(0), start)),
+        after: Some(count(cache, end, file_end)),
+    }
+}
+
+/// Cached pages of `from..end`.
+fn count(cache: &impl PageCache, from: PageIndex, end: PageIndex) -> u64 {
+    let mut next = from;
+    let mut pages = 0;
+    while next < end {
+        let present = cache.next_present(next, end);
+        next = cache.next_absent(present, end);
+        pages += (next - present).0;
+    }
+    pages
+}
+
+fn environment(profile: &Profile) -> Map<String, Value> {
+    let scope = "classic LRU; no NUMA, writeback, truncation or swap";
+    let environment = json!({
+        "filemap": env!("CARGO_PKG_VERSION"),
+        "scope": scope,
+        "elapsed": "predicted from the machine profile",
+        "profile": profile,
+    });
+    match environment {
+        Value::Object(map) => map,
+        _ => unreachable!("an object literal"),
+    }
+}

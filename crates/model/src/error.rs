@@ -1,0 +1,34 @@
+//! Why the model could not run a job.
+
+/// Why the model could not run a job, or read a profile.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Error {
+    /// The memory holds less than one access needs.
+    #[error("out of memory at page {index}: nothing is left to reclaim; raise the memory limit")]
+    OutOfMemory {
+        /// The page that did not fit.
+        index: u64,
+    },
+    /// A machine profile that is no TOML, or not of its form.
+    #[error("machine profile, line {line}: {reason}")]
+    Profile {
+        /// Line in the text, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A value of a machine profile that has to be 1 or more.
+    #[error("machine profile: '{key}' is 0; give 1 or more")]
+    ProfileZero {
+        /// The key.
+        key: &'static str,
+    },
+    /// A time of a machine profile that is out of range.
+    #[error("machine profile: '{key}' is {value} ns; give at most 1000 s")]
+    ProfileTime {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+    },
+}

@@ -1,0 +1,18 @@
+//! The engine in virtual time: carries out the steps of `filemap-core`'s rules.
+//!
+//! The same job and seed give the same decision log, bit for bit, on every machine. Elapsed times
+//! are predictions from a machine [`profile`].
+#![forbid(unsafe_code)]
+
+pub mod device;
+mod digest;
+mod engine;
+mod error;
+pub mod profile;
+pub mod run;
+mod setup;
+
+pub use digest::Digest;
+pub use engine::{Model, Traced, trace};
+pub use error::Error;
+pub use profile::Profile;

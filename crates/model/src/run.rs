@@ -1,0 +1,291 @@
+//! One run of a job in virtual time.
+
+use filemap_core::cache::{FolioRun, PageCache};
+use filemap_core::decision::{Cause, Log};
+use filemap_core::fault::{Access, Fault, Step, View};
+use filemap_core::layout::Layout;
+use filemap_core::page_table::PageTables;
+use filemap_core::read::{Read, ReadView};
+use filemap_core::readahead::{Limits, ReadaheadState, Window};
+use filemap_core::reclaim;
+use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::vma::{Mapping, Vma};
+use filemap_job::{Job, Phase};
+
+use crate::device::Device;
+use crate::profile::Profile;
+use crate::{Error, setup};
+
+/// What a run counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Touches and reads.
+    pub accesses: u64,
+    /// Pages added to the page cache.
+    pub pages_read: u64,
+    /// PGMAJFAULT events.
+    pub major_faults: u64,
+    /// Faults that the process's own accounting counts as minor.
+    pub minor_faults: u64,
+    /// Windows asked for.
+    pub readahead_calls: u64,
+    /// Those that read around a fault.
+    pub read_around: u64,
+    /// Those that a mark asked for.
+    pub async_readahead: u64,
+    /// Pages that left the cache.
+    pub evicted_pages: u64,
+    /// Highest value of the counter of misses.
+    pub mmap_miss_max: u16,
+    /// Locks dropped for I/O.
+    pub lock_drops: u64,
+    /// Retries that found their page gone.
+    pub retry_misses: u64,
+}
+
+/// The state of a run: one open file, one mapping, one thread.
+pub struct Run<'a, C, L> {
+    limits: Limits,
+    mapping: Mapping,
+    access: Access,
+    memory_pages: Option<PageCount>,
+    profile: &'a Profile,
+    /// The page cache.
+    pub cache: C,
+    ra: ReadaheadState,
+    tables: PageTables,
+    device: Device,
+    now_ns: u64,
+    /// Private copies that count against the memory.
+    copies: PageCount,
+    log: &'a mut L,
+    tally: Tally,
+}
+
+impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
+    /// A run of `job` that has not begun, with an empty `cache`.
+    pub fn new(job: &Job, profile: &'a Profile, cache: C, log: &'a mut L) -> Run<'a, C, L> {
+        let limits = setup::limits(job, profile);
+        Run {
+            mapping: setup::mapping(job),
+            access: if job.mapping.private { Access::WritePrivate } else { Access::Read },
+            memory_pages: job.machine.cache_limit,
+            profile,
+            cache,
+            ra: ReadaheadState::NEW,
+            tables: PageTables::default(),
+            device: Device::new(profile.device, limits.arch.page_size),
+            now_ns: 0,
+            copies: PageCount(0),
+            log,
+            tally: Tally::default(),
+            limits,
+        }
+    }
+
+    /// Makes the accesses of `phase`.
+    ///
+    /// # Errors
+    /// When the memory is too small to hold what one access needs.
+    pub fn phase(&mut self, job: &Job, phase: &Phase) -> Result<(), Error> {
+        if phase.is_read() {
+            let base = job.mapping.offset.0 * job.page_size();
+            for block in job.reads(phase) {
+                self.read(base + block.offset_bytes, block.len_bytes, job.file.size_bytes)?;
+            }
+            return Ok(());
+        }
+        let pieces = self.mapping.split.is_some();
+        let mut vma = self.mapping.whole;
+        for page in job.accesses(phase) {
+            let index = self.mapping.whole.pgoff + PageCount(page);
+            if pieces {
+                vma = self.mapping.vma(index);
+            }
+            self.touch(index, &vma)?;
+        }
+        Ok(())
+    }
+
+    /// What the run counted so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// The counter of misses.
+    pub fn mmap_miss(&self) -> u16 {
+        self.ra.mmap_miss
+    }
+
+    /// Predicted time so far.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    fn touch(&mut self, index: PageIndex, vma: &Vma) -> Result<(), Error> {
+        self.tally.accesses += 1;
+        self.now_ns += self.profile.cost.touch_ns;
+        if self.cache.touch(index) {
+            return Ok(());
+        }
+        let mut fault = Fault::new(index, self.access);
+        let mut misses_at_first = 0;
+        loop {
+            self.arrivals();
+            let step = fault.step(&mut View {
+                limits: &self.limits,
+                vma,
+                ra: &mut self.ra,
+                tables: &mut self.tables,
+                cache: &mut self.cache,
+                log: self.log,
+            });
+            self.tally.mmap_miss_max = self.tally.mmap_miss_max.max(self.ra.mmap_miss);
+            match step {
+                Step::Lock(_) => {
+                    self.now_ns += self.profile.cost.fault_ns;
+                    if fault.tries() == 2 {
+                        misses_at_first = fault.misses();
+                    }
+                }
+                Step::Unlock => self.tally.lock_drops += 1,
+                Step::Done(outcome) => {
+                    let retry_misses =
+                        if outcome.tries > 1 { fault.misses() - misses_at_first } else { 0 };
+                    self.tally.retry_misses += u64::from(retry_misses);
+                    self.tally.major_faults += u64::from(fault.misses());
+                    self.tally.minor_faults += u64::from(!outcome.major);
+                    self.cache.touch(index);
+                    if self.access == Access::WritePrivate {
+                        self.charge_copy(index)?;
+                    }
+                    return Ok(());
+                }
+                step => self.carry_out(step)?,
+            }
+        }
+    }
+
+    fn read(&mut self, offset: u64, bytes: u64, file_bytes: u64) -> Result<(), Error> {
+        self.tally.accesses += 1;
+        self.now_ns += self.profile.cost.touch_ns;
+        let mut read = Read::new(offset, bytes, file_bytes, &self.limits);
+        loop {
+            self.arrivals();
+            let step = read.step(&mut ReadView {
+                limits: &self.limits,
+                ra: &mut self.ra,
+                cache: &mut self.cache,
+                log: self.log,
+            });
+            match step {
+                Some(step) => self.carry_out(step)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn carry_out(&mut self, step: Step) -> Result<(), Error> {
+        match step {
+            Step::Read(window) => self.read_window(window),
+            Step::ReadPage(index) => self.read_page(index)?,
+            Step::Wait(index) => self.wait(index),
+            Step::Lock(_) | Step::Unlock | Step::Done(_) => {}
+        }
+        Ok(())
+    }
+
+    fn read_window(&mut self, window: Window) {
+        self.tally.readahead_calls += 1;
+        self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
+        self.tally.async_readahead += u64::from(window.cause.is_async());
+        let mut layout = Layout::new(window, &self.limits, &mut self.ra, self.log);
+        let mut runs = Vec::new();
+        while let Some(run) = layout.next(&self.cache, self.log) {
+            let fits = self.make_room(run.pages());
+            let folios = run.folios.min(fits.0 >> run.order.0);
+            if folios > 0 {
+                let added = FolioRun { folios, ..run };
+                let added =
+                    FolioRun { marked: added.marked.filter(|&at| at < added.end()), ..added };
+                self.add(added);
+                runs.push((added.start, added.pages()));
+            }
+            if folios < run.folios {
+                break;
+            }
+        }
+        if !runs.is_empty() {
+            self.device.submit(runs, self.now_ns);
+        }
+    }
+
+    fn read_page(&mut self, index: PageIndex) -> Result<(), Error> {
+        while self.make_room(PageCount(1)) < PageCount(1) {
+            let Some(done_ns) = self.device.next_done_ns() else {
+                return Err(Error::OutOfMemory { index: index.0 });
+            };
+            self.now_ns = self.now_ns.max(done_ns);
+            self.arrivals();
+        }
+        if self.cache.folio(index).is_none() {
+            self.add(FolioRun { start: index, order: Order(0), folios: 1, marked: None });
+            self.device.submit(vec![(index, PageCount(1))], self.now_ns);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, run: FolioRun) {
+        self.log.record(filemap_core::decision::Decision::Added {
+            start: run.start,
+            order: run.order,
+            folios: run.folios,
+            marked: run.marked,
+        });
+        self.cache.add(run);
+        self.tally.pages_read += run.pages().0;
+        self.now_ns += self.profile.cost.add_page_ns * run.pages().0;
+    }
+
+    /// Reclaims for `pages` more pages. Returns how many of them fit.
+    fn make_room(&mut self, pages: PageCount) -> PageCount {
+        let Some(limit) = self.memory_pages else {
+            return pages;
+        };
+        let used = |run: &Self| run.cache.inactive() + run.cache.active() + run.copies;
+        let wanted = used(self) + pages;
+        if wanted > limit {
+            let page_size = self.limits.arch.page_size;
+            let goal = wanted - limit;
+            let evicted =
+                reclaim::reclaim(&mut self.cache, goal, page_size, &self.mapping, self.log);
+            self.tally.evicted_pages += evicted.0;
+        }
+        pages.min(limit.saturating_sub(used(self)))
+    }
+
+    fn charge_copy(&mut self, index: PageIndex) -> Result<(), Error> {
+        if self.make_room(PageCount(1)) < PageCount(1) {
+            return Err(Error::OutOfMemory { index: index.0 });
+        }
+        self.copies += PageCount(1);
+        Ok(())
+    }
+
+    fn wait(&mut self, index: PageIndex) {
+        while self.cache.folio(index).is_some_and(|folio| folio.locked) {
+            let done_ns = self.device.next_done_ns().expect("a locked folio is being read");
+            self.now_ns = self.now_ns.max(done_ns);
+            self.arrivals();
+        }
+    }
+
+    /// Unlocks what has arrived.
+    fn arrivals(&mut self) {
+        while let Some(runs) = self.device.complete(self.now_ns) {
+            for (start, pages) in runs {
+                self.cache.unlock(start, pages);
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! From a job to what the rules look at.
+
+use filemap_core::readahead::Limits;
+use filemap_core::units::{PageCount, Vpn};
+use filemap_core::vma::{self, Mapping, Vma};
+use filemap_job::{Advice, Filesystem, Job, SplitProt};
+
+use crate::profile::Profile;
+
+/// The bounds of readahead and fault-around that `job` sets.
+pub fn limits(job: &Job, profile: &Profile) -> Limits {
+    let arch = job.machine.arch;
+    let large = match job.machine.fs {
+        Filesystem::Ext4 => job.rules.ext4_large_folios,
+        Filesystem::Xfs => true,
+        Filesystem::BasePages => false,
+    };
+    Limits {
+        rules: job.rules,
+        arch,
+        ra_pages: job.machine.read_ahead,
+        io_pages: PageCount(profile.device.io_bytes / arch.page_size),
+        fault_around: job.machine.fault_around,
+        max_folio: large.then_some(arch.max_cache_order),
+        file_pages: job.file_pages(),
+    }
+}
+
+/// The mapping that `job` makes. Addresses count from a page-table page's first entry.
+pub fn mapping(job: &Job) -> Mapping {
+    let whole = Vma {
+        start: Vpn(job.mapping.shift.0),
+        pgoff: job.mapping.offset,
+        pages: job.mapping.pages,
+        advice: match job.mapping.advice {
+            Advice::Normal => vma::Advice::Normal,
+            Advice::Random => vma::Advice::Random,
+            Advice::Sequential => vma::Advice::Sequential,
+            Advice::Hugepage => vma::Advice::HugePage,
+        },
+        executable: job.mapping.exec,
+    };
+    Mapping {
+        whole,
+        split: job.mapping.split.map(|s| vma::Split {
+            pages: s.pages,
+            prot: match s.prot {
+                SplitProt::Write => vma::SplitProt::Write,
+                SplitProt::Exec => vma::SplitProt::Exec,
+            },
+        }),
+    }
+}
