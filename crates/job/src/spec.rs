@@ -185,7 +185,9 @@ fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
         .replace("expected u64", "give a whole number, 0 or more")
         .replace("expected f64", "give a number such as 0.01")
         .replace("expected a boolean", "give true or false")
-        .replace("expected a string", "give a text in quotes");
+        .replace("expected a string", "give a text in quotes")
+        .replace("expected a sequence", "give [[phase]] tables")
+        .replace("duplicate key", "duplicate key; give it once");
     let message = shorten_to(300, &message);
     let shown = shorten(text.lines().nth(line).unwrap_or_default());
     Error::JobFile { line: line + 1, text: shown, message }

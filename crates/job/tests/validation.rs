@@ -238,12 +238,12 @@ const BAD: &[(&str, &[&str])] = &[
     ("ram = 1.5", &["line 3 ('ram = 1.5')", "a size such as"]),
     ("ram = true", &["line 3 ('ram = true')", "a size such as"]),
     ("arch = 3", &["line 3 ('arch = 3')", "a text in quotes"]),
-    ("file_size = '2g'", &["line 3", "duplicate key"]),
+    ("file_size = '2g'", &["line 3 ('file_size = '2g'')", "duplicate key; give it once"]),
     ("runs = ", &["line 3 ('runs =')"]),
     ("runs = 99999999999999999999", &["line 3 ('runs = 99999999999999999999')"]),
     ("[[phase]]\nworkload = 'first'", &["--workload does not go with [[phase]]"]),
     ("[[phase]]\nworkloads = 'first'", &["line 4", "unknown field `workloads`"]),
-    ("phase = 3", &["line 3 ('phase = 3')"]),
+    ("phase = 3", &["line 3 ('phase = 3')", "give [[phase]] tables"]),
 ];
 
 #[test]

@@ -7,6 +7,7 @@ use filemap_job::{Cached, Counters, Engine, Job, Record, Run};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
+use crate::extents::ExtentCache;
 use crate::profile::Profile;
 use crate::run;
 
@@ -45,8 +46,8 @@ pub fn trace(
     job: &Job,
     profile: &Profile,
     log: &mut impl Log,
-) -> Result<Traced<filemap_core::plain::PlainCache>, Error> {
-    trace_on(job, profile, filemap_core::plain::PlainCache::default(), log)
+) -> Result<Traced<ExtentCache>, Error> {
+    trace_on(job, profile, ExtentCache::new(job.machine.cache_limit), log)
 }
 
 /// [`trace`] on a given empty cache.

@@ -8,11 +8,12 @@ pub mod device;
 mod digest;
 mod engine;
 mod error;
+pub mod extents;
 pub mod profile;
 pub mod run;
 mod setup;
 
 pub use digest::Digest;
-pub use engine::{Model, Traced, trace};
+pub use engine::{Model, Traced, trace, trace_on};
 pub use error::Error;
 pub use profile::Profile;

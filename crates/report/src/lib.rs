@@ -1,1 +1,20 @@
-//! report
+//! What records say: tables, comparisons, and the published figures beside them.
+//!
+//! Nothing here runs a job. A [`published::Study`] names the jobs it needs and is given their
+//! records; the other reports are made of records alone.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod decisions;
+mod error;
+pub mod footer;
+pub mod published;
+pub mod record;
+pub mod report;
+pub mod stats;
+pub mod table;
+
+pub use error::Error;
+pub use footer::Footer;
+pub use report::{Format, Report};
+pub use table::{Column, Table};

@@ -1,0 +1,98 @@
+//! The chunks of a file that hold anything.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::chunk::Chunk;
+
+/// Chunks by number. Memory grows with the chunks in use, not with the file.
+#[derive(Debug)]
+pub struct Chunks {
+    slots: HashMap<u64, u32, BuildHasherDefault<Spread>>,
+    chunks: Vec<Chunk>,
+    free: Vec<u32>,
+    /// The last chunk that was looked up, and its slot.
+    last: Cell<(u64, u32)>,
+}
+
+/// A chunk number that no file has.
+const NONE: u64 = u64::MAX;
+
+impl Default for Chunks {
+    fn default() -> Self {
+        Chunks {
+            slots: HashMap::default(),
+            chunks: Vec::new(),
+            free: Vec::new(),
+            last: Cell::new((NONE, 0)),
+        }
+    }
+}
+
+impl Chunks {
+    /// Chunk `number`, where it holds anything.
+    pub fn get(&self, number: u64) -> Option<&Chunk> {
+        Some(&self.chunks[self.slot(number)? as usize])
+    }
+
+    /// Chunk `number`, where it holds anything.
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut Chunk> {
+        let slot = self.slot(number)?;
+        Some(&mut self.chunks[slot as usize])
+    }
+
+    /// Chunk `number`, made if it is not there.
+    pub fn get_or_make(&mut self, number: u64) -> &mut Chunk {
+        let slot = match self.slot(number) {
+            Some(slot) => slot,
+            None => {
+                let slot = self.free.pop().unwrap_or_else(|| {
+                    self.chunks.push(Chunk::default());
+                    self.chunks.len() as u32 - 1
+                });
+                self.slots.insert(number, slot);
+                self.last.set((number, slot));
+                slot
+            }
+        };
+        &mut self.chunks[slot as usize]
+    }
+
+    /// Forgets chunk `number`.
+    pub fn remove(&mut self, number: u64) {
+        if let Some(slot) = self.slots.remove(&number) {
+            self.chunks[slot as usize] = Chunk::default();
+            self.free.push(slot);
+            self.last.set((NONE, 0));
+        }
+    }
+
+    fn slot(&self, number: u64) -> Option<u32> {
+        let (last, slot) = self.last.get();
+        if last == number {
+            return Some(slot);
+        }
+        let slot = *self.slots.get(&number)?;
+        self.last.set((number, slot));
+        Some(slot)
+    }
+}
+
+/// Spreads small numbers over the bits that the table looks at: Fibonacci hashing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("chunk numbers are 64-bit")
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}

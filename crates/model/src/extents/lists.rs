@@ -1,0 +1,120 @@
+//! Reclaim lists as extents.
+
+use std::collections::{HashMap, VecDeque};
+
+use filemap_core::units::Order;
+
+/// Folios of one order, one behind the other in the file and in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    pub start: u64,
+    pub pages: u64,
+    pub order: Order,
+}
+
+/// A list of folios, tail first.
+#[derive(Debug, Default)]
+pub struct List {
+    extents: VecDeque<Extent>,
+    /// Pages on the list, without those that left it from the middle.
+    pub pages: u64,
+}
+
+impl List {
+    /// Puts folios at the head.
+    pub fn push(&mut self, extent: Extent) {
+        self.pages += extent.pages;
+        if let Some(last) = self.extents.back_mut()
+            && last.order == extent.order
+            && last.start + last.pages == extent.start
+        {
+            last.pages += extent.pages;
+            return;
+        }
+        self.extents.push_back(extent);
+    }
+
+    /// Puts the base pages of `mask`, which begin at page `first`, at the head.
+    pub fn push_mask(&mut self, first: u64, mask: u64) {
+        for (offset, pages) in runs(mask) {
+            self.push(Extent { start: first + offset, pages, order: Order(0) });
+        }
+    }
+
+    /// The extent at the tail.
+    pub fn tail(&self) -> Option<Extent> {
+        self.extents.front().copied()
+    }
+
+    /// Takes `pages` pages from the extent at the tail; `counted` of them were still on the list.
+    pub fn take(&mut self, pages: u64, counted: u64) {
+        let tail = self.extents.front_mut().expect("taken from the tail");
+        tail.start += pages;
+        tail.pages -= pages;
+        if tail.pages == 0 {
+            self.extents.pop_front();
+        }
+        self.pages -= counted;
+    }
+}
+
+/// The runs of set bits, lowest first: offset and length.
+pub fn runs(mut mask: u64) -> impl Iterator<Item = (u64, u64)> {
+    std::iter::from_fn(move || {
+        if mask == 0 {
+            return None;
+        }
+        let offset = mask.trailing_zeros();
+        let length = (!(mask >> offset)).trailing_zeros();
+        mask &= !(bits(length) << offset);
+        Some((offset.into(), length.into()))
+    })
+}
+
+/// The lowest `count` bits.
+pub fn bits(count: u32) -> u64 {
+    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+}
+
+/// Entries of the inactive list whose folio has left it from the middle. A folio that came back
+/// since stands behind them, so the entries nearest to the tail are the stale ones.
+#[derive(Debug, Default)]
+pub struct Stale {
+    /// How many entries, by the folio's first page.
+    entries: HashMap<u64, u32>,
+    /// The same as bits, by word.
+    words: HashMap<u64, u64>,
+}
+
+impl Stale {
+    /// One more entry of the folio at `head` is stale.
+    pub fn add(&mut self, head: u64) {
+        *self.entries.entry(head).or_default() += 1;
+        *self.words.entry(head / 64).or_default() |= 1 << (head % 64);
+    }
+
+    /// Takes the stale entries among the folios that begin at `mask` in `word`.
+    pub fn take(&mut self, word: u64, mask: u64) -> u64 {
+        if self.words.is_empty() {
+            return 0;
+        }
+        let Some(bits) = self.words.get_mut(&word) else {
+            return 0;
+        };
+        let stale = *bits & mask;
+        for (offset, length) in runs(stale) {
+            for head in word * 64 + offset..word * 64 + offset + length {
+                let count = self.entries.get_mut(&head).expect("its bit is set");
+                *count -= 1;
+                if *count == 0 {
+                    self.entries.remove(&head);
+                    *bits &= !(1 << (head % 64));
+                }
+            }
+        }
+        if *bits == 0 {
+            self.words.remove(&word);
+        }
+        stale
+    }
+}

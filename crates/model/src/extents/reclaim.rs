@@ -1,0 +1,249 @@
+//! Carrying out reclaim on extents.
+
+use std::collections::VecDeque;
+
+use filemap_core::cache::{Shrunk, WORD_PAGES};
+use filemap_core::decision::{EvictionRun, Log};
+use filemap_core::reclaim::{Verdict, judge_folio, judge_pages};
+use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::vma::Mapping;
+
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Shadow};
+use super::lists::{Extent, bits, runs};
+use super::ExtentCache;
+
+/// Chunks that became empty, with the clock then: forgotten once no eviction in them matters.
+pub type Retired = VecDeque<(u64, u64)>;
+
+impl ExtentCache {
+    /// Judges folios from the inactive list's tail until `goal` pages are evicted, each folio that
+    /// is on the list at the beginning at most once.
+    pub(super) fn shrink_inactive(
+        &mut self,
+        goal: u64,
+        mapping: &Mapping,
+        log: &mut impl Log,
+    ) -> Shrunk {
+        let mut shrunk = Shrunk::default();
+        let mut run = EvictionRun::default();
+        let mut left = self.inactive.pages;
+        while shrunk.evicted.0 < goal && left > 0 {
+            let tail = self.inactive.tail().expect("pages are left on the list");
+            let looked = if tail.order > Order(0) {
+                self.shrink_folio(tail, mapping, &mut shrunk, &mut run, log)
+            } else {
+                let most = goal - shrunk.evicted.0;
+                self.shrink_word(tail, left, most, mapping, &mut shrunk, &mut run, log)
+            };
+            left -= looked;
+        }
+        run.flush(log);
+        self.forget_old_chunks();
+        shrunk
+    }
+
+    /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
+    fn shrink_word(
+        &mut self,
+        tail: Extent,
+        left: u64,
+        most: u64,
+        mapping: &Mapping,
+        shrunk: &mut Shrunk,
+        run: &mut EvictionRun,
+        log: &mut impl Log,
+    ) -> u64 {
+        let number = tail.start / WORD_PAGES;
+        let offset = tail.start % WORD_PAGES;
+        let length = tail.pages.min(WORD_PAGES - offset).min(left);
+        let mut mask = bits(length as u32) << offset;
+        let first = number * WORD_PAGES;
+        let locked = self.locked_mask(number);
+        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
+        let word = &mut chunk.words[number as usize % CHUNK_WORDS];
+        let stale = self.stale.take(number, mask);
+        let young = if mapping.has_recency() { word.accessed(mask) } else { 0 };
+        let executable = if young == 0 { 0 } else { mapping.executable_mask(number) };
+        let pages = mask & !stale & !locked;
+        let mut verdicts = judge_pages(pages, young, word.referenced, executable);
+        if u64::from(verdicts.evict.count_ones()) > most {
+            mask &= up_to_bit(verdicts.evict, most);
+            verdicts.evict &= mask;
+            verdicts.keep &= mask;
+            verdicts.activate &= mask;
+        }
+        let locked = locked & mask & !stale;
+        word.young &= !(verdicts.keep | verdicts.activate);
+        word.referenced |= verdicts.keep | verdicts.activate;
+        word.active |= verdicts.activate;
+        let looked = u64::from((mask & !stale).count_ones());
+        self.inactive.take(u64::from(mask.count_ones()), looked);
+        self.inactive.push_mask(first, verdicts.keep | locked);
+        self.active.push_mask(first, verdicts.activate);
+        for (offset, pages) in runs(verdicts.evict) {
+            self.evict(first + offset, pages, Order(0), run, log);
+        }
+        let evicted = u64::from(verdicts.evict.count_ones());
+        shrunk.evicted += PageCount(evicted);
+        shrunk.kept += PageCount(looked - evicted);
+        looked
+    }
+
+    /// Judges the large folio at the tail. Returns how many of its pages were on the list.
+    fn shrink_folio(
+        &mut self,
+        tail: Extent,
+        mapping: &Mapping,
+        shrunk: &mut Shrunk,
+        run: &mut EvictionRun,
+        log: &mut impl Log,
+    ) -> u64 {
+        let (head, pages) = (tail.start, tail.order.pages());
+        let extent = Extent { start: head, pages, order: tail.order };
+        if self.stale.take(head / WORD_PAGES, 1 << (head % WORD_PAGES)) != 0 {
+            self.inactive.take(pages, 0);
+            return 0;
+        }
+        self.inactive.take(pages, pages);
+        if self.locked.iter().any(|&(from, end)| from <= head && head < end) {
+            self.inactive.push(extent);
+            shrunk.kept += PageCount(pages);
+            return pages;
+        }
+        let (young, referenced) = self.take_young(head, pages, mapping);
+        let executable = mapping.executable_within(PageIndex(head), PageIndex(head + pages));
+        let verdict = judge_folio(young, referenced, executable);
+        if verdict == Verdict::Evict {
+            self.evict(head, pages, tail.order, run, log);
+            shrunk.evicted += PageCount(pages);
+            return pages;
+        }
+        shrunk.kept += PageCount(pages);
+        let activate = verdict == Verdict::Activate;
+        self.set_range(head, head + pages, |word, mask| {
+            word.referenced |= mask;
+            word.active |= if activate { mask } else { 0 };
+        });
+        if activate {
+            self.active.push(extent);
+        } else {
+            self.inactive.push(extent);
+        }
+        pages
+    }
+
+    /// Clears the accessed bits of a folio, where they are believed. Returns how many were set,
+    /// and whether the folio is referenced.
+    fn take_young(&mut self, head: u64, pages: u64, mapping: &Mapping) -> (u32, bool) {
+        let believed = mapping.has_recency();
+        let (mut young, mut referenced) = (0, false);
+        self.set_range(head, head + pages, |word, mask| {
+            referenced |= word.referenced & mask != 0;
+            if believed {
+                young += word.accessed(mask).count_ones();
+                word.young &= !mask;
+            }
+        });
+        (young, referenced)
+    }
+
+    /// Evicts `pages` pages from `start`, all of them in one chunk or one folio.
+    fn evict(
+        &mut self,
+        start: u64,
+        pages: u64,
+        order: Order,
+        run: &mut EvictionRun,
+        log: &mut impl Log,
+    ) {
+        run.push(PageIndex(start), PageCount(pages), log);
+        let oldest = self.clock.saturating_sub(self.capacity);
+        let mut next = start;
+        while next < start + pages {
+            let number = next / CHUNK_PAGES;
+            let stop = (start + pages).min((number + 1) * CHUNK_PAGES);
+            let mut workingset = 0;
+            self.set_range(next, stop, |word, mask| {
+                workingset |= word.workingset & mask;
+                word.clear(mask);
+            });
+            let chunk = self.chunks.get_mut(number).expect("pages are cached");
+            chunk.present -= (stop - next) as u32;
+            let is_folio = order > Order(0);
+            let clock = if is_folio { self.clock } else { self.clock + (next - start) };
+            let shadow = |offset: u64, pages: u64, clock: u64, workingset: bool| Shadow {
+                offset: (offset % CHUNK_PAGES) as u16,
+                pages: pages as u16,
+                clock,
+                is_folio,
+                workingset,
+            };
+            if workingset == 0 || is_folio {
+                let flagged = workingset != 0;
+                chunk.push_shadow(shadow(next, stop - next, clock, flagged), oldest);
+            } else {
+                // Base pages are evicted word by word, so one mask holds all their flags.
+                for page in next..stop {
+                    let flagged = workingset >> (page % WORD_PAGES) & 1 == 1;
+                    chunk.push_shadow(shadow(page, 1, clock + (page - next), flagged), oldest);
+                }
+            }
+            if chunk.present == 0 {
+                self.retired.push_back((self.clock + pages, number));
+            }
+            next = stop;
+        }
+        self.clock += pages;
+    }
+
+    /// Moves folios from the active list's tail until `pages` pages have moved.
+    pub(super) fn age_active(&mut self, pages: u64, mapping: &Mapping) {
+        let mut moved = 0;
+        let mut left = self.active.pages;
+        while moved < pages && left > 0 {
+            let tail = self.active.tail().expect("pages are left on the list");
+            let (head, length) = (tail.start, tail.order.pages());
+            self.active.take(length, length);
+            left -= length;
+            let extent = Extent { start: head, pages: length, order: tail.order };
+            let (young, _) = self.take_young(head, length, mapping);
+            let end = PageIndex(head + length);
+            if young > 0 && mapping.executable_within(PageIndex(head), end) {
+                self.active.push(extent);
+                continue;
+            }
+            moved += length;
+            self.set_range(head, head + length, |word, mask| {
+                word.active &= !mask;
+                word.workingset |= mask;
+            });
+            self.inactive.push(extent);
+        }
+    }
+
+    fn forget_old_chunks(&mut self) {
+        let oldest = self.clock.saturating_sub(self.capacity);
+        while let Some(&(clock, number)) = self.retired.front()
+            && clock < oldest
+        {
+            self.retired.pop_front();
+            let unused = |chunk: &super::chunk::Chunk| {
+                chunk.present == 0 && chunk.copied == 0 && !chunk.has_shadow_since(oldest)
+            };
+            if self.chunks.get(number).is_some_and(unused) {
+                self.chunks.remove(number);
+            }
+        }
+    }
+}
+
+/// The bits up to the one that is the `count`-th set in `mask`; `count` is at least 1 and at most
+/// the number of set bits.
+fn up_to_bit(mask: u64, count: u64) -> u64 {
+    let mut rest = mask;
+    for _ in 1..count {
+        rest &= rest - 1;
+    }
+    let last = rest & rest.wrapping_neg();
+    last | (last - 1)
+}

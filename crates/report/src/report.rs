@@ -1,0 +1,183 @@
+//! A report and the formats it can be printed in.
+
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::footer::Footer;
+use crate::table::Table;
+
+/// Columns of a report as text.
+pub const TEXT_COLUMNS: usize = 75;
+
+/// How a report is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Text as in the cover letter of a kernel patch, [`TEXT_COLUMNS`] wide.
+    #[default]
+    Table,
+    /// Markdown.
+    Markdown,
+    /// CSV: one header line, one line for each result.
+    Csv,
+    /// JSON: one object.
+    Json,
+}
+
+impl Format {
+    /// Every format with its name.
+    pub const ALL: [(&'static str, Format); 4] = [
+        ("table", Format::Table),
+        ("markdown", Format::Markdown),
+        ("csv", Format::Csv),
+        ("json", Format::Json),
+    ];
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Format::ALL.into_iter().find(|(name, _)| *name == text);
+        let names = Format::ALL.map(|(name, _)| name).join(", ");
+        known.map(|(_, format)| format).ok_or(format!("give one of {names}"))
+    }
+}
+
+/// A report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Its parts, in order.
+    pub parts: Vec<Part>,
+    /// Its results as one flat table, for CSV.
+    pub rows: Table,
+    /// Scope, command and environment.
+    pub footer: Footer,
+    /// The whole report as a JSON object.
+    pub json: String,
+}
+
+/// A part of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A heading.
+    Heading(String),
+    /// A paragraph.
+    Paragraph(String),
+    /// A table.
+    Table(Table),
+}
+
+impl Report {
+    /// The report in `format`, ending in a line break.
+    pub fn render(&self, format: Format) -> String {
+        match format {
+            Format::Table => self.text(),
+            Format::Markdown => self.markdown(),
+            Format::Csv => self.rows.csv(&[
+                ("scope", self.footer.scope.clone()),
+                ("command", self.footer.command.clone()),
+                ("environment", self.footer.environment_text()),
+            ]),
+            Format::Json => format!("{}\n", self.json),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut blocks: Vec<String> = self.parts.iter().map(Part::text).collect();
+        blocks.push(
+            [
+                labelled("Scope", &self.footer.scope),
+                // Not wrapped: it is there to be copied.
+                format!("Command:     {}\n", self.footer.command),
+                labelled("Environment", &self.footer.environment_text()),
+            ]
+            .concat(),
+        );
+        blocks.join("\n")
+    }
+
+    fn markdown(&self) -> String {
+        let mut blocks: Vec<String> = self.parts.iter().map(Part::markdown).collect();
+        blocks.push(format!(
+            "- Scope: {}\n- Command: `{}`\n- Environment: {}\n",
+            self.footer.scope,
+            self.footer.command,
+            self.footer.environment_text()
+        ));
+        blocks.join("\n")
+    }
+}
+
+impl Part {
+    fn text(&self) -> String {
+        match self {
+            Part::Heading(text) => format!("{}\n{}\n", text, "=".repeat(text.chars().count())),
+            Part::Paragraph(text) => wrap(text, "", ""),
+            Part::Table(table) => table.text(),
+        }
+    }
+
+    fn markdown(&self) -> String {
+        match self {
+            Part::Heading(text) => format!("## {text}\n"),
+            Part::Paragraph(text) => format!("{text}\n"),
+            Part::Table(table) => table.markdown(),
+        }
+    }
+}
+
+/// `object` as indented JSON.
+///
+/// # Panics
+/// When `object` cannot be JSON, which no report's can.
+pub(crate) fn to_json(object: &impl Serialize) -> String {
+    serde_json::to_string_pretty(object).expect("a report has text keys only")
+}
+
+fn labelled(label: &str, text: &str) -> String {
+    wrap(text, &format!("{:<13}", format!("{label}:")), &" ".repeat(13))
+}
+
+/// `text` in lines of [`TEXT_COLUMNS`], the first behind `first`, the others behind `rest`.
+fn wrap(text: &str, first: &str, rest: &str) -> String {
+    let mut lines = vec![first.to_string()];
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is a first line");
+        if !empty && line.chars().count() + 1 + word.chars().count() > TEXT_COLUMNS {
+            lines.push(format!("{rest}{word}"));
+            continue;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_wrapped() {
+        let text = wrap(&"word ".repeat(30), "A: ", "   ");
+        assert!(text.lines().all(|line| line.len() <= TEXT_COLUMNS), "{text}");
+        assert_eq!(text.lines().count(), 3);
+        assert!(text.starts_with("A: word") && text.contains("\n   word"));
+        assert_eq!(wrap("", "A:", ""), "A:\n");
+        let long = "x".repeat(100);
+        assert_eq!(wrap(&long, "", ""), format!("{long}\n"));
+    }
+
+    #[test]
+    fn formats() {
+        for (name, format) in Format::ALL {
+            assert_eq!(name.parse(), Ok(format));
+        }
+        assert!("xml".parse::<Format>().is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! Tables as text, Markdown and CSV.
+
+use std::fmt::Write;
+
+/// A table of texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// What stands above it; may be empty.
+    pub title: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows: as many cells as there are columns.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its heading; may have several lines.
+    pub name: String,
+    /// Its cells end, and do not begin, in one line.
+    pub right: bool,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn left(name: impl Into<String>) -> Self {
+        Column { name: name.into(), right: false }
+    }
+
+    /// A column of numbers.
+    pub fn right(name: impl Into<String>) -> Self {
+        Column { name: name.into(), right: true }
+    }
+
+    fn heading(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.name.split('\n')
+    }
+
+    fn pad(&self, text: &str, width: usize) -> String {
+        if self.right { format!("{text:>width$}") } else { format!("{text:<width$}") }
+    }
+}
+
+impl Table {
+    /// As a kernel's cover letter has it: aligned by spaces.
+    pub fn text(&self) -> String {
+        let widths = self.widths();
+        let mut text = String::new();
+        if !self.title.is_empty() {
+            text += &format!("{}\n\n", self.title);
+        }
+        for line in self.heading_lines() {
+            text += &self.line(line.iter().copied(), &widths);
+        }
+        let rules: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
+        text += &self.line(rules.iter().map(String::as_str), &widths);
+        for row in &self.rows {
+            text += &self.line(row.iter().map(String::as_str), &widths);
+        }
+        text
+    }
+
+    /// As a table of Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        if !self.title.is_empty() {
+            let _ = write!(text, "**{}**\n\n", self.title);
+        }
+        let names = self.columns.iter().map(|column| column.name.replace('\n', ""));
+        text += &markdown_row(names);
+        let rules = self.columns.iter().map(|column| if column.right { "---:" } else { "---" });
+        text += &markdown_row(rules.map(str::to_string));
+        for row in &self.rows {
+            text += &markdown_row(row.iter().map(|cell| cell.replace('|', "\\|")));
+        }
+        text
+    }
+
+    /// As CSV (RFC 4180, but lines end in LF), each row with the cells of `constant` behind its
+    /// own: pairs of a column's name and its text.
+    pub fn csv(&self, constant: &[(&str, String)]) -> String {
+        let names = self.columns.iter().map(|column| column.name.as_str());
+        let mut text = csv_row(names.chain(constant.iter().map(|(name, _)| *name)));
+        for row in &self.rows {
+            let cells = row.iter().map(String::as_str);
+            text += &csv_row(cells.chain(constant.iter().map(|(_, cell)| cell.as_str())));
+        }
+        text
+    }
+
+    /// Widths of the columns in characters.
+    fn widths(&self) -> Vec<usize> {
+        let width = |(index, column): (usize, &Column)| {
+            let cells = self.rows.iter().map(|row| row[index].as_str());
+            column.heading().chain(cells).map(|text| text.chars().count()).max().unwrap_or(0)
+        };
+        self.columns.iter().enumerate().map(width).collect()
+    }
+
+    /// The headings, line by line; shorter ones stand at the bottom.
+    fn heading_lines(&self) -> Vec<Vec<&str>> {
+        let height = self.columns.iter().map(|column| column.heading().count()).max().unwrap_or(0);
+        let line = |number: usize| {
+            let of_column = |column: &Column, name: usize| {
+                let lines = column.heading().count();
+                (lines > name).then_some(lines - 1 - name)
+            };
+            let from_bottom = height - 1 - number;
+            let part = |column| {
+                let number = of_column(column, from_bottom);
+                number.and_then(|number| column.heading().nth(number)).unwrap_or("")
+            };
+            self.columns.iter().map(part).collect()
+        };
+        (0..height).map(line).collect()
+    }
+
+    fn line<'a>(&self, cells: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
+        let cells = self.columns.iter().zip(cells).zip(widths);
+        let padded: Vec<_> =
+            cells.map(|((column, cell), &width)| column.pad(cell, width)).collect();
+        format!("{}\n", padded.join("  ").trim_end())
+    }
+}
+
+fn markdown_row(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+fn csv_row<'a>(cells: impl Iterator<Item = &'a str>) -> String {
+    let quoted = cells.map(|cell| {
+        if cell.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell.to_string()
+        }
+    });
+    format!("{}\n", quoted.collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table {
+            title: "Pages".to_string(),
+            columns: vec![Column::left("name"), Column::right("long\nN")],
+            rows: vec![
+                vec!["a".to_string(), "1".to_string()],
+                vec!["b|\"c,".to_string(), "12345".to_string()],
+            ],
+        }
+    }
+
+    #[test]
+    fn text_is_aligned() {
+        let expected = "Pages\n\n        long\nname       N\n-----  -----\na          1\nb|\"c,  12345\n";
+        assert_eq!(table().text(), expected);
+    }
+
+    #[test]
+    fn markdown_escapes_bars() {
+        let expected = "**Pages**\n\n| name | longN |\n| --- | ---: |\n| a | 1 |\n\
+                        | b\\|\"c, | 12345 |\n";
+        assert_eq!(table().markdown(), expected);
+    }
+
+    #[test]
+    fn csv_quotes() {
+        let mut table = table();
+        table.columns[1].name = "N".to_string();
+        let expected = "name,N,k\na,1,v\n\"b|\"\"c,\",12345,v\n";
+        assert_eq!(table.csv(&[("k", "v".to_string())]), expected);
+    }
+}
