@@ -10,7 +10,7 @@ use crate::vma::Mapping;
 use crate::workingset;
 
 /// A page cache that stores each page and each folio by itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PlainCache {
     folios: BTreeMap<PageIndex, State>,
     mapped: BTreeSet<PageIndex>,
@@ -24,6 +24,13 @@ pub struct PlainCache {
     /// Evictions and activations so far, in pages.
     clock: u64,
     shadows: BTreeMap<PageIndex, Shadow>,
+    capacity: u64,
+}
+
+impl Default for PlainCache {
+    fn default() -> Self {
+        PlainCache::new(None)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +51,23 @@ struct Shadow {
 }
 
 impl PlainCache {
+    /// An empty cache that never holds more than `capacity` pages.
+    pub fn new(capacity: Option<PageCount>) -> PlainCache {
+        PlainCache {
+            folios: BTreeMap::new(),
+            mapped: BTreeSet::new(),
+            young: BTreeSet::new(),
+            copied: BTreeSet::new(),
+            inactive: VecDeque::new(),
+            active: VecDeque::new(),
+            inactive_pages: 0,
+            active_pages: 0,
+            clock: 0,
+            shadows: BTreeMap::new(),
+            capacity: capacity.map_or(u64::MAX, |pages| pages.0),
+        }
+    }
+
     fn find(&self, index: PageIndex) -> Option<(PageIndex, State)> {
         let (&head, &state) = self.folios.range(..=index).next_back()?;
         (index < head + PageCount(state.order.pages())).then_some((head, state))
@@ -69,7 +93,9 @@ impl PlainCache {
         let mut state = State { order, locked: true, marked, ..State::default() };
         let mut shadow = None;
         for page in Self::pages_of(head, order) {
-            shadow = self.shadows.remove(&page).or(shadow);
+            let left = self.shadows.remove(&page);
+            let kept = |left: &Shadow| workingset::is_kept(self.clock, left.clock, self.capacity);
+            shadow = left.filter(kept).or(shadow);
         }
         if let Some(shadow) = shadow
             && workingset::is_recent(self.clock, shadow.clock, PageCount(self.active_pages))

@@ -9,3 +9,11 @@ use crate::units::PageCount;
 pub fn is_recent(now: u64, evicted: u64, active: PageCount) -> bool {
     now - evicted <= active.0
 }
+
+/// Whether the shadow of an eviction at clock `evicted` is still there at clock `now`: none
+/// outlives the eviction of as many pages as the memory holds, after which it could not matter.
+///
+/// Stands for `shadow_lru_isolate`, 6.12 and 6.18, which forgets by memory pressure.
+pub fn is_kept(now: u64, evicted: u64, capacity: u64) -> bool {
+    now - evicted <= capacity
+}

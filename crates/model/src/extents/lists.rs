@@ -93,15 +93,21 @@ impl Stale {
         *self.words.entry(head / 64).or_default() |= 1 << (head % 64);
     }
 
-    /// Takes the stale entries among the folios that begin at `mask` in `word`.
-    pub fn take(&mut self, word: u64, mask: u64) -> u64 {
+    /// The stale entries among the folios that begin at `mask` in `word`.
+    pub fn among(&self, word: u64, mask: u64) -> u64 {
         if self.words.is_empty() {
             return 0;
         }
-        let Some(bits) = self.words.get_mut(&word) else {
+        self.words.get(&word).map_or(0, |bits| bits & mask)
+    }
+
+    /// Takes those entries.
+    pub fn take(&mut self, word: u64, mask: u64) -> u64 {
+        let stale = self.among(word, mask);
+        if stale == 0 {
             return 0;
-        };
-        let stale = *bits & mask;
+        }
+        let bits = self.words.get_mut(&word).expect("it has stale entries");
         for (offset, length) in runs(stale) {
             for head in word * 64 + offset..word * 64 + offset + length {
                 let count = self.entries.get_mut(&head).expect("its bit is set");

@@ -119,7 +119,9 @@ impl ExtentCache {
     fn enter(&mut self, head: u64, order: Order) {
         let extent = Extent { start: head, pages: order.pages(), order };
         let shadow = (head..head + order.pages()).rev().find_map(|page| {
-            self.chunks.get(page / CHUNK_PAGES)?.shadow((page % CHUNK_PAGES) as u16)
+            let chunk = self.chunks.get(page / CHUNK_PAGES)?;
+            let shadow = chunk.shadow((page % CHUNK_PAGES) as u16)?;
+            workingset::is_kept(self.clock, shadow.0, self.capacity).then_some(shadow)
         });
         match shadow {
             Some((clock, workingset))

@@ -61,17 +61,18 @@ impl ExtentCache {
         let locked = self.locked_mask(number);
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let word = &mut chunk.words[number as usize % CHUNK_WORDS];
-        let stale = self.stale.take(number, mask);
+        let stale = self.stale.among(number, mask);
         let young = if mapping.has_recency() { word.accessed(mask) } else { 0 };
         let executable = if young == 0 { 0 } else { mapping.executable_mask(number) };
         let pages = mask & !stale & !locked;
         let mut verdicts = judge_pages(pages, young, word.referenced, executable);
-        if u64::from(verdicts.evict.count_ones()) > most {
+        if u64::from(verdicts.evict.count_ones()) >= most {
             mask &= up_to_bit(verdicts.evict, most);
             verdicts.evict &= mask;
             verdicts.keep &= mask;
             verdicts.activate &= mask;
         }
+        let stale = self.stale.take(number, mask);
         let locked = locked & mask & !stale;
         word.young &= !(verdicts.keep | verdicts.activate);
         word.referenced |= verdicts.keep | verdicts.activate;
