@@ -93,6 +93,11 @@ impl Stale {
         *self.words.entry(head / 64).or_default() |= 1 << (head % 64);
     }
 
+    /// Whether no entry is stale.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
     /// The stale entries among the folios that begin at `mask` in `word`.
     pub fn among(&self, word: u64, mask: u64) -> u64 {
         if self.words.is_empty() {

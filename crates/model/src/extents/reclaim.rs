@@ -33,13 +33,73 @@ impl ExtentCache {
                 self.shrink_folio(tail, mapping, &mut shrunk, &mut run, log)
             } else {
                 let most = goal - shrunk.evicted.0;
-                self.shrink_word(tail, left, most, mapping, &mut shrunk, &mut run, log)
+                let unused = self.evict_unused(tail, left.min(most), mapping, &mut run, log);
+                shrunk.evicted += PageCount(unused);
+                match unused {
+                    0 => self.shrink_word(tail, left, most, mapping, &mut shrunk, &mut run, log),
+                    _ => unused,
+                }
             };
             left -= looked;
         }
         run.flush(log);
         self.forget_old_chunks();
         shrunk
+    }
+
+    /// Evicts base pages from the tail as long as none has an accessed entry or needs a look of
+    /// its own, at most `most` and to the end of a chunk: all that most windows need. Returns how
+    /// many.
+    fn evict_unused(
+        &mut self,
+        tail: Extent,
+        most: u64,
+        mapping: &Mapping,
+        run: &mut EvictionRun,
+        log: &mut impl Log,
+    ) -> u64 {
+        let number = tail.start / CHUNK_PAGES;
+        let end = (tail.start + tail.pages.min(most)).min((number + 1) * CHUNK_PAGES);
+        let is_locked = |&(from, to): &(u64, u64)| from < end && tail.start < to;
+        if !self.stale.is_empty() || self.locked.iter().any(is_locked) {
+            return 0;
+        }
+        let believed = mapping.has_recency();
+        let chunk = self.chunks.get_mut(number).expect("pages are cached");
+        let mut next = tail.start;
+        while next < end {
+            let stop = end.min((next / WORD_PAGES + 1) * WORD_PAGES);
+            let mask = bits((stop - next) as u32) << (next % WORD_PAGES);
+            let word = &mut chunk.words[(next % CHUNK_PAGES / WORD_PAGES) as usize];
+            if (believed && word.accessed(mask) != 0) || word.workingset & mask != 0 {
+                break;
+            }
+            word.clear(mask);
+            next = stop;
+        }
+        let pages = next - tail.start;
+        if pages > 0 {
+            self.inactive.take(pages, pages);
+            run.push(PageIndex(tail.start), PageCount(pages), log);
+            let offset = (tail.start % CHUNK_PAGES) as u16;
+            let clock = self.clock;
+            let shadow =
+                Shadow { offset, pages: pages as u16, clock, is_folio: false, workingset: false };
+            self.clock += pages;
+            self.left_cache(number, shadow);
+        }
+        pages
+    }
+
+    /// Notes that pages of chunk `number` left the cache.
+    fn left_cache(&mut self, number: u64, shadow: Shadow) {
+        let oldest = self.clock.saturating_sub(self.capacity);
+        let chunk = self.chunks.get_mut(number).expect("pages were cached");
+        chunk.present -= u32::from(shadow.pages);
+        chunk.push_shadow(shadow, oldest);
+        if chunk.present == 0 {
+            self.retired.push_back((self.clock, number));
+        }
     }
 
     /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
@@ -148,7 +208,7 @@ impl ExtentCache {
         (young, referenced)
     }
 
-    /// Evicts `pages` pages from `start`, all of them in one chunk or one folio.
+    /// Evicts `pages` pages from `start`: base pages of one word, or one folio.
     fn evict(
         &mut self,
         start: u64,
@@ -158,43 +218,29 @@ impl ExtentCache {
         log: &mut impl Log,
     ) {
         run.push(PageIndex(start), PageCount(pages), log);
-        let oldest = self.clock.saturating_sub(self.capacity);
+        let is_folio = order > Order(0);
+        let first_clock = self.clock;
+        self.clock += pages;
         let mut next = start;
         while next < start + pages {
             let number = next / CHUNK_PAGES;
             let stop = (start + pages).min((number + 1) * CHUNK_PAGES);
-            let mut workingset = 0;
+            let mut flags = 0;
             self.set_range(next, stop, |word, mask| {
-                workingset |= word.workingset & mask;
+                flags |= word.workingset & mask;
                 word.clear(mask);
             });
-            let chunk = self.chunks.get_mut(number).expect("pages are cached");
-            chunk.present -= (stop - next) as u32;
-            let is_folio = order > Order(0);
-            let clock = if is_folio { self.clock } else { self.clock + (next - start) };
-            let shadow = |offset: u64, pages: u64, clock: u64, workingset: bool| Shadow {
-                offset: (offset % CHUNK_PAGES) as u16,
-                pages: pages as u16,
-                clock,
-                is_folio,
-                workingset,
-            };
-            if workingset == 0 || is_folio {
-                let flagged = workingset != 0;
-                chunk.push_shadow(shadow(next, stop - next, clock, flagged), oldest);
-            } else {
-                // Base pages are evicted word by word, so one mask holds all their flags.
-                for page in next..stop {
-                    let flagged = workingset >> (page % WORD_PAGES) & 1 == 1;
-                    chunk.push_shadow(shadow(page, 1, clock + (page - next), flagged), oldest);
-                }
-            }
-            if chunk.present == 0 {
-                self.retired.push_back((self.clock + pages, number));
+            // A folio's pages share a flag; base pages have each their own.
+            let step = if is_folio || flags == 0 { stop - next } else { 1 };
+            for page in (next..stop).step_by(step as usize) {
+                let workingset = if is_folio { flags != 0 } else { flags >> (page % 64) & 1 == 1 };
+                let clock = if is_folio { first_clock } else { first_clock + (page - start) };
+                let offset = (page % CHUNK_PAGES) as u16;
+                let shadow = Shadow { offset, pages: step as u16, clock, is_folio, workingset };
+                self.left_cache(number, shadow);
             }
             next = stop;
         }
-        self.clock += pages;
     }
 
     /// Moves folios from the active list's tail until `pages` pages have moved.
