@@ -5,6 +5,7 @@
 //! [`cache::PageCache`] and carry out the steps of [`fault::Fault`] and [`read::Read`].
 #![forbid(unsafe_code)]
 
+pub mod bound;
 pub mod cache;
 pub mod decision;
 pub mod fault;

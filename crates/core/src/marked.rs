@@ -1,5 +1,6 @@
 //! Async readahead: a marked folio was hit.
 
+use crate::bound;
 use crate::cache::{Folio, PageCache};
 use crate::decision::{Cause, Decision, Log};
 use crate::miss;
@@ -32,7 +33,16 @@ pub fn on_fault_hit(
     if !folio.marked {
         return None;
     }
-    let window = next_window(Cause::AsyncFault, index, folio, limits.ra_pages, limits, ra, cache);
+    let window = next_window(
+        Cause::AsyncFault,
+        index,
+        folio,
+        limits.ra_pages,
+        bound::last(vma, limits),
+        limits,
+        ra,
+        cache,
+    );
     if window.is_none() {
         log.record(Decision::NothingAbsent { index });
     }
@@ -47,7 +57,7 @@ pub struct Hit {
 }
 
 /// Takes the mark from `folio`, which was hit at `index` by a request for `req` pages, and moves
-/// the stream in `ra` on. `None` where nothing is absent within a window.
+/// the stream in `ra` on; no page behind `last` may be read. `None` where nothing is absent within a window.
 ///
 /// Mirrors `page_cache_async_ra`, 6.12 and 6.18. Test: `tests/marked.rs`.
 pub fn next_window(
@@ -55,6 +65,7 @@ pub fn next_window(
     index: PageIndex,
     folio: Folio,
     req: PageCount,
+    last: PageIndex,
     limits: &Limits,
     ra: &mut ReadaheadState,
     cache: &mut impl PageCache,
@@ -91,7 +102,7 @@ pub fn next_window(
         async_size: ra.async_size,
         order,
         base_pages: false,
-        last: limits.last_page(),
+        last,
     })
 }
 

@@ -6,14 +6,15 @@ use crate::readahead::{Limits, ReadaheadState, Window};
 use crate::search;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The window for a request of `req` pages that found nothing at `index`, and what it leaves in
-/// `ra`. A lone request reads just its pages and leaves `ra` alone.
+/// The window for a request of `req` pages that found nothing at `index`, of which none behind
+/// `last` may be read, and what it leaves in `ra`. A lone request reads just its pages and leaves `ra` alone.
 ///
 /// Mirrors `page_cache_sync_ra`, 6.12 and 6.18. Test: `tests/on_demand.rs`.
 pub fn on_miss(
     cause: Cause,
     index: PageIndex,
     req: PageCount,
+    last: PageIndex,
     limits: &Limits,
     ra: &mut ReadaheadState,
     cache: &impl PageCache,
@@ -38,7 +39,7 @@ pub fn on_miss(
                 async_size: PageCount(0),
                 order: Order(0),
                 base_pages: true,
-                last: limits.last_page(),
+                last,
             };
         }
         if cached.0 == index.0 {
@@ -57,7 +58,7 @@ pub fn on_miss(
         async_size: ra.async_size,
         order: ra.order,
         base_pages: false,
-        last: limits.last_page(),
+        last,
     }
 }
 

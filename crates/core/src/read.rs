@@ -127,7 +127,15 @@ impl Read {
         let req = self.asked_end - self.next;
         let cause = Cause::ReadStream;
         let ReadView { limits, ra, cache, .. } = view;
-        Step::Read(on_demand::on_miss(cause, self.next, req, limits, ra, *cache))
+        Step::Read(on_demand::on_miss(
+            cause,
+            self.next,
+            req,
+            limits.last_page(),
+            limits,
+            ra,
+            *cache,
+        ))
     }
 
     fn hit<C: PageCache, L: Log>(
@@ -140,8 +148,16 @@ impl Read {
         }
         let req = self.asked_end - folio.head;
         let ReadView { limits, ra, cache, log } = view;
-        let window =
-            marked::next_window(Cause::AsyncRead, folio.head, folio, req, limits, ra, *cache);
+        let window = marked::next_window(
+            Cause::AsyncRead,
+            folio.head,
+            folio,
+            req,
+            limits.last_page(),
+            limits,
+            ra,
+            *cache,
+        );
         if window.is_none() {
             log.record(Decision::NothingAbsent { index: folio.head });
         }

@@ -10,17 +10,20 @@ pub enum Kernel {
     V6_12,
     /// Linux 6.18, longterm.
     V6_18,
+    /// The mm tree of May 2026, on which the exec-order series was published.
+    Mm2026_05,
 }
 
 impl Kernel {
     /// Every modelled kernel, oldest first.
-    pub const ALL: [Kernel; 2] = [Kernel::V6_12, Kernel::V6_18];
+    pub const ALL: [Kernel; 3] = [Kernel::V6_12, Kernel::V6_18, Kernel::Mm2026_05];
 
     /// The name on the command line and in records.
     pub const fn name(self) -> &'static str {
         match self {
             Kernel::V6_12 => "6.12",
             Kernel::V6_18 => "6.18",
+            Kernel::Mm2026_05 => "mm-2026-05",
         }
     }
 
@@ -66,6 +69,8 @@ pub struct Rules {
     pub fallback_reads_remainder: bool,
     /// ext4 supports large folios.
     pub ext4_large_folios: bool,
+    /// Misses in mappings advised HUGEPAGE are counted, and stop readahead, as others are.
+    pub huge_page_counts: bool,
 }
 
 impl Rules {
@@ -83,8 +88,9 @@ impl Rules {
                 large_folio_min_window: PageCount(4),
                 fallback_reads_remainder: false,
                 ext4_large_folios: false,
+                huge_page_counts: false,
             },
-            Kernel::V6_18 => Rules {
+            Kernel::V6_18 | Kernel::Mm2026_05 => Rules {
                 kernel,
                 series,
                 maps_whole_folio: true,
@@ -95,6 +101,7 @@ impl Rules {
                 large_folio_min_window: PageCount(1),
                 fallback_reads_remainder: true,
                 ext4_large_folios: true,
+                huge_page_counts: matches!(kernel, Kernel::Mm2026_05),
             },
         }
     }

@@ -11,17 +11,36 @@ pub enum Switch {
     MissFaultAddress,
     /// The retry of one's own miss credits nothing.
     MissNoRetry,
+    /// Readahead begun by a fault stays inside its VMA.
+    VmaBound,
+    /// Faults in executable mappings do not consult the counter of misses.
+    ExecBypass,
+    /// Mappings advised HUGEPAGE read large folios where a PMD-sized one does not fit the cache.
+    ThpOrder,
+    /// The executable window is bounded as all windows are, not by a size of its own.
+    ExecUnify,
 }
 
 impl Switch {
     /// Every switch, in the order in which reports name them.
-    pub const ALL: [Switch; 2] = [Switch::MissFaultAddress, Switch::MissNoRetry];
+    pub const ALL: [Switch; 6] = [
+        Switch::MissFaultAddress,
+        Switch::MissNoRetry,
+        Switch::VmaBound,
+        Switch::ExecBypass,
+        Switch::ThpOrder,
+        Switch::ExecUnify,
+    ];
 
     /// The name on the command line and in records.
     pub const fn name(self) -> &'static str {
         match self {
             Switch::MissFaultAddress => "miss-fault-address",
             Switch::MissNoRetry => "miss-no-retry",
+            Switch::VmaBound => "vma-bound",
+            Switch::ExecBypass => "exec-bypass",
+            Switch::ThpOrder => "thp-order",
+            Switch::ExecUnify => "exec-unify",
         }
     }
 }
@@ -31,10 +50,11 @@ impl Switch {
 pub struct Series(u16);
 
 /// A group name, what it stands for, in the order in which they are tried.
-const GROUPS: [(&str, &[Switch]); 3] = [
+const GROUPS: [(&str, &[Switch]); 4] = [
     ("mmap-miss", &[Switch::MissFaultAddress, Switch::MissNoRetry]),
     ("p1", &[Switch::MissFaultAddress]),
     ("p2", &[Switch::MissNoRetry]),
+    ("exec-order", &[Switch::ExecBypass, Switch::ThpOrder]),
 ];
 
 impl Series {

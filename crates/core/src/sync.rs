@@ -1,10 +1,12 @@
 //! Sync readahead on a fault: the window of a miss.
 
+use crate::bound;
 use crate::cache::PageCache;
 use crate::decision::{Cause, Decision, Log};
 use crate::miss;
 use crate::on_demand;
 use crate::readahead::{Limits, ReadaheadState, Window};
+use crate::series::Switch;
 use crate::units::{Order, PageCount, PageIndex};
 use crate::vma::{Advice, Vma};
 
@@ -20,8 +22,12 @@ pub fn on_miss(
     cache: &impl PageCache,
     log: &mut impl Log,
 ) -> Option<Window> {
-    if vma.advice == Advice::HugePage && limits.arch.pmd_order() <= limits.arch.max_cache_order {
-        return Some(huge_page(index, vma, limits, ra));
+    let huge_order = (vma.advice == Advice::HugePage).then(|| huge_order(limits)).flatten();
+    if let Some(order) = huge_order {
+        if limits.rules.huge_page_counts && !counts_miss(index, vma, limits, ra, log) {
+            return None;
+        }
+        return Some(huge_page(index, order, vma, limits, ra));
     }
     let executable = vma.executable && limits.rules.executable_readahead;
     let off = (vma.advice == Advice::Random && !executable) || limits.ra_pages == PageCount(0);
@@ -31,18 +37,17 @@ pub fn on_miss(
     }
     if vma.advice == Advice::Sequential {
         let cause = Cause::SequentialFault;
-        return Some(on_demand::on_miss(cause, index, limits.ra_pages, limits, ra, cache));
+        let last = bound::last(vma, limits);
+        return Some(on_demand::on_miss(cause, index, limits.ra_pages, last, limits, ra, cache));
     }
-    ra.mmap_miss = miss::missed(ra.mmap_miss);
-    if !miss::reads_window(ra.mmap_miss) {
-        log.record(Decision::NoReadahead { index, mmap_miss: ra.mmap_miss });
+    if !counts_miss(index, vma, limits, ra, log) {
         return None;
     }
     let cause = if executable {
         executable_window(index, vma, limits, ra);
         Cause::Executable
     } else {
-        read_around(index, limits, ra);
+        read_around(index, vma, limits, ra);
         Cause::ReadAround
     };
     Some(Window {
@@ -53,14 +58,55 @@ pub fn on_miss(
         async_size: ra.async_size,
         order: ra.order,
         base_pages: false,
-        last: limits.last_page(),
+        last: bound::last(vma, limits),
     })
 }
 
-/// One PMD-sized folio, and the next one where the program did not say RANDOM. The stream's start
+/// Counts a miss; returns whether a window is read. Executable mappings are not counted with
+/// exec-bypass.
+fn counts_miss(
+    index: PageIndex,
+    vma: &Vma,
+    limits: &Limits,
+    ra: &mut ReadaheadState,
+    log: &mut impl Log,
+) -> bool {
+    if vma.executable && limits.rules.series.has(Switch::ExecBypass) {
+        return true;
+    }
+    ra.mmap_miss = miss::missed(ra.mmap_miss);
+    if miss::reads_window(ra.mmap_miss) {
+        return true;
+    }
+    log.record(Decision::NoReadahead { index, mmap_miss: ra.mmap_miss });
+    false
+}
+
+/// The order of the folios that a mapping advised HUGEPAGE reads; `None` where the page cache
+/// cannot hold them. With thp-order, the largest of the mapping up to 2 MiB serves instead.
+fn huge_order(limits: &Limits) -> Option<Order> {
+    let pmd = limits.arch.pmd_order();
+    let largest = limits.arch.max_cache_order;
+    if pmd <= largest {
+        return Some(pmd);
+    }
+    let of_mapping = limits.max_folio.unwrap_or(Order(0));
+    if limits.rules.series.has(Switch::ThpOrder) && of_mapping <= largest {
+        let two_mib = Order::fitting(PageCount((2 << 20) / limits.arch.page_size));
+        return Some(of_mapping.min(two_mib));
+    }
+    None
+}
+
+/// One large folio, and the next one where the program did not say RANDOM. The stream's start
 /// stays what it was.
-fn huge_page(index: PageIndex, vma: &Vma, limits: &Limits, ra: &mut ReadaheadState) -> Window {
-    let order = limits.arch.pmd_order();
+fn huge_page(
+    index: PageIndex,
+    order: Order,
+    vma: &Vma,
+    limits: &Limits,
+    ra: &mut ReadaheadState,
+) -> Window {
     let folio = PageCount(order.pages());
     ra.size = if vma.advice == Advice::Random { folio } else { folio + folio };
     ra.async_size = folio;
@@ -73,7 +119,7 @@ fn huge_page(index: PageIndex, vma: &Vma, limits: &Limits, ra: &mut ReadaheadSta
         async_size: folio,
         order,
         base_pages: false,
-        last: limits.last_page(),
+        last: bound::last(vma, limits),
     }
 }
 
@@ -82,15 +128,19 @@ fn huge_page(index: PageIndex, vma: &Vma, limits: &Limits, ra: &mut ReadaheadSta
 fn executable_window(index: PageIndex, vma: &Vma, limits: &Limits, ra: &mut ReadaheadState) {
     let order = limits.arch.exec_order;
     ra.start = index.align_down(order).max(vma.pgoff);
-    let end = (ra.start + limits.ra_pages).align_up(order).min(vma.end());
+    let mut end = (ra.start + limits.ra_pages).align_up(order);
+    if !limits.rules.series.has(Switch::ExecUnify) {
+        end = end.min(vma.end());
+    }
     ra.size = end - ra.start;
     ra.async_size = PageCount(0);
     ra.order = order;
 }
 
 /// Half a readahead size on either side of the page.
-fn read_around(index: PageIndex, limits: &Limits, ra: &mut ReadaheadState) {
-    ra.start = index.saturating_sub(PageCount(limits.ra_pages.0 / 2));
+fn read_around(index: PageIndex, vma: &Vma, limits: &Limits, ra: &mut ReadaheadState) {
+    let start = index.saturating_sub(PageCount(limits.ra_pages.0 / 2));
+    ra.start = start.max(bound::first(vma, limits));
     ra.size = limits.ra_pages;
     ra.async_size = PageCount(limits.ra_pages.0 / 4);
     ra.order = Order(0);

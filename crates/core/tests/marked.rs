@@ -1,0 +1,306 @@
+//! A hit on a cached folio: the counter falls, and a mark asks for the next window.
+
+mod support;
+
+use filemap_core::cache::PageCache;
+use filemap_core::decision::Cause;
+use filemap_core::marked::{Hit, on_fault_hit};
+use filemap_core::readahead::{Limits, ReadaheadState};
+use filemap_core::rules::Kernel;
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::vma::Advice;
+
+use Kernel::{V6_12, V6_18};
+use support::engine::{Engine, Io};
+use support::machine::{KERNELS, advised, counter, executable, limits, stream, whole, xfs};
+use support::map;
+
+fn ext4(kernel: Kernel) -> Limits {
+    limits(kernel, PageCount(64))
+}
+
+fn large(kernel: Kernel) -> Limits {
+    xfs(kernel, PageCount(64))
+}
+
+/// A fault that finds `index` in the cache.
+fn hit(engine: &mut Engine, index: u64) -> Option<Hit> {
+    let index = PageIndex(index);
+    let folio = engine.cache.folio(index).expect("a hit needs a folio");
+    let Engine { limits, vma, ra, cache, log, .. } = engine;
+    let hit = on_fault_hit(index, folio, vma, limits, ra, cache, log);
+    if let Some(Hit { window: Some(window) }) = hit {
+        assert_eq!(window.cause, Cause::AsyncFault);
+        assert_eq!(window.async_size, window.size);
+        engine.read_window(window);
+    }
+    hit
+}
+
+/// A hit in a file that looks like `before`, and like `after` behind it; the readahead state
+/// before and after.
+#[track_caller]
+fn check(
+    limits: Limits,
+    index: u64,
+    states: [ReadaheadState; 2],
+    before: &str,
+    after: &str,
+) -> Engine {
+    let mut engine = Engine::new(limits, Io::Waited, before);
+    engine.ra = states[0];
+    hit(&mut engine, index);
+    let case = format!("{} hit on {index} of {before}", limits.rules.kernel.name());
+    map::assert_cache(&case, &engine.cache, after);
+    assert_eq!(engine.ra, states[1], "{case}");
+    engine
+}
+
+#[test]
+fn the_mark_of_the_stream_moves_it_on() {
+    // Read-around of 32 left pages 24 to 39, the mark at 36.
+    let around = stream(24, 16, 4, 0);
+    let before = "24. 12# M3# 24.";
+    let grown = [around, stream(40, 16, 16, 2)];
+    check(ext4(V6_18), 36, grown, before, "24. 16# <-->(--)(--)(--) 8.");
+    // 6.12: base pages on ext4; with large folios the order grows with the layout, not in `ra`.
+    let flat = [around, stream(40, 16, 16, 0)];
+    check(ext4(V6_12), 36, flat, before, "24. 16# m15~ 8.");
+    check(large(V6_12), 36, flat, before, "24. 16# <-->(--)(--)(--) 8.");
+}
+
+#[test]
+fn the_end_of_the_window_is_trimmed_to_its_order_since_6_18() {
+    let around = stream(23, 16, 4, 0);
+    let before = "23. 12# M3# 25.";
+    let trimmed = [around, stream(39, 13, 13, 2)];
+    check(ext4(V6_18), 35, trimmed, before, "23. 16# m (--)(--)(--) 12.");
+    let whole = [around, stream(39, 16, 16, 0)];
+    check(large(V6_12), 35, whole, before, "23. 16# m (--)(--)(--) () ~ 9.");
+    check(ext4(V6_12), 35, whole, before, "23. 16# m15~ 9.");
+}
+
+#[test]
+fn trimming_keeps_to_the_alignment_of_the_largest_window() {
+    // 18 = 2 x 9: multiples of 2, although the order has grown to 2. 59 becomes 58, not 56.
+    let odd = Limits { ra_pages: PageCount(18), ..ext4(V6_18) };
+    let states = [stream(23, 18, 4, 0), stream(41, 17, 17, 2)];
+    check(odd, 37, states, "23. 14# M3# 23.", "23. 18# m () (--)(--)(--) () 6.");
+    // 15 is odd: nothing is trimmed. The window of 15 pages is laid out from 40.
+    let odd = Limits { ra_pages: PageCount(15), ..ext4(V6_18) };
+    let states = [stream(25, 15, 4, 0), stream(40, 15, 15, 2)];
+    check(odd, 36, states, "25. 11# M3# 24.", "25. 15# <-->(--)(--) () ~ 9.");
+}
+
+#[test]
+fn trimming_leaves_a_window_that_it_would_empty() {
+    let small = Limits { ra_pages: PageCount(4), ..ext4(V6_18) };
+    // 41 to 42: the multiple of 4 below the end lies before the start.
+    let states = [stream(40, 1, 1, 0), stream(41, 2, 2, 1)];
+    check(small, 40, states, "40. M 23.", "40. # m~ 21.");
+    // 40 to 41: it is the start.
+    let states = [stream(39, 1, 1, 0), stream(40, 2, 2, 1)];
+    check(small, 39, states, "39. M 24.", "39. # <> 22.");
+}
+
+#[test]
+fn a_stream_grows_in_size_and_order() {
+    // The stream that a read of one page at the start of the file begins.
+    let mut engine = Engine::new(ext4(V6_18), Io::Immediate, "#M 62.");
+    engine.ra = stream(0, 2, 1, 0);
+    let course = [
+        // Order 2 trims the window of 4 pages at 2 to one of 2, which order 1 fills.
+        (1, "## {} 60.", stream(2, 2, 2, 1)),
+        (2, "## [] {--} 56.", stream(4, 4, 4, 2)),
+        (4, "## [][--] {6-} 48.", stream(8, 8, 8, 3)),
+        (8, "## [][--][6-] {14-} 32.", stream(16, 16, 16, 4)),
+        (16, "## [][--][6-][14-] {14-} 16.", stream(32, 16, 16, 4)),
+        (32, "## [][--][6-][14-][14-] {14-}", stream(48, 16, 16, 4)),
+        (48, "## [][--][6-][14-][14-][14-]", stream(64, 16, 16, 4)),
+    ];
+    for (index, after, ra) in course {
+        hit(&mut engine, index);
+        map::assert_cache(&format!("the mark at {index}"), &engine.cache, after);
+        assert_eq!(engine.ra, ra, "the mark at {index}");
+    }
+}
+
+#[test]
+fn on_6_12_the_order_grows_from_the_marked_folio() {
+    let mut engine = Engine::new(large(V6_12), Io::Immediate, "#M 62.");
+    engine.ra = stream(0, 2, 1, 0);
+    let course = [
+        (1, "## {} [] 58.", stream(2, 4, 4, 0)),
+        // From order 1, which the layout of 8 pages at 6 begins with.
+        (2, "## [][] {} [--] [] 50.", stream(6, 8, 8, 0)),
+    ];
+    for (index, after, ra) in course {
+        hit(&mut engine, index);
+        map::assert_cache(&format!("the mark at {index}"), &engine.cache, after);
+        assert_eq!(engine.ra, ra, "the mark at {index}");
+    }
+}
+
+#[test]
+fn the_next_window_is_never_smaller() {
+    // A read beyond the readahead size left a window of 24 pages.
+    let states = [stream(0, 24, 4, 0), stream(24, 24, 24, 2)];
+    let after = "24# <-->(--)(--)(--)(--)(--) 16.";
+    check(ext4(V6_18), 20, states, "20# M3# 40.", after);
+    // Far below the maximum it is four times as large: 12 pages, trimmed to 9.
+    let wide = Limits { ra_pages: PageCount(64), ..ext4(V6_18) };
+    let states = [stream(0, 3, 1, 0), stream(3, 9, 9, 2)];
+    check(wide, 2, states, "##M 61.", "3# m (--)(--) 52.");
+}
+
+#[test]
+fn a_mark_of_another_stream_is_followed_by_what_is_absent() {
+    let new = ReadaheadState::NEW;
+    let before = "36. M3# 24.";
+    let found = [new, stream(40, 16, 16, 2)];
+    check(ext4(V6_18), 36, found, before, "36. 4# <-->(--)(--)(--) 8.");
+    check(ext4(V6_12), 36, [new, stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
+    // A stream that lies elsewhere, ahead of the mark too.
+    check(ext4(V6_12), 36, [stream(0, 16, 4, 0), stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
+    check(ext4(V6_12), 36, [stream(50, 4, 1, 0), stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
+    // One page beside where the stream expects it.
+    check(ext4(V6_12), 36, [stream(23, 16, 4, 0), stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
+    check(ext4(V6_12), 36, [stream(25, 16, 4, 0), stream(40, 16, 16, 0)], before, "36. 4# m15~ 8.");
+    // The gap just behind the mark.
+    check(ext4(V6_12), 36, [new, stream(37, 16, 16, 0)], "36. M 27.", "36. # m15~ 11.");
+}
+
+#[test]
+fn the_search_behind_a_mark_ends_with_the_largest_window() {
+    let new = ReadaheadState::NEW;
+    // The 16th page behind the mark is absent.
+    let found = [new, stream(52, 16, 16, 2)];
+    check(ext4(V6_18), 36, found, "36. M15# 12.", "36. 16# <-->(--)(--)");
+    // All 16 are cached: the mark goes, and nothing comes.
+    let engine = &mut check(ext4(V6_18), 36, [new, new], "36. M16# 11.", "36. 17# 11.");
+    assert_eq!(engine.course(), "nothing-absent");
+}
+
+#[test]
+fn a_search_that_begins_inside_a_large_folio_counts_too_far() {
+    // The stream expects its mark at 38, in the folio at 36: a hit on 36 moves it on.
+    let before = "24. 12# {--} 24.";
+    let old = stream(24, 16, 2, 2);
+    let moved = [old, stream(40, 8, 8, 3)];
+    check(ext4(V6_18), 36, moved, before, "24. 12# [--] <6-> 16.");
+    check(large(V6_12), 36, [old, stream(40, 16, 16, 2)], before, "24. 12# [--] <6->(6-) 8.");
+    // A hit on 37 searches from 38, 2 pages into the folio, and finds 40 as 42.
+    let jumped = [old, stream(42, 6, 6, 2)];
+    check(ext4(V6_18), 37, jumped, before, "24. 12# [--].. <>(--) 16.");
+    let jumped = [old, stream(42, 16, 16, 2)];
+    check(large(V6_12), 37, jumped, before, "24. 12# [--].. <>(--)(6-)() 6.");
+    // 13 cached pages from the folio's end on hide the gap in front of the search's end; 12 do
+    // not: it is found, 2 pages too far, as the last that counts.
+    let new = ReadaheadState::NEW;
+    let engine = &mut check(ext4(V6_18), 37, [new, new], "36. {--} 12# 12.", "36. [--] 12# 12.");
+    assert_eq!(engine.course(), "nothing-absent");
+    let found = [new, stream(53, 15, 15, 2)];
+    check(ext4(V6_18), 37, found, "36. {--} 11# 13.", "36. [--] 11# .. m()(--)(--)");
+}
+
+#[test]
+fn a_read_asks_for_what_it_still_needs() {
+    // 4 pages to the gap and 1 asked for: twice 5 pages, trimmed to 8 since 6.18.
+    let cases = [
+        (V6_12, 1, "36. 4# m9~ 14.", (40, 10)),
+        (V6_18, 1, "36. 4# <-->(--) 16.", (40, 8)),
+        (V6_12, 4, "36. 4# m15~ 8.", (40, 16)),
+        // 20 pages asked for, above the readahead size, of a device that likes 24: 24 are read.
+        (V6_12, 24, "36. 4# m23~", (40, 24)),
+    ];
+    for (kernel, req, after, (start, size)) in cases {
+        let wide = Limits { io_pages: PageCount(24), ..ext4(kernel) };
+        let mut engine = Engine::new(wide, Io::Waited, "36. M3# 24.");
+        let window = engine.request_at_mark(Cause::AsyncRead, 36, req).expect("a gap");
+        assert_eq!((window.cause, window.index), (Cause::AsyncRead, PageIndex(36)));
+        assert_eq!((window.start, window.size), (PageIndex(start), PageCount(size)));
+        engine.read_window(window);
+        map::assert_cache(&format!("{} {req}", kernel.name()), &engine.cache, after);
+    }
+}
+
+#[test]
+fn a_window_around_cached_pages_and_the_end_of_the_file() {
+    let around = stream(24, 16, 4, 0);
+    // A cached page inside the first folio: base pages from there on.
+    check(
+        ext4(V6_18),
+        36,
+        [around, stream(40, 16, 16, 2)],
+        "24. 12# M3# .. # 21.",
+        "24. 16# m~ # 13~ 8.",
+    );
+    let states = [around, stream(40, 16, 16, 2)];
+    check(ext4(V6_18), 36, states, "24. 12# M3# 5.", "24. 16# <--> ~");
+    // Behind the end of the file the stream moves on, and nothing is read.
+    let engine = &mut check(ext4(V6_18), 36, states, "24. 12# M3#", "24. 16#");
+    assert_eq!(engine.course(), "async:40+16-16@2");
+    let states = [around, stream(40, 16, 16, 0)];
+    check(ext4(V6_12), 36, states, "24. 12# M3# 5.", "24. 16# 5~");
+    check(ext4(V6_12), 36, states, "24. 12# M3#", "24. 16#");
+}
+
+#[test]
+fn each_hit_takes_one_from_the_counter() {
+    let cases = [
+        // Since 6.18 not while the folio is being read.
+        (V6_12, "#", 5, 4),
+        (V6_12, "~", 5, 4),
+        (V6_18, "#", 5, 4),
+        (V6_18, "~", 5, 5),
+        (V6_12, "M", 5, 4),
+        (V6_12, "m", 5, 4),
+        (V6_18, "M", 5, 4),
+        (V6_18, "m", 5, 5),
+        (V6_12, "#", 0, 0),
+        (V6_18, "#", 0, 0),
+        (V6_18, "#", 1000, 999),
+    ];
+    for (kernel, before, counted, left) in cases {
+        for executable_too in [false, true] {
+            let mut engine = Engine::new(ext4(kernel), Io::Waited, &format!("32. {before} 31."));
+            if executable_too {
+                engine.vma = executable(engine.vma);
+            }
+            engine.ra = counter(counted);
+            let hit = hit(&mut engine, 32);
+            let case = format!("{} {before} at {counted}", kernel.name());
+            assert_eq!(engine.ra.mmap_miss, left, "{case}");
+            // A marked folio asks for more, also while it is being read.
+            assert_eq!(hit.is_some(), "Mm".contains(before), "{case}");
+        }
+    }
+}
+
+#[test]
+fn random_advice_and_no_readahead_leave_mark_and_counter() {
+    for kernel in KERNELS {
+        let random = advised(Advice::Random, whole(&ext4(kernel)));
+        let off = Limits { ra_pages: PageCount(0), ..ext4(kernel) };
+        let cases =
+            [(ext4(kernel), random), (off, whole(&off)), (ext4(kernel), executable(random))];
+        for (limits, vma) in cases {
+            let mut engine = Engine::new(limits, Io::Waited, "24. 12# M3# 24.");
+            engine.vma = vma;
+            engine.ra = ReadaheadState { mmap_miss: 5, ..stream(24, 16, 4, 0) };
+            let before = engine.ra;
+            assert_eq!(hit(&mut engine, 36), None);
+            map::assert_cache("unmoved", &engine.cache, "24. 12# M3# 24.");
+            assert_eq!(engine.ra, before);
+            assert_eq!(engine.course(), "");
+        }
+        // Other advice does not matter.
+        for advice in [Advice::Sequential, Advice::HugePage] {
+            let mut engine = Engine::new(ext4(kernel), Io::Waited, "24. 12# M3# 24.");
+            engine.vma = advised(advice, engine.vma);
+            engine.ra = ReadaheadState { mmap_miss: 5, ..stream(24, 16, 4, 0) };
+            assert!(hit(&mut engine, 36).is_some());
+            assert_eq!(engine.ra.mmap_miss, 4);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A small engine: one file, one mapping, I/O without a clock.
+
+use filemap_core::cache::{FolioRun, PageCache};
+use filemap_core::decision::{Cause, Decision};
+use filemap_core::fault::{Access, Fault, Outcome, Step, View};
+use filemap_core::layout::Layout;
+use filemap_core::marked;
+use filemap_core::on_demand;
+use filemap_core::page_table::PageTables;
+use filemap_core::plain::PlainCache;
+use filemap_core::read::{Read, ReadView};
+use filemap_core::readahead::{Limits, ReadaheadState, Window};
+use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::vma::Vma;
+
+use super::transcript::transcript;
+use super::{machine, map};
+
+/// When data arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// At once.
+    Immediate,
+    /// All that is in flight, when any of it is waited for.
+    Waited,
+}
+
+/// The machine, with all its state.
+#[derive(Debug)]
+pub struct Engine {
+    pub limits: Limits,
+    pub vma: Vma,
+    pub io: Io,
+    pub ra: ReadaheadState,
+    pub tables: PageTables,
+    pub cache: PlainCache,
+    pub log: Vec<Decision>,
+}
+
+impl Engine {
+    /// A mapping of all of the file whose cache `before` draws, under `limits`.
+    pub fn new(limits: Limits, io: Io, before: &str) -> Engine {
+        let file_pages = map::pages(before);
+        let limits = Limits { file_pages, ..limits };
+        Engine {
+            limits,
+            vma: machine::whole(&limits),
+            io,
+            ra: ReadaheadState::NEW,
+            tables: PageTables::default(),
+            cache: map::cache(before),
+            log: Vec::new(),
+        }
+    }
+
+    /// A read of one page of the mapping; faults only where it is not mapped.
+    pub fn touch(&mut self, index: u64) -> Option<Outcome> {
+        if self.cache.touch(PageIndex(index)) {
+            return None;
+        }
+        let outcome = self.fault(index, Access::Read);
+        self.cache.touch(PageIndex(index));
+        Some(outcome)
+    }
+
+    /// A fault on the page `index`.
+    pub fn fault(&mut self, index: u64, access: Access) -> Outcome {
+        self.fault_with(index, access, |_, _| {})
+    }
+
+    /// A fault during which `meddle` is called behind each step that was carried out.
+    pub fn fault_with(
+        &mut self,
+        index: u64,
+        access: Access,
+        mut meddle: impl FnMut(Step, &mut Engine),
+    ) -> Outcome {
+        let mut fault = Fault::new(PageIndex(index), access);
+        for _ in 0..100 {
+            let step = fault.step(&mut View {
+                limits: &self.limits,
+                vma: &self.vma,
+                ra: &mut self.ra,
+                tables: &mut self.tables,
+                cache: &mut self.cache,
+                log: &mut self.log,
+            });
+            match step {
+                Step::Done(outcome) => return outcome,
+                step => self.carry_out(step),
+            }
+            meddle(step, self);
+        }
+        panic!("the fault on {index} does not end: {}", transcript(&self.log));
+    }
+
+    /// A `read(2)` of some bytes.
+    pub fn read_bytes(&mut self, offset: u64, bytes: u64, file_bytes: u64) {
+        let mut read = Read::new(offset, bytes, file_bytes, &self.limits);
+        for _ in 0..1000 {
+            let step = read.step(&mut ReadView {
+                limits: &self.limits,
+                ra: &mut self.ra,
+                cache: &mut self.cache,
+                log: &mut self.log,
+            });
+            match step {
+                Some(step) => self.carry_out(step),
+                None => return,
+            }
+        }
+        panic!("the read at {offset} does not end: {}", transcript(&self.log));
+    }
+
+    /// A `read(2)` of whole pages.
+    pub fn read(&mut self, index: u64, pages: u64) {
+        let page_size = self.limits.arch.page_size;
+        let file_bytes = self.limits.file_pages.bytes(page_size);
+        self.read_bytes(index * page_size, pages * page_size, file_bytes);
+    }
+
+    /// What was decided since the last call, as short words.
+    pub fn course(&mut self) -> String {
+        transcript(&std::mem::take(&mut self.log))
+    }
+
+    /// The window of a request for `req` pages that found nothing at `index`.
+    pub fn request(&mut self, cause: Cause, index: u64, req: u64) -> Window {
+        let Engine { limits, ra, cache, .. } = self;
+        let (index, req) = (PageIndex(index), PageCount(req));
+        on_demand::on_miss(cause, index, req, limits.last_page(), limits, ra, cache)
+    }
+
+    /// The window of a request for `req` pages that hit the mark at `index`.
+    pub fn request_at_mark(&mut self, cause: Cause, index: u64, req: u64) -> Option<Window> {
+        let Engine { limits, ra, cache, .. } = self;
+        let (index, req) = (PageIndex(index), PageCount(req));
+        let folio = cache.folio(index).expect("a mark is on a folio");
+        marked::next_window(cause, index, folio, req, limits.last_page(), limits, ra, cache)
+    }
+
+    /// Lays out `window` and adds its folios.
+    pub fn read_window(&mut self, window: Window) {
+        let mut layout = Layout::new(window, &self.limits, &mut self.ra, &mut self.log);
+        while let Some(run) = layout.next(&self.cache, &mut self.log) {
+            self.add(run);
+        }
+    }
+
+    /// All that is in flight arrives.
+    pub fn arrive(&mut self) {
+        self.cache.unlock(PageIndex(0), self.limits.file_pages);
+    }
+
+    fn carry_out(&mut self, step: Step) {
+        match step {
+            Step::Read(window) => self.read_window(window),
+            Step::ReadPage(start) => {
+                assert!(self.cache.folio(start).is_none(), "{start} is cached");
+                self.add(FolioRun { start, order: Order(0), folios: 1, marked: None });
+            }
+            Step::Wait(_) => self.arrive(),
+            Step::Lock(_) | Step::Unlock | Step::Done(_) => {}
+        }
+    }
+
+    fn add(&mut self, run: FolioRun) {
+        assert!(run.end() <= self.limits.last_page() + PageCount(1), "{run:?} leaves the file");
+        self.cache.add(run);
+        let FolioRun { start, order, folios, marked } = run;
+        self.log.push(Decision::Added { start, order, folios, marked });
+        if self.io == Io::Immediate {
+            self.arrive();
+        }
+    }
+}

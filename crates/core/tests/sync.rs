@@ -1,0 +1,330 @@
+//! The window of a fault that misses: which rule makes it, where it lies, what the counter does.
+//!
+//! Readahead of 16 pages: read-around begins 8 pages before the fault and is marked 4 before its
+//! end.
+
+mod support;
+
+use filemap_core::decision::{Cause, Decision};
+use filemap_core::readahead::{Limits, ReadaheadState, Window};
+use filemap_core::rules::{Family, Kernel};
+use filemap_core::sync;
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::vma::{Advice, Vma};
+
+use Kernel::{V6_12, V6_18};
+use support::engine::{Engine, Io};
+use support::machine::{KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, xfs};
+use support::map;
+
+/// One miss on `engine`, laid out. Returns its window.
+fn miss(engine: &mut Engine, index: u64) -> Option<Window> {
+    let Engine { limits, vma, ra, cache, log, .. } = engine;
+    let window = sync::on_miss(PageIndex(index), vma, limits, ra, cache, log);
+    if let Some(window) = window {
+        engine.read_window(window);
+    }
+    window
+}
+
+/// A miss at `index` of a file whose cache looks like `before`, and like `after` behind it.
+#[track_caller]
+fn check(limits: Limits, vma: Option<Vma>, index: u64, before: &str, after: &str) -> Engine {
+    let mut engine = Engine::new(limits, Io::Waited, before);
+    engine.vma = vma.unwrap_or(engine.vma);
+    miss(&mut engine, index);
+    let case = format!("{} fault on {index} of {before}", limits.rules.kernel.name());
+    map::assert_cache(&case, &engine.cache, after);
+    engine
+}
+
+fn file(kernel: Kernel) -> Limits {
+    limits(kernel, PageCount(64))
+}
+
+#[test]
+fn read_around_at_the_edges_of_the_file() {
+    let both = [
+        (32, "64.", "24. 12~ m3~ 24."),
+        // The start is cut at 0, the length is not.
+        (0, "64.", "12~ m3~ 48."),
+        (3, "64.", "12~ m3~ 48."),
+        (8, "64.", "12~ m3~ 48."),
+        (9, "64.", ". 12~ m3~ 47."),
+        // The window that ends with the file.
+        (56, "64.", "48. 12~ m3~"),
+        // Files shorter than what lies behind the mark, and than the window.
+        (1, "3.", "3~"),
+        (0, ".", "~"),
+    ];
+    for (index, before, after) in both {
+        check(file(V6_12), None, index, before, after);
+        check(file(V6_18), None, index, before, after);
+    }
+}
+
+#[test]
+fn a_clipped_read_around_is_marked_before_its_clipped_end_in_base_pages_only() {
+    // Large folios: the mark is counted from the window as asked for, beyond the file's end here.
+    check(file(V6_18), None, 57, "64.", "49. 12~ m2~");
+    check(file(V6_18), None, 60, "64.", "52. 12~");
+    check(file(V6_18), None, 63, "64.", "55. 9~");
+    check(file(V6_18), None, 0, "4.", "4~");
+    // Base pages: from the clipped end.
+    check(file(V6_12), None, 57, "64.", "49. 11~ m3~");
+    check(file(V6_12), None, 60, "64.", "52. 8~ m3~");
+    check(file(V6_12), None, 63, "64.", "55. 5~ m3~");
+    check(file(V6_12), None, 0, "4.", "m3~");
+}
+
+#[test]
+fn read_around_goes_around_cached_pages() {
+    let both = [
+        (32, "30. # 33.", "24. 6~ # 5~ m3~ 24."),
+        (32, "24. ## 38.", "24. ## 10~ m3~ 24."),
+        // A page that is cached does not get the mark.
+        (32, "36. # 27.", "24. 12~ # 3~ 24."),
+        (32, "33. 20# 11.", "24. 9~ 20# 11."),
+        (32, "32# . 31#", "32# ~ 31#"),
+    ];
+    for (index, before, after) in both {
+        check(file(V6_12), None, index, before, after);
+        check(file(V6_18), None, index, before, after);
+    }
+}
+
+#[test]
+fn read_around_does_not_know_the_vma() {
+    for kernel in KERNELS {
+        for vma in [part(32, 33), part(30, 34), part(0, 64), part(32, 64), part(0, 33)] {
+            check(file(kernel), Some(vma), 32, "64.", "24. 12~ m3~ 24.");
+        }
+    }
+}
+
+#[test]
+fn read_around_with_other_readahead_sizes() {
+    let cases = [
+        (1, 32, "32. ~ 31."),
+        (2, 32, "31. ~~ 31."),
+        (3, 32, "31. ~~~ 30."),
+        (4, 32, "30. 3~ m 30."),
+        (15, 32, "25. 12~ m~~ 24."),
+        (64, 32, "48~ m15~"),
+    ];
+    for (ra_pages, index, after) in cases {
+        for kernel in KERNELS {
+            let limits = Limits { ra_pages: PageCount(ra_pages), ..file(kernel) };
+            check(limits, None, index, "64.", after);
+        }
+    }
+}
+
+#[test]
+fn read_around_on_6_12_with_large_folios_gets_order_2() {
+    let engine = check(xfs(V6_12, PageCount(64)), None, 32, "64.", "24. (--)(--)(--)<--> 24.");
+    assert_eq!(engine.ra, ReadaheadState { mmap_miss: 1, ..stream(24, 16, 4, 0) });
+    // Around 35 the ends are not aligned, and the mark lies inside a folio.
+    check(xfs(V6_12, PageCount(64)), None, 35, "64.", "27. ~ (--)(--)<--> () ~ 21.");
+}
+
+#[test]
+fn the_state_of_the_file_after_read_around() {
+    for kernel in KERNELS {
+        let engine = check(
+            file(kernel),
+            None,
+            60,
+            "64.",
+            match kernel {
+                V6_12 => "52. 8~ m3~",
+                V6_18 => "52. 12~",
+            },
+        );
+        assert_eq!(engine.ra, ReadaheadState { mmap_miss: 1, ..stream(52, 16, 4, 0) });
+    }
+}
+
+#[test]
+fn the_counter_switches_read_around_off() {
+    let window = "24. 12~ m3~ 24.";
+    let cases = [
+        (0, 1, window),
+        (99, 100, window),
+        (100, 101, "64."),
+        (101, 102, "64."),
+        (999, 1000, "64."),
+        (1000, 1000, "64."),
+    ];
+    for kernel in KERNELS {
+        for (before, after, drawn) in cases {
+            for vma in [part(0, 64), executable(part(0, 64))] {
+                let mut engine = Engine::new(file(kernel), Io::Waited, "64.");
+                engine.vma = vma;
+                engine.ra = counter(before);
+                let read = miss(&mut engine, 32).is_some();
+                let case = format!("{} counter {before}", kernel.name());
+                assert_eq!(engine.ra.mmap_miss, after, "{case}");
+                assert_eq!(read, drawn != "64.", "{case}");
+                if !read {
+                    let none = Decision::NoReadahead { index: PageIndex(32), mmap_miss: after };
+                    assert_eq!(engine.log, [none], "{case}");
+                }
+                if !vma.executable || kernel == V6_12 {
+                    map::assert_cache(&case, &engine.cache, drawn);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_advice_and_no_readahead_read_one_page_and_count_nothing() {
+    for kernel in KERNELS {
+        let random = advised(Advice::Random, part(0, 64));
+        let off = Limits { ra_pages: PageCount(0), ..file(kernel) };
+        let none = [
+            (file(kernel), random),
+            (off, part(0, 64)),
+            (off, executable(part(0, 64))),
+            (off, advised(Advice::Sequential, part(0, 64))),
+        ];
+        for (limits, vma) in none {
+            let mut engine = check(limits, Some(vma), 32, "64.", "64.");
+            assert_eq!(engine.ra, ReadaheadState::NEW, "{vma:?}");
+            assert_eq!(engine.course(), "single", "{vma:?}");
+        }
+    }
+}
+
+#[test]
+fn sequential_advice_reads_on_demand_and_counts_nothing() {
+    // Start of the file: a new stream. Elsewhere: exactly the readahead size, without a mark.
+    let cases = [
+        (0, "64.", "8~ m7~ 48.", stream(0, 16, 8, 0)),
+        (32, "64.", "32. 16~ 16.", stream(7, 7, 7, 0)),
+        (32, "16. 16# 32.", "16. 16# 16~ 16.", stream(7, 7, 7, 0)),
+        (60, "64.", "60. 4~", stream(7, 7, 7, 0)),
+    ];
+    for kernel in KERNELS {
+        for (index, before, after, ra) in cases {
+            let mut engine = Engine::new(file(kernel), Io::Waited, before);
+            engine.vma = advised(Advice::Sequential, engine.vma);
+            engine.ra = ReadaheadState { mmap_miss: 500, ..stream(7, 7, 7, 0) };
+            let window = miss(&mut engine, index).expect("sequential mappings read");
+            assert_eq!(window.cause, Cause::SequentialFault);
+            map::assert_cache("sequential", &engine.cache, after);
+            assert_eq!(engine.ra, ReadaheadState { mmap_miss: 500, ..ra });
+        }
+    }
+}
+
+#[test]
+fn executable_mappings_on_x86_read_ahead_without_a_mark() {
+    let code = |from, end| Some(executable(part(from, end)));
+    let cases = [
+        (code(0, 64), 32, "64.", "32. 16~ 16."),
+        (code(0, 64), 0, "64.", "16~ 48."),
+        // Inside the VMA, at either end.
+        (code(32, 40), 32, "64.", "32. 8~ 24."),
+        (code(30, 40), 39, "64.", "39. ~ 24."),
+        (code(30, 46), 30, "64.", "30. 16~ 18."),
+        (code(0, 64), 60, "64.", "60. 4~"),
+        (code(0, 64), 32, "40. ## 22.", "32. 8~ ## 6~ 16."),
+    ];
+    for (vma, index, before, after) in cases {
+        let engine = check(file(V6_18), vma, index, before, after);
+        assert_eq!((engine.ra.async_size, engine.ra.mmap_miss), (PageCount(0), 1));
+    }
+    // 6.12 has no such rule.
+    check(file(V6_12), code(30, 34), 32, "64.", "24. 12~ m3~ 24.");
+}
+
+#[test]
+fn executable_mappings_on_arm64_ask_for_folios_of_64_kib() {
+    let code = |from, end| Some(executable(part(from, end)));
+    let of = |page_size| on(Family::Arm64, page_size, file(V6_18));
+    let cases = [
+        // Order 4: from an aligned start to an aligned end.
+        (4096, code(0, 64), 37, "64.", "32. (14-) 16."),
+        (4096, code(0, 64), 48, "64.", "48. (14-)"),
+        // The VMA begins behind the aligned start: a longer window, in what fits.
+        (4096, code(35, 60), 37, "64.", "35. ~ (--) (6-) (6-) (--) 4."),
+        (4096, code(35, 64), 37, "64.", "35. ~ (--) (6-) (14-)"),
+        (4096, code(33, 36), 35, "64.", "33. ~ () 28."),
+        // Order 2.
+        (16384, code(0, 64), 37, "64.", "36. (--)(--)(--)(--) 12."),
+        (16384, code(0, 50), 37, "64.", "36. (--)(--)(--)() 14."),
+        // Order 0.
+        (65536, code(0, 64), 37, "64.", "37. 16~ 11."),
+    ];
+    for (page_size, vma, index, before, after) in cases {
+        check(of(page_size), vma, index, before, after);
+    }
+    // 12 pages of readahead end in the middle of a folio of 16: the end is aligned up.
+    let odd = Limits { ra_pages: PageCount(12), ..of(4096) };
+    check(odd, code(0, 64), 37, "64.", "32. (14-) 16.");
+    check(odd, code(0, 46), 37, "64.", "32. (6-)(--)() 18.");
+}
+
+#[test]
+fn advice_comes_before_the_executable_rule() {
+    let code = |advice| Some(advised(advice, executable(part(0, 64))));
+    // RANDOM does not stop code since 6.18; its misses count.
+    let engine = check(file(V6_18), code(Advice::Random), 32, "64.", "32. 16~ 16.");
+    assert_eq!(engine.ra.mmap_miss, 1);
+    let engine = check(file(V6_12), code(Advice::Random), 32, "64.", "64.");
+    assert_eq!(engine.ra.mmap_miss, 0);
+    for kernel in KERNELS {
+        check(file(kernel), code(Advice::Sequential), 0, "64.", "8~ m7~ 48.");
+    }
+    let huge = small_tables(file(V6_18));
+    check(huge, code(Advice::HugePage), 37, "64.", "32. (14-) <14->");
+}
+
+#[test]
+fn hugepage_advice_reads_two_folios_of_a_pmd_and_counts_nothing() {
+    let cases = [
+        (V6_18, 37, "64.", "32. (14-) <14->"),
+        (V6_18, 32, "64.", "32. (14-) <14->"),
+        (V6_18, 47, "64.", "32. (14-) <14->"),
+        (V6_18, 48, "64.", "48. (14-)"),
+        (V6_18, 0, "40.", "(14-) <14-> 8."),
+        // The end of the file leaves no room for the second, or for a whole one.
+        (V6_18, 17, "40.", "16. (14-) <6->"),
+        (V6_18, 33, "40.", "32. (6-)"),
+        // A cached page: what remains is laid out in base pages, which are marked alike.
+        (V6_18, 37, "35. # 28.", "32. 3~ # 12~ m15~"),
+        (V6_18, 37, "50. # 13.", "32. (14-) m~ # 13~"),
+        (V6_18, 37, "48. # 15.", "32. (14-) # 15~"),
+        // ext4 of 6.12 has base pages.
+        (V6_12, 37, "64.", "32. 16~ m15~"),
+    ];
+    for (kernel, index, before, after) in cases {
+        let mut engine = Engine::new(small_tables(file(kernel)), Io::Waited, before);
+        engine.vma = advised(Advice::HugePage, engine.vma);
+        engine.ra = ReadaheadState { mmap_miss: 500, ..stream(5, 6, 2, 0) };
+        let window = miss(&mut engine, index).expect("no counter stops huge pages");
+        let case = format!("{} fault on {index} of {before}", kernel.name());
+        map::assert_cache(&case, &engine.cache, after);
+        assert_eq!((window.size, window.async_size), (PageCount(32), PageCount(16)), "{case}");
+        assert_eq!(window.order.0, 4, "{case}");
+        // The stream's start stays, and the counter.
+        let ReadaheadState { start, size, async_size, mmap_miss, .. } = engine.ra;
+        let expected = (PageIndex(5), PageCount(32), PageCount(16), 500);
+        assert_eq!((start, size, async_size, mmap_miss), expected, "{case}");
+    }
+}
+
+#[test]
+fn hugepage_advice_needs_a_pmd_that_the_page_cache_can_hold() {
+    // 64 KiB pages: a PMD folio has order 13, the page cache at most 11.
+    let big = on(Family::Arm64, 65536, file(V6_18));
+    let vma = Some(advised(Advice::HugePage, part(0, 64)));
+    let engine = check(big, vma, 32, "64.", "24. 12~ m3~ 24.");
+    assert_eq!(engine.ra.mmap_miss, 1);
+    // 16 KiB pages: order 11 of at most 11. The file holds only a part of the folio.
+    let middle = on(Family::Arm64, 16384, file(V6_18));
+    let engine = check(middle, vma, 32, "64.", "(62-)");
+    assert_eq!((engine.ra.size, engine.ra.mmap_miss), (PageCount(4096), 0));
+}
