@@ -16,27 +16,28 @@ pub struct Device {
     page_size: u64,
     /// When the last byte asked for so far will have arrived.
     busy_until_ns: u64,
-    requests: VecDeque<Request>,
-}
-
-#[derive(Debug)]
-struct Request {
-    done_ns: u64,
-    /// Runs of pages that become up to date together.
-    runs: Vec<(PageIndex, PageCount)>,
+    /// When each request will be complete, and how many of `runs` it reads.
+    requests: VecDeque<(u64, usize)>,
+    runs: VecDeque<(PageIndex, PageCount)>,
 }
 
 impl Device {
     /// An idle device for pages of `page_size` bytes.
     pub fn new(profile: profile::Device, page_size: u64) -> Device {
-        Device { profile, page_size, busy_until_ns: 0, requests: VecDeque::new() }
+        Device {
+            profile,
+            page_size,
+            busy_until_ns: 0,
+            requests: VecDeque::new(),
+            runs: VecDeque::new(),
+        }
     }
 
-    /// Begins to read `runs`, not empty, at `now_ns`.
-    pub fn submit(&mut self, runs: Vec<(PageIndex, PageCount)>, now_ns: u64) {
+    /// Begins to read `runs` of pages, not empty, at `now_ns`. They arrive together.
+    pub fn submit(&mut self, runs: &[(PageIndex, PageCount)], now_ns: u64) {
         let depth = self.profile.queue_depth as usize;
         let slot_ns = match self.requests.len().checked_sub(depth) {
-            Some(last_out) => self.requests[last_out].done_ns,
+            Some(last_out) => self.requests[last_out].0,
             None => 0,
         };
         let bytes: u64 = runs.iter().map(|(_, pages)| pages.bytes(self.page_size)).sum();
@@ -45,17 +46,25 @@ impl Device {
         let first_byte_ns = now_ns.max(slot_ns) + self.profile.latency_ns;
         let done_ns = first_byte_ns.max(self.busy_until_ns) + transfer_ns;
         self.busy_until_ns = done_ns;
-        self.requests.push_back(Request { done_ns, runs });
+        self.requests.push_back((done_ns, runs.len()));
+        self.runs.extend(runs);
     }
 
-    /// The runs of the next request that is complete at `now_ns`.
-    pub fn complete(&mut self, now_ns: u64) -> Option<Vec<(PageIndex, PageCount)>> {
-        let request = self.requests.pop_front_if(|request| request.done_ns <= now_ns)?;
-        Some(request.runs)
+    /// The next run of pages that has arrived at `now_ns`.
+    pub fn arrived(&mut self, now_ns: u64) -> Option<(PageIndex, PageCount)> {
+        let (done_ns, runs) = self.requests.front_mut()?;
+        if *done_ns > now_ns {
+            return None;
+        }
+        *runs -= 1;
+        if *runs == 0 {
+            self.requests.pop_front();
+        }
+        self.runs.pop_front()
     }
 
     /// When the next request will be complete.
     pub fn next_done_ns(&self) -> Option<u64> {
-        self.requests.front().map(|request| request.done_ns)
+        self.requests.front().map(|request| request.0)
     }
 }

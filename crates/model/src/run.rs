@@ -55,6 +55,8 @@ pub struct Run<'a, C, L> {
     ra: ReadaheadState,
     tables: PageTables,
     device: Device,
+    /// What of the window at hand was added.
+    added: Vec<(PageIndex, PageCount)>,
     now_ns: u64,
     /// Private copies that count against the memory.
     copies: PageCount,
@@ -75,6 +77,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             ra: ReadaheadState::NEW,
             tables: PageTables::default(),
             device: Device::new(profile.device, limits.arch.page_size),
+            added: Vec::new(),
             now_ns: 0,
             copies: PageCount(0),
             log,
@@ -200,7 +203,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
         let mut layout = Layout::new(window, &self.limits, &mut self.ra, self.log);
-        let mut runs = Vec::new();
+        self.added.clear();
         while let Some(run) = layout.next(&self.cache, self.log) {
             let fits = self.make_room(run.pages());
             let folios = run.folios.min(fits.0 >> run.order.0);
@@ -209,14 +212,14 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 let added =
                     FolioRun { marked: added.marked.filter(|&at| at < added.end()), ..added };
                 self.add(added);
-                runs.push((added.start, added.pages()));
+                self.added.push((added.start, added.pages()));
             }
             if folios < run.folios {
                 break;
             }
         }
-        if !runs.is_empty() {
-            self.device.submit(runs, self.now_ns);
+        if !self.added.is_empty() {
+            self.device.submit(&self.added, self.now_ns);
         }
     }
 
@@ -230,7 +233,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         }
         if self.cache.folio(index).is_none() {
             self.add(FolioRun { start: index, order: Order(0), folios: 1, marked: None });
-            self.device.submit(vec![(index, PageCount(1))], self.now_ns);
+            self.device.submit(&[(index, PageCount(1))], self.now_ns);
         }
         Ok(())
     }
@@ -282,10 +285,8 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
 
     /// Unlocks what has arrived.
     fn arrivals(&mut self) {
-        while let Some(runs) = self.device.complete(self.now_ns) {
-            for (start, pages) in runs {
-                self.cache.unlock(start, pages);
-            }
+        while let Some((start, pages)) = self.device.arrived(self.now_ns) {
+            self.cache.unlock(start, pages);
         }
     }
 }

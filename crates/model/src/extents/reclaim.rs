@@ -8,9 +8,9 @@ use filemap_core::reclaim::{Verdict, judge_folio, judge_pages};
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::Mapping;
 
+use super::ExtentCache;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Shadow};
 use super::lists::{Extent, bits, runs};
-use super::ExtentCache;
 
 /// Chunks that became empty, with the clock then: forgotten once no eviction in them matters.
 pub type Retired = VecDeque<(u64, u64)>;
