@@ -73,6 +73,10 @@ pub struct Rules {
     pub huge_page_counts: bool,
 }
 
+/// Bytes of the largest folio of ext4: 2048 blocks, here of 4 KiB, as its journal reserves credits
+/// for no more.
+const EXT4_MAX_FOLIO_BYTES: u64 = 2048 * 4096;
+
 impl Rules {
     /// The rules of `kernel` with the switches of `series`.
     pub const fn new(kernel: Kernel, series: Series) -> Self {
@@ -104,6 +108,12 @@ impl Rules {
                 huge_page_counts: matches!(kernel, Kernel::Mm2026_05),
             },
         }
+    }
+
+    /// The largest folio of a file on ext4; `None` where it has base pages only.
+    pub fn ext4_max_folio(&self, arch: &Arch) -> Option<Order> {
+        let of_journal = Order::fitting(PageCount(EXT4_MAX_FOLIO_BYTES / arch.page_size));
+        self.ext4_large_folios.then(|| of_journal.min(arch.max_cache_order))
     }
 }
 

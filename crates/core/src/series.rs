@@ -18,6 +18,11 @@ pub enum Switch {
     /// Mappings advised HUGEPAGE read large folios where a PMD-sized one does not fit the cache.
     ThpOrder,
     /// The executable window is bounded as all windows are, not by a size of its own.
+    ///
+    /// Both ways add the same folios. Where the VMA cuts the window, the size that stays in the
+    /// readahead state is the cut one without this switch, and the whole one with it: a mark of
+    /// another stream that is hit next, by `read(2)` or through another VMA, is then told from
+    /// the stream's own by another page (`tests/bound.rs`).
     ExecUnify,
 }
 

@@ -12,9 +12,11 @@ use filemap_core::sync;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_core::vma::{Advice, Vma};
 
-use Kernel::{V6_12, V6_18};
+use Kernel::{Mm2026_05, V6_12, V6_18};
 use support::engine::{Engine, Io};
-use support::machine::{KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, xfs};
+use support::machine::{
+    KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, xfs,
+};
 use support::map;
 
 /// One miss on `engine`, laid out. Returns its window.
@@ -138,7 +140,7 @@ fn the_state_of_the_file_after_read_around() {
             "64.",
             match kernel {
                 V6_12 => "52. 8~ m3~",
-                V6_18 => "52. 12~",
+                V6_18 | Mm2026_05 => "52. 12~",
             },
         );
         assert_eq!(engine.ra, ReadaheadState { mmap_miss: 1, ..stream(52, 16, 4, 0) });

@@ -17,3 +17,4 @@ pub use digest::Digest;
 pub use engine::{Model, Traced, trace, trace_on};
 pub use error::Error;
 pub use profile::Profile;
+pub use setup::mapping;

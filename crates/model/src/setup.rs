@@ -10,10 +10,10 @@ use crate::profile::Profile;
 /// The bounds of readahead and fault-around that `job` sets.
 pub fn limits(job: &Job, profile: &Profile) -> Limits {
     let arch = job.machine.arch;
-    let large = match job.machine.fs {
-        Filesystem::Ext4 => job.rules.ext4_large_folios,
-        Filesystem::Xfs => true,
-        Filesystem::BasePages => false,
+    let max_folio = match job.machine.fs {
+        Filesystem::Ext4 => job.rules.ext4_max_folio(&arch),
+        Filesystem::Xfs => Some(arch.max_cache_order),
+        Filesystem::BasePages => None,
     };
     Limits {
         rules: job.rules,
@@ -21,7 +21,7 @@ pub fn limits(job: &Job, profile: &Profile) -> Limits {
         ra_pages: job.machine.read_ahead,
         io_pages: PageCount(profile.device.io_bytes / arch.page_size),
         fault_around: job.machine.fault_around,
-        max_folio: large.then_some(arch.max_cache_order),
+        max_folio,
         file_pages: job.file_pages(),
     }
 }

@@ -1,0 +1,110 @@
+//! With vma-bound no fault reads beyond its VMA, on random jobs.
+
+mod support;
+
+use filemap_core::cache::PageCache;
+use filemap_core::decision::{Cause, Decision, Log};
+use filemap_core::series::Switch;
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::vma::{Mapping, Vma};
+use filemap_job::{Job, JobSpec};
+use filemap_model::{Profile, mapping, trace};
+use support::{Accesses, random_spec};
+
+const JOBS: u64 = 20_000;
+
+#[test]
+fn no_fault_reads_beyond_its_vma_with_the_bound() {
+    let mut windows = 0;
+    for seed in 1..=JOBS {
+        let spec = with_bound(random_spec(seed, Accesses::Faults), true);
+        let Some(job) = valid(spec) else { continue };
+        let (watch, after) = run(&job);
+        windows += watch.windows;
+        if let Some(beyond) = &watch.beyond {
+            panic!("seed {seed}: {beyond}\nreplay with this job file:\n{}", job.to_toml());
+        }
+        assert_eq!(after, 0, "seed {seed}: pages behind the mapping\n{}", job.to_toml());
+    }
+    println!("{JOBS} jobs, {windows} windows, none beyond its VMA");
+    assert!(windows > 100_000, "{windows} windows test little");
+}
+
+#[test]
+fn without_the_bound_such_jobs_are_found_at_once() {
+    let first = (1..=JOBS).find(|&seed| {
+        let spec = with_bound(random_spec(seed, Accesses::Faults), false);
+        valid(spec).is_some_and(|job| run(&job).0.beyond.is_some())
+    });
+    let first = first.expect("some job reads beyond its VMA");
+    let jobs = (1..=1000u64).filter_map(|seed| {
+        valid(with_bound(random_spec(seed, Accesses::Faults), false)).map(|job| run(&job).0)
+    });
+    let (beyond, all) = jobs
+        .fold((0, 0), |(beyond, all), watch| (beyond + u32::from(watch.beyond.is_some()), all + 1));
+    println!("job {first} is the first; {beyond} of the first {all} read beyond a VMA");
+    assert!(first <= 10, "job {first} was the first to read beyond its VMA");
+    assert!(beyond * 3 > all, "{beyond} of {all}");
+}
+
+fn with_bound(mut spec: JobSpec, bound: bool) -> JobSpec {
+    let names = spec.with.as_deref().unwrap_or("baseline").split('+');
+    let mut names: Vec<_> = names.filter(|&name| name != Switch::VmaBound.name()).collect();
+    names.extend(bound.then(|| Switch::VmaBound.name()));
+    spec.with = Some(if names.is_empty() { "baseline".into() } else { names.join("+") });
+    spec
+}
+
+fn valid(spec: JobSpec) -> Option<Job> {
+    spec.validate(None).ok()
+}
+
+/// What a run asked for, and pages cached behind its mapping.
+fn run(job: &Job) -> (Watch, u64) {
+    let mapping = mapping(job);
+    let end = mapping.whole.end();
+    let mut watch = Watch { vma: mapping.whole, mapping, cause: None, windows: 0, beyond: None };
+    let Ok(traced) = trace(job, &Profile::DEFAULT, &mut watch) else {
+        return (watch, 0);
+    };
+    let file_end = PageIndex(job.file_pages().0);
+    let after = traced.cache.next_present(end, file_end);
+    (watch, u64::from(after < file_end))
+}
+
+/// Holds what faults add to the cache against their VMAs.
+struct Watch {
+    mapping: Mapping,
+    /// The VMA of the fault under way.
+    vma: Vma,
+    /// Why its window is read.
+    cause: Option<Cause>,
+    windows: u64,
+    /// The first addition beyond a VMA.
+    beyond: Option<String>,
+}
+
+impl Log for Watch {
+    fn record(&mut self, decision: Decision) {
+        match decision {
+            Decision::Lookup { index, .. } => {
+                self.vma = self.mapping.vma(index);
+                self.cause = None;
+            }
+            Decision::Readahead { cause, .. } => {
+                self.cause = Some(cause);
+                self.windows += 1;
+            }
+            Decision::Added { start, order, folios, .. } => {
+                let end = start + PageCount(folios << order.0);
+                let before = self.cause == Some(Cause::ReadAround) && start < self.vma.pgoff;
+                if end > self.vma.end() || before {
+                    let (cause, vma) = (self.cause, self.vma);
+                    self.beyond
+                        .get_or_insert_with(|| format!("{start}..{end} by {cause:?} in {vma:?}"));
+                }
+            }
+            _ => {}
+        }
+    }
+}

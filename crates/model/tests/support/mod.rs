@@ -1,0 +1,114 @@
+//! Random jobs: small files, every rule reachable.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use filemap_core::rules::Kernel;
+use filemap_core::series::Switch;
+use filemap_job::{JobSpec, PhaseSpec, SizeText};
+
+/// A small generator of its own, so that a seed means the same job everywhere.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// How a random job accesses its file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Accesses {
+    /// By faults and by `read(2)`.
+    Any,
+    /// By faults.
+    Faults,
+}
+
+/// The job that `seed` means: with any kernel, series, architecture, advice and filesystem.
+pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
+    let mut rng = Rng(seed);
+    let (arch, page_size) = match rng.below(8) {
+        0 => ("arm64", 4096),
+        1 => ("arm64", 16384),
+        2 => ("arm64", 65536),
+        _ => ("x86-64", 4096),
+    };
+    let most = rng.pick(&[40, 700, 6000]);
+    let pages = 1 + rng.below(most);
+    let bytes = pages * page_size - rng.pick(&[0, 0, 1, 4095]);
+    let offset = if rng.chance(50) { rng.below(pages) } else { 0 };
+    let length = 1 + rng.below(pages - offset);
+    let private = rng.chance(15);
+    let split = rng.chance(25).then(|| 1 + rng.below(length.min(700)));
+    let limit = rng.chance(70).then(|| 64 + rng.below(pages * 3 / 2 + 1));
+    let size = |pages: u64| Some(SizeText((pages * page_size).to_string()));
+    let read_ahead_kb = rng.pick(&[0, 4, 16, 64, 128, 128, 200, 512, 1024, 8192]);
+    let phases = 1 + rng.below(3);
+    JobSpec {
+        kernel: Some(rng.pick(&Kernel::ALL).name().to_string()),
+        with: rng.chance(60).then(|| random_series(&mut rng)),
+        arch: Some(arch.to_string()),
+        page_size: size(1),
+        seed: Some(1 + rng.below(1 << 40)),
+        file_size: Some(SizeText(bytes.to_string())),
+        map_offset: size(offset),
+        map_len: size(length),
+        map_shift: rng.chance(30).then(|| rng.below(512)),
+        split,
+        split_prot: split.map(|_| rng.pick(&["write", "exec"]).to_string()),
+        advice: rng
+            .chance(40)
+            .then(|| rng.pick(&["random", "sequential", "hugepage", "normal"]).to_string()),
+        exec: rng.chance(15).then_some(true),
+        private: private.then_some(true),
+        cache_limit: limit.and_then(size),
+        read_ahead_kb: Some(u64::next_multiple_of(read_ahead_kb, page_size / 1024)),
+        fault_around: rng.chance(20).then(|| SizeText(rng.pick(&["4k", "16k", "2m"]).into())),
+        fs: Some(rng.pick(&["ext4", "xfs", "base-pages"]).to_string()),
+        phase: (0..phases).map(|_| random_phase(&mut rng, length, accesses)).collect(),
+        ..JobSpec::default()
+    }
+}
+
+fn random_series(rng: &mut Rng) -> String {
+    let switches = Switch::ALL.map(|switch| rng.chance(40).then(|| switch.name()));
+    let switches: Vec<_> = switches.into_iter().flatten().collect();
+    if switches.is_empty() { "baseline".to_string() } else { switches.join("+") }
+}
+
+fn random_phase(rng: &mut Rng, pages: u64, accesses: Accesses) -> PhaseSpec {
+    let stride = format!("stride:{}", 1 + rng.below(200));
+    let streams = format!("interleave:{}", 1 + rng.below(pages.min(5)));
+    let kinds = if accesses == Accesses::Any { 9 } else { 7 };
+    let workload = match rng.below(kinds) {
+        0 | 1 => "random",
+        2 => &stride,
+        3 | 4 => "sequential",
+        5 => "reverse",
+        6 => &streams,
+        7 => "read-random",
+        _ => "read-sequential",
+    };
+    let read = workload.starts_with("read");
+    PhaseSpec {
+        workload: Some(workload.to_string()),
+        accesses: Some(1 + rng.below(if accesses == Accesses::Any { 1500 } else { 300 })),
+        bs: read.then(|| SizeText(rng.pick(&["512", "4k", "5000", "16k", "64k", "300k"]).into())),
+        ..PhaseSpec::default()
+    }
+}
