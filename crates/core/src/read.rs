@@ -126,7 +126,8 @@ impl Read {
         }
         let req = self.asked_end - self.next;
         let cause = Cause::ReadStream;
-        let ReadView { limits, ra, cache, .. } = view;
+        let ReadView { limits, ra, cache, log } = view;
+        log.record(ra.entered(cause, self.next, req));
         Step::Read(on_demand::on_miss(
             cause,
             self.next,
@@ -148,6 +149,7 @@ impl Read {
         }
         let req = self.asked_end - folio.head;
         let ReadView { limits, ra, cache, log } = view;
+        log.record(ra.entered(Cause::AsyncRead, folio.head, req));
         let window = marked::next_window(
             Cause::AsyncRead,
             folio.head,

@@ -14,7 +14,9 @@ use filemap_core::vma::{Advice, Vma};
 
 use Kernel::{V6_12, V6_18};
 use support::engine::{Engine, Io};
-use support::machine::{KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, xfs};
+use support::machine::{
+    KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, xfs,
+};
 use support::map;
 
 /// One miss on `engine`, laid out. Returns its window.
@@ -131,16 +133,8 @@ fn read_around_on_6_12_with_large_folios_gets_order_2() {
 #[test]
 fn the_state_of_the_file_after_read_around() {
     for kernel in KERNELS {
-        let engine = check(
-            file(kernel),
-            None,
-            60,
-            "64.",
-            match kernel {
-                V6_12 => "52. 8~ m3~",
-                V6_18 => "52. 12~",
-            },
-        );
+        let marked = if kernel == V6_12 { "52. 8~ m3~" } else { "52. 12~" };
+        let engine = check(file(kernel), None, 60, "64.", marked);
         assert_eq!(engine.ra, ReadaheadState { mmap_miss: 1, ..stream(52, 16, 4, 0) });
     }
 }
