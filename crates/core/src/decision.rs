@@ -66,6 +66,26 @@ impl Lock {
 /// One decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
+    /// Readahead was entered for a miss of a stream or a hit on a mark, and found this state
+    /// (`page_cache_sync_ra`, `page_cache_async_ra`).
+    Entered {
+        /// Why.
+        cause: Cause,
+        /// The page that was accessed.
+        index: PageIndex,
+        /// Pages asked for.
+        req: PageCount,
+        /// Folio order of the stream.
+        order: Order,
+        /// Pages of the last window.
+        size: PageCount,
+        /// Pages of the last window behind its mark.
+        async_size: PageCount,
+        /// The counter.
+        mmap_miss: u16,
+        /// The byte at which the last `read(2)` ended.
+        previous_end: Option<u64>,
+    },
     /// A window was asked for (`page_cache_ra_order`, or the unbounded call of a lone read).
     Readahead {
         /// Why.

@@ -33,6 +33,7 @@ pub fn on_fault_hit(
     if !folio.marked {
         return None;
     }
+    log.record(ra.entered(Cause::AsyncFault, index, limits.ra_pages));
     let window = next_window(
         Cause::AsyncFault,
         index,

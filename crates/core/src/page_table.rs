@@ -71,7 +71,8 @@ pub fn maps_whole(folio: Folio, vma: &Vma, limits: &Limits) -> bool {
 
 /// Whether all of `folio` lies inside the VMA and the file.
 fn lies_within(folio: Folio, vma: &Vma, limits: &Limits) -> bool {
-    folio.head >= vma.pgoff && folio.end() <= vma.end() && folio.end() <= limits.last_page()
+    let file_end = limits.last_page() + PageCount(1);
+    folio.head >= vma.pgoff && folio.end() <= vma.end().min(file_end)
 }
 
 /// Maps those pages of `from..end` that are not mapped yet; on processors that let fault-around

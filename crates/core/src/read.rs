@@ -38,6 +38,8 @@ pub struct Read {
     end: PageIndex,
     /// The byte behind the last one that is read.
     end_byte: u64,
+    /// Nothing was copied out yet.
+    is_first: bool,
     state: State,
 }
 
@@ -62,6 +64,7 @@ impl Read {
             asked_end: PageIndex((offset + bytes).div_ceil(page_size)),
             end,
             end_byte,
+            is_first: true,
             state: State::Look,
         }
     }
@@ -126,7 +129,8 @@ impl Read {
         }
         let req = self.asked_end - self.next;
         let cause = Cause::ReadStream;
-        let ReadView { limits, ra, cache, .. } = view;
+        let ReadView { limits, ra, cache, log } = view;
+        log.record(ra.entered(cause, self.next, req));
         Step::Read(on_demand::on_miss(
             cause,
             self.next,
@@ -148,6 +152,7 @@ impl Read {
         }
         let req = self.asked_end - folio.head;
         let ReadView { limits, ra, cache, log } = view;
+        log.record(ra.entered(Cause::AsyncRead, folio.head, req));
         let window = marked::next_window(
             Cause::AsyncRead,
             folio.head,
@@ -164,7 +169,7 @@ impl Read {
         window.map(Step::Read)
     }
 
-    /// Marks the folios as accessed: each once for a run of reads that stay inside it.
+    /// Marks the folios as accessed, but for the first where the last read ended in it.
     fn copy<C: PageCache, L>(&mut self, end: PageIndex, view: &mut ReadView<'_, C, L>) {
         let page_size = view.limits.arch.page_size;
         let end = end.min(self.end);
@@ -172,11 +177,12 @@ impl Read {
             let Some(folio) = view.cache.folio(self.next) else {
                 break;
             };
-            let previous = view.ra.previous_end.filter(|&end| end > 0);
+            let previous = view.ra.previous_end.filter(|&end| self.is_first && end > 0);
             let again = previous.is_some_and(|end| {
                 let page = PageIndex((end - 1) / page_size);
                 folio.head <= page && page < folio.end()
             });
+            self.is_first = false;
             if !again {
                 view.cache.mark_accessed(self.next);
             }

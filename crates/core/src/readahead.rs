@@ -1,6 +1,6 @@
 //! The readahead state of an open file, and the windows that the rules ask for.
 
-use crate::decision::Cause;
+use crate::decision::{Cause, Decision};
 use crate::rules::{Arch, Rules};
 use crate::units::{Order, PageCount, PageIndex};
 
@@ -31,6 +31,20 @@ impl ReadaheadState {
         mmap_miss: 0,
         previous_end: None,
     };
+
+    /// What the log says where readahead is entered with this state.
+    pub fn entered(&self, cause: Cause, index: PageIndex, req: PageCount) -> Decision {
+        Decision::Entered {
+            cause,
+            index,
+            req,
+            order: self.order,
+            size: self.size,
+            async_size: self.async_size,
+            mmap_miss: self.mmap_miss,
+            previous_end: self.previous_end,
+        }
+    }
 }
 
 /// What of the machine and the file bounds readahead and fault-around.

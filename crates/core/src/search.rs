@@ -30,8 +30,8 @@ pub fn first_absent(from: PageIndex, max: PageCount, cache: &impl PageCache) -> 
     (found < end).then_some(found)
 }
 
-/// How many pages that end at `last` are cached without a gap, at most `max`, as the index of the
-/// page cache counts them.
+/// How many pages that end at `last` are cached without a gap, as the index of the page cache
+/// counts them. It looks at `max` pages: one that meets no gap there counts one less.
 ///
 /// Mirrors `page_cache_prev_miss`, 6.12 and 6.18. Test: `tests/search.rs`.
 pub fn cached_before(last: PageIndex, max: PageCount, cache: &impl PageCache) -> PageCount {
@@ -39,22 +39,20 @@ pub fn cached_before(last: PageIndex, max: PageCount, cache: &impl PageCache) ->
         return PageCount(0);
     };
     while !walk.is_exact() {
-        let done = last.0 - walk.counted;
-        if done >= max.0 {
-            return max;
+        let looked_at = last.0 - walk.counted + 1;
+        if looked_at >= max.0 {
+            return max.saturating_sub(PageCount(1));
         }
-        if walk.counted == 0 {
-            return PageCount(last.0 + 1);
-        }
-        if !walk.step_back() || !walk.enter(cache) {
-            return PageCount(done + 1);
+        if walk.counted == 0 || !walk.step_back() || !walk.enter(cache) {
+            return PageCount(looked_at);
         }
     }
     let floor = PageIndex((last.0 + 1).saturating_sub(max.0));
     let counted = PageIndex(walk.counted);
     match cache.previous_absent(counted, floor.min(counted)) {
         Some(gap) => last - gap,
-        None => (last - floor) + PageCount(1),
+        None if last.0 + 1 < max.0 => last - floor + PageCount(1),
+        None => max.saturating_sub(PageCount(1)),
     }
 }
 

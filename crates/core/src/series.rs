@@ -22,7 +22,7 @@ pub enum Switch {
     /// Both ways add the same folios. Where the VMA cuts the window, the size that stays in the
     /// readahead state is the cut one without this switch, and the whole one with it: a mark of
     /// another stream that is hit next, by `read(2)` or through another VMA, is then told from
-    /// the stream's own by another page (`tests/bound.rs`).
+    /// the stream's own by another page (`tests/exec_unify.rs`).
     ExecUnify,
 }
 

@@ -38,6 +38,7 @@ pub fn on_miss(
     if vma.advice == Advice::Sequential {
         let cause = Cause::SequentialFault;
         let last = bound::last(vma, limits);
+        log.record(ra.entered(cause, index, limits.ra_pages));
         return Some(on_demand::on_miss(cause, index, limits.ra_pages, last, limits, ra, cache));
     }
     if !counts_miss(index, vma, limits, ra, log) {

@@ -79,6 +79,19 @@ pub enum SplitProt {
     Exec,
 }
 
+impl SplitProt {
+    /// Every protection.
+    pub const ALL: [SplitProt; 2] = [SplitProt::Write, SplitProt::Exec];
+
+    /// The name on the command line and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SplitProt::Write => "write",
+            SplitProt::Exec => "exec",
+        }
+    }
+}
+
 /// A split of a mapping into VMAs of equal length; the last may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {

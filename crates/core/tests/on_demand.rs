@@ -233,6 +233,9 @@ fn cached_pages_just_before_make_a_stream() {
         case(32, 1, "16. 16# 32.", "16. 16# 15~m 16.").stream(32, 16, 1),
         case(32, 1, "32# 32.", "32# 15~m 16.").stream(32, 16, 1),
         case(32, 16, "32# 32.", "32# 16~ 16."),
+        // The page that was looked at last is not counted: 16 count as 15.
+        case(32, 15, "32# 32.", "32# 15~ 17."),
+        case(32, 14, "32# 32.", "32# 15~m 16.").stream(32, 16, 1),
         // Counted to the start of the file: twice as many.
         case(5, 1, "5# 59.", "5# 10~ m 48.").stream(5, 11, 1),
         case(5, 1, ". 4# 59.", ". 4# 4~ m 54.").stream(5, 5, 1),

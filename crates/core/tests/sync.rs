@@ -8,14 +8,15 @@ mod support;
 use filemap_core::decision::{Cause, Decision};
 use filemap_core::readahead::{Limits, ReadaheadState, Window};
 use filemap_core::rules::{Family, Kernel};
+use filemap_core::series::Switch;
 use filemap_core::sync;
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::{Advice, Vma};
 
-use Kernel::{Mm2026_05, V6_12, V6_18};
+use Kernel::{V6_12, V6_18};
 use support::engine::{Engine, Io};
 use support::machine::{
-    KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, xfs,
+    KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, with, xfs,
 };
 use support::map;
 
@@ -133,16 +134,8 @@ fn read_around_on_6_12_with_large_folios_gets_order_2() {
 #[test]
 fn the_state_of_the_file_after_read_around() {
     for kernel in KERNELS {
-        let engine = check(
-            file(kernel),
-            None,
-            60,
-            "64.",
-            match kernel {
-                V6_12 => "52. 8~ m3~",
-                V6_18 | Mm2026_05 => "52. 12~",
-            },
-        );
+        let marked = if kernel == V6_12 { "52. 8~ m3~" } else { "52. 12~" };
+        let engine = check(file(kernel), None, 60, "64.", marked);
         assert_eq!(engine.ra, ReadaheadState { mmap_miss: 1, ..stream(52, 16, 4, 0) });
     }
 }
@@ -329,4 +322,87 @@ fn hugepage_advice_needs_a_pmd_that_the_page_cache_can_hold() {
     let middle = on(Family::Arm64, 16384, file(V6_18));
     let engine = check(middle, vma, 32, "64.", "(62-)");
     assert_eq!((engine.ra.size, engine.ra.mmap_miss), (PageCount(4096), 0));
+}
+
+#[test]
+fn exec_bypass_takes_executable_mappings_from_the_counter() {
+    for kernel in KERNELS {
+        let bypass = with(&[Switch::ExecBypass], file(kernel));
+        let cases = [(500, true, 500), (500, false, 501), (0, true, 0), (0, false, 1)];
+        for (before, code, after) in cases {
+            let mut engine = Engine::new(bypass, Io::Waited, "64.");
+            engine.vma.executable = code;
+            engine.ra = counter(before);
+            let read = miss(&mut engine, 32).is_some();
+            assert_eq!(engine.ra.mmap_miss, after, "{} {before} {code}", kernel.name());
+            assert_eq!(read, code || before == 0, "{} {before} {code}", kernel.name());
+        }
+    }
+}
+
+#[test]
+fn hugepage_misses_are_counted_on_the_base_of_the_exec_order_series() {
+    let huge = advised(Advice::HugePage, part(0, 64));
+    let base = small_tables(file(Kernel::Mm2026_05));
+    let bypass = with(&[Switch::ExecBypass], base);
+    let cases = [
+        (base, huge, 0, 1, true),
+        (base, huge, 99, 100, true),
+        (base, huge, 100, 101, false),
+        (base, executable(huge), 100, 101, false),
+        (bypass, executable(huge), 100, 100, true),
+        (bypass, huge, 100, 101, false),
+        (small_tables(file(V6_18)), huge, 100, 100, true),
+    ];
+    for (limits, vma, before, after, reads) in cases {
+        let mut engine = Engine::new(limits, Io::Waited, "64.");
+        engine.vma = vma;
+        engine.ra = counter(before);
+        let read = miss(&mut engine, 37).is_some();
+        assert_eq!((engine.ra.mmap_miss, read), (after, reads), "{vma:?} {before}");
+        map::assert_cache("huge", &engine.cache, if reads { "32. (14-) <14->" } else { "64." });
+    }
+}
+
+#[test]
+fn thp_order_reads_what_the_page_cache_can_hold() {
+    let huge = advised(Advice::HugePage, part(0, 128));
+    let of = |page_size, switches: &[Switch]| {
+        let file = limits(Kernel::V6_18, PageCount(128));
+        with(switches, on(Family::Arm64, page_size, file))
+    };
+    let thp = &[Switch::ThpOrder][..];
+    // Page size, switches, largest folio of the mapping: order and length of the window.
+    let cases = [
+        // A PMD folio of 64 KiB pages does not fit: 2 MiB, order 5.
+        (65536, thp, 11, Some((5, 64))),
+        (65536, thp, 5, Some((5, 64))),
+        (65536, thp, 4, Some((4, 32))),
+        (65536, &[][..], 11, None),
+        (65536, thp, 12, None),
+        // Where it fits nothing changes.
+        (4096, thp, 9, Some((9, 1024))),
+        (4096, thp, 4, Some((9, 1024))),
+        (16384, thp, 11, Some((11, 4096))),
+        (4096, &[][..], 9, Some((9, 1024))),
+    ];
+    for (page_size, switches, max_folio, window) in cases {
+        let limits = Limits { max_folio: Some(Order(max_folio)), ..of(page_size, switches) };
+        let mut engine = Engine::new(limits, Io::Waited, "128.");
+        engine.vma = huge;
+        engine.ra = counter(7);
+        let found = miss(&mut engine, 70).expect("the counter is low");
+        let case = format!("{page_size} {switches:?} {max_folio}");
+        let Some((order, size)) = window else {
+            assert_eq!((found.cause, engine.ra.mmap_miss), (Cause::ReadAround, 8), "{case}");
+            continue;
+        };
+        assert_eq!((found.cause, engine.ra.mmap_miss), (Cause::HugePage, 7), "{case}");
+        assert_eq!((found.order, found.size), (Order(order), PageCount(size)), "{case}");
+        assert_eq!(found.async_size, PageCount(size / 2), "{case}");
+        assert_eq!(found.start, PageIndex(70).align_down(Order(order)), "{case}");
+    }
+    // Index 70: the folios of order 5 at 64 and 96.
+    let engine = check(of(65536, thp), Some(huge), 70, "128.", "64. (30-) <30->");
+    assert_eq!(engine.ra.order, Order(5));
 }

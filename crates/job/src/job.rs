@@ -2,6 +2,7 @@
 
 use filemap_core::rules::{Arch, Rules};
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::vma::{Advice, Split};
 
 use crate::accesses::{Accesses, Reads};
 use crate::name::named;
@@ -157,41 +158,6 @@ pub struct Mapping {
     pub private: bool,
     /// Cut into several VMAs by `mprotect(2)`.
     pub split: Option<Split>,
-}
-
-/// How a mapping is cut into VMAs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Split {
-    /// Pages of each piece; the last may be shorter.
-    pub pages: PageCount,
-    /// What every second piece, beginning with the second, is made.
-    pub prot: SplitProt,
-}
-
-named! {
-    /// Protection of every second piece of a split mapping.
-    "--split-prot"
-    pub enum SplitProt {
-        /// Writable.
-        Write = "write",
-        /// Executable.
-        Exec = "exec",
-    }
-}
-
-named! {
-    /// `madvise(2)` of the mapping.
-    "advice"
-    pub enum Advice {
-        /// None.
-        Normal = "normal",
-        /// `MADV_RANDOM`.
-        Random = "random",
-        /// `MADV_SEQUENTIAL`.
-        Sequential = "sequential",
-        /// `MADV_HUGEPAGE`.
-        Hugepage = "hugepage",
-    }
 }
 
 /// The machine of a job.

@@ -26,10 +26,8 @@ pub mod workload;
 pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seed_at};
 pub use engine::Engine;
 pub use error::Error;
-pub use job::{
-    AccessList, Advice, EngineKind, File, Filesystem, Job, Machine, Mapping, Pattern, Phase, Split,
-    SplitProt,
-};
+pub use filemap_core::vma::{Advice, Split, SplitProt};
+pub use job::{AccessList, EngineKind, File, Filesystem, Job, Machine, Mapping, Pattern, Phase};
 pub use record::{Cached, Counters, PerCounter, Record, Run, Spread, Summary};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spec::{JobSpec, PhaseSpec};

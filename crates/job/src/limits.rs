@@ -60,6 +60,20 @@ pub(crate) fn name<T: FromStr<Err = Error>>(
     text.as_ref().map_or(Ok(default), |text| text.parse().map_err(|error: Error| error.of(flag)))
 }
 
+/// The one of `all` with the name given, or `default` if none is given.
+pub(crate) fn one_of<T: Copy, const N: usize>(
+    flag: &'static str,
+    what: &'static str,
+    text: &Option<String>,
+    default: T,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Result<T, Error> {
+    let Some(text) = text else { return Ok(default) };
+    let found = all.into_iter().find(|&known| name(known) == text);
+    found.ok_or_else(|| unknown(what, text, all.map(name)).of(flag))
+}
+
 pub(crate) fn unknown(
     what: &'static str,
     text: &str,

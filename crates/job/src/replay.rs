@@ -2,9 +2,10 @@
 
 use filemap_core::rules::Family;
 use filemap_core::units::PageCount;
+use filemap_core::vma::{Advice, SplitProt};
 
 use crate::accesses::DEFAULT_SEED;
-use crate::job::{Advice, EngineKind, Filesystem, Job, Pattern, Phase, SplitProt};
+use crate::job::{EngineKind, Filesystem, Job, Pattern, Phase};
 use crate::phases::DEFAULT_READ_BYTES;
 use crate::size::SizeText;
 use crate::spec::{JobSpec, PhaseSpec};
@@ -31,8 +32,8 @@ impl Job {
             map_len: Some(bytes(mapping.pages)),
             map_shift: Some(mapping.shift.0),
             split: mapping.split.map(|split| split.pages.0),
-            split_prot: mapping.split.map(|split| split.prot.to_string()),
-            advice: Some(mapping.advice.to_string()),
+            split_prot: mapping.split.map(|split| split.prot.name().to_string()),
+            advice: Some(mapping.advice.name().to_string()),
             exec: Some(mapping.exec),
             private: Some(mapping.private),
             sparse: Some(self.file.sparse),
@@ -87,8 +88,8 @@ impl Job {
         let rest = self.file_pages().saturating_sub(PageCount(self.mapping.offset.0));
         drop_if(&mut spec.map_len, SizeText::of(rest.bytes(self.page_size())));
         drop_if(&mut spec.map_shift, 0);
-        drop_if(&mut spec.advice, Advice::Normal.to_string());
-        drop_if(&mut spec.split_prot, SplitProt::Write.to_string());
+        drop_if(&mut spec.advice, Advice::Normal.name().to_string());
+        drop_if(&mut spec.split_prot, SplitProt::Write.name().to_string());
         drop_if(&mut spec.read_ahead_kb, DEFAULT_READ_AHEAD_KB);
         let fault_around = DEFAULT_FAULT_AROUND_BYTES.max(self.page_size());
         drop_if(&mut spec.fault_around, SizeText::of(fault_around));

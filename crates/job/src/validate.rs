@@ -3,12 +3,13 @@
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
 use filemap_core::series::{Series, UnknownSeries};
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::vma::{Advice, Split, SplitProt};
 
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::bounds::{MAX_BYTES, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS};
-use crate::job::{Advice, EngineKind, File, Filesystem, Job, Machine, Mapping, Split, SplitProt};
-use crate::limits::{name, out_of_range, pages, size, unknown, within};
+use crate::job::{EngineKind, File, Filesystem, Job, Machine, Mapping};
+use crate::limits::{name, one_of, out_of_range, pages, size, unknown, within};
 use crate::size::{SizeText, format_size, shorten};
 use crate::spec::JobSpec;
 
@@ -43,11 +44,8 @@ impl JobSpec {
     }
 
     fn valid_arch(&self) -> Result<Arch, Error> {
-        let name = self.arch.as_deref().unwrap_or(Family::X86_64.name());
-        let family = Family::ALL.into_iter().find(|family| family.name() == name);
-        let family = family.ok_or_else(|| {
-            unknown("architecture", name, Family::ALL.map(Family::name)).of("arch")
-        })?;
+        let family =
+            one_of("arch", "architecture", &self.arch, Family::X86_64, Family::ALL, Family::name)?;
         let page_size = size("page-size", &self.page_size, 0, MAX_BYTES)?.unwrap_or(4096);
         Arch::new(family, page_size).ok_or(Error::PageSize {
             arch: family.name(),
@@ -100,7 +98,14 @@ impl JobSpec {
             offset: PageIndex(offset),
             pages: PageCount(len),
             shift: PageCount(shift),
-            advice: name("advice", &self.advice, Advice::Normal)?,
+            advice: one_of(
+                "advice",
+                "advice",
+                &self.advice,
+                Advice::Normal,
+                Advice::ALL,
+                Advice::name,
+            )?,
             exec: self.exec.unwrap_or(false),
             private: self.private.unwrap_or(false),
             split: self.valid_split(len)?,
@@ -108,7 +113,14 @@ impl JobSpec {
     }
 
     fn valid_split(&self, mapped: u64) -> Result<Option<Split>, Error> {
-        let prot = name("split-prot", &self.split_prot, SplitProt::Write)?;
+        let prot = one_of(
+            "split-prot",
+            "--split-prot",
+            &self.split_prot,
+            SplitProt::Write,
+            SplitProt::ALL,
+            SplitProt::name,
+        )?;
         let Some(pages) = self.split else {
             return match self.split_prot {
                 Some(_) => Err(Error::Missing {

@@ -172,7 +172,7 @@ fn flags_win_over_the_file() {
 /// Each with words of its message: the value, and the remedy.
 const BAD: &[(&str, &[&str])] = &[
     ("on = 'modle'", &["--on: unknown engine 'modle'", "model, kernel"]),
-    ("kernel = '5.4'", &["--kernel: unknown kernel '5.4'", "6.12, 6.18, host"]),
+    ("kernel = '5.4'", &["--kernel: unknown kernel '5.4'", "6.12, 6.18, mm-2026-05, host"]),
     ("kernel = 'host'", &["this kernel", "give --kernel 6.12 or 6.18"]),
     ("with = 'p3'", &["--with: unknown series 'p3'", "miss-fault-address"]),
     ("with = 'p1,,p2'", &["unknown series ''"]),

@@ -2,8 +2,8 @@
 
 use filemap_core::readahead::Limits;
 use filemap_core::units::{PageCount, Vpn};
-use filemap_core::vma::{self, Mapping, Vma};
-use filemap_job::{Advice, Filesystem, Job, SplitProt};
+use filemap_core::vma::{Mapping, Vma};
+use filemap_job::{Filesystem, Job};
 
 use crate::profile::Profile;
 
@@ -32,22 +32,8 @@ pub fn mapping(job: &Job) -> Mapping {
         start: Vpn(job.mapping.shift.0),
         pgoff: job.mapping.offset,
         pages: job.mapping.pages,
-        advice: match job.mapping.advice {
-            Advice::Normal => vma::Advice::Normal,
-            Advice::Random => vma::Advice::Random,
-            Advice::Sequential => vma::Advice::Sequential,
-            Advice::Hugepage => vma::Advice::HugePage,
-        },
+        advice: job.mapping.advice,
         executable: job.mapping.exec,
     };
-    Mapping {
-        whole,
-        split: job.mapping.split.map(|s| vma::Split {
-            pages: s.pages,
-            prot: match s.prot {
-                SplitProt::Write => vma::SplitProt::Write,
-                SplitProt::Exec => vma::SplitProt::Exec,
-            },
-        }),
-    }
+    Mapping { whole, split: job.mapping.split }
 }

@@ -18,14 +18,14 @@
 
 use filemap_core::decision::{Cause, Decision, Lock};
 
-/// The decisions as one line, without additions to the cache: maps show those.
+/// The decisions as one line, without what maps show, and without what windows show.
 pub fn transcript(log: &[Decision]) -> String {
     log.iter().filter_map(word).collect::<Vec<_>>().join(" ")
 }
 
 fn word(decision: &Decision) -> Option<String> {
     Some(match *decision {
-        Decision::Added { .. } => return None,
+        Decision::Added { .. } | Decision::Entered { .. } => return None,
         Decision::Locked(Lock::Vma) => "vma".into(),
         Decision::Locked(Lock::Mmap) => "mmap".into(),
         Decision::Dropped(_) => "drop".into(),

@@ -1,0 +1,162 @@
+//! Masks and ranges of 64 pages, folios and runs.
+
+mod support;
+
+use filemap_core::cache::{FolioRun, PageCache, word_mask, words};
+use filemap_core::decision::{Cause, Decision, EvictionRun, Lock};
+use filemap_core::plain::PlainCache;
+use filemap_core::units::{Order, PageCount, PageIndex};
+
+use support::map;
+use support::transcript::transcript;
+
+#[test]
+fn masks_of_a_range() {
+    let cases = [
+        (0, 0, 64, u64::MAX),
+        (0, 0, 1, 1),
+        (0, 63, 64, 1 << 63),
+        (0, 4, 8, 0xF0),
+        (0, 4, 4, 0),
+        (0, 8, 4, 0),
+        (0, 60, 70, 0xF << 60),
+        (1, 60, 70, 0x3F),
+        (1, 0, 200, u64::MAX),
+        (1, 64, 65, 1),
+        (1, 0, 64, 0),
+        (1, 128, 200, 0),
+        (2, 0, 129, 1),
+    ];
+    for (word, from, end, mask) in cases {
+        let found = word_mask(word, PageIndex(from), PageIndex(end));
+        assert_eq!(found, mask, "{from}..{end} in word {word}");
+    }
+}
+
+#[test]
+fn words_of_a_range() {
+    let cases = [
+        (0, 64, 0..1),
+        (0, 65, 0..2),
+        (63, 64, 0..1),
+        (63, 65, 0..2),
+        (64, 65, 1..2),
+        (10, 200, 0..4),
+        (5, 5, 0..0),
+        (70, 5, 0..0),
+    ];
+    for (from, end, expected) in cases {
+        assert_eq!(words(PageIndex(from), PageIndex(end)), expected, "{from}..{end}");
+    }
+}
+
+#[test]
+fn searches_over_a_map() {
+    let cache = map::cache("..##[--].#");
+    let absent = |from, end| cache.next_absent(PageIndex(from), PageIndex(end)).0;
+    let present = |from, end| cache.next_present(PageIndex(from), PageIndex(end)).0;
+    assert_eq!([absent(0, 10), absent(2, 10), absent(5, 10), absent(2, 8)], [0, 2 + 6, 8, 8]);
+    assert_eq!([absent(9, 10), absent(9, 20), absent(3, 3)], [10, 10, 3]);
+    assert_eq!([present(0, 10), present(5, 10), present(8, 10)], [2, 5, 9]);
+    assert_eq!([present(0, 2), present(8, 9), present(10, 90)], [2, 9, 90]);
+    let before = |last, floor| cache.previous_absent(PageIndex(last), PageIndex(floor));
+    assert_eq!(before(7, 0), Some(PageIndex(1)));
+    assert_eq!(before(7, 1), Some(PageIndex(1)));
+    assert_eq!(before(7, 2), None);
+    assert_eq!(before(8, 0), Some(PageIndex(8)));
+}
+
+#[test]
+fn folios_of_a_map() {
+    let cache = map::cache("#~M m [--] (--) {} <>");
+    let folio = |index| cache.folio(PageIndex(index));
+    let drawn: Vec<_> = (0..16)
+        .map(|index| folio(index).map(|f| (f.head.0, f.order.0, f.locked, f.marked)))
+        .map(Option::unwrap)
+        .collect();
+    let large = |head, order, locked, marked| vec![(head, order, locked, marked); 1usize << order];
+    let expected = [
+        vec![(0, 0, false, false), (1, 0, true, false), (2, 0, false, true), (3, 0, true, true)],
+        large(4, 2, false, false),
+        large(8, 2, true, false),
+        large(12, 1, false, true),
+        large(14, 1, true, true),
+    ];
+    assert_eq!(drawn, expected.concat());
+    assert_eq!(folio(16), None);
+    assert_eq!(folio(6).unwrap().end(), PageIndex(8));
+}
+
+#[test]
+fn words_of_a_map() {
+    let cache = &mut map::cache("60. #~Mw [--] .. []");
+    map::set_mapped(cache, "60. y..c y");
+    let first = cache.word(0);
+    let top = |mask: u64| mask << 60;
+    assert_eq!([first.present, first.locked, first.marked], [top(0xF), top(2), top(4)]);
+    assert_eq!([first.workingset, first.mapped, first.copied], [top(8), top(1), top(8)]);
+    assert_eq!(first.large, 0);
+    let second = cache.word(1);
+    assert_eq!([second.present, second.large, second.mapped], [0b1100_1111, 0b1100_1111, 1]);
+    assert_eq!(cache.word(2), Default::default());
+}
+
+#[test]
+fn marks_and_locks_are_taken_from_folios() {
+    let mut cache = map::cache("mm~~ <--> (--)");
+    cache.clear_mark(PageIndex(1));
+    cache.clear_mark(PageIndex(6));
+    cache.clear_mark(PageIndex(7));
+    map::assert_cache("marks", &cache, "m~~~ (--) (--)");
+    // Of an absent page, nothing.
+    cache.clear_mark(PageIndex(40));
+    cache.unlock(PageIndex(0), PageCount(3));
+    map::assert_cache("locks", &cache, "M##~ (--) (--)");
+}
+
+#[test]
+fn runs_of_folios() {
+    let run = FolioRun { start: PageIndex(8), order: Order(2), folios: 3, marked: None };
+    assert_eq!((run.pages(), run.end()), (PageCount(12), PageIndex(20)));
+    let mut cache = PlainCache::default();
+    cache.add(FolioRun { marked: Some(PageIndex(12)), ..run });
+    map::assert_cache("added", &cache, "8. (--)<-->(--) ..");
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(12), PageCount(0)));
+    cache.unlock(PageIndex(12), PageCount(4));
+    map::assert_cache("one arrived", &cache, "8. (--){--}(--) ..");
+}
+
+#[test]
+fn evictions_are_joined() {
+    let mut log = Vec::new();
+    let mut run = EvictionRun::default();
+    for (start, pages) in [(4, 2), (6, 1), (9, 1), (8, 1), (9, 4)] {
+        run.push(PageIndex(start), PageCount(pages), &mut log);
+    }
+    run.flush(&mut log);
+    run.flush(&mut log);
+    assert_eq!(transcript(&log), "evict:4+3 evict:9+1 evict:8+5");
+}
+
+#[test]
+fn names_in_logs() {
+    let async_causes = [Cause::AsyncFault, Cause::AsyncRead];
+    let names = [
+        (Cause::HugePage, "huge-page"),
+        (Cause::SequentialFault, "sequential-fault"),
+        (Cause::Executable, "executable"),
+        (Cause::ReadAround, "read-around"),
+        (Cause::ReadStream, "read-stream"),
+        (Cause::ReadLone, "read-lone"),
+        (Cause::AsyncFault, "async-fault"),
+        (Cause::AsyncRead, "async-read"),
+    ];
+    for (cause, name) in names {
+        assert_eq!(cause.name(), name);
+        assert_eq!(cause.is_async(), async_causes.contains(&cause), "{name}");
+    }
+    assert_eq!([Lock::Vma.name(), Lock::Mmap.name()], ["vma", "mmap"]);
+    let mut log: Vec<Decision> = Vec::new();
+    filemap_core::decision::Log::record(&mut log, Decision::Locked(Lock::Vma));
+    assert_eq!(log, [Decision::Locked(Lock::Vma)]);
+}

@@ -1,0 +1,470 @@
+//! Which folios leave, go round, or become active; what refaults get.
+
+mod support;
+
+use filemap_core::cache::{FolioRun, PageCache, WORD_PAGES};
+use filemap_core::decision::Decision;
+use filemap_core::plain::PlainCache;
+use filemap_core::reclaim::{
+    BATCH, Used, Verdict, Verdicts, inactive_is_low, judge_folio, judge_pages, reclaim, used,
+};
+use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::vma::{Advice, Mapping, Split, SplitProt, Vma};
+use filemap_core::workingset::is_recent;
+
+use support::machine::{advised, executable, part};
+use support::map;
+use support::transcript::transcript;
+
+#[test]
+fn base_pages_are_judged_by_their_entry_and_their_past() {
+    // One bit each: not young; young; young and referenced; young and executable; referenced
+    // only; executable only; all three.
+    let pages = 0b_0111_1111;
+    let young = 0b_0100_1110;
+    let referenced = 0b_0101_0100;
+    let executable = 0b_0110_1000;
+    let expected = Verdicts { evict: 0b_0011_0001, keep: 0b_0000_0010, activate: 0b_0100_1100 };
+    assert_eq!(judge_pages(pages, young, referenced, executable), expected);
+    // Bits of pages that are not looked at do not matter.
+    let all = u64::MAX;
+    assert_eq!(judge_pages(0, all, all, all), Verdicts { evict: 0, keep: 0, activate: 0 });
+    assert_eq!(judge_pages(1, all, 0, 0), Verdicts { evict: 0, keep: 1, activate: 0 });
+    assert_eq!(judge_pages(1, all, all, 0), Verdicts { evict: 0, keep: 0, activate: 1 });
+    assert_eq!(judge_pages(all, 0, all, all), Verdicts { evict: all, keep: 0, activate: 0 });
+}
+
+#[test]
+fn large_folios_are_judged_by_the_number_of_their_young_entries() {
+    let cases = [
+        (0, false, false, Verdict::Evict),
+        (0, true, false, Verdict::Evict),
+        (0, false, true, Verdict::Evict),
+        (0, true, true, Verdict::Evict),
+        (1, false, false, Verdict::Keep),
+        (1, true, false, Verdict::Activate),
+        (1, false, true, Verdict::Activate),
+        (2, false, false, Verdict::Activate),
+        (512, false, false, Verdict::Activate),
+    ];
+    for (young, referenced, executable, verdict) in cases {
+        let found = judge_folio(young, referenced, executable);
+        assert_eq!(found, verdict, "{young} {referenced} {executable}");
+    }
+}
+
+#[test]
+fn the_second_use_of_an_inactive_folio_activates_it() {
+    assert_eq!(used(false, false), Used::Reference);
+    assert_eq!(used(true, false), Used::Activate);
+    assert_eq!(used(false, true), Used::Reference);
+    assert_eq!(used(true, true), Used::Reference);
+}
+
+#[test]
+fn the_share_of_the_inactive_list() {
+    let gib = 1 << 18;
+    let cases = [
+        // Below one GiB in all: half.
+        (100, 100, 4096, false),
+        (99, 100, 4096, true),
+        (100, 99, 4096, false),
+        (0, 0, 4096, false),
+        (0, 1, 4096, true),
+        (gib / 2 - 1, gib / 2, 4096, true),
+        // One GiB: a fourth, for the root of 10 is 3.
+        (gib / 4, gib / 4 * 3, 4096, false),
+        (gib / 4 - 1, gib / 4 * 3 + 1, 4096, true),
+        (gib / 2 - 1, gib / 2 + 1, 4096, false),
+        // 8 GiB: a ninth, for the root of 80 is 8.
+        (233_017, 8 * gib - 233_017, 4096, false),
+        (233_016, 8 * gib - 233_016, 4096, true),
+        // 10 GiB: an eleventh.
+        (238_313, 10 * gib - 238_313, 4096, false),
+        (238_312, 10 * gib - 238_312, 4096, true),
+        // 100 GiB: the 32nd part, for the root of 1000 is 31.
+        (819_200, 100 * gib - 819_200, 4096, false),
+        (819_199, 100 * gib - 819_199, 4096, true),
+        // In bytes, not in pages: 2^18 pages of 64 KiB are 16 GiB, and the root of 160 is 12.
+        (20_165, gib - 20_165, 65536, false),
+        (20_164, gib - 20_164, 65536, true),
+    ];
+    for (inactive, active, page_size, low) in cases {
+        let found = inactive_is_low(PageCount(inactive), PageCount(active), page_size);
+        assert_eq!(found, low, "{inactive} of {} pages", inactive + active);
+    }
+}
+
+#[test]
+fn a_refault_within_the_active_list_is_recent() {
+    let cases = [
+        (100, 100, 0, true),
+        (100, 99, 0, false),
+        (100, 99, 1, true),
+        (100, 50, 50, true),
+        (100, 50, 49, false),
+    ];
+    for (now, evicted, active, recent) in cases {
+        assert_eq!(is_recent(now, evicted, PageCount(active)), recent, "{evicted} {now} {active}");
+    }
+}
+
+/// A mapping of the whole cache.
+fn whole(vma: Vma) -> Mapping {
+    Mapping { whole: vma, split: None }
+}
+
+fn plain() -> Mapping {
+    whole(part(0, 4096))
+}
+
+/// Maps `index` by an entry that is accessed.
+fn touch(cache: &mut PlainCache, index: u64) {
+    let bit = 1 << (index % WORD_PAGES);
+    cache.map(index / WORD_PAGES, bit, bit);
+}
+
+/// Looks at the whole inactive list once. Returns the pages evicted and kept.
+fn look_once(cache: &mut PlainCache, mapping: &Mapping) -> (u64, u64) {
+    let shrunk = cache.shrink(PageCount(u64::MAX), mapping, &mut ());
+    (shrunk.evicted.0, shrunk.kept.0)
+}
+
+#[test]
+fn reclaim_takes_whole_batches_from_the_tail() {
+    // The pages were added in order: the first is the tail.
+    let cases = [
+        (1, "128#", 32, "32. 96#", "evict:0+32"),
+        (32, "128#", 32, "32. 96#", "evict:0+32"),
+        (33, "128#", 64, "64. 64#", "evict:0+64"),
+        (0, "128#", 0, "128#", ""),
+        (128, "128#", 128, "128.", "evict:0+128"),
+        // No more than there is.
+        (1000, "128#", 128, "128.", "evict:0+128"),
+        (1, "20#", 20, "20.", "evict:0+20"),
+        (1, "20.", 0, "20.", ""),
+        // Folios as a whole: a batch can end inside one.
+        (1, "[14-][6-] 8. [30-] 16#", 56, "64. 16#", "evict:0+24 evict:32+32"),
+        // Runs are joined, over gaps they are not.
+        (1, "16# 4. 16# 12#", 32, "36. 12#", "evict:0+16 evict:20+16"),
+        // What is being read stays.
+        (1, "8# 4~ 60#", 32, "8. 4~ 24. 36#", "evict:0+8 evict:12+24"),
+        (1, "40~", 0, "40~", ""),
+    ];
+    for (goal, before, evicted, after, words) in cases {
+        let mut cache = map::cache(before);
+        let mut log: Vec<Decision> = Vec::new();
+        let found = reclaim(&mut cache, PageCount(goal), 4096, &plain(), &mut log);
+        let case = format!("{goal} of {before}");
+        assert_eq!(found, PageCount(evicted), "{case}");
+        map::assert_cache(&case, &cache, after);
+        assert_eq!(transcript(&log), words, "{case}");
+    }
+    assert_eq!(BATCH, PageCount(32));
+}
+
+#[test]
+fn accessed_pages_go_round_once() {
+    let mut cache = map::cache("64#");
+    touch(&mut cache, 0);
+    touch(&mut cache, 5);
+    let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
+    assert_eq!(found, PageCount(32));
+    map::assert_cache("past both", &cache, "# 4. # 28. 30#");
+    // Now they are behind 34 to 63; once seen, an entry is old until it is accessed again.
+    reclaim(&mut cache, PageCount(30), 4096, &plain(), &mut ());
+    map::assert_cache("not accessed again", &cache, "64.");
+}
+
+#[test]
+fn a_page_accessed_again_becomes_active() {
+    let mut cache = map::cache("8#");
+    touch(&mut cache, 3);
+    assert_eq!(look_once(&mut cache, &plain()), (7, 1));
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(1), PageCount(0)));
+    touch(&mut cache, 3);
+    assert_eq!(look_once(&mut cache, &plain()), (0, 1));
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(0), PageCount(1)));
+    map::assert_cache("active", &cache, "3. # 4.");
+}
+
+#[test]
+fn a_page_that_a_read_referenced_becomes_active_with_its_entry() {
+    let mut cache = map::cache("8#");
+    cache.mark_accessed(PageIndex(2));
+    cache.mark_accessed(PageIndex(3));
+    touch(&mut cache, 3);
+    // A reference without an accessed entry keeps nothing.
+    assert_eq!(look_once(&mut cache, &plain()), (7, 1));
+    assert_eq!(cache.active(), PageCount(1));
+    map::assert_cache("active", &cache, "3. # 4.");
+}
+
+#[test]
+fn accessed_code_becomes_active_at_once() {
+    let mut cache = map::cache("8#");
+    touch(&mut cache, 3);
+    assert_eq!(look_once(&mut cache, &whole(executable(part(0, 8)))), (7, 1));
+    assert_eq!(cache.active(), PageCount(1));
+    // Of a split mapping only in the executable pieces: 4 to 7 here.
+    let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
+    let mapping = Mapping { whole: part(0, 8), split };
+    let mut cache = map::cache("8#");
+    touch(&mut cache, 3);
+    touch(&mut cache, 4);
+    assert_eq!(look_once(&mut cache, &mapping), (6, 2));
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(1), PageCount(1)));
+}
+
+#[test]
+fn large_folios_with_more_than_one_accessed_entry_become_active() {
+    for (touched, evicted, active) in [(0, 8, 0), (1, 0, 0), (2, 0, 8)] {
+        let mut cache = map::cache("8. [6-]");
+        for page in 0..touched {
+            touch(&mut cache, 9 + page);
+        }
+        assert_eq!(look_once(&mut cache, &plain()), (evicted, 8 - evicted), "{touched}");
+        assert_eq!(cache.active(), PageCount(active), "{touched}");
+    }
+}
+
+#[test]
+fn accessed_entries_count_only_where_the_advice_lets_them() {
+    let cases =
+        [(Advice::Normal, 1), (Advice::HugePage, 1), (Advice::Random, 0), (Advice::Sequential, 0)];
+    for (advice, kept) in cases {
+        let mut cache = map::cache("8#");
+        touch(&mut cache, 3);
+        let mapping = whole(advised(advice, part(0, 8)));
+        assert_eq!(look_once(&mut cache, &mapping), (8 - kept, kept), "{}", advice.name());
+    }
+}
+
+#[test]
+fn eviction_unmaps() {
+    let mut cache = map::cache("4# [--] 4#");
+    map::set_mapped(&mut cache, "..yy yyyy ....");
+    touch(&mut cache, 2);
+    look_once(&mut cache, &plain());
+    map::assert_cache("evicted", &cache, "..#. 8.");
+    map::assert_mapped("unmapped", &cache, "..y. 8.");
+    assert!(!cache.touch(PageIndex(3)));
+    assert!(cache.touch(PageIndex(2)));
+    // A page that returns is not mapped.
+    cache.add(FolioRun { start: PageIndex(4), order: Order(2), folios: 1, marked: None });
+    map::assert_mapped("returned", &cache, "..y. 8.");
+}
+
+/// A cache of these pages, of which the first `active` are on the active list, in their order.
+fn with_active(pages: u64, active: u64) -> PlainCache {
+    let mut cache = map::cache(&format!("{pages}#"));
+    for page in 0..active {
+        cache.mark_accessed(PageIndex(page));
+        cache.mark_accessed(PageIndex(page));
+    }
+    assert_eq!(cache.active(), PageCount(active));
+    cache
+}
+
+#[test]
+fn an_active_list_that_has_outgrown_its_share_is_aged_first() {
+    // 60 active of 100: 32 of them move to the inactive list's head; then 68 against 32.
+    let mut cache = with_active(100, 60);
+    let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
+    assert_eq!(found, PageCount(32));
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(40), PageCount(28)));
+    // The tail of the inactive list went; what was aged has the workingset flag.
+    map::assert_cache("aged", &cache, "32w 28# 32. 8#");
+    // Not where both are equal.
+    let mut cache = with_active(100, 50);
+    reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(18), PageCount(50)));
+    // In several batches, until the share is met.
+    let mut cache = with_active(200, 190);
+    reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(74), PageCount(94)));
+}
+
+#[test]
+fn aging_keeps_code_that_was_accessed() {
+    let mut cache = with_active(8, 8);
+    touch(&mut cache, 1);
+    touch(&mut cache, 6);
+    let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
+    cache.age(PageCount(8), &Mapping { whole: part(0, 8), split });
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(7), PageCount(1)));
+    map::assert_cache("aged", &cache, "6w # w");
+    // It has been looked at: the entries are old now.
+    cache.age(PageCount(1), &whole(executable(part(0, 8))));
+    assert_eq!(cache.active(), PageCount(0));
+}
+
+#[test]
+fn aging_stops_with_the_pages_asked_for() {
+    let mut cache = with_active(8, 8);
+    cache.age(PageCount(3), &plain());
+    map::assert_cache("aged", &cache, "3w 5#");
+    cache.age(PageCount(0), &plain());
+    map::assert_cache("aged", &cache, "3w 5#");
+    // Whole folios.
+    let mut cache = map::cache("[--][--]");
+    for page in [0, 0, 4, 4] {
+        cache.mark_accessed(PageIndex(page));
+    }
+    cache.age(PageCount(1), &plain());
+    map::assert_cache("aged", &cache, "[ww][--]");
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(4), PageCount(4)));
+}
+
+#[test]
+fn an_aged_page_goes_to_the_head_of_the_inactive_list() {
+    let mut cache = with_active(64, 2);
+    cache.age(PageCount(2), &plain());
+    reclaim(&mut cache, PageCount(60), 4096, &plain(), &mut ());
+    map::assert_cache("gone with the rest", &cache, "64.");
+    let mut cache = with_active(64, 2);
+    cache.age(PageCount(2), &plain());
+    reclaim(&mut cache, PageCount(32), 4096, &plain(), &mut ());
+    map::assert_cache("behind the others", &cache, "ww 32. 30#");
+}
+
+fn add(cache: &mut PlainCache, index: u64, order: u8) {
+    let start = PageIndex(index);
+    cache.add(FolioRun { start, order: Order(order), folios: 1, marked: None });
+    cache.unlock(start, PageCount(1 << order));
+}
+
+#[test]
+fn a_page_that_returns_within_the_active_lists_size_becomes_active() {
+    // 8 pages of 24 active; the other 16 are evicted, one behind the other.
+    let evicted = || {
+        let mut cache = with_active(24, 8);
+        assert_eq!(look_once(&mut cache, &plain()).0, 16);
+        cache
+    };
+    // Evictions behind that of page 23 - none - to that of page 8: 15. The distance of page 16 is
+    // 8, counting its own.
+    for (page, active) in [(23, 9), (17, 9), (16, 9), (15, 8), (8, 8)] {
+        let mut cache = evicted();
+        add(&mut cache, page, 0);
+        assert_eq!(cache.active(), PageCount(active), "page {page}");
+        // Not flagged: it was not active when it was evicted.
+        let drawn = map::draw(&cache, PageCount(24));
+        assert_eq!(&drawn[page as usize..=page as usize], "#", "page {page}");
+    }
+    // A page that was never there has no shadow; a shadow serves once.
+    let mut cache = evicted();
+    add(&mut cache, 40, 0);
+    assert_eq!(cache.active(), PageCount(8));
+}
+
+#[test]
+fn an_activation_moves_the_clock() {
+    // 8 active, 16 evicted. Page 16 would return in time; three activations later it does not.
+    let mut cache = with_active(27, 8);
+    for page in 8..24 {
+        add_shadow(&mut cache, page);
+    }
+    let mut late = cache;
+    for page in 24..27 {
+        late.mark_accessed(PageIndex(page));
+        late.mark_accessed(PageIndex(page));
+    }
+    // Now 11 are active, and the clock has moved by 3: the distance of page 16 is 11, of 15 12.
+    add(&mut late, 15, 0);
+    assert_eq!(late.active(), PageCount(11));
+    add(&mut late, 16, 0);
+    assert_eq!(late.active(), PageCount(12));
+}
+
+/// Evicts the tail of the inactive list, which is `page`.
+fn add_shadow(cache: &mut PlainCache, page: u64) {
+    let shrunk = cache.shrink(PageCount(1), &plain(), &mut ());
+    assert_eq!(shrunk.evicted, PageCount(1));
+    assert!(cache.folio(PageIndex(page)).is_none(), "{page} was not the tail");
+}
+
+#[test]
+fn a_refault_that_becomes_active_moves_the_clock_too() {
+    let evicted = || {
+        let mut cache = with_active(24, 8);
+        look_once(&mut cache, &plain());
+        cache
+    };
+    // Page 23 returns: 9 active, the clock is one further: 16 is 9 away, 15 is 10 away.
+    let mut cache = evicted();
+    add(&mut cache, 23, 0);
+    add(&mut cache, 15, 0);
+    assert_eq!(cache.active(), PageCount(9));
+    add(&mut cache, 16, 0);
+    assert_eq!(cache.active(), PageCount(10));
+}
+
+#[test]
+fn a_page_that_was_active_returns_with_the_workingset_flag() {
+    let mut cache = with_active(24, 16);
+    cache.age(PageCount(8), &plain());
+    map::assert_cache("aged", &cache, "8w 16#");
+    look_once(&mut cache, &plain());
+    map::assert_cache("evicted", &cache, "8. 8# 8.");
+    // The flagged ones went last, behind 16 to 23.
+    add(&mut cache, 7, 0);
+    map::assert_cache("flagged", &cache, "7. w 8# 8.");
+    assert_eq!(cache.active(), PageCount(9));
+    // Flagged when it is evicted again, it returns flagged again.
+    cache.age(PageCount(9), &plain());
+    look_once(&mut cache, &plain());
+    assert_eq!(cache.active(), PageCount(0));
+    let mut cache = with_active(24, 16);
+    cache.age(PageCount(8), &plain());
+    look_once(&mut cache, &plain());
+    // One that comes too late gets nothing: 8 evictions later the active list is as long, 9 not.
+    for (first, flagged) in [(0, true), (1, true)] {
+        let mut cache = with_active(24, 16);
+        cache.age(PageCount(8), &plain());
+        look_once(&mut cache, &plain());
+        add(&mut cache, first, 0);
+        assert_eq!(cache.active() == PageCount(9), flagged, "{first}");
+    }
+}
+
+#[test]
+fn a_large_folio_takes_the_shadow_of_any_of_its_pages() {
+    let mut cache = with_active(24, 8);
+    look_once(&mut cache, &plain());
+    // Pages 20 to 23 were evicted last, within the active list's size.
+    add(&mut cache, 20, 2);
+    assert_eq!(cache.active(), PageCount(12));
+    map::assert_cache("active", &cache, "8# 12. [--]");
+    // A page without one beside it: 23 has a shadow, 24 to 27 have none.
+    let mut cache = with_active(24, 8);
+    look_once(&mut cache, &plain());
+    add(&mut cache, 24, 2);
+    assert_eq!(cache.active(), PageCount(8));
+}
+
+#[test]
+fn what_is_being_read_is_looked_at_and_kept() {
+    let mut cache = map::cache("4~ 4#");
+    assert_eq!(look_once(&mut cache, &plain()), (4, 4));
+    map::assert_cache("kept", &cache, "4~ 4.");
+    // It went round: pages added later are in front of it, and leave first.
+    add(&mut cache, 6, 0);
+    cache.unlock(PageIndex(0), PageCount(4));
+    let shrunk = cache.shrink(PageCount(4), &plain(), &mut ());
+    assert_eq!(shrunk.evicted, PageCount(4));
+    map::assert_cache("in turn", &cache, "6. # .");
+}
+
+#[test]
+fn a_goal_that_cannot_be_met_ends() {
+    // All are accessed: the first pass keeps them, the second evicts them.
+    let mut cache = map::cache("64#");
+    (0..64).for_each(|page| touch(&mut cache, page));
+    let found = reclaim(&mut cache, PageCount(32), 4096, &plain(), &mut ());
+    assert_eq!(found, PageCount(32));
+    map::assert_cache("half", &cache, "32. 32#");
+    // None can go at all.
+    let mut cache = map::cache("64~");
+    assert_eq!(reclaim(&mut cache, PageCount(32), 4096, &plain(), &mut ()), PageCount(0));
+}

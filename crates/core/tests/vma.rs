@@ -1,0 +1,114 @@
+//! Mappings, the VMAs that a split makes of them, and where these are executable.
+
+mod support;
+
+use filemap_core::units::{PageCount, PageIndex, Vpn};
+use filemap_core::vma::{Advice, Mapping, Split, SplitProt, Vma};
+
+use support::machine::{executable, part};
+
+fn split(whole: Vma, pages: u64, prot: SplitProt) -> Mapping {
+    Mapping { whole, split: Some(Split { pages: PageCount(pages), prot }) }
+}
+
+#[test]
+fn pages_and_addresses() {
+    let vma = Vma { start: Vpn(1000), ..part(20, 30) };
+    assert_eq!(vma.end(), PageIndex(30));
+    assert_eq!(vma.vpn(PageIndex(20)), Vpn(1000));
+    assert_eq!(vma.vpn(PageIndex(29)), Vpn(1009));
+    assert_eq!(vma.index(Vpn(1000)), PageIndex(20));
+    assert_eq!(vma.index(Vpn(1009)), PageIndex(29));
+}
+
+#[test]
+fn a_split_makes_a_row_of_vmas() {
+    let whole = Vma { start: Vpn(1000), advice: Advice::Random, ..part(20, 50) };
+    let mapping = split(whole, 8, SplitProt::Write);
+    // Page: first page, first address, length.
+    let cases = [
+        (20, 20, 1000, 8),
+        (27, 20, 1000, 8),
+        (28, 28, 1008, 8),
+        (35, 28, 1008, 8),
+        (36, 36, 1016, 8),
+        // The last piece is shorter.
+        (44, 44, 1024, 6),
+        (49, 44, 1024, 6),
+    ];
+    for (page, from, start, pages) in cases {
+        let vma = mapping.vma(PageIndex(page));
+        let expected =
+            Vma { start: Vpn(start), pgoff: PageIndex(from), pages: PageCount(pages), ..whole };
+        assert_eq!(vma, expected, "page {page}");
+    }
+    assert_eq!(Mapping { whole, split: None }.vma(PageIndex(30)), whole);
+}
+
+#[test]
+fn every_second_piece_is_executable() {
+    let mapping = split(part(20, 50), 8, SplitProt::Exec);
+    let pieces = [(20, false), (28, true), (35, true), (36, false), (44, true), (49, true)];
+    for (page, code) in pieces {
+        assert_eq!(mapping.vma(PageIndex(page)).executable, code, "page {page}");
+    }
+    for page in [20, 28, 44] {
+        assert!(!split(part(20, 50), 8, SplitProt::Write).vma(PageIndex(page)).executable);
+        let code = split(executable(part(20, 50)), 8, SplitProt::Write);
+        assert!(code.vma(PageIndex(page)).executable);
+    }
+}
+
+#[test]
+fn executable_pages_as_masks() {
+    let bits = |from: u32, end: u32| (from..end).fold(0u64, |mask, bit| mask | 1 << bit);
+    let whole = Mapping { whole: executable(part(10, 100)), split: None };
+    assert_eq!(whole.executable_mask(0), bits(10, 64));
+    assert_eq!(whole.executable_mask(1), bits(0, 36));
+    assert_eq!(whole.executable_mask(2), 0);
+    let none = Mapping { whole: part(10, 100), split: None };
+    assert_eq!(none.executable_mask(0), 0);
+    assert_eq!(split(part(10, 100), 20, SplitProt::Write).executable_mask(0), 0);
+    // Pieces at 10, 30 (code), 50, 70 (code), 90.
+    let mixed = split(part(10, 100), 20, SplitProt::Exec);
+    assert_eq!(mixed.executable_mask(0), bits(30, 50));
+    assert_eq!(mixed.executable_mask(1), bits(6, 26));
+    assert_eq!(mixed.executable_mask(2), 0);
+    // Small pieces: every odd page.
+    let odd = split(part(0, 128), 1, SplitProt::Exec);
+    assert_eq!(odd.executable_mask(1), 0xAAAA_AAAA_AAAA_AAAA);
+    // A piece across the border of a word.
+    let across = split(part(0, 200), 50, SplitProt::Exec);
+    assert_eq!(across.executable_mask(0), bits(50, 64));
+    assert_eq!(across.executable_mask(1), bits(0, 36));
+}
+
+#[test]
+fn executable_pages_of_a_range() {
+    let mixed = split(part(10, 100), 20, SplitProt::Exec);
+    let cases = [
+        (0, 30, false),
+        (0, 31, true),
+        (29, 30, false),
+        (49, 50, true),
+        (50, 70, false),
+        (50, 71, true),
+        (89, 128, true),
+        (90, 128, false),
+        (40, 40, false),
+    ];
+    for (from, end, code) in cases {
+        let found = mixed.executable_within(PageIndex(from), PageIndex(end));
+        assert_eq!(found, code, "{from}..{end}");
+    }
+}
+
+#[test]
+fn advice() {
+    assert_eq!(Advice::ALL.map(Advice::name), ["normal", "random", "sequential", "hugepage"]);
+    assert_eq!(Advice::ALL.map(Advice::has_recency), [true, false, false, true]);
+    for advice in Advice::ALL {
+        let whole = Vma { advice, ..part(0, 10) };
+        assert_eq!(Mapping { whole, split: None }.has_recency(), advice.has_recency());
+    }
+}

@@ -1,0 +1,196 @@
+//! A memory cgroup of our own, version 1 or 2.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Error;
+use crate::error::require_root;
+use crate::journal::{Guard, Journal, Undo};
+use crate::procstat::VmStat;
+
+/// How much memory the cgroup may use, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// The hard limit: what charges beyond it reclaims first.
+    pub max_bytes: Option<u64>,
+    /// The soft limit of version 2 (`memory.high`).
+    pub high_bytes: Option<u64>,
+}
+
+/// Which interface the machine mounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// `memory.limit_in_bytes`; it has no `memory.high`.
+    V1,
+    /// `memory.max` and `memory.high`.
+    V2,
+}
+
+/// A memory cgroup; it is removed when this drops.
+#[derive(Debug)]
+pub struct MemoryCgroup {
+    path: PathBuf,
+    version: Version,
+    _guard: Guard,
+}
+
+impl MemoryCgroup {
+    /// Creates a cgroup below the root of the memory hierarchy.
+    ///
+    /// # Errors
+    /// Not root; no writable memory controller; a high limit on version 1.
+    pub fn create(journal: &Journal, limits: Limits) -> Result<Self, Error> {
+        require_root("a memory cgroup")?;
+        let (root, version) = memory_hierarchy()?;
+        if version == Version::V1 && limits.high_bytes.is_some() {
+            return Err(Error::unavailable(
+                "a memory high limit",
+                "cgroup version 1 has none: use a max limit, or boot with cgroup version 2",
+            ));
+        }
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = root.join(format!("filemap-{}-{number}", std::process::id()));
+        let guard = journal.guard(Undo::RemoveCgroup(path.clone()))?;
+        fs::create_dir(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                Error::unavailable("a memory cgroup", format!("{}: {error}", root.display()))
+            }
+            _ => Error::os("create", &path, error),
+        })?;
+        let cgroup = MemoryCgroup { path, version, _guard: guard };
+        if let Some(bytes) = limits.high_bytes {
+            cgroup.write("memory.high", bytes)?;
+        }
+        if let Some(bytes) = limits.max_bytes {
+            cgroup.write(cgroup.max_file(), bytes)?;
+        }
+        Ok(cgroup)
+    }
+
+    /// Moves a process into the cgroup. What it charges from now on counts here.
+    pub fn add(&self, pid: u32) -> Result<(), Error> {
+        self.write("cgroup.procs", u64::from(pid))
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which interface it has.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Its event and page counters (`memory.stat`).
+    pub fn stat(&self) -> Result<VmStat, Error> {
+        VmStat::read(&self.path.join("memory.stat"))
+    }
+
+    /// Bytes that are charged to it now.
+    pub fn usage_bytes(&self) -> Result<u64, Error> {
+        let name = match self.version {
+            Version::V1 => "memory.usage_in_bytes",
+            Version::V2 => "memory.current",
+        };
+        let path = self.path.join(name);
+        let text = fs::read_to_string(&path).map_err(|error| Error::os("read", &path, error))?;
+        text.trim().parse().map_err(|_| {
+            Error::os("read a number from", &path, io::Error::from(io::ErrorKind::InvalidData))
+        })
+    }
+
+    fn max_file(&self) -> &'static str {
+        match self.version {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        }
+    }
+
+    fn write(&self, name: &str, value: u64) -> Result<(), Error> {
+        let path = self.path.join(name);
+        fs::write(&path, value.to_string()).map_err(|error| Error::os("write", &path, error))
+    }
+}
+
+/// The root of the hierarchy that has the memory controller.
+pub fn memory_hierarchy() -> Result<(PathBuf, Version), Error> {
+    let mounts = Path::new("/proc/self/mounts");
+    let text = fs::read_to_string(mounts).map_err(|error| Error::os("read", mounts, error))?;
+    let (v1, v2) = hierarchies(&text);
+    if let Some(root) = v1 {
+        return Ok((root, Version::V1));
+    }
+    let remedy = "mount a cgroup hierarchy that has the memory controller";
+    let root = v2.ok_or_else(|| Error::unavailable("a memory cgroup", remedy))?;
+    let control = root.join("cgroup.subtree_control");
+    match fs::read_to_string(&control) {
+        Ok(enabled) if enabled.split_whitespace().any(|name| name == "memory") => {
+            Ok((root, Version::V2))
+        }
+        _ => Err(Error::unavailable(
+            "a memory cgroup",
+            format!("echo +memory > {}", control.display()),
+        )),
+    }
+}
+
+/// Mount points of the version 1 memory hierarchy and of version 2.
+fn hierarchies(mounts: &str) -> (Option<PathBuf>, Option<PathBuf>) {
+    let (mut v1, mut v2) = (None, None);
+    for line in mounts.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        if let [_, point, kind, options, ..] = fields[..] {
+            match kind {
+                "cgroup" if options.split(',').any(|option| option == "memory") => {
+                    v1 = Some(point.into());
+                }
+                "cgroup2" => v2 = Some(point.into()),
+                _ => {}
+            }
+        }
+    }
+    (v1, v2)
+}
+
+/// Moves the processes that remain to the parent and removes the cgroup.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    for _ in 0..50 {
+        let procs = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        if let Some(parent) = path.parent() {
+            for pid in procs.lines() {
+                let _ = fs::write(parent.join("cgroup.procs"), pid);
+            }
+        }
+        match fs::remove_dir(path) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            // The last process is gone from the list a moment before it is gone.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Err(error) => return Err(Error::os("remove", path, error)),
+        }
+    }
+    Err(Error::os("remove", path, io::Error::from(io::ErrorKind::ResourceBusy)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hierarchies_are_found_by_what_they_control() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
+                      cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
+                      cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let (v1, v2) = hierarchies(mounts);
+        assert_eq!(v1, Some("/sys/fs/cgroup/memory".into()));
+        assert_eq!(v2, Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(hierarchies("proc /proc proc rw 0 0\n"), (None, None));
+    }
+}

@@ -1,0 +1,57 @@
+//! Empties the page cache of one file.
+
+use std::fs::File;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::fs::{Advice, fadvise, fsync};
+
+use crate::residency::{CacheStat, resident_pages};
+use crate::{Error, page_size};
+
+/// Pages may still be on their way to the lists from which they can be dropped.
+const ATTEMPTS: u32 = 10;
+
+/// Writes the file back and drops its pages, until none is cached.
+///
+/// # Errors
+/// [`Error::StillCached`] names what remains: pages that others map, lock or write.
+pub fn drop_file(path: &Path) -> Result<(), Error> {
+    let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
+    drop_open_file(&file, path)
+}
+
+/// [`drop_file`] for a file that is open already.
+pub fn drop_open_file(file: &File, path: &Path) -> Result<(), Error> {
+    let mut left = CacheStat::default();
+    for attempt in 0..ATTEMPTS {
+        sleep(Duration::from_millis(u64::from(attempt) * 5));
+        fsync(file).map_err(|errno| Error::os("write back", path, errno))?;
+        fadvise(file, 0, None, Advice::DontNeed)
+            .map_err(|errno| Error::os("drop the pages of", path, errno))?;
+        left = still_cached(file, path)?;
+        if left.cached == 0 {
+            return Ok(());
+        }
+    }
+    Err(Error::StillCached {
+        path: path.to_owned(),
+        pages: left.cached,
+        dirty: left.dirty,
+        writeback: left.writeback,
+    })
+}
+
+/// Counts by `cachestat`, or by `mincore` where that is missing (before 6.5) or not permitted.
+fn still_cached(file: &File, path: &Path) -> Result<CacheStat, Error> {
+    match CacheStat::of(file, ..) {
+        Ok(stat) => Ok(stat),
+        Err(_) => {
+            let bytes =
+                file.metadata().map_err(|error| Error::os("read the size of", path, error))?.len();
+            let pages = bytes.div_ceil(page_size());
+            Ok(CacheStat { cached: resident_pages(file, pages)?.len(), ..CacheStat::default() })
+        }
+    }
+}

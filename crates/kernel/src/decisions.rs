@@ -1,0 +1,369 @@
+//! Kernel decisions, as the tracepoints show them.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+
+use filemap_core::units::{Order, PageCount, PageIndex};
+
+use crate::{Error, page_size};
+
+/// A file as tracepoints name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// Major number of its filesystem's device; 0 if that has none of its own.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+    /// Inode number.
+    pub inode: u64,
+}
+
+impl FileId {
+    /// The file that this is the metadata of.
+    pub fn of(metadata: &Metadata) -> Self {
+        let device = metadata.dev();
+        FileId {
+            major: rustix::fs::major(device),
+            minor: rustix::fs::minor(device),
+            inode: metadata.ino(),
+        }
+    }
+
+    /// Whether an event names this file. A filesystem without a device of its own (Btrfs) shows
+    /// another number to programs than to tracepoints, so there the inode has to do.
+    fn is_named(&self, named: FileId) -> bool {
+        self.inode == named.inode
+            && (self.major == 0 || (self.major, self.minor) == (named.major, named.minor))
+    }
+}
+
+/// One event of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, in nanoseconds of the monotonic clock (microsecond steps).
+    pub at_ns: u64,
+    /// On which CPU.
+    pub cpu: u32,
+    /// Which thread did it: not always the one under test.
+    pub pid: u32,
+    /// What.
+    pub seen: Seen,
+}
+
+/// The readahead state that a readahead call found, before it decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The page that was accessed.
+    pub index: PageIndex,
+    /// Pages asked for.
+    pub requested: PageCount,
+    /// Order of the last window.
+    pub order: Order,
+    /// Size of the last window.
+    pub size: PageCount,
+    /// Pages behind its mark.
+    pub async_size: PageCount,
+    /// Largest window.
+    pub ra_pages: PageCount,
+    /// The counter of misses of mappings.
+    pub mmap_miss: u64,
+    /// Where the last `read(2)` ended, in bytes; negative before the first.
+    pub previous_position: i64,
+}
+
+/// What a tracepoint shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// On-demand readahead after a miss (`page_cache_sync_ra`). Read-around, and faults in
+    /// executable and HUGEPAGE mappings, do not show one.
+    SyncReadahead(Found),
+    /// Readahead after a hit on a marked folio (`page_cache_async_ra`).
+    AsyncReadahead(Found),
+    /// A window is laid out (`page_cache_ra_order`), also one wholly beyond the end of file.
+    Window {
+        /// First page.
+        start: PageIndex,
+        /// Folio order asked for.
+        order: Order,
+        /// Pages, before it is clipped.
+        size: PageCount,
+        /// Pages behind the mark.
+        async_size: PageCount,
+        /// Largest window.
+        ra_pages: PageCount,
+    },
+    /// A lone read, or what remains of a window, is laid out in base pages
+    /// (`page_cache_ra_unbounded`).
+    BasePages {
+        /// First page.
+        start: PageIndex,
+        /// Pages, clipped to the end of the file.
+        size: PageCount,
+        /// Pages behind the mark, as asked for.
+        async_size: PageCount,
+    },
+    /// A folio entered the page cache.
+    Added {
+        /// Its first page.
+        start: PageIndex,
+        /// Its order.
+        order: Order,
+    },
+    /// A folio left the page cache.
+    Removed {
+        /// Its first page.
+        start: PageIndex,
+        /// Its order.
+        order: Order,
+    },
+    /// A fault looked its page up: once a try that fault-around did not serve.
+    Fault {
+        /// The page.
+        index: PageIndex,
+    },
+    /// Fault-around looked at a window. A folio mapped by one PMD entry shows none.
+    MapPages {
+        /// First page.
+        from: PageIndex,
+        /// Last page.
+        last: PageIndex,
+    },
+    /// `read(2)` looked for pages.
+    Read {
+        /// First page.
+        from: PageIndex,
+        /// Last page.
+        last: PageIndex,
+    },
+    /// A thread under test faulted, on whatever address.
+    UserFault {
+        /// The address.
+        address: u64,
+    },
+}
+
+/// Reads one line of a trace. `None`: a comment, another event, or another file's.
+///
+/// # Errors
+/// The line shows an event that this knows, in a form that it does not know.
+pub fn parse(line: &str, files: &[FileId]) -> Result<Option<Event>, Error> {
+    let Some((head, name, fields)) = split(line) else { return Ok(None) };
+    let fields = Fields(fields);
+    let format = || Error::TraceFormat { line: line.trim().to_owned() };
+    if name != USER_FAULT {
+        let named = fields.file().ok_or_else(format)?;
+        if !files.iter().any(|file| file.is_named(named)) {
+            return Ok(None);
+        }
+    }
+    let Some(seen) = KINDS.iter().find(|(known, _)| *known == name) else { return Ok(None) };
+    let seen = seen.1(&fields).ok_or_else(format)?;
+    let (at_ns, cpu, pid) = origin(head).ok_or_else(format)?;
+    Ok(Some(Event { at_ns, cpu, pid, seen }))
+}
+
+const USER_FAULT: &str = "page_fault_user";
+
+type Reader = fn(&Fields) -> Option<Seen>;
+
+/// Every event that is read, and how.
+const KINDS: [(&str, Reader); 10] = [
+    ("page_cache_sync_ra", |f| Some(Seen::SyncReadahead(f.found()?))),
+    ("page_cache_async_ra", |f| Some(Seen::AsyncReadahead(f.found()?))),
+    ("page_cache_ra_order", |f| {
+        Some(Seen::Window {
+            start: PageIndex(f.number("index")?),
+            order: f.order()?,
+            size: PageCount(f.number("size")?),
+            async_size: PageCount(f.number("async_size")?),
+            ra_pages: PageCount(f.number("ra_pages")?),
+        })
+    }),
+    ("page_cache_ra_unbounded", |f| {
+        Some(Seen::BasePages {
+            start: PageIndex(f.number("index")?),
+            size: PageCount(f.number("nr_to_read")?),
+            async_size: PageCount(f.number("lookahead_size")?),
+        })
+    }),
+    ("mm_filemap_add_to_page_cache", |f| Some(Seen::Added { start: f.page()?, order: f.order()? })),
+    ("mm_filemap_delete_from_page_cache", |f| {
+        Some(Seen::Removed { start: f.page()?, order: f.order()? })
+    }),
+    ("mm_filemap_fault", |f| Some(Seen::Fault { index: f.page()? })),
+    ("mm_filemap_map_pages", |f| f.pages().map(|(from, last)| Seen::MapPages { from, last })),
+    ("mm_filemap_get_pages", |f| f.pages().map(|(from, last)| Seen::Read { from, last })),
+    (USER_FAULT, |f| {
+        let address = f.text("address")?.trim_start_matches("0x");
+        u64::from_str_radix(address, 16).ok().map(|address| Seen::UserFault { address })
+    }),
+];
+
+/// Cuts `task-pid [cpu] time: name: fields`. The task's name may hold anything, also blanks.
+fn split(line: &str) -> Option<(&str, &str, &str)> {
+    let prefixes = [": page_cache_", ": mm_filemap_", ": page_fault_user"];
+    let at = prefixes.iter().filter_map(|prefix| line.find(prefix)).min()?;
+    let (name, fields) = line[at + 2..].split_once(": ")?;
+    Some((&line[..at], name, fields))
+}
+
+/// Time in ns, CPU and thread of the text before an event's name.
+fn origin(head: &str) -> Option<(u64, u32, u32)> {
+    let (head, time) = head.rsplit_once(' ')?;
+    let (seconds, micros) = time.split_once('.')?;
+    let at_us = seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?;
+    let open = head.rfind('[')?;
+    let cpu = head[open + 1..].split(']').next()?.parse().ok()?;
+    let pid = head[..open].trim_end().rsplit_once('-')?.1.parse().ok()?;
+    Some((at_us * 1000, cpu, pid))
+}
+
+/// The fields of an event: `name=value`, or in some events `name value`.
+struct Fields<'a>(&'a str);
+
+impl<'a> Fields<'a> {
+    fn text(&self, name: &str) -> Option<&'a str> {
+        let mut words = self.0.split_ascii_whitespace();
+        while let Some(word) = words.next() {
+            match word.split_once('=') {
+                Some((known, value)) if known == name => return Some(value),
+                None if word == name => return words.next(),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.text(name)?.parse().ok()
+    }
+
+    fn order(&self) -> Option<Order> {
+        Some(Order(self.text("order")?.parse().ok()?))
+    }
+
+    fn file(&self) -> Option<FileId> {
+        let (major, minor) = self.text("dev")?.split_once(':')?;
+        let inode = u64::from_str_radix(self.text("ino")?, 16).ok()?;
+        Some(FileId { major: major.parse().ok()?, minor: minor.parse().ok()?, inode })
+    }
+
+    fn page(&self) -> Option<PageIndex> {
+        Some(PageIndex(self.number("ofs")? / page_size()))
+    }
+
+    fn pages(&self) -> Option<(PageIndex, PageIndex)> {
+        let (from, last) = self.text("ofs")?.split_once('-')?;
+        let page = |bytes: &str| Some(PageIndex(bytes.parse::<u64>().ok()? / page_size()));
+        Some((page(from)?, page(last)?))
+    }
+
+    fn found(&self) -> Option<Found> {
+        Some(Found {
+            index: PageIndex(self.number("index")?),
+            requested: PageCount(self.number("req_count")?),
+            order: self.order()?,
+            size: PageCount(self.number("size")?),
+            async_size: PageCount(self.number("async_size")?),
+            ra_pages: PageCount(self.number("ra_pages")?),
+            mmap_miss: self.number("mmap_miss")?,
+            previous_position: self.text("prev_pos")?.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: FileId = FileId { major: 254, minor: 0, inode: 0xc0581 };
+
+    fn seen(event: &str) -> Option<Seen> {
+        let line = format!("   my task [1]-24490   [001] d..2.  2616.303942: {event}");
+        let event = parse(&line, &[FILE]).unwrap()?;
+        assert_eq!((event.at_ns, event.cpu, event.pid), (2_616_303_942_000, 1, 24490));
+        Some(event.seen)
+    }
+
+    #[test]
+    fn each_event_is_read() {
+        let page_bytes = page_size();
+        let at = |page: u64| page * page_bytes;
+        let ra = "dev=254:0 ino=c0581 index=512 req_count=2048 order=9 size=1024 async_size=512 \
+                  ra_pages=2048 mmap_miss=3 prev_pos=-1";
+        let found = Found {
+            index: PageIndex(512),
+            requested: PageCount(2048),
+            order: Order(9),
+            size: PageCount(1024),
+            async_size: PageCount(512),
+            ra_pages: PageCount(2048),
+            mmap_miss: 3,
+            previous_position: -1,
+        };
+        assert_eq!(seen(&format!("page_cache_async_ra: {ra}")), Some(Seen::AsyncReadahead(found)));
+        assert_eq!(seen(&format!("page_cache_sync_ra: {ra}")), Some(Seen::SyncReadahead(found)));
+        assert_eq!(
+            seen(&format!(
+                "mm_filemap_add_to_page_cache: dev 254:0 ino c0581 pfn=0x1 ofs={} order=6",
+                at(896)
+            )),
+            Some(Seen::Added { start: PageIndex(896), order: Order(6) })
+        );
+        assert_eq!(
+            seen(&format!(
+                "mm_filemap_map_pages: dev=254:0 ino=c0581 ofs={}-{}",
+                at(896),
+                at(912) - 1
+            )),
+            Some(Seen::MapPages { from: PageIndex(896), last: PageIndex(911) })
+        );
+        assert_eq!(
+            seen("page_fault_user: address=0x7fb6bb6774e0 ip=0x7fb6bb6774e0 error_code=0x14"),
+            Some(Seen::UserFault { address: 0x7fb6_bb67_74e0 })
+        );
+    }
+
+    #[test]
+    fn windows_are_read() {
+        assert_eq!(
+            seen(
+                "page_cache_ra_order: dev=254:0 ino=c0581 index=0 order=9 size=1024 \
+                  async_size=512 ra_pages=2048"
+            ),
+            Some(Seen::Window {
+                start: PageIndex(0),
+                order: Order(9),
+                size: PageCount(1024),
+                async_size: PageCount(512),
+                ra_pages: PageCount(2048)
+            })
+        );
+        assert_eq!(
+            seen(
+                "page_cache_ra_unbounded: dev=254:0 ino=c0581 index=7 nr_to_read=16 \
+                  lookahead_size=0"
+            ),
+            Some(Seen::BasePages {
+                start: PageIndex(7),
+                size: PageCount(16),
+                async_size: PageCount(0)
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_not_ours_is_passed_over() {
+        assert_eq!(seen("mm_filemap_fault: dev=254:0 ino=c0582 ofs=0"), None);
+        assert_eq!(seen("mm_filemap_fault: dev=254:1 ino=c0581 ofs=0"), None);
+        assert_eq!(seen("sched_switch: prev_comm=a"), None);
+        assert_eq!(parse("# tracer: nop", &[FILE]).unwrap(), None);
+        assert_eq!(parse("", &[FILE]).unwrap(), None);
+    }
+
+    #[test]
+    fn an_unknown_form_is_an_error() {
+        let line = "x-1 [000] 1.5: mm_filemap_fault: dev=254:0 ino=c0581 offset=0";
+        assert!(matches!(parse(line, &[FILE]), Err(Error::TraceFormat { .. })));
+    }
+}

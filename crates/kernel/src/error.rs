@@ -1,0 +1,128 @@
+//! What can go wrong on a real kernel.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why something could not be done here. Each message is one line and names the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Only root may do this.
+    #[error("{what} needs root: run it as root, or without what needs it")]
+    NeedsRoot {
+        /// What was tried.
+        what: &'static str,
+    },
+    /// The kernel or the machine lacks something.
+    #[error("{what} is not available here: {remedy}")]
+    Unavailable {
+        /// What is missing.
+        what: String,
+        /// What to install, enable or do instead.
+        remedy: String,
+    },
+    /// A system call on a path failed.
+    #[error("cannot {action} '{}': {source}", path.display())]
+    Os {
+        /// What was tried, as a verb phrase.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// A system call that concerns no path failed.
+    #[error("cannot {action}: {source}")]
+    Call {
+        /// What was tried, as a verb phrase.
+        action: &'static str,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// The trace is not complete.
+    #[error("the trace lost {lost} events in {buffer_kib} KiB per CPU: use fewer accesses")]
+    LostEvents {
+        /// Events that were overwritten or dropped.
+        lost: u64,
+        /// Size of the buffer.
+        buffer_kib: u64,
+    },
+    /// A line of the trace is not as this program knows it.
+    #[error("cannot read trace event '{line}': this kernel's format is not known, report it")]
+    TraceFormat {
+        /// The line.
+        line: String,
+    },
+    /// Pages of a file would not leave the page cache.
+    #[error(
+        "'{}' keeps {pages} pages in the page cache ({dirty} dirty, {writeback} in writeback): \
+         end the programs that map, lock or write it",
+        path.display()
+    )]
+    StillCached {
+        /// The file.
+        path: PathBuf,
+        /// Pages that remain.
+        pages: u64,
+        /// Of these, dirty.
+        dirty: u64,
+        /// Of these, being written.
+        writeback: u64,
+    },
+    /// A journal or its directory belongs to somebody else.
+    #[error("journal '{}' is not this user's alone: remove it or set FILEMAP_STATE", path.display())]
+    JournalOwner {
+        /// Journal directory.
+        path: PathBuf,
+    },
+    /// A tool that makes a filesystem failed.
+    #[error("{tool} on '{}' failed: {message}", path.display())]
+    Tool {
+        /// Its name.
+        tool: &'static str,
+        /// The device or file.
+        path: PathBuf,
+        /// The first line that it printed.
+        message: String,
+    },
+    /// A probe was asked for something that cannot be run.
+    #[error("the probe cannot run this: {0}")]
+    Plan(String),
+    /// The probe's child reported that it could not go on.
+    #[error("the probe stopped: {message}")]
+    Child {
+        /// What it said.
+        message: String,
+    },
+    /// The probe's child was killed.
+    #[error("the probe was killed by signal {signal}: {remedy}")]
+    ChildKilled {
+        /// Signal number.
+        signal: i32,
+        /// What to look at.
+        remedy: &'static str,
+    },
+}
+
+impl Error {
+    /// Whether the machine lacks what it takes, rather than the run having failed.
+    pub fn cannot_run_here(&self) -> bool {
+        matches!(self, Error::NeedsRoot { .. } | Error::Unavailable { .. })
+    }
+
+    pub(crate) fn os(action: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
+        Error::Os { action, path: path.to_owned(), source: source.into() }
+    }
+
+    pub(crate) fn call(action: &'static str, source: impl Into<io::Error>) -> Self {
+        Error::Call { action, source: source.into() }
+    }
+
+    pub(crate) fn unavailable(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Error::Unavailable { what: what.into(), remedy: remedy.into() }
+    }
+}
+
+/// Refuses `what` to everybody but root.
+pub(crate) fn require_root(what: &'static str) -> Result<(), Error> {
+    if rustix::process::geteuid().is_root() { Ok(()) } else { Err(Error::NeedsRoot { what }) }
+}

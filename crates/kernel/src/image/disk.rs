@@ -1,0 +1,80 @@
+//! The scratch disk of a machine: a sparse, unlinked file with a fresh filesystem.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{Error, name_for_child, scratch_file, start_error};
+
+/// A filesystem for the scratch disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filesystem {
+    /// ext4 with 4 KiB blocks.
+    #[default]
+    Ext4,
+    /// XFS with the defaults of its tools; at least 300 MiB.
+    Xfs,
+}
+
+impl Filesystem {
+    /// The name that mount(2) takes.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        [Self::Ext4, Self::Xfs].into_iter().find(|filesystem| filesystem.name() == name)
+    }
+
+    /// Modules that a guest needs for it on a virtio disk, and the serial ports' (no kernel has
+    /// all of them as modules). The kernel asks for a crc32c implementation only at the mount,
+    /// by a program that the guest does not have; hence it is named here.
+    pub(super) fn modules(self) -> &'static [&'static str] {
+        match self {
+            Self::Ext4 => &["8250", "virtio_pci", "virtio_blk", "crc32c_generic", "ext4"],
+            Self::Xfs => &["8250", "virtio_pci", "virtio_blk", "crc32c_generic", "xfs"],
+        }
+    }
+
+    /// Mount options: without them, ext4 goes on writing inode tables behind the job's back.
+    pub(super) fn mount_options(self) -> &'static std::ffi::CStr {
+        match self {
+            Self::Ext4 => c"noinit_itable",
+            Self::Xfs => c"",
+        }
+    }
+
+    /// The program that makes it, its Debian package, and its arguments.
+    fn maker(self) -> (&'static str, &'static str, &'static [&'static str]) {
+        match self {
+            Self::Ext4 => ("mkfs.ext4", "e2fsprogs", &["-q", "-F", "-b", "4096"]),
+            Self::Xfs => ("mkfs.xfs", "xfsprogs", &["-q", "-f"]),
+        }
+    }
+}
+
+/// Makes a disk of `bytes` bytes in `dir`.
+pub(super) fn create(dir: &Path, bytes: u64, filesystem: Filesystem) -> Result<File, Error> {
+    let file = scratch_file(dir)?;
+    file.set_len(bytes).map_err(|source| Error::scratch(dir, source))?;
+    let (program, package, arguments) = filesystem.maker();
+    // Administrators' programs are often outside of the search path of other users.
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let name = name_for_child(&file);
+    let output = Command::new(program)
+        .env("PATH", path)
+        .args(arguments)
+        .arg(&name)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| start_error(program, package, source))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
+        return Err(Error::Tool { program, line: line.trim().replace(&name, "scratch disk") });
+    }
+    Ok(file)
+}

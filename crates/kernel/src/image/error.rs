@@ -1,0 +1,116 @@
+//! What can go wrong with a kernel image.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// Why a kernel image gave no record. Each message is one line.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel file cannot be booted.
+    #[error("cannot boot {path}: {reason}; --image takes an x86-64 bzImage (a vmlinuz)")]
+    Kernel {
+        /// The kernel as it was given.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The directory of modules does not serve this kernel.
+    #[error(
+        "no modules for the kernel in {dir}: {reason}; --modules takes a directory that holds \
+             lib/modules/RELEASE"
+    )]
+    Modules {
+        /// The directory as it was given.
+        dir: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A program that is needed is not installed.
+    #[error("{program} is not installed; install the package {package}")]
+    Missing {
+        /// Name of the program.
+        program: &'static str,
+        /// Debian package that has it.
+        package: &'static str,
+    },
+    /// A tool that prepares the boot failed.
+    #[error("{program} failed: {line}")]
+    Tool {
+        /// Name of the program.
+        program: &'static str,
+        /// The last line that it said.
+        line: String,
+    },
+    /// A scratch file could not be made or written.
+    #[error("scratch file in {dir}: {source}; name a directory with room in TMPDIR")]
+    Scratch {
+        /// The directory.
+        dir: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Any other system error.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was tried.
+        action: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// QEMU ended with a failure of its own, or was killed.
+    #[error("QEMU died ({status}) without a result; last line: {line}")]
+    Died {
+        /// How it ended.
+        status: ExitStatus,
+        /// The last line of its errors or of the guest's console.
+        line: String,
+    },
+    /// KVM gave up on the guest; QEMU then stops it for ever.
+    #[error("KVM cannot run the guest: {line}")]
+    Kvm {
+        /// What QEMU said.
+        line: String,
+    },
+    /// The machine was killed at its time limit.
+    #[error("the guest was not done after {} s and was killed; last console line: {line}",
+            limit.as_secs_f64())]
+    TimeLimit {
+        /// The limit that was passed.
+        limit: Duration,
+        /// The last line of the guest's console.
+        line: String,
+    },
+    /// The machine shut down without a result.
+    #[error("the guest stopped without a result; last console line: {line}")]
+    NoResult {
+        /// The last telling line of the guest's console.
+        line: String,
+    },
+    /// The result came back incomplete or altered.
+    #[error("the guest's result is damaged: {reason}; run the job again")]
+    Damaged {
+        /// What does not fit.
+        reason: String,
+    },
+    /// The guest reported why it could not run the job.
+    #[error("in the guest: {0}")]
+    Guest(String),
+}
+
+impl Error {
+    /// Whether something is missing on this machine or in the request (exit code 4), rather than
+    /// a run that failed.
+    pub fn cannot_run_here(&self) -> bool {
+        matches!(self, Self::Kernel { .. } | Self::Modules { .. } | Self::Missing { .. })
+    }
+
+    pub(super) fn io(action: impl Into<String>, source: io::Error) -> Self {
+        Self::Io { action: action.into(), source }
+    }
+
+    pub(super) fn scratch(dir: &Path, source: io::Error) -> Self {
+        Self::Scratch { dir: dir.to_owned(), source }
+    }
+}

@@ -1,0 +1,188 @@
+//! Finds the kernel modules that a guest needs, and the modules that those depend on.
+//!
+//! Dependencies are read from the modules themselves (`depends=` and `softdep=pre:` in their
+//! `.modinfo`), because a package that is only unpacked has no `modules.dep` yet. Compressed
+//! modules are unpacked here, so that the guest's kernel need not know the compression.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Error, elf, start_error};
+
+/// A module, ready to be given to init_module(2).
+pub(super) struct Module {
+    /// Its name, with underscores.
+    pub(super) name: String,
+    /// The unpacked ELF file.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The modules called `wanted` and all that they need, each after what it depends on.
+///
+/// A name that has no file is left out: the kernel has it built in, or does without it.
+pub(super) fn collect(dir: &Path, release: &str, wanted: &[&str]) -> Result<Vec<Module>, Error> {
+    let fail = |reason: String| Error::Modules { dir: dir.to_owned(), reason };
+    let root = release_dir(dir, release)
+        .ok_or_else(|| fail(format!("it has nothing for release {release}")))?;
+    let mut files = BTreeMap::new();
+    index(&root, &mut files).map_err(|source| fail(source.to_string()))?;
+    let mut search =
+        Search { files, release, seen: BTreeSet::new(), found: Vec::new(), fail: &fail };
+    for name in wanted {
+        search.add(name)?;
+    }
+    Ok(search.found)
+}
+
+/// Where below `dir` the modules of `release` are.
+fn release_dir(dir: &Path, release: &str) -> Option<PathBuf> {
+    let below = ["lib/modules", "usr/lib/modules", ""].map(|part| dir.join(part).join(release));
+    let itself = [dir.to_owned()].into_iter().filter(|dir| dir.join("kernel").is_dir());
+    below.into_iter().filter(|path| path.is_dir()).chain(itself).next()
+}
+
+/// Every module file below `dir`, by module name.
+fn index(dir: &Path, files: &mut BTreeMap<String, PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            index(&path, files)?;
+        } else if let Some((stem, "" | ".xz" | ".zst" | ".gz")) =
+            entry.file_name().to_str().and_then(|name| name.rsplit_once(".ko"))
+        {
+            files.insert(stem.replace('-', "_"), path);
+        }
+    }
+    Ok(())
+}
+
+struct Search<'a> {
+    files: BTreeMap<String, PathBuf>,
+    release: &'a str,
+    seen: BTreeSet<String>,
+    found: Vec<Module>,
+    fail: &'a dyn Fn(String) -> Error,
+}
+
+impl Search<'_> {
+    fn add(&mut self, name: &str) -> Result<(), Error> {
+        let name = name.replace('-', "_");
+        let Some(path) = self.files.get(&name).cloned() else { return Ok(()) };
+        if !self.seen.insert(name.clone()) {
+            return Ok(());
+        }
+        let bytes = unpack(&path)?;
+        let info = Info::parse(&bytes)
+            .ok_or_else(|| (self.fail)(format!("{} is no kernel module", path.display())))?;
+        if info.release != self.release {
+            let (built, kernel) = (&info.release, self.release);
+            return Err((self.fail)(format!("{name} is for {built}, the kernel is {kernel}")));
+        }
+        for needed in &info.needs {
+            self.add(needed)?;
+        }
+        self.found.push(Module { name, bytes });
+        Ok(())
+    }
+}
+
+/// What a module says of itself.
+struct Info {
+    release: String,
+    needs: Vec<String>,
+}
+
+impl Info {
+    fn parse(module: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(elf::section(module, ".modinfo")?).into_owned();
+        let mut info = Self { release: String::new(), needs: Vec::new() };
+        for (key, value) in text.split('\0').filter_map(|field| field.split_once('=')) {
+            match key {
+                "vermagic" => {
+                    info.release = value.split(' ').next().unwrap_or_default().to_owned();
+                }
+                "depends" => info
+                    .needs
+                    .extend(value.split(',').filter(|name| !name.is_empty()).map(str::to_owned)),
+                "softdep" => info.needs.extend(soft_needs(value)),
+                _ => {}
+            }
+        }
+        Some(info)
+    }
+}
+
+/// The names between `pre:` and `post:`.
+fn soft_needs(value: &str) -> impl Iterator<Item = String> + '_ {
+    let mut before = false;
+    value.split_whitespace().filter_map(move |word| {
+        if word.ends_with(':') {
+            before = word == "pre:";
+            return None;
+        }
+        before.then(|| word.to_owned())
+    })
+}
+
+fn unpack(path: &Path) -> Result<Vec<u8>, Error> {
+    let (program, package) = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("xz") => ("xz", "xz-utils"),
+        Some("zst") => ("zstd", "zstd"),
+        Some("gz") => ("gzip", "gzip"),
+        _ => {
+            return std::fs::read(path)
+                .map_err(|source| Error::io(format!("read {}", path.display()), source));
+        }
+    };
+    let output = Command::new(program)
+        .args(["-d", "-c", "--"])
+        .arg(path)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| start_error(program, package, source))?;
+    if !output.status.success() {
+        let line = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " ");
+        return Err(Error::Tool { program, line });
+    }
+    Ok(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn soft_needs_are_those_before() {
+        let needs: Vec<_> = soft_needs("pre: crc32c a post: b").collect();
+        assert_eq!(needs, ["crc32c", "a"]);
+    }
+
+    #[test]
+    fn names_are_folded_and_compressions_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let kernel = dir.path().join("lib/modules/6.1/kernel");
+        std::fs::create_dir_all(&kernel).unwrap();
+        for name in ["a-b.ko.xz", "c.ko", "d.ko.txt", "modules.order"] {
+            std::fs::write(kernel.join(name), "").unwrap();
+        }
+        let root = release_dir(dir.path(), "6.1").unwrap();
+        let mut files = BTreeMap::new();
+        index(&root, &mut files).unwrap();
+        assert_eq!(files.keys().collect::<Vec<_>>(), ["a_b", "c"]);
+        assert_eq!(release_dir(&root, "6.1").unwrap(), root);
+        assert_eq!(release_dir(dir.path(), "6.2"), None);
+    }
+
+    #[test]
+    fn other_release_and_junk_are_refused_in_one_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = collect(dir.path(), "6.2", &["ext4"]).err().unwrap().to_string();
+        assert!(missing.contains("6.2") && !missing.contains('\n'), "{missing}");
+        std::fs::create_dir_all(dir.path().join("6.2")).unwrap();
+        std::fs::write(dir.path().join("6.2/ext4.ko"), "junk").unwrap();
+        let junk = collect(dir.path(), "6.2", &["ext4"]).err().unwrap().to_string();
+        assert!(junk.contains("ext4.ko") && !junk.contains('\n'), "{junk}");
+    }
+}

@@ -1,0 +1,63 @@
+//! What the host tells the guest: a JSON file at the root of the initramfs.
+
+use serde_json::{Value, json};
+
+use super::Filesystem;
+
+/// Path of the file. Its presence tells init that it is a guest of this program.
+pub(super) const PATH: &str = "/filemap-guest.json";
+
+/// Orders for the guest.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Settings {
+    /// The job. `None`: only show that the machine runs.
+    pub(super) payload: Option<String>,
+    /// Names of the modules to load, in this order.
+    pub(super) modules: Vec<String>,
+    /// Readahead of the scratch disk.
+    pub(super) read_ahead_kb: Option<u64>,
+    /// What is on the scratch disk.
+    pub(super) filesystem: Filesystem,
+}
+
+impl Settings {
+    pub(super) fn to_json(&self) -> String {
+        json!({
+            "payload": self.payload,
+            "modules": self.modules,
+            "read_ahead_kb": self.read_ahead_kb,
+            "filesystem": self.filesystem.name(),
+        })
+        .to_string()
+    }
+
+    pub(super) fn from_json(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let modules = value["modules"].as_array()?.iter();
+        Some(Self {
+            payload: value["payload"].as_str().map(str::to_owned),
+            modules: modules.map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?,
+            read_ahead_kb: value["read_ahead_kb"].as_u64(),
+            filesystem: Filesystem::from_name(value["filesystem"].as_str()?)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let settings = Settings {
+            payload: Some("a\n\"b\"".into()),
+            modules: vec!["virtio_blk".into()],
+            read_ahead_kb: Some(8192),
+            filesystem: Filesystem::Xfs,
+        };
+        assert_eq!(Settings::from_json(&settings.to_json()), Some(settings.clone()));
+        let probe = Settings { payload: None, read_ahead_kb: None, ..settings };
+        assert_eq!(Settings::from_json(&probe.to_json()), Some(probe));
+        assert_eq!(Settings::from_json("{}"), None);
+    }
+}

@@ -1,0 +1,336 @@
+//! A file that lists how to undo what this process changed, written before each change.
+//!
+//! A live process holds a lock on its journal, so a journal without a lock is what a killed
+//! process left, whatever became of its process id.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::Error;
+pub use crate::undo::Undo;
+
+/// Names a directory that holds the journals and temporary files of this program.
+pub const STATE_VARIABLE: &str = "FILEMAP_STATE";
+const STATE_DIRECTORY: &str = "/var/tmp/filemap-journal";
+const SUFFIX: &str = "journal";
+
+/// The journal of this process. Clones share it; the file goes when nothing is left to undo.
+#[derive(Clone, Debug)]
+pub struct Journal(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    next: u64,
+    // In the order in which they were written.
+    pending: Vec<(u64, Undo)>,
+}
+
+impl Journal {
+    /// Opens a new journal in [`state_directory`].
+    pub fn open() -> Result<Self, Error> {
+        Journal::open_in(&state_directory())
+    }
+
+    /// Opens a new journal in `directory`, which is created when it is missing.
+    ///
+    /// # Errors
+    /// [`Error::JournalOwner`] when others can write there: they could have us undo anything.
+    pub fn open_in(directory: &Path) -> Result<Self, Error> {
+        secure(directory)?;
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{number}.{SUFFIX}", std::process::id());
+            let path = directory.join(name);
+            let created = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
+            let file = match created {
+                Ok(file) => file,
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(Error::os("create", &path, error)),
+            };
+            // A recovery that saw the file before its lock takes it for a leftover, and removes it.
+            let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+            if locked && file.metadata().is_ok_and(|metadata| metadata.nlink() > 0) {
+                let state = Mutex::new(State { file, next: 0, pending: Vec::new() });
+                return Ok(Journal(Arc::new(Shared { path, state })));
+            }
+        }
+    }
+
+    /// The directory in which the journal is: also the place for temporary files.
+    pub fn directory(&self) -> &Path {
+        self.0.path.parent().expect("a journal is opened inside a directory")
+    }
+
+    /// Writes down how to undo a change. Make the change only after this returned.
+    pub fn guard(&self, undo: Undo) -> Result<Guard, Error> {
+        let mut state = self.0.lock();
+        let id = state.next;
+        self.0.append(&mut state, &format!("+ {id} {}", undo.encode()))?;
+        state.next += 1;
+        state.pending.push((id, undo));
+        drop(state);
+        Ok(Guard { shared: self.0.clone(), id, armed: true })
+    }
+
+    /// Undoes everything now, the last change first: for a process that is about to exit without
+    /// dropping its guards, because of a signal.
+    pub fn undo_all(&self) -> Recovery {
+        let ids: Vec<u64> = self.0.lock().pending.iter().rev().map(|(id, _)| *id).collect();
+        let mut recovery = Recovery::default();
+        for id in ids {
+            match self.0.undo(id) {
+                Ok(Some(undo)) => recovery.undone.push(undo),
+                Ok(None) => {}
+                Err(error) => recovery.failed.push(error),
+            }
+        }
+        if recovery.failed.is_empty() {
+            let _ = fs::remove_file(&self.0.path);
+        }
+        recovery
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn append(&self, state: &mut State, line: &str) -> Result<(), Error> {
+        // One write a line, and no sync: what is listed here outlives a process, not the machine.
+        state
+            .file
+            .write_all(format!("{line}\n").as_bytes())
+            .map_err(|error| Error::os("write", &self.path, error))
+    }
+
+    /// Takes one step, unless it was taken. One that fails stays in the journal.
+    fn undo(&self, id: u64) -> Result<Option<Undo>, Error> {
+        let mut state = self.lock();
+        let Some(at) = state.pending.iter().position(|(pending, _)| *pending == id) else {
+            return Ok(None);
+        };
+        state.pending[at].1.run()?;
+        let (_, undo) = state.pending.remove(at);
+        self.append(&mut state, &format!("- {id}"))?;
+        Ok(Some(undo))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.lock().pending.is_empty() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Undoes one change when it drops.
+#[derive(Debug)]
+#[must_use = "dropping a guard undoes the change"]
+pub struct Guard {
+    shared: Arc<Shared>,
+    id: u64,
+    armed: bool,
+}
+
+impl Guard {
+    /// Undoes the change now, and says whether that worked. What did not stays in the journal.
+    pub fn undo(mut self) -> Result<(), Error> {
+        self.run()
+    }
+
+    fn run(&mut self) -> Result<(), Error> {
+        self.armed = false;
+        self.shared.undo(self.id).map(drop)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.armed {
+            // Nobody to tell: the journal keeps it for the next start.
+            let _ = self.run();
+        }
+    }
+}
+
+/// What [`recover`] found.
+#[derive(Debug, Default)]
+pub struct Recovery {
+    /// Steps that were taken.
+    pub undone: Vec<Undo>,
+    /// Why others could not be.
+    pub failed: Vec<Error>,
+}
+
+/// Undoes what killed processes left, by their journals in `directory`.
+///
+/// # Errors
+/// The directory cannot be read or is not this user's; a directory that is missing is not an error.
+pub fn recover(directory: &Path) -> Result<Recovery, Error> {
+    let mut recovery = Recovery::default();
+    if !directory.exists() {
+        return Ok(recovery);
+    }
+    secure(directory)?;
+    let entries = fs::read_dir(directory).map_err(|error| Error::os("read", directory, error))?;
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == SUFFIX) {
+            recover_one(&path, &mut recovery);
+        }
+    }
+    Ok(recovery)
+}
+
+fn recover_one(path: &Path, recovery: &mut Recovery) {
+    let Ok(mut file) = File::open(path) else { return };
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return;
+    }
+    let mut text = String::new();
+    if let Err(error) = file.read_to_string(&mut text) {
+        recovery.failed.push(Error::os("read", path, error));
+        return;
+    }
+    let failures = recovery.failed.len();
+    for undo in pending(&text).into_iter().rev() {
+        match undo.run() {
+            Ok(()) => recovery.undone.push(undo),
+            Err(error) => recovery.failed.push(error),
+        }
+    }
+    if recovery.failed.len() == failures {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The steps of a journal that were not taken, in the order in which they were written.
+fn pending(text: &str) -> Vec<Undo> {
+    let mut steps: Vec<(&str, Undo)> = Vec::new();
+    for line in text.lines() {
+        if let Some(id) = line.strip_prefix("- ") {
+            steps.retain(|(pending, _)| *pending != id);
+        } else if let Some((id, undo)) = line.strip_prefix("+ ").and_then(|l| l.split_once(' ')) {
+            steps.extend(Undo::decode(undo).map(|undo| (id, undo)));
+        }
+    }
+    steps.into_iter().map(|(_, undo)| undo).collect()
+}
+
+/// `$FILEMAP_STATE`, or a directory in /var/tmp; one of its own for each user but root.
+pub fn state_directory() -> PathBuf {
+    match std::env::var_os(STATE_VARIABLE) {
+        Some(path) if !path.is_empty() => path.into(),
+        _ => match rustix::process::geteuid() {
+            user if user.is_root() => STATE_DIRECTORY.into(),
+            user => format!("{STATE_DIRECTORY}-{}", user.as_raw()).into(),
+        },
+    }
+}
+
+/// Creates the directory when it is missing, and refuses one in which others could write.
+fn secure(directory: &Path) -> Result<(), Error> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|error| Error::os("create", directory, error))?;
+    let metadata =
+        fs::symlink_metadata(directory).map_err(|error| Error::os("read", directory, error))?;
+    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    if metadata.is_dir() && ours && metadata.mode() & 0o022 == 0 {
+        Ok(())
+    } else {
+        Err(Error::JournalOwner { path: directory.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn directory(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("filemap-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_guard_undoes_and_the_journal_goes() {
+        let directory = directory("guard");
+        let file = directory.join("victim");
+        let journal = Journal::open_in(&directory).unwrap();
+        let guard = journal.guard(Undo::RemoveFile(file.clone())).unwrap();
+        fs::write(&file, "x").unwrap();
+        assert!(recover(&directory).unwrap().undone.is_empty(), "the journal is in use");
+        drop(journal);
+        drop(guard);
+        assert!(!file.exists());
+        fs::remove_dir(&directory).unwrap();
+    }
+
+    #[test]
+    fn everything_is_undone_at_once_when_a_signal_comes() {
+        let directory = directory("signal");
+        let inner = directory.join("d");
+        let journal = Journal::open_in(&directory).unwrap();
+        let outer = journal.guard(Undo::RemoveDir(inner.clone())).unwrap();
+        fs::create_dir(&inner).unwrap();
+        let _file = journal.guard(Undo::RemoveFile(inner.join("f"))).unwrap();
+        fs::write(inner.join("f"), "x").unwrap();
+        let recovery = journal.undo_all();
+        assert_eq!((recovery.undone.len(), recovery.failed.len()), (2, 0));
+        outer.undo().unwrap();
+        fs::remove_dir(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_leftover_is_undone_backwards_and_only_where_pending() {
+        let directory = directory("leftover");
+        let (inner, kept) = (directory.join("d"), directory.join("kept"));
+        fs::create_dir(&inner).unwrap();
+        fs::write(inner.join("f"), "x").unwrap();
+        fs::write(&kept, "x").unwrap();
+        let undo = |path: &Path| Undo::RemoveFile(path.to_owned()).encode();
+        let text = format!(
+            "+ 0 {}\n+ 1 {}\n+ 2 {}\n- 1\n+ 3 fil",
+            Undo::RemoveDir(inner.clone()).encode(),
+            undo(&kept),
+            undo(&inner.join("f")),
+        );
+        fs::write(directory.join("1-0.journal"), text).unwrap();
+        let recovery = recover(&directory).unwrap();
+        assert_eq!((recovery.undone.len(), recovery.failed.len()), (2, 0));
+        assert!(!inner.exists() && kept.exists());
+        fs::remove_file(&kept).unwrap();
+        fs::remove_dir(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_is_refused() {
+        let directory = directory("open");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(recover(&directory), Err(Error::JournalOwner { .. })));
+        assert!(matches!(Journal::open_in(&directory), Err(Error::JournalOwner { .. })));
+        fs::remove_dir(&directory).unwrap();
+    }
+}

@@ -1,0 +1,25 @@
+//! The real kernel: runs accesses in a child process, and reads what the kernel decided.
+//!
+//! Everything that changes the machine is written into a [`journal::Journal`] first and undone
+//! when its guard drops; what a killed process left is undone by [`journal::recover`].
+
+pub mod cgroup;
+pub mod cold;
+pub mod decisions;
+mod error;
+pub mod interference;
+pub mod journal;
+mod loop_device;
+pub mod probe;
+pub mod procstat;
+pub mod residency;
+pub mod scratch;
+pub mod tracefs;
+mod undo;
+
+pub use error::Error;
+
+/// Base page size of this machine in bytes.
+pub fn page_size() -> u64 {
+    rustix::param::page_size() as u64
+}

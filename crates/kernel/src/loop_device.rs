@@ -1,0 +1,136 @@
+//! Loop devices: a file as a block device.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::raw::c_ulong;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use crate::journal::{Guard, Journal, Undo};
+
+/// A loop device that detaches itself when its last user is gone.
+#[derive(Debug)]
+pub(crate) struct LoopDevice {
+    path: PathBuf,
+    // Keeps the device attached until it is mounted, and has to close before the guard looks.
+    _open: File,
+    _guard: Guard,
+}
+
+impl LoopDevice {
+    /// Attaches the file at `backing`, an absolute path, to a free device.
+    pub(crate) fn attach(journal: &Journal, backing: &Path) -> Result<Self, Error> {
+        let control_path = Path::new("/dev/loop-control");
+        let control = open(control_path).map_err(|error| {
+            Error::unavailable("a loop device", format!("load the module loop ({error})"))
+        })?;
+        let file = open(backing).map_err(|error| Error::os("open", backing, error))?;
+        // Somebody else may take the free device first.
+        for _ in 0..16 {
+            let number = call(&control, GET_FREE, 0)
+                .map_err(|error| Error::os("find a free device in", control_path, error))?;
+            let path = PathBuf::from(format!("/dev/loop{number}"));
+            let undo = Undo::DetachLoop { device: path.clone(), backing: backing.to_owned() };
+            let guard = journal.guard(undo)?;
+            let device = open(&path).map_err(|error| {
+                Error::unavailable(
+                    path.display().to_string(),
+                    format!("create the device node ({error})"),
+                )
+            })?;
+            match configure(&device, &file) {
+                Ok(()) => return Ok(LoopDevice { path, _open: device, _guard: guard }),
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
+                Err(error) => return Err(Error::os("attach a file to", &path, error)),
+            }
+        }
+        Err(Error::unavailable("a free loop device", "detach those that are not needed"))
+    }
+
+    /// Path of the block device.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// File of sysfs with a setting of the device's queue.
+    pub(crate) fn queue_setting(&self, name: &str) -> PathBuf {
+        sysfs(&self.path).join("queue").join(name)
+    }
+}
+
+/// Detaches `device` if it is `backing` that backs it.
+pub(crate) fn detach(device: &Path, backing: &Path) -> Result<(), Error> {
+    let Ok(current) = fs::read_to_string(sysfs(device).join("loop/backing_file")) else {
+        return Ok(());
+    };
+    if Path::new(current.trim_end_matches('\n')) != backing {
+        return Ok(());
+    }
+    let file = open(device).map_err(|error| Error::os("open", device, error))?;
+    match call(&file, CLEAR, 0) {
+        Err(error) if error.raw_os_error() != Some(libc::ENXIO) => {
+            Err(Error::os("detach", device, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sysfs(device: &Path) -> PathBuf {
+    Path::new("/sys/block").join(device.file_name().unwrap_or_default())
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(path)
+}
+
+const GET_FREE: c_ulong = 0x4c82;
+const CONFIGURE: c_ulong = 0x4c0a;
+const CLEAR: c_ulong = 0x4c01;
+const AUTOCLEAR: u32 = 4;
+const DIRECT_IO: u32 = 16;
+
+/// `struct loop_info64` of `linux/loop.h`.
+#[repr(C)]
+struct Info {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config` of `linux/loop.h`.
+#[repr(C)]
+struct Config {
+    fd: u32,
+    block_size: u32,
+    info: Info,
+    reserved: [u64; 8],
+}
+
+/// Reads past the backing file's page cache where its filesystem can: each page would be cached
+/// twice otherwise, and charged to a memory cgroup under test.
+fn configure(device: &File, backing: &File) -> io::Result<()> {
+    // SAFETY: both structures are plain integers, for which all zeros is a value.
+    let mut config: Config = unsafe { std::mem::zeroed() };
+    config.fd = backing.as_raw_fd() as u32;
+    config.info.flags = AUTOCLEAR | DIRECT_IO;
+    call(device, CONFIGURE, &raw const config as c_ulong).map(drop)
+}
+
+fn call(file: &File, request: c_ulong, argument: c_ulong) -> io::Result<i32> {
+    // SAFETY: the requests of this file take an integer or a pointer to `Config`, which is live.
+    match unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) } {
+        -1 => Err(io::Error::last_os_error()),
+        value => Ok(value),
+    }
+}

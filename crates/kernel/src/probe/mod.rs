@@ -1,0 +1,271 @@
+//! A child process that maps a file, accesses pages of it, and counts what that cost.
+//!
+//! The child is this program, run again with a hidden argument: it shares no memory with its
+//! parent and does nothing but the accesses between the two counts. A program that starts probes
+//! calls [`main_if_child`] first thing in its `main`.
+
+mod child;
+mod mapping;
+mod wire;
+
+use std::io::{BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use filemap_core::units::{PageCount, PageIndex};
+
+use crate::Error;
+use crate::residency::PageSet;
+use wire::{Reply, read_reply};
+
+/// The hidden first argument.
+const CHILD_ARGUMENT: &str = "__filemap-probe";
+
+/// Turns this process into a probe's child, if it was started as one; does not return then.
+pub fn main_if_child() {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == CHILD_ARGUMENT) {
+        std::process::exit(child::main());
+    }
+}
+
+/// What `madvise` is told about a mapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing.
+    #[default]
+    Normal,
+    /// `MADV_RANDOM`.
+    Random,
+    /// `MADV_SEQUENTIAL`.
+    Sequential,
+    /// `MADV_HUGEPAGE`.
+    HugePage,
+}
+
+/// A mapping cut into VMAs: every second piece, from the second on, is protected differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Pages of a piece: 1 or more.
+    pub pages: PageCount,
+    /// Whether those pieces become executable; they become writable otherwise.
+    pub executable: bool,
+}
+
+/// The mapping of a probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Page of the file with which it begins.
+    pub offset: PageIndex,
+    /// Its length in pages: 1 or more.
+    pub pages: PageCount,
+    /// Where it begins: this many pages after an address that a PMD entry begins at.
+    pub shift: PageCount,
+    /// What `madvise` is told.
+    pub advice: Advice,
+    /// Mapped executable.
+    pub executable: bool,
+    /// Mapped private; what is stored stays in the child.
+    pub private: bool,
+    /// Cut into VMAs.
+    pub split: Option<Split>,
+}
+
+/// One access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads a byte of a page of the mapping, counted from its beginning.
+    Touch(PageIndex),
+    /// Writes a byte of a page of a private mapping.
+    Store(PageIndex),
+    /// `read(2)`s from the file, through the same open file as the mapping.
+    Read {
+        /// Where in the file, in bytes.
+        offset: u64,
+        /// How much: up to [`MAX_READ_BYTES`].
+        bytes: u64,
+    },
+}
+
+/// The longest single read.
+pub const MAX_READ_BYTES: u64 = 256 << 20;
+
+/// What a probe does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The file.
+    pub path: PathBuf,
+    /// How it is mapped.
+    pub mapping: Mapping,
+    /// Accesses, counted and timed phase by phase.
+    pub phases: Vec<Vec<Access>>,
+    /// After each access, waits until nothing of the file is still being read. What the kernel
+    /// does next depends on timing otherwise; the times of the phases mean nothing with it.
+    pub settle: bool,
+    /// Reports which pages of the mapping have a page-table entry in the end.
+    pub report_mapped: bool,
+}
+
+/// What one phase cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhaseCost {
+    /// Minor faults.
+    pub minor: u64,
+    /// Major faults.
+    pub major: u64,
+    /// Bytes fetched from storage on the child's behalf, where the kernel accounts that.
+    pub read_bytes: Option<u64>,
+    /// How long it took.
+    pub elapsed_ns: u64,
+}
+
+/// What came out of a probe.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Address at which the mapping began.
+    pub address: u64,
+    /// Whether the child's own memory was locked, so that none of the faults are its own.
+    pub locked: bool,
+    /// One for each phase of the plan.
+    pub phases: Vec<PhaseCost>,
+    /// Mapped pages, counted from the beginning of the mapping; empty if not asked for.
+    pub mapped: PageSet,
+}
+
+/// A child that has mapped its file and waits. It is killed when this drops.
+#[derive(Debug)]
+pub struct Probe {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Probe {
+    /// Starts a child and waits until it has mapped the file; no page is accessed yet. Empty the
+    /// cache, limit the memory and start the trace now.
+    ///
+    /// # Errors
+    /// A plan that cannot be run; the file cannot be opened or mapped that way.
+    pub fn start(plan: &Plan) -> Result<Self, Error> {
+        plan.check()?;
+        let mut child = Command::new("/proc/self/exe")
+            .arg(CHILD_ARGUMENT)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| Error::call("start the probe's child", error))?;
+        let output = child.stdout.take().expect("the child's output is a pipe");
+        let mut probe = Probe { child, output: BufReader::new(output) };
+        probe.send(&plan.encode())?;
+        match probe.receive()? {
+            Reply::Ready => Ok(probe),
+            _ => Err(probe.confused()),
+        }
+    }
+
+    /// Process id of the child.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Has the child make its accesses, and waits for it.
+    ///
+    /// # Errors
+    /// [`Error::ChildKilled`], for instance when the file shrank meanwhile.
+    pub fn run(mut self) -> Result<Outcome, Error> {
+        self.send(&[1])?;
+        match self.receive()? {
+            Reply::Done(outcome) => Ok(outcome),
+            _ => Err(self.confused()),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let input = self.child.stdin.as_mut().expect("the child's input is a pipe");
+        // A child that is gone says more by how it ended than a closed pipe does.
+        let _ = input.write_all(bytes).and_then(|()| input.flush());
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Reply, Error> {
+        match read_reply(&mut self.output) {
+            Ok(Reply::Failed(message)) => Err(Error::Child { message }),
+            Ok(reply) => Ok(reply),
+            Err(_) => Err(self.confused()),
+        }
+    }
+
+    /// The error for a child that did not answer as agreed.
+    fn confused(&mut self) -> Error {
+        let _ = self.output.read_to_end(&mut Vec::new());
+        match self.child.wait() {
+            Ok(status) => match status.signal() {
+                Some(signal) => Error::ChildKilled { signal, remedy: remedy(signal) },
+                None => Error::Child {
+                    message: format!("it ended early with {status}; is main_if_child called?"),
+                },
+            },
+            Err(error) => Error::call("wait for the probe's child", error),
+        }
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn remedy(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGBUS => "the file must not shrink, and its disk must not fail, while it is read",
+        libc::SIGKILL => "if nobody did, memory ran out: allow more, or use a smaller file",
+        libc::SIGINT | libc::SIGTERM => "run it again without ending it",
+        _ => "run it again, and report it if it happens again",
+    }
+}
+
+impl Plan {
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |why: String| Err(Error::Plan(why));
+        let Mapping { pages, private, split, .. } = &self.mapping;
+        if pages.0 == 0 {
+            return refuse("a mapping of 0 pages: map at least 1".into());
+        }
+        if split.is_some_and(|split| split.pages.0 == 0) {
+            return refuse("pieces of 0 pages: use at least 1".into());
+        }
+        for access in self.phases.iter().flatten() {
+            match *access {
+                Access::Touch(page) | Access::Store(page) if page.0 >= pages.0 => {
+                    return refuse(format!("page {page} is not below the mapping's {pages} pages"));
+                }
+                Access::Store(page) if !private => {
+                    return refuse(format!("a store to page {page} needs a private mapping"));
+                }
+                Access::Read { bytes, .. } if bytes > MAX_READ_BYTES => {
+                    return refuse(format!("a read of {bytes} bytes: at most {MAX_READ_BYTES}"));
+                }
+                Access::Read { offset, .. } if offset >> 62 != 0 => {
+                    return refuse(format!("a read at {offset}: at most {}", (1u64 << 62) - 1));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether some access writes.
+    fn stores(&self) -> bool {
+        self.phases.iter().flatten().any(|access| matches!(access, Access::Store(_)))
+    }
+
+    /// The longest read.
+    fn longest_read(&self) -> u64 {
+        let bytes = self.phases.iter().flatten().map(|access| match access {
+            Access::Read { bytes, .. } => *bytes,
+            _ => 0,
+        });
+        bytes.max().unwrap_or(0)
+    }
+}

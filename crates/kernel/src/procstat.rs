@@ -1,0 +1,114 @@
+//! What the kernel accounts to this process, and to the whole machine.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Sub;
+use std::path::Path;
+
+use crate::Error;
+
+/// Page faults of this process, as `getrusage` counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Served without waiting for the disk.
+    pub minor: u64,
+    /// The others.
+    pub major: u64,
+}
+
+impl Faults {
+    /// Up to now, by every thread.
+    pub fn now() -> Self {
+        // SAFETY: the structure is plain integers, for which all zeros is a value; it is filled
+        // by a call that cannot fail for RUSAGE_SELF.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+            usage
+        };
+        Faults { minor: usage.ru_minflt as u64, major: usage.ru_majflt as u64 }
+    }
+}
+
+impl Sub for Faults {
+    type Output = Faults;
+    fn sub(self, earlier: Faults) -> Faults {
+        Faults { minor: self.minor - earlier.minor, major: self.major - earlier.major }
+    }
+}
+
+/// `read_bytes` of the text of a process's `/proc/PID/io`: bytes that it had fetched from storage.
+pub fn read_bytes(io: &str) -> Option<u64> {
+    io.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.trim().parse().ok())
+}
+
+/// A snapshot of the machine's event and page counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VmStat(BTreeMap<String, i64>);
+
+impl VmStat {
+    /// Reads `/proc/vmstat`.
+    pub fn now() -> Result<Self, Error> {
+        VmStat::read(Path::new("/proc/vmstat"))
+    }
+
+    /// Reads a file of lines `name value`, such as a memory cgroup's `memory.stat`.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = fs::read_to_string(path).map_err(|error| Error::os("read", path, error))?;
+        Ok(VmStat::parse(&text))
+    }
+
+    fn parse(text: &str) -> Self {
+        let pairs = text.lines().filter_map(|line| {
+            let (name, value) = line.split_once(' ')?;
+            Some((name.to_owned(), value.trim().parse().ok()?))
+        });
+        VmStat(pairs.collect())
+    }
+
+    /// The value of a counter, if this kernel has it.
+    pub fn get(&self, name: &str) -> Option<i64> {
+        self.0.get(name).copied()
+    }
+
+    /// What changed since `earlier`: the counters that differ, by how much.
+    pub fn since(&self, earlier: &VmStat) -> VmStat {
+        let changes = self.0.iter().filter_map(|(name, value)| {
+            let change = value - earlier.get(name)?;
+            (change != 0).then(|| (name.clone(), change))
+        });
+        VmStat(changes.collect())
+    }
+
+    /// Name and value of every counter, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.0.iter().map(|(name, &value)| (name.as_str(), value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_difference_names_what_changed() {
+        let before = VmStat::parse("pgfault 10\npgmajfault 3\nnr_free_pages 50\nodd\n");
+        let after = VmStat::parse("pgfault 12\npgmajfault 3\nnr_free_pages 40\nnew 1\n");
+        let change = after.since(&before);
+        assert_eq!(change.iter().collect::<Vec<_>>(), [("nr_free_pages", -10), ("pgfault", 2)]);
+        assert_eq!(after.get("pgmajfault"), Some(3));
+    }
+
+    #[test]
+    fn read_bytes_is_the_storage_one() {
+        assert_eq!(read_bytes("rchar: 1\nread_bytes: 4096\nwrite_bytes: 0\n"), Some(4096));
+        assert_eq!(read_bytes("rchar: 1\n"), None);
+    }
+
+    #[test]
+    fn this_process_faults() {
+        let before = Faults::now();
+        let pages = std::hint::black_box(vec![1u8; 4 << 20]);
+        assert!((Faults::now() - before).minor > 0, "{}", pages.len());
+    }
+}

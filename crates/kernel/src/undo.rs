@@ -1,0 +1,188 @@
+//! How each change of the machine is undone, and how that is written into a journal.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+use std::{fs, io};
+
+use rustix::mount::{UnmountFlags, unmount};
+
+use crate::{Error, cgroup, loop_device};
+
+/// One step back. Each may run twice, and when its change was never made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// Unmounts what is mounted there.
+    Unmount(PathBuf),
+    /// Removes a file.
+    RemoveFile(PathBuf),
+    /// Removes an empty directory.
+    RemoveDir(PathBuf),
+    /// Detaches a loop device, if that file still backs it.
+    DetachLoop {
+        /// The device.
+        device: PathBuf,
+        /// Its backing file.
+        backing: PathBuf,
+    },
+    /// Moves a memory cgroup's processes to its parent and removes it.
+    RemoveCgroup(PathBuf),
+    /// Stops and removes a trace instance.
+    RemoveTraceInstance(PathBuf),
+    /// Writes a value back into a file of sysfs or procfs.
+    Restore {
+        /// The file.
+        path: PathBuf,
+        /// What it held.
+        value: String,
+    },
+}
+
+impl Undo {
+    /// Takes the step; what is gone already is no error.
+    pub fn run(&self) -> Result<(), Error> {
+        match self {
+            Undo::Unmount(path) => unmount_patiently(path),
+            Undo::RemoveFile(path) => gone("remove", path, fs::remove_file(path)),
+            Undo::RemoveDir(path) => gone("remove", path, fs::remove_dir(path)),
+            Undo::DetachLoop { device, backing } => loop_device::detach(device, backing),
+            Undo::RemoveCgroup(path) => cgroup::remove(path),
+            Undo::RemoveTraceInstance(path) => {
+                gone("stop the trace of", path, fs::write(path.join("tracing_on"), "0"))?;
+                gone("remove", path, fs::remove_dir(path))
+            }
+            Undo::Restore { path, value } => gone("restore", path, fs::write(path, value)),
+        }
+    }
+
+    /// The step as words that contain neither blank nor line end, separated by blanks.
+    pub(crate) fn encode(&self) -> String {
+        let (name, words): (&str, Vec<&OsStr>) = match self {
+            Undo::Unmount(path) => ("unmount", vec![path.as_os_str()]),
+            Undo::RemoveFile(path) => ("file", vec![path.as_os_str()]),
+            Undo::RemoveDir(path) => ("dir", vec![path.as_os_str()]),
+            Undo::DetachLoop { device, backing } => {
+                ("loop", vec![device.as_os_str(), backing.as_os_str()])
+            }
+            Undo::RemoveCgroup(path) => ("cgroup", vec![path.as_os_str()]),
+            Undo::RemoveTraceInstance(path) => ("trace", vec![path.as_os_str()]),
+            Undo::Restore { path, value } => ("restore", vec![path.as_os_str(), OsStr::new(value)]),
+        };
+        words.iter().fold(name.to_owned(), |line, word| line + " " + &escape(word))
+    }
+
+    /// The inverse of [`Undo::encode`]; `None` for a line cut short by a crash.
+    pub(crate) fn decode(line: &str) -> Option<Undo> {
+        let mut words = line.split(' ');
+        let name = words.next()?;
+        let args = words.map(unescape).collect::<Option<Vec<OsString>>>()?;
+        let path = PathBuf::from(args.first()?);
+        Some(match (name, args.get(1)) {
+            ("unmount", None) => Undo::Unmount(path),
+            ("file", None) => Undo::RemoveFile(path),
+            ("dir", None) => Undo::RemoveDir(path),
+            ("loop", Some(backing)) => Undo::DetachLoop { device: path, backing: backing.into() },
+            ("cgroup", None) => Undo::RemoveCgroup(path),
+            ("trace", None) => Undo::RemoveTraceInstance(path),
+            ("restore", Some(value)) => Undo::Restore { path, value: value.to_str()?.to_owned() },
+            _ => return None,
+        })
+    }
+}
+
+/// Turns "there is no such thing" into success.
+fn gone(action: &'static str, path: &Path, result: io::Result<()>) -> Result<(), Error> {
+    match result {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(Error::os(action, path, source))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Waits for the last user of a mount for a second, then lets the mount go when that ends.
+fn unmount_patiently(path: &Path) -> Result<(), Error> {
+    use rustix::io::Errno;
+    for attempt in 0..=20 {
+        let flags = if attempt < 20 { UnmountFlags::empty() } else { UnmountFlags::DETACH };
+        match unmount(path, flags) {
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => return Ok(()),
+            Err(Errno::BUSY) => sleep(Duration::from_millis(50)),
+            Err(errno) => return Err(Error::os("unmount", path, errno)),
+        }
+    }
+    Ok(())
+}
+
+fn escape(word: &OsStr) -> String {
+    word.as_bytes().iter().fold(String::new(), |mut text, &byte| {
+        if byte.is_ascii_graphic() && byte != b'%' {
+            text.push(byte as char);
+        } else {
+            text.push_str(&format!("%{byte:02x}"));
+        }
+        text
+    })
+}
+
+fn unescape(word: &str) -> Option<OsString> {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        if byte == b'%' {
+            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(byte);
+            rest = tail;
+        }
+    }
+    Some(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_survives_the_journal() {
+        let odd = PathBuf::from(OsString::from_vec(b"/tmp/a b%\n\xff".to_vec()));
+        for undo in [
+            Undo::Unmount(odd.clone()),
+            Undo::RemoveFile(odd.clone()),
+            Undo::RemoveDir(odd.clone()),
+            Undo::DetachLoop { device: "/dev/loop3".into(), backing: odd.clone() },
+            Undo::RemoveCgroup(odd.clone()),
+            Undo::RemoveTraceInstance(odd.clone()),
+            Undo::Restore { path: odd, value: "always [never]\n".into() },
+        ] {
+            let line = undo.encode();
+            assert!(!line.contains('\n'));
+            assert_eq!(Undo::decode(&line), Some(undo));
+        }
+    }
+
+    #[test]
+    fn a_line_cut_short_is_no_step() {
+        for line in ["", "unmount", "loop /dev/loop3", "file /tmp/a%2", "reboot /", "dir /a /b"] {
+            assert_eq!(Undo::decode(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn undoing_what_never_happened_succeeds() {
+        let missing = PathBuf::from("/var/tmp/filemap-no-such-thing");
+        for undo in [
+            Undo::RemoveFile(missing.clone()),
+            Undo::RemoveDir(missing.clone()),
+            Undo::RemoveCgroup(missing.clone()),
+            Undo::RemoveTraceInstance(missing.clone()),
+            Undo::DetachLoop { device: missing.clone(), backing: missing.clone() },
+        ] {
+            undo.run().unwrap();
+        }
+    }
+}

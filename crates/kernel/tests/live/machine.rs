@@ -1,0 +1,153 @@
+//! Changes of the machine, and that they are undone.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use filemap_kernel::cgroup::{Limits, MemoryCgroup, Version};
+use filemap_kernel::cold::drop_file;
+use filemap_kernel::decisions::{FileId, Seen};
+use filemap_kernel::journal::{Journal, recover};
+use filemap_kernel::page_size;
+use filemap_kernel::probe::{Advice, Probe};
+use filemap_kernel::residency::CacheStat;
+use filemap_kernel::scratch::{Filesystem, Scratch};
+use filemap_kernel::tracefs::{Trace, TraceFs};
+
+use crate::probing::{plan, touch};
+use crate::tracing::{trace, tracefs};
+use crate::{Bench, HOLD};
+
+pub(crate) fn scratch(bench: &Bench) {
+    let Some(tracefs) = tracefs(bench) else { return };
+    for (filesystem, kib) in [(Filesystem::Ext4, 64), (Filesystem::Xfs, 512)] {
+        let scratch = match Scratch::create(&bench.journal, filesystem, 32 << 20, kib) {
+            Ok(scratch) => scratch,
+            Err(error) if error.cannot_run_here() => {
+                println!("live: skipped: {error}");
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let root = scratch.root().to_owned();
+        let path = root.join("file");
+        fs::write(&path, vec![3; 32 << 20]).unwrap();
+        let seen = trace(bench, &tracefs, &plan(&path, 2048, touch([1000])));
+        let pages = kib * 1024 / page_size();
+        let added: Vec<u64> = seen
+            .iter()
+            .filter_map(|seen| match seen {
+                Seen::Added { start, .. } => Some(start.0),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(added.first(), Some(&(1000 - pages / 2)), "{}", filesystem.name());
+        assert_eq!(CacheStat::of(&File::open(&path).unwrap(), ..).unwrap().cached, pages);
+        let device = scratch.device().to_owned();
+        drop(scratch);
+        assert!(!root.exists(), "the mount point stays");
+        assert!(!backed(&device), "{} stays attached", device.display());
+    }
+    assert_eq!(bench.leftovers(), 0);
+}
+
+pub(crate) fn backed(device: &Path) -> bool {
+    let sysfs = Path::new("/sys/block").join(device.file_name().unwrap()).join("loop/backing_file");
+    fs::read_to_string(sysfs).is_ok_and(|file| file.contains("filemap-test-"))
+}
+
+impl Bench {
+    /// Scratch images and mount points that are left.
+    fn leftovers(&self) -> usize {
+        let entries = fs::read_dir(&self.directory).unwrap().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("scratch")).count()
+    }
+}
+
+pub(crate) fn memory_cgroup(bench: &Bench) {
+    if !bench.needs_root() {
+        return;
+    }
+    let limits = Limits { max_bytes: Some(16 << 20), high_bytes: None };
+    let cgroup = match MemoryCgroup::create(&bench.journal, limits) {
+        Ok(cgroup) => cgroup,
+        Err(error) => return println!("live: skipped: {error}"),
+    };
+    let (path, _guard) = bench.file("limited", 8192);
+    let mut plan = plan(&path, 8192, touch((0..8192).rev()));
+    plan.mapping.advice = Advice::Random;
+    plan.settle = false;
+    let probe = Probe::start(&plan).unwrap();
+    cgroup.add(probe.pid()).unwrap();
+    drop_file(&path).unwrap();
+    let outcome = probe.run().unwrap();
+    assert_eq!(outcome.phases[0].major, 8192);
+    let stat = CacheStat::of(&File::open(&path).unwrap(), ..).unwrap();
+    assert!(stat.cached * page_size() <= 16 << 20, "{stat:?}");
+    assert_eq!(stat.cached + stat.evicted, 8192, "{stat:?}");
+    assert!(cgroup.usage_bytes().unwrap() <= 16 << 20);
+    assert!(cgroup.stat().unwrap().get("pgmajfault") >= Some(8192));
+    if cgroup.version() == Version::V1 {
+        let high = Limits { max_bytes: None, high_bytes: Some(1 << 20) };
+        let refused = MemoryCgroup::create(&bench.journal, high);
+        assert!(refused.is_err_and(|error| error.cannot_run_here()));
+    }
+    let directory = cgroup.path().to_owned();
+    drop(cgroup);
+    assert!(!directory.exists());
+}
+
+/// Changes whatever can be changed, says so, and waits to be killed.
+pub(crate) fn hold(directory: &Path) -> ! {
+    let journal = Journal::open_in(directory).unwrap();
+    let scratch = Scratch::create(&journal, Filesystem::Ext4, 8 << 20, 64).unwrap();
+    let tracefs = TraceFs::open(&journal).unwrap();
+    let trace = Trace::create(&tracefs, &journal, &[FileId { major: 1, minor: 1, inode: 1 }], 1);
+    let limits = Limits { max_bytes: Some(8 << 20), high_bytes: None };
+    let cgroup = MemoryCgroup::create(&journal, limits);
+    let places = [
+        scratch.device().to_owned(),
+        scratch.root().to_owned(),
+        tracefs.root().to_owned(),
+        cgroup.as_ref().map_or(PathBuf::new(), |cgroup| cgroup.path().to_owned()),
+    ];
+    let places: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
+    println!("{}", places.join("\t"));
+    std::io::stdout().flush().unwrap();
+    std::io::stdin().read_exact(&mut [0]).unwrap();
+    drop((trace, cgroup));
+    std::process::exit(0);
+}
+
+pub(crate) fn killed_and_recovered(bench: &Bench) {
+    if tracefs(bench).is_none() {
+        return;
+    }
+    let directory = bench.directory.join("held");
+    let mut child = Command::new("/proc/self/exe")
+        .args([HOLD, directory.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let output = child.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
+    let places: Vec<&str> = line.trim_end_matches('\n').split('\t').collect();
+    assert_eq!(places.len(), 4, "{line:?}");
+    assert!(recover(&directory).unwrap().undone.is_empty(), "its owner lives");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(backed(Path::new(places[0])));
+
+    let recovery = recover(&directory).unwrap();
+    assert!(recovery.failed.is_empty(), "{:?}", recovery.failed);
+    assert!(recovery.undone.len() >= 5, "{:?}", recovery.undone);
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains(directory.to_str().unwrap()));
+    assert!(!backed(Path::new(places[0])), "{} stays attached", places[0]);
+    assert!(places[3].is_empty() || !Path::new(places[3]).exists());
+    assert!(fs::read_dir(&directory).unwrap().next().is_none(), "files stay");
+}

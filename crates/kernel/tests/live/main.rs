@@ -1,0 +1,90 @@
+//! The crate on the kernel that runs these tests.
+//!
+//! The binary has a main of its own because probes run it again as their child. What needs root
+//! is passed over, with a line that says so, where there is none.
+
+mod machine;
+mod probing;
+mod tracing;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use filemap_kernel::journal::{Journal, Undo};
+use filemap_kernel::page_size;
+use filemap_kernel::probe::main_if_child;
+
+/// Has this binary change the machine and wait to be killed.
+const HOLD: &str = "__hold";
+
+type Test = (&'static str, fn(&Bench));
+
+const TESTS: [Test; 14] = [
+    ("touching what is mapped costs nothing", probing::quiet),
+    ("fault-around follows virtual addresses", probing::shifted),
+    ("a cold file is read, a warm one is not", probing::cold_and_warm),
+    ("read and map share readahead", probing::reads),
+    ("pieces have their own protection", probing::pieces),
+    ("what cannot be run is refused", probing::refusals),
+    ("a file that shrinks ends the probe", probing::shrinking),
+    ("a child that is killed is an error", probing::killed),
+    ("pages that others map stay", probing::still_cached),
+    ("decisions are traced", tracing::traced),
+    ("a trace that overflows is an error", tracing::overflow),
+    ("a scratch filesystem reads ahead its own way", machine::scratch),
+    ("a killed process leaves nothing for long", machine::killed_and_recovered),
+    ("a memory cgroup limits its child", machine::memory_cgroup),
+];
+
+fn main() {
+    main_if_child();
+    if let [_, argument, directory] = &std::env::args().collect::<Vec<_>>()[..]
+        && argument == HOLD
+    {
+        machine::hold(Path::new(directory));
+    }
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let bench = Bench::new();
+    for (name, test) in TESTS {
+        if wanted.iter().all(|part| name.contains(part.as_str())) {
+            println!("live: {name}");
+            test(&bench);
+        }
+    }
+}
+
+/// A directory with a journal, removed in the end, also on a panic.
+struct Bench {
+    journal: Journal,
+    directory: PathBuf,
+    root: bool,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let directory = PathBuf::from(format!("/var/tmp/filemap-test-{}", std::process::id()));
+        let journal = Journal::open_in(&directory).unwrap();
+        Bench { journal, directory, root: rustix::process::geteuid().is_root() }
+    }
+
+    /// A written file of `pages` pages, and what removes it.
+    pub(crate) fn file(&self, name: &str, pages: u64) -> (PathBuf, impl Drop + use<>) {
+        let path = self.directory.join(name);
+        let guard = self.journal.guard(Undo::RemoveFile(path.clone())).unwrap();
+        fs::write(&path, vec![7; (pages * page_size()) as usize]).unwrap();
+        (path, guard)
+    }
+
+    pub(crate) fn needs_root(&self) -> bool {
+        if !self.root {
+            println!("live: skipped: it needs root");
+        }
+        self.root
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}

@@ -1,0 +1,174 @@
+//! Probes: what a child's accesses cost.
+
+use std::fs::File;
+use std::path::Path;
+
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_kernel::cold::drop_file;
+use filemap_kernel::probe::{Access, Advice, Mapping, Outcome, Plan, Probe, Split};
+use filemap_kernel::residency::{CachedAround, resident_pages};
+use filemap_kernel::{Error, page_size};
+
+use crate::Bench;
+
+pub(crate) fn plan(path: &Path, pages: u64, accesses: Vec<Access>) -> Plan {
+    Plan {
+        path: path.to_owned(),
+        mapping: Mapping {
+            offset: PageIndex(0),
+            pages: PageCount(pages),
+            shift: PageCount(0),
+            advice: Advice::Normal,
+            executable: false,
+            private: false,
+            split: None,
+        },
+        phases: vec![accesses],
+        settle: true,
+        report_mapped: true,
+    }
+}
+
+pub(crate) fn touch(pages: impl IntoIterator<Item = u64>) -> Vec<Access> {
+    pages.into_iter().map(|page| Access::Touch(PageIndex(page))).collect()
+}
+
+pub(crate) fn run_cold(plan: &Plan) -> Outcome {
+    let probe = Probe::start(plan).unwrap();
+    drop_file(&plan.path).unwrap();
+    probe.run().unwrap()
+}
+
+pub(crate) fn mapped(outcome: &Outcome) -> Vec<u64> {
+    outcome.mapped.iter().map(|page| page.0).collect()
+}
+
+pub(crate) fn quiet(bench: &Bench) {
+    let (path, _guard) = bench.file("quiet", 64);
+    let mut plan = plan(&path, 64, touch([5]));
+    plan.phases.push(touch([5; 10_000]));
+    plan.phases.push(vec![Access::Read { offset: 0, bytes: 100_000 }; 10]);
+    plan.settle = false;
+    let outcome = run_cold(&plan);
+    let faults: Vec<(u64, u64)> = outcome.phases.iter().map(|p| (p.minor, p.major)).collect();
+    assert_eq!(faults, [(0, 1), (0, 0), (0, 0)], "locked: {}", outcome.locked);
+}
+
+pub(crate) fn shifted(bench: &Bench) {
+    let (path, _guard) = bench.file("shifted", 256);
+    let around = 65536 / page_size();
+    let mut plan = plan(&path, 256, touch([101]));
+    for shift in [0, 3, 5] {
+        plan.mapping.shift = PageCount(shift);
+        let outcome = run_cold(&plan);
+        assert_eq!(outcome.address / page_size() % (page_size() / 8), shift);
+        let first = (101 + shift) / around * around - shift;
+        assert_eq!(mapped(&outcome), (first..first + around).collect::<Vec<_>>(), "{shift}");
+    }
+}
+
+pub(crate) fn cold_and_warm(bench: &Bench) {
+    let (path, _guard) = bench.file("cold", 4096);
+    let mut plan = plan(&path, 1024, touch(0..1024));
+    plan.mapping.offset = PageIndex(512);
+    plan.mapping.advice = Advice::Random;
+    let outcome = run_cold(&plan);
+    assert_eq!(outcome.phases[0].major, 1024);
+    if let Some(bytes) = outcome.phases[0].read_bytes {
+        assert_eq!(bytes, 1024 * page_size());
+    }
+    let file = File::open(&path).unwrap();
+    match CachedAround::of(&file, PageIndex(512), PageCount(1024)) {
+        Ok(around) => assert_eq!((around.inside, around.before, around.after), (1024, 0, 0)),
+        Err(error) => println!("live: residency skipped: {error}"),
+    }
+    assert_eq!(resident_pages(&file, 4096).unwrap().len(), 1024);
+    let warm = Probe::start(&plan).unwrap().run().unwrap();
+    assert_eq!((warm.phases[0].major, warm.phases[0].read_bytes), (0, Some(0)));
+    drop_file(&path).unwrap();
+    assert!(resident_pages(&file, 4096).unwrap().is_empty());
+}
+
+pub(crate) fn reads(bench: &Bench) {
+    let (path, _guard) = bench.file("reads", 2048);
+    let read = |page: u64, pages: u64| Access::Read {
+        offset: page * page_size(),
+        bytes: pages * page_size(),
+    };
+    let outcome = run_cold(&plan(&path, 2048, vec![read(1000, 4)]));
+    assert_eq!(mapped(&outcome), []);
+    let file = File::open(&path).unwrap();
+    let cached: Vec<u64> = resident_pages(&file, 2048).unwrap().iter().map(|p| p.0).collect();
+    assert_eq!(cached, [1000, 1001, 1002, 1003], "a lone read reads what was asked for");
+}
+
+pub(crate) fn pieces(bench: &Bench) {
+    let (path, _guard) = bench.file("pieces", 100);
+    for executable in [false, true] {
+        let mut plan = plan(&path, 100, touch(0..100));
+        plan.mapping.split = Some(Split { pages: PageCount(30), executable });
+        let outcome = run_cold(&plan);
+        assert_eq!(mapped(&outcome).len(), 100);
+    }
+}
+
+pub(crate) fn refusals(bench: &Bench) {
+    let (path, _guard) = bench.file("refused", 10);
+    let refused = |plan: &Plan| match Probe::start(plan) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("{plan:?} was accepted"),
+    };
+    let good = plan(&path, 10, touch([0]));
+    let with = |change: fn(&mut Plan)| {
+        let mut plan = good.clone();
+        change(&mut plan);
+        refused(&plan)
+    };
+    for (message, part) in [
+        (with(|p| p.mapping.pages = PageCount(0)), "at least 1"),
+        (with(|p| p.mapping.pages = PageCount(11)), "map less"),
+        (with(|p| p.mapping.offset = PageIndex(1)), "map less"),
+        (with(|p| p.phases[0].push(Access::Touch(PageIndex(10)))), "page 10 is not below"),
+        (with(|p| p.phases[0].push(Access::Store(PageIndex(1)))), "private"),
+        (with(|p| p.path = "/var/tmp".into()), "not a regular file"),
+        (with(|p| p.path = "/no/such/file".into()), "No such file"),
+        (with(|p| p.phases[0].push(Access::Read { offset: 0, bytes: 1 << 40 })), "at most"),
+    ] {
+        assert!(message.contains(part) && !message.contains('\n'), "{message:?} lacks {part:?}");
+    }
+}
+
+pub(crate) fn shrinking(bench: &Bench) {
+    let (path, _guard) = bench.file("shrinking", 64);
+    let probe = Probe::start(&plan(&path, 64, touch([60]))).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(10).unwrap();
+    let error = probe.run().unwrap_err();
+    assert!(matches!(error, Error::ChildKilled { signal: libc::SIGBUS, .. }), "{error}");
+}
+
+pub(crate) fn killed(bench: &Bench) {
+    let (path, _guard) = bench.file("killed", 4);
+    let probe = Probe::start(&plan(&path, 4, touch([0]))).unwrap();
+    let pid = rustix::process::Pid::from_raw(probe.pid() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let error = probe.run().unwrap_err();
+    assert!(matches!(error, Error::ChildKilled { signal: libc::SIGKILL, .. }), "{error}");
+}
+
+pub(crate) fn still_cached(bench: &Bench) {
+    let (path, _guard) = bench.file("mapped", 32);
+    // A child between its accesses and its end would do, but cannot be caught there: lock here.
+    let file = File::open(&path).unwrap();
+    let bytes = 32 * page_size() as usize;
+    // SAFETY: a new mapping at an address of the kernel's choice, unmapped below and never read.
+    let address = unsafe {
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, flags, &file, 0).unwrap()
+    };
+    let error = drop_file(&path).unwrap_err();
+    assert!(matches!(error, Error::StillCached { pages: 32, .. }), "{error}");
+    // SAFETY: exactly what was mapped above.
+    unsafe { rustix::mm::munmap(address, bytes).unwrap() };
+    drop_file(&path).unwrap();
+}
