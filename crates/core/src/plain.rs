@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::cache::{Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES};
 use crate::decision::{EvictionRun, Log};
-use crate::reclaim::{self, Used, Verdict};
+use crate::reclaim::{self, Referenced, Used, Verdict};
 use crate::units::{Order, PageCount, PageIndex};
 use crate::vma::Mapping;
 use crate::workingset;
@@ -81,12 +81,21 @@ impl PlainCache {
         (head.0..head.0 + order.pages()).map(PageIndex)
     }
 
-    /// Clears the accessed bits of a folio's entries, and counts them where they are believed.
-    fn take_young(&mut self, head: PageIndex, order: Order, mapping: &Mapping) -> u32 {
-        if !mapping.has_recency() {
-            return 0;
+    /// Clears the accessed bits of a folio's entries, and says what they were where they are
+    /// believed.
+    fn take_young<'a>(
+        &mut self,
+        head: PageIndex,
+        order: Order,
+        mapping: &'a Mapping,
+    ) -> Referenced<'a> {
+        let mut referenced = Referenced::new(mapping);
+        if mapping.has_recency() {
+            for page in Self::pages_of(head, order).filter(|page| self.young.remove(page)) {
+                referenced.add(page.0 / WORD_PAGES, 1 << (page.0 % WORD_PAGES));
+            }
         }
-        Self::pages_of(head, order).filter(|page| self.young.remove(page)).count() as u32
+        referenced
     }
 
     fn add_folio(&mut self, head: PageIndex, order: Order, marked: bool) {
@@ -131,15 +140,14 @@ impl PlainCache {
     }
 
     fn judge(&mut self, head: PageIndex, state: State, mapping: &Mapping) -> Verdict {
-        let end = head + PageCount(state.order.pages());
         let young = self.take_young(head, state.order, mapping);
-        let executable = mapping.executable_within(head, end);
         if state.order > Order(0) {
-            return reclaim::judge_folio(young, state.referenced, executable);
+            return reclaim::judge_folio(young.vmas, state.referenced, young.executable);
         }
         let bit = |set: bool| u64::from(set);
+        let executable = bit(young.executable);
         let verdicts =
-            reclaim::judge_pages(1, young.into(), bit(state.referenced), bit(executable));
+            reclaim::judge_pages(1, young.vmas.into(), bit(state.referenced), executable);
         match (verdicts.evict, verdicts.keep) {
             (1, _) => Verdict::Evict,
             (_, 1) => Verdict::Keep,
@@ -260,9 +268,7 @@ impl PageCache for PlainCache {
             let head = self.active.pop_front().expect("the list is as long as it was");
             let state = *self.state(head);
             self.active_pages -= state.order.pages();
-            let young = self.take_young(head, state.order, mapping) > 0;
-            let end = head + PageCount(state.order.pages());
-            if young && mapping.executable_within(head, end) {
+            if self.take_young(head, state.order, mapping).executable {
                 self.push(head, state);
                 continue;
             }

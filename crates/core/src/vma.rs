@@ -1,6 +1,6 @@
 //! Mappings of a file and the VMAs they consist of.
 
-use crate::cache::{WORD_PAGES, word_mask, words};
+use crate::cache::{WORD_PAGES, word_mask};
 use crate::units::{PageCount, PageIndex, Vpn};
 
 /// What the program said about its accesses (`madvise`).
@@ -152,10 +152,5 @@ impl Mapping {
             index = vma.end();
         }
         mask
-    }
-
-    /// Whether an executable VMA maps any of the pages `from..end`.
-    pub fn executable_within(&self, from: PageIndex, end: PageIndex) -> bool {
-        words(from, end).any(|word| self.executable_mask(word) & word_mask(word, from, end) != 0)
     }
 }

@@ -6,7 +6,8 @@ use filemap_core::cache::{FolioRun, PageCache, WORD_PAGES};
 use filemap_core::decision::Decision;
 use filemap_core::plain::PlainCache;
 use filemap_core::reclaim::{
-    BATCH, Used, Verdict, Verdicts, inactive_is_low, judge_folio, judge_pages, reclaim, used,
+    BATCH, Referenced, Used, Verdict, Verdicts, inactive_is_low, judge_folio, judge_pages, reclaim,
+    used,
 };
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::{Advice, Mapping, Split, SplitProt, Vma};
@@ -51,6 +52,34 @@ fn large_folios_are_judged_by_the_number_of_their_young_entries() {
         let found = judge_folio(young, referenced, executable);
         assert_eq!(found, verdict, "{young} {referenced} {executable}");
     }
+}
+
+#[test]
+fn accessed_entries_count_once_a_vma() {
+    // VMAs of 4 pages, every second one executable: (accessed pages, VMAs, executable).
+    let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
+    let mapping = Mapping { whole: part(0, 128), split };
+    let cases: [(&[(u64, u64)], u32, bool); 7] = [
+        (&[], 0, false),
+        (&[(0, 0b0001)], 1, false),
+        (&[(0, 0b1111)], 1, false),
+        (&[(0, 0b1_0000)], 1, true),
+        (&[(0, 0b1_1000)], 2, true),
+        (&[(0, 0b1111_0000_1111)], 2, false),
+        (&[(0, 1 << 63), (1, 1)], 2, true),
+    ];
+    for (words, vmas, executable) in cases {
+        let mut referenced = Referenced::new(&mapping);
+        for &(word, mask) in words {
+            referenced.add(word, mask);
+        }
+        assert_eq!((referenced.vmas, referenced.executable), (vmas, executable), "{words:?}");
+    }
+    let unsplit = Mapping { split: None, ..mapping };
+    let mut whole = Referenced::new(&unsplit);
+    whole.add(0, u64::MAX);
+    whole.add(1, u64::MAX);
+    assert_eq!((whole.vmas, whole.executable), (1, false));
 }
 
 #[test]
@@ -217,14 +246,23 @@ fn accessed_code_becomes_active_at_once() {
 }
 
 #[test]
-fn large_folios_with_more_than_one_accessed_entry_become_active() {
-    for (touched, evicted, active) in [(0, 8, 0), (1, 0, 0), (2, 0, 8)] {
+fn large_folios_accessed_through_more_than_one_vma_become_active() {
+    // Seen on 6.18: however many entries of one VMA were accessed, the folio goes round once more.
+    let split = Split { pages: PageCount(12), prot: SplitProt::Write };
+    for (pieces, touched, evicted, active) in [
+        (None, 0..0, 8, 0),
+        (None, 9..10, 0, 0),
+        (None, 9..15, 0, 0),
+        (Some(split), 9..12, 0, 0),
+        (Some(split), 11..13, 0, 8),
+    ] {
         let mut cache = map::cache("8. [6-]");
-        for page in 0..touched {
-            touch(&mut cache, 9 + page);
+        for page in touched.clone() {
+            touch(&mut cache, page);
         }
-        assert_eq!(look_once(&mut cache, &plain()), (evicted, 8 - evicted), "{touched}");
-        assert_eq!(cache.active(), PageCount(active), "{touched}");
+        let mapping = Mapping { whole: part(0, 16), split: pieces };
+        assert_eq!(look_once(&mut cache, &mapping), (evicted, 8 - evicted), "{touched:?}");
+        assert_eq!(cache.active(), PageCount(active), "{touched:?}");
     }
 }
 

@@ -368,7 +368,7 @@ fn hugepage_misses_are_counted_on_the_base_of_the_exec_order_series() {
 fn thp_order_reads_what_the_page_cache_can_hold() {
     let huge = advised(Advice::HugePage, part(0, 128));
     let of = |page_size, switches: &[Switch]| {
-        let file = limits(Kernel::V6_18, PageCount(128));
+        let file = limits(V6_18, PageCount(128));
         with(switches, on(Family::Arm64, page_size, file))
     };
     let thp = &[Switch::ThpOrder][..];

@@ -84,26 +84,6 @@ fn executable_pages_as_masks() {
 }
 
 #[test]
-fn executable_pages_of_a_range() {
-    let mixed = split(part(10, 100), 20, SplitProt::Exec);
-    let cases = [
-        (0, 30, false),
-        (0, 31, true),
-        (29, 30, false),
-        (49, 50, true),
-        (50, 70, false),
-        (50, 71, true),
-        (89, 128, true),
-        (90, 128, false),
-        (40, 40, false),
-    ];
-    for (from, end, code) in cases {
-        let found = mixed.executable_within(PageIndex(from), PageIndex(end));
-        assert_eq!(found, code, "{from}..{end}");
-    }
-}
-
-#[test]
 fn advice() {
     assert_eq!(Advice::ALL.map(Advice::name), ["normal", "random", "sequential", "hugepage"]);
     assert_eq!(Advice::ALL.map(Advice::has_recency), [true, false, false, true]);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use filemap_core::cache::{Shrunk, WORD_PAGES};
 use filemap_core::decision::{EvictionRun, Log};
-use filemap_core::reclaim::{Verdict, judge_folio, judge_pages};
+use filemap_core::reclaim::{Referenced, Verdict, judge_folio, judge_pages};
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::Mapping;
 
@@ -172,8 +172,7 @@ impl ExtentCache {
             return pages;
         }
         let (young, referenced) = self.take_young(head, pages, mapping);
-        let executable = mapping.executable_within(PageIndex(head), PageIndex(head + pages));
-        let verdict = judge_folio(young, referenced, executable);
+        let verdict = judge_folio(young.vmas, referenced, young.executable);
         if verdict == Verdict::Evict {
             self.evict(head, pages, tail.order, run, log);
             shrunk.evicted += PageCount(pages);
@@ -193,17 +192,25 @@ impl ExtentCache {
         pages
     }
 
-    /// Clears the accessed bits of a folio, where they are believed. Returns how many were set,
-    /// and whether the folio is referenced.
-    fn take_young(&mut self, head: u64, pages: u64, mapping: &Mapping) -> (u32, bool) {
+    /// Clears the accessed bits of a folio, where they are believed. Returns what they were, and
+    /// whether the folio is referenced.
+    fn take_young<'a>(
+        &mut self,
+        head: u64,
+        pages: u64,
+        mapping: &'a Mapping,
+    ) -> (Referenced<'a>, bool) {
         let believed = mapping.has_recency();
-        let (mut young, mut referenced) = (0, false);
+        let mut young = Referenced::new(mapping);
+        let mut referenced = false;
+        let mut number = head / WORD_PAGES;
         self.set_range(head, head + pages, |word, mask| {
             referenced |= word.referenced & mask != 0;
             if believed {
-                young += word.accessed(mask).count_ones();
+                young.add(number, word.accessed(mask));
                 word.young &= !mask;
             }
+            number += 1;
         });
         (young, referenced)
     }
@@ -254,8 +261,7 @@ impl ExtentCache {
             left -= length;
             let extent = Extent { start: head, pages: length, order: tail.order };
             let (young, _) = self.take_young(head, length, mapping);
-            let end = PageIndex(head + length);
-            if young > 0 && mapping.executable_within(PageIndex(head), end) {
+            if young.executable {
                 self.active.push(extent);
                 continue;
             }
