@@ -58,9 +58,14 @@ impl<'a> Accesses<'a> {
     /// bytes: see [`crate::Job::accesses`].
     pub(crate) fn generated(workload: Workload, pages: PageCount, count: u64, seed: u64) -> Self {
         let source = match workload {
-            Workload::Random | Workload::ReadRandom => Source::Random { state: seed },
+            Workload::Random | Workload::ReadRandom | Workload::ExecRandom => {
+                Source::Random { state: seed }
+            }
             Workload::Stride(step) => Source::Stride { step: step % pages.0, next: 0 },
-            Workload::Sequential | Workload::ReadSequential => Source::Sequential,
+            Workload::Sequential
+            | Workload::ReadSequential
+            | Workload::Elf
+            | Workload::ExecCold => Source::Sequential,
             Workload::Reverse => Source::Reverse,
             Workload::First => Source::First,
             Workload::Interleave(streams) => Source::Interleave { streams },

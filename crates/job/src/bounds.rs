@@ -20,3 +20,12 @@ pub const MAX_READ_BYTES: u64 = 1 << 30;
 
 /// Most VMAs that a mapping may be split into: Linux's default `vm.max_map_count`.
 pub const MAX_PIECES: u64 = 65530;
+
+/// Highest address that an ELF segment may reach: 128 TiB, the user's half of x86-64.
+pub const MAX_ADDRESS: u64 = 1 << 47;
+
+/// Calls of `exec:random` where no number is given. Assumed: the published runs do not say.
+pub const DEFAULT_CALLS: u64 = 1_000_000;
+
+/// Bytes of the file of return stubs where no size is given, as in the published runs.
+pub const DEFAULT_STUBS_BYTES: u64 = 512 << 20;

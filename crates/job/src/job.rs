@@ -5,6 +5,7 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_core::vma::{Advice, Split};
 
 use crate::accesses::{Accesses, Reads};
+use crate::elf::{Elf, Segment};
 use crate::name::named;
 use crate::workload::Workload;
 
@@ -26,8 +27,11 @@ pub struct Job {
     pub phases: Vec<Phase>,
     /// The file.
     pub file: File,
-    /// The mapping of it.
+    /// The mapping of it. Of an ELF file only length, advice and shift count: the length is that
+    /// of all segments together.
     pub mapping: Mapping,
+    /// The file as a program that is loaded: each of its segments is mapped.
+    pub elf: Option<Elf>,
     /// Memory, readahead and architecture.
     pub machine: Machine,
 }
@@ -43,14 +47,25 @@ impl Job {
         PageCount(self.file.size_bytes.div_ceil(self.page_size()))
     }
 
-    /// Bytes of the file that are mapped: the mapping's length up to the end of the file.
+    /// The segments that are mapped of an ELF file, in its order; none of any other file.
+    pub fn segments(&self) -> Vec<Segment> {
+        let segments = self.elf.as_ref().map(|elf| elf.segments(self.page_size()));
+        segments.map_or(Vec::new(), |valid| valid.expect("the job was validated"))
+    }
+
+    /// Bytes of the file that are mapped: the mapping's length up to the end of the file. Of an
+    /// ELF file all, as reads know no segments.
     pub fn mapped_bytes(&self) -> u64 {
+        if self.elf.is_some() {
+            return self.file.size_bytes;
+        }
         let start = self.mapping.offset.0 * self.page_size();
         (self.file.size_bytes - start).min(self.mapping.pages.bytes(self.page_size()))
     }
 
-    /// The pages that `phase` accesses, in order, as indexes into the mapping. For a read phase
-    /// these are the pages that each block begins in.
+    /// The pages that `phase` accesses, in order, as indexes into the mapping: into all segments
+    /// of an ELF file, one behind the other. For a read phase these are the pages that each block
+    /// begins in.
     pub fn accesses<'a>(&self, phase: &'a Phase) -> Accesses<'a> {
         match &phase.pattern {
             Pattern::Listed(list) => Accesses::listed(&list.pages, phase.accesses),
@@ -66,7 +81,8 @@ impl Job {
     /// The blocks that a read phase reads, in order, clipped to the end of what is mapped.
     pub fn reads(&self, phase: &Phase) -> Reads {
         let random = phase.pattern != Pattern::Generated(Workload::ReadSequential);
-        let pages = random.then_some((self.mapping.pages, self.page_size(), phase.seed));
+        let pages = if self.elf.is_some() { self.file_pages() } else { self.mapping.pages };
+        let pages = random.then_some((pages, self.page_size(), phase.seed));
         Reads::new(pages, self.mapped_bytes(), phase.bs_bytes, phase.accesses)
     }
 
@@ -109,6 +125,11 @@ impl Phase {
     /// Whether the accesses are `read(2)`, not touches of the mapping.
     pub fn is_read(&self) -> bool {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_read())
+    }
+
+    /// Whether the accesses are calls, not touches.
+    pub fn is_exec(&self) -> bool {
+        matches!(&self.pattern, Pattern::Generated(workload) if workload.is_exec())
     }
 }
 

@@ -10,6 +10,7 @@
 
 pub mod accesses;
 pub mod bounds;
+pub mod elf;
 pub mod engine;
 mod error;
 pub mod job;
@@ -24,6 +25,7 @@ mod validate;
 pub mod workload;
 
 pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seed_at};
+pub use elf::{Elf, Segment};
 pub use engine::Engine;
 pub use error::Error;
 pub use filemap_core::vma::{Advice, Split, SplitProt};

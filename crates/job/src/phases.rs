@@ -6,12 +6,12 @@ use filemap_core::units::PageCount;
 
 use crate::Error;
 use crate::accesses::parse_accesses;
-use crate::bounds::{MAX_ACCESSES, MAX_PHASES, MAX_READ_BYTES};
+use crate::bounds::{DEFAULT_CALLS, MAX_ACCESSES, MAX_PHASES, MAX_READ_BYTES};
 use crate::job::{AccessList, Pattern, Phase};
 use crate::limits::{out_of_range, size, within};
 use crate::size::shorten;
 use crate::spec::{JobSpec, PhaseSpec};
-use crate::workload::Workload;
+use crate::workload::{EXEC, Workload};
 
 /// Size of a read in bytes where none is given.
 pub(crate) const DEFAULT_READ_BYTES: u64 = 4096;
@@ -36,7 +36,7 @@ impl JobSpec {
             accesses_text: self.accesses_text.take(),
         };
         if self.phase.is_empty() {
-            return Ok(vec![own.validate(seed, mapped)?]);
+            return own.validate(seed, mapped);
         }
         if let Some(flag) = own.first_given() {
             let remedy = "put it into the phases, or remove them";
@@ -47,16 +47,34 @@ impl JobSpec {
             return Err(out_of_range(value, 1, MAX_PHASES));
         }
         let phases = mem::take(&mut self.phase).into_iter().enumerate();
-        let valid = phases.map(|(index, phase)| {
+        let mut valid = Vec::new();
+        for (index, phase) in phases {
             let in_phase = |error| Error::InPhase { number: index + 1, error: Box::new(error) };
-            phase.validate(seed, mapped).map_err(in_phase)
-        });
-        valid.collect()
+            valid.extend(phase.validate(seed, mapped).map_err(in_phase)?);
+        }
+        Ok(valid)
     }
 }
 
 impl PhaseSpec {
-    fn validate(self, job_seed: u64, mapped: PageCount) -> Result<Phase, Error> {
+    /// One phase, or the two of `exec`: the accesses given are the second's.
+    fn validate(self, job_seed: u64, mapped: PageCount) -> Result<Vec<Phase>, Error> {
+        if self.workload.as_deref() != Some(EXEC) {
+            return Ok(vec![self.validate_one(job_seed, mapped)?]);
+        }
+        let with = |workload: Workload| Some(workload.to_string());
+        let cold = PhaseSpec {
+            workload: with(Workload::ExecCold),
+            accesses: None,
+            fraction: None,
+            ..self.clone()
+        };
+        let random = PhaseSpec { workload: with(Workload::ExecRandom), ..self };
+        let phases = [cold, random].map(|phase| phase.validate_one(job_seed, mapped));
+        phases.into_iter().collect()
+    }
+
+    fn validate_one(self, job_seed: u64, mapped: PageCount) -> Result<Phase, Error> {
         let pattern = self.pattern(mapped)?;
         let reads = matches!(&pattern, Pattern::Generated(workload) if workload.is_read());
         if self.bs.is_some() && !reads {
@@ -111,6 +129,8 @@ impl PhaseSpec {
                 remedy: "give one of them",
             }),
             (_, Some(accesses), None) => within("accesses", accesses, 1, MAX_ACCESSES),
+            (Pattern::Generated(Workload::Elf | Workload::ExecCold), None, None) => Ok(mapped.0),
+            (Pattern::Generated(Workload::ExecRandom), None, None) => Ok(DEFAULT_CALLS),
             (_, None, fraction) => {
                 let fraction = fraction.unwrap_or(DEFAULT_FRACTION);
                 fraction_of(mapped, fraction).map_err(|error| error.of("fraction"))
@@ -120,7 +140,7 @@ impl PhaseSpec {
 
     fn given_with_list(&self) -> Option<&'static str> {
         let with_list = [
-            ("workload", self.workload.is_some()),
+            ("workload", self.workload.as_deref().is_some_and(|name| name != "elf")),
             ("accesses", self.accesses.is_some()),
             ("fraction", self.fraction.is_some()),
             ("seed", self.seed.is_some()),
@@ -129,7 +149,11 @@ impl PhaseSpec {
     }
 
     fn first_given(&self) -> Option<&'static str> {
-        let other = [("accesses-file", self.accesses_file.is_some()), ("bs", self.bs.is_some())];
+        let other = [
+            ("workload", self.workload.is_some()),
+            ("accesses-file", self.accesses_file.is_some()),
+            ("bs", self.bs.is_some()),
+        ];
         let other = other.into_iter().find_map(|(flag, given)| given.then_some(flag));
         self.given_with_list().or(other)
     }

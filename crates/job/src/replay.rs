@@ -10,6 +10,7 @@ use crate::phases::DEFAULT_READ_BYTES;
 use crate::size::SizeText;
 use crate::spec::{JobSpec, PhaseSpec};
 use crate::validate::{DEFAULT_FAULT_AROUND_BYTES, DEFAULT_READ_AHEAD_KB};
+use crate::workload::{EXEC, Workload};
 
 impl Job {
     /// The job as written, with everything said that decides what it does, defaults included:
@@ -48,15 +49,47 @@ impl Job {
             fs: Some(machine.fs.to_string()),
             ..JobSpec::default()
         };
+        if self.elf.is_some() {
+            spec = JobSpec {
+                file_size: None,
+                map_offset: None,
+                map_len: None,
+                exec: None,
+                private: None,
+                sparse: None,
+                elf: self.elf.clone(),
+                ..spec
+            };
+        }
         match self.phases.as_slice() {
             [only] if only.seed == self.seed => {
-                let phase = only.to_spec();
+                let phase = self.phase_spec(only);
                 spec.workload = phase.workload;
                 spec.accesses = phase.accesses;
                 spec.accesses_file = phase.accesses_file;
                 spec.bs = phase.bs;
             }
-            several => spec.phase = several.iter().map(Phase::to_spec).collect(),
+            [cold, random] if self.is_exec(cold, random) => {
+                spec.workload = Some(EXEC.to_string());
+                spec.accesses = Some(random.accesses);
+            }
+            several => spec.phase = several.iter().map(|phase| self.phase_spec(phase)).collect(),
+        }
+        spec
+    }
+
+    /// Whether these are the two phases of `exec`, nothing about them said otherwise.
+    fn is_exec(&self, cold: &Phase, random: &Phase) -> bool {
+        cold.pattern == Pattern::Generated(Workload::ExecCold)
+            && cold.accesses == self.mapping.pages.0
+            && random.pattern == Pattern::Generated(Workload::ExecRandom)
+            && (cold.seed, random.seed) == (self.seed, self.seed)
+    }
+
+    fn phase_spec(&self, phase: &Phase) -> PhaseSpec {
+        let mut spec = phase.to_spec();
+        if self.elf.is_some() && spec.accesses_file.is_some() {
+            spec.workload = Some(Workload::Elf.to_string());
         }
         spec
     }

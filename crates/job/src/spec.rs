@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::elf::Elf;
 use crate::size::{SizeText, shorten, shorten_to};
+use crate::workload::{EXEC, Workload};
 
 /// Declares the struct, and what goes over all its fields.
 macro_rules! spec {
@@ -21,6 +23,9 @@ macro_rules! spec {
             /// Text of `accesses_file`, which the caller reads.
             #[serde(skip)]
             pub accesses_text: Option<String>,
+            /// The headers of `file` for the workload `elf`, which the caller reads.
+            #[serde(skip)]
+            pub elf: Option<Elf>,
         }
 
         impl JobSpec {
@@ -33,6 +38,7 @@ macro_rules! spec {
                     $( $key: flags.$key.or(self.$key), )+
                     phase: if flags.phase.is_empty() { self.phase } else { flags.phase },
                     accesses_text: flags.accesses_text.or(self.accesses_text),
+                    elf: flags.elf.or(self.elf),
                 }
             }
 
@@ -161,6 +167,23 @@ impl JobSpec {
             self.accesses = None;
             self.fraction = None;
         }
+    }
+
+    /// Whether it maps the segments of an ELF file, whose headers are then wanted in `elf`.
+    pub fn maps_elf(&self) -> bool {
+        self.workloads().any(|name| name == Workload::Elf.to_string())
+    }
+
+    /// Whether it calls what it maps.
+    pub(crate) fn calls(&self) -> bool {
+        self.workloads().any(|name| {
+            name == EXEC || name.parse().is_ok_and(|workload: Workload| workload.is_exec())
+        })
+    }
+
+    fn workloads(&self) -> impl Iterator<Item = &str> {
+        let phases = self.phase.iter().filter_map(|phase| phase.workload.as_deref());
+        self.workload.as_deref().into_iter().chain(phases)
     }
 
     /// The accesses files that the job names, with the place for the text of each.

@@ -7,7 +7,8 @@ use filemap_core::vma::{Advice, Split, SplitProt};
 
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
-use crate::bounds::{MAX_BYTES, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS};
+use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS};
+use crate::elf::Elf;
 use crate::job::{EngineKind, File, Filesystem, Job, Machine, Mapping};
 use crate::limits::{name, one_of, out_of_range, pages, size, unknown, within};
 use crate::size::{SizeText, format_size, shorten};
@@ -28,8 +29,12 @@ impl JobSpec {
     /// go with the others, and the remedy.
     pub fn validate(mut self, host_release: Option<&str>) -> Result<Job, Error> {
         let arch = self.valid_arch()?;
-        let file = self.valid_file()?;
-        let mapping = self.valid_mapping(&file, &arch)?;
+        let elf = self.valid_elf()?;
+        let file = self.valid_file(elf.as_ref())?;
+        let mapping = match &elf {
+            Some(elf) => self.valid_segments(elf, &arch)?,
+            None => self.valid_mapping(&file, &arch)?,
+        };
         let seed = within("seed", self.seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?;
         Ok(Job {
             engine: name("on", &self.on, EngineKind::Model)?,
@@ -40,6 +45,7 @@ impl JobSpec {
             phases: self.take_phases(seed, mapping.pages)?,
             file,
             mapping,
+            elf,
         })
     }
 
@@ -76,8 +82,56 @@ impl JobSpec {
         Ok(Rules::new(kernel.map_err(|error| error.of("kernel"))?, series))
     }
 
-    fn valid_file(&self) -> Result<File, Error> {
+    /// The headers of the file, where its segments are mapped.
+    fn valid_elf(&mut self) -> Result<Option<Elf>, Error> {
+        if !self.maps_elf() {
+            return Ok(None);
+        }
+        let Some(path) = &self.file else {
+            let remedy = "the program or shared library to map";
+            return Err(Error::Missing { flag: "file", remedy });
+        };
+        let given = [
+            ("file-size", self.file_size.is_some()),
+            ("map-offset", self.map_offset.is_some()),
+            ("map-len", self.map_len.is_some()),
+            ("split", self.split.is_some()),
+            ("exec", self.exec == Some(true)),
+            ("private", self.private == Some(true)),
+            ("sparse", self.sparse == Some(true)),
+        ];
+        if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
+            let remedy = "remove it: the file's segments say what is mapped";
+            return Err(Error::Conflict { flag, other: "--workload elf", remedy });
+        }
+        if self.calls() {
+            let (other, remedy) = ("--workload exec", "give them to jobs of their own");
+            return Err(Error::Conflict { flag: "workload elf", other, remedy });
+        }
+        let elf = self.elf.take().ok_or_else(|| Error::ElfNotRead { path: shorten(path) });
+        elf.map(Some).map_err(|error| error.of("file"))
+    }
+
+    fn valid_segments(&self, elf: &Elf, arch: &Arch) -> Result<Mapping, Error> {
+        let segments = elf.segments(arch.page_size).map_err(|error| error.of("file"))?;
+        Ok(Mapping {
+            offset: PageIndex(0),
+            pages: PageCount(segments.iter().map(|segment| segment.pages.0).sum()),
+            shift: PageCount(self.valid_shift(arch)?),
+            advice: self.valid_advice()?,
+            exec: false,
+            private: false,
+            split: None,
+        })
+    }
+
+    fn valid_file(&self, elf: Option<&Elf>) -> Result<File, Error> {
+        let default = match elf {
+            Some(elf) => Some(elf.size_bytes),
+            None => self.calls().then_some(DEFAULT_STUBS_BYTES),
+        };
         let size_bytes = size("file-size", &self.file_size, 1, MAX_BYTES)?
+            .or(default)
             .ok_or(Error::Missing { flag: "file-size", remedy: "a size such as 1g" })?;
         Ok(File { size_bytes, path: self.file.clone(), sparse: self.sparse.unwrap_or(false) })
     }
@@ -93,23 +147,29 @@ impl JobSpec {
             let (offset, len) = (offset * page_size, len * page_size);
             return Err(Error::BeyondFile { offset, len, size: file.size_bytes });
         }
-        let shift = within("map-shift", self.map_shift.unwrap_or(0), 0, arch.pte_entries - 1)?;
+        let private = self.private.unwrap_or(false);
+        if private && self.calls() {
+            let (other, remedy) = ("--workload exec", "remove it: calls do not write");
+            return Err(Error::Conflict { flag: "private", other, remedy });
+        }
         Ok(Mapping {
             offset: PageIndex(offset),
             pages: PageCount(len),
-            shift: PageCount(shift),
-            advice: one_of(
-                "advice",
-                "advice",
-                &self.advice,
-                Advice::Normal,
-                Advice::ALL,
-                Advice::name,
-            )?,
-            exec: self.exec.unwrap_or(false),
-            private: self.private.unwrap_or(false),
+            shift: PageCount(self.valid_shift(arch)?),
+            advice: self.valid_advice()?,
+            exec: self.exec.unwrap_or(false) || self.calls(),
+            private,
             split: self.valid_split(len)?,
         })
+    }
+
+    fn valid_shift(&self, arch: &Arch) -> Result<u64, Error> {
+        within("map-shift", self.map_shift.unwrap_or(0), 0, arch.pte_entries - 1)
+    }
+
+    fn valid_advice(&self) -> Result<Advice, Error> {
+        let (flag, known) = ("advice", Advice::ALL);
+        one_of(flag, flag, &self.advice, Advice::Normal, known, Advice::name)
     }
 
     fn valid_split(&self, mapped: u64) -> Result<Option<Split>, Error> {

@@ -25,25 +25,42 @@ pub enum Workload {
     ReadRandom,
     /// Reads the file block after block with `read(2)`.
     ReadSequential,
+    /// Touches each page of each segment of an ELF file, in order.
+    Elf,
+    /// Calls the stub in each page, in order.
+    ExecCold,
+    /// Calls stubs in pages drawn by xorshift64.
+    ExecRandom,
 }
 
+/// The name of two phases in one: [`Workload::ExecCold`], then [`Workload::ExecRandom`].
+pub(crate) const EXEC: &str = "exec";
+
 /// Names without a number.
-const PLAIN: [(&str, Workload); 6] = [
+const PLAIN: [(&str, Workload); 9] = [
     ("random", Workload::Random),
     ("sequential", Workload::Sequential),
     ("reverse", Workload::Reverse),
     ("first", Workload::First),
     ("read-random", Workload::ReadRandom),
     ("read-sequential", Workload::ReadSequential),
+    ("elf", Workload::Elf),
+    ("exec:cold", Workload::ExecCold),
+    ("exec:random", Workload::ExecRandom),
 ];
 
-const KNOWN: &str =
-    "random, stride:N, sequential, reverse, first, interleave:K, read-random, read-sequential";
+const KNOWN: &str = "random, stride:N, sequential, reverse, first, interleave:K, read-random, \
+    read-sequential, elf, exec, exec:cold, exec:random";
 
 impl Workload {
     /// Whether it reads with `read(2)` instead of touching the mapping.
     pub const fn is_read(self) -> bool {
         matches!(self, Workload::ReadRandom | Workload::ReadSequential)
+    }
+
+    /// Whether it calls what it maps, so that the mapping is executable.
+    pub const fn is_exec(self) -> bool {
+        matches!(self, Workload::ExecCold | Workload::ExecRandom)
     }
 }
 
@@ -107,6 +124,9 @@ mod tests {
             "interleave:2",
             "read-random",
             "read-sequential",
+            "elf",
+            "exec:cold",
+            "exec:random",
         ] {
             assert_eq!(text.parse::<Workload>().unwrap().to_string(), text);
         }
@@ -117,7 +137,8 @@ mod tests {
         for (text, words) in [
             ("randm", "unknown workload 'randm'; known: random,"),
             ("", "unknown workload ''"),
-            ("elf", "unknown workload 'elf'"),
+            ("elf:1", "unknown workload 'elf:1'"),
+            ("exec:hot", "unknown workload 'exec:hot'; known: random,"),
             ("stride", "unknown workload 'stride'"),
             ("random:3", "unknown workload 'random:3'"),
             ("stride:0", "0 is not allowed; give a stride in pages"),
