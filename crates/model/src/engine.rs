@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::Error;
 use crate::extents::ExtentCache;
 use crate::profile::Profile;
-use crate::run;
+use crate::run::{self, Timing};
 
 /// The model as an engine.
 #[derive(Clone, Debug)]
@@ -47,26 +47,38 @@ pub fn trace(
     profile: &Profile,
     log: &mut impl Log,
 ) -> Result<Traced<ExtentCache>, Error> {
-    trace_on(job, profile, ExtentCache::new(job.machine.cache_limit), log)
+    trace_on(job, profile, Timing::Device, ExtentCache::new(job.machine.cache_limit), log)
 }
 
-/// [`trace`] on a given empty cache.
+/// [`trace`] with [`Timing::Settled`].
+///
+/// # Errors
+/// As for [`trace`].
+pub fn trace_settled(job: &Job, profile: &Profile, log: &mut impl Log) -> Result<Run, Error> {
+    let cache = ExtentCache::new(job.machine.cache_limit);
+    Ok(trace_on(job, profile, Timing::Settled, cache, log)?.run)
+}
+
+/// [`trace`] with this timing on a given empty cache.
 ///
 /// # Errors
 /// As for [`trace`].
 pub fn trace_on<C: PageCache>(
     job: &Job,
     profile: &Profile,
+    timing: Timing,
     cache: C,
     log: &mut impl Log,
 ) -> Result<Traced<C>, Error> {
-    let mut state = run::Run::new(job, profile, cache, log);
+    let mut state = run::Run::new(job, profile, timing, cache, log);
     for phase in &job.phases {
         state.phase(job, phase)?;
     }
     let cached = cached(job, &state.cache);
     let counters = counters(job, &state);
-    let run = Run { seed: job.seed, elapsed_ns: Some(state.elapsed_ns()), counters, cached };
+    // The time of a run whose device waits is nobody's.
+    let elapsed_ns = (timing == Timing::Device).then(|| state.elapsed_ns());
+    let run = Run { seed: job.seed, elapsed_ns, counters, cached };
     Ok(Traced { run, cache: state.cache })
 }
 

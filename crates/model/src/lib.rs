@@ -14,6 +14,7 @@ pub mod run;
 mod setup;
 
 pub use digest::Digest;
-pub use engine::{Model, Traced, trace, trace_on};
+pub use engine::{Model, Traced, trace, trace_on, trace_settled};
 pub use error::Error;
 pub use profile::Profile;
+pub use run::Timing;

@@ -43,12 +43,24 @@ pub struct Tally {
     pub retry_misses: u64,
 }
 
+/// When what is read arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// As the profile's device delivers it.
+    #[default]
+    Device,
+    /// Within an access only what it waits for, and everything before the next. What a program
+    /// meets then depends on no device, so another engine can be compared line by line.
+    Settled,
+}
+
 /// The state of a run: one open file, one mapping, one thread.
 pub struct Run<'a, C, L> {
     limits: Limits,
     mapping: Mapping,
     access: Access,
     memory_pages: Option<PageCount>,
+    timing: Timing,
     profile: &'a Profile,
     /// The page cache.
     pub cache: C,
@@ -66,12 +78,19 @@ pub struct Run<'a, C, L> {
 
 impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
     /// A run of `job` that has not begun, with an empty `cache`.
-    pub fn new(job: &Job, profile: &'a Profile, cache: C, log: &'a mut L) -> Run<'a, C, L> {
+    pub fn new(
+        job: &Job,
+        profile: &'a Profile,
+        timing: Timing,
+        cache: C,
+        log: &'a mut L,
+    ) -> Run<'a, C, L> {
         let limits = setup::limits(job, profile);
         Run {
             mapping: setup::mapping(job),
             access: if job.mapping.private { Access::WritePrivate } else { Access::Read },
             memory_pages: job.machine.cache_limit,
+            timing,
             profile,
             cache,
             ra: ReadaheadState::NEW,
@@ -95,6 +114,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             let base = job.mapping.offset.0 * job.page_size();
             for block in job.reads(phase) {
                 self.read(base + block.offset_bytes, block.len_bytes, job.file.size_bytes)?;
+                self.settle();
             }
             return Ok(());
         }
@@ -106,6 +126,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 vma = self.mapping.vma(index);
             }
             self.touch(index, &vma)?;
+            self.settle();
         }
         Ok(())
     }
@@ -229,7 +250,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 return Err(Error::OutOfMemory { index: index.0 });
             };
             self.now_ns = self.now_ns.max(done_ns);
-            self.arrivals();
+            self.unlock_arrived();
         }
         if self.cache.folio(index).is_none() {
             self.add(FolioRun { start: index, order: Order(0), folios: 1, marked: None });
@@ -279,12 +300,28 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         while self.cache.folio(index).is_some_and(|folio| folio.locked) {
             let done_ns = self.device.next_done_ns().expect("a locked folio is being read");
             self.now_ns = self.now_ns.max(done_ns);
-            self.arrivals();
+            self.unlock_arrived();
         }
     }
 
-    /// Unlocks what has arrived.
+    /// Unlocks what has arrived while nothing was waited for.
     fn arrivals(&mut self) {
+        if self.timing == Timing::Device {
+            self.unlock_arrived();
+        }
+    }
+
+    /// Lets everything arrive, where that is the timing.
+    fn settle(&mut self) {
+        if self.timing == Timing::Settled {
+            while let Some(done_ns) = self.device.next_done_ns() {
+                self.now_ns = self.now_ns.max(done_ns);
+                self.unlock_arrived();
+            }
+        }
+    }
+
+    fn unlock_arrived(&mut self) {
         while let Some((start, pages)) = self.device.arrived(self.now_ns) {
             self.cache.unlock(start, pages);
         }

@@ -3,7 +3,7 @@
 use filemap_core::plain::PlainCache;
 use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, trace_on};
+use filemap_model::{Digest, Profile, Timing, trace_on};
 
 /// Jobs within `cargo test`; ten times as many behind `--ignored`.
 const JOBS: u64 = 1_000;

@@ -15,6 +15,13 @@ use super::lists::{Extent, bits, runs};
 /// Chunks that became empty, with the clock then: forgotten once no eviction in them matters.
 pub type Retired = VecDeque<(u64, u64)>;
 
+/// The most pages that a step of reclaim may look at, and evict.
+#[derive(Clone, Copy)]
+struct Bound {
+    looked: u64,
+    evicted: u64,
+}
+
 impl ExtentCache {
     /// Judges folios from the inactive list's tail until `goal` pages are evicted, each folio that
     /// is on the list at the beginning at most once.
@@ -36,7 +43,10 @@ impl ExtentCache {
                 let unused = self.evict_unused(tail, left.min(most), mapping, &mut run, log);
                 shrunk.evicted += PageCount(unused);
                 match unused {
-                    0 => self.shrink_word(tail, left, most, mapping, &mut shrunk, &mut run, log),
+                    0 => {
+                        let bound = Bound { looked: left, evicted: most };
+                        self.shrink_word(tail, bound, mapping, &mut shrunk, &mut run, log)
+                    }
                     _ => unused,
                 }
             };
@@ -106,8 +116,7 @@ impl ExtentCache {
     fn shrink_word(
         &mut self,
         tail: Extent,
-        left: u64,
-        most: u64,
+        bound: Bound,
         mapping: &Mapping,
         shrunk: &mut Shrunk,
         run: &mut EvictionRun,
@@ -115,7 +124,7 @@ impl ExtentCache {
     ) -> u64 {
         let number = tail.start / WORD_PAGES;
         let offset = tail.start % WORD_PAGES;
-        let length = tail.pages.min(WORD_PAGES - offset).min(left);
+        let length = tail.pages.min(WORD_PAGES - offset).min(bound.looked);
         let mut mask = bits(length as u32) << offset;
         let first = number * WORD_PAGES;
         let locked = self.locked_mask(number);
@@ -126,8 +135,8 @@ impl ExtentCache {
         let executable = if young == 0 { 0 } else { mapping.executable_mask(number) };
         let pages = mask & !stale & !locked;
         let mut verdicts = judge_pages(pages, young, word.referenced, executable);
-        if u64::from(verdicts.evict.count_ones()) >= most {
-            mask &= up_to_bit(verdicts.evict, most);
+        if u64::from(verdicts.evict.count_ones()) >= bound.evicted {
+            mask &= up_to_bit(verdicts.evict, bound.evicted);
             verdicts.evict &= mask;
             verdicts.keep &= mask;
             verdicts.activate &= mask;
