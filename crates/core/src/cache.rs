@@ -1,6 +1,7 @@
 //! The page cache as the rules see it.
 
 use crate::decision::Log;
+use crate::segments::Layer;
 use crate::units::{Order, PageCount, PageIndex};
 use crate::vma::Mapping;
 
@@ -85,6 +86,10 @@ pub struct Shrunk {
 /// Implementations keep state; what happens to it is decided by the rules. All of them behave
 /// alike, to the order of evictions.
 pub trait PageCache {
+    /// From now on the entries that [`PageCache::word`], [`PageCache::map`], [`PageCache::touch`]
+    /// and [`PageCache::copy`] speak of are those of `layer`: at first the first.
+    fn select(&mut self, layer: Layer);
+
     /// The 64 pages that begin at page `64 * word`.
     fn word(&self, word: u64) -> PageWord;
 

@@ -7,8 +7,10 @@ use crate::units::{Order, PageCount, PageIndex};
 pub enum Cause {
     /// A fault in a mapping advised HUGEPAGE.
     HugePage,
-    /// A fault in a mapping advised SEQUENTIAL.
+    /// A fault in a mapping advised SEQUENTIAL that starts or continues a stream.
     SequentialFault,
+    /// A fault in a mapping advised SEQUENTIAL that belongs to no stream.
+    SequentialLone,
     /// A fault in an executable mapping.
     Executable,
     /// A fault that reads around its page.
@@ -29,6 +31,7 @@ impl Cause {
         match self {
             Cause::HugePage => "huge-page",
             Cause::SequentialFault => "sequential-fault",
+            Cause::SequentialLone => "sequential-lone",
             Cause::Executable => "executable",
             Cause::ReadAround => "read-around",
             Cause::ReadStream => "read-stream",

@@ -22,6 +22,7 @@ pub mod readahead;
 pub mod reclaim;
 pub mod rules;
 pub mod search;
+pub mod segments;
 pub mod series;
 pub mod sync;
 pub mod units;

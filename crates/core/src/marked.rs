@@ -5,7 +5,7 @@ use crate::cache::{Folio, PageCache};
 use crate::decision::{Cause, Decision, Log};
 use crate::miss;
 use crate::on_demand::next_size;
-use crate::readahead::{Limits, ReadaheadState, Window};
+use crate::readahead::{Limits, ReadaheadState, Request, Window};
 use crate::rules::OrderGrowth;
 use crate::search::first_absent;
 use crate::units::{Order, PageCount, PageIndex};
@@ -33,17 +33,14 @@ pub fn on_fault_hit(
     if !folio.marked {
         return None;
     }
-    log.record(ra.entered(Cause::AsyncFault, index, limits.ra_pages));
-    let window = next_window(
-        Cause::AsyncFault,
+    let request = Request {
+        cause: Cause::AsyncFault,
         index,
-        folio,
-        limits.ra_pages,
-        bound::last(vma, limits),
-        limits,
-        ra,
-        cache,
-    );
+        pages: limits.ra_pages,
+        last: bound::last(vma, limits),
+    };
+    log.record(ra.entered(&request));
+    let window = next_window(request, folio, limits, ra, cache);
     if window.is_none() {
         log.record(Decision::NothingAbsent { index });
     }
@@ -57,20 +54,18 @@ pub struct Hit {
     pub window: Option<Window>,
 }
 
-/// Takes the mark from `folio`, which was hit at `index` by a request for `req` pages, and moves
-/// the stream in `ra` on; no page behind `last` may be read. `None` where nothing is absent within a window.
+/// Takes the mark from `folio`, which a request hit, and moves the stream in `ra` on. `None` where
+/// nothing is absent within a window.
 ///
 /// Mirrors `page_cache_async_ra`, 6.12 and 6.18. Test: `tests/marked.rs`.
 pub fn next_window(
-    cause: Cause,
-    index: PageIndex,
+    request: Request,
     folio: Folio,
-    req: PageCount,
-    last: PageIndex,
     limits: &Limits,
     ra: &mut ReadaheadState,
     cache: &mut impl PageCache,
 ) -> Option<Window> {
+    let Request { cause, index, pages: req, last } = request;
     cache.clear_mark(index);
     let max = limits.max_window(req);
     // The mark may lie before the start of a stream that has since moved.

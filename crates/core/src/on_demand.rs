@@ -2,23 +2,20 @@
 
 use crate::cache::PageCache;
 use crate::decision::Cause;
-use crate::readahead::{Limits, ReadaheadState, Window};
+use crate::readahead::{Limits, ReadaheadState, Request, Window};
 use crate::search;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The window for a request of `req` pages that found nothing at `index`, of which none behind
-/// `last` may be read, and what it leaves in `ra`. A lone request reads just its pages and leaves `ra` alone.
+/// The window for a request that found nothing at its page, and what it leaves in `ra`. A lone request reads just its pages and leaves `ra` alone.
 ///
 /// Mirrors `page_cache_sync_ra`, 6.12 and 6.18. Test: `tests/on_demand.rs`.
 pub fn on_miss(
-    cause: Cause,
-    index: PageIndex,
-    req: PageCount,
-    last: PageIndex,
+    request: Request,
     limits: &Limits,
     ra: &mut ReadaheadState,
     cache: &impl PageCache,
 ) -> Window {
+    let Request { cause, index, pages: req, last } = request;
     let max = limits.max_window(req);
     let follows_read = ra.previous_end.is_some_and(|end| {
         let previous = PageIndex(end / limits.arch.page_size);
@@ -30,7 +27,11 @@ pub fn on_miss(
     } else {
         let mut cached = search::cached_before(index - PageCount(1), max, cache);
         if cached <= req {
-            let cause = if cause == Cause::ReadStream { Cause::ReadLone } else { cause };
+            let cause = match cause {
+                Cause::ReadStream => Cause::ReadLone,
+                Cause::SequentialFault => Cause::SequentialLone,
+                other => other,
+            };
             return Window {
                 cause,
                 index,

@@ -26,7 +26,8 @@ impl PageTables {
         self.installed[word] |= 1 << (table % 64);
     }
 
-    fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
+    /// Whether the page-table page of `entries` entries that maps `vpn` exists.
+    pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
         let table = vpn.0 / entries;
         self.installed.get((table / 64) as usize).is_some_and(|word| word >> (table % 64) & 1 == 1)
     }
@@ -51,7 +52,8 @@ pub fn map_huge(
     true
 }
 
-fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
+/// Whether one PMD entry can map `folio`, where no page-table page is in its place.
+pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
     let entries = limits.arch.pte_entries;
     folio.order == limits.arch.pmd_order()
         && lies_within(folio, vma, limits)

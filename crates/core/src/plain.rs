@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::cache::{Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES};
 use crate::decision::{EvictionRun, Log};
 use crate::reclaim::{self, Referenced, Used, Verdict};
+use crate::segments::Layer;
 use crate::units::{Order, PageCount, PageIndex};
 use crate::vma::Mapping;
 use crate::workingset;
@@ -13,9 +14,12 @@ use crate::workingset;
 #[derive(Debug)]
 pub struct PlainCache {
     folios: BTreeMap<PageIndex, State>,
-    mapped: BTreeSet<PageIndex>,
-    young: BTreeSet<PageIndex>,
-    copied: BTreeSet<PageIndex>,
+    mapped: BTreeSet<(PageIndex, Layer)>,
+    young: BTreeSet<(PageIndex, Layer)>,
+    copied: BTreeSet<(PageIndex, Layer)>,
+    /// The layer selected, and the last one that ever was.
+    layer: Layer,
+    last_layer: Layer,
     /// First pages of folios, the tail of the list first.
     inactive: VecDeque<PageIndex>,
     active: VecDeque<PageIndex>,
@@ -58,6 +62,8 @@ impl PlainCache {
             mapped: BTreeSet::new(),
             young: BTreeSet::new(),
             copied: BTreeSet::new(),
+            layer: Layer::FIRST,
+            last_layer: Layer::FIRST,
             inactive: VecDeque::new(),
             active: VecDeque::new(),
             inactive_pages: 0,
@@ -91,8 +97,12 @@ impl PlainCache {
     ) -> Referenced<'a> {
         let mut referenced = Referenced::new(mapping);
         if mapping.has_recency() {
-            for page in Self::pages_of(head, order).filter(|page| self.young.remove(page)) {
-                referenced.add(page.0 / WORD_PAGES, 1 << (page.0 % WORD_PAGES));
+            for layer in (0..=self.last_layer.0).map(Layer) {
+                for page in Self::pages_of(head, order) {
+                    if self.young.remove(&(page, layer)) {
+                        referenced.add(layer, page.0 / WORD_PAGES, 1 << (page.0 % WORD_PAGES));
+                    }
+                }
             }
         }
         referenced
@@ -131,8 +141,10 @@ impl PlainCache {
     fn evict(&mut self, head: PageIndex, state: State) {
         self.folios.remove(&head);
         for page in Self::pages_of(head, state.order) {
-            self.mapped.remove(&page);
-            self.young.remove(&page);
+            for layer in (0..=self.last_layer.0).map(Layer) {
+                self.mapped.remove(&(page, layer));
+                self.young.remove(&(page, layer));
+            }
             let shadow = Shadow { clock: self.clock, workingset: state.workingset };
             self.shadows.insert(page, shadow);
         }
@@ -145,9 +157,9 @@ impl PlainCache {
             return reclaim::judge_folio(young.vmas, state.referenced, young.executable);
         }
         let bit = |set: bool| u64::from(set);
-        let executable = bit(young.executable);
+        let referenced = bit(state.referenced || young.vmas > 1);
         let verdicts =
-            reclaim::judge_pages(1, young.vmas.into(), bit(state.referenced), executable);
+            reclaim::judge_pages(1, bit(young.vmas > 0), referenced, bit(young.executable));
         match (verdicts.evict, verdicts.keep) {
             (1, _) => Verdict::Evict,
             (_, 1) => Verdict::Keep,
@@ -157,13 +169,18 @@ impl PlainCache {
 }
 
 impl PageCache for PlainCache {
+    fn select(&mut self, layer: Layer) {
+        self.layer = layer;
+        self.last_layer = self.last_layer.max(layer);
+    }
+
     fn word(&self, word: u64) -> PageWord {
         let mut bits = PageWord::default();
         for offset in 0..WORD_PAGES {
             let index = PageIndex(word * WORD_PAGES + offset);
             let set = |to: &mut u64, value: bool| *to |= u64::from(value) << offset;
-            set(&mut bits.mapped, self.mapped.contains(&index));
-            set(&mut bits.copied, self.copied.contains(&index));
+            set(&mut bits.mapped, self.mapped.contains(&(index, self.layer)));
+            set(&mut bits.copied, self.copied.contains(&(index, self.layer)));
             if let Some((_, state)) = self.find(index) {
                 set(&mut bits.present, true);
                 set(&mut bits.locked, state.locked);
@@ -215,25 +232,25 @@ impl PageCache for PlainCache {
     fn map(&mut self, word: u64, mask: u64, young: u64) {
         for offset in (0..WORD_PAGES).filter(|offset| mask >> offset & 1 == 1) {
             let index = PageIndex(word * WORD_PAGES + offset);
-            self.mapped.insert(index);
+            self.mapped.insert((index, self.layer));
             if young >> offset & 1 == 1 {
-                self.young.insert(index);
+                self.young.insert((index, self.layer));
             }
         }
     }
 
     fn touch(&mut self, index: PageIndex) -> bool {
-        if self.mapped.contains(&index) {
-            self.young.insert(index);
+        if self.mapped.contains(&(index, self.layer)) {
+            self.young.insert((index, self.layer));
             return true;
         }
-        self.copied.contains(&index)
+        self.copied.contains(&(index, self.layer))
     }
 
     fn copy(&mut self, index: PageIndex) {
-        self.mapped.remove(&index);
-        self.young.remove(&index);
-        self.copied.insert(index);
+        self.mapped.remove(&(index, self.layer));
+        self.young.remove(&(index, self.layer));
+        self.copied.insert((index, self.layer));
     }
 
     fn mark_accessed(&mut self, index: PageIndex) {

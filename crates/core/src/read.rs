@@ -5,7 +5,7 @@ use crate::decision::{Cause, Decision, Log};
 use crate::fault::Step;
 use crate::marked;
 use crate::on_demand;
-use crate::readahead::{Limits, ReadaheadState};
+use crate::readahead::{Limits, ReadaheadState, Request};
 use crate::units::{PageCount, PageIndex};
 
 /// Folios that are looked up together (`PAGEVEC_SIZE`).
@@ -127,19 +127,15 @@ impl Read {
             view.log.record(Decision::NoReadahead { index: self.next, mmap_miss });
             return Step::ReadPage(self.next);
         }
-        let req = self.asked_end - self.next;
-        let cause = Cause::ReadStream;
         let ReadView { limits, ra, cache, log } = view;
-        log.record(ra.entered(cause, self.next, req));
-        Step::Read(on_demand::on_miss(
-            cause,
-            self.next,
-            req,
-            limits.last_page(),
-            limits,
-            ra,
-            *cache,
-        ))
+        let request = Request {
+            cause: Cause::ReadStream,
+            index: self.next,
+            pages: self.asked_end - self.next,
+            last: limits.last_page(),
+        };
+        log.record(ra.entered(&request));
+        Step::Read(on_demand::on_miss(request, limits, ra, *cache))
     }
 
     fn hit<C: PageCache, L: Log>(
@@ -150,19 +146,15 @@ impl Read {
         if !folio.marked || view.limits.ra_pages == PageCount(0) {
             return None;
         }
-        let req = self.asked_end - folio.head;
         let ReadView { limits, ra, cache, log } = view;
-        log.record(ra.entered(Cause::AsyncRead, folio.head, req));
-        let window = marked::next_window(
-            Cause::AsyncRead,
-            folio.head,
-            folio,
-            req,
-            limits.last_page(),
-            limits,
-            ra,
-            *cache,
-        );
+        let request = Request {
+            cause: Cause::AsyncRead,
+            index: folio.head,
+            pages: self.asked_end - folio.head,
+            last: limits.last_page(),
+        };
+        log.record(ra.entered(&request));
+        let window = marked::next_window(request, folio, limits, ra, *cache);
         if window.is_none() {
             log.record(Decision::NothingAbsent { index: folio.head });
         }

@@ -33,11 +33,11 @@ impl ReadaheadState {
     };
 
     /// What the log says where readahead is entered with this state.
-    pub fn entered(&self, cause: Cause, index: PageIndex, req: PageCount) -> Decision {
+    pub fn entered(&self, request: &Request) -> Decision {
         Decision::Entered {
-            cause,
-            index,
-            req,
+            cause: request.cause,
+            index: request.index,
+            req: request.pages,
             order: self.order,
             size: self.size,
             async_size: self.async_size,
@@ -81,6 +81,19 @@ impl Limits {
             self.ra_pages
         }
     }
+}
+
+/// What asks for readahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Why.
+    pub cause: Cause,
+    /// The page that was accessed.
+    pub index: PageIndex,
+    /// Pages asked for.
+    pub pages: PageCount,
+    /// The last page that may be read.
+    pub last: PageIndex,
 }
 
 /// A window to be read.

@@ -2,6 +2,7 @@
 
 use crate::cache::{PageCache, WORD_PAGES, word_mask};
 use crate::decision::Log;
+use crate::segments::Layer;
 use crate::units::{PageCount, PageIndex};
 use crate::vma::Mapping;
 
@@ -23,8 +24,8 @@ pub struct Verdicts {
     pub activate: u64,
 }
 
-/// Judges base pages: `young` have an accessed entry, `referenced` were seen young before,
-/// `executable` lie in an executable VMA.
+/// Judges base pages: `young` have an accessed entry, `referenced` were seen young before or have
+/// accessed entries in several VMAs, `executable` lie in an executable VMA.
 ///
 /// Mirrors `folio_check_references`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
 pub fn judge_pages(pages: u64, young: u64, referenced: u64, executable: u64) -> Verdicts {
@@ -44,7 +45,8 @@ pub enum Verdict {
     Activate,
 }
 
-/// What accessed entries say of one folio: gathered page by page, in ascending order.
+/// What accessed entries say of one folio: gathered layer by layer, each page by page in
+/// ascending order.
 ///
 /// Mirrors `folio_referenced`, 6.12 and 6.18: however many entries of one VMA were accessed, they
 /// count once. (Seen on 6.18: 64 MiB of large folios, each mapped by many accessed entries of one
@@ -52,8 +54,8 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Referenced<'a> {
     mapping: &'a Mapping,
-    /// The last VMA that had an accessed entry, by its first page.
-    last: Option<PageIndex>,
+    /// The last VMA that had an accessed entry, by its layer and first page.
+    last: Option<(Layer, PageIndex)>,
     /// VMAs with an accessed entry.
     pub vmas: u32,
     /// Whether any of them is executable.
@@ -66,13 +68,13 @@ impl<'a> Referenced<'a> {
         Referenced { mapping, last: None, vmas: 0, executable: false }
     }
 
-    /// Adds the accessed pages of `mask` in `word`.
-    pub fn add(&mut self, word: u64, mut mask: u64) {
+    /// Adds the pages of `mask` in `word` whose entries in `layer` were accessed.
+    pub fn add(&mut self, layer: Layer, word: u64, mut mask: u64) {
         while mask != 0 {
             let index = PageIndex(word * WORD_PAGES + u64::from(mask.trailing_zeros()));
-            let vma = self.mapping.vma(index);
-            if self.last != Some(vma.pgoff) {
-                self.last = Some(vma.pgoff);
+            let vma = self.mapping.vma_in(layer, index);
+            if self.last != Some((layer, vma.pgoff)) {
+                self.last = Some((layer, vma.pgoff));
                 self.vmas += 1;
                 self.executable |= vma.executable;
             }

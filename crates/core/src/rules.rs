@@ -130,6 +130,8 @@ pub struct Arch {
     pub max_cache_order: Order,
     /// Order of the folios that executable mappings ask for.
     pub exec_order: Order,
+    /// Entries that the contiguous bit joins into one translation, as an order; 0 without it.
+    pub contiguous_order: Order,
     /// Fault-around leaves entries marked as accessed.
     pub prefaults_young: bool,
 }
@@ -172,9 +174,11 @@ impl Arch {
         }
         let pte_entries = page_size / 8;
         let pmd_order = pte_entries.ilog2() as u8;
-        let exec_order = match family {
-            Family::X86_64 => 0,
-            Family::Arm64 => (65536 / page_size).ilog2() as u8,
+        let (exec_order, contiguous_order) = match (family, page_size) {
+            (Family::X86_64, _) => (0, 0),
+            (Family::Arm64, 4096) => (4, 4),
+            (Family::Arm64, 16384) => (2, 7),
+            (Family::Arm64, _) => (0, 5),
         };
         Some(Arch {
             family,
@@ -182,6 +186,7 @@ impl Arch {
             pte_entries,
             max_cache_order: Order(pmd_order.min(MAX_INDEX_ORDER)),
             exec_order: Order(exec_order),
+            contiguous_order: Order(contiguous_order),
             prefaults_young: family == Family::X86_64,
         })
     }

@@ -5,7 +5,7 @@ use crate::cache::PageCache;
 use crate::decision::{Cause, Decision, Log};
 use crate::miss;
 use crate::on_demand;
-use crate::readahead::{Limits, ReadaheadState, Window};
+use crate::readahead::{Limits, ReadaheadState, Request, Window};
 use crate::series::Switch;
 use crate::units::{Order, PageCount, PageIndex};
 use crate::vma::{Advice, Vma};
@@ -36,10 +36,14 @@ pub fn on_miss(
         return None;
     }
     if vma.advice == Advice::Sequential {
-        let cause = Cause::SequentialFault;
-        let last = bound::last(vma, limits);
-        log.record(ra.entered(cause, index, limits.ra_pages));
-        return Some(on_demand::on_miss(cause, index, limits.ra_pages, last, limits, ra, cache));
+        let request = Request {
+            cause: Cause::SequentialFault,
+            index,
+            pages: limits.ra_pages,
+            last: bound::last(vma, limits),
+        };
+        log.record(ra.entered(&request));
+        return Some(on_demand::on_miss(request, limits, ra, cache));
     }
     if !counts_miss(index, vma, limits, ra, log) {
         return None;

@@ -1,6 +1,7 @@
 //! Mappings of a file and the VMAs they consist of.
 
 use crate::cache::{WORD_PAGES, word_mask};
+use crate::segments::{Layer, Segments};
 use crate::units::{PageCount, PageIndex, Vpn};
 
 /// What the program said about its accesses (`madvise`).
@@ -101,17 +102,32 @@ pub struct Split {
     pub prot: SplitProt,
 }
 
-/// A mapping of a part of a file, as the program made it: one VMA or a row of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a program maps of a file: a part of it as one VMA or a row of them, or segments.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// The mapping as one VMA, before it was split.
+    /// The mapping as one VMA, before it was split. Of segments its advice counts only.
     pub whole: Vma,
     /// How it was split.
     pub split: Option<Split>,
+    /// The segments that are mapped instead.
+    pub segments: Option<Segments>,
 }
 
 impl Mapping {
-    /// The VMA that maps `index`, which lies in the mapping.
+    /// The mapping of a part of a file, whole or split.
+    pub const fn new(whole: Vma, split: Option<Split>) -> Mapping {
+        Mapping { whole, split, segments: None }
+    }
+
+    /// The VMA of `layer` that maps `index`, which is mapped there.
+    pub fn vma_in(&self, layer: Layer, index: PageIndex) -> Vma {
+        match &self.segments {
+            Some(segments) => segments.vma(layer, index).expect("the page is mapped"),
+            None => self.vma(index),
+        }
+    }
+
+    /// The VMA that maps `index`, which lies in the mapping; not of segments.
     pub fn vma(&self, index: PageIndex) -> Vma {
         let Some(split) = self.split else {
             return self.whole;
@@ -132,7 +148,15 @@ impl Mapping {
         self.whole.advice.has_recency()
     }
 
-    /// The pages of `word` that an executable VMA maps.
+    /// The pages of `word` that an executable VMA of `layer` maps.
+    pub fn executable_mask_in(&self, layer: Layer, word: u64) -> u64 {
+        match &self.segments {
+            Some(segments) => segments.executable_mask(layer, word),
+            None => self.executable_mask(word),
+        }
+    }
+
+    /// The pages of `word` that an executable VMA maps; not of segments.
     pub fn executable_mask(&self, word: u64) -> u64 {
         let first = PageIndex(word * WORD_PAGES).max(self.whole.pgoff);
         let end = PageIndex((word + 1) * WORD_PAGES).min(self.whole.end());

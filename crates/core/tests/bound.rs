@@ -178,7 +178,7 @@ fn reads_are_not_bounded() {
 fn each_vma_is_its_own_bound() {
     // 64 pages in order, split into VMAs of 8: each piece reads itself.
     let split = Some(Split { pages: PageCount(8), prot: SplitProt::Write });
-    let mapping = Mapping { whole: part(0, 64), split };
+    let mapping = Mapping::new(part(0, 64), split);
     let majors = |limits: Limits| {
         let mut engine = Engine::new(limits, Io::Immediate, "64.");
         let touch = |page| {

@@ -28,6 +28,7 @@ fn without_fault_around(limits: Limits) -> Limits {
 }
 
 const READ: Access = Access::Read;
+
 const WRITE: Access = Access::WritePrivate;
 
 /// One fault, with the counter at `counter` before it: its course, and the counter behind it.
@@ -337,69 +338,6 @@ fn a_folio_that_goes_before_its_lock_was_dropped_is_read_again() {
     let course = "vma miss:0 drop around:24+16-4 wait:32 mmap tried-hit:1 wait:32 wait:32 major/2";
     assert_eq!(engine.course(), course);
     map::assert_mapped("served", &engine.cache, "32. y 31.");
-}
-
-#[test]
-fn the_page_found_is_mapped_with_its_folio_since_6_18() {
-    // Without fault-around: the whole folio, if none of it is mapped, and it fits.
-    let off = without_fault_around;
-    let old = xfs(V6_12, PageCount(64));
-    let whole = part(0, 64);
-    let cases = [
-        (off(file(V6_18)), whole, ".", "32. 16y 16."),
-        (off(file(V6_18)), whole, "40. y", "32. y 7. y 23."),
-        (off(file(V6_18)), whole, "40. c", "32. y 7. c 23."),
-        (off(file(V6_18)), whole, "47. y", "32. y 14. y 16."),
-        (off(file(V6_18)), whole, "31. y 16. y", "31. 17y y 15."),
-        (off(file(V6_18)), part(32, 48), ".", "32. 16y 16."),
-        (off(file(V6_18)), part(32, 47), ".", "32. y 31."),
-        (off(file(V6_18)), part(31, 64), ".", "32. 16y 16."),
-        (off(old), whole, ".", "32. y 31."),
-    ];
-    for (limits, vma, before, after) in cases {
-        let mut engine = Engine::new(limits, Io::Waited, "32. [14-] 16.");
-        engine.vma = vma;
-        map::set_mapped(&mut engine.cache, before);
-        engine.fault(32, READ);
-        map::assert_mapped(&format!("{before} in {vma:?}"), &engine.cache, after);
-    }
-}
-
-#[test]
-fn the_page_found_is_mapped_by_a_pmd_where_it_can_be() {
-    for limits in [small_tables(file(V6_18)), small_tables(xfs(V6_12, PageCount(64)))] {
-        let off = without_fault_around(limits);
-        let mut engine = Engine::new(off, Io::Waited, "32. [14-] 16.");
-        engine.fault(35, READ);
-        assert_eq!(engine.course(), "vma hit:0 huge:32 minor/1");
-        map::assert_mapped("by a PMD", &engine.cache, "32. 16y 16.");
-        // A page-table page that an earlier fault needed is in the way.
-        let mut engine = Engine::new(off, Io::Waited, "32. # 31.");
-        engine.fault(32, READ);
-        engine.cache = map::cache("32. [14-] 16.");
-        engine.course();
-        engine.fault(35, READ);
-        assert_eq!(engine.course(), "vma hit:0 minor/1");
-        let mapped = if limits.rules.maps_whole_folio { "32. 16y 16." } else { "35. y 28." };
-        map::assert_mapped("by pages", &engine.cache, mapped);
-        // In shifted addresses too.
-        let mut engine = Engine::new(off, Io::Waited, "32. [14-] 16.");
-        engine.vma.start.0 = 3;
-        engine.fault(35, READ);
-        map::assert_mapped("shifted", &engine.cache, "35. y 28.");
-    }
-}
-
-#[test]
-fn large_folios_are_read_and_mapped() {
-    // An executable mapping of arm64, as its folios of 64 KiB come in: whole at once.
-    let arm = support::machine::on(filemap_core::rules::Family::Arm64, 4096, file(V6_18));
-    let mut engine = Engine::new(arm, Io::Waited, "64.");
-    engine.vma = executable(engine.vma);
-    engine.fault(37, READ);
-    let course = "vma miss:0 drop exec:32+16-0@4 wait:37 mmap map:32..47=16-16 major/2";
-    assert_eq!(engine.course(), course);
-    map::assert_mapped("code", &engine.cache, "32. 16y 16.");
 }
 
 #[test]

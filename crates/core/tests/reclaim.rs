@@ -58,7 +58,7 @@ fn large_folios_are_judged_by_the_number_of_their_young_entries() {
 fn accessed_entries_count_once_a_vma() {
     // VMAs of 4 pages, every second one executable: (accessed pages, VMAs, executable).
     let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
-    let mapping = Mapping { whole: part(0, 128), split };
+    let mapping = Mapping::new(part(0, 128), split);
     let cases: [(&[(u64, u64)], u32, bool); 7] = [
         (&[], 0, false),
         (&[(0, 0b0001)], 1, false),
@@ -71,14 +71,14 @@ fn accessed_entries_count_once_a_vma() {
     for (words, vmas, executable) in cases {
         let mut referenced = Referenced::new(&mapping);
         for &(word, mask) in words {
-            referenced.add(word, mask);
+            referenced.add(Layer::FIRST, word, mask);
         }
         assert_eq!((referenced.vmas, referenced.executable), (vmas, executable), "{words:?}");
     }
-    let unsplit = Mapping { split: None, ..mapping };
+    let unsplit = Mapping::new(mapping.whole, None);
     let mut whole = Referenced::new(&unsplit);
-    whole.add(0, u64::MAX);
-    whole.add(1, u64::MAX);
+    whole.add(Layer::FIRST, 0, u64::MAX);
+    whole.add(Layer::FIRST, 1, u64::MAX);
     assert_eq!((whole.vmas, whole.executable), (1, false));
 }
 
@@ -136,27 +136,6 @@ fn a_refault_within_the_active_list_is_recent() {
     for (now, evicted, active, recent) in cases {
         assert_eq!(is_recent(now, evicted, PageCount(active)), recent, "{evicted} {now} {active}");
     }
-}
-
-/// A mapping of the whole cache.
-fn whole(vma: Vma) -> Mapping {
-    Mapping { whole: vma, split: None }
-}
-
-fn plain() -> Mapping {
-    whole(part(0, 4096))
-}
-
-/// Maps `index` by an entry that is accessed.
-fn touch(cache: &mut PlainCache, index: u64) {
-    let bit = 1 << (index % WORD_PAGES);
-    cache.map(index / WORD_PAGES, bit, bit);
-}
-
-/// Looks at the whole inactive list once. Returns the pages evicted and kept.
-fn look_once(cache: &mut PlainCache, mapping: &Mapping) -> (u64, u64) {
-    let shrunk = cache.shrink(PageCount(u64::MAX), mapping, &mut ());
-    (shrunk.evicted.0, shrunk.kept.0)
 }
 
 #[test]
@@ -237,7 +216,7 @@ fn accessed_code_becomes_active_at_once() {
     assert_eq!(cache.active(), PageCount(1));
     // Of a split mapping only in the executable pieces: 4 to 7 here.
     let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
-    let mapping = Mapping { whole: part(0, 8), split };
+    let mapping = Mapping::new(part(0, 8), split);
     let mut cache = map::cache("8#");
     touch(&mut cache, 3);
     touch(&mut cache, 4);
@@ -260,7 +239,7 @@ fn large_folios_accessed_through_more_than_one_vma_become_active() {
         for page in touched.clone() {
             touch(&mut cache, page);
         }
-        let mapping = Mapping { whole: part(0, 16), split: pieces };
+        let mapping = Mapping::new(part(0, 16), pieces);
         assert_eq!(look_once(&mut cache, &mapping), (evicted, 8 - evicted), "{touched:?}");
         assert_eq!(cache.active(), PageCount(active), "{touched:?}");
     }
@@ -291,79 +270,6 @@ fn eviction_unmaps() {
     // A page that returns is not mapped.
     cache.add(FolioRun { start: PageIndex(4), order: Order(2), folios: 1, marked: None });
     map::assert_mapped("returned", &cache, "..y. 8.");
-}
-
-/// A cache of these pages, of which the first `active` are on the active list, in their order.
-fn with_active(pages: u64, active: u64) -> PlainCache {
-    let mut cache = map::cache(&format!("{pages}#"));
-    for page in 0..active {
-        cache.mark_accessed(PageIndex(page));
-        cache.mark_accessed(PageIndex(page));
-    }
-    assert_eq!(cache.active(), PageCount(active));
-    cache
-}
-
-#[test]
-fn an_active_list_that_has_outgrown_its_share_is_aged_first() {
-    // 60 active of 100: 32 of them move to the inactive list's head; then 68 against 32.
-    let mut cache = with_active(100, 60);
-    let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
-    assert_eq!(found, PageCount(32));
-    assert_eq!((cache.inactive(), cache.active()), (PageCount(40), PageCount(28)));
-    // The tail of the inactive list went; what was aged has the workingset flag.
-    map::assert_cache("aged", &cache, "32w 28# 32. 8#");
-    // Not where both are equal.
-    let mut cache = with_active(100, 50);
-    reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
-    assert_eq!((cache.inactive(), cache.active()), (PageCount(18), PageCount(50)));
-    // In several batches, until the share is met.
-    let mut cache = with_active(200, 190);
-    reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
-    assert_eq!((cache.inactive(), cache.active()), (PageCount(74), PageCount(94)));
-}
-
-#[test]
-fn aging_keeps_code_that_was_accessed() {
-    let mut cache = with_active(8, 8);
-    touch(&mut cache, 1);
-    touch(&mut cache, 6);
-    let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
-    cache.age(PageCount(8), &Mapping { whole: part(0, 8), split });
-    assert_eq!((cache.inactive(), cache.active()), (PageCount(7), PageCount(1)));
-    map::assert_cache("aged", &cache, "6w # w");
-    // It has been looked at: the entries are old now.
-    cache.age(PageCount(1), &whole(executable(part(0, 8))));
-    assert_eq!(cache.active(), PageCount(0));
-}
-
-#[test]
-fn aging_stops_with_the_pages_asked_for() {
-    let mut cache = with_active(8, 8);
-    cache.age(PageCount(3), &plain());
-    map::assert_cache("aged", &cache, "3w 5#");
-    cache.age(PageCount(0), &plain());
-    map::assert_cache("aged", &cache, "3w 5#");
-    // Whole folios.
-    let mut cache = map::cache("[--][--]");
-    for page in [0, 0, 4, 4] {
-        cache.mark_accessed(PageIndex(page));
-    }
-    cache.age(PageCount(1), &plain());
-    map::assert_cache("aged", &cache, "[ww][--]");
-    assert_eq!((cache.inactive(), cache.active()), (PageCount(4), PageCount(4)));
-}
-
-#[test]
-fn an_aged_page_goes_to_the_head_of_the_inactive_list() {
-    let mut cache = with_active(64, 2);
-    cache.age(PageCount(2), &plain());
-    reclaim(&mut cache, PageCount(60), 4096, &plain(), &mut ());
-    map::assert_cache("gone with the rest", &cache, "64.");
-    let mut cache = with_active(64, 2);
-    cache.age(PageCount(2), &plain());
-    reclaim(&mut cache, PageCount(32), 4096, &plain(), &mut ());
-    map::assert_cache("behind the others", &cache, "ww 32. 30#");
 }
 
 fn add(cache: &mut PlainCache, index: u64, order: u8) {

@@ -8,7 +8,7 @@ use filemap_core::vma::{Advice, Mapping, Split, SplitProt, Vma};
 use support::machine::{executable, part};
 
 fn split(whole: Vma, pages: u64, prot: SplitProt) -> Mapping {
-    Mapping { whole, split: Some(Split { pages: PageCount(pages), prot }) }
+    Mapping::new(whole, Some(Split { pages: PageCount(pages), prot }))
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_split_makes_a_row_of_vmas() {
             Vma { start: Vpn(start), pgoff: PageIndex(from), pages: PageCount(pages), ..whole };
         assert_eq!(vma, expected, "page {page}");
     }
-    assert_eq!(Mapping { whole, split: None }.vma(PageIndex(30)), whole);
+    assert_eq!(Mapping::new(whole, None).vma(PageIndex(30)), whole);
 }
 
 #[test]
@@ -62,11 +62,11 @@ fn every_second_piece_is_executable() {
 #[test]
 fn executable_pages_as_masks() {
     let bits = |from: u32, end: u32| (from..end).fold(0u64, |mask, bit| mask | 1 << bit);
-    let whole = Mapping { whole: executable(part(10, 100)), split: None };
+    let whole = Mapping::new(executable(part(10, 100)), None);
     assert_eq!(whole.executable_mask(0), bits(10, 64));
     assert_eq!(whole.executable_mask(1), bits(0, 36));
     assert_eq!(whole.executable_mask(2), 0);
-    let none = Mapping { whole: part(10, 100), split: None };
+    let none = Mapping::new(part(10, 100), None);
     assert_eq!(none.executable_mask(0), 0);
     assert_eq!(split(part(10, 100), 20, SplitProt::Write).executable_mask(0), 0);
     // Pieces at 10, 30 (code), 50, 70 (code), 90.
@@ -89,6 +89,6 @@ fn advice() {
     assert_eq!(Advice::ALL.map(Advice::has_recency), [true, false, false, true]);
     for advice in Advice::ALL {
         let whole = Vma { advice, ..part(0, 10) };
-        assert_eq!(Mapping { whole, split: None }.has_recency(), advice.has_recency());
+        assert_eq!(Mapping::new(whole, None).has_recency(), advice.has_recency());
     }
 }

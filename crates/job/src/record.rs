@@ -63,6 +63,9 @@ pub struct Cached {
     pub before: Option<u64>,
     /// Those after its last page.
     pub after: Option<u64>,
+    /// Those between the segments of an ELF file; of any other file there are none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub between: Option<u64>,
 }
 
 /// The counters of one run; `None` = the engine cannot see it.
@@ -129,6 +132,10 @@ counters! {
     retry_io_miss,
     /// Rounds of the workload that were completed.
     rounds,
+    /// Calls that missed the first level of the instruction TLB.
+    itlb_misses,
+    /// Those of them that walked the page tables.
+    itlb_walks,
 }
 
 /// The spread of one counter over runs.

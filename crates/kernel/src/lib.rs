@@ -6,7 +6,9 @@
 pub mod cgroup;
 pub mod cold;
 pub mod decisions;
+pub mod engine;
 mod error;
+pub mod image;
 pub mod interference;
 pub mod journal;
 mod loop_device;

@@ -2,14 +2,16 @@
 
 use filemap_core::cache::PageCache;
 use filemap_core::decision::Log;
-use filemap_core::units::PageIndex;
-use filemap_job::{Cached, Counters, Engine, Job, Record, Run};
+use filemap_core::vma::Advice;
+use filemap_job::{Counters, Engine, Job, Phase, Record, Run};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
+use crate::census::cached;
 use crate::extents::ExtentCache;
 use crate::profile::Profile;
-use crate::run;
+use crate::run::{self, Tally, Timing};
+use crate::tlb;
 
 /// The model as an engine.
 #[derive(Clone, Debug)]
@@ -36,6 +38,19 @@ pub struct Traced<C> {
     pub run: Run,
     /// The page cache at the end.
     pub cache: C,
+    /// What each phase did, in order.
+    pub phases: Vec<PhaseRun>,
+}
+
+/// One phase of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhaseRun {
+    /// Predicted time.
+    pub elapsed_ns: u64,
+    /// What it counted.
+    pub tally: Tally,
+    /// What the instruction TLB counted.
+    pub tlb: tlb::Counts,
 }
 
 /// Runs `job` once on a cache of the kind that engines use, sending its decisions to `log`.
@@ -47,31 +62,54 @@ pub fn trace(
     profile: &Profile,
     log: &mut impl Log,
 ) -> Result<Traced<ExtentCache>, Error> {
-    trace_on(job, profile, ExtentCache::new(job.machine.cache_limit), log)
+    trace_on(job, profile, Timing::Device, ExtentCache::new(job.machine.cache_limit), log)
 }
 
-/// [`trace`] on a given empty cache.
+/// [`trace`] with [`Timing::Settled`].
+///
+/// # Errors
+/// As for [`trace`].
+pub fn trace_settled(job: &Job, profile: &Profile, log: &mut impl Log) -> Result<Run, Error> {
+    let cache = ExtentCache::new(job.machine.cache_limit);
+    Ok(trace_on(job, profile, Timing::Settled, cache, log)?.run)
+}
+
+/// [`trace`] with this timing on a given empty cache.
 ///
 /// # Errors
 /// As for [`trace`].
 pub fn trace_on<C: PageCache>(
     job: &Job,
     profile: &Profile,
+    timing: Timing,
     cache: C,
     log: &mut impl Log,
 ) -> Result<Traced<C>, Error> {
-    let mut state = run::Run::new(job, profile, cache, log);
+    if job.mapping.advice == Advice::HugePage && !profile.huge_pages {
+        return Err(Error::NoHugePages);
+    }
+    let mut state = run::Run::new(job, profile, timing, cache, log);
+    let mut phases = Vec::with_capacity(job.phases.len());
     for phase in &job.phases {
+        let (began_ns, before, tlb) = (state.elapsed_ns(), state.tally(), state.tlb());
         state.phase(job, phase)?;
+        phases.push(PhaseRun {
+            elapsed_ns: state.elapsed_ns() - began_ns,
+            tally: state.tally().since(&before),
+            tlb: state.tlb().since(&tlb),
+        });
     }
     let cached = cached(job, &state.cache);
     let counters = counters(job, &state);
-    let run = Run { seed: job.seed, elapsed_ns: Some(state.elapsed_ns()), counters, cached };
-    Ok(Traced { run, cache: state.cache })
+    // The time of a run whose device waits is nobody's.
+    let elapsed_ns = (timing == Timing::Device).then(|| state.elapsed_ns());
+    let run = Run { seed: job.seed, elapsed_ns, counters, cached };
+    Ok(Traced { run, cache: state.cache, phases })
 }
 
 fn counters<C: PageCache, L: Log>(job: &Job, state: &run::Run<'_, C, L>) -> Counters {
     let tally = state.tally();
+    let tlb = job.phases.iter().any(Phase::is_exec).then(|| state.tlb());
     Counters {
         accesses: Some(tally.accesses),
         data_pages_read: Some(tally.pages_read),
@@ -87,30 +125,9 @@ fn counters<C: PageCache, L: Log>(job: &Job, state: &run::Run<'_, C, L>) -> Coun
         retry_mmap_drop: Some(tally.lock_drops),
         retry_io_miss: Some(tally.retry_misses),
         rounds: None,
+        itlb_misses: tlb.map(|tlb| tlb.misses),
+        itlb_walks: tlb.map(|tlb| tlb.walks),
     }
-}
-
-fn cached(job: &Job, cache: &impl PageCache) -> Cached {
-    let start = job.mapping.offset;
-    let end = start + job.mapping.pages;
-    let file_end = PageIndex(job.file_pages().0);
-    Cached {
-        inside: Some(count(cache, start, end)),
-        before: Some(count(cache, PageIndex(0), start)),
-        after: Some(count(cache, end, file_end)),
-    }
-}
-
-/// Cached pages of `from..end`.
-fn count(cache: &impl PageCache, from: PageIndex, end: PageIndex) -> u64 {
-    let mut next = from;
-    let mut pages = 0;
-    while next < end {
-        let present = cache.next_present(next, end);
-        next = cache.next_absent(present, end);
-        pages += (next - present).0;
-    }
-    pages
 }
 
 fn environment(profile: &Profile) -> Map<String, Value> {

@@ -31,4 +31,23 @@ pub enum Error {
         /// Its value.
         value: u64,
     },
+    /// A level of the TLB that no processor has.
+    #[error(
+        "machine profile: {level} has {entries} entries of {ways} ways; give a multiple of the \
+         ways, and a largest_bytes of 1 or more"
+    )]
+    ProfileTlb {
+        /// Which level.
+        level: &'static str,
+        /// Its entries.
+        entries: u32,
+        /// Its ways.
+        ways: u32,
+    },
+    /// The job asks for huge pages of a machine without them.
+    #[error(
+        "--advice hugepage: the machine profile has no huge pages; give another advice, or set \
+         huge_pages = true in the profile"
+    )]
+    NoHugePages,
 }

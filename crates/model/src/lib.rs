@@ -4,6 +4,7 @@
 //! are predictions from a machine [`profile`].
 #![forbid(unsafe_code)]
 
+pub mod census;
 pub mod device;
 mod digest;
 mod engine;
@@ -12,9 +13,11 @@ pub mod extents;
 pub mod profile;
 pub mod run;
 mod setup;
+pub mod tlb;
 
 pub use digest::Digest;
-pub use engine::{Model, Traced, trace, trace_on};
+pub use engine::{Model, PhaseRun, Traced, trace, trace_on, trace_settled};
 pub use error::Error;
 pub use profile::Profile;
+pub use run::{Tally, Timing};
 pub use setup::mapping;

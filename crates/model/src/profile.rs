@@ -12,6 +12,16 @@ pub struct Profile {
     pub device: Device,
     /// The processor's part.
     pub cost: Cost,
+    /// The instruction TLB, for workloads that call what they map.
+    #[serde(default = "InstructionTlb::assumed")]
+    pub itlb: InstructionTlb,
+    /// Whether the machine has huge pages: without them no mapping can be advised HUGEPAGE.
+    #[serde(default = "yes")]
+    pub huge_pages: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// A block device.
@@ -42,6 +52,61 @@ pub struct Cost {
     pub add_page_ns: u64,
 }
 
+/// What an instruction TLB holds, and what a call costs that misses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InstructionTlb {
+    /// Nanoseconds for a call that finds its translation in the first level.
+    pub call_ns: u64,
+    /// Nanoseconds for a walk of the page tables.
+    pub walk_ns: u64,
+    /// The level that instructions have for themselves.
+    pub first: TlbLevel,
+    /// The level behind it.
+    pub second: TlbLevel,
+}
+
+/// One level of a TLB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlbLevel {
+    /// Entries: a multiple of `ways`.
+    pub entries: u32,
+    /// Entries of one set; as many as entries where it is fully associative.
+    pub ways: u32,
+    /// Nanoseconds for a translation found here.
+    pub hit_ns: u64,
+    /// Bytes of the largest translation that one entry holds; larger ones are held in pieces.
+    pub largest_bytes: u64,
+}
+
+impl InstructionTlb {
+    /// Assumed where no profile says otherwise: the sizes that Arm gives for the Neoverse V2, and
+    /// times that are assumed.
+    pub const fn assumed() -> InstructionTlb {
+        InstructionTlb {
+            call_ns: 40,
+            walk_ns: 30,
+            first: TlbLevel { entries: 48, ways: 48, hit_ns: 0, largest_bytes: 2 << 20 },
+            second: TlbLevel { entries: 2048, ways: 8, hit_ns: 3, largest_bytes: 512 << 20 },
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        for (level, name) in [(self.first, "itlb.first"), (self.second, "itlb.second")] {
+            let TlbLevel { entries, ways, largest_bytes, .. } = level;
+            let whole = ways > 0 && entries > 0 && entries.is_multiple_of(ways);
+            if !whole || entries > MAX_ENTRIES || largest_bytes == 0 {
+                return Err(Error::ProfileTlb { level: name, entries, ways });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Most entries of one level of a TLB.
+const MAX_ENTRIES: u32 = 1 << 20;
+
 impl Profile {
     /// Assumed where no profile is given: a virtio disk of 57 us a 4 KiB read and 1.3 GB/s.
     pub const DEFAULT: Profile = Profile {
@@ -52,6 +117,8 @@ impl Profile {
             io_bytes: 1 << 20,
         },
         cost: Cost { touch_ns: 5, fault_ns: 700, map_page_ns: 25, add_page_ns: 60 },
+        itlb: InstructionTlb::assumed(),
+        huge_pages: true,
     };
 
     /// Reads a profile from TOML.
@@ -78,11 +145,16 @@ impl Profile {
             ("fault_ns", profile.cost.fault_ns),
             ("map_page_ns", profile.cost.map_page_ns),
             ("add_page_ns", profile.cost.add_page_ns),
+            ("call_ns", profile.itlb.call_ns),
+            ("walk_ns", profile.itlb.walk_ns),
+            ("first.hit_ns", profile.itlb.first.hit_ns),
+            ("second.hit_ns", profile.itlb.second.hit_ns),
         ] {
             if value > MAX_NS {
                 return Err(Error::ProfileTime { key, value });
             }
         }
+        profile.itlb.check()?;
         Ok(profile)
     }
 }

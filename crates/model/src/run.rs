@@ -14,6 +14,7 @@ use filemap_job::{Job, Phase};
 
 use crate::device::Device;
 use crate::profile::Profile;
+use crate::tlb::{self, Tlb};
 use crate::{Error, setup};
 
 /// What a run counted.
@@ -43,17 +44,49 @@ pub struct Tally {
     pub retry_misses: u64,
 }
 
+impl Tally {
+    /// What was counted since `before`; the highest value of the counter is that of the whole run.
+    pub fn since(self, before: &Tally) -> Tally {
+        Tally {
+            accesses: self.accesses - before.accesses,
+            pages_read: self.pages_read - before.pages_read,
+            major_faults: self.major_faults - before.major_faults,
+            minor_faults: self.minor_faults - before.minor_faults,
+            readahead_calls: self.readahead_calls - before.readahead_calls,
+            read_around: self.read_around - before.read_around,
+            async_readahead: self.async_readahead - before.async_readahead,
+            evicted_pages: self.evicted_pages - before.evicted_pages,
+            mmap_miss_max: self.mmap_miss_max,
+            lock_drops: self.lock_drops - before.lock_drops,
+            retry_misses: self.retry_misses - before.retry_misses,
+        }
+    }
+}
+
+/// When what is read arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// As the profile's device delivers it.
+    #[default]
+    Device,
+    /// Within an access only what it waits for, and everything before the next. What a program
+    /// meets then depends on no device, so another engine can be compared line by line.
+    Settled,
+}
+
 /// The state of a run: one open file, one mapping, one thread.
 pub struct Run<'a, C, L> {
     limits: Limits,
     mapping: Mapping,
     access: Access,
     memory_pages: Option<PageCount>,
+    timing: Timing,
     profile: &'a Profile,
     /// The page cache.
     pub cache: C,
     ra: ReadaheadState,
     tables: PageTables,
+    tlb: Tlb,
     device: Device,
     /// What of the window at hand was added.
     added: Vec<(PageIndex, PageCount)>,
@@ -66,16 +99,24 @@ pub struct Run<'a, C, L> {
 
 impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
     /// A run of `job` that has not begun, with an empty `cache`.
-    pub fn new(job: &Job, profile: &'a Profile, cache: C, log: &'a mut L) -> Run<'a, C, L> {
+    pub fn new(
+        job: &Job,
+        profile: &'a Profile,
+        timing: Timing,
+        cache: C,
+        log: &'a mut L,
+    ) -> Run<'a, C, L> {
         let limits = setup::limits(job, profile);
         Run {
             mapping: setup::mapping(job),
             access: if job.mapping.private { Access::WritePrivate } else { Access::Read },
             memory_pages: job.machine.cache_limit,
+            timing,
             profile,
             cache,
             ra: ReadaheadState::NEW,
             tables: PageTables::default(),
+            tlb: Tlb::new(profile.itlb, limits.arch.page_size),
             device: Device::new(profile.device, limits.arch.page_size),
             added: Vec::new(),
             now_ns: 0,
@@ -95,6 +136,19 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             let base = job.mapping.offset.0 * job.page_size();
             for block in job.reads(phase) {
                 self.read(base + block.offset_bytes, block.len_bytes, job.file.size_bytes)?;
+                self.settle();
+            }
+            return Ok(());
+        }
+        if phase.is_exec() {
+            return self.calls(job, phase);
+        }
+        if let Some(segments) = self.mapping.segments.clone() {
+            for page in job.accesses(phase) {
+                let (placed, index) = segments.locate(page);
+                self.cache.select(placed.layer);
+                self.touch(index, &placed.vma)?;
+                self.settle();
             }
             return Ok(());
         }
@@ -106,6 +160,21 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 vma = self.mapping.vma(index);
             }
             self.touch(index, &vma)?;
+            self.settle();
+        }
+        Ok(())
+    }
+
+    /// Makes the calls of `phase`: touches that look their translation up.
+    fn calls(&mut self, job: &Job, phase: &Phase) -> Result<(), Error> {
+        for page in job.accesses(phase) {
+            let index = self.mapping.whole.pgoff + PageCount(page);
+            let vma = self.mapping.vma(index);
+            self.touch(index, &vma)?;
+            let translation =
+                tlb::translation(index, &vma, &self.limits, &self.tables, &self.cache);
+            self.now_ns += self.profile.itlb.call_ns + self.tlb.look_up(translation);
+            self.settle();
         }
         Ok(())
     }
@@ -113,6 +182,11 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
     /// What the run counted so far.
     pub fn tally(&self) -> Tally {
         self.tally
+    }
+
+    /// What the instruction TLB counted so far.
+    pub fn tlb(&self) -> tlb::Counts {
+        self.tlb.counts()
     }
 
     /// The counter of misses.
@@ -229,7 +303,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 return Err(Error::OutOfMemory { index: index.0 });
             };
             self.now_ns = self.now_ns.max(done_ns);
-            self.arrivals();
+            self.unlock_arrived();
         }
         if self.cache.folio(index).is_none() {
             self.add(FolioRun { start: index, order: Order(0), folios: 1, marked: None });
@@ -279,12 +353,28 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         while self.cache.folio(index).is_some_and(|folio| folio.locked) {
             let done_ns = self.device.next_done_ns().expect("a locked folio is being read");
             self.now_ns = self.now_ns.max(done_ns);
-            self.arrivals();
+            self.unlock_arrived();
         }
     }
 
-    /// Unlocks what has arrived.
+    /// Unlocks what has arrived while nothing was waited for.
     fn arrivals(&mut self) {
+        if self.timing == Timing::Device {
+            self.unlock_arrived();
+        }
+    }
+
+    /// Lets everything arrive, where that is the timing.
+    fn settle(&mut self) {
+        if self.timing == Timing::Settled {
+            while let Some(done_ns) = self.device.next_done_ns() {
+                self.now_ns = self.now_ns.max(done_ns);
+                self.unlock_arrived();
+            }
+        }
+    }
+
+    fn unlock_arrived(&mut self) {
         while let Some((start, pages)) = self.device.arrived(self.now_ns) {
             self.cache.unlock(start, pages);
         }

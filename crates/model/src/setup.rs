@@ -1,6 +1,7 @@
 //! From a job to what the rules look at.
 
 use filemap_core::readahead::Limits;
+use filemap_core::segments::Segments;
 use filemap_core::units::{PageCount, Vpn};
 use filemap_core::vma::{Mapping, Vma};
 use filemap_job::{Filesystem, Job};
@@ -27,6 +28,8 @@ pub fn limits(job: &Job, profile: &Profile) -> Limits {
 }
 
 /// The mapping that `job` makes. Addresses count from a page-table page's first entry.
+///
+/// A page of an ELF file's segments is one of all segments' pages, one behind the other.
 pub fn mapping(job: &Job) -> Mapping {
     let whole = Vma {
         start: Vpn(job.mapping.shift.0),
@@ -35,5 +38,17 @@ pub fn mapping(job: &Job) -> Mapping {
         advice: job.mapping.advice,
         executable: job.mapping.exec,
     };
-    Mapping { whole, split: job.mapping.split }
+    let vmas: Vec<Vma> = job
+        .segments()
+        .iter()
+        .map(|segment| Vma {
+            start: whole.start + segment.start,
+            pgoff: segment.offset,
+            pages: segment.pages,
+            executable: segment.executable,
+            ..whole
+        })
+        .collect();
+    let segments = job.elf.is_some().then(|| Segments::new(&vmas));
+    Mapping { segments, ..Mapping::new(whole, job.mapping.split) }
 }

@@ -5,8 +5,8 @@ mod support;
 use filemap_core::plain::PlainCache;
 use filemap_job::{Job, JobSpec};
 use filemap_model::extents::ExtentCache;
-use filemap_model::{Digest, Profile, trace_on};
-use support::{Accesses, random_spec};
+use filemap_model::{Digest, Profile, Timing, trace_on};
+use support::{Accesses, described, random_spec};
 
 /// Jobs within `cargo test`; ten times as many behind `--ignored`.
 const JOBS: u64 = 1_000;
@@ -27,10 +27,7 @@ fn check(first_seed: u64, jobs: u64) {
         let spec = random_spec(seed, Accesses::Any);
         let Some(difference) = difference(&spec) else { continue };
         let (spec, difference) = shrink(spec, difference);
-        panic!(
-            "seed {seed}: {difference}\nreplay with `filemap run` on this job file:\n{}",
-            toml::to_string(&spec).unwrap()
-        );
+        panic!("seed {seed}: {difference}\n{}", described(&spec));
     }
 }
 
@@ -44,7 +41,7 @@ fn difference(spec: &JobSpec) -> Option<String> {
 
 fn run(job: &Job, cache: impl filemap_core::cache::PageCache) -> String {
     let mut digest = Digest::default();
-    match trace_on(job, &Profile::DEFAULT, cache, &mut digest) {
+    match trace_on(job, &Profile::DEFAULT, Timing::Device, cache, &mut digest) {
         Ok(traced) => {
             let run = serde_json::to_string(&traced.run).unwrap();
             format!("{run} log {:016x} of {}", digest.value(), digest.decisions())

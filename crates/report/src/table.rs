@@ -33,7 +33,7 @@ impl Column {
         Column { name: name.into(), right: true }
     }
 
-    fn heading(&self) -> impl DoubleEndedIterator<Item = &str> {
+    fn heading(&self) -> impl Iterator<Item = &str> {
         self.name.split('\n')
     }
 
@@ -100,18 +100,13 @@ impl Table {
 
     /// The headings, line by line; shorter ones stand at the bottom.
     fn heading_lines(&self) -> Vec<Vec<&str>> {
-        let height = self.columns.iter().map(|column| column.heading().count()).max().unwrap_or(0);
+        let headings: Vec<Vec<&str>> =
+            self.columns.iter().map(|column| column.heading().collect()).collect();
+        let height = headings.iter().map(Vec::len).max().unwrap_or(0);
         let line = |number: usize| {
-            let of_column = |column: &Column, name: usize| {
-                let lines = column.heading().count();
-                (lines > name).then_some(lines - 1 - name)
-            };
-            let from_bottom = height - 1 - number;
-            let part = |column| {
-                let number = of_column(column, from_bottom);
-                number.and_then(|number| column.heading().nth(number)).unwrap_or("")
-            };
-            self.columns.iter().map(part).collect()
+            let from_bottom = height - number;
+            let part = |heading: &Vec<&'_ str>| heading.len().checked_sub(from_bottom);
+            headings.iter().map(|heading| part(heading).map_or("", |part| heading[part])).collect()
         };
         (0..height).map(line).collect()
     }
@@ -156,7 +151,8 @@ mod tests {
 
     #[test]
     fn text_is_aligned() {
-        let expected = "Pages\n\n        long\nname       N\n-----  -----\na          1\nb|\"c,  12345\n";
+        let expected =
+            "Pages\n\n        long\nname       N\n-----  -----\na          1\nb|\"c,  12345\n";
         assert_eq!(table().text(), expected);
     }
 

@@ -9,7 +9,7 @@ use filemap_core::on_demand;
 use filemap_core::page_table::PageTables;
 use filemap_core::plain::PlainCache;
 use filemap_core::read::{Read, ReadView};
-use filemap_core::readahead::{Limits, ReadaheadState, Window};
+use filemap_core::readahead::{Limits, ReadaheadState, Request, Window};
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::Vma;
 
@@ -128,7 +128,8 @@ impl Engine {
     pub fn request(&mut self, cause: Cause, index: u64, req: u64) -> Window {
         let Engine { limits, ra, cache, .. } = self;
         let (index, req) = (PageIndex(index), PageCount(req));
-        on_demand::on_miss(cause, index, req, limits.last_page(), limits, ra, cache)
+        let request = Request { cause, index, pages: req, last: limits.last_page() };
+        on_demand::on_miss(request, limits, ra, cache)
     }
 
     /// The window of a request for `req` pages that hit the mark at `index`.
@@ -136,7 +137,8 @@ impl Engine {
         let Engine { limits, ra, cache, .. } = self;
         let (index, req) = (PageIndex(index), PageCount(req));
         let folio = cache.folio(index).expect("a mark is on a folio");
-        marked::next_window(cause, index, folio, req, limits.last_page(), limits, ra, cache)
+        let request = Request { cause, index, pages: req, last: limits.last_page() };
+        marked::next_window(request, folio, limits, ra, cache)
     }
 
     /// Lays out `window` and adds its folios.

@@ -75,7 +75,7 @@ fn mapping(letters: &[u8]) -> Mapping {
         advice: Advice::Normal,
         executable: false,
     };
-    Mapping { whole, split: None }
+    Mapping::new(whole, None)
 }
 
 /// A folio in a map.

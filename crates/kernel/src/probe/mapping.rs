@@ -9,7 +9,7 @@ use rustix::mm::{
     mprotect,
 };
 
-use super::{Advice, Mapping, Plan};
+use super::{Advice, Mapping, Plan, SplitProt};
 use crate::{Error, page_size};
 
 /// A mapped file. It stays mapped until the process ends.
@@ -100,7 +100,10 @@ impl Mapped {
     fn split(&self, mapping: &Mapping, protection: ProtFlags) -> Result<(), Error> {
         let Some(split) = mapping.split else { return Ok(()) };
         let mut other = MprotectFlags::from_bits_retain(protection.bits());
-        other |= if split.executable { MprotectFlags::EXEC } else { MprotectFlags::WRITE };
+        other |= match split.prot {
+            SplitProt::Exec => MprotectFlags::EXEC,
+            SplitProt::Write => MprotectFlags::WRITE,
+        };
         let step = split.pages.0.saturating_mul(2) as usize;
         for first in (split.pages.0..self.pages).step_by(step) {
             let pages = split.pages.0.min(self.pages - first);
@@ -118,7 +121,8 @@ impl Mapped {
 /// Opens the plan's file and checks that the mapping lies inside it.
 pub(super) fn open(plan: &Plan) -> Result<File, Error> {
     // The pieces of a shared mapping can be made writable only if the file is.
-    let writes = !plan.mapping.private && plan.mapping.split.is_some_and(|split| !split.executable);
+    let writable = |split: filemap_core::vma::Split| split.prot == SplitProt::Write;
+    let writes = !plan.mapping.private && plan.mapping.split.is_some_and(writable);
     let file = OpenOptions::new()
         .read(true)
         .write(writes)

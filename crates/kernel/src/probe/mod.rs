@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use filemap_core::units::{PageCount, PageIndex};
+pub use filemap_core::vma::{Advice, Split, SplitProt};
 
 use crate::Error;
 use crate::residency::PageSet;
@@ -29,31 +30,8 @@ pub fn main_if_child() {
     }
 }
 
-/// What `madvise` is told about a mapping.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Advice {
-    /// Nothing.
-    #[default]
-    Normal,
-    /// `MADV_RANDOM`.
-    Random,
-    /// `MADV_SEQUENTIAL`.
-    Sequential,
-    /// `MADV_HUGEPAGE`.
-    HugePage,
-}
-
-/// A mapping cut into VMAs: every second piece, from the second on, is protected differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Split {
-    /// Pages of a piece: 1 or more.
-    pub pages: PageCount,
-    /// Whether those pieces become executable; they become writable otherwise.
-    pub executable: bool,
-}
-
 /// The mapping of a probe.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// Page of the file with which it begins.
     pub offset: PageIndex,
@@ -67,7 +45,7 @@ pub struct Mapping {
     pub executable: bool,
     /// Mapped private; what is stored stays in the child.
     pub private: bool,
-    /// Cut into VMAs.
+    /// Cut into VMAs: every second piece, from the second on, is protected differently.
     pub split: Option<Split>,
 }
 

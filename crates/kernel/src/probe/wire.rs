@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use filemap_core::units::{PageCount, PageIndex};
 
-use super::{Access, Advice, Mapping, Outcome, PhaseCost, Plan, Split};
+use super::{Access, Advice, Mapping, Outcome, PhaseCost, Plan, Split, SplitProt};
 use crate::residency::PageSet;
 
 /// What the child says.
@@ -30,7 +30,7 @@ impl Plan {
         put_bytes(&mut out, self.path.as_os_str().as_bytes());
         let Mapping { offset, pages, shift, advice, executable, private, split } = &self.mapping;
         let (split_pages, split_executable) = match split {
-            Some(split) => (split.pages.0, split.executable),
+            Some(split) => (split.pages.0, split.prot == SplitProt::Exec),
             None => (0, false),
         };
         let words = [
@@ -81,7 +81,8 @@ impl Plan {
             private: get(input)? != 0,
             split: {
                 let (pages, executable) = (PageCount(get(input)?), get(input)? != 0);
-                (pages.0 > 0).then_some(Split { pages, executable })
+                let prot = if executable { SplitProt::Exec } else { SplitProt::Write };
+                (pages.0 > 0).then_some(Split { pages, prot })
             },
         };
         let (settle, report_mapped) = (get(input)? != 0, get(input)? != 0);
@@ -188,7 +189,7 @@ mod tests {
                 advice: Advice::HugePage,
                 executable: true,
                 private: true,
-                split: Some(Split { pages: PageCount(16), executable: true }),
+                split: Some(Split { pages: PageCount(16), prot: SplitProt::Exec }),
             },
             phases: vec![
                 vec![Access::Touch(PageIndex(7)), Access::Store(PageIndex(39))],

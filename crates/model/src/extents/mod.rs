@@ -1,5 +1,6 @@
 //! The page cache as extents and bitmaps: a window costs by its words, not by its pages.
 
+mod aliases;
 mod chunk;
 mod chunks;
 mod lists;
@@ -8,10 +9,12 @@ mod reclaim;
 use filemap_core::cache::{Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES, word_mask};
 use filemap_core::decision::Log;
 use filemap_core::reclaim::{Used, used};
+use filemap_core::segments::Layer;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::Mapping;
 use filemap_core::workingset;
 
+use self::aliases::{Aliases, Entries};
 use self::chunk::{CHUNK_PAGES, CHUNK_WORDS};
 use self::chunks::Chunks;
 use self::lists::{Extent, List, Stale};
@@ -24,6 +27,9 @@ use self::reclaim::Retired;
 #[derive(Debug)]
 pub struct ExtentCache {
     chunks: Chunks,
+    /// The layer whose entries are spoken of. Those of the first are in the chunks.
+    layer: Layer,
+    aliases: Aliases,
     inactive: List,
     active: List,
     stale: Stale,
@@ -41,6 +47,8 @@ impl ExtentCache {
     pub fn new(capacity: Option<PageCount>) -> ExtentCache {
         ExtentCache {
             chunks: Chunks::default(),
+            layer: Layer::FIRST,
+            aliases: Aliases::default(),
             inactive: List::default(),
             active: List::default(),
             stale: Stale::default(),
@@ -49,6 +57,11 @@ impl ExtentCache {
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
             retired: Retired::default(),
         }
+    }
+
+    /// The entries of the layer selected, where they are not in the chunks.
+    fn entries(&self, word: u64) -> Option<Entries> {
+        (self.layer != Layer::FIRST).then(|| self.aliases.get(word, self.layer))
     }
 
     fn locked_mask(&self, word: u64) -> u64 {
@@ -183,9 +196,14 @@ impl ExtentCache {
 }
 
 impl PageCache for ExtentCache {
+    fn select(&mut self, layer: Layer) {
+        self.layer = layer;
+    }
+
     fn word(&self, number: u64) -> PageWord {
+        let entries = self.entries(number);
         let Some(chunk) = self.chunks.get(number / CHUNK_WORDS as u64) else {
-            return PageWord::default();
+            return PageWord { copied: entries.map_or(0, |e| e.copied), ..PageWord::default() };
         };
         let offset = number as usize % CHUNK_WORDS;
         let word = &chunk.words[offset];
@@ -194,8 +212,8 @@ impl PageCache for ExtentCache {
             locked: self.locked_mask(number) & word.present,
             marked: word.marked,
             workingset: word.workingset,
-            mapped: word.mapped,
-            copied: word.copied,
+            mapped: entries.map_or(word.mapped, |entries| entries.mapped),
+            copied: entries.map_or(word.copied, |entries| entries.copied),
             large: chunk.large(offset),
         }
     }
@@ -264,6 +282,12 @@ impl PageCache for ExtentCache {
     }
 
     fn map(&mut self, number: u64, mask: u64, young: u64) {
+        if self.layer != Layer::FIRST {
+            let entries = self.aliases.get_or_make(number, self.layer);
+            entries.mapped |= mask;
+            entries.young |= young & mask;
+            return;
+        }
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let word = &mut chunk.words[number as usize % CHUNK_WORDS];
         word.mapped |= mask;
@@ -271,6 +295,9 @@ impl PageCache for ExtentCache {
     }
 
     fn touch(&mut self, index: PageIndex) -> bool {
+        if self.layer != Layer::FIRST {
+            return self.aliases.touch(index, self.layer);
+        }
         let Some(chunk) = self.chunks.get_mut(index.0 / CHUNK_PAGES) else {
             return false;
         };
@@ -281,6 +308,9 @@ impl PageCache for ExtentCache {
     }
 
     fn copy(&mut self, index: PageIndex) {
+        if self.layer != Layer::FIRST {
+            return self.aliases.copy(index, self.layer);
+        }
         let chunk = self.chunks.get_or_make(index.0 / CHUNK_PAGES);
         chunk.copied += 1;
         self.set_word(index.0, |word, bit| {

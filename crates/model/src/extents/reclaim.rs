@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use filemap_core::cache::{Shrunk, WORD_PAGES};
+use filemap_core::cache::{Shrunk, WORD_PAGES, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::reclaim::{Referenced, Verdict, judge_folio, judge_pages};
+use filemap_core::segments::Layer;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::Mapping;
 
@@ -14,6 +15,13 @@ use super::lists::{Extent, bits, runs};
 
 /// Chunks that became empty, with the clock then: forgotten once no eviction in them matters.
 pub type Retired = VecDeque<(u64, u64)>;
+
+/// The most pages that a step of reclaim may look at, and evict.
+#[derive(Clone, Copy)]
+struct Bound {
+    looked: u64,
+    evicted: u64,
+}
 
 impl ExtentCache {
     /// Judges folios from the inactive list's tail until `goal` pages are evicted, each folio that
@@ -36,7 +44,10 @@ impl ExtentCache {
                 let unused = self.evict_unused(tail, left.min(most), mapping, &mut run, log);
                 shrunk.evicted += PageCount(unused);
                 match unused {
-                    0 => self.shrink_word(tail, left, most, mapping, &mut shrunk, &mut run, log),
+                    0 => {
+                        let bound = Bound { looked: left, evicted: most };
+                        self.shrink_word(tail, bound, mapping, &mut shrunk, &mut run, log)
+                    }
                     _ => unused,
                 }
             };
@@ -61,7 +72,7 @@ impl ExtentCache {
         let number = tail.start / CHUNK_PAGES;
         let end = (tail.start + tail.pages.min(most)).min((number + 1) * CHUNK_PAGES);
         let is_locked = |&(from, to): &(u64, u64)| from < end && tail.start < to;
-        if !self.stale.is_empty() || self.locked.iter().any(is_locked) {
+        if !self.stale.is_empty() || !self.aliases.is_empty() || self.locked.iter().any(is_locked) {
             return 0;
         }
         let believed = mapping.has_recency();
@@ -106,8 +117,7 @@ impl ExtentCache {
     fn shrink_word(
         &mut self,
         tail: Extent,
-        left: u64,
-        most: u64,
+        bound: Bound,
         mapping: &Mapping,
         shrunk: &mut Shrunk,
         run: &mut EvictionRun,
@@ -115,19 +125,25 @@ impl ExtentCache {
     ) -> u64 {
         let number = tail.start / WORD_PAGES;
         let offset = tail.start % WORD_PAGES;
-        let length = tail.pages.min(WORD_PAGES - offset).min(left);
+        let length = tail.pages.min(WORD_PAGES - offset).min(bound.looked);
         let mut mask = bits(length as u32) << offset;
         let first = number * WORD_PAGES;
         let locked = self.locked_mask(number);
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let word = &mut chunk.words[number as usize % CHUNK_WORDS];
         let stale = self.stale.among(number, mask);
-        let young = if mapping.has_recency() { word.accessed(mask) } else { 0 };
-        let executable = if young == 0 { 0 } else { mapping.executable_mask(number) };
+        let mut young = Accessed::default();
+        if mapping.has_recency() {
+            young.add(Layer::FIRST, number, word.accessed(mask), mapping);
+            for (layer, entries) in self.aliases.of_word(number) {
+                young.add(layer, number, entries.young & mask, mapping);
+            }
+        }
         let pages = mask & !stale & !locked;
-        let mut verdicts = judge_pages(pages, young, word.referenced, executable);
-        if u64::from(verdicts.evict.count_ones()) >= most {
-            mask &= up_to_bit(verdicts.evict, most);
+        let referenced = word.referenced | young.again;
+        let mut verdicts = judge_pages(pages, young.pages, referenced, young.executable);
+        if u64::from(verdicts.evict.count_ones()) >= bound.evicted {
+            mask &= up_to_bit(verdicts.evict, bound.evicted);
             verdicts.evict &= mask;
             verdicts.keep &= mask;
             verdicts.activate &= mask;
@@ -135,6 +151,9 @@ impl ExtentCache {
         let stale = self.stale.take(number, mask);
         let locked = locked & mask & !stale;
         word.young &= !(verdicts.keep | verdicts.activate);
+        for (_, entries) in self.aliases.of_word(number) {
+            entries.young &= !(verdicts.keep | verdicts.activate);
+        }
         word.referenced |= verdicts.keep | verdicts.activate;
         word.active |= verdicts.activate;
         let looked = u64::from((mask & !stale).count_ones());
@@ -207,12 +226,28 @@ impl ExtentCache {
         self.set_range(head, head + pages, |word, mask| {
             referenced |= word.referenced & mask != 0;
             if believed {
-                young.add(number, word.accessed(mask));
+                young.add(Layer::FIRST, number, word.accessed(mask));
                 word.young &= !mask;
             }
             number += 1;
         });
+        if believed && !self.aliases.is_empty() {
+            self.take_young_aliases(head, pages, &mut young);
+        }
         (young, referenced)
+    }
+
+    /// [`ExtentCache::take_young`] in all layers but the first.
+    fn take_young_aliases(&mut self, head: u64, pages: u64, young: &mut Referenced<'_>) {
+        let (from, end) = (PageIndex(head), PageIndex(head + pages));
+        for layer in self.aliases.layers(from, end) {
+            for number in words(from, end) {
+                let mask = word_mask(number, from, end);
+                let entries = self.aliases.get_or_make(number, layer);
+                young.add(layer, number, entries.young & mask);
+                entries.young &= !mask;
+            }
+        }
     }
 
     /// Evicts `pages` pages from `start`: base pages of one word, or one folio.
@@ -233,6 +268,7 @@ impl ExtentCache {
             let number = next / CHUNK_PAGES;
             let stop = (start + pages).min((number + 1) * CHUNK_PAGES);
             let mut flags = 0;
+            self.clear_aliases(next, stop);
             self.set_range(next, stop, |word, mask| {
                 flags |= word.workingset & mask;
                 word.clear(mask);
@@ -247,6 +283,16 @@ impl ExtentCache {
                 self.left_cache(number, shadow);
             }
             next = stop;
+        }
+    }
+
+    fn clear_aliases(&mut self, from: u64, end: u64) {
+        if self.aliases.is_empty() {
+            return;
+        }
+        let (from, end) = (PageIndex(from), PageIndex(end));
+        for number in words(from, end) {
+            self.aliases.clear(number, word_mask(number, from, end));
         }
     }
 
@@ -299,4 +345,25 @@ fn up_to_bit(mask: u64, count: u64) -> u64 {
     }
     let last = rest & rest.wrapping_neg();
     last | (last - 1)
+}
+
+/// Accessed entries of base pages in one word.
+#[derive(Default)]
+struct Accessed {
+    pages: u64,
+    /// Those with accessed entries in several layers.
+    again: u64,
+    /// Those with one in an executable VMA.
+    executable: u64,
+}
+
+impl Accessed {
+    fn add(&mut self, layer: Layer, word: u64, young: u64, mapping: &Mapping) {
+        if young == 0 {
+            return;
+        }
+        self.again |= self.pages & young;
+        self.pages |= young;
+        self.executable |= young & mapping.executable_mask_in(layer, word);
+    }
 }

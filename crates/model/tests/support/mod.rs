@@ -3,6 +3,7 @@
 
 use filemap_core::rules::Kernel;
 use filemap_core::series::Switch;
+use filemap_job::elf::{Elf, Load};
 use filemap_job::{JobSpec, PhaseSpec, SizeText};
 
 /// A small generator of its own, so that a seed means the same job everywhere.
@@ -59,7 +60,7 @@ pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
     let size = |pages: u64| Some(SizeText((pages * page_size).to_string()));
     let read_ahead_kb = rng.pick(&[0, 4, 16, 64, 128, 128, 200, 512, 1024, 8192]);
     let phases = 1 + rng.below(3);
-    JobSpec {
+    let spec = JobSpec {
         kernel: Some(rng.pick(&Kernel::ALL).name().to_string()),
         with: rng.chance(60).then(|| random_series(&mut rng)),
         arch: Some(arch.to_string()),
@@ -82,7 +83,55 @@ pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
         fs: Some(rng.pick(&["ext4", "xfs", "base-pages"]).to_string()),
         phase: (0..phases).map(|_| random_phase(&mut rng, length, accesses)).collect(),
         ..JobSpec::default()
+    };
+    if rng.chance(15) { with_segments(&mut rng, spec, pages, page_size) } else { spec }
+}
+
+/// The job with the segments of a program mapped; they share pages at random.
+fn with_segments(rng: &mut Rng, spec: JobSpec, pages: u64, page_size: u64) -> JobSpec {
+    let mut address = 0;
+    let count = 1 + rng.below(5);
+    let loads = (0..count as usize).map(|number| {
+        let first = rng.below(pages);
+        let length = 1 + rng.below(pages - first);
+        let into_page = rng.below(page_size);
+        let start = address + into_page;
+        address += (length + rng.below(3)) * page_size;
+        Load {
+            number,
+            offset: first * page_size + into_page,
+            file_bytes: length * page_size - into_page,
+            address: start,
+            executable: rng.chance(30),
+        }
+    });
+    let loads = loads.collect();
+    let elf = Elf { size_bytes: pages * page_size, fixed: rng.chance(50), loads };
+    let mut phase = spec.phase;
+    phase[0].workload = Some("elf".to_string());
+    phase[0].bs = None;
+    JobSpec {
+        file: Some("program".to_string()),
+        elf: Some(elf),
+        phase,
+        file_size: None,
+        map_offset: None,
+        map_len: None,
+        split: None,
+        split_prot: None,
+        exec: None,
+        private: None,
+        ..spec
     }
+}
+
+/// A job in words: its job file, and the segments that this does not hold.
+pub fn described(spec: &JobSpec) -> String {
+    let segments = spec.elf.as_ref().map_or(String::new(), |elf| format!("# {elf:?}\n"));
+    format!(
+        "replay with `filemap run` on this job file:\n{}{segments}",
+        toml::to_string(spec).unwrap()
+    )
 }
 
 fn random_series(rng: &mut Rng) -> String {

@@ -1,0 +1,89 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use filemap_report::{Format, published};
+
+use crate::job_flags::{JobFlags, count};
+
+/// Most seeds of a random cell.
+const MAX_SEEDS: u64 = 1000;
+
+/// Linux's file-mapped memory path as a model: page cache, readahead, fault-around and reclaim.
+#[derive(Debug, Parser)]
+#[command(name = "filemap", version, subcommand_required = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Published tables of patch series beside the model's, cell by cell.
+    Published(PublishedArgs),
+    /// One job on one engine.
+    Run(RunArgs),
+    /// One job in several variants: before and after.
+    Compare(CompareArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct PublishedArgs {
+    /// Series: mmap-miss. All of them if none is given.
+    pub series: Vec<String>,
+    /// The published sizes also where they take long (mmap-miss always has them).
+    #[arg(long)]
+    pub full: bool,
+    /// Seeds of each random cell.
+    #[arg(long, value_name = "N", default_value_t = published::DEFAULT_SEEDS, value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: u64,
+    #[command(flatten)]
+    pub output: OutputFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Job file: the flags as keys, with underscores. Flags go before its keys.
+    #[arg(value_name = "JOB.toml")]
+    pub job_file: Option<String>,
+    #[command(flatten)]
+    pub job: JobFlags,
+    #[command(flatten)]
+    pub output: OutputFlags,
+    /// Decision log as JSON Lines, one decision a line; - for stdout, without the report.
+    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
+    pub log: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Job file: the flags as keys, with underscores. Flags go before its keys.
+    #[arg(value_name = "JOB.toml")]
+    pub job_file: Option<String>,
+    /// Variants, the first one to be compared with: series joined by +, or baseline.
+    #[arg(long, value_name = "VARIANT,...", value_delimiter = ',')]
+    pub variants: Vec<String>,
+    #[command(flatten)]
+    pub job: JobFlags,
+    #[command(flatten)]
+    pub output: OutputFlags,
+}
+
+/// Where the report goes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputFlags {
+    /// table, markdown, csv or json.
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub format: Format,
+    /// The report as JSON too; - for stdout, in place of the report.
+    #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
+    pub json: Option<String>,
+}
+
+fn seeds(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        seeds @ 1..=MAX_SEEDS => Ok(seeds),
+        seeds => Err(format!("{seeds} is out of range; give 1 to {MAX_SEEDS}")),
+    }
+}

@@ -1,0 +1,86 @@
+//! Why a command ended early.
+
+use std::io;
+
+/// Longest message, in characters.
+const MAX_MESSAGE: usize = 600;
+
+/// Why a command ended early: one line that names the value and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Flags that make no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A job that makes no sense.
+    #[error(transparent)]
+    Job(#[from] filemap_job::Error),
+    /// What is in a file makes no sense.
+    #[error("{path}: {error}")]
+    InFile { path: String, error: Box<Error> },
+    /// A report that is not to be had.
+    #[error(transparent)]
+    Report(#[from] filemap_report::Error),
+    /// What the model could not run.
+    #[error(transparent)]
+    Model(#[from] filemap_model::Error),
+    /// A file that cannot be read.
+    #[error("{what} '{path}' cannot be read: {reason}; give a readable file")]
+    Read { what: &'static str, path: String, reason: String },
+    /// A file that cannot be written to.
+    #[error("'{path}' cannot be opened: {reason}; give a file that can be written, or -")]
+    Open { path: String, reason: String },
+    /// What came out did not reach its file.
+    #[error("'{path}' cannot be written: {reason}; give it room, or another file")]
+    Write { path: String, reason: String },
+    /// What this machine or this build cannot do.
+    #[error("{0}")]
+    CannotRun(String),
+}
+
+impl Error {
+    /// What clap has to say, without its usage lines.
+    pub fn from_clap(error: &clap::Error) -> Error {
+        use clap::error::ErrorKind;
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            return Error::Usage("a command is missing; try filemap --help".to_string());
+        }
+        let text = error.to_string();
+        let mut paragraphs = text.split("\n\n");
+        let first = paragraphs.next().unwrap_or_default();
+        let mut message = first.strip_prefix("error: ").unwrap_or(first).trim().to_string();
+        let tips = paragraphs.flat_map(str::lines).filter_map(|l| l.trim().strip_prefix("tip: "));
+        for tip in tips.filter(|tip| !tip.starts_with("to pass")) {
+            message += &format!("; {tip}");
+        }
+        Error::Usage(format!("{message}; try --help"))
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Write { .. } | Error::CannotRun(_) => 4,
+            Error::InFile { error, .. } => error.exit_code(),
+            _ => 2,
+        }
+    }
+
+    /// The message in one line of readable length.
+    pub fn one_line(&self) -> String {
+        let text = self.to_string();
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line: String = words.chars().filter(|c| !c.is_control()).collect();
+        if line.chars().count() <= MAX_MESSAGE {
+            return line;
+        }
+        let half = MAX_MESSAGE / 2;
+        let (start, end) =
+            (line.chars().take(half), line.chars().skip(line.chars().count() - half));
+        format!("{} ... {}", start.collect::<String>(), end.collect::<String>())
+    }
+}
+
+/// What the operating system says, without its error number.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}

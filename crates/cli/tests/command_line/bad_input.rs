@@ -1,0 +1,222 @@
+//! Bad input, each with its exit code and what the message says.
+
+use std::fs::File;
+
+use crate::{Scratch, filemap, stderr};
+
+const JOB: &str = "run --workload random --file-size 1m";
+
+/// Runs the command; it must fail with `code` and one line that has all of `words`.
+#[track_caller]
+fn fails(args: &str, code: i32, words: &[&str]) {
+    let output = filemap(args).output().expect("the command starts");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{args}: {message}");
+    assert!(message.starts_with("filemap: "), "{args}: {message}");
+    assert_eq!(message.matches('\n').count(), 1, "{args}: {message}");
+    assert!(message.len() < 700, "{args}: {message}");
+    for word in words {
+        assert!(message.contains(word), "{args}: no '{word}' in: {message}");
+    }
+    assert!(output.stdout.is_empty(), "{args}");
+}
+
+#[test]
+fn commands_and_flags() {
+    for (args, words) in [
+        ("", &["a command is missing", "--help"] as &[&str]),
+        ("foo", &["'foo'", "--help"]),
+        ("run --workloads random", &["'--workloads'", "'--workload'"]),
+        ("run --workload", &["--workload", "value is required"]),
+        ("run --runs 1 --runs 2", &["--runs", "multiple times"]),
+        ("run a.toml b.toml", &["'b.toml'"]),
+        ("published --format xml", &["'xml'", "table, markdown, csv, json"]),
+        ("published nothing", &["'nothing'", "mmap-miss, vma-bound"]),
+        ("published mm-owner", &["'mm-owner' is not built yet", "mmap-miss"]),
+        ("published --seeds 0", &["'0'", "1 to 1000"]),
+        ("published --seeds -1", &["'-1'", "negative"]),
+        ("published --seeds 1001", &["1001", "1 to 1000"]),
+        ("published --seeds many", &["'many'", "digits only"]),
+    ] {
+        fails(args, 2, words);
+    }
+}
+
+#[test]
+fn values() {
+    for (flags, words) in [
+        ("--workload stride:0", &["--workload", "0 is not allowed", "stride:1021"] as &[&str]),
+        ("--workload nothing", &["unknown workload 'nothing'", "random, stride:N"]),
+        ("--workload stride:-1", &["'-1' is negative"]),
+        ("--workload random --with nothing", &["unknown series 'nothing'", "mmap-miss"]),
+        ("--workload random --kernel 5.4", &["unknown kernel '5.4'", "6.12, 6.18", "host"]),
+        ("--workload random --on sun", &["unknown engine 'sun'", "model, kernel"]),
+        ("--workload random --on model,kernel", &["unknown engine 'model,kernel'"]),
+        ("--workload random --advice some", &["unknown advice 'some'", "normal, random"]),
+        ("--workload random --fs ntfs", &["unknown filesystem 'ntfs'", "ext4"]),
+        ("--workload random --arch vax", &["unknown architecture 'vax'", "x86-64"]),
+        ("--workload random --page-size 64k", &["x86-64 has no pages of 64k", "arm64"]),
+        ("--workload random --seed 0", &["--seed", "0 is out of range", "give 1 to"]),
+        ("--workload random --seed 1.5", &["--seed", "'1.5' is no whole number"]),
+        ("--workload random --runs 0", &["--runs", "0 is out of range"]),
+        ("--workload random --accesses 0", &["--accesses", "0 is out of range"]),
+        ("--workload random --accesses -3", &["--accesses", "'-3' is negative"]),
+        ("--workload random --fraction 0", &["--fraction", "0 is out of range"]),
+        ("--workload random --fraction -1", &["--fraction", "-1 is out of range"]),
+        ("--workload random --fraction nan", &["--fraction", "NaN is out of range"]),
+        ("--workload random --fraction half", &["--fraction", "'half'", "0.01"]),
+        ("--workload random --fraction 1e-9", &["no access; give --accesses"]),
+        ("--workload random --map-offset 1g", &["ends beyond the file", "--file-size"]),
+        ("--workload random --map-len 2m", &["ends beyond the file", "--map-len"]),
+        ("--workload random --map-offset 5k", &["not a multiple of the page size", "4k or 8k"]),
+        ("--workload random --split 0", &["--split", "0 is out of range"]),
+        ("--workload random --split-prot exec", &["--split is missing"]),
+        ("--workload random --fault-around 5k", &["no power of two"]),
+        ("--workload random --read-ahead-kb 3", &["--read-ahead-kb", "not a multiple"]),
+        ("--workload random --bs 4k", &["--bs does not go with"]),
+        ("--workload random --accesses 3 --fraction 0.1", &["does not go with --fraction"]),
+        ("", &["--workload is missing", "random"]),
+    ] {
+        fails(&format!("run --file-size 1m {flags}"), 2, words);
+    }
+}
+
+#[test]
+fn sizes() {
+    for (size, words) in [
+        ("0", &["0 is out of range; give 1 to "] as &[&str]),
+        ("-4k", &["'-4k' is negative"]),
+        ("4x", &["unknown unit 'x' in '4x'", "k, m, g, t, p"]),
+        ("big", &["'big' is no size", "4k"]),
+        ("99999999999999999999", &["99999999999999999999 is out of range"]),
+        ("16384p", &["16384p is out of range"]),
+        ("0.3k", &["'0.3k' is not a whole number of bytes"]),
+    ] {
+        let words = [&["--file-size"], words].concat();
+        fails(&format!("run --workload random --file-size {size}"), 2, &words);
+    }
+    fails("run --workload random", 2, &["--file-size is missing", "1g"]);
+}
+
+#[test]
+fn messages_stay_readable() {
+    let long = "x".repeat(100_000);
+    fails(&format!("{JOB} --seed {long}"), 2, &["--seed"]);
+    fails(&format!("run --file-size 1m --workload {long}"), 2, &["unknown workload 'xxx"]);
+    let mut broken = filemap(JOB);
+    let output = broken.args(["--advice", "a\nb\u{1b}[31m"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stderr(&output).matches('\n').count(), 1);
+    assert!(!stderr(&output).contains('\u{1b}'));
+}
+
+#[test]
+fn job_files() {
+    let scratch = Scratch::new("job_files");
+    for (number, (text, words)) in [
+        ("nothing = 1", &["line 1", "unknown field `nothing`", "flags"] as &[&str]),
+        ("seed = 1\nseed = 2", &["line 2", "duplicate key"]),
+        ("seed = \"one\"", &["line 1", "give a whole number"]),
+        ("seed = -1", &["line 1"]),
+        ("exec = 1", &["line 1", "give true or false"]),
+        ("workload = [", &["line 1"]),
+        ("[[phase]]\nworkloads = \"random\"", &["line 2", "unknown field `workloads`"]),
+        ("file_size = \"1q\"\nworkload = \"first\"", &["--file-size: unknown unit 'q'"]),
+        ("file_size = \"1m\"\nworkload = \"first\"\n[[phase]]\nworkload = \"first\"", &["phase"]),
+        ("file_size = \"1m\"\n[[phase]]\nworkload = \"worst\"", &["phase 1", "'worst'"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = scratch.file(&format!("{number}.toml"), text);
+        fails(&format!("run {path}"), 2, words);
+    }
+    let invalid = scratch.file("invalid.toml", b"workload = \"\xff\"");
+    fails(&format!("run {invalid}"), 2, &["invalid.toml", "it is no text"]);
+    let long = scratch.file("long.toml", vec![b'#'; (1 << 20) + 1]);
+    fails(&format!("run {long}"), 2, &["long.toml", "longer than 1m"]);
+}
+
+#[test]
+fn files() {
+    let scratch = Scratch::new("files");
+    let (missing, directory) = (scratch.path("missing"), scratch.path(""));
+    for (args, what) in [
+        (format!("run {missing}"), "job file"),
+        (format!("compare {missing}"), "job file"),
+        (format!("run --file-size 1m --accesses-file {missing}"), "accesses file"),
+        (format!("{JOB} --machine {missing}"), "machine profile"),
+    ] {
+        fails(&args, 2, &[what, "missing", "no such file", "give a readable file"]);
+    }
+    for args in [
+        format!("run {directory}"),
+        format!("run --file-size 1m --accesses-file {directory}"),
+        format!("{JOB} --machine {directory}"),
+    ] {
+        fails(&args, 2, &["it is a directory"]);
+    }
+    for (flag, path) in [("json", &directory), ("log", &directory)] {
+        fails(&format!("{JOB} --{flag} {path}"), 2, &["cannot be opened", "directory"]);
+    }
+    let below_missing = format!("{missing}/out");
+    fails(&format!("{JOB} --json {below_missing}"), 2, &["cannot be opened", "no such file"]);
+    fails(&format!("{JOB} --json - --log -"), 2, &["cannot both go to stdout"]);
+}
+
+#[test]
+fn unreadable_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("unreadable_files");
+    let path = scratch.file("secret.toml", "workload = \"random\"");
+    let nobody = std::fs::Permissions::from_mode(0o000);
+    std::fs::set_permissions(&path, nobody).unwrap();
+    if File::open(&path).is_ok() {
+        eprintln!("unreadable_files: skipped, this user may read every file");
+        return;
+    }
+    fails(&format!("run {path}"), 2, &["secret.toml", "permission denied"]);
+}
+
+#[test]
+fn access_lists() {
+    let scratch = Scratch::new("access_lists");
+    for (number, (text, words)) in [
+        ("1\nx\n", &["line 2", "'x' is no page index"] as &[&str]),
+        ("1\n-1\n", &["line 2", "'-1'"]),
+        ("0\n256\n", &["line 2", "page 256 is beyond the mapping", "255"]),
+        ("", &["no page index"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = scratch.file(&number.to_string(), text);
+        fails(&format!("run --file-size 1m --accesses-file {path}"), 2, words);
+    }
+    let list = scratch.file("list", "1\n2\n");
+    fails(&format!("{JOB} --accesses-file {list}"), 2, &["--workload does not go with"]);
+    let huge = scratch.path("huge");
+    File::create(&huge).unwrap().set_len(1 << 40).unwrap();
+    fails(&format!("run --file-size 1m --accesses-file {huge}"), 2, &["longer than 256m"]);
+}
+
+#[test]
+fn machine_profiles() {
+    let scratch = Scratch::new("machine_profiles");
+    let unknown = scratch.file("unknown.toml", "speed = 3\n");
+    fails(&format!("{JOB} --machine {unknown}"), 2, &["unknown.toml", "line 1", "`speed`"]);
+}
+
+#[test]
+fn comparisons() {
+    for (args, words) in [
+        ("--variants baseline", &["one variant only", "--variants baseline,mmap-miss"] as &[&str]),
+        ("", &["one variant only"]),
+        ("--variants baseline,nothing", &["unknown series 'nothing'"]),
+        ("--variants baseline,", &["unknown series ''"]),
+        ("--variants baseline,p1 --with p2", &["--with does not go with --variants"]),
+        ("--variants baseline,p1 --on model,sun", &["unknown engine 'sun'"]),
+    ] {
+        fails(&format!("compare --workload random --file-size 1m {args}"), 2, words);
+    }
+}

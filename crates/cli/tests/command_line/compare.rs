@@ -1,0 +1,52 @@
+//! `filemap compare`.
+
+use serde_json::Value;
+
+use crate::{json, stdout};
+
+const JOB: &str = "compare --workload random --file-size 64m --accesses 500";
+
+#[test]
+fn cells_are_those_of_the_variants() {
+    let report = json(&format!("{JOB} --variants baseline,p1,p1+p2 --json -"));
+    assert_eq!(report["schema"], 1);
+    let cells = report["cells"].as_array().unwrap();
+    let names: Vec<_> = cells.iter().map(|cell| cell["variant"].as_str().unwrap()).collect();
+    assert_eq!(names, ["baseline", "p1", "p1+p2"]);
+    for cell in cells {
+        assert_eq!(cell["engine"], "model");
+        assert_eq!((&cell["error"], &cell["ok"]), (&Value::Null, &Value::Null));
+        assert!(cell["figures"]["data_pages_read"]["median"].is_u64());
+    }
+    assert_eq!(cells[0]["change"]["bytes_read"], 0.0);
+    assert_eq!(cells[0]["figures"], cells[1]["figures"], "p1 alone changes nothing");
+    assert!(cells[2]["change"]["bytes_read"].as_f64().unwrap() < -50.0);
+    assert_eq!(cells[2]["job"]["with"], "miss-fault-address+miss-no-retry");
+}
+
+#[test]
+fn the_command_of_a_report_repeats_it() {
+    let report = json(&format!("{JOB} --seed 5 --variants baseline,mmap-miss --json -"));
+    let command = report["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
+    assert_eq!(report, json(&format!("{command} --json -")));
+}
+
+#[test]
+fn tables_keep_to_75_columns() {
+    let variants = "baseline,p1,p2,p1+p2,mmap-miss,miss-fault-address+miss-no-retry";
+    let text = stdout(&format!("{JOB} --variants {variants}"));
+    for line in text.lines().filter(|line| !line.starts_with("Command:")) {
+        assert!(line.chars().count() <= 75, "{line}");
+    }
+    for variant in ["p1 ", "p2 ", "p1+p2", "mmap-miss", "miss-fault-address+"] {
+        assert!(text.contains(variant), "{variant}");
+    }
+}
+
+#[test]
+fn csv_has_one_line_a_cell_and_counter() {
+    let text = stdout(&format!("{JOB} --variants baseline,p2 --format csv"));
+    assert!(text.starts_with("engine,variant,counter,median,mad,min,max,change_percent,"));
+    let lines = text.lines().filter(|line| line.contains(",bytes_read,"));
+    assert_eq!(lines.count(), 2);
+}

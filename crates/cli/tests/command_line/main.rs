@@ -1,0 +1,63 @@
+//! The command as a script sees it: exit codes, one-line errors, and what it prints.
+
+mod bad_input;
+mod compare;
+mod endings;
+mod published;
+mod run;
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The command with `args`, joined by spaces.
+fn filemap(args: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_filemap"));
+    command.args(args.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// What a command that succeeds prints.
+fn stdout(args: &str) -> String {
+    let output = filemap(args).output().expect("the command starts");
+    assert!(output.status.success(), "{args}: {}", stderr(&output));
+    String::from_utf8(output.stdout).expect("reports are text")
+}
+
+fn json(args: &str) -> Value {
+    serde_json::from_str(&stdout(args)).expect("one JSON object")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A directory for the files of one test, removed with its owner.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Self {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("the target directory can be written");
+        Scratch(path)
+    }
+
+    /// Writes a file and returns its path.
+    fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, contents).expect("the target directory can be written");
+        path
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("the target directory's path is text").to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

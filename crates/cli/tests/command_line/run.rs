@@ -1,0 +1,148 @@
+//! `filemap run`.
+
+use serde_json::Value;
+
+use crate::{Scratch, filemap, json, stdout};
+
+const JOB: &str = "run --workload random --file-size 8m --accesses 50";
+
+#[test]
+fn the_record_is_that_of_the_contract() {
+    let record = json(&format!("{JOB} --runs 2 --json -"));
+    assert_eq!(record["schema"], 1);
+    assert_eq!(record["engine"], "model");
+    assert_eq!(record["job"]["workload"], "random");
+    assert!(record["environment"].is_object());
+    let runs = record["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    for name in [
+        "accesses",
+        "data_pages_read",
+        "bytes_read",
+        "major_faults",
+        "minor_faults",
+        "readahead_calls",
+        "read_around",
+        "async_readahead",
+        "evicted_pages",
+        "mmap_miss",
+        "mmap_miss_max",
+        "retry_mmap_drop",
+        "retry_io_miss",
+    ] {
+        assert!(runs[0]["counters"][name].is_u64(), "{name}");
+        for part in ["median", "mad", "min", "max"] {
+            assert!(record["summary"][name][part].is_u64(), "{name} {part}");
+        }
+    }
+    assert_eq!(runs[0]["counters"]["rounds"], Value::Null);
+    for part in ["inside", "before", "after"] {
+        assert!(runs[0]["cached"][part].is_u64(), "{part}");
+    }
+    assert!(runs[0]["seed"].is_u64() && runs[0]["elapsed_ns"].is_u64());
+    assert_eq!(record["summary"]["accesses"]["median"], 50);
+}
+
+#[test]
+fn the_command_of_a_report_repeats_it() {
+    for flags in ["--seed 7 --with p2 --read-ahead-kb 64", "--kernel 6.12 --map-offset 1m"] {
+        let record = json(&format!("{JOB} {flags} --format json"));
+        let command = record["command"].as_str().unwrap();
+        let again = json(&format!("{} --format json", command.strip_prefix("filemap ").unwrap()));
+        assert_eq!(record, again, "{command}");
+    }
+}
+
+#[test]
+fn every_format_carries_scope_command_and_environment() {
+    for format in ["table", "markdown", "csv", "json"] {
+        let text = stdout(&format!("{JOB} --format {format}"));
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in ["rules of Linux 6.18", "classic LRU", "filemap run ", "0.1.0"] {
+            assert!(flat.contains(words), "{format}: no '{words}' in {text}");
+        }
+    }
+}
+
+#[test]
+fn csv_has_one_line_a_run() {
+    let text = stdout(&format!("{JOB} --runs 3 --format csv"));
+    assert_eq!(text.lines().count(), 4);
+    assert!(text.starts_with("engine,seed,accesses,data_pages_read,bytes_read"));
+}
+
+#[test]
+fn a_log_is_the_same_each_time() {
+    let log = stdout(&format!("{JOB} --log -"));
+    assert_eq!(log, stdout(&format!("{JOB} --log -")));
+    assert_ne!(log, stdout(&format!("{JOB} --log - --seed 3")));
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_kind = |kind| lines.iter().filter(move |line| line["decision"] == kind);
+    let record = json(&format!("{JOB} --json -"));
+    let counters = &record["runs"][0]["counters"];
+    assert_eq!(Some(of_kind("readahead").count() as u64), counters["readahead_calls"].as_u64());
+    let first = of_kind("readahead").next().unwrap();
+    for key in ["cause", "index", "order", "start", "size", "async_size", "mmap_miss"] {
+        assert!(!first[key].is_null(), "{key}");
+    }
+}
+
+#[test]
+fn logs_and_json_go_to_files_beside_the_report() {
+    let scratch = Scratch::new("logs_and_json");
+    let old = "x".repeat(1 << 20);
+    let (log, record) = (scratch.file("log", &old), scratch.file("record", &old));
+    let report = stdout(&format!("{JOB} --log {log} --json {record}"));
+    assert!(report.contains("data_pages_read"));
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), stdout(&format!("{JOB} --log -")));
+    assert_eq!(std::fs::read_to_string(&record).unwrap(), stdout(&format!("{JOB} --json -")));
+}
+
+#[test]
+fn flags_go_before_the_keys_of_a_job_file() {
+    let scratch = Scratch::new("flags_go_before");
+    let job = "workload = \"stride:3\"\nfile_size = \"1m\"\naccesses = 5\nseed = 9\n";
+    let job = scratch.file("job.toml", job);
+    let record = json(&format!("run {job} --accesses 7 --json -"));
+    assert_eq!(record["job"]["workload"], "stride:3");
+    assert_eq!(record["job"]["accesses"], 7);
+    assert_eq!(record["job"]["seed"], 9);
+}
+
+#[test]
+fn phases_and_lists_come_from_files() {
+    let scratch = Scratch::new("phases_and_lists");
+    let list = scratch.file("list", "5\n0\n255\n");
+    let job = format!(
+        "file_size = \"1m\"\n[[phase]]\naccesses_file = \"{list}\"\n\
+         [[phase]]\nworkload = \"read-sequential\"\naccesses = 4\n"
+    );
+    let job = scratch.file("job.toml", job);
+    let record = json(&format!("run {job} --json -"));
+    assert_eq!(record["runs"][0]["counters"]["accesses"], 7);
+    assert_eq!(record["command"], format!("filemap run {job}"));
+    let record = json(&format!("run --file-size 1m --accesses-file {list} --json -"));
+    assert_eq!(record["runs"][0]["counters"]["accesses"], 3);
+}
+
+#[test]
+fn a_machine_profile_changes_times_only() {
+    let scratch = Scratch::new("a_machine_profile");
+    let profile = "[device]\nlatency_ns = 1000000\nbandwidth_bytes = 1000000\nqueue_depth = 1\n\
+                   io_bytes = 1048576\n[cost]\ntouch_ns = 5\nfault_ns = 700\nmap_page_ns = 25\n\
+                   add_page_ns = 60\n";
+    let profile = scratch.file("profile.toml", profile);
+    let [slow, usual] = [format!("{JOB} --machine {profile} --json -"), format!("{JOB} --json -")]
+        .map(|args| json(&args)["runs"][0].clone());
+    assert_eq!(slow["counters"], usual["counters"]);
+    assert!(slow["elapsed_ns"].as_u64() > usual["elapsed_ns"].as_u64());
+}
+
+#[test]
+fn help_and_version() {
+    for args in ["--help", "run --help", "compare --help", "published --help", "help run"] {
+        assert!(stdout(args).contains("Usage: filemap"), "{args}");
+    }
+    assert_eq!(stdout("--version"), "filemap 0.1.0\n");
+    assert!(filemap("--version").output().unwrap().stderr.is_empty());
+}

@@ -1,0 +1,241 @@
+//! Folios mapped whole, by entries of one page table or by one PMD entry.
+
+mod support;
+
+use filemap_core::cache::PageCache;
+use filemap_core::fault::View;
+use filemap_core::fault_around::{Around, map_around, window};
+use filemap_core::page_table::maps_whole;
+use filemap_core::readahead::Limits;
+use filemap_core::rules::{Family, Kernel};
+use filemap_core::series::Switch;
+use filemap_core::units::{PageCount, PageIndex, Vpn};
+use filemap_core::vma::{Mapping, Vma};
+
+use Kernel::{V6_12, V6_18};
+use support::engine::{Engine, Io};
+use support::machine::{KERNELS, executable, limits, on, part, small_tables, with};
+use support::map;
+
+/// A VMA that begins at virtual page `start` and maps the pages `from..end`.
+fn at(start: u64, from: u64, end: u64) -> Vma {
+    Vma { start: Vpn(start), ..part(from, end) }
+}
+
+fn file(kernel: Kernel) -> Limits {
+    limits(kernel, PageCount(64))
+}
+
+fn without_fault_around(limits: Limits) -> Limits {
+    Limits { fault_around: PageCount(1), ..limits }
+}
+
+#[test]
+fn a_large_folio_beyond_64_pages_is_mapped_whole() {
+    case(file(V6_18), 20, "[126-] 64.", "128y 64.", 128).check();
+    case(file(V6_18), 140, "128# [126-] 64.", "128. 128y 64.", 128).check();
+}
+
+#[test]
+fn on_6_12_a_large_folio_is_mapped_in_the_window_only() {
+    let large = |index, cache, after, credit| {
+        let file = file(V6_12);
+        let limits = Limits { max_folio: Some(file.arch.max_cache_order), ..file };
+        case(limits, index, cache, after, credit)
+    };
+    let cases = [
+        large(20, "[30-] 32#", "16. 16y 32.", 16),
+        large(40, "32# [30-]", "32. 16y 16.", 16),
+        large(20, "[30-] 32#", "10. 4y 2. 16y 32.", 16).mapped("10. 4y"),
+        large(20, "8# [6-][--]. 43#", "16. 4y . 11y 32.", 15),
+        large(20, "{30-} 32#", "64.", 0),
+    ];
+    cases.into_iter().for_each(Case::run);
+}
+
+#[test]
+fn a_large_folio_that_leaves_the_vma_or_the_table_is_mapped_in_the_window_only() {
+    let cases = [
+        // The VMA begins inside the folio, or ends inside it.
+        case(file(V6_18), 20, "[30-] 32#", "16. 16y 32.", 16).of(part(4, 64)),
+        case(file(V6_18), 20, "[30-] 32#", "16. 15y 33.", 15).of(part(0, 31)),
+        case(file(V6_18), 20, "[30-] 32#", "18. 13y 33.", 13).of(part(18, 31)),
+        // It ends with it, or begins with it.
+        case(file(V6_18), 20, "[30-] 32#", "32y 32.", 32).of(part(0, 32)),
+        case(file(V6_18), 40, "32# [30-] 8#", "32. 32y 8.", 32).of(part(32, 64)),
+        // The folio at 32 crosses into the next page-table page, at page 36.
+        case(file(V6_18), 33, "32# [6-] 24#", "20. 16y 28.", 16).of(at(476, 0, 64)),
+        // The one before does not.
+        case(file(V6_18), 33, "16# [14-] [6-] 24#", "16. 20y 28.", 20).of(at(476, 0, 64)),
+        // The folio at 24 ends where the page-table page does.
+        case(file(V6_18), 30, "16# [14-] 32#", "16. 16y 32.", 16).of(at(480, 0, 64)),
+    ];
+    cases.into_iter().for_each(Case::run);
+}
+
+#[test]
+fn a_large_folio_at_the_end_of_the_file_is_mapped_whole() {
+    // Seen on 6.18: a file of 1024 pages whose last 256 are one folio.
+    case(file(V6_18), 20, "[30-]", "32y", 32).check();
+    case(small_tables(file(V6_18)), 20, "16. [14-]", "16. 16y", 0).check();
+}
+
+#[test]
+fn a_pmd_maps_its_folio_and_credits_nothing() {
+    let small = |kernel| small_tables(file(kernel));
+    let map = "16. [14-] 32.";
+    for kernel in KERNELS {
+        let limits =
+            Limits { max_folio: Some(small(kernel).arch.max_cache_order), ..small(kernel) };
+        let mut engine = case(limits, 20, map, "16. 16y 32.", 0).check();
+        assert_eq!(engine.course(), "huge:16");
+        // Not where a page-table page is in the place already.
+        let mut engine = Engine::new(limits, Io::Waited, map);
+        engine.ra.mmap_miss = 100;
+        engine.tables.install(Vpn(31), 16);
+        assert!(around(&mut engine, 20, false));
+        assert_eq!(engine.course(), "map:16..31=16-16");
+        assert_eq!(engine.ra.mmap_miss, 84);
+        // One elsewhere does not matter.
+        let mut engine = Engine::new(limits, Io::Waited, map);
+        engine.tables.install(Vpn(15), 16);
+        engine.tables.install(Vpn(32), 16);
+        assert!(around(&mut engine, 20, false));
+        assert_eq!(engine.course(), "huge:16");
+    }
+}
+
+#[test]
+fn what_a_pmd_cannot_map_is_mapped_by_pages() {
+    let small = small_tables(file(V6_18));
+    let cases = [
+        // A smaller folio.
+        case(small, 20, "16. [6-] 40.", "16. 8y 40.", 8),
+        // The VMA ends inside the folio, or begins inside it.
+        case(small, 20, "16. [14-] 32.", "16. 15y 33.", 15).of(part(0, 31)),
+        case(small, 20, "16. [14-] 32.", "17. 15y 32.", 15).of(part(17, 64)),
+        // Virtual addresses that are shifted by 4: the window ends with the page-table page.
+        case(small, 20, "16. [14-] 32.", "16. 12y 36.", 12).of(at(4, 0, 64)),
+        case(small, 30, "16. [14-] 32.", "28. 4y 32.", 4).of(at(4, 0, 64)),
+        // Being read, or marked: not at all.
+        case(small, 20, "16. (14-) 32.", "64.", 0),
+        case(small, 20, "16. {14-} 32.", "64.", 0),
+    ];
+    cases.into_iter().for_each(Case::run);
+}
+
+#[test]
+fn mapping_pages_puts_a_page_table_in_the_place() {
+    let mut engine = Engine::new(small_tables(file(V6_18)), Io::Waited, "4# 12. [14-] 32.");
+    around(&mut engine, 3, false);
+    assert_eq!(engine.course(), "map:0..15=4-4");
+    // The folio at 0 replaces what was there: the page-table page stays.
+    let again = map::cache("[14-] [14-] 32.");
+    engine.cache = again;
+    around(&mut engine, 3, false);
+    assert_eq!(engine.course(), "map:0..15=16-16");
+    around(&mut engine, 20, false);
+    assert_eq!(engine.course(), "huge:16");
+}
+
+#[test]
+fn many_page_tables_are_kept_apart() {
+    let limits = Limits { fault_around: PageCount(2), ..small_tables(limits(V6_18, PageCount(1))) };
+    let mut engine = Engine::new(limits, Io::Waited, "2064.");
+    for table in [0, 63, 64, 128] {
+        engine.tables.install(Vpn(table * 16 + 3), 16);
+    }
+    for table in [0, 1, 62, 63, 64, 65, 127, 128] {
+        let whole = format!("{}. [14-] {}.", table * 16, 2064 - table * 16 - 16 + 16);
+        engine.cache = map::cache(whole.trim_start_matches("0. "));
+        around(&mut engine, table * 16 + 5, false);
+        let huge = format!("huge:{}", table * 16);
+        assert_eq!(engine.course() != huge, [0, 63, 64, 128].contains(&table), "{table}");
+    }
+}
+
+#[test]
+fn a_whole_folio_lies_in_one_table() {
+    let limits = limits(V6_18, PageCount(2048));
+    let cache = map::cache("512. [62-] 1472.");
+    let folio = cache.folio(PageIndex(530)).unwrap();
+    let cases = [
+        (part(0, 2048), true),
+        (part(512, 576), true),
+        (part(513, 2048), false),
+        (part(0, 575), false),
+        // Its last page is a table's last entry, then the next one's first.
+        (at(448, 512, 2048), true),
+        (at(449, 512, 2048), false),
+        (at(511, 512, 2048), false),
+        (at(512, 512, 2048), true),
+    ];
+    for (vma, whole) in cases {
+        assert_eq!(maps_whole(folio, &vma, &limits), whole, "{vma:?}");
+        let old = Limits { rules: file(V6_12).rules, ..limits };
+        assert!(!maps_whole(folio, &vma, &old));
+    }
+}
+
+#[test]
+fn the_page_found_is_mapped_with_its_folio_since_6_18() {
+    // Without fault-around: the whole folio, if none of it is mapped, and it fits.
+    let off = without_fault_around;
+    let old = xfs(V6_12, PageCount(64));
+    let whole = part(0, 64);
+    let cases = [
+        (off(file(V6_18)), whole, ".", "32. 16y 16."),
+        (off(file(V6_18)), whole, "40. y", "32. y 7. y 23."),
+        (off(file(V6_18)), whole, "40. c", "32. y 7. c 23."),
+        (off(file(V6_18)), whole, "47. y", "32. y 14. y 16."),
+        (off(file(V6_18)), whole, "31. y 16. y", "31. 17y y 15."),
+        (off(file(V6_18)), part(32, 48), ".", "32. 16y 16."),
+        (off(file(V6_18)), part(32, 47), ".", "32. y 31."),
+        (off(file(V6_18)), part(31, 64), ".", "32. 16y 16."),
+        (off(old), whole, ".", "32. y 31."),
+    ];
+    for (limits, vma, before, after) in cases {
+        let mut engine = Engine::new(limits, Io::Waited, "32. [14-] 16.");
+        engine.vma = vma;
+        map::set_mapped(&mut engine.cache, before);
+        engine.fault(32, READ);
+        map::assert_mapped(&format!("{before} in {vma:?}"), &engine.cache, after);
+    }
+}
+
+#[test]
+fn the_page_found_is_mapped_by_a_pmd_where_it_can_be() {
+    for limits in [small_tables(file(V6_18)), small_tables(xfs(V6_12, PageCount(64)))] {
+        let off = without_fault_around(limits);
+        let mut engine = Engine::new(off, Io::Waited, "32. [14-] 16.");
+        engine.fault(35, READ);
+        assert_eq!(engine.course(), "vma hit:0 huge:32 minor/1");
+        map::assert_mapped("by a PMD", &engine.cache, "32. 16y 16.");
+        // A page-table page that an earlier fault needed is in the way.
+        let mut engine = Engine::new(off, Io::Waited, "32. # 31.");
+        engine.fault(32, READ);
+        engine.cache = map::cache("32. [14-] 16.");
+        engine.course();
+        engine.fault(35, READ);
+        assert_eq!(engine.course(), "vma hit:0 minor/1");
+        let mapped = if limits.rules.maps_whole_folio { "32. 16y 16." } else { "35. y 28." };
+        map::assert_mapped("by pages", &engine.cache, mapped);
+        // In shifted addresses too.
+        let mut engine = Engine::new(off, Io::Waited, "32. [14-] 16.");
+        engine.vma.start.0 = 3;
+        engine.fault(35, READ);
+        map::assert_mapped("shifted", &engine.cache, "35. y 28.");
+    }
+}
+
+#[test]
+fn large_folios_are_read_and_mapped() {
+    // An executable mapping of arm64, as its folios of 64 KiB come in: whole at once.
+    let arm = support::machine::on(filemap_core::rules::Family::Arm64, 4096, file(V6_18));
+    let mut engine = Engine::new(arm, Io::Waited, "64.");
+    engine.vma = executable(engine.vma);
+    engine.fault(37, READ);
+    let course = "vma miss:0 drop exec:32+16-0@4 wait:37 mmap map:32..47=16-16 major/2";
+    assert_eq!(engine.course(), course);
+    map::assert_mapped("code", &engine.cache, "32. 16y 16.");
+}

@@ -1,0 +1,78 @@
+//! One fault-around, with the entries before and after it.
+
+use filemap_core::cache::PageCache;
+use filemap_core::fault::View;
+use filemap_core::fault_around::{Around, map_around, window};
+use filemap_core::page_table::maps_whole;
+use filemap_core::readahead::Limits;
+use filemap_core::rules::{Family, Kernel};
+use filemap_core::series::Switch;
+use filemap_core::units::{PageCount, PageIndex, Vpn};
+use filemap_core::vma::{Mapping, Vma};
+
+use Kernel::{V6_12, V6_18};
+use support::engine::{Engine, Io};
+use support::machine::{KERNELS, executable, limits, on, part, small_tables, with};
+use support::map;
+
+/// One fault-around: a file, its entries before and after, and what it does to the counter.
+struct Case {
+    limits: Limits,
+    vma: Option<Vma>,
+    index: u64,
+    tried: bool,
+    cache: &'static str,
+    before: Option<&'static str>,
+    after: &'static str,
+    /// Hits taken from a counter of 1000.
+    credit: u16,
+}
+
+fn case(limits: Limits, index: u64, cache: &'static str, after: &'static str, credit: u16) -> Case {
+    Case { limits, vma: None, index, tried: false, cache, before: None, after, credit }
+}
+
+impl Case {
+    fn of(self, vma: Vma) -> Case {
+        Case { vma: Some(vma), ..self }
+    }
+
+    fn mapped(self, before: &'static str) -> Case {
+        Case { before: Some(before), ..self }
+    }
+
+    fn tried(self) -> Case {
+        Case { tried: true, ..self }
+    }
+
+    #[track_caller]
+    fn run(self) {
+        self.check();
+    }
+
+    /// Runs it; it says that it mapped the fault's page exactly where that page is new.
+    #[track_caller]
+    fn check(self) -> Engine {
+        let mut engine = Engine::new(self.limits, Io::Waited, self.cache);
+        engine.vma = self.vma.unwrap_or(engine.vma);
+        engine.ra.mmap_miss = 1000;
+        map::set_mapped(&mut engine.cache, self.before.unwrap_or("."));
+        let is_mapped = |engine: &Engine| {
+            map::draw_mapped(&engine.cache, PageCount(self.index + 1)).ends_with('y')
+        };
+        let was_mapped = is_mapped(&engine);
+        let reached = around(&mut engine, self.index, self.tried);
+        let kernel = self.limits.rules.kernel.name();
+        let case = format!("{kernel} fault on {} of {}", self.index, self.cache);
+        map::assert_mapped(&case, &engine.cache, self.after);
+        map::assert_cache(&case, &engine.cache, self.cache);
+        assert_eq!(1000 - engine.ra.mmap_miss, self.credit, "{case}");
+        assert_eq!(reached, is_mapped(&engine) && !was_mapped, "{case}");
+        engine
+    }
+}
+
+fn around(engine: &mut Engine, index: u64, tried: bool) -> bool {
+    let Engine { limits, vma, ra, tables, cache, log, .. } = engine;
+    map_around(PageIndex(index), tried, &mut View { limits, vma, ra, tables, cache, log })
+}

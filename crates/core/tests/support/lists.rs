@@ -1,0 +1,48 @@
+//! The reclaim lists of a cache, brought into a state by hand.
+
+use filemap_core::cache::{FolioRun, PageCache, WORD_PAGES};
+use filemap_core::decision::Decision;
+use filemap_core::plain::PlainCache;
+use filemap_core::reclaim::{
+    BATCH, Referenced, Used, Verdict, Verdicts, inactive_is_low, judge_folio, judge_pages, reclaim,
+    used,
+};
+use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::vma::{Advice, Mapping, Split, SplitProt, Vma};
+use filemap_core::workingset::is_recent;
+
+use support::machine::{advised, executable, part};
+use support::map;
+use support::transcript::transcript;
+
+/// A mapping of the whole cache.
+pub fn whole(vma: Vma) -> Mapping {
+    Mapping::new(vma, None)
+}
+
+pub fn plain() -> Mapping {
+    whole(part(0, 4096))
+}
+
+/// Maps `index` by an entry that is accessed.
+pub fn touch(cache: &mut PlainCache, index: u64) {
+    let bit = 1 << (index % WORD_PAGES);
+    cache.map(index / WORD_PAGES, bit, bit);
+}
+
+/// Looks at the whole inactive list once. Returns the pages evicted and kept.
+pub fn look_once(cache: &mut PlainCache, mapping: &Mapping) -> (u64, u64) {
+    let shrunk = cache.shrink(PageCount(u64::MAX), mapping, &mut ());
+    (shrunk.evicted.0, shrunk.kept.0)
+}
+
+/// A cache of these pages, of which the first `active` are on the active list, in their order.
+pub fn with_active(pages: u64, active: u64) -> PlainCache {
+    let mut cache = map::cache(&format!("{pages}#"));
+    for page in 0..active {
+        cache.mark_accessed(PageIndex(page));
+        cache.mark_accessed(PageIndex(page));
+    }
+    assert_eq!(cache.active(), PageCount(active));
+    cache
+}

@@ -1,0 +1,37 @@
+//! One miss, with the cache before and after it.
+
+use filemap_core::decision::{Cause, Decision};
+use filemap_core::readahead::{Limits, ReadaheadState, Window};
+use filemap_core::rules::{Family, Kernel};
+use filemap_core::series::Switch;
+use filemap_core::sync;
+use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::vma::{Advice, Vma};
+
+use Kernel::{V6_12, V6_18};
+use support::engine::{Engine, Io};
+use support::machine::{
+    KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, with, xfs,
+};
+use support::map;
+
+/// One miss on `engine`, laid out. Returns its window.
+pub fn miss(engine: &mut Engine, index: u64) -> Option<Window> {
+    let Engine { limits, vma, ra, cache, log, .. } = engine;
+    let window = sync::on_miss(PageIndex(index), vma, limits, ra, cache, log);
+    if let Some(window) = window {
+        engine.read_window(window);
+    }
+    window
+}
+
+/// A miss at `index` of a file whose cache looks like `before`, and like `after` behind it.
+#[track_caller]
+pub fn check(limits: Limits, vma: Option<Vma>, index: u64, before: &str, after: &str) -> Engine {
+    let mut engine = Engine::new(limits, Io::Waited, before);
+    engine.vma = vma.unwrap_or(engine.vma);
+    miss(&mut engine, index);
+    let case = format!("{} fault on {index} of {before}", limits.rules.kernel.name());
+    map::assert_cache(&case, &engine.cache, after);
+    engine
+}

@@ -1,0 +1,82 @@
+//! Page-table entries of pages that several VMAs map: all but the first layer's.
+
+use std::collections::BTreeMap;
+
+use filemap_core::cache::{WORD_PAGES, words};
+use filemap_core::segments::Layer;
+use filemap_core::units::PageIndex;
+
+/// The entries of 64 pages in one layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entries {
+    pub mapped: u64,
+    pub young: u64,
+    pub copied: u64,
+}
+
+/// Entries by word and layer. Few programs have any.
+#[derive(Debug, Default)]
+pub struct Aliases {
+    entries: BTreeMap<(u64, Layer), Entries>,
+}
+
+impl Aliases {
+    /// Whether no page has such an entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries of `word` in `layer`.
+    pub fn get(&self, word: u64, layer: Layer) -> Entries {
+        self.entries.get(&(word, layer)).copied().unwrap_or_default()
+    }
+
+    /// The entries of `word` in `layer`, to be changed.
+    pub fn get_or_make(&mut self, word: u64, layer: Layer) -> &mut Entries {
+        self.entries.entry((word, layer)).or_default()
+    }
+
+    /// Sets the accessed bit of the entry for `index`, if there is one. Returns whether the page
+    /// is mapped in `layer`, or copied.
+    pub fn touch(&mut self, index: PageIndex, layer: Layer) -> bool {
+        let Some(entries) = self.entries.get_mut(&(index.0 / WORD_PAGES, layer)) else {
+            return false;
+        };
+        let bit = 1 << (index.0 % WORD_PAGES);
+        entries.young |= entries.mapped & bit;
+        (entries.mapped | entries.copied) & bit != 0
+    }
+
+    /// Replaces `index` in `layer` by a private copy.
+    pub fn copy(&mut self, index: PageIndex, layer: Layer) {
+        let entries = self.get_or_make(index.0 / WORD_PAGES, layer);
+        let bit = 1 << (index.0 % WORD_PAGES);
+        entries.mapped &= !bit;
+        entries.young &= !bit;
+        entries.copied |= bit;
+    }
+
+    /// The entries of `word` in every layer that has any.
+    pub fn of_word(&mut self, word: u64) -> impl Iterator<Item = (Layer, &mut Entries)> {
+        let layers = (word, Layer::FIRST)..(word + 1, Layer::FIRST);
+        self.entries.range_mut(layers).map(|(&(_, layer), entries)| (layer, entries))
+    }
+
+    /// The layers that have entries for the pages `from..end`, lowest first.
+    pub fn layers(&self, from: PageIndex, end: PageIndex) -> Vec<Layer> {
+        let words = words(from, end);
+        let keys = self.entries.range((words.start, Layer::FIRST)..(words.end, Layer::FIRST));
+        let mut layers: Vec<_> = keys.map(|(&(_, layer), _)| layer).collect();
+        layers.sort_unstable();
+        layers.dedup();
+        layers
+    }
+
+    /// Forgets the entries of the pages of `mask` in `word`, which leave the cache.
+    pub fn clear(&mut self, word: u64, mask: u64) {
+        for (_, entries) in self.of_word(word) {
+            entries.mapped &= !mask;
+            entries.young &= !mask;
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Decisions as lines of JSON.
+
+use filemap_core::decision::Decision;
+use serde::Serialize;
+
+/// A decision as an object of a decision log: `decision` names its kind, the other keys are
+/// its values; indexes and sizes count base pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "decision", rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the fields are those of Decision")]
+pub enum Line {
+    /// See [`Decision::Entered`].
+    Entered {
+        cause: &'static str,
+        index: u64,
+        req: u64,
+        order: u8,
+        size: u64,
+        async_size: u64,
+        mmap_miss: u16,
+        previous_end: Option<u64>,
+    },
+    /// See [`Decision::Readahead`].
+    Readahead {
+        cause: &'static str,
+        index: u64,
+        order: u8,
+        start: u64,
+        size: u64,
+        async_size: u64,
+        mmap_miss: u16,
+    },
+    /// See [`Decision::BasePages`].
+    BasePages { start: u64, size: u64, async_size: u64 },
+    /// See [`Decision::NothingAbsent`].
+    NothingAbsent { index: u64 },
+    /// See [`Decision::NoReadahead`].
+    NoReadahead { index: u64, mmap_miss: u16 },
+    /// See [`Decision::Added`].
+    Added { start: u64, order: u8, folios: u64, marked: Option<u64> },
+    /// See [`Decision::MapPages`].
+    MapPages { from: u64, last: u64, mapped: u64, credit: u32 },
+    /// See [`Decision::MapHuge`].
+    MapHuge { start: u64 },
+    /// See [`Decision::Lookup`].
+    Lookup { index: u64, hit: bool, tried: bool, mmap_miss: u16 },
+    /// See [`Decision::Locked`].
+    Locked { lock: &'static str },
+    /// See [`Decision::Dropped`].
+    Dropped { lock: &'static str },
+    /// See [`Decision::Waited`].
+    Waited { index: u64 },
+    /// See [`Decision::Served`].
+    Served { index: u64, major: bool, tries: u32 },
+    /// See [`Decision::Copied`].
+    Copied { index: u64 },
+    /// See [`Decision::Evicted`].
+    Evicted { start: u64, pages: u64 },
+}
+
+impl From<Decision> for Line {
+    fn from(decision: Decision) -> Line {
+        match decision {
+            Decision::Entered {
+                cause,
+                index,
+                req,
+                order,
+                size,
+                async_size,
+                mmap_miss,
+                previous_end,
+            } => Line::Entered {
+                cause: cause.name(),
+                index: index.0,
+                req: req.0,
+                order: order.0,
+                size: size.0,
+                async_size: async_size.0,
+                mmap_miss,
+                previous_end,
+            },
+            Decision::Readahead { cause, index, order, start, size, async_size, mmap_miss } => {
+                Line::Readahead {
+                    cause: cause.name(),
+                    index: index.0,
+                    order: order.0,
+                    start: start.0,
+                    size: size.0,
+                    async_size: async_size.0,
+                    mmap_miss,
+                }
+            }
+            Decision::BasePages { start, size, async_size } => {
+                Line::BasePages { start: start.0, size: size.0, async_size: async_size.0 }
+            }
+            Decision::NothingAbsent { index } => Line::NothingAbsent { index: index.0 },
+            Decision::NoReadahead { index, mmap_miss } => {
+                Line::NoReadahead { index: index.0, mmap_miss }
+            }
+            Decision::Added { start, order, folios, marked } => Line::Added {
+                start: start.0,
+                order: order.0,
+                folios,
+                marked: marked.map(|index| index.0),
+            },
+            Decision::MapPages { from, last, mapped, credit } => {
+                Line::MapPages { from: from.0, last: last.0, mapped: mapped.0, credit }
+            }
+            Decision::MapHuge { start } => Line::MapHuge { start: start.0 },
+            Decision::Lookup { index, hit, tried, mmap_miss } => {
+                Line::Lookup { index: index.0, hit, tried, mmap_miss }
+            }
+            Decision::Locked(lock) => Line::Locked { lock: lock.name() },
+            Decision::Dropped(lock) => Line::Dropped { lock: lock.name() },
+            Decision::Waited { index } => Line::Waited { index: index.0 },
+            Decision::Served { index, major, tries } => {
+                Line::Served { index: index.0, major, tries }
+            }
+            Decision::Copied { index } => Line::Copied { index: index.0 },
+            Decision::Evicted { start, pages } => Line::Evicted { start: start.0, pages: pages.0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::decision::{Cause, Lock};
+    use filemap_core::units::{Order, PageCount, PageIndex};
+
+    use super::*;
+
+    #[test]
+    fn lines() {
+        for (decision, expected) in [
+            (
+                Decision::Readahead {
+                    cause: Cause::ReadAround,
+                    index: PageIndex(40),
+                    order: Order(0),
+                    start: PageIndex(24),
+                    size: PageCount(32),
+                    async_size: PageCount(8),
+                    mmap_miss: 1,
+                },
+                r#"{"decision":"readahead","cause":"read-around","index":40,"order":0,"start":24,"size":32,"async_size":8,"mmap_miss":1}"#,
+            ),
+            (Decision::Locked(Lock::Mmap), r#"{"decision":"locked","lock":"mmap"}"#),
+            (
+                Decision::Added { start: PageIndex(0), order: Order(2), folios: 3, marked: None },
+                r#"{"decision":"added","start":0,"order":2,"folios":3,"marked":null}"#,
+            ),
+            (
+                Decision::NothingAbsent { index: PageIndex(5) },
+                r#"{"decision":"nothing-absent","index":5}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&Line::from(decision)).unwrap(), expected);
+        }
+    }
+}

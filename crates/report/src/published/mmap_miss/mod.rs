@@ -1,0 +1,102 @@
+//! The mmap-miss series: two file sizes, five workloads, four variants.
+
+mod cell;
+mod layout;
+mod notes;
+
+use filemap_job::{Job, Record, seed_at};
+
+use self::cell::{Cell, Measured};
+use super::data::PUBLISHED;
+use super::{Findings, Options, Study};
+
+const WORKLOADS: [&str; 5] = ["random", "stride1021", "stride2053", "stride4099", "sequential"];
+
+const VARIANTS: [&str; 4] = ["baseline", "p1", "p2", "p1+p2"];
+
+/// How much more and less page cache [`MmapMiss`] tries, in GiB.
+const CAPACITY_STEP_GIB: f64 = 0.1;
+
+/// The study of the series.
+pub struct MmapMiss {
+    cells: Vec<Cell>,
+    seeds: Vec<u64>,
+}
+
+impl MmapMiss {
+    /// The study with `options.seeds` seeds for each random cell. The published sizes take
+    /// seconds, so there is no short form.
+    pub fn new(options: Options) -> Self {
+        let mut cells = Vec::new();
+        for case in &PUBLISHED.mmap_miss.case {
+            for workload in WORKLOADS {
+                cells.extend(VARIANTS.map(|variant| Cell { case, workload, variant }));
+            }
+        }
+        MmapMiss { cells, seeds: (0..options.seeds).map(seed_at).collect() }
+    }
+
+    /// The seeds that `cell` is run with.
+    fn seeds_of(&self, cell: &Cell) -> &[u64] {
+        if cell.is_random() { &self.seeds } else { &self.seeds[..1] }
+    }
+
+    /// The random baseline of the largest file with a step less and a step more page cache.
+    fn capacity_jobs(&self) -> [Job; 2] {
+        let job = self.cells[0].job();
+        [-CAPACITY_STEP_GIB, CAPACITY_STEP_GIB].map(|step| cell::with_more_cache(&job, step))
+    }
+}
+
+impl Study for MmapMiss {
+    fn jobs(&self) -> Vec<Job> {
+        let of_cell = |cell: &Cell| {
+            let job = cell.job();
+            self.seeds_of(cell).iter().map(|&seed| job.with_seed(seed)).collect::<Vec<_>>()
+        };
+        self.cells.iter().flat_map(of_cell).chain(self.capacity_jobs()).collect()
+    }
+
+    fn findings(&self, records: &[Record]) -> Findings {
+        let mut left = records;
+        let mut measured = Vec::new();
+        for cell in &self.cells {
+            let (own, rest) = left.split_at(self.seeds_of(cell).len());
+            measured.push(Measured::new(*cell, own));
+            left = rest;
+        }
+        let [less, more] = [&left[0], &left[1]].map(cell::gib_read);
+        let slope = (more - less) / 2.0;
+        Findings {
+            parts: layout::parts(&measured, slope),
+            rows: layout::rows(&measured),
+            cells: measured.iter().map(Measured::json).collect(),
+            failed: measured.iter().filter(|cell| cell.ok == Some(false)).count(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forty_cells_of_which_26_are_published() {
+        let study = MmapMiss::new(Options::default());
+        assert_eq!(study.cells.len(), 40);
+        assert_eq!(study.cells.iter().filter(|cell| cell.published().is_some()).count(), 26);
+        assert_eq!(study.jobs().len(), 8 * 25 + 32 + 2);
+    }
+
+    #[test]
+    fn jobs_are_those_that_were_published() {
+        let study = MmapMiss::new(Options { seeds: 1, full: true });
+        let jobs = study.jobs();
+        assert_eq!(jobs.len(), 42);
+        assert_eq!(jobs[0].phases[0].accesses, 52428, "1 % of 20 GiB");
+        assert_eq!(jobs[20].phases[0].accesses, 10485, "1 % of 4 GiB");
+        assert_eq!(jobs[0].machine.cache_limit.unwrap().0, 1997537, "7.62 GiB");
+        assert_eq!(jobs[41].machine.cache_limit.unwrap().0, 1997537 + 26214, "0.1 GiB more");
+        assert_eq!(jobs[40].machine.cache_limit.unwrap().0, 1997537 - 26214, "0.1 GiB less");
+    }
+}

@@ -1,0 +1,90 @@
+//! What is said around the tables.
+
+use filemap_job::job::{CACHE_PARTS, RAM_PARTS};
+
+use super::CAPACITY_STEP_GIB;
+use super::cell::Measured;
+use super::layout::gib;
+use crate::stats::Mode;
+
+/// What the columns are.
+pub fn columns(cells: &[Measured]) -> String {
+    let seeds = match cells.iter().map(|cell| cell.gib.samples.len()).max() {
+        Some(1) => "that of one seed".to_string(),
+        seeds => format!("the median of {} seeds", seeds.unwrap_or(0)),
+    };
+    let count = |ok| cells.iter().filter(|cell| cell.ok == ok).count();
+    let published = cells.iter().filter(|cell| cell.cell.published().is_some()).count();
+    let undecided = published - count(Some(true)) - count(Some(false));
+    let undecided = match undecided {
+        0 => String::new(),
+        some => format!(", {some} need more seeds to tell"),
+    };
+    format!(
+        "{} of {published} published cells hold{undecided}; the other {} of the matrix were not \
+         published. p1 = miss-fault-address, p2 = miss-no-retry. In random rows the model's \
+         figure is {seeds}, as the published access lists are not known.",
+        count(Some(true)),
+        cells.len() - published
+    )
+}
+
+/// The notes below the tables, a paragraph each.
+pub fn notes(cells: &[Measured], slope: f64) -> Vec<String> {
+    let mut notes = vec![capacity(cells, slope)];
+    notes.extend(cells.iter().filter(|cell| cell.gib.modes.len() > 1).map(modes));
+    notes.push(
+        "Why stride1021 does not improve: at 8192 KiB read-around reads 1024 pages before and \
+         behind the page that missed, so the next access, 1021 pages on, finds its page in the \
+         window. Every other access is a real hit that takes back what the miss before it \
+         counted, and each of the misses reads 8 MiB."
+            .to_string(),
+    );
+    notes.push(
+        "Elapsed seconds are not compared: the model's are predictions from a machine profile \
+         (see --format json), and the published guest's device is not known."
+            .to_string(),
+    );
+    notes
+}
+
+fn capacity(cells: &[Measured], slope: f64) -> String {
+    let first = cells[0].cell;
+    let ram = first.case.ram_gib as f64;
+    let capacity = ram * CACHE_PARTS as f64 / RAM_PARTS as f64;
+    format!(
+        "One parameter is fitted: the page cache holds {capacity:.2} of the {ram:.0} GiB of RAM, \
+         taken from one row ({} GiB, {}, {}), as what the kernel keeps for itself is not \
+         published. On it depend the {} GiB random rows that read on (baseline, p1, and p2 where it \
+         does): {slope:+.1} GiB for each {CAPACITY_STEP_GIB:+} GiB of page cache in that row, by \
+         the model on the first seed. The strided, sequential and 4 GiB rows do not move.",
+        first.case.file_gib, first.workload, first.variant, first.case.file_gib
+    )
+}
+
+/// How many seeds of a cell end where.
+fn modes(cell: &Measured) -> String {
+    let of = |mode: &Mode| {
+        let end = if mode.count == 1 { "ends" } else { "end" };
+        let range = if mode.count == 1 {
+            format!("at {} GiB", gib(mode.mean))
+        } else {
+            format!("near {} GiB ({} to {})", gib(mode.mean), gib(mode.min), gib(mode.max))
+        };
+        format!("{} {end} {range}", mode.count)
+    };
+    let counts: Vec<_> = cell.gib.modes.iter().rev().map(of).collect();
+    let published = cell
+        .cell
+        .published()
+        .map_or(String::new(), |row| format!(" The published {} GiB is one draw.", gib(row.gib)));
+    format!(
+        "{} GiB, {}, {} has several outcomes, so its mean says little: of {} seeds {}.\
+         {published}",
+        cell.cell.case.file_gib,
+        cell.cell.workload,
+        cell.cell.variant,
+        cell.gib.samples.len(),
+        counts.join(", ")
+    )
+}

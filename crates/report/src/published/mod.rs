@@ -1,0 +1,117 @@
+//! Published tables beside the model's.
+//!
+//! A study is one published patch series: the jobs whose records it needs, and what those say
+//! beside the published figures. Adding a series is adding a module with a [`Study`], and its
+//! name to `study` below.
+
+mod data;
+mod mmap_miss;
+
+use filemap_job::{Job, Record};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::report::{Part, Report, to_json};
+use crate::table::Table;
+
+/// Seeds of a random cell where none are given.
+pub const DEFAULT_SEEDS: u64 = 25;
+
+/// Every published series, also those that are not built.
+pub const NAMES: [&str; 5] = ["mmap-miss", "vma-bound", "exec-order", "vma-retry", "mm-owner"];
+
+/// What the published tables are made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Seeds of each random cell: 1 or more.
+    pub seeds: u64,
+    /// The published sizes also where they take long.
+    pub full: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { seeds: DEFAULT_SEEDS, full: false }
+    }
+}
+
+/// One published patch series.
+pub trait Study {
+    /// The jobs whose records it needs, in order.
+    fn jobs(&self) -> Vec<Job>;
+
+    /// What `records`, one for each of [`Study::jobs`] in their order, say beside what is
+    /// published.
+    fn findings(&self, records: &[Record]) -> Findings;
+}
+
+/// What a study found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// Its part of the report.
+    pub parts: Vec<Part>,
+    /// Its cells, flat, for CSV.
+    pub rows: Table,
+    /// Its cells for JSON: each with `series`, `figures`, `published`, `error` and `ok`.
+    pub cells: Vec<Value>,
+    /// How many published cells the model misses.
+    pub failed: usize,
+}
+
+/// The studies of the series named; of all that are built for no name.
+///
+/// # Errors
+/// For a name that is no series, and a series that is not built.
+pub fn studies(names: &[String], options: Options) -> Result<Vec<Box<dyn Study>>, Error> {
+    if names.is_empty() {
+        return Ok(NAMES.iter().filter_map(|name| study(name, options)).collect());
+    }
+    let mut chosen: Vec<&String> = Vec::new();
+    for name in names {
+        if !chosen.contains(&name) {
+            chosen.push(name);
+        }
+    }
+    let found = chosen.into_iter().map(|name| {
+        if !NAMES.contains(&name.as_str()) {
+            return Err(Error::UnknownSeries { name: name.clone(), known: NAMES.join(", ") });
+        }
+        study(name, options).ok_or_else(|| {
+            let built = NAMES.into_iter().filter(|name| study(name, options).is_some());
+            Error::NotBuilt { name: name.clone(), built: built.collect::<Vec<_>>().join(", ") }
+        })
+    });
+    found.collect()
+}
+
+/// The study of a series, if it is built.
+fn study(name: &str, options: Options) -> Option<Box<dyn Study>> {
+    match name {
+        "mmap-miss" => Some(Box::new(mmap_miss::MmapMiss::new(options))),
+        _ => None,
+    }
+}
+
+/// One report on all `findings`; `records` are those of all studies, and `command` repeats it.
+pub fn report(findings: Vec<Findings>, records: &[Record], command: String) -> Report {
+    #[derive(Serialize)]
+    struct Json<'a> {
+        schema: u32,
+        #[serde(flatten)]
+        footer: &'a Footer,
+        cells: Vec<&'a Value>,
+    }
+    let footer = Footer::new(records, command);
+    let cells = findings.iter().flat_map(|findings| &findings.cells).collect();
+    let json = to_json(&Json { schema: filemap_job::record::SCHEMA, footer: &footer, cells });
+    let mut rows = Table::default();
+    let mut parts = Vec::new();
+    for found in findings {
+        parts.extend(found.parts);
+        rows.columns = found.rows.columns;
+        rows.rows.extend(found.rows.rows);
+    }
+    Report { parts, rows, footer, json }
+}

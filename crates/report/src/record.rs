@@ -1,0 +1,135 @@
+//! The report on one record.
+
+use filemap_job::{EngineKind, Record, Run, Spread};
+use serde::Serialize;
+
+use crate::footer::Footer;
+use crate::report::{Part, Report, to_json};
+use crate::table::{Column, Table};
+
+/// The report on `record`, which `command` repeats.
+pub fn report(record: &Record, command: String) -> Report {
+    #[derive(Serialize)]
+    struct Json<'a> {
+        #[serde(flatten)]
+        record: &'a Record,
+        scope: &'a str,
+        command: &'a str,
+    }
+    let footer = Footer::new(std::slice::from_ref(record), command);
+    let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
+    let mut parts = vec![Part::Heading(title(record)), Part::Table(summary(record))];
+    parts.extend(elapsed_note(record).map(Part::Paragraph));
+    Report { parts, rows: rows(record), footer, json }
+}
+
+/// What one run says, by name, in the order of the record: counters, pages cached, time.
+pub fn values(run: &Run) -> impl Iterator<Item = (&'static str, Option<u64>)> + use<> {
+    let counters: Vec<_> = run.counters.iter().map(|(name, value)| (name, *value)).collect();
+    let cached = [
+        ("cached_inside", run.cached.inside),
+        ("cached_before", run.cached.before),
+        ("cached_after", run.cached.after),
+        ("elapsed_ns", run.elapsed_ns),
+    ];
+    counters.into_iter().chain(cached)
+}
+
+/// The spread of each of [`values`] over the runs of `record`; `None` = no run saw it.
+pub fn spreads(record: &Record) -> Vec<(&'static str, Option<Spread>)> {
+    let names = values(&Run::default()).map(|(name, _)| name);
+    let per_run: Vec<Vec<_>> =
+        record.runs.iter().map(|run| values(run).map(|(_, value)| value).collect()).collect();
+    let spread = |(index, name)| {
+        (name, Spread::of(per_run.iter().filter_map(|values: &Vec<Option<u64>>| values[index])))
+    };
+    names.enumerate().map(spread).collect()
+}
+
+/// A number of things with its thousands apart; medians may be halves.
+pub fn number(value: f64) -> String {
+    let whole = format!("{:.0}", value.trunc());
+    let mut text = String::new();
+    for (position, digit) in whole.chars().enumerate() {
+        if position > 0 && (whole.len() - position).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    if value.fract() != 0.0 { text + ".5" } else { text }
+}
+
+fn title(record: &Record) -> String {
+    let job = &record.job;
+    let workload = job.workload.as_deref().map(str::to_string);
+    let listed = job.accesses_file.as_ref().map(|path| format!("accesses of {path}"));
+    let workload = workload.or(listed).unwrap_or(format!("{} phases", job.phase.len()));
+    let size = job.file_size.as_ref().map_or(String::new(), |size| format!(" of {}", size.0));
+    let series = job.with.as_deref().unwrap_or("baseline");
+    format!("{workload}{size}, {series}, on the {}", record.engine)
+}
+
+fn summary(record: &Record) -> Table {
+    let several = record.runs.len() > 1;
+    let heads: &[&str] = if several { &["median", "MAD", "min", "max"] } else { &["value"] };
+    let row = |(name, spread): (&str, Option<Spread>)| {
+        let spread = spread?;
+        let values = [spread.median, spread.mad, spread.min as f64, spread.max as f64];
+        let cells = values.into_iter().take(heads.len()).map(number);
+        Some([name.to_string()].into_iter().chain(cells).collect())
+    };
+    let heads = heads.iter().copied().map(Column::right);
+    Table {
+        title: String::new(),
+        columns: [Column::left("counter")].into_iter().chain(heads).collect(),
+        rows: spreads(record).into_iter().filter_map(row).collect(),
+    }
+}
+
+/// One row for each run.
+fn rows(record: &Record) -> Table {
+    let row = |run: &Run| {
+        let cells = values(run).map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
+        [record.engine.clone(), run.seed.to_string()].into_iter().chain(cells).collect()
+    };
+    let names = ["engine", "seed"].into_iter().chain(values(&Run::default()).map(|(name, _)| name));
+    Table {
+        title: String::new(),
+        columns: names.map(Column::left).collect(),
+        rows: record.runs.iter().map(row).collect(),
+    }
+}
+
+/// What is to be said of the time.
+pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
+    (record.engine == EngineKind::Model.name()).then(|| {
+        "elapsed_ns of the model is predicted from the machine profile, not measured.".to_string()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::Counters;
+
+    use super::*;
+
+    #[test]
+    fn numbers_have_their_thousands_apart() {
+        for (value, text) in [
+            (0.0, "0"),
+            (999.0, "999"),
+            (1000.0, "1 000"),
+            (1234567.0, "1 234 567"),
+            (2.5, "2.5"),
+            (1000.5, "1 000.5"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn values_are_the_counters_and_more() {
+        let run = Run::default();
+        assert_eq!(values(&run).count(), Counters::NAMES.len() + 4);
+    }
+}

@@ -1,0 +1,47 @@
+//! What is generated from the definition of the command line.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::{Command, CommandFactory};
+use clap_complete::{Shell, generate_to};
+
+use crate::args::Cli;
+
+/// The shells that completions are made for.
+const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+
+/// The `filemap` command.
+pub fn command() -> Command {
+    Cli::command()
+}
+
+/// Writes a man page for the command and each of its subcommands into `directory`.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn man(directory: &Path) -> Result<()> {
+    make(directory)?;
+    clap_mangen::generate_to(command().disable_help_subcommand(true), directory)
+        .with_context(|| format!("no man page can be written to {}", directory.display()))
+}
+
+/// Writes a completion script for each shell into `directory`.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn completions(directory: &Path) -> Result<()> {
+    make(directory)?;
+    for shell in SHELLS {
+        generate_to(shell, &mut command(), "filemap", directory).with_context(|| {
+            format!("no completions for {shell} can be written to {}", directory.display())
+        })?;
+    }
+    Ok(())
+}
+
+fn make(directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("{} cannot be made; give another", directory.display()))
+}

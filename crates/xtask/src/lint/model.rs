@@ -1,0 +1,225 @@
+//! docs/MODEL.md points to what is there, and leaves no rule, difference or switch out.
+
+use std::collections::BTreeSet;
+
+use filemap_core::series::Switch;
+
+use super::Finding;
+use super::rules::mirrors;
+use crate::repository::Repository;
+
+const PATH: &str = "docs/MODEL.md";
+
+const SOURCE: &str = "crates/core/src/";
+
+const TESTS: &str = "crates/core/tests/";
+
+/// Heads of the columns of the tables that are looked at.
+const RULE_COLUMNS: [&str; 5] = ["Rule", "Kernel function", "Versions", "Ours", "Test"];
+const SWITCH_COLUMNS: [&str; 3] = ["Switch", "Changes", "Branch in"];
+
+pub fn check(repository: &Repository) -> Vec<Finding> {
+    let Some(text) = repository.text(PATH) else {
+        return vec![Finding::error(PATH, 0, "is missing".to_string())];
+    };
+    let rules = rows(text, &RULE_COLUMNS);
+    let mut findings = Vec::new();
+    for row in &rules {
+        targets(row, repository, &mut findings);
+    }
+    every_mirror(&rules, repository, &mut findings);
+    every_switch(&rows(text, &SWITCH_COLUMNS), repository, &mut findings);
+    every_difference(text, repository, &mut findings);
+    findings
+}
+
+/// A row of a table.
+struct Row<'a> {
+    line: usize,
+    cells: Vec<&'a str>,
+}
+
+/// The rows of the tables with these columns.
+fn rows<'a>(text: &'a str, columns: &[&str]) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    let mut within = false;
+    for (index, line) in text.lines().enumerate() {
+        let Some(line) = line.strip_prefix('|') else {
+            within = false;
+            continue;
+        };
+        let cells: Vec<&str> = line.trim_end().trim_end_matches('|').split('|').collect();
+        let cells: Vec<&str> = cells.into_iter().map(str::trim).collect();
+        if cells == columns {
+            within = true;
+        } else if within && !cells[0].starts_with('-') && cells.len() == columns.len() {
+            rows.push(Row { line: index + 1, cells });
+        } else if within && cells.len() != columns.len() {
+            rows.push(Row { line: index + 1, cells: vec![""; columns.len()] });
+        }
+    }
+    rows
+}
+
+/// What stands in backquotes.
+fn quoted(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+/// A row names what exists, and something in every column.
+fn targets(row: &Row<'_>, repository: &Repository, findings: &mut Vec<Finding>) {
+    let mut missing = |what: String| findings.push(Finding::error(PATH, row.line, what));
+    for column in [1, 3, 4].into_iter().filter(|&column| quoted(row.cells[column]).count() == 0) {
+        missing(format!("a row names nothing under '{}'", RULE_COLUMNS[column]));
+    }
+    for (column, directory) in [(3, SOURCE), (4, TESTS)] {
+        for name in quoted(row.cells[column]) {
+            let (module, item) = name.split_once("::").unwrap_or((name, ""));
+            let path = format!("{directory}{module}.rs");
+            match repository.text(&path) {
+                None => missing(format!("'{name}': {path} does not exist")),
+                Some(text) if !item.split("::").all(|item| declares(text, item)) => {
+                    missing(format!("'{name}': {path} does not declare it"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+fn declares(code: &str, item: &str) -> bool {
+    let kinds = ["fn", "struct", "enum", "const", "trait"];
+    let mut lines = code.lines().map(str::trim_start);
+    lines.any(|line| {
+        kinds.iter().any(|kind| {
+            line.split_once(&format!("{kind} {item}")).is_some_and(|(_, rest)| {
+                !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+            })
+        })
+    })
+}
+
+/// Each item of core that mirrors something has a row that names both.
+fn every_mirror(rows: &[Row<'_>], repository: &Repository, findings: &mut Vec<Finding>) {
+    for file in repository.under(SOURCE, ".rs") {
+        let module = file.path.trim_start_matches(SOURCE).trim_end_matches(".rs");
+        for mirror in mirrors(file) {
+            let of_ours = |row: &&Row<'_>| {
+                quoted(row.cells[3]).any(|ours| {
+                    let mut parts = ours.split("::");
+                    parts.next() == Some(module) && parts.any(|part| part == mirror.name)
+                })
+            };
+            let rows: Vec<_> = rows.iter().filter(of_ours).collect();
+            for function in mirror.kernel_functions() {
+                if !rows.iter().any(|row| quoted(row.cells[1]).any(|named| named == function)) {
+                    let name = &mirror.name;
+                    let message =
+                        format!("{name} mirrors {function}, but no row of {PATH} says so");
+                    findings.push(Finding::error(&file.path, mirror.line, message));
+                }
+            }
+        }
+    }
+}
+
+/// Each switch has a row, with the modules that look at it.
+fn every_switch(rows: &[Row<'_>], repository: &Repository, findings: &mut Vec<Finding>) {
+    for switch in Switch::ALL {
+        let Some(row) = rows.iter().find(|row| quoted(row.cells[0]).any(|n| n == switch.name()))
+        else {
+            let message = format!("no row for the switch {}", switch.name());
+            findings.push(Finding::error(PATH, 0, message));
+            continue;
+        };
+        let variant = format!("has(Switch::{switch:?})");
+        let modules: BTreeSet<&str> = repository
+            .under(SOURCE, ".rs")
+            .filter(|file| file.text.contains(&variant))
+            .map(|file| file.path.trim_start_matches(SOURCE).trim_end_matches(".rs"))
+            .collect();
+        let named = |name| -> &str { str::split(name, "::").next().unwrap_or_default() };
+        let listed: BTreeSet<&str> = quoted(row.cells[2]).map(named).collect();
+        if listed != modules {
+            let message = format!("{} is looked at in {modules:?}", switch.name());
+            findings.push(Finding::error(PATH, row.line, message));
+        }
+    }
+}
+
+/// Each field of the table of kernels is named.
+fn every_difference(text: &str, repository: &Repository, findings: &mut Vec<Finding>) {
+    let rules = repository.text(&format!("{SOURCE}rules.rs")).unwrap_or_default();
+    let fields = rules.lines().skip_while(|line| *line != "pub struct Rules {");
+    let fields = fields.take_while(|line| *line != "}");
+    for field in fields.filter_map(|line| line.trim().strip_prefix("pub ")?.split(':').next()) {
+        if !text.contains(&format!("`{field}`")) && !["kernel", "series"].contains(&field) {
+            let message = format!("says nothing of `{field}`, in which kernels differ");
+            findings.push(Finding::error(PATH, 0, message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: &str = "/// Mirrors `kernel_does`, 6.12. Test: `tests/a.rs`.\npub fn does() {}\n";
+    const TEST: &str = "#[test]\nfn it_does() {}\n";
+
+    /// What is wrong with a table of this row, the switches apart.
+    fn messages(row: &str) -> Vec<String> {
+        let head = "| Rule | Kernel function | Versions | Ours | Test |\n|---|---|---|---|---|\n";
+        let model = format!("{head}{row}\n");
+        let files = [
+            (PATH, model.as_str()),
+            ("crates/core/src/a.rs", CODE),
+            ("crates/core/tests/a.rs", TEST),
+        ];
+        let findings = check(&Repository::of(&files));
+        let messages = findings.iter().map(ToString::to_string);
+        messages.filter(|message| !message.contains("no row for the switch")).collect()
+    }
+
+    #[test]
+    fn rows_point_to_what_is_there() {
+        assert_eq!(messages("| r | `kernel_does` | 6.12 | `a::does` | `a::it_does` |"), [""; 0]);
+        let at = "docs/MODEL.md:3: error:";
+        assert_eq!(
+            messages("| r | `kernel_does` | 6.12 | `a::does` | `a::it_doe` |"),
+            [format!("{at} 'a::it_doe': crates/core/tests/a.rs does not declare it")]
+        );
+        assert_eq!(
+            messages("| r | `kernel_does` | 6.12 | `a::does`, `b::does` | `a::it_does` |"),
+            [format!("{at} 'b::does': crates/core/src/b.rs does not exist")]
+        );
+        assert_eq!(
+            messages("| r | `kernel_does` | 6.12 | `a::does` |  |"),
+            [format!("{at} a row names nothing under 'Test'")]
+        );
+    }
+
+    #[test]
+    fn every_rule_has_a_row() {
+        assert_eq!(
+            messages("| r | `kernel_did` | 6.12 | `a::does` | `a::it_does` |"),
+            ["crates/core/src/a.rs:1: error: does mirrors kernel_does, but no row of \
+              docs/MODEL.md says so"]
+        );
+        assert_eq!(messages("").len(), 1);
+    }
+
+    #[test]
+    fn every_switch_has_a_row_with_its_modules() {
+        let row =
+            "| Switch | Changes | Branch in |\n|---|---|---|\n| `vma-bound` | x | `a::does` |\n";
+        let code = "if series.has(Switch::VmaBound) {}";
+        let of = |code: &str| {
+            let files = [(PATH, row), ("crates/core/src/a.rs", code)];
+            let findings = check(&Repository::of(&files));
+            findings.into_iter().filter(|f| f.message.contains("vma-bound")).count()
+        };
+        assert_eq!(of(code), 0);
+        assert_eq!(of(""), 1);
+    }
+}

@@ -1,0 +1,143 @@
+//! Lengths, names and words.
+
+use super::Finding;
+use crate::repository::{File, Repository};
+
+/// Most columns of a line.
+const COLUMNS: usize = 100;
+
+/// A longer body asks for a split.
+const LONG_BODY: usize = 400;
+
+/// A longer body is refused.
+const LONGEST_BODY: usize = 800;
+
+/// Module names that say nothing of the concept.
+const EMPTY_NAMES: [&str; 6] = ["common", "helper", "helpers", "manager", "util", "utils"];
+
+/// Words that belong to one machine, or to a list of things to do. Split, so that this file has
+/// none of them.
+const WORDS: [&str; 6] =
+    [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/"), TO_DO, FIX, MARK];
+const TO_DO: &str = concat!("TO", "DO");
+const FIX: &str = concat!("FIX", "ME");
+const MARK: &str = concat!("XX", "X");
+
+pub fn check(repository: &Repository) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in &repository.files {
+        words(file, &mut findings);
+        if is_written_by_line(file) {
+            columns(file, &mut findings);
+        }
+        if file.path.ends_with(".rs") {
+            body(file, &mut findings);
+            name(file, &mut findings);
+        }
+    }
+    findings
+}
+
+fn is_written_by_line(file: &File) -> bool {
+    let by_line = [".rs", ".md", ".toml", ".ci/run"].iter().any(|end| file.path.ends_with(end));
+    by_line && !file.path.starts_with("data/")
+}
+
+fn words(file: &File, findings: &mut Vec<Finding>) {
+    for (number, line) in numbered(&file.text) {
+        for word in WORDS.into_iter().filter(|word| line.contains(word)) {
+            findings.push(Finding::error(&file.path, number, format!("'{word}' does not belong")));
+        }
+    }
+}
+
+fn columns(file: &File, findings: &mut Vec<Finding>) {
+    for (number, line) in numbered(&file.text) {
+        let columns = line.chars().count();
+        if columns > COLUMNS && !cannot_be_broken(&file.path, line.trim_start()) {
+            let message = format!("{columns} columns; at most {COLUMNS}");
+            findings.push(Finding::error(&file.path, number, message));
+        }
+    }
+}
+
+/// String literals in code; rows of tables, and links that begin a line, in documents.
+fn cannot_be_broken(path: &str, line: &str) -> bool {
+    match path.ends_with(".md") {
+        true => line.starts_with('|') || line.starts_with('['),
+        false => !line.starts_with("//") && line.contains('"'),
+    }
+}
+
+fn body(file: &File, findings: &mut Vec<Finding>) {
+    let lines = file.text.lines().take_while(|line| *line != "#[cfg(test)]").count();
+    if lines > LONGEST_BODY {
+        let message = format!("{lines} lines; more than {LONGEST_BODY} are refused: split it");
+        findings.push(Finding::error(&file.path, 0, message));
+    } else if lines > LONG_BODY {
+        let message = format!("{lines} lines; more than {LONG_BODY} ask for a split");
+        findings.push(Finding::warning(&file.path, 0, message));
+    }
+}
+
+fn name(file: &File, findings: &mut Vec<Finding>) {
+    let path = file.path.trim_end_matches(".rs").trim_end_matches("/mod");
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if EMPTY_NAMES.contains(&name) {
+        let message = format!("a module called '{name}': call it by what it holds");
+        findings.push(Finding::error(&file.path, 0, message));
+    }
+}
+
+fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(index, line)| (index + 1, line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(path: &str, text: &str) -> Vec<String> {
+        check(&Repository::of(&[(path, text)])).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn long_lines() {
+        let long = "x".repeat(101);
+        let found = ["a.rs:1: error: 101 columns; at most 100"];
+        assert_eq!(messages("a.rs", &long), found);
+        assert_eq!(messages("a.rs", &"x".repeat(100)), [""; 0]);
+        assert_eq!(messages("a.rs", &format!("\"{long}\"")), [""; 0]);
+        assert_eq!(messages("a.rs", &format!("// \"{long}\"")).len(), 1);
+        assert_eq!(messages("a.md", &format!("| {long} |")), [""; 0]);
+        assert_eq!(messages("a.md", &format!("\"{long}\"")).len(), 1);
+        assert_eq!(messages("data/a.toml", &long), [""; 0]);
+        assert_eq!(messages("a.json", &long), [""; 0]);
+    }
+
+    #[test]
+    fn long_files() {
+        let lines = |count: usize| "x\n".repeat(count);
+        assert_eq!(messages("a.rs", &lines(400)), [""; 0]);
+        assert_eq!(
+            messages("a.rs", &lines(401)),
+            ["a.rs: warning: 401 lines; more than 400 ask for a split"]
+        );
+        assert_eq!(
+            messages("a.rs", &lines(801)),
+            ["a.rs: error: 801 lines; more than 800 are refused: split it"]
+        );
+        let tested = format!("{}#[cfg(test)]\n{}", lines(300), lines(900));
+        assert_eq!(messages("a.rs", &tested), [""; 0]);
+        assert_eq!(messages("a.json", &lines(900)), [""; 0]);
+    }
+
+    #[test]
+    fn names_and_words() {
+        assert_eq!(messages("src/utils.rs", "").len(), 1);
+        assert_eq!(messages("src/common/mod.rs", "").len(), 1);
+        assert_eq!(messages("src/commons.rs", ""), [""; 0]);
+        let found = format!("a.json:2: error: '{TO_DO}' does not belong");
+        assert_eq!(messages("a.json", &format!("\n// {TO_DO}: x")), [found]);
+    }
+}

@@ -1,0 +1,52 @@
+//! Man pages and completions have every command and flag.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use xtask::command_line::{command, completions, man};
+
+/// A directory that goes when the test ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        Scratch(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn every_command_has_a_man_page_with_its_flags() {
+    let scratch = Scratch::new("man");
+    man(&scratch.0).unwrap();
+    let top = fs::read_to_string(scratch.0.join("filemap.1")).unwrap();
+    for command in command().get_subcommands() {
+        let name = command.get_name();
+        assert!(top.contains(&format!("filemap\\-{name}")), "{name} is not in filemap.1");
+        let page = fs::read_to_string(scratch.0.join(format!("filemap-{name}.1"))).unwrap();
+        for flag in command.get_arguments().filter_map(|flag| flag.get_long()) {
+            let flag = format!("\\-\\-{}", flag.replace('-', "\\-"));
+            assert!(page.contains(&flag), "{flag} is not in filemap-{name}.1");
+        }
+    }
+}
+
+#[test]
+fn completions_know_every_flag() {
+    let scratch = Scratch::new("completions");
+    completions(&scratch.0).unwrap();
+    for file in ["filemap.bash", "_filemap", "filemap.fish"] {
+        let script = fs::read_to_string(scratch.0.join(file)).unwrap();
+        for command in command().get_subcommands() {
+            for flag in command.get_arguments().filter_map(|flag| flag.get_long()) {
+                assert!(script.contains(flag), "--{flag} is not in {file}");
+            }
+        }
+    }
+}

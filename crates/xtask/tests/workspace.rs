@@ -1,0 +1,124 @@
+//! Which crate uses which: docs/DESIGN.md's directions, held by what cargo says.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Our crates, and those of them that each may use.
+const MAY_USE: [(&str, &[&str]); 10] = [
+    ("filemap-core", &[]),
+    ("filemap-mapcount", &[]),
+    ("filemap-job", &["filemap-core"]),
+    ("filemap-governor", &["filemap-core"]),
+    ("filemap-model", &["filemap-core", "filemap-job"]),
+    ("filemap-kernel", &["filemap-core", "filemap-job"]),
+    ("filemap-report", &["filemap-core", "filemap-job"]),
+    ("filemap-cli", &["*"]),
+    ("filemap-py", &["*"]),
+    ("xtask", &["*"]),
+];
+
+/// Crates of the standard library only.
+const NO_LIBRARIES: [&str; 2] = ["filemap-core", "filemap-mapcount"];
+
+/// Libraries that talk to the operating system, start threads or keep time.
+const OUTSIDE: [&str; 6] = ["libc", "rustix", "rayon", "tracing", "ctrlc", "indicatif"];
+
+/// Crates that use none of them.
+const INSIDE: [&str; 4] = ["filemap-core", "filemap-job", "filemap-model", "filemap-report"];
+
+struct Package {
+    name: String,
+    /// What it is built with, development left out.
+    uses: Vec<String>,
+    /// What its tests use.
+    tests_use: Vec<String>,
+    source: String,
+}
+
+fn metadata() -> Value {
+    let cargo = std::env::var("CARGO").unwrap_or("cargo".to_string());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo prints JSON")
+}
+
+fn packages() -> Vec<Package> {
+    let metadata = metadata();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    let package = |package: &Value| {
+        let name = text(&package["name"]);
+        let of_kind = |dev: bool| {
+            let all = package["dependencies"].as_array().expect("a list of dependencies");
+            let of = all.iter().filter(|used| (used["kind"] == "dev") == dev);
+            of.map(|used| text(&used["name"])).filter(|used| *used != name).collect()
+        };
+        let manifest = text(&package["manifest_path"]);
+        let source = manifest.replace("Cargo.toml", "src/lib.rs");
+        let source = std::fs::read_to_string(source).unwrap_or_default();
+        Package { uses: of_kind(false), tests_use: of_kind(true), name, source }
+    };
+    packages.iter().map(package).collect()
+}
+
+fn is_ours(name: &str) -> bool {
+    name.starts_with("filemap-") || name == "xtask"
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    for package in packages() {
+        let allowed = MAY_USE.iter().find(|(name, _)| *name == package.name);
+        let (_, allowed) = allowed.unwrap_or_else(|| panic!("no rule for {}", package.name));
+        for used in package.uses.iter().chain(&package.tests_use).filter(|used| is_ours(used)) {
+            let may = allowed.contains(&"*") || allowed.contains(&used.as_str());
+            assert!(may, "{} uses {used}; it may use {allowed:?}", package.name);
+        }
+        assert!(package.name == "xtask" || !package.uses.contains(&"xtask".to_string()));
+    }
+}
+
+#[test]
+fn what_decides_does_not_look_outside() {
+    for package in packages() {
+        if NO_LIBRARIES.contains(&package.name.as_str()) {
+            assert_eq!(package.uses, [""; 0], "{} uses the standard library only", package.name);
+        }
+        if INSIDE.contains(&package.name.as_str()) {
+            let found = package.uses.iter().find(|used| OUTSIDE.contains(&used.as_str()));
+            assert_eq!(found, None, "{} reaches outside", package.name);
+            let forbids = package.source.contains("#![forbid(unsafe_code)]");
+            assert!(forbids, "{} does not forbid unsafe code", package.name);
+        }
+    }
+}
+
+#[test]
+fn building_without_a_name_builds_the_command() {
+    let metadata = metadata();
+    let built = metadata["workspace_default_members"].as_array().expect("cargo 1.71 or later");
+    let built: Vec<&str> = built.iter().filter_map(Value::as_str).collect();
+    assert!(built.iter().any(|id| id.contains("crates/cli")), "{built:?}");
+    for id in built {
+        assert!(id.contains("crates/cli") || id.contains("crates/governor"), "{id}");
+    }
+}
+
+/// Each library has its reason in docs/DESIGN.md.
+#[test]
+fn every_library_has_a_reason() {
+    let design = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/DESIGN.md");
+    let design = std::fs::read_to_string(design).expect("docs/DESIGN.md can be read");
+    for package in packages() {
+        for used in package.uses.iter().chain(&package.tests_use).filter(|used| !is_ours(used)) {
+            let row =
+                design.lines().any(|l| l.starts_with('|') && l.contains(&format!("`{used}`")));
+            assert!(row, "{} uses {used}, which no row of docs/DESIGN.md names", package.name);
+        }
+    }
+}
