@@ -107,22 +107,10 @@ fn cached(job: &Job, cache: &impl PageCache) -> Cached {
     let end = start + job.mapping.pages;
     let file_end = PageIndex(job.file_pages().0);
     Cached {
-        inside: Some(count(cache, start, end)),
-        before: Some(count(cache, PageIndex(0), start)),
-        after: Some(count(cache, end, file_end)),
+        inside: Some(cache.cached(start, end).0),
+        before: Some(cache.cached(PageIndex(0), start).0),
+        after: Some(cache.cached(end, file_end).0),
     }
-}
-
-/// Cached pages of `from..end`.
-fn count(cache: &impl PageCache, from: PageIndex, end: PageIndex) -> u64 {
-    let mut next = from;
-    let mut pages = 0;
-    while next < end {
-        let present = cache.next_present(next, end);
-        next = cache.next_absent(present, end);
-        pages += (next - present).0;
-    }
-    pages
 }
 
 fn environment(profile: &Profile) -> Map<String, Value> {

@@ -41,7 +41,7 @@ fn difference(spec: &JobSpec) -> Option<String> {
 
 fn run(job: &Job, cache: impl filemap_core::cache::PageCache) -> String {
     let mut digest = Digest::default();
-    match trace_on(job, &Profile::DEFAULT, cache, &mut digest) {
+    match trace_on(job, &Profile::DEFAULT, Timing::Device, cache, &mut digest) {
         Ok(traced) => {
             let run = serde_json::to_string(&traced.run).unwrap();
             format!("{run} log {:016x} of {}", digest.value(), digest.decisions())
