@@ -105,6 +105,9 @@ pub trait PageCache {
     /// The last absent page at or before `last` that is not before `floor`.
     fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex>;
 
+    /// Cached pages of `from..end`.
+    fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount;
+
     /// Adds absent folios, locked. Each enters the inactive list's head, or the active one's where
     /// [`crate::workingset`] says so.
     fn add(&mut self, run: FolioRun);

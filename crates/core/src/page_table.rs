@@ -1,5 +1,7 @@
 //! Page tables: which parts of the address space have a page of entries, and mapping folios whole.
 
+use std::collections::BTreeMap;
+
 use crate::cache::{Folio, PageCache, word_mask, words};
 use crate::decision::{Decision, Log};
 use crate::fault::View;
@@ -12,24 +14,21 @@ use crate::vma::Vma;
 /// A PMD-sized folio is mapped by one PMD entry only where no page-table page is in its place.
 #[derive(Clone, Debug, Default)]
 pub struct PageTables {
-    installed: Vec<u64>,
+    /// 64 page-table pages a word, by the number of the word.
+    installed: BTreeMap<u64, u64>,
 }
 
 impl PageTables {
     /// The page-table page of `entries` entries that maps `vpn` exists from now on.
     pub fn install(&mut self, vpn: Vpn, entries: u64) {
         let table = vpn.0 / entries;
-        let word = (table / 64) as usize;
-        if word >= self.installed.len() {
-            self.installed.resize(word + 1, 0);
-        }
-        self.installed[word] |= 1 << (table % 64);
+        *self.installed.entry(table / 64).or_default() |= 1 << (table % 64);
     }
 
     /// Whether the page-table page of `entries` entries that maps `vpn` exists.
     pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
         let table = vpn.0 / entries;
-        self.installed.get((table / 64) as usize).is_some_and(|word| word >> (table % 64) & 1 == 1)
+        self.installed.get(&(table / 64)).is_some_and(|word| word >> (table % 64) & 1 == 1)
     }
 }
 

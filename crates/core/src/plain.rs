@@ -209,6 +209,11 @@ impl PageCache for PlainCache {
         (floor.0..=last.0).rev().map(PageIndex).find(|&page| self.find(page).is_none())
     }
 
+    fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount {
+        let pages = self.folios.iter().flat_map(|(&head, state)| Self::pages_of(head, state.order));
+        PageCount(pages.filter(|&page| from <= page && page < end).count() as u64)
+    }
+
     fn add(&mut self, run: FolioRun) {
         for folio in 0..run.folios {
             let head = run.start + PageCount(folio << run.order.0);

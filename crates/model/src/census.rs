@@ -20,29 +20,17 @@ pub fn cached(job: &Job, cache: &impl PageCache) -> Cached {
     let mut end = first;
     for (from, stop) in parts {
         if from > end {
-            between += count(cache, end, from);
+            between += cache.cached(end, from).0;
         }
-        inside += count(cache, from.max(end), stop);
+        inside += cache.cached(from.max(end).min(stop), stop).0;
         end = end.max(stop);
     }
     Cached {
         inside: Some(inside),
-        before: Some(count(cache, PageIndex(0), first)),
-        after: Some(count(cache, end, PageIndex(job.file_pages().0))),
+        before: Some(cache.cached(PageIndex(0), first).0),
+        after: Some(cache.cached(end, PageIndex(job.file_pages().0)).0),
         between: job.elf.is_some().then_some(between),
     }
-}
-
-/// Cached pages of `from..end`.
-fn count(cache: &impl PageCache, from: PageIndex, end: PageIndex) -> u64 {
-    let mut next = from;
-    let mut pages = 0;
-    while next < end {
-        let present = cache.next_present(next, end);
-        next = cache.next_absent(present, end);
-        pages += (next - present).0;
-    }
-    pages
 }
 
 /// How many folios of each order the first `pages` pages of the file are cached in.

@@ -59,6 +59,11 @@ impl Chunks {
         &mut self.chunks[slot as usize]
     }
 
+    /// Every chunk in use with its number, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
+        self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]))
+    }
+
     /// Forgets chunk `number`.
     pub fn remove(&mut self, number: u64) {
         if let Some(slot) = self.slots.remove(&number) {

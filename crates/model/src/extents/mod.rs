@@ -255,6 +255,16 @@ impl PageCache for ExtentCache {
         }
     }
 
+    fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount {
+        let pages = self.chunks.iter().map(|(number, chunk)| {
+            let first = number * CHUNK_WORDS as u64;
+            let words = (first..).zip(&chunk.words);
+            let cached = words.map(|(word, bits)| bits.present & word_mask(word, from, end));
+            cached.map(|pages| u64::from(pages.count_ones())).sum::<u64>()
+        });
+        PageCount(pages.sum())
+    }
+
     fn add(&mut self, run: FolioRun) {
         let (start, end) = (run.start.0, run.end().0);
         self.locked.push((start, end));

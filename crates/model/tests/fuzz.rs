@@ -1,0 +1,186 @@
+//! Job files of random text and values: no panic, no hang, no memory beyond a stated bound.
+//!
+//! `FILEMAP_FUZZ_SECONDS` sets how long it goes on (2 s if not set); a failure prints its seed.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use filemap_job::{Job, JobSpec};
+use filemap_model::{Profile, trace};
+
+/// What a run may hold besides what its accesses bring in.
+const START_BYTES: u64 = 1 << 20;
+
+/// What one access may add: bitmaps of a window at most 4 bytes a page, twice where a mark is hit
+/// as well; for a read, what is noted of each of its requests, 64 bytes a page; and the chunks that
+/// the ends lie in.
+fn bytes_of_access(job: &Job) -> u64 {
+    let window = job.machine.read_ahead.0.max(1 << 14);
+    let read = job.phases.iter().map(|phase| phase.bs_bytes / job.page_size()).max();
+    2 * 4 * window + 64 * read.unwrap_or(0) + (64 << 10)
+}
+
+/// Accesses of a small job.
+const SMALL_ACCESSES: u64 = 64;
+
+/// The longest that a small job may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: every call goes on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(held, Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[test]
+fn random_job_files_do_no_harm() {
+    let seconds = std::env::var("FILEMAP_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(2));
+    let (mut seed, mut ran) = (0, 0);
+    while Instant::now() < end {
+        seed += 1;
+        let text = job_file(&mut Rng(seed));
+        let Ok(job) = JobSpec::from_toml(&text).and_then(|spec| spec.validate(None)) else {
+            continue;
+        };
+        if job.phases.iter().map(|phase| phase.accesses).sum::<u64>() > SMALL_ACCESSES {
+            continue;
+        }
+        ran += 1;
+        check(&job, seed, &text);
+    }
+    assert!(ran > 20, "only {ran} of {seed} job files were small valid jobs");
+    println!("{seed} job files, {ran} of them run");
+}
+
+fn check(job: &Job, seed: u64, text: &str) {
+    let held = HELD.load(Relaxed);
+    PEAK.store(held, Relaxed);
+    let start = Instant::now();
+    let _ = trace(job, &Profile::DEFAULT, &mut ());
+    let taken = start.elapsed();
+    let used = (PEAK.load(Relaxed) - held) as u64;
+    let accesses: u64 = job.phases.iter().map(|phase| phase.accesses).sum();
+    let bound = START_BYTES + accesses * bytes_of_access(job);
+    assert!(used <= bound, "seed {seed}: {used} bytes, more than {bound}, for\n{text}");
+    assert!(taken <= PATIENCE, "seed {seed}: {taken:?} for\n{text}");
+}
+
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[(self.next() % from.len() as u64) as usize]
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}
+
+const SIZES: &[&str] = &[
+    "'1'",
+    "'4k'",
+    "'5000'",
+    "'64k'",
+    "'1m'",
+    "'3m'",
+    "'64m'",
+    "'1g'",
+    "'1t'",
+    "'1024p'",
+    "'0'",
+    "'-1'",
+    "'9e9g'",
+    "'18446744073709551615'",
+    "4096",
+    "''",
+    "'k'",
+];
+
+const COUNTS: &[&str] = &["0", "1", "2", "7", "64", "512", "1021", "9223372036854775807", "-1"];
+
+/// The lines of a job file: a key, and what its value is picked from.
+const KEYS: &[(&str, &[&str])] = &[
+    ("kernel", &["'6.12'", "'6.18'", "'mm-2026-05'", "'host'", "'5.4'"]),
+    ("with", &["'p1'", "'mmap-miss'", "'vma-bound+exec-order'", "'exec-unify'", "'nothing'"]),
+    ("seed", &["1", "0", "9223372036854775807"]),
+    ("map_offset", SIZES),
+    ("map_len", SIZES),
+    ("map_shift", COUNTS),
+    ("split", COUNTS),
+    ("split_prot", &["'exec'", "'write'", "'none'"]),
+    ("advice", &["'normal'", "'random'", "'sequential'", "'hugepage'"]),
+    ("exec", &["true", "false"]),
+    ("private", &["true", "false"]),
+    ("ram", SIZES),
+    ("cache_limit", SIZES),
+    ("memory_max", SIZES),
+    ("read_ahead_kb", &["0", "4", "128", "200", "8192", "4194304", "3", "99999999999"]),
+    ("fault_around", &["'4k'", "'64k'", "'2m'", "'3k'", "'1t'"]),
+    ("arch", &["'arm64'", "'x86-64'", "'vax'"]),
+    ("page_size", &["'4k'", "'16k'", "'64k'", "'8k'"]),
+    ("fs", &["'ext4'", "'xfs'", "'base-pages'", "'fat'"]),
+    ("bs", &["'512'", "'4k'", "'1g'", "'0'"]),
+    ("runs", COUNTS),
+];
+
+const WORKLOADS: &[&str] = &[
+    "random",
+    "sequential",
+    "reverse",
+    "first",
+    "stride:1021",
+    "stride:0",
+    "interleave:3",
+    "interleave:99999999",
+    "read-random",
+    "read-sequential",
+    "stride:18446744073709551615",
+    "x",
+];
+
+fn job_file(rng: &mut Rng) -> String {
+    let mut text = format!(
+        "workload = '{}'\nfile_size = {}\naccesses = {}\n",
+        rng.pick(WORKLOADS),
+        rng.pick(SIZES),
+        rng.pick(COUNTS)
+    );
+    for (key, values) in KEYS {
+        if rng.chance(12) {
+            text.push_str(&format!("{key} = {}\n", rng.pick(values)));
+        }
+    }
+    if rng.chance(5) {
+        let at = (rng.next() % text.len() as u64) as usize;
+        text.replace_range(at..=at, rng.pick(&["", "=", "\"", "[", "\n", "9", "\u{fe0f}"]));
+    }
+    text
+}
