@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use filemap_job::{JobSpec, format_size};
+use filemap_job::{Elf, JobSpec, format_size};
 use filemap_model::Profile;
 
 use crate::error::{Error, reason};
@@ -29,6 +29,18 @@ pub fn accesses_files(spec: &mut JobSpec) -> Result<(), Error> {
     Ok(())
 }
 
+/// Longest program or shared library, in bytes.
+const MAX_ELF_BYTES: u64 = 1 << 30;
+
+/// Reads the headers of the file whose segments `spec` maps into it.
+pub fn segments(spec: &mut JobSpec) -> Result<(), Error> {
+    let Some(path) = spec.file.clone().filter(|_| spec.maps_elf()) else { return Ok(()) };
+    let bytes = read_bytes("program", &path, MAX_ELF_BYTES)?;
+    let elf = Elf::parse(&bytes);
+    spec.elf = Some(elf.map_err(|error| Error::InFile { path, error: Box::new(error.into()) })?);
+    Ok(())
+}
+
 /// The machine profile at `path`; the default one for none.
 pub fn profile(path: Option<&str>) -> Result<Profile, Error> {
     let Some(path) = path else { return Ok(Profile::DEFAULT) };
@@ -45,6 +57,13 @@ pub fn host_release() -> Option<String> {
 
 /// The text of the file at `path`, of at most `most` bytes. `what` names its kind.
 fn read(what: &'static str, path: &str, most: u64) -> Result<String, Error> {
+    let reason = "it is no text (UTF-8)".to_string();
+    let bytes = read_bytes(what, path, most)?;
+    String::from_utf8(bytes).map_err(|_| Error::Read { what, path: path.to_string(), reason })
+}
+
+/// The bytes of the file at `path`, at most `most`. `what` names its kind.
+fn read_bytes(what: &'static str, path: &str, most: u64) -> Result<Vec<u8>, Error> {
     let failed = |reason: String| Error::Read { what, path: path.to_string(), reason };
     let file = File::open(path).map_err(|error| failed(reason(&error)))?;
     let too_long = || failed(format!("it is longer than {}", format_size(most)));
@@ -59,5 +78,5 @@ fn read(what: &'static str, path: &str, most: u64) -> Result<String, Error> {
     if bytes.len() as u64 > most {
         return Err(too_long());
     }
-    String::from_utf8(bytes).map_err(|_| failed("it is no text (UTF-8)".to_string()))
+    Ok(bytes)
 }

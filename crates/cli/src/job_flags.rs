@@ -12,7 +12,8 @@ pub struct JobFlags {
     /// Rules of the model: 6.12, 6.18 or host, the running kernel's nearest [default: 6.18].
     #[arg(long, value_name = "VERSION", help_heading = ENGINE)]
     kernel: Option<String>,
-    /// Patch series on top: miss-fault-address (p1), miss-no-retry (p2), mmap-miss (both).
+    /// Patch series on top: miss-fault-address (p1), miss-no-retry (p2), mmap-miss (both),
+    /// vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify.
     #[arg(long, value_name = "SERIES,...", help_heading = ENGINE)]
     with: Option<String>,
     /// How many runs.
@@ -22,8 +23,8 @@ pub struct JobFlags {
     /// Machine profile: what the device and a fault cost.
     #[arg(long, value_name = "PROFILE.toml", help_heading = ENGINE)]
     machine: Option<String>,
-    /// random, stride:N, sequential, reverse, first, interleave:K, read-random or
-    /// read-sequential.
+    /// random, stride:N, sequential, reverse, first, interleave:K, read-random,
+    /// read-sequential, elf (the segments of --file), or exec (calls: exec:cold, exec:random).
     #[arg(long, value_name = "PATTERN", help_heading = WORKLOAD)]
     workload: Option<String>,
     /// Number of accesses [default: 1 % of the mapping's pages].
@@ -49,7 +50,7 @@ pub struct JobFlags {
     #[arg(long, value_name = "SIZE", help_heading = FILE)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
     file_size: Option<SizeText>,
-    /// An existing file, for a real kernel.
+    /// An existing file, for a real kernel; the program or library of --workload elf.
     #[arg(long, value_name = "PATH", help_heading = FILE)]
     file: Option<String>,
     /// Where in the file the mapping begins [default: 0].
@@ -160,6 +161,7 @@ impl From<JobFlags> for JobSpec {
             fs: flags.fs,
             phase: Vec::new(),
             accesses_text: None,
+            elf: None,
         }
     }
 }

@@ -126,7 +126,7 @@ fn job(more: &str, elf: Option<&[u8]>) -> Result<Job, filemap_job::Error> {
     for (_, text) in spec.accesses_files() {
         *text = Some("36\n0\n".to_string());
     }
-    spec.elf = elf.map(|bytes| Elf::parse(bytes)).transpose()?;
+    spec.elf = elf.map(Elf::parse).transpose()?;
     spec.validate(None)
 }
 

@@ -14,18 +14,20 @@ const JOBS: u64 = 20_000;
 
 #[test]
 fn no_fault_reads_beyond_its_vma_with_the_bound() {
-    let mut windows = 0;
+    let (mut windows, mut programs) = (0, 0);
     for seed in 1..=JOBS {
         let spec = with_bound(random_spec(seed, Accesses::Faults), true);
         let Some(job) = valid(spec) else { continue };
         let (watch, after) = run(&job);
         windows += watch.windows;
+        programs += u32::from(job.elf.is_some());
         if let Some(beyond) = &watch.beyond {
             panic!("seed {seed}: {beyond}\n{}", described(&job.to_spec()));
         }
         assert_eq!(after, 0, "seed {seed}: pages behind\n{}", described(&job.to_spec()));
     }
-    println!("{JOBS} jobs, {windows} windows, none beyond its VMA");
+    println!("{JOBS} jobs, {programs} of segments, {windows} windows, none beyond its VMA");
+    assert!(programs > 1000, "{programs} jobs map segments");
     assert!(windows > 100_000, "{windows} windows test little");
 }
 

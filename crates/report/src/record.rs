@@ -30,6 +30,7 @@ pub fn values(run: &Run) -> impl Iterator<Item = (&'static str, Option<u64>)> + 
         ("cached_inside", run.cached.inside),
         ("cached_before", run.cached.before),
         ("cached_after", run.cached.after),
+        ("cached_between", run.cached.between),
         ("elapsed_ns", run.elapsed_ns),
     ];
     counters.into_iter().chain(cached)
@@ -130,6 +131,6 @@ mod tests {
     #[test]
     fn values_are_the_counters_and_more() {
         let run = Run::default();
-        assert_eq!(values(&run).count(), Counters::NAMES.len() + 4);
+        assert_eq!(values(&run).count(), Counters::NAMES.len() + 5);
     }
 }

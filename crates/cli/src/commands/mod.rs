@@ -10,10 +10,11 @@ use crate::error::Error;
 use crate::input;
 use crate::job_flags::JobFlags;
 
-/// The job of `flags` on top of that of `file`, with the lists that it names.
+/// The job of `flags` on top of that of `file`, with the lists and headers that it needs.
 fn job_spec(file: Option<&str>, flags: JobFlags) -> Result<JobSpec, Error> {
     let spec = file.map_or(Ok(JobSpec::default()), input::job_file)?;
     let mut spec = spec.overlay(flags.into());
     input::accesses_files(&mut spec)?;
+    input::segments(&mut spec)?;
     Ok(spec)
 }
