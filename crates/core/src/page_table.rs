@@ -25,7 +25,8 @@ impl PageTables {
         *self.installed.entry(table / 64).or_default() |= 1 << (table % 64);
     }
 
-    fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
+    /// Whether the page-table page of `entries` entries that maps `vpn` exists.
+    pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
         let table = vpn.0 / entries;
         self.installed.get(&(table / 64)).is_some_and(|word| word >> (table % 64) & 1 == 1)
     }
