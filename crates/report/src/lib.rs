@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod conform;
 pub mod decisions;
+pub mod explain;
 mod error;
 pub mod footer;
 pub mod published;
