@@ -8,6 +8,9 @@ use crate::job_flags::{JobFlags, count};
 /// Most seeds of a random cell.
 const MAX_SEEDS: u64 = 1000;
 
+/// Most random patterns of one command.
+const MAX_FUZZ_JOBS: u64 = 1_000_000;
+
 /// Linux's file-mapped memory path as a model: page cache, readahead, fault-around and reclaim.
 #[derive(Debug, Parser)]
 #[command(name = "filemap", version, subcommand_required = true)]
@@ -24,6 +27,10 @@ pub enum Command {
     Run(RunArgs),
     /// One job in several variants: before and after.
     Compare(CompareArgs),
+    /// Decisions of the running kernel beside the model's, line by line.
+    Conform(ConformArgs),
+    /// Where a job's bytes came from, by cause; why readahead stopped, or did not.
+    Explain(ExplainArgs),
 }
 
 #[derive(Debug, Args)]
@@ -69,6 +76,35 @@ pub struct CompareArgs {
     pub output: OutputFlags,
 }
 
+#[derive(Debug, Args)]
+pub struct ConformArgs {
+    /// Job file: the flags as keys, with underscores. Flags go before its keys. Without a job,
+    /// the built-in patterns.
+    #[arg(value_name = "JOB.toml")]
+    pub job_file: Option<String>,
+    /// That many random patterns, from --seed [default: 1]; one that differs is made smaller.
+    #[arg(long, value_name = "N", value_parser = random_jobs, allow_hyphen_values = true)]
+    pub fuzz: Option<u64>,
+    #[command(flatten)]
+    pub job: JobFlags,
+    #[command(flatten)]
+    pub output: OutputFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// Job file: the flags as keys, with underscores. Flags go before its keys.
+    #[arg(value_name = "JOB.toml")]
+    pub job_file: Option<String>,
+    #[command(flatten)]
+    pub job: JobFlags,
+    #[command(flatten)]
+    pub output: OutputFlags,
+    /// A picture of it as SVG; - for stdout.
+    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
+    pub svg: Option<String>,
+}
+
 /// Where the report goes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
@@ -79,6 +115,13 @@ pub struct OutputFlags {
     /// The report as JSON too; - for stdout, in place of the report.
     #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
     pub json: Option<String>,
+}
+
+fn random_jobs(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        jobs @ 1..=MAX_FUZZ_JOBS => Ok(jobs),
+        jobs => Err(format!("{jobs} is out of range; give 1 to {MAX_FUZZ_JOBS}")),
+    }
 }
 
 fn seeds(text: &str) -> Result<u64, String> {

@@ -1,36 +1,99 @@
 //! The engines, and how many jobs are run on them.
 
-use filemap_job::{Engine, EngineKind, Job, Record};
+use filemap_job::{Engine, EngineKind, Job, Record, Run};
+use filemap_kernel::engine::{Kernel, Prepared, boot};
 use filemap_model::{Model, Profile};
 use rayon::prelude::*;
 
 use crate::error::Error;
+use crate::interrupt::{self, Undoing};
 use crate::progress::Progress;
 
-/// Runs `jobs`; the records are in the order of the jobs. Jobs of the model run in parallel.
+/// Runs `jobs`; the records are in the order of the jobs. Jobs of the model run in parallel;
+/// after them those of the kernel, one run of each in turn, and those that boot a kernel.
 pub fn run_all(jobs: &[Job], profile: &Profile) -> Result<Vec<Record>, Error> {
-    for job in jobs {
-        check(job)?;
-    }
-    let progress = Progress::new(jobs.len());
-    let run = |job: &Job| {
+    let on = |place: Place| jobs.iter().filter(move |job| Place::of(job) == place);
+    let runs: u64 = on(Place::Host).map(|job| job.runs).sum();
+    let others = on(Place::Model).count() + on(Place::Image).count();
+    let progress = Progress::new(others + runs as usize);
+    // Before the model runs: what cannot be done here is told at once.
+    let arms = Arms::prepare(on(Place::Host))?;
+    let models: Vec<&Job> = on(Place::Model).collect();
+    // One job a piece: they differ in length by far.
+    let models = models.par_iter().with_max_len(1).map(|job| {
         let record = Model { profile: *profile }.run(job)?;
         progress.advance();
-        Ok(record)
-    };
-    // One job a piece: they differ in length by far.
-    jobs.par_iter().with_max_len(1).map(run).collect()
+        Ok::<_, Error>(record)
+    });
+    let mut models = models.collect::<Result<Vec<Record>, _>>()?.into_iter();
+    let mut measured = arms.run(&progress)?.into_iter();
+    let mut records = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let record = match Place::of(job) {
+            Place::Model => models.next(),
+            Place::Host => measured.next(),
+            Place::Image => {
+                let record = boot(job)?;
+                progress.advance();
+                Some(record)
+            }
+        };
+        records.push(record.expect("each job has run"));
+    }
+    Ok(records)
 }
 
-/// Whether there is an engine for `job`.
-///
-/// # Errors
-/// For an engine that this build does not have.
-pub fn check(job: &Job) -> Result<(), Error> {
-    match job.engine {
-        EngineKind::Model => Ok(()),
-        EngineKind::Kernel => Err(Error::CannotRun(
-            "--on kernel: the kernel engine is not built yet; give --on model".to_string(),
-        )),
+/// Where a job runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In the model.
+    Model,
+    /// On the running kernel.
+    Host,
+    /// On a kernel that is booted for it.
+    Image,
+}
+
+impl Place {
+    fn of(job: &Job) -> Place {
+        match (job.engine, &job.image) {
+            (EngineKind::Model, _) => Place::Model,
+            (EngineKind::Kernel, None) => Place::Host,
+            (EngineKind::Kernel, Some(_)) => Place::Image,
+        }
+    }
+}
+
+/// Jobs that are run in turn on the running kernel.
+struct Arms {
+    arms: Vec<(Prepared, u64, Vec<Run>)>,
+    // Goes after what it has undone on Ctrl-C.
+    _undoing: Option<Undoing>,
+}
+
+impl Arms {
+    fn prepare<'a>(jobs: impl Iterator<Item = &'a Job>) -> Result<Self, Error> {
+        let mut jobs = jobs.peekable();
+        if jobs.peek().is_none() {
+            return Ok(Arms { arms: Vec::new(), _undoing: None });
+        }
+        let (journal, undoing) = interrupt::journal()?;
+        let kernel = Kernel::new(journal)?;
+        let arms = jobs.map(|job| Ok((kernel.prepare(job)?, job.runs, Vec::new())));
+        let arms = arms.collect::<Result<_, Error>>()?;
+        Ok(Arms { arms, _undoing: Some(undoing) })
+    }
+
+    /// One run of each, and again: what changes on the machine meanwhile meets all of them.
+    fn run(mut self, progress: &Progress) -> Result<Vec<Record>, Error> {
+        while self.arms.iter().any(|(_, runs, done)| (done.len() as u64) < *runs) {
+            for (prepared, runs, done) in &mut self.arms {
+                if (done.len() as u64) < *runs {
+                    done.push(prepared.run()?);
+                    progress.advance();
+                }
+            }
+        }
+        Ok(self.arms.into_iter().map(|(prepared, _, runs)| prepared.record(runs)).collect())
     }
 }

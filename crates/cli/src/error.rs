@@ -23,6 +23,9 @@ pub enum Error {
     /// What the model could not run.
     #[error(transparent)]
     Model(#[from] filemap_model::Error),
+    /// What the kernel could not run.
+    #[error(transparent)]
+    Kernel(#[from] filemap_kernel::Error),
     /// A file that cannot be read.
     #[error("{what} '{path}' cannot be read: {reason}; give a readable file")]
     Read { what: &'static str, path: String, reason: String },
@@ -59,6 +62,14 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Write { .. } | Error::CannotRun(_) => 4,
+            Error::Kernel(filemap_kernel::Error::Plan(_)) => 2,
+            Error::Kernel(error) => {
+                if error.cannot_run_here() {
+                    4
+                } else {
+                    1
+                }
+            }
             Error::InFile { error, .. } => error.exit_code(),
             _ => 2,
         }

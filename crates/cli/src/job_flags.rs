@@ -12,6 +12,12 @@ pub struct JobFlags {
     /// Rules of the model: 6.12, 6.18 or host, the running kernel's nearest [default: 6.18].
     #[arg(long, value_name = "VERSION", help_heading = ENGINE)]
     kernel: Option<String>,
+    /// A kernel to boot under QEMU and run the job on, with --on kernel; compare takes several.
+    #[arg(long, value_name = "PATH", help_heading = ENGINE)]
+    pub image: Vec<String>,
+    /// Where the modules of the image are: a directory with lib/modules/RELEASE.
+    #[arg(long, value_name = "DIR", help_heading = ENGINE)]
+    modules: Option<String>,
     /// Patch series on top: miss-fault-address (p1), miss-no-retry (p2), mmap-miss (both),
     /// vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify.
     #[arg(long, value_name = "SERIES,...", help_heading = ENGINE)]
@@ -130,6 +136,8 @@ impl From<JobFlags> for JobSpec {
         JobSpec {
             on: flags.on,
             kernel: flags.kernel,
+            image: flags.image.into_iter().next(),
+            modules: flags.modules,
             with: flags.with,
             runs: flags.runs,
             machine: flags.machine,

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod engine;
 mod error;
+mod host;
 mod input;
 mod interrupt;
 mod job_flags;
@@ -15,6 +16,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use filemap_kernel::image::guest;
+use filemap_kernel::journal;
 
 use crate::args::{Cli, Command};
 use crate::error::Error;
@@ -27,6 +30,10 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
+    filemap_kernel::probe::main_if_child();
+    if guest::is_guest() {
+        guest::main(filemap_kernel::engine::in_guest);
+    }
     interrupt::exit_on_interrupt();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -37,10 +44,13 @@ fn main() -> ExitCode {
         }
         Err(error) => return fail(&Error::from_clap(&error)),
     };
+    undo_what_was_left();
     let outcome = match cli.command {
         Command::Published(args) => commands::published::run(&args),
         Command::Run(args) => commands::run::run(args),
         Command::Compare(args) => commands::compare::run(args),
+        Command::Conform(args) => commands::conform::run(args),
+        Command::Explain(args) => commands::explain::run(args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -49,7 +59,20 @@ fn main() -> ExitCode {
     }
 }
 
+/// Undoes what a killed run changed. That it failed is no reason not to run.
+fn undo_what_was_left() {
+    let directory = journal::state_directory();
+    let failed = match journal::recover(&directory) {
+        Ok(recovery) => recovery.failed,
+        Err(error) => vec![error],
+    };
+    for error in failed {
+        let _ = writeln!(io::stderr(), "filemap: cannot undo what a killed run left: {error}");
+    }
+}
+
 fn fail(error: &Error) -> ExitCode {
+    interrupt::wait_if_ending();
     // Nobody is left to be told if stderr is closed.
     let _ = writeln!(io::stderr(), "filemap: {}", error.one_line());
     ExitCode::from(error.exit_code())

@@ -52,11 +52,17 @@ pub fn map_around<C: PageCache, L: Log>(
         return false;
     };
     let found = cache.folio(first).expect("a present page lies in a folio");
-    if page_table::map_huge(found, vma, limits, tables, cache, log) {
+    let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
+    let large = !limits.rules.around_spares_file_end || found.end() <= limits.last_page();
+    if large && page_table::map_huge(found, vma, limits, tables, cache, log) {
         return true;
     }
-    tables.install(vma.vpn(index), limits.arch.pte_entries);
-    let mut visit = Visit { index, tried, hits: 0, mapped: PageCount(0), reached: Reached::No };
+    if !large && !tables.is_installed(vpn, entries) {
+        return false;
+    }
+    tables.install(vpn, entries);
+    let (hits, mapped) = (0, PageCount(0));
+    let mut visit = Visit { index, tried, large, hits, mapped, reached: Reached::No };
     let mut next = first;
     while next < end {
         next = visit.word(next, end, vma, limits, cache);
@@ -88,6 +94,8 @@ fn mappable(word: &PageWord) -> u64 {
 struct Visit {
     index: PageIndex,
     tried: bool,
+    /// Large folios are mapped whole.
+    large: bool,
     /// Pages visited whose folio has no workingset flag.
     hits: u32,
     mapped: PageCount,
@@ -123,7 +131,7 @@ impl Visit {
         while large != 0 {
             let first = PageIndex(number * WORD_PAGES + u64::from(large.trailing_zeros()));
             let folio = cache.folio(first).expect("a present page lies in a folio");
-            let (start, stop) = match page_table::maps_whole(folio, vma, limits) {
+            let (start, stop) = match self.large && page_table::maps_whole(folio, vma, limits) {
                 true => (folio.head, folio.end()),
                 false => (first, folio.end().min(end)),
             };

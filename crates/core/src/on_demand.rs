@@ -6,7 +6,8 @@ use crate::readahead::{Limits, ReadaheadState, Request, Window};
 use crate::search;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The window for a request that found nothing at its page, and what it leaves in `ra`. A lone request reads just its pages and leaves `ra` alone.
+/// The window for a request that found nothing at its page, and what it leaves in `ra`. A lone
+/// request reads just its pages and leaves `ra` alone; one without readahead reads one page.
 ///
 /// Mirrors `page_cache_sync_ra`, 6.12 and 6.18. Test: `tests/on_demand.rs`.
 pub fn on_miss(
@@ -15,6 +16,9 @@ pub fn on_miss(
     ra: &mut ReadaheadState,
     cache: &impl PageCache,
 ) -> Window {
+    if limits.ra_pages == PageCount(0) {
+        return lone(Request { pages: PageCount(1), ..request });
+    }
     let Request { cause, index, pages: req, last } = request;
     let max = limits.max_window(req);
     let follows_read = ra.previous_end.is_some_and(|end| {
@@ -27,21 +31,7 @@ pub fn on_miss(
     } else {
         let mut cached = search::cached_before(index - PageCount(1), max, cache);
         if cached <= req {
-            let cause = match cause {
-                Cause::ReadStream => Cause::ReadLone,
-                Cause::SequentialFault => Cause::SequentialLone,
-                other => other,
-            };
-            return Window {
-                cause,
-                index,
-                start: index,
-                size: req,
-                async_size: PageCount(0),
-                order: Order(0),
-                base_pages: true,
-                last,
-            };
+            return lone(request);
         }
         if cached.0 == index.0 {
             cached = cached + cached;
@@ -59,6 +49,24 @@ pub fn on_miss(
         async_size: ra.async_size,
         order: ra.order,
         base_pages: false,
+        last,
+    }
+}
+
+fn lone(request: Request) -> Window {
+    let Request { cause, index, pages, last } = request;
+    Window {
+        cause: match cause {
+            Cause::ReadStream => Cause::ReadLone,
+            Cause::SequentialFault => Cause::SequentialLone,
+            other => other,
+        },
+        index,
+        start: index,
+        size: pages,
+        async_size: PageCount(0),
+        order: Order(0),
+        base_pages: true,
         last,
     }
 }

@@ -122,11 +122,6 @@ impl Read {
 
     fn miss<C: PageCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Step {
         self.state = State::Missed;
-        if view.limits.ra_pages == PageCount(0) {
-            let mmap_miss = view.ra.mmap_miss;
-            view.log.record(Decision::NoReadahead { index: self.next, mmap_miss });
-            return Step::ReadPage(self.next);
-        }
         let ReadView { limits, ra, cache, log } = view;
         let request = Request {
             cause: Cause::ReadStream,

@@ -54,6 +54,9 @@ pub struct Rules {
     pub series: Series,
     /// Faults map the whole large folio where it lies inside the VMA and the page-table page.
     pub maps_whole_folio: bool,
+    /// Fault-around maps large folios whole, and makes a page-table page, only where the first
+    /// folio of its window ends before the file's last page.
+    pub around_spares_file_end: bool,
     /// Executable mappings have a readahead rule of their own, which RANDOM advice does not stop.
     pub executable_readahead: bool,
     /// A cache hit takes one from `mmap_miss` even while the folio is locked.
@@ -85,6 +88,7 @@ impl Rules {
                 kernel,
                 series,
                 maps_whole_folio: false,
+                around_spares_file_end: false,
                 executable_readahead: false,
                 locked_hit_counts: true,
                 trims_async_end: false,
@@ -98,6 +102,7 @@ impl Rules {
                 kernel,
                 series,
                 maps_whole_folio: true,
+                around_spares_file_end: true,
                 executable_readahead: true,
                 locked_hit_counts: false,
                 trims_async_end: true,

@@ -2,20 +2,14 @@
 
 mod support;
 
-use filemap_core::cache::{FolioRun, PageCache, WORD_PAGES};
-use filemap_core::decision::Decision;
-use filemap_core::plain::PlainCache;
-use filemap_core::reclaim::{
-    BATCH, Referenced, Used, Verdict, Verdicts, inactive_is_low, judge_folio, judge_pages, reclaim,
-    used,
-};
-use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::{Advice, Mapping, Split, SplitProt, Vma};
-use filemap_core::workingset::is_recent;
+use filemap_core::cache::PageCache;
+use filemap_core::reclaim::reclaim;
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::vma::{Mapping, Split, SplitProt};
 
-use support::machine::{advised, executable, part};
+use support::lists::{plain, touch, whole, with_active};
+use support::machine::{executable, part};
 use support::map;
-use support::transcript::transcript;
 
 #[test]
 fn an_active_list_that_has_outgrown_its_share_is_aged_first() {

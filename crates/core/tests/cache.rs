@@ -144,6 +144,7 @@ fn names_in_logs() {
     let names = [
         (Cause::HugePage, "huge-page"),
         (Cause::SequentialFault, "sequential-fault"),
+        (Cause::SequentialLone, "sequential-lone"),
         (Cause::Executable, "executable"),
         (Cause::ReadAround, "read-around"),
         (Cause::ReadStream, "read-stream"),

@@ -14,9 +14,7 @@ use filemap_core::vma::Advice;
 
 use filemap_core::rules::Kernel::{V6_12, V6_18};
 use support::engine::{Engine, Io};
-use support::machine::{
-    KERNELS, advised, executable, limits, part, small_tables, stream, with, xfs,
-};
+use support::machine::{KERNELS, advised, limits, part, stream, with};
 use support::map;
 
 fn file(kernel: filemap_core::rules::Kernel) -> Limits {

@@ -3,16 +3,15 @@
 mod support;
 
 use filemap_core::cache::PageCache;
-use filemap_core::fault::View;
-use filemap_core::fault_around::{Around, map_around, window};
-use filemap_core::page_table::maps_whole;
+use filemap_core::fault_around::{Around, window};
 use filemap_core::readahead::Limits;
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
 use filemap_core::units::{PageCount, PageIndex, Vpn};
 use filemap_core::vma::{Mapping, Vma};
 
-use Kernel::{V6_12, V6_18};
+use Kernel::V6_18;
+use support::around::{Case, around, case};
 use support::engine::{Engine, Io};
 use support::machine::{KERNELS, executable, limits, on, part, small_tables, with};
 use support::map;
@@ -100,6 +99,19 @@ fn base_pages_in_the_window_are_mapped_and_credited() {
         ];
         cases.into_iter().for_each(Case::run);
     }
+}
+
+#[test]
+fn a_window_across_64_pages_is_mapped_throughout() {
+    let shifted = at(3, 0, 200);
+    for kernel in KERNELS {
+        case(file(kernel), 62, "200#", "61. 16y 123.", 16).of(shifted).check();
+        case(file(kernel), 64, "63# .. 135#", "61. yy .. 12y 123.", 14).of(shifted).check();
+        case(file(kernel), 130, "200#", "125. 16y 59.", 16).of(shifted).check();
+    }
+    // A large folio on either side of the border.
+    let map = "48. [6-][6-] [6-][6-] 120.";
+    case(file(V6_18), 63, map, "56. 24y 120.", 24).of(shifted).check();
 }
 
 #[test]

@@ -269,8 +269,7 @@ fn a_lone_read_uses_base_pages_on_any_filesystem() {
 #[test]
 fn a_fault_keeps_its_cause() {
     let mut engine = Engine::new(machines()[1], Io::Waited, "64.");
-    let cause = Cause::SequentialFault;
-    for index in [0, 32] {
-        assert_eq!(engine.request(cause, index, 16).cause, cause);
+    for (index, cause) in [(0, Cause::SequentialFault), (32, Cause::SequentialLone)] {
+        assert_eq!(engine.request(Cause::SequentialFault, index, 16).cause, cause);
     }
 }

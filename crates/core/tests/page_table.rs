@@ -3,18 +3,17 @@
 mod support;
 
 use filemap_core::cache::PageCache;
-use filemap_core::fault::View;
-use filemap_core::fault_around::{Around, map_around, window};
+use filemap_core::fault::Access;
 use filemap_core::page_table::maps_whole;
 use filemap_core::readahead::Limits;
-use filemap_core::rules::{Family, Kernel};
-use filemap_core::series::Switch;
+use filemap_core::rules::Kernel;
 use filemap_core::units::{PageCount, PageIndex, Vpn};
-use filemap_core::vma::{Mapping, Vma};
+use filemap_core::vma::Vma;
 
 use Kernel::{V6_12, V6_18};
+use support::around::{Case, around, case};
 use support::engine::{Engine, Io};
-use support::machine::{KERNELS, executable, limits, on, part, small_tables, with};
+use support::machine::{KERNELS, executable, limits, part, small_tables, xfs};
 use support::map;
 
 /// A VMA that begins at virtual page `start` and maps the pages `from..end`.
@@ -74,10 +73,28 @@ fn a_large_folio_that_leaves_the_vma_or_the_table_is_mapped_in_the_window_only()
 }
 
 #[test]
-fn a_large_folio_at_the_end_of_the_file_is_mapped_whole() {
-    // Seen on 6.18: a file of 1024 pages whose last 256 are one folio.
-    case(file(V6_18), 20, "[30-]", "32y", 32).check();
-    case(small_tables(file(V6_18)), 20, "16. [14-]", "16. 16y", 0).check();
+fn fault_around_spares_a_folio_at_the_end_of_the_file() {
+    // Seen on 6.18, also with a file of one page: without a page-table page it maps nothing.
+    case(file(V6_18), 20, "[30-]", "32.", 0).check();
+    case(file(V6_18), 0, "#", ".", 0).check();
+    // With one, it maps the window only; a PMD entry never.
+    for limits in [file(V6_18), small_tables(file(V6_18))] {
+        let mut engine = Engine::new(limits, Io::Waited, "16. [14-]");
+        engine.tables.install(Vpn(31), limits.arch.pte_entries);
+        assert!(around(&mut engine, 20, false));
+        assert_eq!(engine.course(), "map:16..31=16-16");
+    }
+    // What lies before it in the window is enough to map it whole.
+    case(file(V6_18), 2, "4# [2-] [6-]", "16y", 16).check();
+    // 6.12 knows no such end.
+    case(small_tables(file(V6_12)), 20, "16. [14-]", "16. 16y", 0).check();
+}
+
+#[test]
+fn a_fault_maps_a_folio_at_the_end_of_the_file_whole() {
+    let mut engine = Engine::new(file(V6_18), Io::Waited, "[30-]");
+    engine.fault(20, Access::Read);
+    map::assert_mapped("at the end", &engine.cache, "32y");
 }
 
 #[test]
@@ -198,7 +215,7 @@ fn the_page_found_is_mapped_with_its_folio_since_6_18() {
         let mut engine = Engine::new(limits, Io::Waited, "32. [14-] 16.");
         engine.vma = vma;
         map::set_mapped(&mut engine.cache, before);
-        engine.fault(32, READ);
+        engine.fault(32, Access::Read);
         map::assert_mapped(&format!("{before} in {vma:?}"), &engine.cache, after);
     }
 }
@@ -208,22 +225,22 @@ fn the_page_found_is_mapped_by_a_pmd_where_it_can_be() {
     for limits in [small_tables(file(V6_18)), small_tables(xfs(V6_12, PageCount(64)))] {
         let off = without_fault_around(limits);
         let mut engine = Engine::new(off, Io::Waited, "32. [14-] 16.");
-        engine.fault(35, READ);
+        engine.fault(35, Access::Read);
         assert_eq!(engine.course(), "vma hit:0 huge:32 minor/1");
         map::assert_mapped("by a PMD", &engine.cache, "32. 16y 16.");
         // A page-table page that an earlier fault needed is in the way.
         let mut engine = Engine::new(off, Io::Waited, "32. # 31.");
-        engine.fault(32, READ);
+        engine.fault(32, Access::Read);
         engine.cache = map::cache("32. [14-] 16.");
         engine.course();
-        engine.fault(35, READ);
+        engine.fault(35, Access::Read);
         assert_eq!(engine.course(), "vma hit:0 minor/1");
         let mapped = if limits.rules.maps_whole_folio { "32. 16y 16." } else { "35. y 28." };
         map::assert_mapped("by pages", &engine.cache, mapped);
         // In shifted addresses too.
         let mut engine = Engine::new(off, Io::Waited, "32. [14-] 16.");
         engine.vma.start.0 = 3;
-        engine.fault(35, READ);
+        engine.fault(35, Access::Read);
         map::assert_mapped("shifted", &engine.cache, "35. y 28.");
     }
 }
@@ -234,7 +251,7 @@ fn large_folios_are_read_and_mapped() {
     let arm = support::machine::on(filemap_core::rules::Family::Arm64, 4096, file(V6_18));
     let mut engine = Engine::new(arm, Io::Waited, "64.");
     engine.vma = executable(engine.vma);
-    engine.fault(37, READ);
+    engine.fault(37, Access::Read);
     let course = "vma miss:0 drop exec:32+16-0@4 wait:37 mmap map:32..47=16-16 major/2";
     assert_eq!(engine.course(), course);
     map::assert_mapped("code", &engine.cache, "32. 16y 16.");

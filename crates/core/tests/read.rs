@@ -180,7 +180,7 @@ fn without_readahead_pages_are_read_one_by_one() {
         let off = Limits { ra_pages: PageCount(0), ..file(kernel) };
         let mut engine = Engine::new(off, Io::Immediate, "64.");
         engine.read(8, 2);
-        assert_eq!(engine.course(), "single single");
+        assert_eq!(engine.course(), "lone:8+1-0 base:8+1-0 lone:9+1-0 base:9+1-0");
         map::assert_cache("two pages", &engine.cache, "8. ## 54.");
         // A mark stays where it is.
         let mut engine = Engine::new(off, Io::Immediate, "8. M# 54.");

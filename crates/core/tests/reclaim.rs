@@ -2,17 +2,19 @@
 
 mod support;
 
-use filemap_core::cache::{FolioRun, PageCache, WORD_PAGES};
+use filemap_core::cache::{FolioRun, PageCache};
 use filemap_core::decision::Decision;
 use filemap_core::plain::PlainCache;
 use filemap_core::reclaim::{
     BATCH, Referenced, Used, Verdict, Verdicts, inactive_is_low, judge_folio, judge_pages, reclaim,
     used,
 };
+use filemap_core::segments::Layer;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::{Advice, Mapping, Split, SplitProt, Vma};
+use filemap_core::vma::{Advice, Mapping, Split, SplitProt};
 use filemap_core::workingset::is_recent;
 
+use support::lists::{look_once, plain, touch, whole, with_active};
 use support::machine::{advised, executable, part};
 use support::map;
 use support::transcript::transcript;
@@ -59,7 +61,8 @@ fn accessed_entries_count_once_a_vma() {
     // VMAs of 4 pages, every second one executable: (accessed pages, VMAs, executable).
     let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
     let mapping = Mapping::new(part(0, 128), split);
-    let cases: [(&[(u64, u64)], u32, bool); 7] = [
+    type Words<'a> = &'a [(u64, u64)];
+    let cases: [(Words<'_>, u32, bool); 7] = [
         (&[], 0, false),
         (&[(0, 0b0001)], 1, false),
         (&[(0, 0b1111)], 1, false),

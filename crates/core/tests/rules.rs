@@ -11,6 +11,12 @@ fn kernels_differ_in_these_fields() {
     assert_eq!((old.kernel, new.kernel), (Kernel::V6_12, Kernel::V6_18));
     let flags = [
         ("maps_whole_folio", old.maps_whole_folio, new.maps_whole_folio, [false, true]),
+        (
+            "around_spares_file_end",
+            old.around_spares_file_end,
+            new.around_spares_file_end,
+            [false, true],
+        ),
         ("executable_readahead", old.executable_readahead, new.executable_readahead, [false, true]),
         ("locked_hit_counts", old.locked_hit_counts, new.locked_hit_counts, [true, false]),
         ("trims_async_end", old.trims_async_end, new.trims_async_end, [false, true]),

@@ -3,20 +3,20 @@
 
 mod support;
 
-use filemap_core::decision::{Cause, Decision};
-use filemap_core::readahead::{Limits, ReadaheadState, Window};
+use filemap_core::decision::Cause;
+use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
-use filemap_core::sync;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::{Advice, Vma};
+use filemap_core::vma::Advice;
 
 use Kernel::{V6_12, V6_18};
 use support::engine::{Engine, Io};
 use support::machine::{
-    KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, with, xfs,
+    KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, with,
 };
 use support::map;
+use support::miss::{check, miss};
 
 fn file(kernel: Kernel) -> Limits {
     limits(kernel, PageCount(64))

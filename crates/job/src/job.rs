@@ -17,6 +17,8 @@ use crate::workload::Workload;
 pub struct Job {
     /// The engine that is to run it.
     pub engine: EngineKind,
+    /// The kernel that is booted for it, instead of the running one.
+    pub image: Option<Image>,
     /// The kernel's rules with the patch series on top.
     pub rules: Rules,
     /// How many times it runs: 1 or more.
@@ -106,6 +108,15 @@ named! {
         /// A real kernel.
         Kernel = "kernel",
     }
+}
+
+/// A kernel that is booted in a virtual machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Path of the kernel.
+    pub path: String,
+    /// Path of its modules, if it needs any.
+    pub modules: Option<String>,
 }
 
 /// One workload of a job.

@@ -19,6 +19,7 @@ mod name;
 mod phases;
 pub mod record;
 mod replay;
+pub mod shown;
 pub mod size;
 pub mod spec;
 mod validate;
@@ -29,8 +30,11 @@ pub use elf::{Elf, Segment};
 pub use engine::Engine;
 pub use error::Error;
 pub use filemap_core::vma::{Advice, Split, SplitProt};
-pub use job::{AccessList, EngineKind, File, Filesystem, Job, Machine, Mapping, Pattern, Phase};
+pub use job::{
+    AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
+};
 pub use record::{Cached, Counters, PerCounter, Record, Run, Spread, Summary};
+pub use shown::{Shown, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spec::{JobSpec, PhaseSpec};
 pub use workload::Workload;

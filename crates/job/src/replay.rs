@@ -23,6 +23,8 @@ impl Job {
         let mut spec = JobSpec {
             on: Some(self.engine.to_string()),
             kernel: Some(self.rules.kernel.name().to_string()),
+            image: self.image.as_ref().map(|image| image.path.clone()),
+            modules: self.image.as_ref().and_then(|image| image.modules.clone()),
             with: Some(self.rules.series.to_string()),
             runs: Some(self.runs),
             machine: machine.profile.clone(),

@@ -59,6 +59,10 @@ spec! {
     on: String,
     /// Rules of the model: `6.12`, `6.18` or `host`.
     kernel: String,
+    /// Path of a kernel image to boot.
+    image: String,
+    /// Path of the modules of that image.
+    modules: String,
     /// Patch series on top, joined by `,` or `+`.
     with: String,
     /// How many runs.

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS};
 use crate::elf::Elf;
-use crate::job::{EngineKind, File, Filesystem, Job, Machine, Mapping};
+use crate::job::{EngineKind, File, Filesystem, Image, Job, Machine, Mapping};
 use crate::limits::{name, one_of, out_of_range, pages, size, unknown, within};
 use crate::size::{SizeText, format_size, shorten};
 use crate::spec::JobSpec;
@@ -36,8 +36,10 @@ impl JobSpec {
             None => self.valid_mapping(&file, &arch)?,
         };
         let seed = within("seed", self.seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?;
+        let engine = name("on", &self.on, EngineKind::Model)?;
         Ok(Job {
-            engine: name("on", &self.on, EngineKind::Model)?,
+            engine,
+            image: self.valid_image(engine)?,
             rules: self.valid_rules(host_release)?,
             runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS)?,
             seed,
@@ -80,6 +82,22 @@ impl JobSpec {
         let series = series.map_err(|error| UnknownSeries(shorten(&error.0)));
         let series = series.map_err(|error| Error::from(error).of("with"))?;
         Ok(Rules::new(kernel.map_err(|error| error.of("kernel"))?, series))
+    }
+
+    fn valid_image(&self, engine: EngineKind) -> Result<Option<Image>, Error> {
+        let modules = self.modules.clone();
+        match (self.image.clone(), engine) {
+            (Some(path), EngineKind::Kernel) => Ok(Some(Image { path, modules })),
+            (Some(_), EngineKind::Model) => Err(Error::Conflict {
+                flag: "image",
+                other: "--on model",
+                remedy: "give --on kernel",
+            }),
+            (None, _) if modules.is_some() => {
+                Err(Error::Missing { flag: "image", remedy: "the kernel of --modules" })
+            }
+            (None, _) => Ok(None),
+        }
     }
 
     /// The headers of the file, where its segments are mapped.

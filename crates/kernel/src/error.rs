@@ -74,6 +74,18 @@ pub enum Error {
         /// Journal directory.
         path: PathBuf,
     },
+    /// Others take the pages of a file while it is watched.
+    #[error(
+        "somebody took pages of '{}' from the page cache in {runs} runs: end what reclaims \
+         memory (such as DAMON), or use fewer accesses",
+        path.display()
+    )]
+    Disturbed {
+        /// The file.
+        path: PathBuf,
+        /// Runs that were tried.
+        runs: u32,
+    },
     /// A tool that makes a filesystem failed.
     #[error("{tool} on '{}' failed: {message}", path.display())]
     Tool {
@@ -84,6 +96,37 @@ pub enum Error {
         /// The first line that it printed.
         message: String,
     },
+    /// The disk has no room for a temporary file.
+    #[error(
+        "no room for a temporary file of {bytes} bytes in '{}' ({free_bytes} free): \
+         name another directory in TMPDIR, or give a smaller --file-size, --sparse or --file",
+        path.display()
+    )]
+    NoSpace {
+        /// The directory.
+        path: PathBuf,
+        /// Size of the file.
+        bytes: u64,
+        /// What was free before.
+        free_bytes: u64,
+    },
+    /// A file does not have, or no longer has, the size that the job says.
+    #[error(
+        "'{}' has {bytes} bytes, not {expected}: leave it alone during a run, and give its own \
+         size or no --file-size",
+        path.display()
+    )]
+    SizeChanged {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The size that it should have.
+        expected: u64,
+    },
+    /// A kernel image gave no record.
+    #[error(transparent)]
+    Image(#[from] crate::image::Error),
     /// A probe was asked for something that cannot be run.
     #[error("the probe cannot run this: {0}")]
     Plan(String),
@@ -106,7 +149,11 @@ pub enum Error {
 impl Error {
     /// Whether the machine lacks what it takes, rather than the run having failed.
     pub fn cannot_run_here(&self) -> bool {
-        matches!(self, Error::NeedsRoot { .. } | Error::Unavailable { .. })
+        match self {
+            Error::Image(error) => error.cannot_run_here(),
+            Error::NeedsRoot { .. } | Error::Unavailable { .. } | Error::NoSpace { .. } => true,
+            _ => false,
+        }
     }
 
     pub(crate) fn os(action: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {

@@ -12,10 +12,13 @@ pub mod image;
 pub mod interference;
 pub mod journal;
 mod loop_device;
+pub mod observe;
+pub mod place;
 pub mod probe;
 pub mod procstat;
 pub mod residency;
 pub mod scratch;
+pub mod traced;
 pub mod tracefs;
 mod undo;
 

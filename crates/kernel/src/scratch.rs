@@ -121,6 +121,14 @@ impl Scratch {
         &self.root
     }
 
+    /// Gives the files that are opened from now on another readahead size.
+    ///
+    /// # Errors
+    /// When the kernel makes another size of it.
+    pub fn set_read_ahead(&self, kib: u64) -> Result<(), Error> {
+        write_read_ahead(&self.device, kib)
+    }
+
     /// Its block device.
     pub fn device(&self) -> &Path {
         self.device.path()
@@ -155,10 +163,16 @@ fn set_read_ahead(journal: &Journal, device: &LoopDevice, kib: u64) -> Result<Gu
     let path = device.queue_setting("read_ahead_kb");
     let value = fs::read_to_string(&path).map_err(|error| Error::os("read", &path, error))?;
     let guard = journal.guard(Undo::Restore { path: path.clone(), value })?;
+    write_read_ahead(device, kib)?;
+    Ok(guard)
+}
+
+fn write_read_ahead(device: &LoopDevice, kib: u64) -> Result<(), Error> {
+    let path = device.queue_setting("read_ahead_kb");
     fs::write(&path, kib.to_string()).map_err(|error| Error::os("write", &path, error))?;
     let set = fs::read_to_string(&path).map_err(|error| Error::os("read", &path, error))?;
     if set.trim() == kib.to_string() {
-        Ok(guard)
+        Ok(())
     } else {
         Err(Error::unavailable(
             format!("a readahead of {kib} KiB"),

@@ -28,6 +28,8 @@ const EVENTS: [(&str, bool); 9] = [
     ("readahead/page_cache_ra_order", true),
     ("readahead/page_cache_ra_unbounded", true),
 ];
+/// How our own mount points are called. Another process's goes when it ends.
+const PRIVATE_MOUNT: &str = "filemap-tracefs";
 const USER_FAULTS: &str = "exceptions/page_fault_user";
 
 /// A mounted tracefs: the machine's, or one of our own for as long as this lives.
@@ -51,7 +53,7 @@ impl TraceFs {
         if let Some(root) = mounted(&text) {
             return Ok(TraceFs { root, _mount: None, _mount_point: None });
         }
-        let root = journal.directory().join(unique("tracefs"));
+        let root = journal.directory().join(unique(PRIVATE_MOUNT));
         let mount_point = journal.guard(Undo::RemoveDir(root.clone()))?;
         fs::create_dir(&root).map_err(|error| Error::os("create", &root, error))?;
         let mounted = journal.guard(Undo::Unmount(root.clone()))?;
@@ -178,10 +180,12 @@ impl Trace {
     }
 }
 
-/// Mount point of the first tracefs.
+/// Mount point of the first tracefs that is not some process's own.
 fn mounted(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
-        [_, point, "tracefs", ..] if !point.contains('\\') => Some(point.into()),
+        [_, point, "tracefs", ..] if !point.contains('\\') && !point.contains(PRIVATE_MOUNT) => {
+            Some(point.into())
+        }
         _ => None,
     })
 }
@@ -215,6 +219,7 @@ mod tests {
         let mounts = "sysfs /sys sysfs rw 0 0\ntracefs /sys/kernel/tracing tracefs rw 0 0\n";
         assert_eq!(mounted(mounts), Some("/sys/kernel/tracing".into()));
         assert_eq!(mounted("sysfs /sys sysfs rw 0 0\n"), None);
+        assert_eq!(mounted("tracefs /var/tmp/j/filemap-tracefs-7-0 tracefs rw 0 0\n"), None);
     }
 
     #[test]

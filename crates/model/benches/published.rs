@@ -1,3 +1,4 @@
+#![expect(missing_docs, reason = "criterion_group makes a public function")]
 //! Speed of the model on the jobs of the published matrix: `cargo bench -p filemap-model`.
 
 use std::hint::black_box;

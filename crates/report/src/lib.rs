@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod conform;
 pub mod decisions;
 mod error;
+pub mod explain;
 pub mod footer;
 pub mod published;
 pub mod record;

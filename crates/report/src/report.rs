@@ -66,6 +66,8 @@ pub enum Part {
     Paragraph(String),
     /// A table.
     Table(Table),
+    /// Lines that stay as they are.
+    Preformatted(String),
 }
 
 impl Report {
@@ -115,6 +117,7 @@ impl Part {
             Part::Heading(text) => format!("{}\n{}\n", text, "=".repeat(text.chars().count())),
             Part::Paragraph(text) => wrap(text, "", ""),
             Part::Table(table) => table.text(),
+            Part::Preformatted(text) => format!("{text}\n"),
         }
     }
 
@@ -123,6 +126,7 @@ impl Part {
             Part::Heading(text) => format!("## {text}\n"),
             Part::Paragraph(text) => format!("{text}\n"),
             Part::Table(table) => table.markdown(),
+            Part::Preformatted(text) => format!("```\n{text}\n```\n"),
         }
     }
 }

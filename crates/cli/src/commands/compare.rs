@@ -1,6 +1,6 @@
 //! `filemap compare`.
 
-use filemap_job::{Job, JobSpec};
+use filemap_job::{EngineKind, Job, JobSpec};
 use filemap_report::compare::{self, Cell};
 
 use super::job_spec;
@@ -8,40 +8,69 @@ use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine;
 use crate::error::Error;
+use crate::host;
 use crate::input;
 use crate::output::Output;
 
 /// Runs one job in several variants and prints what changes.
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
-    let spec = job_spec(args.job_file.as_deref(), args.job)?;
+    let images = args.job.image.clone();
+    let mut spec = job_spec(args.job_file.as_deref(), args.job)?;
+    let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
+    spec.image = images.first().cloned();
     let variants = variants(&spec, args.variants)?;
     let profile = input::profile(spec.machine.as_deref())?;
+    host::resolve(&mut spec)?;
     let engines = spec.on.clone().unwrap_or("model".to_string());
-    let engines: Vec<&str> = engines.split(',').collect();
-    let release = input::host_release();
-    let mut names = Vec::new();
-    let mut jobs = Vec::new();
-    for engine in &engines {
-        for variant in &variants {
-            let mut spec = spec.clone();
-            spec.on = Some((*engine).to_string());
-            spec.with = Some(variant.clone());
-            jobs.push(spec.validate(release.as_deref())?);
-            names.push(variant.clone());
-        }
-    }
-    if jobs.len() < 2 {
+    let cells = cells(&spec, &engines, &variants, &images)?;
+    if cells.len() < 2 {
         let message = "there is one variant only; give --variants baseline,mmap-miss";
         return Err(Error::Usage(message.to_string()));
     }
-    jobs.iter().try_for_each(engine::check)?;
     let output = Output::open(&args.output, None)?;
-    let command = command(&jobs[0], &engines, &variants, args.job_file.as_deref());
+    let mut shown = cells[0].1.clone();
+    shown.image = None;
+    let mut command = command(&shown, &engines, &variants, args.job_file.as_deref());
+    let images = images.iter().map(|image| format!(" --image {image}"));
+    let modules = spec.modules.map(|modules| format!(" --modules {modules}"));
+    command.extend(images.chain(modules));
+    let (names, jobs): (Vec<String>, Vec<Job>) = cells.into_iter().unzip();
     let records = engine::run_all(&jobs, &profile)?;
     let cells = names.into_iter().zip(records);
     let cells: Vec<_> = cells.map(|(variant, record)| Cell { variant, record }).collect();
     output.write(&compare::report(&cells, command))?;
     Ok(Outcome::Done)
+}
+
+/// The jobs, and what each is called: every variant on every engine, on a kernel that is booted
+/// for every image.
+fn cells(
+    spec: &JobSpec,
+    engines: &str,
+    variants: &[String],
+    images: &[String],
+) -> Result<Vec<(String, Job)>, Error> {
+    let release = input::host_release();
+    let mut cells = Vec::new();
+    for engine in engines.split(',') {
+        let booted = engine == EngineKind::Kernel.name() && !images.is_empty();
+        let kernels = if booted { images.iter().map(Some).collect() } else { vec![None] };
+        for image in kernels {
+            for variant in variants {
+                let mut spec = spec.clone();
+                spec.on = Some(engine.to_string());
+                spec.with = Some(variant.clone());
+                spec.image = image.cloned();
+                let name = match image {
+                    None => variant.clone(),
+                    Some(image) => host::image_release(image)?,
+                };
+                spec.modules = spec.modules.filter(|_| booted);
+                cells.push((name, spec.validate(release.as_deref())?));
+            }
+        }
+    }
+    Ok(cells)
 }
 
 /// The variants that are asked for; the job's own series where none are.
@@ -58,16 +87,17 @@ fn variants(spec: &JobSpec, given: Vec<String>) -> Result<Vec<String>, Error> {
 }
 
 /// The command that compares the same again.
-fn command(job: &Job, engines: &[&str], variants: &[String], file: Option<&str>) -> String {
+fn command(job: &Job, engines: &str, variants: &[String], file: Option<&str>) -> String {
     let mut job = job.clone();
     job.rules.series = filemap_core::series::Series::BASELINE;
+    job.engine = EngineKind::Model;
     let flags = match file {
         Some(path) if job.phases.len() > 1 => path.to_string(),
         _ => job.command().replacen("filemap run ", "", 1),
     };
     let on = match engines {
-        ["model"] => String::new(),
-        several => format!(" --on {}", several.join(",")),
+        "model" => String::new(),
+        several => format!(" --on {several}"),
     };
     format!("filemap compare {flags}{on} --variants {}", variants.join(","))
 }

@@ -1,6 +1,8 @@
 //! The commands.
 
 pub mod compare;
+pub mod conform;
+pub mod explain;
 pub mod published;
 pub mod run;
 

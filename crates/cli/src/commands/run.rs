@@ -1,6 +1,6 @@
 //! `filemap run`.
 
-use filemap_job::Record;
+use filemap_job::{EngineKind, Record};
 use filemap_report::record;
 
 use super::job_spec;
@@ -8,16 +8,25 @@ use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine;
 use crate::error::Error;
+use crate::host;
 use crate::input;
 use crate::log::LineLog;
 use crate::output::{Output, Target};
 
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
-    let spec = job_spec(args.job_file.as_deref(), args.job)?;
+    if args.job.image.len() > 1 {
+        let message = "--image is given several times; give one, or filemap compare";
+        return Err(Error::Usage(message.to_string()));
+    }
+    let mut spec = job_spec(args.job_file.as_deref(), args.job)?;
+    host::resolve(&mut spec)?;
     let profile = input::profile(spec.machine.as_deref())?;
     let job = spec.validate(input::host_release().as_deref())?;
-    engine::check(&job)?;
+    if job.engine == EngineKind::Kernel && args.log.is_some() {
+        let message = "--log is of the model's decisions; give --on model, or filemap conform";
+        return Err(Error::CannotRun(message.to_string()));
+    }
     let output = Output::open(&args.output, args.log.as_deref())?;
     if let Some(path) = args.log.as_deref() {
         let alone = path == "-" && args.output.json.is_none();

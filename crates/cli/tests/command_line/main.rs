@@ -4,6 +4,7 @@ mod bad_input;
 mod compare;
 mod endings;
 mod published;
+mod random_flags;
 mod run;
 
 use std::path::PathBuf;

@@ -1,22 +1,16 @@
 //! One fault-around, with the entries before and after it.
 
-use filemap_core::cache::PageCache;
 use filemap_core::fault::View;
-use filemap_core::fault_around::{Around, map_around, window};
-use filemap_core::page_table::maps_whole;
+use filemap_core::fault_around::map_around;
 use filemap_core::readahead::Limits;
-use filemap_core::rules::{Family, Kernel};
-use filemap_core::series::Switch;
-use filemap_core::units::{PageCount, PageIndex, Vpn};
-use filemap_core::vma::{Mapping, Vma};
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::vma::Vma;
 
-use Kernel::{V6_12, V6_18};
-use support::engine::{Engine, Io};
-use support::machine::{KERNELS, executable, limits, on, part, small_tables, with};
-use support::map;
+use super::engine::{Engine, Io};
+use super::map;
 
 /// One fault-around: a file, its entries before and after, and what it does to the counter.
-struct Case {
+pub struct Case {
     limits: Limits,
     vma: Option<Vma>,
     index: u64,
@@ -28,31 +22,37 @@ struct Case {
     credit: u16,
 }
 
-fn case(limits: Limits, index: u64, cache: &'static str, after: &'static str, credit: u16) -> Case {
+pub fn case(
+    limits: Limits,
+    index: u64,
+    cache: &'static str,
+    after: &'static str,
+    credit: u16,
+) -> Case {
     Case { limits, vma: None, index, tried: false, cache, before: None, after, credit }
 }
 
 impl Case {
-    fn of(self, vma: Vma) -> Case {
+    pub fn of(self, vma: Vma) -> Case {
         Case { vma: Some(vma), ..self }
     }
 
-    fn mapped(self, before: &'static str) -> Case {
+    pub fn mapped(self, before: &'static str) -> Case {
         Case { before: Some(before), ..self }
     }
 
-    fn tried(self) -> Case {
+    pub fn tried(self) -> Case {
         Case { tried: true, ..self }
     }
 
     #[track_caller]
-    fn run(self) {
+    pub fn run(self) {
         self.check();
     }
 
     /// Runs it; it says that it mapped the fault's page exactly where that page is new.
     #[track_caller]
-    fn check(self) -> Engine {
+    pub fn check(self) -> Engine {
         let mut engine = Engine::new(self.limits, Io::Waited, self.cache);
         engine.vma = self.vma.unwrap_or(engine.vma);
         engine.ra.mmap_miss = 1000;
@@ -72,7 +72,7 @@ impl Case {
     }
 }
 
-fn around(engine: &mut Engine, index: u64, tried: bool) -> bool {
+pub fn around(engine: &mut Engine, index: u64, tried: bool) -> bool {
     let Engine { limits, vma, ra, tables, cache, log, .. } = engine;
     map_around(PageIndex(index), tried, &mut View { limits, vma, ra, tables, cache, log })
 }

@@ -168,6 +168,8 @@ impl Engine {
 
     fn add(&mut self, run: FolioRun) {
         assert!(run.end() <= self.limits.last_page() + PageCount(1), "{run:?} leaves the file");
+        let marks_itself = |mark: PageIndex| run.start <= mark && mark < run.end();
+        assert!(run.marked.is_none_or(marks_itself), "{run:?} marks another folio");
         self.cache.add(run);
         let FolioRun { start, order, folios, marked } = run;
         self.log.push(Decision::Added { start, order, folios, marked });

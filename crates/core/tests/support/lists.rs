@@ -1,19 +1,12 @@
 //! The reclaim lists of a cache, brought into a state by hand.
 
-use filemap_core::cache::{FolioRun, PageCache, WORD_PAGES};
-use filemap_core::decision::Decision;
+use filemap_core::cache::{PageCache, WORD_PAGES};
 use filemap_core::plain::PlainCache;
-use filemap_core::reclaim::{
-    BATCH, Referenced, Used, Verdict, Verdicts, inactive_is_low, judge_folio, judge_pages, reclaim,
-    used,
-};
-use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::{Advice, Mapping, Split, SplitProt, Vma};
-use filemap_core::workingset::is_recent;
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::vma::{Mapping, Vma};
 
-use support::machine::{advised, executable, part};
-use support::map;
-use support::transcript::transcript;
+use super::machine::part;
+use super::map;
 
 /// A mapping of the whole cache.
 pub fn whole(vma: Vma) -> Mapping {

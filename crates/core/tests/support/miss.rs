@@ -1,19 +1,12 @@
 //! One miss, with the cache before and after it.
 
-use filemap_core::decision::{Cause, Decision};
-use filemap_core::readahead::{Limits, ReadaheadState, Window};
-use filemap_core::rules::{Family, Kernel};
-use filemap_core::series::Switch;
+use filemap_core::readahead::{Limits, Window};
 use filemap_core::sync;
-use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::{Advice, Vma};
+use filemap_core::units::PageIndex;
+use filemap_core::vma::Vma;
 
-use Kernel::{V6_12, V6_18};
-use support::engine::{Engine, Io};
-use support::machine::{
-    KERNELS, advised, counter, executable, limits, on, part, small_tables, stream, with, xfs,
-};
-use support::map;
+use super::engine::{Engine, Io};
+use super::map;
 
 /// One miss on `engine`, laid out. Returns its window.
 pub fn miss(engine: &mut Engine, index: u64) -> Option<Window> {

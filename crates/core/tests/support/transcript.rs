@@ -60,6 +60,7 @@ fn short(cause: Cause) -> &'static str {
     match cause {
         Cause::HugePage => "huge",
         Cause::SequentialFault => "seq",
+        Cause::SequentialLone => "seq-lone",
         Cause::Executable => "exec",
         Cause::ReadAround => "around",
         Cause::ReadStream => "stream",

@@ -29,6 +29,14 @@ impl Filesystem {
         [Self::Ext4, Self::Xfs].into_iter().find(|filesystem| filesystem.name() == name)
     }
 
+    /// The smallest that its tools make, in bytes.
+    pub fn smallest_bytes(self) -> u64 {
+        match self {
+            Self::Ext4 => 1 << 20,
+            Self::Xfs => 320 << 20,
+        }
+    }
+
     /// Modules that a guest needs for it on a virtio disk, and the serial ports' (no kernel has
     /// all of them as modules). The kernel asks for a crc32c implementation only at the mount,
     /// by a program that the guest does not have; hence it is named here.

@@ -28,6 +28,14 @@ pub use error::Error;
 
 use settings::Settings;
 
+/// The release (`uname -r`) of the kernel at `path`, from its header.
+///
+/// # Errors
+/// [`Error::Kernel`] for what is no bzImage.
+pub fn release(path: &Path) -> Result<String, Error> {
+    bzimage::release(path)
+}
+
 /// A kernel image and the virtual machine to run it in.
 #[derive(Clone, Debug)]
 pub struct Image {

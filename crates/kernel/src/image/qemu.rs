@@ -78,6 +78,8 @@ impl Machine<'_> {
             let rest = "format=raw,if=virtio,cache=unsafe,werror=report,rerror=report";
             command.arg("-drive").arg(format!("file={name},{rest}"));
         }
+        // A signal from the terminal is for this process; QEMU ends with it.
+        command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         die_with_parent(&mut command);
         Ok(command)

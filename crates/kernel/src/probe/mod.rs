@@ -9,9 +9,10 @@ mod mapping;
 mod wire;
 
 use std::io::{BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use filemap_core::units::{PageCount, PageIndex};
 pub use filemap_core::vma::{Advice, Split, SplitProt};
@@ -67,6 +68,24 @@ pub enum Access {
 
 /// The longest single read.
 pub const MAX_READ_BYTES: u64 = 256 << 20;
+
+/// Process ids of the children that may run, none of them reaped.
+static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Kills the child of every probe, for a process that is about to end because of a signal. Its
+/// [`Probe::run`] fails then.
+pub fn kill_all() {
+    for &pid in children().iter() {
+        if let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) {
+            // One that has ended is not reaped yet, so that the number is still its own.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+fn children() -> MutexGuard<'static, Vec<u32>> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What a probe does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,12 +144,7 @@ impl Probe {
     /// A plan that cannot be run; the file cannot be opened or mapped that way.
     pub fn start(plan: &Plan) -> Result<Self, Error> {
         plan.check()?;
-        let mut child = Command::new("/proc/self/exe")
-            .arg(CHILD_ARGUMENT)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| Error::call("start the probe's child", error))?;
+        let mut child = spawn()?;
         let output = child.stdout.take().expect("the child's output is a pipe");
         let mut probe = Probe { child, output: BufReader::new(output) };
         probe.send(&plan.encode())?;
@@ -175,7 +189,7 @@ impl Probe {
     /// The error for a child that did not answer as agreed.
     fn confused(&mut self) -> Error {
         let _ = self.output.read_to_end(&mut Vec::new());
-        match self.child.wait() {
+        match self.reap() {
             Ok(status) => match status.signal() {
                 Some(signal) => Error::ChildKilled { signal, remedy: remedy(signal) },
                 None => Error::Child {
@@ -187,11 +201,32 @@ impl Probe {
     }
 }
 
+impl Probe {
+    /// Waits for the child's end.
+    fn reap(&mut self) -> std::io::Result<ExitStatus> {
+        // Its number may become another's as soon as it is reaped.
+        let mut children = children();
+        children.retain(|&pid| pid != self.child.id());
+        self.child.wait()
+    }
+}
+
 impl Drop for Probe {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.reap();
     }
+}
+
+fn spawn() -> Result<Child, Error> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(CHILD_ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped());
+    // A signal from the terminal is for the parent, which then ends the child.
+    command.process_group(0);
+    let mut children = children();
+    let child = command.spawn().map_err(|error| Error::call("start the probe's child", error))?;
+    children.push(child.id());
+    Ok(child)
 }
 
 fn remedy(signal: i32) -> &'static str {

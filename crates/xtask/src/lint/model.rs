@@ -150,7 +150,7 @@ fn every_switch(rows: &[Row<'_>], repository: &Repository, findings: &mut Vec<Fi
 /// Each field of the table of kernels is named.
 fn every_difference(text: &str, repository: &Repository, findings: &mut Vec<Finding>) {
     let rules = repository.text(&format!("{SOURCE}rules.rs")).unwrap_or_default();
-    let fields = rules.lines().skip_while(|line| *line != "pub struct Rules {");
+    let fields = rules.lines().skip_while(|line| *line != "pub struct Rules {").skip(1);
     let fields = fields.take_while(|line| *line != "}");
     for field in fields.filter_map(|line| line.trim().strip_prefix("pub ")?.split(':').next()) {
         if !text.contains(&format!("`{field}`")) && !["kernel", "series"].contains(&field) {

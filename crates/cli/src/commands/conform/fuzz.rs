@@ -1,0 +1,162 @@
+//! Random patterns, and smaller ones that still differ.
+
+use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
+use filemap_report::conform::Comparison;
+
+use crate::error::Error;
+
+/// Most jobs that are tried to shrink one.
+const MAX_ATTEMPTS: u32 = 150;
+
+/// Seed of the patterns where none is given.
+const DEFAULT_SEED: u64 = 1;
+
+const PAGE: u64 = 4096;
+
+/// `jobs` random patterns; `flags` may give a seed, and nothing else.
+///
+/// # Errors
+/// When other flags are given.
+pub fn named(jobs: u64, mut flags: JobSpec) -> Result<Vec<(String, JobSpec)>, Error> {
+    let seed = flags.seed.take().unwrap_or(DEFAULT_SEED);
+    if flags != JobSpec::default() {
+        let message = "--fuzz draws its own jobs; give it --seed only, or leave it out";
+        return Err(Error::Usage(message.to_string()));
+    }
+    let name = |number| format!("random {seed}/{number}");
+    Ok((0..jobs).map(|number| (name(number), random_spec(seed, number))).collect())
+}
+
+/// The smallest job found that still differs. `differs` gives what differs in a job, if anything.
+pub fn shrink(
+    spec: &JobSpec,
+    job: Job,
+    found: Comparison,
+    mut differs: impl FnMut(&JobSpec) -> Result<Option<(Job, Comparison)>, Error>,
+) -> Result<(Job, Comparison), Error> {
+    let mut best = (spec.clone(), job, found);
+    let mut attempts = 0;
+    'smaller: loop {
+        for spec in smaller(&best.0) {
+            attempts += 1;
+            if attempts > MAX_ATTEMPTS {
+                break 'smaller;
+            }
+            if let Some((job, found)) = differs(&spec)? {
+                best = (spec, job, found);
+                continue 'smaller;
+            }
+        }
+        break;
+    }
+    Ok((best.1, best.2))
+}
+
+/// Jobs that are a little simpler than `spec`, the simplest first.
+fn smaller(spec: &JobSpec) -> Vec<JobSpec> {
+    let mut jobs = Vec::new();
+    let mut with = |change: &dyn Fn(&mut JobSpec)| {
+        let mut job = spec.clone();
+        change(&mut job);
+        if job != *spec {
+            jobs.push(job);
+        }
+    };
+    for phase in 0..spec.phase.len() {
+        if spec.phase.len() > 1 {
+            with(&|job| drop(job.phase.remove(phase)));
+        }
+    }
+    for phase in 0..spec.phase.len() {
+        let accesses = spec.phase[phase].accesses.unwrap_or(1);
+        for fewer in [accesses / 8, accesses / 2, accesses - accesses / 8, accesses - 1] {
+            with(&|job| job.phase[phase].accesses = Some(fewer.max(1)));
+        }
+    }
+    with(&|job| (job.split, job.split_prot) = (None, None));
+    with(&|job| job.map_shift = None);
+    with(&|job| job.exec = None);
+    with(&|job| job.private = None);
+    with(&|job| job.advice = None);
+    with(&|job| (job.map_offset, job.map_len) = (None, None));
+    with(&|job| job.fs = None);
+    jobs
+}
+
+/// A generator of its own, so that a seed means the same jobs everywhere.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// Pattern `number` of those that `seed` stands for: what a running kernel can do.
+fn random_spec(seed: u64, number: u64) -> JobSpec {
+    let mut rng = Rng(Rng(seed).next() ^ number);
+    let most = rng.pick(&[40, 700, 6000]);
+    let pages = 1 + rng.below(most);
+    let bytes = pages * PAGE - rng.pick(&[0, 0, 1, 4095]);
+    let offset = if rng.chance(50) { rng.below(pages) } else { 0 };
+    let length = 1 + rng.below(pages - offset);
+    let split = rng.chance(25).then(|| 1 + rng.below(length.min(700)));
+    let size = |pages: u64| Some(SizeText((pages * PAGE).to_string()));
+    let phases = 1 + rng.below(4);
+    JobSpec {
+        seed: Some(1 + rng.below(1 << 40)),
+        file_size: Some(SizeText(bytes.to_string())),
+        map_offset: size(offset),
+        map_len: size(length),
+        map_shift: rng.chance(30).then(|| rng.below(512)),
+        split,
+        split_prot: split.map(|_| rng.pick(&["write", "exec"]).to_string()),
+        advice: rng
+            .chance(40)
+            .then(|| rng.pick(&["random", "sequential", "hugepage", "normal"]).to_string()),
+        exec: rng.chance(15).then_some(true),
+        private: rng.chance(15).then_some(true),
+        read_ahead_kb: Some(rng.pick(&[0, 4, 16, 64, 128, 128, 200, 512, 1024, 8192])),
+        fs: Some(rng.pick(&["ext4", "xfs"]).to_string()),
+        phase: (0..phases).map(|_| random_phase(&mut rng, length)).collect(),
+        ..JobSpec::default()
+    }
+}
+
+fn random_phase(rng: &mut Rng, pages: u64) -> PhaseSpec {
+    let stride = format!("stride:{}", 1 + rng.below(200));
+    let streams = format!("interleave:{}", 1 + rng.below(pages.min(5)));
+    let workload = match rng.below(10) {
+        0 | 1 => "random",
+        2 => &stride,
+        3 | 4 => "sequential",
+        5 => "reverse",
+        6 => &streams,
+        7 | 8 => "read-random",
+        _ => "read-sequential",
+    };
+    let read = workload.starts_with("read");
+    let most = rng.pick(&[10, 100, 1500]);
+    PhaseSpec {
+        workload: Some(workload.to_string()),
+        accesses: Some(1 + rng.below(most)),
+        bs: read.then(|| SizeText(rng.pick(&["512", "4k", "5000", "16k", "64k", "300k"]).into())),
+        ..PhaseSpec::default()
+    }
+}

@@ -1,0 +1,127 @@
+//! `filemap explain`.
+
+use filemap_core::decision::Log;
+use filemap_core::series::Series;
+use filemap_job::{Cached, Counters, EngineKind, Job, Record, Run, Shown, ShownLog};
+use filemap_kernel::observe::Observer;
+use filemap_kernel::traced::{Traced, traced};
+use filemap_model::{Profile, trace, trace_settled};
+use filemap_report::explain::{self, Explainer, Explanation, Sight};
+use serde_json::{Map, json};
+
+use super::job_spec;
+use crate::Outcome;
+use crate::args::ExplainArgs;
+use crate::engine;
+use crate::error::Error;
+use crate::host;
+use crate::input;
+use crate::interrupt;
+use crate::output::{Output, Target, unless_closed};
+
+/// Room in the trace for more than the model expects.
+const SPARE_EVENTS: u64 = 1 << 16;
+
+/// Says where a job's bytes came from, and why readahead stopped or did not.
+pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
+    let mut spec = job_spec(args.job_file.as_deref(), args.job)?;
+    host::resolve(&mut spec)?;
+    let profile = input::profile(spec.machine.as_deref())?;
+    let mut job = spec.validate(input::host_release().as_deref())?;
+    // Runs of the model differ in nothing, and one log of a kernel is enough.
+    job.runs = 1;
+    check(&job)?;
+    let output = Output::open(&args.output, None)?;
+    let svg = args.svg.as_deref().map(Target::open).transpose()?;
+    let (explanation, record) = match job.engine {
+        EngineKind::Model => of_model(&job, &profile)?,
+        EngineKind::Kernel => of_kernel(&job)?,
+    };
+    if let Some(target) = svg {
+        let (path, mut writer) = target.writer()?;
+        let picture = explain::svg(&explanation, &job, &record);
+        let written = writer.write_all(picture.as_bytes()).and_then(|()| writer.flush());
+        written.or_else(|error| unless_closed(&path, &error))?;
+    }
+    let command = match args.job_file {
+        Some(path) if job.phases.len() > 1 => format!("filemap explain {path}"),
+        _ => job.command().replacen("filemap run", "filemap explain", 1),
+    };
+    output.write(&explain::report(&explanation, &job, &record, command))?;
+    Ok(Outcome::Done)
+}
+
+/// Refuses what the running kernel's log cannot be had of.
+fn check(job: &Job) -> Result<(), Error> {
+    if job.engine == EngineKind::Model {
+        return Ok(());
+    }
+    let refuse = |message: String| Err(Error::CannotRun(message));
+    if job.image.is_some() {
+        return refuse(
+            "--image: a booted kernel gives no decision log; leave it out, or give --on model"
+                .to_string(),
+        );
+    }
+    if job.rules.series != Series::BASELINE {
+        return refuse(format!(
+            "the series {} are not in the running kernel; give --on model",
+            job.rules.series
+        ));
+    }
+    if job.machine.cache_limit.is_some() {
+        return refuse(
+            "explain --on kernel sets no memory limit; leave the limit out, or give --on model"
+                .to_string(),
+        );
+    }
+    Ok(())
+}
+
+fn of_model(job: &Job, profile: &Profile) -> Result<(Explanation, Record), Error> {
+    let mut explainer = Explainer::new(job, Sight::Every);
+    trace(job, profile, &mut explainer)?;
+    let mut records = engine::run_all(std::slice::from_ref(job), profile)?;
+    Ok((explainer.finish(), records.pop().expect("one job has one record")))
+}
+
+fn of_kernel(job: &Job) -> Result<(Explanation, Record), Error> {
+    let (journal, _undoing) = interrupt::journal()?;
+    let mut observer = Observer::open(&journal)?;
+    let subject = observer.subject(job)?;
+    let mut profile = Profile::DEFAULT;
+    profile.device.io_bytes = subject.io_bytes();
+    // The model says how much room the trace needs.
+    let mut expected = ShownLog::default();
+    trace_settled(job, &profile, &mut expected)?;
+    let lines: u64 = expected.into_lines().iter().map(Shown::events).sum();
+    let events = lines + lines / 4 + SPARE_EVENTS;
+    let traced = traced(&journal, job, subject.path(), events)?;
+    let mut explainer = Explainer::new(job, Sight::Entered);
+    for decision in &traced.decisions {
+        explainer.record(*decision);
+    }
+    let explanation = explainer.finish();
+    let record = record(job, &explanation, &traced);
+    Ok((explanation, record))
+}
+
+/// What the log itself says of the run.
+fn record(job: &Job, explanation: &Explanation, traced: &Traced) -> Record {
+    let mut environment = Map::new();
+    environment.insert("filemap".into(), env!("CARGO_PKG_VERSION").into());
+    environment.insert("kernel".into(), json!(input::host_release()));
+    environment.insert("pages_evicted_by_others".into(), traced.evicted_by_others.into());
+    environment.insert("runs_repeated_after_that".into(), traced.repeated.into());
+    let scope = "tracepoints of one child process, its file cold before";
+    environment.insert("scope".into(), scope.into());
+    let counters = Counters {
+        accesses: Some(explanation.course.accesses()),
+        data_pages_read: Some(explanation.pages_read()),
+        bytes_read: traced.read_bytes,
+        ..Counters::default()
+    };
+    let elapsed_ns = Some(traced.elapsed_ns);
+    let run = Run { seed: job.seed, elapsed_ns, counters, cached: Cached::default() };
+    Record::new(job, EngineKind::Kernel.name(), environment, vec![run])
+}

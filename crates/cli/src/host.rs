@@ -1,0 +1,82 @@
+//! What a job takes from this machine where its flags do not say.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use filemap_core::rules::Kernel;
+use filemap_job::{EngineKind, Filesystem, JobSpec, SizeText};
+use filemap_kernel::engine::temporary_directory;
+use filemap_kernel::place::Place;
+
+use crate::error::{Error, reason};
+
+/// Fills in what `spec` does not say. A kernel image is for the kernel engine. A file that exists
+/// has its size. For a real kernel the rules are its own, and for the running one the readahead
+/// and the filesystem are those of where the file lies.
+///
+/// # Errors
+/// A file or image that cannot be used; no temporary directory on a disk.
+pub fn resolve(spec: &mut JobSpec) -> Result<(), Error> {
+    if spec.image.is_some() {
+        spec.on.get_or_insert(EngineKind::Kernel.to_string());
+    }
+    let engines = spec.on.as_deref().unwrap_or_default();
+    let on_kernel = engines.split(',').any(|engine| engine == EngineKind::Kernel.name());
+    if let Some(path) = spec.file.clone()
+        && (on_kernel || spec.file_size.is_none())
+    {
+        let bytes = existing(&path)?;
+        spec.file_size.get_or_insert(SizeText::of(bytes));
+    }
+    match (on_kernel, spec.image.as_deref()) {
+        (false, _) => Ok(()),
+        (true, Some(image)) => {
+            let release = image_release(image)?;
+            if let Some(nearest) = Kernel::nearest(&release) {
+                spec.kernel.get_or_insert(nearest.name().to_string());
+            }
+            Ok(())
+        }
+        (true, None) => resolve_place(spec),
+    }
+}
+
+fn resolve_place(spec: &mut JobSpec) -> Result<(), Error> {
+    spec.kernel.get_or_insert("host".to_string());
+    if spec.read_ahead_kb.is_some() && spec.fs.is_some() {
+        return Ok(());
+    }
+    let path = match &spec.file {
+        Some(path) => PathBuf::from(path),
+        None => temporary_directory()?,
+    };
+    let place = Place::of(&path)?;
+    if spec.read_ahead_kb.is_none() {
+        spec.read_ahead_kb = place.read_ahead_kb;
+    }
+    let filesystem = place.filesystem.parse().unwrap_or(Filesystem::BasePages);
+    spec.fs.get_or_insert(filesystem.to_string());
+    Ok(())
+}
+
+/// The release of the kernel at `path`.
+///
+/// # Errors
+/// When it is no kernel that can be booted.
+pub fn image_release(path: &str) -> Result<String, Error> {
+    let release = filemap_kernel::image::release(Path::new(path));
+    release.map_err(|error| filemap_kernel::Error::from(error).into())
+}
+
+/// The size in bytes of the file at `path`, which can be read and is not empty.
+fn existing(path: &str) -> Result<u64, Error> {
+    let failed = |reason| Error::Read { what: "file", path: path.to_string(), reason };
+    let file = File::open(path).map_err(|error| failed(reason(&error)))?;
+    let data = file.metadata().map_err(|error| failed(reason(&error)))?;
+    match data.len() {
+        _ if data.is_dir() => Err(failed("it is a directory".to_string())),
+        _ if !data.is_file() => Err(failed("it is no regular file".to_string())),
+        0 => Err(failed("it is empty".to_string())),
+        bytes => Ok(bytes),
+    }
+}

@@ -1,0 +1,263 @@
+//! What of a decision log a kernel's tracepoints show: the form in which a model and a kernel
+//! are compared.
+
+use std::fmt;
+
+use filemap_core::decision::{Cause, Decision, Lock, Log};
+use filemap_core::units::{Order, PageCount, PageIndex};
+
+/// A line of a log as tracepoints show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shown {
+    /// An access to the mapping faulted (`page_fault_user`).
+    Faulted {
+        /// The page of the file that was accessed.
+        index: PageIndex,
+    },
+    /// A fault looked its page up in the cache (`mm_filemap_fault`), once for each try.
+    LookedUp {
+        /// The page.
+        index: PageIndex,
+    },
+    /// Fault-around mapped what it found in a window (`mm_filemap_map_pages`).
+    MapPages {
+        /// First page of the window.
+        from: PageIndex,
+        /// Last page of the window.
+        last: PageIndex,
+    },
+    /// Readahead was entered after a miss (`page_cache_sync_ra`).
+    Sync(Found),
+    /// Readahead was entered after a hit on a mark (`page_cache_async_ra`).
+    Async(Found),
+    /// A window is laid out (`page_cache_ra_order`).
+    Window {
+        /// First page.
+        start: PageIndex,
+        /// Folio order asked for.
+        order: Order,
+        /// Pages, before it is clipped.
+        size: PageCount,
+        /// Pages behind the mark.
+        async_size: PageCount,
+    },
+    /// A window, or the rest of one, is laid out in base pages (`page_cache_ra_unbounded`).
+    BasePages {
+        /// First page.
+        start: PageIndex,
+        /// Pages, after it is clipped.
+        size: PageCount,
+        /// Pages behind the mark, as asked for.
+        async_size: PageCount,
+    },
+    /// Folios of one order entered the cache, one behind the other
+    /// (`mm_filemap_add_to_page_cache`).
+    Added {
+        /// First page of the first folio.
+        start: PageIndex,
+        /// Order of each.
+        order: Order,
+        /// How many.
+        folios: u64,
+    },
+}
+
+/// The readahead state that was found where readahead was entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Found {
+    /// The page that was accessed.
+    pub index: PageIndex,
+    /// Pages asked for.
+    pub req: PageCount,
+    /// Folio order of the stream.
+    pub order: Order,
+    /// Pages of the last window.
+    pub size: PageCount,
+    /// Pages of the last window behind its mark.
+    pub async_size: PageCount,
+    /// The counter of misses.
+    pub mmap_miss: u64,
+    /// The byte at which the last `read(2)` ended.
+    pub previous_end: Option<u64>,
+}
+
+impl Shown {
+    /// How many events of a trace the line stands for.
+    pub fn events(&self) -> u64 {
+        if let Shown::Added { folios, .. } = self { *folios } else { 1 }
+    }
+}
+
+/// A log of what tracepoints show; as a [`Log`], it keeps of a model's decisions just that.
+#[derive(Clone, Debug, Default)]
+pub struct ShownLog {
+    lines: Vec<Shown>,
+    /// Where the fault began that is not served yet.
+    fault: Option<usize>,
+}
+
+impl ShownLog {
+    /// Adds a line. Folios of one order that follow each other become one line.
+    pub fn push(&mut self, line: Shown) {
+        if let Shown::Added { start, order, folios } = line
+            && let Some(Shown::Added { start: first, order: known, folios: before }) =
+                self.lines.last_mut()
+            && *known == order
+            && *first + PageCount(*before << order.0) == start
+        {
+            *before += folios;
+            return;
+        }
+        self.lines.push(line);
+    }
+
+    /// The lines in order.
+    pub fn into_lines(self) -> Vec<Shown> {
+        self.lines
+    }
+}
+
+impl Log for ShownLog {
+    fn record(&mut self, decision: Decision) {
+        match decision {
+            // The first try of a fault takes the VMA's lock; which page it is for shows later.
+            Decision::Locked(Lock::Vma) => {
+                self.fault = Some(self.lines.len());
+                self.push(Shown::Faulted { index: PageIndex(0) });
+            }
+            Decision::Served { index, .. } => {
+                if let Some(at) = self.fault.take() {
+                    self.lines[at] = Shown::Faulted { index };
+                }
+            }
+            other => {
+                if let Some(line) = shown(other) {
+                    self.push(line);
+                }
+            }
+        }
+    }
+}
+
+/// The line that tracepoints show of one decision.
+fn shown(decision: Decision) -> Option<Shown> {
+    match decision {
+        Decision::Lookup { index, .. } => Some(Shown::LookedUp { index }),
+        Decision::MapPages { from, last, .. } => Some(Shown::MapPages { from, last }),
+        Decision::Entered {
+            cause,
+            index,
+            req,
+            order,
+            size,
+            async_size,
+            mmap_miss,
+            previous_end,
+        } => {
+            let mmap_miss = mmap_miss.into();
+            let found = Found { index, req, order, size, async_size, mmap_miss, previous_end };
+            Some(if cause.is_async() { Shown::Async(found) } else { Shown::Sync(found) })
+        }
+        // A lone read has no window; its base pages follow.
+        Decision::Readahead { cause: Cause::ReadLone | Cause::SequentialLone, .. } => None,
+        Decision::Readahead { start, order, size, async_size, .. } => {
+            Some(Shown::Window { start, order, size, async_size })
+        }
+        Decision::BasePages { start, size, async_size } => {
+            Some(Shown::BasePages { start, size, async_size })
+        }
+        Decision::Added { start, order, folios, .. } => Some(Shown::Added { start, order, folios }),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shown::Faulted { index } => write!(f, "access {index}"),
+            Shown::LookedUp { index } => write!(f, "fault {index}"),
+            Shown::MapPages { from, last } => write!(f, "map_pages {from}-{last}"),
+            Shown::Sync(found) => write!(f, "sync_ra {found}"),
+            Shown::Async(found) => write!(f, "async_ra {found}"),
+            Shown::Window { start, order, size, async_size } => {
+                let order = order.0;
+                write!(f, "ra_order {start} order={order} size={size} async_size={async_size}")
+            }
+            Shown::BasePages { start, size, async_size } => {
+                write!(f, "ra_unbounded {start} size={size} async_size={async_size}")
+            }
+            Shown::Added { start, order, folios } => {
+                write!(f, "added {start} order={} folios={folios}", order.0)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Found { index, req, order, size, async_size, mmap_miss, previous_end } = self;
+        write!(
+            f,
+            "{index} req={req} order={} size={size} async_size={async_size} mmap_miss={mmap_miss}",
+            order.0
+        )?;
+        previous_end.map_or(Ok(()), |end| write!(f, " previous_end={end}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(start: u64, order: u8, folios: u64) -> Shown {
+        Shown::Added { start: PageIndex(start), order: Order(order), folios }
+    }
+
+    #[test]
+    fn folios_are_joined_as_far_as_they_are_alike() {
+        let mut log = ShownLog::default();
+        for line in [added(0, 2, 1), added(4, 2, 2), added(12, 1, 1), added(14, 2, 1)] {
+            log.push(line);
+        }
+        log.push(added(20, 2, 1));
+        let expected = [added(0, 2, 3), added(12, 1, 1), added(14, 2, 1), added(20, 2, 1)];
+        assert_eq!(log.into_lines(), expected);
+    }
+
+    #[test]
+    fn a_fault_is_shown_where_it_began() {
+        let mut log = ShownLog::default();
+        let index = PageIndex(7);
+        for decision in [
+            Decision::Locked(Lock::Vma),
+            Decision::Lookup { index, hit: true, tried: false, mmap_miss: 0 },
+            Decision::Dropped(Lock::Vma),
+            Decision::Locked(Lock::Mmap),
+            Decision::Served { index, major: false, tries: 2 },
+        ] {
+            log.record(decision);
+        }
+        assert_eq!(log.into_lines(), [Shown::Faulted { index }, Shown::LookedUp { index }]);
+    }
+
+    #[test]
+    fn a_lone_read_shows_base_pages_only() {
+        let mut log = ShownLog::default();
+        let index = PageIndex(7);
+        for cause in [Cause::ReadLone, Cause::SequentialLone] {
+            log.record(Decision::Readahead {
+                cause,
+                index,
+                order: Order(0),
+                start: index,
+                size: PageCount(2),
+                async_size: PageCount(0),
+                mmap_miss: 0,
+            });
+        }
+        let base =
+            Decision::BasePages { start: index, size: PageCount(2), async_size: PageCount(0) };
+        log.record(base);
+        assert_eq!(log.into_lines().len(), 1);
+    }
+}

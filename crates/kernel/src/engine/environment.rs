@@ -1,0 +1,137 @@
+//! Where and how a job ran: what a reader needs to judge its figures, or to repeat them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Map, Value, json};
+
+use super::{Prepared, limits};
+use crate::interference::damon_pageout;
+
+/// Options of the kernel's configuration that the rules or their cost depend on.
+pub const CONFIG_OPTIONS: [&str; 8] = [
+    "CONFIG_HZ",
+    "CONFIG_LRU_GEN",
+    "CONFIG_MEMCG",
+    "CONFIG_PER_VMA_LOCK",
+    "CONFIG_PREEMPT_NONE",
+    "CONFIG_PREEMPT_VOLUNTARY",
+    "CONFIG_READ_ONLY_THP_FOR_FS",
+    "CONFIG_TRANSPARENT_HUGEPAGE",
+];
+
+/// Longest configuration that is read, unpacked.
+const MAX_CONFIG_BYTES: u64 = 4 << 20;
+
+/// The environment of what `prepared` ran.
+pub(super) fn of(prepared: &Prepared) -> Map<String, Value> {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy();
+    let place = &prepared.file.place;
+    let mut environment = json!({
+        "filemap": env!("CARGO_PKG_VERSION"),
+        "scope": scope(prepared),
+        "kernel": release,
+        "build": uname.version().to_string_lossy(),
+        "config": config(&release),
+        "lru_gen": limits::lru_gen().name(),
+        "cpu": cpu_model(),
+        "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "ram_kib": field("/proc/meminfo", "MemTotal:").and_then(|text| {
+            text.trim_end_matches(" kB").parse::<u64>().ok()
+        }),
+        "load": read("/proc/loadavg").map(|text| {
+            text.split(' ').take(3).collect::<Vec<_>>().join(" ")
+        }),
+        "thp": read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref().and_then(chosen),
+        "file": prepared.file.name.display().to_string(),
+        "device": place.device,
+        "filesystem": place.filesystem,
+        "mount": place.mount_options,
+        "read_ahead_kb": place.read_ahead_kb,
+        "seed": prepared.job.seed,
+        "command_line": std::env::args().collect::<Vec<_>>().join(" "),
+    });
+    let map = environment.as_object_mut().expect("an object literal");
+    if prepared.disturbed + prepared.unsettled > 0 {
+        map.insert("runs_repeated_after_foreign_eviction".into(), prepared.disturbed.into());
+        map.insert("runs_kept_with_foreign_eviction".into(), prepared.unsettled.into());
+    }
+    if damon_pageout().is_some() {
+        map.insert("damon".into(), "evicts unmapped pages".into());
+    }
+    std::mem::take(map)
+}
+
+/// What the figures leave out.
+fn scope(prepared: &Prepared) -> &'static str {
+    if prepared.limits.is_some() {
+        "one child process in a memory cgroup of its own, its file cold before each run"
+    } else {
+        "one child process, its file cold before each run"
+    }
+}
+
+/// [`CONFIG_OPTIONS`] of the running kernel, where it tells its configuration.
+fn config(release: &str) -> Option<BTreeMap<&'static str, String>> {
+    let text = packed_config().or_else(|| read(&format!("/boot/config-{release}")))?;
+    let value = |option: &str| {
+        let mut values = text.lines().filter_map(|line| line.strip_prefix(option));
+        values.find_map(|rest| rest.strip_prefix('=')).unwrap_or("n").to_owned()
+    };
+    Some(CONFIG_OPTIONS.into_iter().map(|option| (option, value(option))).collect())
+}
+
+/// The configuration that the kernel carries, unpacked by gzip where that is installed.
+fn packed_config() -> Option<String> {
+    let packed = Path::new("/proc/config.gz");
+    if !packed.exists() {
+        return None;
+    }
+    let mut child = Command::new("gzip")
+        .args(["-dc"])
+        .stdin(fs::File::open(packed).ok()?)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let mut text = String::new();
+    let output = child.stdout.take().expect("its output is a pipe");
+    let read = output.take(MAX_CONFIG_BYTES).read_to_string(&mut text);
+    let _ = child.wait();
+    read.ok().map(|_| text)
+}
+
+fn cpu_model() -> Option<String> {
+    field("/proc/cpuinfo", "model name").map(|text| text.trim_start_matches([':', ' ']).to_owned())
+}
+
+/// The word in brackets: the one that is set, of those that could be.
+fn chosen(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
+}
+
+/// What follows `name` on its line of the file.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = read(path)?;
+    text.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_word_is_in_brackets() {
+        assert_eq!(chosen("always [madvise] never\n").as_deref(), Some("madvise"));
+        assert_eq!(chosen("nothing"), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! The file of a job: the user's, or a temporary one.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use filemap_job::{Filesystem, Job};
+
+use crate::journal::Journal;
+use crate::place::Place;
+use crate::scratch::{self, Scratch};
+use crate::{Error, page_size};
+
+/// What is written to a temporary file at once.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Directories for temporary files, after the user's own.
+const DIRECTORIES: [&str; 2] = ["/var/tmp", "/tmp"];
+
+/// The directory for temporary files: `TMPDIR`, or /var/tmp; one on a disk.
+///
+/// # Errors
+/// When each of them is missing or lives in memory.
+pub fn temporary_directory() -> Result<PathBuf, Error> {
+    let own = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).map(PathBuf::from);
+    if let Some(own) = &own {
+        // A name that the user gave is not passed over in silence.
+        Place::of(own)?;
+    }
+    let mut directories = own.into_iter().chain(DIRECTORIES.map(PathBuf::from));
+    let on_disk = |directory: &PathBuf| Place::of(directory).is_ok_and(|place| !place.is_memory());
+    directories.find(on_disk).ok_or_else(|| {
+        Error::unavailable(
+            "a directory on a disk for temporary files",
+            "name one in TMPDIR, or give --file",
+        )
+    })
+}
+
+/// An open file with what it takes to make it.
+#[derive(Debug)]
+pub(super) struct JobFile {
+    /// The file. A temporary one has no name, so that it goes with this process, however that ends.
+    pub(super) file: File,
+    /// By which name a child can open it.
+    pub(super) path: PathBuf,
+    /// By which name errors and reports call it.
+    pub(super) name: PathBuf,
+    /// Where it lies.
+    pub(super) place: Place,
+    /// Every page of it has a block on disk.
+    pub(super) whole: bool,
+    bytes: u64,
+    // The file has to close before its filesystem goes.
+    _scratch: Option<Scratch>,
+}
+
+impl JobFile {
+    /// The file that `job` names; else a new one in `directory`, or on a scratch filesystem where
+    /// the readahead size or the filesystem that the job wants is not that of the directory.
+    pub(super) fn of(job: &Job, journal: &Journal, directory: &Path) -> Result<Self, Error> {
+        match &job.file.path {
+            Some(path) => Self::existing(job, Path::new(path)),
+            None if suits(job, &Place::of(directory)?) => Self::temporary(job, directory, None),
+            None => {
+                let filesystem = scratch_filesystem(job)?;
+                let read_ahead_kib = read_ahead_kb(job);
+                let bytes = if job.file.sparse { 0 } else { job.file.size_bytes };
+                require_space(journal.directory(), bytes)?;
+                let room = job.file.size_bytes;
+                let scratch = Scratch::create(journal, filesystem, room, read_ahead_kib)?;
+                let root = scratch.root().to_owned();
+                Self::temporary(job, &root, Some(scratch))
+            }
+        }
+    }
+
+    fn existing(job: &Job, path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
+        let place = Place::of(path)?;
+        if place.is_memory() {
+            return Err(Error::unavailable(
+                format!(
+                    "a cold '{}', which lives in memory on {}",
+                    path.display(),
+                    place.filesystem
+                ),
+                "give a file on a disk",
+            ));
+        }
+        if !suits(job, &place) {
+            return Err(Error::unavailable(
+                format!(
+                    "{} with a readahead of {} KiB for '{}'",
+                    job.machine.fs,
+                    read_ahead_kb(job),
+                    path.display()
+                ),
+                match place.read_ahead_kb {
+                    Some(kib) => {
+                        format!("give --read-ahead-kb {kib} and its own --fs, or no --file")
+                    }
+                    None => "its device has no readahead size: give a file on a disk".to_owned(),
+                },
+            ));
+        }
+        let file = JobFile {
+            whole: false,
+            path: path.to_owned(),
+            name: path.to_owned(),
+            place,
+            bytes: job.file.size_bytes,
+            _scratch: None,
+            file,
+        };
+        file.check_size()?;
+        Ok(file.with_blocks())
+    }
+
+    fn temporary(job: &Job, directory: &Path, scratch: Option<Scratch>) -> Result<Self, Error> {
+        let bytes = job.file.size_bytes;
+        let place = Place::of(directory)?;
+        let free_bytes = require_space(directory, if job.file.sparse { 0 } else { bytes })?;
+        let file = tempfile::tempfile_in(directory)
+            .map_err(|error| Error::os("create a temporary file in", directory, error))?;
+        fill(&file, bytes, job.file.sparse).map_err(|error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Error::NoSpace { path: directory.to_owned(), bytes, free_bytes }
+            }
+            _ => Error::os("write a temporary file in", directory, error),
+        })?;
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into();
+        let name = directory.join("(temporary)");
+        let file = JobFile { file, path, name, place, whole: false, bytes, _scratch: scratch };
+        Ok(file.with_blocks())
+    }
+
+    fn with_blocks(mut self) -> Self {
+        // Where blocks are compressed or packed, what is read says nothing of pages.
+        let plain = matches!(self.place.filesystem.as_str(), "ext4" | "xfs");
+        let blocks = self.file.metadata().map_or(0, |metadata| metadata.blocks());
+        self.whole = plain && blocks.saturating_mul(512) >= self.bytes;
+        self
+    }
+
+    /// Refuses a file whose size is not that of the job, or no longer.
+    pub(super) fn check_size(&self) -> Result<(), Error> {
+        let metadata = self.file.metadata();
+        let metadata =
+            metadata.map_err(|error| Error::os("read the size of", &self.name, error))?;
+        if metadata.len() == self.bytes {
+            return Ok(());
+        }
+        let (path, bytes, expected) = (self.name.clone(), metadata.len(), self.bytes);
+        Err(Error::SizeChanged { path, bytes, expected })
+    }
+}
+
+/// Whether `place` has the readahead size and the filesystem of `job`.
+fn suits(job: &Job, place: &Place) -> bool {
+    let filesystem = match job.machine.fs {
+        Filesystem::Ext4 => place.filesystem == "ext4",
+        Filesystem::Xfs => place.filesystem == "xfs",
+        Filesystem::BasePages => !matches!(place.filesystem.as_str(), "ext4" | "xfs"),
+    };
+    filesystem && place.read_ahead_kb == Some(read_ahead_kb(job)) && !place.is_memory()
+}
+
+fn read_ahead_kb(job: &Job) -> u64 {
+    job.machine.read_ahead.bytes(page_size()) >> 10
+}
+
+fn scratch_filesystem(job: &Job) -> Result<scratch::Filesystem, Error> {
+    match job.machine.fs {
+        Filesystem::Ext4 => Ok(scratch::Filesystem::Ext4),
+        Filesystem::Xfs => Ok(scratch::Filesystem::Xfs),
+        Filesystem::BasePages => Err(Error::unavailable(
+            "a scratch filesystem without large folios",
+            "give --fs ext4 or xfs, or --on model",
+        )),
+    }
+}
+
+/// Checks that there is room for `bytes` in `directory`, and says how much there is.
+pub(super) fn require_space(directory: &Path, bytes: u64) -> Result<u64, Error> {
+    let stat = rustix::fs::statvfs(directory)
+        .map_err(|errno| Error::os("find the free space of", directory, errno))?;
+    let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
+    if bytes <= free_bytes {
+        return Ok(free_bytes);
+    }
+    Err(Error::NoSpace { path: directory.to_owned(), bytes, free_bytes })
+}
+
+fn fill(mut file: &File, bytes: u64, sparse: bool) -> io::Result<()> {
+    if sparse {
+        file.set_len(bytes)?;
+    } else {
+        let block = vec![0x5a; BLOCK_BYTES];
+        let mut left = bytes;
+        while left > 0 {
+            let length = left.min(BLOCK_BYTES as u64);
+            file.write_all(&block[..length as usize])?;
+            left -= length;
+        }
+    }
+    file.sync_all()
+}

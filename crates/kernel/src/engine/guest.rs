@@ -1,0 +1,166 @@
+//! Jobs on a kernel that is booted for them: the same engine, inside the virtual machine.
+
+use std::fs;
+use std::path::Path;
+
+use filemap_job::{Filesystem, Image as JobImage, Job, JobSpec, Pattern, Record};
+use rustix::mount::{MountFlags, mount};
+use serde_json::{Map, Value, json};
+
+use super::file::require_space;
+use super::limits::available_bytes;
+use super::{Kernel, plan, temporary_directory};
+use crate::image::{self, Accelerator, Image, Outcome, guest};
+use crate::journal::Journal;
+use crate::{Error, page_size};
+
+/// RAM beside what the file takes.
+const OWN_RAM_BYTES: u64 = 768 << 20;
+
+/// Space on the scratch disk beside what the file takes.
+const OWN_DISK_BYTES: u64 = 256 << 20;
+
+/// In the guest, which has no other place for it.
+const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
+
+/// How much of the file a slow machine writes or reads in a second.
+const SLOW_BYTES_A_SECOND: u64 = 4 << 20;
+
+/// Boots the image of `job` and runs all of the job's runs there.
+///
+/// # Errors
+/// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
+///
+/// # Panics
+/// When the job names no image.
+pub fn boot(job: &Job) -> Result<Record, Error> {
+    let named = job.image.as_ref().expect("the caller has a job with an image");
+    check(job)?;
+    let image = machine(job, named)?;
+    let outcome = image.run(&payload(job))?;
+    let mut record: Record = serde_json::from_str(&outcome.record)
+        .map_err(|error| image::Error::Damaged { reason: format!("it is no record ({error})") })?;
+    record.job = job.to_spec();
+    describe(&mut record.environment, &image, &outcome);
+    if outcome.accelerator == Accelerator::Tcg {
+        // What an emulator takes says nothing of any machine.
+        record.runs.iter_mut().for_each(|run| run.elapsed_ns = None);
+    }
+    Ok(record)
+}
+
+/// Refuses what the machine to be booted cannot be.
+fn check(job: &Job) -> Result<(), Error> {
+    plan::check_rules(job)?;
+    plan::check_accesses(job)?;
+    if cfg!(not(target_arch = "x86_64")) {
+        let remedy = "boot x86-64 images on an x86-64 machine, or give --on model";
+        return Err(Error::unavailable("--image", remedy));
+    }
+    if job.file.path.is_some() {
+        let remedy = "leave it out: the booted kernel makes a file on its own disk";
+        return Err(Error::unavailable("a --file of this machine on another kernel", remedy));
+    }
+    if job.machine.fs == Filesystem::BasePages {
+        let remedy = "give --fs ext4 or xfs, or --on model";
+        return Err(Error::unavailable("a scratch disk without large folios", remedy));
+    }
+    Ok(())
+}
+
+fn machine(job: &Job, named: &JobImage) -> Result<Image, Error> {
+    let directory = temporary_directory()?;
+    let bytes = job.file.size_bytes;
+    require_space(&directory, if job.file.sparse { 0 } else { bytes })?;
+    let needed = bytes.saturating_add(bytes / 8).saturating_add(OWN_RAM_BYTES);
+    let ram_bytes = job.machine.ram_bytes.unwrap_or(needed);
+    if available_bytes().is_some_and(|available| ram_bytes > available) {
+        return Err(Error::unavailable(
+            format!("a machine with {} MiB of RAM", ram_bytes >> 20),
+            "give a smaller --ram or --file-size",
+        ));
+    }
+    let mut image = Image::new(&named.path)?;
+    image.modules = named.modules.as_ref().map(Into::into);
+    image.ram_bytes = ram_bytes;
+    image.read_ahead_kb = Some(job.machine.read_ahead.bytes(page_size()) >> 10);
+    image.disk_bytes = bytes.saturating_add(bytes / 16).saturating_add(OWN_DISK_BYTES);
+    image.filesystem = match job.machine.fs {
+        Filesystem::Xfs => image::Filesystem::Xfs,
+        Filesystem::Ext4 | Filesystem::BasePages => image::Filesystem::Ext4,
+    };
+    image.disk_bytes = image.disk_bytes.max(image.filesystem.smallest_bytes());
+    image.scratch_dir = directory;
+    image.time_limit += std::time::Duration::from_secs(bytes / SLOW_BYTES_A_SECOND);
+    Ok(image)
+}
+
+/// The job as the guest is given it: with the lists that it names, without the machine around it.
+fn payload(job: &Job) -> String {
+    let mut spec = job.to_spec();
+    (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
+    spec.kernel = Some("host".into());
+    let list = |phase: &filemap_job::Phase| match &phase.pattern {
+        Pattern::Listed(list) => {
+            Some(list.pages.iter().map(|page| format!("{page}\n")).collect::<String>())
+        }
+        Pattern::Generated(_) => None,
+    };
+    let lists: Vec<String> = job.phases.iter().filter_map(list).collect();
+    json!({ "job": spec, "lists": lists }).to_string()
+}
+
+fn describe(environment: &mut Map<String, Value>, image: &Image, outcome: &Outcome) {
+    let words: Vec<String> = std::env::args().collect();
+    environment.insert("command_line".into(), words.join(" ").into());
+    environment.insert("image".into(), image.kernel.display().to_string().into());
+    environment.insert("emulator".into(), format!("QEMU, {}", outcome.accelerator.name()).into());
+    let scope =
+        format!("Linux {} booted under QEMU, one child process, its file cold", outcome.release);
+    environment.insert("scope".into(), scope.into());
+}
+
+/// Runs the job of `payload` on the kernel that was booted for it: for [`guest::main`].
+///
+/// # Errors
+/// In one line, for the host.
+pub fn in_guest(payload: &str) -> Result<String, String> {
+    let wrong = |what: &str| format!("the host's job makes no sense: {what}");
+    let value: Value = serde_json::from_str(payload).map_err(|error| wrong(&error.to_string()))?;
+    let spec = serde_json::from_value(value["job"].clone());
+    let mut spec: JobSpec = spec.map_err(|error| wrong(&error.to_string()))?;
+    let mut lists = value["lists"].as_array().into_iter().flatten();
+    for (_, text) in spec.accesses_files() {
+        *text = lists.next().and_then(Value::as_str).map(str::to_owned);
+    }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let job = spec.validate(Some(&release)).map_err(|error| error.to_string())?;
+    prepare(&job).map_err(|error| error.to_string())?;
+    let journal = Journal::open_in(Path::new(GUEST_JOURNAL)).map_err(|error| error.to_string())?;
+    let mut kernel = Kernel::in_directory(journal, guest::DATA_DIR.into());
+    let record = filemap_job::Engine::run(&mut kernel, &job).map_err(|error| error.to_string())?;
+    serde_json::to_string(&record).map_err(|error| error.to_string())
+}
+
+/// Sets the machine up as the job wants it. It is the job's own, so nothing is undone.
+fn prepare(job: &Job) -> Result<(), Error> {
+    if job.machine.memory_max_bytes.or(job.machine.memory_high_bytes).is_some() {
+        let root = Path::new("/sys/fs/cgroup");
+        mount_at("cgroup2", root)?;
+        let control = root.join("cgroup.subtree_control");
+        fs::write(&control, "+memory").map_err(|error| Error::os("write", &control, error))?;
+    }
+    let fault_around = job.machine.fault_around.bytes(page_size());
+    if fault_around != plan::fault_around_bytes() {
+        mount_at("debugfs", Path::new("/sys/kernel/debug"))?;
+        let path = Path::new(plan::FAULT_AROUND_FILE);
+        fs::write(path, fault_around.to_string())
+            .map_err(|error| Error::os("write", path, error))?;
+    }
+    Ok(())
+}
+
+fn mount_at(kind: &str, target: &Path) -> Result<(), Error> {
+    mount(kind, target, kind, MountFlags::empty(), None)
+        .map_err(|errno| Error::os("mount", target, errno))
+}

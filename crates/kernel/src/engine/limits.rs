@@ -1,0 +1,93 @@
+//! The memory that a job may use, and what of it the kernel under it can do.
+
+use std::fs;
+
+use filemap_job::Job;
+
+use crate::Error;
+use crate::cgroup::{Limits, MemoryCgroup};
+use crate::journal::Journal;
+
+/// The switch of the multi-generational LRU, and its value when that is off.
+const LRU_GEN: (&str, u64) = ("/sys/kernel/mm/lru_gen/enabled", 0);
+
+/// What the kernel needs beside a page is below this part of the page.
+const KEEPING_PART: u64 = 16;
+
+/// Limits of the memory cgroup that a job's runs are put into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MemoryLimits(Option<Limits>);
+
+impl MemoryLimits {
+    pub(super) fn of(job: &Job) -> Result<Self, Error> {
+        let limits = Limits {
+            max_bytes: job.machine.memory_max_bytes,
+            high_bytes: job.machine.memory_high_bytes,
+        };
+        Ok(MemoryLimits((limits != Limits::default()).then_some(limits)))
+    }
+
+    /// A new cgroup for one run; `None` for a job without limits.
+    pub(super) fn cgroup(&self, journal: &Journal) -> Result<Option<MemoryCgroup>, Error> {
+        self.0.map(|limits| MemoryCgroup::create(journal, limits)).transpose()
+    }
+
+    /// Refuses a file that does not fit where the kernel would evict by rules that no report
+    /// here is about.
+    pub(super) fn check(&self, job: &Job) -> Result<(), Error> {
+        if self.fits(job) || lru_gen() == LruGen::Off {
+            return Ok(());
+        }
+        Err(Error::unavailable(
+            "a file larger than its memory on the multi-generational LRU",
+            format!("echo 0 > {}, give more memory, or --image (there it is off)", LRU_GEN.0),
+        ))
+    }
+
+    /// Whether all of the job's file, and what the kernel needs to keep it, fits into the memory
+    /// that it may use.
+    pub(super) fn fits(&self, job: &Job) -> bool {
+        let limits = self.0.unwrap_or_default();
+        let memory = [limits.max_bytes, limits.high_bytes, available_bytes()];
+        let needed = job.file.size_bytes.saturating_add(job.file.size_bytes / KEEPING_PART);
+        memory.into_iter().flatten().min().is_none_or(|memory| needed <= memory)
+    }
+
+    /// Whether there is any.
+    pub(super) fn is_some(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// Which of its two ways the kernel evicts by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LruGen {
+    /// By two lists.
+    Off,
+    /// By generations.
+    On,
+}
+
+impl LruGen {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            LruGen::Off => "off",
+            LruGen::On => "on",
+        }
+    }
+}
+
+/// What the kernel does now. Without the switch it has the two lists only.
+pub(crate) fn lru_gen() -> LruGen {
+    let value = fs::read_to_string(LRU_GEN.0).ok();
+    let value =
+        value.and_then(|text| u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok());
+    if value.unwrap_or(LRU_GEN.1) == LRU_GEN.1 { LruGen::Off } else { LruGen::On }
+}
+
+/// Memory that is free or can be made free.
+pub(super) fn available_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib << 10)
+}

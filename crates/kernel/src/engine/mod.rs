@@ -1,0 +1,101 @@
+//! The engine that runs jobs on the running kernel.
+
+mod environment;
+mod file;
+mod guest;
+mod limits;
+mod measure;
+mod plan;
+
+use std::path::PathBuf;
+
+use filemap_job::{Engine, Job, Record, Run};
+
+use crate::Error;
+use crate::journal::Journal;
+use crate::probe::Plan;
+
+pub use environment::CONFIG_OPTIONS;
+pub use file::temporary_directory;
+pub use guest::{boot, in_guest};
+pub(crate) use plan::check;
+pub use plan::{MAX_RUN_ACCESSES, plan};
+
+use file::JobFile;
+use limits::MemoryLimits;
+
+/// The running kernel as an engine.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    journal: Journal,
+    directory: PathBuf,
+}
+
+impl Kernel {
+    /// An engine that makes temporary files in [`temporary_directory`].
+    ///
+    /// # Errors
+    /// No directory on a disk; no journal.
+    pub fn new(journal: Journal) -> Result<Self, Error> {
+        Ok(Kernel { journal, directory: temporary_directory()? })
+    }
+
+    /// An engine that makes temporary files in `directory`.
+    pub fn in_directory(journal: Journal, directory: PathBuf) -> Self {
+        Kernel { journal, directory }
+    }
+
+    /// Makes ready for the runs of `job`: checks it, and makes its file and filesystem. All of it
+    /// goes when what is returned drops.
+    ///
+    /// # Errors
+    /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
+    pub fn prepare(&self, job: &Job) -> Result<Prepared, Error> {
+        check(job)?;
+        let limits = MemoryLimits::of(job)?;
+        let file = JobFile::of(job, &self.journal, &self.directory)?;
+        limits.check(job)?;
+        let plan = plan(job, &file.path)?;
+        Ok(Prepared {
+            job: job.clone(),
+            journal: self.journal.clone(),
+            plan,
+            limits,
+            file,
+            disturbed: 0,
+            unsettled: 0,
+        })
+    }
+}
+
+impl Engine for Kernel {
+    type Error = Error;
+
+    fn run(&mut self, job: &Job) -> Result<Record, Error> {
+        let mut prepared = self.prepare(job)?;
+        let runs = (0..job.runs).map(|_| prepared.run()).collect::<Result<_, _>>()?;
+        Ok(prepared.record(runs))
+    }
+}
+
+/// A job with its file, ready to run as often as wanted.
+#[derive(Debug)]
+pub struct Prepared {
+    job: Job,
+    journal: Journal,
+    plan: Plan,
+    limits: MemoryLimits,
+    file: JobFile,
+    /// Runs that were thrown away because somebody else took pages of the file.
+    disturbed: u64,
+    /// Runs that were kept although.
+    unsettled: u64,
+}
+
+impl Prepared {
+    /// The record of `runs`, with where and how they ran.
+    pub fn record(&self, runs: Vec<Run>) -> Record {
+        let environment = environment::of(self);
+        Record::new(&self.job, filemap_job::EngineKind::Kernel.name(), environment, runs)
+    }
+}

@@ -1,0 +1,278 @@
+//! Runs a job under a trace, and returns what the kernel decided in the form that is compared.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use filemap_core::units::PageIndex;
+use filemap_job::shown::Found;
+use filemap_job::{Filesystem, Job, Shown, ShownLog};
+
+use crate::cold::drop_file;
+use crate::decisions::{self, Event, FileId, Seen};
+use crate::engine::{check, plan};
+use crate::journal::{Guard, Journal, Undo};
+use crate::probe::{Plan, Probe};
+use crate::scratch::{self, Scratch};
+use crate::tracefs::{Trace, TraceFs};
+use crate::{Error, page_size};
+
+/// Runs that are thrown away before a job is given up because others take its pages.
+const MAX_DISTURBED: u32 = 12;
+
+/// Room of a scratch filesystem in bytes, unless one file needs more.
+const SCRATCH_BYTES: u64 = 256 << 20;
+
+/// Runs jobs under a trace, on scratch filesystems of its own where they name no file.
+#[derive(Debug)]
+pub struct Observer {
+    // Undone from the first to the last.
+    trace: Option<(Trace, FileId, u64)>,
+    tracefs: TraceFs,
+    scratches: Vec<(Filesystem, u64, Scratch)>,
+    journal: Journal,
+}
+
+/// What was observed of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The kernel's decisions.
+    pub log: Vec<Shown>,
+    /// Runs before this one in which others took pages of the file.
+    pub disturbed: u32,
+}
+
+/// The file of a job, which goes when this drops if it is not the user's.
+#[derive(Debug)]
+pub struct Subject {
+    path: PathBuf,
+    io_bytes: u64,
+    _guard: Option<Guard>,
+}
+
+impl Subject {
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Largest request of the file's device in bytes: one `read(2)` may read as much at once.
+    pub fn io_bytes(&self) -> u64 {
+        self.io_bytes
+    }
+}
+
+impl Observer {
+    /// An observer that writes down in `journal` what it changes.
+    ///
+    /// # Errors
+    /// Not root; no tracefs; a kernel without the tracepoints.
+    pub fn open(journal: &Journal) -> Result<Self, Error> {
+        let tracefs = TraceFs::open(journal)?;
+        if let Some(event) = tracefs.missing_events().first() {
+            return Err(Error::unavailable(
+                format!("the tracepoint {event}"),
+                "use a kernel that has it (6.18)",
+            ));
+        }
+        Ok(Observer { trace: None, tracefs, scratches: Vec::new(), journal: journal.clone() })
+    }
+
+    /// Makes the file of `job`: its own, or one on a scratch filesystem of its kind and readahead
+    /// size.
+    ///
+    /// # Errors
+    /// What this kernel cannot run; what no scratch filesystem can be; no loop device; no space.
+    pub fn subject(&mut self, job: &Job) -> Result<Subject, Error> {
+        check(job)?;
+        if job.machine.cache_limit.is_some() {
+            return Err(Error::unavailable(
+                "a comparison by the line with less memory than the file takes",
+                "leave out the memory's limit, or compare counters with filemap compare",
+            ));
+        }
+        if let Some(path) = &job.file.path {
+            let path = PathBuf::from(path);
+            return Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: None });
+        }
+        let root = self.scratch(job)?.root().to_owned();
+        let path = root.join("file");
+        let guard = self.journal.guard(Undo::RemoveFile(path.clone()))?;
+        write_file(&path, job.file.size_bytes, job.file.sparse)
+            .map_err(|error| Error::os("write", &path, error))?;
+        Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: Some(guard) })
+    }
+
+    /// Runs `job` on a cold file, waiting after each access until nothing is being read, as often
+    /// as others disturb it. `expected` is about how many events there will be.
+    ///
+    /// # Errors
+    /// What no probe can do; a trace that is not complete; a machine that does not leave the
+    /// file's pages alone.
+    pub fn observe(
+        &mut self,
+        job: &Job,
+        subject: &Subject,
+        expected: u64,
+    ) -> Result<Observed, Error> {
+        let plan = Plan { settle: true, ..plan(job, &subject.path)? };
+        let metadata =
+            fs::metadata(&subject.path).map_err(|error| Error::os("open", &subject.path, error))?;
+        let file = FileId::of(&metadata);
+        for disturbed in 0..MAX_DISTURBED {
+            let (pid, address, events) = self.trace_once(&plan, file, expected)?;
+            if !events.iter().any(|event| is_foreign(event, pid)) {
+                let events = events.iter().filter(|event| event.pid == pid);
+                return Ok(Observed { log: shown(events, &plan, address), disturbed });
+            }
+        }
+        Err(Error::Disturbed { path: subject.path.clone(), runs: MAX_DISTURBED })
+    }
+
+    /// The child, where it mapped the file, and all events.
+    fn trace_once(
+        &mut self,
+        plan: &Plan,
+        file: FileId,
+        expected: u64,
+    ) -> Result<(u32, u64, Vec<Event>), Error> {
+        let probe = Probe::start(plan)?;
+        let pid = probe.pid();
+        let trace = self.trace(file, expected)?;
+        if !trace.watch_faults(pid)? {
+            return Err(Error::unavailable(
+                "the tracepoint exceptions/page_fault_user",
+                "use a kernel that has it (x86-64)",
+            ));
+        }
+        drop_file(&plan.path)?;
+        trace.start()?;
+        let outcome = probe.run();
+        let events = trace.stop()?;
+        Ok((pid, outcome?.address, events))
+    }
+
+    /// A trace of `file` with room for so many events and more; the last one, if it is that.
+    fn trace(&mut self, file: FileId, expected: u64) -> Result<&Trace, Error> {
+        let events = (expected * 2).max(1 << 16);
+        let suits = |(_, known, room): &(Trace, FileId, u64)| *known == file && *room >= events;
+        if !self.trace.as_ref().is_some_and(suits) {
+            self.trace = None;
+            let trace = Trace::create(&self.tracefs, &self.journal, &[file], events)?;
+            self.trace = Some((trace, file, events));
+        }
+        Ok(&self.trace.as_ref().expect("there is one now").0)
+    }
+
+    fn scratch(&mut self, job: &Job) -> Result<&Scratch, Error> {
+        let filesystem = job.machine.fs;
+        let kind = match filesystem {
+            Filesystem::Ext4 => scratch::Filesystem::Ext4,
+            Filesystem::Xfs => scratch::Filesystem::Xfs,
+            Filesystem::BasePages => {
+                return Err(Error::unavailable(
+                    "a scratch filesystem without large folios",
+                    "give --fs ext4 or xfs, or the --file to be read",
+                ));
+            }
+        };
+        let kib = job.machine.read_ahead.bytes(page_size()) / 1024;
+        let bytes = job.file.size_bytes;
+        let suits =
+            |(known, room, _): &&(Filesystem, u64, Scratch)| *known == filesystem && *room >= bytes;
+        if self.scratches.iter().find(suits).is_none() {
+            let room = bytes.max(SCRATCH_BYTES);
+            let scratch = Scratch::create(&self.journal, kind, room, kib)?;
+            self.scratches.push((filesystem, room, scratch));
+        }
+        let (.., scratch) = self.scratches.iter().find(suits).expect("there is one now");
+        scratch.set_read_ahead(kib)?;
+        Ok(scratch)
+    }
+}
+
+/// Whether somebody else changed what the child met.
+fn is_foreign(event: &Event, pid: u32) -> bool {
+    event.pid != pid && matches!(event.seen, Seen::Removed { .. } | Seen::Added { .. })
+}
+
+/// What is compared of the child's events.
+fn shown<'a>(events: impl Iterator<Item = &'a Event>, plan: &Plan, address: u64) -> Vec<Shown> {
+    let mut log = ShownLog::default();
+    for event in events {
+        if let Some(line) = line(&event.seen, plan, address) {
+            log.push(line);
+        }
+    }
+    log.into_lines()
+}
+
+fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {
+    Some(match *seen {
+        Seen::UserFault { address: at } => {
+            let pages = at.checked_sub(address)? / page_size();
+            if pages >= plan.mapping.pages.0 {
+                return None;
+            }
+            Shown::Faulted { index: PageIndex(plan.mapping.offset.0 + pages) }
+        }
+        Seen::Fault { index } => Shown::LookedUp { index },
+        Seen::MapPages { from, last } => Shown::MapPages { from, last },
+        Seen::SyncReadahead(found) => Shown::Sync(of(found)),
+        Seen::AsyncReadahead(found) => Shown::Async(of(found)),
+        Seen::Window { start, order, size, async_size, .. } => {
+            Shown::Window { start, order, size, async_size }
+        }
+        Seen::BasePages { start, size, async_size } => Shown::BasePages { start, size, async_size },
+        Seen::Added { start, order } => Shown::Added { start, order, folios: 1 },
+        Seen::Removed { .. } | Seen::Read { .. } => return None,
+    })
+}
+
+fn of(found: decisions::Found) -> Found {
+    Found {
+        index: found.index,
+        req: found.requested,
+        order: found.order,
+        size: found.size,
+        async_size: found.async_size,
+        mmap_miss: found.mmap_miss,
+        previous_end: u64::try_from(found.previous_position).ok(),
+    }
+}
+
+fn write_file(path: &Path, bytes: u64, sparse: bool) -> std::io::Result<()> {
+    let file = File::create(path)?;
+    if sparse {
+        return file.set_len(bytes);
+    }
+    let mut writer = BufWriter::new(&file);
+    let block = [0x5a; 1 << 16];
+    let mut left = bytes;
+    while left > 0 {
+        let length = left.min(block.len() as u64);
+        writer.write_all(&block[..length as usize])?;
+        left -= length;
+    }
+    writer.flush()?;
+    drop(writer);
+    file.sync_all()
+}
+
+/// Largest request of the device that `path` lies on, in bytes.
+fn io_bytes(path: &Path) -> Result<u64, Error> {
+    let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
+    let FileId { major, minor, .. } = FileId::of(&metadata);
+    let block = format!("/sys/dev/block/{major}:{minor}");
+    // A partition shares the queue of its disk.
+    let queues = [format!("{block}/queue"), format!("{block}/../queue")];
+    let kib = queues.iter().find_map(|queue| {
+        fs::read_to_string(format!("{queue}/max_sectors_kb")).ok()?.trim().parse::<u64>().ok()
+    });
+    kib.map(|kib| kib << 10).ok_or_else(|| {
+        Error::unavailable(
+            format!("the request size of the device of '{}'", path.display()),
+            "give a --file on a block device",
+        )
+    })
+}

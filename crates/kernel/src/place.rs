@@ -1,0 +1,144 @@
+//! Where a file lies: its device, filesystem, and how much is read ahead there.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{major, minor};
+
+use crate::Error;
+
+/// What a file's readahead and folios depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The device as `mount` names it.
+    pub device: String,
+    /// The kernel's name of the filesystem, such as `ext4`.
+    pub filesystem: String,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// Options of the mount and of the filesystem.
+    pub mount_options: String,
+    /// Readahead size of files there in KiB; `None` where there is no device that has one.
+    pub read_ahead_kb: Option<u64>,
+}
+
+impl Place {
+    /// Where `path`, a file or a directory, lies.
+    ///
+    /// # Errors
+    /// When it does not exist, or /proc does not say where it lies.
+    pub fn of(path: &Path) -> Result<Self, Error> {
+        let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
+        let device = (major(metadata.dev()), minor(metadata.dev()));
+        let mounts = Path::new("/proc/self/mountinfo");
+        let text = fs::read(mounts).map_err(|error| Error::os("read", mounts, error))?;
+        let mut place = Place::in_mounts(&String::from_utf8_lossy(&text), device, path)
+            .ok_or_else(|| {
+                Error::unavailable(
+                    format!("the filesystem of '{}'", path.display()),
+                    "use a file on a mounted filesystem",
+                )
+            })?;
+        place.read_ahead_kb = read_ahead_kb(device, &place.device);
+        Ok(place)
+    }
+
+    /// Whether files there live in the page cache only, and cannot leave it.
+    pub fn is_memory(&self) -> bool {
+        matches!(self.filesystem.as_str(), "tmpfs" | "ramfs" | "rootfs" | "hugetlbfs")
+    }
+
+    /// The mount of `device` in the text of mountinfo; of several the one that holds `path`.
+    fn in_mounts(text: &str, device: (u32, u32), path: &Path) -> Option<Place> {
+        let number = format!("{}:{}", device.0, device.1);
+        let mounts = text.lines().filter_map(|line| {
+            let (mount, filesystem) = line.split_once(" - ")?;
+            let mount: Vec<&str> = mount.split(' ').collect();
+            let filesystem: Vec<&str> = filesystem.split(' ').collect();
+            let (&[_, _, dev, _, point, options, ..], &[kind, source, ..]) =
+                (mount.as_slice(), filesystem.as_slice())
+            else {
+                return None;
+            };
+            let of_filesystem = filesystem.get(2).copied().unwrap_or_default();
+            (dev == number).then(|| Place {
+                device: plain(source),
+                filesystem: kind.to_owned(),
+                mount_point: plain(point).into(),
+                mount_options: format!("{options},{of_filesystem}"),
+                read_ahead_kb: None,
+            })
+        });
+        let absolute = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        mounts.max_by_key(|place| {
+            let point = &place.mount_point;
+            (absolute.starts_with(point), point.as_os_str().as_bytes().len())
+        })
+    }
+}
+
+/// The readahead size of a filesystem: that of its own bookkeeping, or of the device below it.
+fn read_ahead_kb(filesystem: (u32, u32), source: &str) -> Option<u64> {
+    let of_source = fs::metadata(source).ok().map(|data| (major(data.rdev()), minor(data.rdev())));
+    [Some(filesystem), of_source].into_iter().flatten().find_map(|(major, minor)| {
+        let block = format!("/sys/dev/block/{major}:{minor}");
+        [
+            format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
+            format!("{block}/queue/read_ahead_kb"),
+            // A partition shares the queue of its disk.
+            format!("{block}/../queue/read_ahead_kb"),
+        ]
+        .iter()
+        .find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
+    })
+}
+
+/// A field of mountinfo, in which blanks and the like are octal escapes.
+fn plain(field: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = field.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let octal = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.filter(|_| byte == b'\\').and_then(|o| u8::from_str_radix(o, 8).ok()) {
+            Some(escaped) => {
+                bytes.push(escaped);
+                rest = &tail[3..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
+        30 27 254:0 /a /mnt/with\\040blank ro - ext4 /dev/vda rw\n\
+        31 27 0:31 / /tmp rw shared:1 - tmpfs tmpfs rw\n";
+
+    #[test]
+    fn the_mount_that_holds_the_path_counts() {
+        let of = |device, path: &str| Place::in_mounts(MOUNTS, device, Path::new(path)).unwrap();
+        let root = of((254, 0), "/no-such-file");
+        assert_eq!((root.device.as_str(), root.filesystem.as_str()), ("/dev/vda", "ext4"));
+        assert_eq!(root.mount_point, Path::new("/"));
+        assert_eq!(root.mount_options, "rw,relatime,rw,discard");
+        assert!(!root.is_memory());
+        assert_eq!(of((254, 0), "/mnt/with blank/x").mount_options, "ro,rw");
+        assert!(of((0, 31), "/tmp/x").is_memory());
+        assert_eq!(Place::in_mounts(MOUNTS, (1, 1), Path::new("/")), None);
+    }
+
+    #[test]
+    fn this_program_lies_somewhere() {
+        let place = Place::of(&std::env::current_exe().unwrap()).unwrap();
+        assert!(!place.filesystem.is_empty());
+    }
+}

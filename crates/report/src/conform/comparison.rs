@@ -1,0 +1,225 @@
+//! The comparison of two logs.
+
+use filemap_core::units::PageIndex;
+use filemap_job::Shown;
+
+use super::in_flight::InFlight;
+
+/// Lines shown before a difference, and of each log behind it.
+const CONTEXT: usize = 6;
+
+/// What the comparison of two logs found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Lines compared: those of the longer log, but for the excluded ones.
+    pub decisions: u64,
+    /// Of these, calls of readahead for a window.
+    pub readahead_calls: u64,
+    /// Lines of faults that only one log has because a page was still on its way when a
+    /// fault-around passed it.
+    pub excluded: u64,
+    /// Lines that differ, from the first difference on.
+    pub mismatches: u64,
+    /// The first difference.
+    pub first: Option<Difference>,
+}
+
+/// A difference of two logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// How many lines both logs had before.
+    pub line: u64,
+    /// The last of these.
+    pub before: Vec<Shown>,
+    /// What the model's log goes on with; nothing at its end.
+    pub model: Vec<Shown>,
+    /// What the kernel's log goes on with; nothing at its end.
+    pub kernel: Vec<Shown>,
+}
+
+/// Compares the logs of the model and of a kernel.
+pub fn compare(model: &[Shown], kernel: &[Shown]) -> Comparison {
+    let mut comparison = Comparison::default();
+    let mut in_flight = InFlight::default();
+    let (mut left, mut right) = (model, kernel);
+    let mut same: Vec<Shown> = Vec::new();
+    loop {
+        match (left, right) {
+            ([], []) => break,
+            ([a, rest_left @ ..], [b, rest_right @ ..]) if a == b => {
+                in_flight.follow(a);
+                same.push(*a);
+                (left, right) = (rest_left, rest_right);
+            }
+            _ => match skipped(left, right, &in_flight) {
+                Some((side, fault)) => {
+                    let log = if side == Side::Model { &mut left } else { &mut right };
+                    *log = &log[fault.lines..];
+                    comparison.excluded += fault.lines as u64;
+                    in_flight.skip(fault.from, fault.last);
+                }
+                None => break,
+            },
+        }
+    }
+    comparison.readahead_calls = readahead_calls(&same);
+    comparison.decisions = (same.len() + left.len().max(right.len())) as u64;
+    comparison.mismatches = differing(left, right);
+    comparison.first = (comparison.mismatches > 0).then(|| Difference {
+        line: same.len() as u64,
+        before: same[same.len().saturating_sub(CONTEXT)..].to_vec(),
+        model: left.iter().take(CONTEXT).copied().collect(),
+        kernel: right.iter().take(CONTEXT).copied().collect(),
+    });
+    comparison
+}
+
+/// Lines that differ, position by position.
+fn differing(left: &[Shown], right: &[Shown]) -> u64 {
+    let both = left.iter().zip(right).filter(|(a, b)| a != b).count();
+    (both + left.len().abs_diff(right.len())) as u64
+}
+
+/// Windows, and lone reads, which have none.
+fn readahead_calls(lines: &[Shown]) -> u64 {
+    let windows = lines.iter().filter(|line| matches!(line, Shown::Window { .. })).count();
+    let lone = lines
+        .windows(2)
+        .filter(|pair| matches!(pair, [Shown::Sync(_), Shown::BasePages { .. }]))
+        .count();
+    (windows + lone) as u64
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Model,
+    Kernel,
+}
+
+/// A fault that nothing came of but a fault-around.
+struct Around {
+    lines: usize,
+    from: PageIndex,
+    last: PageIndex,
+}
+
+/// The fault that may be passed over in one of the logs, which differ in their first line.
+fn skipped(model: &[Shown], kernel: &[Shown], in_flight: &InFlight) -> Option<(Side, Around)> {
+    let ours = around(model, in_flight);
+    let theirs = around(kernel, in_flight);
+    match (ours, theirs) {
+        // The log that comes back to the other's fault is the one with more faults.
+        (Some(ours), Some(theirs)) => {
+            let kernel_has_more = distance(kernel, model.first(), in_flight)
+                <= distance(model, kernel.first(), in_flight);
+            Some(if kernel_has_more { (Side::Kernel, theirs) } else { (Side::Model, ours) })
+        }
+        (Some(ours), None) => Some((Side::Model, ours)),
+        (None, Some(theirs)) => Some((Side::Kernel, theirs)),
+        (None, None) => None,
+    }
+}
+
+/// The fault at the beginning of `log`, if it is on a page that may be mapped.
+fn around(log: &[Shown], in_flight: &InFlight) -> Option<Around> {
+    let [Shown::Faulted { index }, Shown::MapPages { from, last }, rest @ ..] = log else {
+        return None;
+    };
+    let is_all =
+        matches!(rest, [] | [Shown::Faulted { .. } | Shown::Sync(_) | Shown::Async(_), ..]);
+    let around = Around { lines: 2, from: *from, last: *last };
+    (is_all && in_flight.is_unsure(*index)).then_some(around)
+}
+
+/// How many faults of `log` would have to be passed over to come to `wanted`.
+fn distance(log: &[Shown], wanted: Option<&Shown>, in_flight: &InFlight) -> usize {
+    let mut rest = log;
+    let mut faults = 0;
+    while rest.first() != wanted {
+        match around(rest, in_flight) {
+            Some(around) => rest = &rest[around.lines..],
+            None => return usize::MAX,
+        }
+        faults += 1;
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::units::{Order, PageCount, PageIndex};
+
+    use super::*;
+
+    fn added(start: u64, folios: u64) -> Shown {
+        Shown::Added { start: PageIndex(start), order: Order(0), folios }
+    }
+
+    fn map(from: u64, last: u64) -> Shown {
+        Shown::MapPages { from: PageIndex(from), last: PageIndex(last) }
+    }
+
+    fn faulted(index: u64) -> Shown {
+        Shown::Faulted { index: PageIndex(index) }
+    }
+
+    fn window(start: u64) -> Shown {
+        let (size, async_size) = (PageCount(32), PageCount(8));
+        Shown::Window { start: PageIndex(start), order: Order(0), size, async_size }
+    }
+
+    /// A fault that reads two windows of fault-around and maps the first.
+    fn miss() -> Vec<Shown> {
+        vec![faulted(3), window(0), added(0, 32), map(0, 15)]
+    }
+
+    fn with(more: &[Shown]) -> Vec<Shown> {
+        [miss().as_slice(), more].concat()
+    }
+
+    #[test]
+    fn equal_logs_agree() {
+        let log = with(&[faulted(20), map(16, 31)]);
+        let expected = Comparison { decisions: 6, readahead_calls: 1, ..Comparison::default() };
+        assert_eq!(compare(&log, &log), expected);
+        assert_eq!(compare(&[], &[]), Comparison::default());
+    }
+
+    #[test]
+    fn the_first_difference_is_found_with_what_was_before() {
+        let model = with(&[window(40), window(72)]);
+        let kernel = with(&[window(41), window(73), window(99)]);
+        let found = compare(&model, &kernel);
+        assert_eq!((found.decisions, found.mismatches, found.excluded), (7, 3, 0));
+        let first = found.first.unwrap();
+        assert_eq!((first.line, first.before), (4, miss()));
+        assert_eq!(first.model, [window(40), window(72)]);
+        assert_eq!(first.kernel, [window(41), window(73), window(99)]);
+        let found = compare(&model, &miss());
+        assert_eq!(found.mismatches, 2);
+        assert_eq!(found.first.unwrap().kernel, []);
+    }
+
+    #[test]
+    fn a_fault_on_a_page_that_was_on_its_way_may_be_missing() {
+        let usual = with(&[faulted(20), map(16, 31)]);
+        let more = with(&[faulted(7), map(0, 15), faulted(20), map(16, 31)]);
+        for (model, kernel) in [(&usual, &more), (&more, &usual)] {
+            let found = compare(model, kernel);
+            assert_eq!((found.mismatches, found.excluded, found.decisions), (0, 2, 6));
+        }
+        // Both have one, on different pages.
+        let other = with(&[faulted(9), map(0, 15), faulted(20), map(16, 31)]);
+        assert_eq!(compare(&more, &other).excluded, 4);
+    }
+
+    #[test]
+    fn no_other_fault_may_be_missing() {
+        // Not in the window that was mapped.
+        let beyond = with(&[faulted(18), map(16, 31)]);
+        assert_eq!(compare(&miss(), &beyond).mismatches, 2);
+        // Something else came of it.
+        let marked = with(&[faulted(7), map(0, 15), Shown::LookedUp { index: PageIndex(7) }]);
+        assert_eq!(compare(&miss(), &marked).mismatches, 3);
+    }
+}

@@ -1,0 +1,108 @@
+//! Pages of which it depends on timing whether a fault mapped them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_job::Shown;
+
+/// What is known of the pages while a log is followed.
+///
+/// A fault that reads a window waits for its own page only. Its fault-around then maps what has
+/// arrived by that time; each of the others may have, or not. From then on a fault on such a page
+/// is as right as none.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    /// Folios in the cache: first page and order.
+    folios: BTreeMap<u64, Order>,
+    /// First pages of the folios that the access at hand added.
+    added: BTreeSet<u64>,
+    /// First pages of folios of which nobody knows how far they are mapped.
+    unsure: BTreeSet<u64>,
+}
+
+impl InFlight {
+    /// Follows a line that both logs have.
+    pub(super) fn follow(&mut self, line: &Shown) {
+        match *line {
+            Shown::Faulted { .. } => self.added.clear(),
+            Shown::Added { start, order, folios } => {
+                for number in 0..folios {
+                    let head = (start + PageCount(number << order.0)).0;
+                    self.folios.insert(head, order);
+                    self.added.insert(head);
+                }
+            }
+            Shown::MapPages { from, last } => {
+                let arriving: Vec<u64> =
+                    self.heads(from, last).filter(|head| self.added.contains(head)).collect();
+                self.unsure.extend(arriving);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a fault on `index` may or may not be met.
+    pub(super) fn is_unsure(&self, index: PageIndex) -> bool {
+        self.heads(index, index).any(|head| self.unsure.contains(&head))
+    }
+
+    /// Only one of the logs has a fault that mapped what lies in `from..=last`.
+    pub(super) fn skip(&mut self, from: PageIndex, last: PageIndex) {
+        let heads: Vec<u64> = self.heads(from, last).collect();
+        self.unsure.extend(heads);
+    }
+
+    /// The folios that have pages in `from..=last`.
+    fn heads(&self, from: PageIndex, last: PageIndex) -> impl Iterator<Item = u64> {
+        let before = self.folios.range(..from.0).next_back();
+        let before = before.filter(|(head, order)| **head + order.pages() > from.0);
+        let within = (from <= last).then(|| self.folios.range(from.0..=last.0));
+        before.into_iter().chain(within.into_iter().flatten()).map(|(head, _)| *head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(start: u64, order: u8, folios: u64) -> Shown {
+        Shown::Added { start: PageIndex(start), order: Order(order), folios }
+    }
+
+    fn map(from: u64, last: u64) -> Shown {
+        Shown::MapPages { from: PageIndex(from), last: PageIndex(last) }
+    }
+
+    fn faulted(index: u64) -> Shown {
+        Shown::Faulted { index: PageIndex(index) }
+    }
+
+    fn unsure(lines: &[Shown]) -> Vec<u64> {
+        let mut state = InFlight::default();
+        lines.iter().for_each(|line| state.follow(line));
+        (0..64).filter(|&page| state.is_unsure(PageIndex(page))).collect()
+    }
+
+    #[test]
+    fn what_an_access_adds_and_maps_is_unsure() {
+        let lines = [faulted(5), added(0, 0, 8), map(4, 19)];
+        assert_eq!(unsure(&lines), (4..8).collect::<Vec<_>>());
+        let lines = [faulted(5), added(0, 2, 4), map(6, 9)];
+        assert_eq!(unsure(&lines), (4..12).collect::<Vec<_>>(), "of whole folios");
+    }
+
+    #[test]
+    fn what_an_earlier_access_added_is_known() {
+        let lines = [faulted(5), added(0, 0, 8), faulted(6), map(4, 19)];
+        assert!(unsure(&lines).is_empty());
+    }
+
+    #[test]
+    fn a_fault_on_one_side_leaves_its_window_unsure() {
+        let mut state = InFlight::default();
+        state.follow(&added(0, 2, 4));
+        state.skip(PageIndex(7), PageIndex(8));
+        let pages = (0..20).filter(|&page| state.is_unsure(PageIndex(page)));
+        assert_eq!(pages.collect::<Vec<_>>(), (4..12).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,13 @@
+//! Conformance: what a kernel decided beside what the model decided, line by line.
+//!
+//! Both logs are in the form of [`Shown`]; where they come from is nobody's business here.
+
+mod comparison;
+mod in_flight;
+mod report;
+
+pub use comparison::{Comparison, Difference, compare};
+pub use report::{Pattern, report};
+
+#[cfg(doc)]
+use filemap_job::Shown;

@@ -1,0 +1,231 @@
+//! Where the bytes of a job came from, and why readahead stopped or did not.
+//!
+//! An [`Explainer`] reads a decision log as it comes, next to the accesses of the job, which no
+//! log shows as long as their pages are mapped.
+//!
+//! Each page that enters the cache is counted once, under the first of these that holds:
+//!
+//! 1. it was accessed while it was in, and also when it was in before: *refetched after eviction*;
+//! 2. it was accessed while it was in: *used*;
+//! 3. it lies outside the mapping: *beyond the mapping*;
+//! 4. it came only because folios are larger than the page asked for: *large-folio rounding*;
+//! 5. otherwise by what brought it in: read-around, async readahead, on-demand readahead,
+//!    executable or huge-page readahead, or a single page that left before it was accessed.
+//!
+//! So the sums add up to the bytes read, *used* is what no readahead could have saved, and
+//! *refetched* what more memory would have. Rounding means: of a HUGEPAGE window the rest of the
+//! folio that holds the page accessed; of an executable window what its alignment adds to the
+//! readahead size from that page on. Every other window has the same pages whatever the folios.
+
+mod answer;
+mod counter;
+mod map;
+mod origin;
+mod pages;
+mod svg;
+mod tables;
+mod touches;
+
+use filemap_core::decision::{Cause, Decision, Lock, Log};
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::Job;
+
+pub use counter::{COURSE_POINTS, Course, Moves, Point, Sight};
+pub use map::{Cell, Map};
+pub use origin::{Amount, Brought, Origin, PerOrigin};
+pub use svg::svg;
+pub use tables::report;
+
+use counter::Counter;
+use pages::Pages;
+use touches::Touches;
+
+/// Cells of the map of an [`Explanation`].
+const MAP_CELLS: u64 = 512;
+
+/// What a decision log says of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// How much of the counter the log shows.
+    pub sight: Sight,
+    /// Pages that entered the cache, by origin; a page counts each time.
+    pub amounts: PerOrigin<Amount>,
+    /// The same pages by what brought them in.
+    pub brought: PerOrigin<Brought>,
+    /// Pages that left the cache, as far as the log shows it.
+    pub evicted: u64,
+    /// Accesses to pages that the log does not show to be in: 0 for a complete log.
+    pub absent_accesses: u64,
+    /// The counter's last value, by the log.
+    pub mmap_miss: u16,
+    /// The counter's highest value, by the log.
+    pub mmap_miss_max: u16,
+    /// What moved it.
+    pub moves: Moves,
+    /// Accesses done when it first rose above the threshold, and what had moved it by then.
+    pub first_above: Option<(u64, Moves)>,
+    /// How often it rose above the threshold.
+    pub rises: u64,
+    /// Its course.
+    pub course: Course,
+    /// Misses that read a single page because readahead is off for them.
+    pub misses_off: u64,
+    /// Which pages came in, were accessed, and left.
+    pub map: Map,
+}
+
+impl Explanation {
+    /// Pages that entered the cache.
+    pub fn pages_read(&self) -> u64 {
+        self.amounts.iter().map(|(_, amount)| amount.pages).sum()
+    }
+}
+
+/// Reads the decision log of a job; [`Explainer::finish`] has the explanation.
+pub struct Explainer<'a> {
+    job: &'a Job,
+    touches: Touches<'a>,
+    pages: Pages,
+    counter: Counter,
+    /// The decisions of the fault at hand: which page it is for shows at its end.
+    fault: Option<Vec<Decision>>,
+    window: Option<Asked>,
+    misses_off: u64,
+}
+
+/// The window asked for last.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    cause: Cause,
+    /// The page that was accessed.
+    index: PageIndex,
+    start: PageIndex,
+    end: PageIndex,
+}
+
+impl<'a> Explainer<'a> {
+    /// An explainer of a run of `job` that has not begun.
+    pub fn new(job: &'a Job, sight: Sight) -> Self {
+        let start = job.mapping.offset;
+        Explainer {
+            job,
+            touches: Touches::new(job),
+            pages: Pages::new(start, start + job.mapping.pages),
+            counter: Counter::new(job, sight),
+            fault: None,
+            window: None,
+            misses_off: 0,
+        }
+    }
+
+    /// The explanation, once the log has ended.
+    pub fn finish(mut self) -> Explanation {
+        // A log that was cut off inside a fault still says what came in.
+        for decision in self.fault.take().unwrap_or_default() {
+            self.apply(&decision);
+        }
+        self.touches.make_all(&mut self.pages);
+        self.pages.settle_rest();
+        let Explainer { pages, counter, .. } = self;
+        Explanation {
+            map: Map::new(&pages, self.job, MAP_CELLS),
+            sight: counter.sight(),
+            amounts: pages.amounts,
+            brought: pages.brought,
+            evicted: pages.evicted,
+            absent_accesses: pages.absent_touches,
+            mmap_miss: counter.value(),
+            mmap_miss_max: counter.highest,
+            moves: counter.moves,
+            first_above: counter.first_above.map(|done| (done, counter.moves_before)),
+            rises: counter.rises,
+            course: counter.course,
+            misses_off: self.misses_off,
+        }
+    }
+
+    fn end_fault(&mut self, index: PageIndex) {
+        self.touches.up_to_fault(index, &mut self.pages);
+        for decision in self.fault.take().unwrap_or_default() {
+            self.apply(&decision);
+        }
+        self.touches.make_next(&mut self.pages);
+    }
+
+    fn apply(&mut self, decision: &Decision) {
+        self.counter.decision(decision, self.touches.done);
+        match *decision {
+            Decision::Readahead { cause, index, start, size, .. } => {
+                self.window = Some(Asked { cause, index, start, end: start + size });
+                self.pages.brought.get_mut(Origin::of(cause)).calls += 1;
+            }
+            Decision::BasePages { start, size, .. } => {
+                if let Some(window) = &mut self.window {
+                    window.start = window.start.min(start);
+                    window.end = window.end.max(start + size);
+                }
+            }
+            Decision::NoReadahead { .. } => {
+                self.window = None;
+                self.misses_off += u64::from(!self.counter.is_consulted());
+                self.pages.brought.get_mut(Origin::Single).calls += 1;
+            }
+            Decision::Added { start, order, folios, .. } => {
+                self.add(start, start + PageCount(folios << order.0), order.pages());
+            }
+            Decision::Copied { index } => self.pages.copy(index),
+            Decision::Evicted { start, pages } => self.pages.evict(start, start + pages),
+            _ => {}
+        }
+    }
+
+    /// Folios of `folio_pages` pages were added.
+    fn add(&mut self, start: PageIndex, end: PageIndex, folio_pages: u64) {
+        let Some(window) = self.window.filter(|asked| asked.start <= start && start < asked.end)
+        else {
+            self.pages.add(start, end, Origin::Single);
+            return;
+        };
+        let by = Origin::of(window.cause);
+        // The pages that would have been asked for in base pages too; what lies outside is
+        // rounding where `inside_is_rounding` is false, and the other way round.
+        let Asked { index, .. } = window;
+        let (from, to, inside_is_rounding) = match window.cause {
+            Cause::HugePage => {
+                let head = PageIndex(index.0 - index.0 % folio_pages);
+                (head, head + PageCount(folio_pages), true)
+            }
+            Cause::Executable => (index, index + self.job.machine.read_ahead, false),
+            _ => (start, end, false),
+        };
+        let (from, to) = (from.clamp(start, end), to.clamp(start, end));
+        let rounding = Origin::FolioRounding;
+        let (inside, outside) = if inside_is_rounding { (rounding, by) } else { (by, rounding) };
+        for (start, end, origin) in [(start, from, outside), (from, to, inside), (to, end, outside)]
+        {
+            self.pages.add(start, end, origin);
+        }
+    }
+}
+
+impl Log for Explainer<'_> {
+    fn record(&mut self, decision: Decision) {
+        match (&mut self.fault, decision) {
+            (None, Decision::Locked(Lock::Vma)) => self.fault = Some(vec![decision]),
+            (Some(fault), Decision::Served { index, .. }) => {
+                fault.push(decision);
+                self.end_fault(index);
+            }
+            (Some(fault), _) => fault.push(decision),
+            (None, Decision::Entered { index, req, .. }) => {
+                self.touches.up_to_read(index, index + req, &mut self.pages);
+                self.apply(&decision);
+            }
+            (None, Decision::NoReadahead { index, .. }) => {
+                self.touches.up_to_block(index, &mut self.pages);
+                self.apply(&decision);
+            }
+            (None, _) => self.apply(&decision),
+        }
+    }
+}

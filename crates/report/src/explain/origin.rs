@@ -1,0 +1,104 @@
+//! Why a page was read.
+
+use filemap_core::decision::Cause;
+
+/// Why a page was read. Each page that enters the cache is counted under exactly one of these,
+/// when it leaves or at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// The program accessed it while it was in, for the first time.
+    Used,
+    /// The program accessed it while it was in, and had done so when it was in before.
+    Refetched,
+    /// Not accessed, and not in the mapping.
+    BeyondMapping,
+    /// Not accessed, and in because folios are larger than the page asked for.
+    FolioRounding,
+    /// Not accessed: read around a fault.
+    ReadAround,
+    /// Not accessed: read because a marked folio was hit.
+    Async,
+    /// Not accessed: read by an on-demand window, of a `read(2)` or a fault advised SEQUENTIAL.
+    OnDemand,
+    /// Not accessed: read behind a fault in an executable mapping.
+    Executable,
+    /// Not accessed: read by a fault in a mapping advised HUGEPAGE.
+    HugePage,
+    /// Not accessed: read alone.
+    Single,
+}
+
+impl Origin {
+    /// Every origin, in the order of reports, with its name there and its key in JSON.
+    pub const ALL: [(Origin, &'static str, &'static str); 10] = [
+        (Origin::Used, "used", "used"),
+        (Origin::Refetched, "refetched after eviction", "refetched"),
+        (Origin::BeyondMapping, "beyond the mapping", "beyond-mapping"),
+        (Origin::FolioRounding, "large-folio rounding", "folio-rounding"),
+        (Origin::ReadAround, "read-around", "read-around"),
+        (Origin::Async, "async readahead", "async"),
+        (Origin::OnDemand, "on-demand readahead", "on-demand"),
+        (Origin::Executable, "executable readahead", "executable"),
+        (Origin::HugePage, "huge-page readahead", "huge-page"),
+        (Origin::Single, "single page", "single"),
+    ];
+
+    /// What a window that was asked for because of `cause` brings in.
+    pub(super) fn of(cause: Cause) -> Origin {
+        match cause {
+            Cause::HugePage => Origin::HugePage,
+            Cause::Executable => Origin::Executable,
+            Cause::ReadAround => Origin::ReadAround,
+            Cause::AsyncFault | Cause::AsyncRead => Origin::Async,
+            Cause::SequentialFault
+            | Cause::SequentialLone
+            | Cause::ReadStream
+            | Cause::ReadLone => Origin::OnDemand,
+        }
+    }
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        Origin::ALL[self as usize].1
+    }
+}
+
+/// A value for each [`Origin`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerOrigin<T>([T; Origin::ALL.len()]);
+
+impl<T> PerOrigin<T> {
+    /// That of `origin`.
+    pub fn get(&self, origin: Origin) -> &T {
+        &self.0[origin as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, origin: Origin) -> &mut T {
+        &mut self.0[origin as usize]
+    }
+
+    /// All of them, in the order of reports.
+    pub fn iter(&self) -> impl Iterator<Item = (Origin, &T)> {
+        Origin::ALL.iter().map(|(origin, ..)| *origin).zip(&self.0)
+    }
+}
+
+/// Pages of one origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many entered the cache; a page counts each time that it does.
+    pub pages: u64,
+    /// Of these, pages that had been in before.
+    pub again: u64,
+}
+
+/// What one kind of reading brought in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// Windows asked for, or misses that read a single page.
+    pub calls: u64,
+    /// Pages that they added.
+    pub pages: u64,
+    /// Of these, accessed while they were in.
+    pub used: u64,
+}

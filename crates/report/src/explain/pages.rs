@@ -1,0 +1,183 @@
+//! What became of each page of the file.
+
+use std::collections::BTreeMap;
+
+use filemap_core::units::{PageCount, PageIndex};
+
+use super::origin::{Amount, Brought, Origin, PerOrigin};
+
+/// The pages of a file that were ever in the cache, and why.
+#[derive(Debug)]
+pub(super) struct Pages {
+    chunks: BTreeMap<u64, Box<[Page; CHUNK_PAGES as usize]>>,
+    /// First page of the mapping, and the page behind its last.
+    mapping: (PageIndex, PageIndex),
+    /// Pages that are settled.
+    pub(super) amounts: PerOrigin<Amount>,
+    pub(super) brought: PerOrigin<Brought>,
+    pub(super) evicted: u64,
+    /// Accesses to pages that were not in, by the log.
+    pub(super) absent_touches: u64,
+}
+
+const CHUNK_PAGES: u64 = 4096;
+
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    /// What brought it in last.
+    by: Origin,
+    flags: u8,
+}
+
+const PRESENT: u8 = 1;
+/// Accessed since it came in.
+const TOUCHED: u8 = 2;
+/// Accessed when it was in before.
+const USED_BEFORE: u8 = 4;
+/// Was in before.
+const IN_BEFORE: u8 = 8;
+/// The program has a copy of its own: what it accesses is no longer the cache's.
+const COPIED: u8 = 16;
+/// Lies in the mapping.
+const MAPPED: u8 = 32;
+
+impl Pages {
+    pub(super) fn new(start: PageIndex, end: PageIndex) -> Self {
+        Pages {
+            chunks: BTreeMap::new(),
+            mapping: (start, end),
+            amounts: PerOrigin::default(),
+            brought: PerOrigin::default(),
+            evicted: 0,
+            absent_touches: 0,
+        }
+    }
+
+    /// Pages of `start..end` entered the cache. One that is in by the log has left unseen.
+    pub(super) fn add(&mut self, start: PageIndex, end: PageIndex, by: Origin) {
+        self.brought.get_mut(by).pages += (end - start).0;
+        self.each(start, end, |pages, page| {
+            if page.flags & PRESENT != 0 {
+                pages.settle(*page);
+                page.left();
+            }
+            page.by = by;
+            page.flags |= PRESENT;
+        });
+    }
+
+    /// Pages of `start..end` left the cache.
+    pub(super) fn evict(&mut self, start: PageIndex, end: PageIndex) {
+        self.each(start, end, |pages, page| {
+            if page.flags & PRESENT != 0 {
+                pages.evicted += 1;
+                pages.settle(*page);
+                page.left();
+            }
+        });
+    }
+
+    /// The program accessed a page.
+    pub(super) fn touch(&mut self, index: PageIndex) {
+        self.each(index, index + PageCount(1), |pages, page| {
+            if page.flags & COPIED != 0 {
+                return;
+            }
+            match page.flags & PRESENT != 0 {
+                true => page.flags |= TOUCHED,
+                false => pages.absent_touches += 1,
+            }
+        });
+    }
+
+    /// The program got a copy of a page.
+    pub(super) fn copy(&mut self, index: PageIndex) {
+        self.touch(index);
+        self.each(index, index + PageCount(1), |_, page| page.flags |= COPIED);
+    }
+
+    /// Counts what is still in.
+    pub(super) fn settle_rest(&mut self) {
+        let chunks = std::mem::take(&mut self.chunks);
+        let present = |page: &&Page| page.flags & PRESENT != 0;
+        for page in chunks.values().flat_map(|chunk| chunk.iter()).filter(present) {
+            self.settle(*page);
+        }
+        self.chunks = chunks;
+    }
+
+    /// Each page that was ever in, in order: whether it was ever accessed, and whether it is in.
+    pub(super) fn seen(&self) -> impl Iterator<Item = (PageIndex, bool, bool)> {
+        self.chunks.iter().flat_map(|(number, chunk)| {
+            let first = number * CHUNK_PAGES;
+            (first..).zip(chunk.iter()).filter_map(|(index, page)| {
+                let was_in = page.flags & (PRESENT | IN_BEFORE) != 0;
+                let touched = page.flags & (TOUCHED | USED_BEFORE) != 0;
+                was_in.then_some((PageIndex(index), touched, page.flags & PRESENT != 0))
+            })
+        })
+    }
+
+    /// The last page that was ever in.
+    pub(super) fn last(&self) -> Option<PageIndex> {
+        self.chunks.iter().rev().find_map(|(number, chunk)| {
+            let was_in = |page: &Page| page.flags & (PRESENT | IN_BEFORE) != 0;
+            let offset = chunk.iter().rposition(was_in)? as u64;
+            Some(PageIndex(number * CHUNK_PAGES + offset))
+        })
+    }
+
+    fn settle(&mut self, page: Page) {
+        let touched = page.flags & TOUCHED != 0;
+        let origin = match touched {
+            true if page.flags & USED_BEFORE != 0 => Origin::Refetched,
+            true => Origin::Used,
+            false if page.flags & MAPPED == 0 => Origin::BeyondMapping,
+            false => page.by,
+        };
+        let amount = self.amounts.get_mut(origin);
+        amount.pages += 1;
+        amount.again += u64::from(page.flags & IN_BEFORE != 0);
+        self.brought.get_mut(page.by).used += u64::from(touched);
+    }
+
+    /// Calls `change` for each page of `start..end`.
+    fn each(
+        &mut self,
+        start: PageIndex,
+        end: PageIndex,
+        mut change: impl FnMut(&mut Pages, &mut Page),
+    ) {
+        let mut next = start.0;
+        while next < end.0 {
+            let number = next / CHUNK_PAGES;
+            let stop = end.0.min((number + 1) * CHUNK_PAGES);
+            // Out of the map meanwhile, so that the totals can be changed too.
+            let mut chunk = self.chunks.remove(&number).unwrap_or_else(|| self.chunk(number));
+            let range = (next % CHUNK_PAGES) as usize..(stop - number * CHUNK_PAGES) as usize;
+            chunk[range].iter_mut().for_each(|page| change(self, page));
+            self.chunks.insert(number, chunk);
+            next = stop;
+        }
+    }
+
+    fn chunk(&self, number: u64) -> Box<[Page; CHUNK_PAGES as usize]> {
+        let mut chunk = Box::new([Page { by: Origin::Single, flags: 0 }; CHUNK_PAGES as usize]);
+        let (start, end) = self.mapping;
+        for (index, page) in (number * CHUNK_PAGES..).zip(chunk.iter_mut()) {
+            if (start.0..end.0).contains(&index) {
+                page.flags = MAPPED;
+            }
+        }
+        chunk
+    }
+}
+
+impl Page {
+    fn left(&mut self) {
+        if self.flags & TOUCHED != 0 {
+            self.flags |= USED_BEFORE;
+        }
+        self.flags = self.flags & !(PRESENT | TOUCHED) | IN_BEFORE;
+    }
+}

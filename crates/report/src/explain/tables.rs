@@ -1,0 +1,309 @@
+//! An explanation as a report.
+
+use filemap_job::{Job, Record};
+use serde::Serialize;
+use serde_json::{Map as Object, Value, json};
+
+use super::Explanation;
+use super::answer::answer;
+use super::counter::{Moves, Point, Sight};
+use super::map::{Cell, Map};
+use super::origin::Origin;
+use crate::footer::Footer;
+use crate::record::number;
+use crate::report::{Part, Report, to_json};
+use crate::table::{Column, Table};
+
+/// Cells in a line of text.
+const LINE_CELLS: usize = 62;
+
+/// The report on `explanation` of a run of `job` that `record` is of; `command` repeats it.
+pub fn report(explanation: &Explanation, job: &Job, record: &Record, command: String) -> Report {
+    let footer = Footer::new(std::slice::from_ref(record), command);
+    let page_size = job.page_size();
+    let answer = answer(explanation, job);
+    let mut parts = vec![
+        Part::Heading(title(record)),
+        Part::Table(causes(explanation, page_size)),
+        Part::Paragraph(
+            "Each page that entered the cache is counted once, when it left or at the end; 'again' \
+             are pages that had been in before."
+                .to_string(),
+        ),
+        Part::Table(brought(explanation)),
+        Part::Heading("mmap_miss".to_string()),
+        Part::Paragraph(answer.clone()),
+        Part::Table(course(explanation)),
+    ];
+    if explanation.sight == Sight::Every {
+        parts.push(Part::Table(moves(&explanation.moves)));
+    }
+    parts.push(Part::Heading("Pages".to_string()));
+    parts.push(Part::Table(map(&explanation.map)));
+    parts.push(Part::Paragraph(map_note(explanation)));
+    let json = Json::new(explanation, record, page_size, &answer, &footer);
+    Report { parts, rows: rows(explanation, record, page_size), json: to_json(&json), footer }
+}
+
+fn title(record: &Record) -> String {
+    let job = &record.job;
+    let workload = job.workload.clone().unwrap_or_else(|| format!("{} phases", job.phase.len()));
+    let size = job.file_size.as_ref().map_or(String::new(), |size| format!(" of {}", size.0));
+    let series = job.with.as_deref().unwrap_or("baseline");
+    format!("{workload}{size}, {series}, on the {}: bytes by cause", record.engine)
+}
+
+fn mib(pages: u64, page_size: u64) -> String {
+    format!("{:.1}", (pages * page_size) as f64 / f64::from(1 << 20))
+}
+
+/// The bytes read, by origin.
+fn causes(explanation: &Explanation, page_size: u64) -> Table {
+    let total = explanation.pages_read();
+    let row = |name: &str, pages: u64, again: u64| {
+        let share = if total == 0 { 0.0 } else { 100.0 * pages as f64 / total as f64 };
+        vec![
+            name.to_string(),
+            number(pages as f64),
+            mib(pages, page_size),
+            format!("{share:.1}"),
+            number(again as f64),
+        ]
+    };
+    let amounts = explanation.amounts.iter();
+    let some = amounts.filter(|(origin, amount)| *origin == Origin::Used || amount.pages > 0);
+    let mut rows: Vec<_> =
+        some.map(|(origin, amount)| row(origin.name(), amount.pages, amount.again)).collect();
+    let again = explanation.amounts.iter().map(|(_, amount)| amount.again).sum();
+    rows.push(row("bytes read", total, again));
+    Table {
+        title: String::new(),
+        columns: vec![
+            Column::left("cause"),
+            Column::right("pages"),
+            Column::right("MiB"),
+            Column::right("%"),
+            Column::right("again"),
+        ],
+        rows,
+    }
+}
+
+/// What brought the pages in, and how many of them were accessed.
+fn brought(explanation: &Explanation) -> Table {
+    let some = explanation.brought.iter().filter(|(_, brought)| brought.pages + brought.calls > 0);
+    let rows = some.map(|(origin, brought)| {
+        let share = 100.0 * brought.used as f64 / brought.pages.max(1) as f64;
+        vec![
+            origin.name().to_string(),
+            number(brought.calls as f64),
+            number(brought.pages as f64),
+            number(brought.used as f64),
+            format!("{share:.1}"),
+        ]
+    });
+    Table {
+        title: String::new(),
+        rows: rows.collect(),
+        columns: vec![
+            Column::left("brought in by"),
+            Column::right("calls"),
+            Column::right("pages"),
+            Column::right("accessed"),
+            Column::right("%"),
+        ],
+    }
+}
+
+/// What moved the counter.
+fn moves(moves: &Moves) -> Table {
+    let row = |event: &str, times: u64, by: i64| {
+        let sign = if by > 0 {
+            "+"
+        } else if by < 0 {
+            "-"
+        } else {
+            ""
+        };
+        let by = format!("{sign}{}", number(by.unsigned_abs() as f64));
+        vec![event.to_string(), number(times as f64), by]
+    };
+    let added = moves.misses - moves.misses_at_cap;
+    Table {
+        title: String::new(),
+        columns: vec![
+            Column::left("what moved mmap_miss"),
+            Column::right("times"),
+            Column::right("by"),
+        ],
+        rows: vec![
+            row("miss", moves.misses, added as i64),
+            row(
+                "fault-around on the retry of a miss",
+                moves.retries_taking,
+                -(moves.taken_by_retries as i64),
+            ),
+            row(
+                "fault-around of another fault",
+                moves.arounds_taking,
+                -(moves.taken_by_arounds as i64),
+            ),
+            row("page found by the fault itself", moves.hits_taking, -(moves.hits_taking as i64)),
+        ],
+    }
+}
+
+/// The highest value of the counter along the run.
+fn course(explanation: &Explanation) -> Table {
+    let highest = explanation.mmap_miss_max.max(1);
+    let bars = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let columns = (explanation.course.accesses() as usize).clamp(1, LINE_CELLS);
+    let bar = |value: u16| match value {
+        0 => '·',
+        value => bars[(usize::from(value) * bars.len()).div_ceil(usize::from(highest)) - 1],
+    };
+    let line = explanation.course.highs(columns).into_iter().map(bar).collect();
+    Table {
+        title: String::new(),
+        columns: vec![Column::left("highest"), Column::left("along the accesses")],
+        rows: vec![vec![explanation.mmap_miss_max.to_string(), line]],
+    }
+}
+
+fn map(map: &Map) -> Table {
+    let cells = map.coarse(LINE_CELLS);
+    let strip = |name: &str, part: fn(&Cell) -> (u64, u64)| {
+        let mark = |cell: &Cell| {
+            let (pages, of) = part(cell);
+            match pages {
+                0 => '·',
+                pages if pages * 3 < of => '-',
+                pages if pages * 3 < of * 2 => '+',
+                _ => '#',
+            }
+        };
+        vec![name.to_string(), cells.iter().map(mark).collect()]
+    };
+    Table {
+        title: String::new(),
+        columns: vec![
+            Column::left("pages"),
+            Column::left(format!("{} to {}", map.start, map.start + map.pages - 1)),
+        ],
+        rows: vec![
+            strip("mapped", |cell| (cell.mapped, cell.pages)),
+            strip("came in", |cell| (cell.came, cell.pages)),
+            strip("accessed", |cell| (cell.used, cell.came)),
+            strip("left", |cell| (cell.left, cell.came)),
+        ],
+    }
+}
+
+fn map_note(explanation: &Explanation) -> String {
+    let unseen = match explanation.sight {
+        Sight::Every => "",
+        Sight::Entered => {
+            " The tracepoint log does not show what left; a page that came again counts as left \
+             before that."
+        }
+    };
+    format!(
+        "· none, - up to a third, + up to two thirds, # more: of the cell's pages mapped and come \
+         in, of those that came in accessed and left.{unseen}"
+    )
+}
+
+fn rows(explanation: &Explanation, record: &Record, page_size: u64) -> Table {
+    let names = ["engine", "cause", "pages", "bytes", "again"];
+    let row = |(number, (_, amount)): (usize, (Origin, &super::Amount))| {
+        vec![
+            record.engine.clone(),
+            Origin::ALL[number].2.to_string(),
+            amount.pages.to_string(),
+            (amount.pages * page_size).to_string(),
+            amount.again.to_string(),
+        ]
+    };
+    Table {
+        title: String::new(),
+        columns: names.map(Column::left).into(),
+        rows: explanation.amounts.iter().enumerate().map(row).collect(),
+    }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: u32,
+    job: &'a filemap_job::JobSpec,
+    engine: &'a str,
+    pages_read: u64,
+    bytes_read: u64,
+    /// By origin; the sums are those of the whole.
+    causes: Vec<Value>,
+    brought_in: Vec<Value>,
+    evicted_pages: Option<u64>,
+    mmap_miss: Object<String, Value>,
+    answer: &'a str,
+    map: &'a Map,
+    scope: &'a str,
+    command: &'a str,
+    environment: &'a Object<String, Value>,
+}
+
+impl<'a> Json<'a> {
+    fn new(
+        explanation: &'a Explanation,
+        record: &'a Record,
+        page_size: u64,
+        answer: &'a str,
+        footer: &'a Footer,
+    ) -> Self {
+        let causes = Origin::ALL.map(|(origin, _, key)| {
+            let amount = explanation.amounts.get(origin);
+            let bytes = amount.pages * page_size;
+            json!({ "cause": key, "pages": amount.pages, "bytes": bytes, "again": amount.again })
+        });
+        let brought = Origin::ALL.map(|(origin, _, key)| {
+            let by = explanation.brought.get(origin);
+            json!({ "by": key, "calls": by.calls, "pages": by.pages, "accessed": by.used })
+        });
+        let every = explanation.sight == Sight::Every;
+        Json {
+            schema: filemap_job::record::SCHEMA,
+            job: &record.job,
+            engine: &record.engine,
+            pages_read: explanation.pages_read(),
+            bytes_read: explanation.pages_read() * page_size,
+            causes: causes.into(),
+            brought_in: brought.into(),
+            evicted_pages: every.then_some(explanation.evicted),
+            mmap_miss: counter(explanation),
+            answer,
+            map: &explanation.map,
+            scope: &footer.scope,
+            command: &footer.command,
+            environment: &footer.environment,
+        }
+    }
+}
+
+fn counter(explanation: &Explanation) -> Object<String, Value> {
+    let every = explanation.sight == Sight::Every;
+    let points: Vec<Point> = explanation.course.points().collect();
+    let counter = json!({
+        "complete": every,
+        "last": explanation.mmap_miss,
+        "max": explanation.mmap_miss_max,
+        "moves": every.then_some(explanation.moves),
+        "misses": explanation.moves.misses,
+        "misses_above_threshold": explanation.moves.misses_above,
+        "retries": explanation.moves.retries,
+        "first_above_threshold": explanation.first_above.map(|(done, _)| done),
+        "rises_above_threshold": explanation.rises,
+        "course": points,
+    });
+    match counter {
+        Value::Object(map) => map,
+        _ => unreachable!("an object literal"),
+    }
+}
