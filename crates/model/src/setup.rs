@@ -2,7 +2,7 @@
 
 use filemap_core::readahead::Limits;
 use filemap_core::units::{PageCount, Vpn};
-use filemap_core::vma::{Mapping, Vma};
+use filemap_core::vma::{Mapping, SplitProt, Vma};
 use filemap_job::{Filesystem, Job};
 
 use crate::profile::Profile;
@@ -35,5 +35,14 @@ pub fn mapping(job: &Job) -> Mapping {
         advice: job.mapping.advice,
         executable: job.mapping.exec,
     };
-    Mapping { whole, split: job.mapping.split }
+    Mapping { whole, split: job.mapping.split.filter(|split| changes(split.prot, job)) }
+}
+
+/// Whether a piece with `prot` becomes a VMA of its own: `mprotect` leaves one alone that is
+/// protected that way already. A private mapping is written to, so it is writable.
+fn changes(prot: SplitProt, job: &Job) -> bool {
+    match prot {
+        SplitProt::Write => !job.mapping.private,
+        SplitProt::Exec => !job.mapping.exec,
+    }
 }
