@@ -4,11 +4,12 @@
 //! records; the other reports are made of records alone.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 pub mod compare;
 pub mod conform;
 pub mod decisions;
-pub mod explain;
 mod error;
+pub mod explain;
 pub mod footer;
 pub mod published;
 pub mod record;

@@ -125,7 +125,8 @@ fn around(log: &[Shown], in_flight: &InFlight) -> Option<Around> {
     let [Shown::Faulted { index }, Shown::MapPages { from, last }, rest @ ..] = log else {
         return None;
     };
-    let is_all = matches!(rest, [] | [Shown::Faulted { .. } | Shown::Sync(_) | Shown::Async(_), ..]);
+    let is_all =
+        matches!(rest, [] | [Shown::Faulted { .. } | Shown::Sync(_) | Shown::Async(_), ..]);
     let around = Around { lines: 2, from: *from, last: *last };
     (is_all && in_flight.is_unsure(*index)).then_some(around)
 }

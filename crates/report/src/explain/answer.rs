@@ -5,9 +5,9 @@ use filemap_core::series::Switch;
 use filemap_core::units::PageCount;
 use filemap_job::{Advice, Job};
 
+use super::Explanation;
 use super::counter::{Moves, Sight};
 use super::origin::{Brought, Origin};
-use super::Explanation;
 use crate::record::number;
 
 /// The answer for a run of `job`.
@@ -15,7 +15,9 @@ pub(super) fn answer(explanation: &Explanation, job: &Job) -> String {
     let moves = &explanation.moves;
     let mut sentences = match (explanation.sight, explanation.first_above) {
         _ if moves.misses == 0 => vec![uncounted(explanation, job)],
-        (Sight::Entered, None) if explanation.moves.misses_above == 0 => seen_in_places(explanation),
+        (Sight::Entered, None) if explanation.moves.misses_above == 0 => {
+            seen_in_places(explanation)
+        }
         (Sight::Entered, _) => vec![format!(
             "Readahead stopped for {} of {} misses, which read their single page. The tracepoints \
              show mmap_miss only where a mark or a stream enters readahead, so not what moved it; \

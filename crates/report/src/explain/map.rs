@@ -83,9 +83,9 @@ impl Map {
             })
         };
         (0..columns)
-            .map(|column| {
-                sum(&self.cells[column * count / columns..(column + 1) * count / columns])
-            })
+            .map(
+                |column| sum(&self.cells[column * count / columns..(column + 1) * count / columns]),
+            )
             .collect()
     }
 }

@@ -162,8 +162,7 @@ impl Pages {
     }
 
     fn chunk(&self, number: u64) -> Box<[Page; CHUNK_PAGES as usize]> {
-        let mut chunk =
-            Box::new([Page { by: Origin::Single, flags: 0 }; CHUNK_PAGES as usize]);
+        let mut chunk = Box::new([Page { by: Origin::Single, flags: 0 }; CHUNK_PAGES as usize]);
         let (start, end) = self.mapping;
         for (index, page) in (number * CHUNK_PAGES..).zip(chunk.iter_mut()) {
             if (start.0..end.0).contains(&index) {

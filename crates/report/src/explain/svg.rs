@@ -5,9 +5,9 @@ use std::fmt::Write;
 use filemap_core::miss::THRESHOLD;
 use filemap_job::{Job, Record};
 
+use super::Explanation;
 use super::map::Cell;
 use super::origin::Origin;
-use super::Explanation;
 use crate::record::number;
 
 const WIDTH: f64 = 900.0;
@@ -132,7 +132,8 @@ impl Picture {
     fn text(&mut self, x: f64, class: &str, text: &str) {
         let text = text.replace('&', "&amp;").replace('<', "&lt;");
         let y = self.y;
-        let _ = writeln!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{text}</text>");
+        let _ =
+            writeln!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{text}</text>");
     }
 
     /// A rectangle that begins `above` below the text line.

@@ -96,9 +96,6 @@ fn of_phase<'a>(job: &'a Job, phase: &'a Phase) -> Box<dyn Iterator<Item = Touch
     let size = job.page_size();
     Box::new(job.reads(phase).map(move |block| {
         let start = offset.0 * size + block.offset_bytes;
-        Touch::Read(
-            PageIndex(start / size),
-            PageIndex((start + block.len_bytes).div_ceil(size)),
-        )
+        Touch::Read(PageIndex(start / size), PageIndex((start + block.len_bytes).div_ceil(size)))
     }))
 }
