@@ -1,9 +1,10 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
+use filemap_job::SizeText;
 use filemap_report::{Format, published};
 
-use crate::job_flags::{JobFlags, count};
+use crate::job_flags::{JobFlags, count, size};
 
 /// Most seeds of a random cell.
 const MAX_SEEDS: u64 = 1000;
@@ -31,6 +32,10 @@ pub enum Command {
     Conform(ConformArgs),
     /// Where a job's bytes came from, by cause; why readahead stopped, or did not.
     Explain(ExplainArgs),
+    /// This machine's device and fault costs: a machine profile, and how well it predicts.
+    Calibrate(CalibrateArgs),
+    /// What this machine allows, what is missing, and the remedy.
+    Doctor(DoctorArgs),
 }
 
 #[derive(Debug, Args)]
@@ -103,6 +108,27 @@ pub struct ExplainArgs {
     /// A picture of it as SVG; - for stdout.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub svg: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    pub output: OutputFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// Where the machine profile goes, for --machine.
+    #[arg(value_name = "PROFILE.toml")]
+    pub profile: Option<String>,
+    /// Size of the temporary file that is read [default: 1g].
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
+    pub file_size: Option<SizeText>,
+    /// Times each figure is measured; medians count [default: 5].
+    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
+    pub runs: Option<u64>,
+    #[command(flatten)]
+    pub output: OutputFlags,
 }
 
 /// Where the report goes.

@@ -180,7 +180,7 @@ pub fn count(text: &str) -> Result<u64, String> {
 }
 
 /// A size, which is looked at with the rest of the job.
-fn size(text: &str) -> Result<SizeText, String> {
+pub fn size(text: &str) -> Result<SizeText, String> {
     Ok(SizeText(text.to_string()))
 }
 

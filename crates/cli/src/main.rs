@@ -50,7 +50,9 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(args),
         Command::Compare(args) => commands::compare::run(args),
         Command::Conform(args) => commands::conform::run(args),
+        Command::Doctor(args) => commands::doctor::run(&args),
         Command::Explain(args) => commands::explain::run(args),
+        Command::Calibrate(args) => commands::calibrate::run(&args),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

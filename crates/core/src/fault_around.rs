@@ -1,6 +1,6 @@
 //! Fault-around: mapping what is cached near a read fault.
 
-use crate::cache::{PageCache, PageWord, WORD_PAGES, word_mask, words};
+use crate::cache::{Folio, PageCache, PageWord, WORD_PAGES, word_mask, words};
 use crate::decision::{Decision, Log};
 use crate::fault::View;
 use crate::miss;
@@ -53,16 +53,15 @@ pub fn map_around<C: PageCache, L: Log>(
     };
     let found = cache.folio(first).expect("a present page lies in a folio");
     let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
-    let large = !limits.rules.around_spares_file_end || found.end() <= limits.last_page();
-    if large && page_table::map_huge(found, vma, limits, tables, cache, log) {
+    if !spares(found, limits) && page_table::map_huge(found, vma, limits, tables, cache, log) {
         return true;
     }
-    if !large && !tables.is_installed(vpn, entries) {
+    if spares(found, limits) && !tables.is_installed(vpn, entries) {
         return false;
     }
     tables.install(vpn, entries);
     let (hits, mapped) = (0, PageCount(0));
-    let mut visit = Visit { index, tried, large, hits, mapped, reached: Reached::No };
+    let mut visit = Visit { index, tried, hits, mapped, reached: Reached::No };
     let mut next = first;
     while next < end {
         next = visit.word(next, end, vma, limits, cache);
@@ -76,6 +75,12 @@ pub fn map_around<C: PageCache, L: Log>(
         credit,
     });
     visit.reached != Reached::No
+}
+
+/// Whether fault-around does no more for `folio` than map its pages inside the window: it does not
+/// even make a page-table page for it.
+fn spares(folio: Folio, limits: &Limits) -> bool {
+    limits.rules.around_spares_file_end && folio.end() > limits.last_page()
 }
 
 /// The first page of `from..end` that fault-around may map.
@@ -94,8 +99,6 @@ fn mappable(word: &PageWord) -> u64 {
 struct Visit {
     index: PageIndex,
     tried: bool,
-    /// Large folios are mapped whole.
-    large: bool,
     /// Pages visited whose folio has no workingset flag.
     hits: u32,
     mapped: PageCount,
@@ -131,7 +134,8 @@ impl Visit {
         while large != 0 {
             let first = PageIndex(number * WORD_PAGES + u64::from(large.trailing_zeros()));
             let folio = cache.folio(first).expect("a present page lies in a folio");
-            let (start, stop) = match self.large && page_table::maps_whole(folio, vma, limits) {
+            let whole = !spares(folio, limits) && page_table::maps_whole(folio, vma, limits);
+            let (start, stop) = match whole {
                 true => (folio.head, folio.end()),
                 false => (first, folio.end().min(end)),
             };

@@ -54,8 +54,8 @@ pub struct Rules {
     pub series: Series,
     /// Faults map the whole large folio where it lies inside the VMA and the page-table page.
     pub maps_whole_folio: bool,
-    /// Fault-around maps large folios whole, and makes a page-table page, only where the first
-    /// folio of its window ends before the file's last page.
+    /// Fault-around maps a large folio whole, or makes a page-table page because of a folio, only
+    /// where that ends before the file's last page.
     pub around_spares_file_end: bool,
     /// Executable mappings have a readahead rule of their own, which RANDOM advice does not stop.
     pub executable_readahead: bool,

@@ -6,7 +6,7 @@ use filemap_core::cache::PageCache;
 use filemap_core::fault::Access;
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Family, Kernel};
-use filemap_core::units::PageCount;
+use filemap_core::units::{PageCount, PageIndex};
 
 use Kernel::{V6_12, V6_18};
 use support::engine::{Engine, Io};
@@ -208,7 +208,7 @@ fn a_mark_inside_a_large_request_is_hit_once() {
         engine.ra = stream(0, 16, 4, 0);
         engine.read(0, 16);
         assert_eq!(engine.course(), course);
-        assert!(!engine.cache.folio(filemap_core::units::PageIndex(12)).unwrap().marked);
+        assert!(!engine.cache.folio(PageIndex(12)).unwrap().marked);
     }
 }
 
@@ -291,6 +291,15 @@ fn the_second_use_of_a_page_makes_it_active() {
     for (reads, active) in cases {
         assert_eq!(active_after(reads), PageCount(*active), "{reads:?}");
     }
+}
+
+#[test]
+fn a_last_read_that_ended_at_the_start_used_no_page() {
+    let mut engine = Engine::new(file(V6_18), Io::Immediate, "64#");
+    engine.cache.mark_accessed(PageIndex(0));
+    engine.ra.previous_end = Some(0);
+    engine.read(0, 1);
+    assert_eq!(engine.cache.active(), PageCount(1));
 }
 
 #[test]

@@ -3,9 +3,11 @@
 //! Everything that changes the machine is written into a [`journal::Journal`] first and undone
 //! when its guard drops; what a killed process left is undone by [`journal::recover`].
 
+pub mod calibrate;
 pub mod cgroup;
 pub mod cold;
 pub mod decisions;
+pub mod doctor;
 pub mod engine;
 mod error;
 pub mod image;

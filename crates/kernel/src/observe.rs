@@ -260,7 +260,7 @@ fn write_file(path: &Path, bytes: u64, sparse: bool) -> std::io::Result<()> {
 }
 
 /// Largest request of the device that `path` lies on, in bytes.
-fn io_bytes(path: &Path) -> Result<u64, Error> {
+pub fn io_bytes(path: &Path) -> Result<u64, Error> {
     let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
     let FileId { major, minor, .. } = FileId::of(&metadata);
     let block = format!("/sys/dev/block/{major}:{minor}");

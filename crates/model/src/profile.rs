@@ -28,7 +28,8 @@ const fn yes() -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// Nanoseconds from a request to its first byte, at queue depth 1.
+    /// Nanoseconds from a request to its first byte, at queue depth 1, as a thread sees it that
+    /// sleeps for it.
     pub latency_ns: u64,
     /// Bytes a second once a request is being served: at least 1.
     pub bandwidth_bytes: u64,
@@ -46,7 +47,7 @@ pub struct Cost {
     pub touch_ns: u64,
     /// Nanoseconds for one try of a fault.
     pub fault_ns: u64,
-    /// Nanoseconds for each page that a fault maps.
+    /// Nanoseconds for each page that fault-around maps.
     pub map_page_ns: u64,
     /// Nanoseconds for each page added to the cache.
     pub add_page_ns: u64,

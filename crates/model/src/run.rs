@@ -1,7 +1,7 @@
 //! One run of a job in virtual time.
 
 use filemap_core::cache::{FolioRun, PageCache};
-use filemap_core::decision::{Cause, Log};
+use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::fault::{Access, Fault, Step, View};
 use filemap_core::layout::Layout;
 use filemap_core::page_table::PageTables;
@@ -93,7 +93,7 @@ pub struct Run<'a, C, L> {
     now_ns: u64,
     /// Private copies that count against the memory.
     copies: PageCount,
-    log: &'a mut L,
+    log: Metered<'a, L>,
     tally: Tally,
 }
 
@@ -121,7 +121,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             added: Vec::new(),
             now_ns: 0,
             copies: PageCount(0),
-            log,
+            log: Metered { log, mapped: PageCount(0) },
             tally: Tally::default(),
             limits,
         }
@@ -215,7 +215,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 ra: &mut self.ra,
                 tables: &mut self.tables,
                 cache: &mut self.cache,
-                log: self.log,
+                log: &mut self.log,
             });
             self.tally.mmap_miss_max = self.tally.mmap_miss_max.max(self.ra.mmap_miss);
             match step {
@@ -232,6 +232,8 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                     self.tally.retry_misses += u64::from(retry_misses);
                     self.tally.major_faults += u64::from(fault.misses());
                     self.tally.minor_faults += u64::from(!outcome.major);
+                    let mapped = std::mem::take(&mut self.log.mapped);
+                    self.now_ns += self.profile.cost.map_page_ns * mapped.0;
                     self.cache.touch(index);
                     if self.access == Access::WritePrivate {
                         self.charge_copy(index)?;
@@ -253,7 +255,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 limits: &self.limits,
                 ra: &mut self.ra,
                 cache: &mut self.cache,
-                log: self.log,
+                log: &mut self.log,
             });
             match step {
                 Some(step) => self.carry_out(step)?,
@@ -276,9 +278,9 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         self.tally.readahead_calls += 1;
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
-        let mut layout = Layout::new(window, &self.limits, &mut self.ra, self.log);
+        let mut layout = Layout::new(window, &self.limits, &mut self.ra, &mut self.log);
         self.added.clear();
-        while let Some(run) = layout.next(&self.cache, self.log) {
+        while let Some(run) = layout.next(&self.cache, &mut self.log) {
             let fits = self.make_room(run.pages());
             let folios = run.folios.min(fits.0 >> run.order.0);
             if folios > 0 {
@@ -313,7 +315,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
     }
 
     fn add(&mut self, run: FolioRun) {
-        self.log.record(filemap_core::decision::Decision::Added {
+        self.log.record(Decision::Added {
             start: run.start,
             order: run.order,
             folios: run.folios,
@@ -335,7 +337,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             let page_size = self.limits.arch.page_size;
             let goal = wanted - limit;
             let evicted =
-                reclaim::reclaim(&mut self.cache, goal, page_size, &self.mapping, self.log);
+                reclaim::reclaim(&mut self.cache, goal, page_size, &self.mapping, &mut self.log);
             self.tally.evicted_pages += evicted.0;
         }
         pages.min(limit.saturating_sub(used(self)))
@@ -378,5 +380,20 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         while let Some((start, pages)) = self.device.arrived(self.now_ns) {
             self.cache.unlock(start, pages);
         }
+    }
+}
+
+/// The log of a run, which counts the pages that fault-around maps as it goes through.
+struct Metered<'a, L> {
+    log: &'a mut L,
+    mapped: PageCount,
+}
+
+impl<L: Log> Log for Metered<'_, L> {
+    fn record(&mut self, decision: Decision) {
+        if let Decision::MapPages { mapped, .. } = decision {
+            self.mapped += mapped;
+        }
+        self.log.record(decision);
     }
 }

@@ -4,6 +4,7 @@
 //! records; the other reports are made of records alone.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 pub mod compare;
 pub mod conform;
 pub mod decisions;

@@ -1,7 +1,9 @@
 //! The commands.
 
+pub mod calibrate;
 pub mod compare;
 pub mod conform;
+pub mod doctor;
 pub mod explain;
 pub mod published;
 pub mod run;

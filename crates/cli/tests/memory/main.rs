@@ -50,6 +50,10 @@ fn one(job: &Job, path: &Path) {
     let vm = filemap_kernel::procstat::VmStat::now().unwrap().since(&before);
     let file = File::open(path).unwrap();
     let live = resident_pages(&file, pages).unwrap();
+    let name = std::env::var("OUT").unwrap_or("x".into());
+    let text = |set: &PageSet| set.iter().map(|p| p.0.to_string()).collect::<Vec<_>>().join("\n");
+    std::fs::write(format!("/var/tmp/engine/{name}.live"), text(&live)).unwrap();
+    std::fs::write(format!("/var/tmp/engine/{name}.model"), text(&model)).unwrap();
     let c = traced.run.counters;
     println!(
         "model pages {} major {} minor {} resident {} inactive {} active {}",
@@ -105,8 +109,4 @@ fn one(job: &Job, path: &Path) {
             std::fs::read_to_string(cgroup.path().join(f)).unwrap_or_default().trim()
         );
     }
-    println!(
-        "{}",
-        std::fs::read_to_string(cgroup.path().join("memory.kmem.slabinfo")).unwrap_or_default()
-    );
 }

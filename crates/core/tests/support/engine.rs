@@ -161,7 +161,11 @@ impl Engine {
                 assert!(self.cache.folio(start).is_none(), "{start} is cached");
                 self.add(FolioRun { start, order: Order(0), folios: 1, marked: None });
             }
-            Step::Wait(_) => self.arrive(),
+            Step::Wait(index) => {
+                let locked = self.cache.folio(index).is_some_and(|folio| folio.locked);
+                assert!(locked, "nothing is being read at {index}");
+                self.arrive();
+            }
             Step::Lock(_) | Step::Unlock | Step::Done(_) => {}
         }
     }

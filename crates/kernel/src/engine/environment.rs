@@ -28,12 +28,29 @@ const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
 /// The environment of what `prepared` ran.
 pub(super) fn of(prepared: &Prepared) -> Map<String, Value> {
+    let place = &prepared.file.place;
+    let mut environment = host();
+    let mut add = |key: &str, value: Value| environment.insert(key.into(), value);
+    add("scope", scope(prepared).into());
+    add("file", prepared.file.name.display().to_string().into());
+    add("device", place.device.clone().into());
+    add("filesystem", place.filesystem.clone().into());
+    add("mount", place.mount_options.clone().into());
+    add("read_ahead_kb", place.read_ahead_kb.into());
+    add("seed", prepared.job.seed.into());
+    if prepared.disturbed + prepared.unsettled > 0 {
+        add("runs_repeated_after_foreign_eviction", prepared.disturbed.into());
+        add("runs_kept_with_foreign_eviction", prepared.unsettled.into());
+    }
+    environment
+}
+
+/// What is so of the running kernel and its machine whatever runs there.
+pub fn host() -> Map<String, Value> {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy();
-    let place = &prepared.file.place;
     let mut environment = json!({
         "filemap": env!("CARGO_PKG_VERSION"),
-        "scope": scope(prepared),
         "kernel": release,
         "build": uname.version().to_string_lossy(),
         "config": config(&release),
@@ -47,23 +64,10 @@ pub(super) fn of(prepared: &Prepared) -> Map<String, Value> {
             text.split(' ').take(3).collect::<Vec<_>>().join(" ")
         }),
         "thp": read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref().and_then(chosen),
-        "file": prepared.file.name.display().to_string(),
-        "device": place.device,
-        "filesystem": place.filesystem,
-        "mount": place.mount_options,
-        "read_ahead_kb": place.read_ahead_kb,
-        "seed": prepared.job.seed,
+        "damon": damon_pageout().map(|_| "evicts unmapped pages"),
         "command_line": std::env::args().collect::<Vec<_>>().join(" "),
     });
-    let map = environment.as_object_mut().expect("an object literal");
-    if prepared.disturbed + prepared.unsettled > 0 {
-        map.insert("runs_repeated_after_foreign_eviction".into(), prepared.disturbed.into());
-        map.insert("runs_kept_with_foreign_eviction".into(), prepared.unsettled.into());
-    }
-    if damon_pageout().is_some() {
-        map.insert("damon".into(), "evicts unmapped pages".into());
-    }
-    std::mem::take(map)
+    std::mem::take(environment.as_object_mut().expect("an object literal"))
 }
 
 /// What the figures leave out.

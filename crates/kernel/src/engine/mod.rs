@@ -15,7 +15,7 @@ use crate::Error;
 use crate::journal::Journal;
 use crate::probe::Plan;
 
-pub use environment::CONFIG_OPTIONS;
+pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
 pub use guest::{boot, in_guest};
 pub(crate) use plan::check;
@@ -23,6 +23,7 @@ pub use plan::{MAX_RUN_ACCESSES, plan};
 
 use file::JobFile;
 use limits::MemoryLimits;
+pub(crate) use limits::{LruGen, lru_gen};
 
 /// The running kernel as an engine.
 #[derive(Clone, Debug)]

@@ -30,10 +30,10 @@ pub fn report(patterns: &[Pattern], footer: Footer) -> Report {
     let total = total(patterns);
     let mut parts =
         vec![Part::Heading("Decisions of the running kernel and of the model".to_string())];
-    parts.push(Part::Table(table(patterns, &total)));
+    parts.push(Part::Table(table(listed(patterns), Some(&total))));
     parts.push(Part::Paragraph(summary(patterns.len(), &total)));
     parts.extend(patterns.iter().filter_map(difference));
-    Report { parts, rows: table(patterns, &Comparison::default()), footer, json }
+    Report { parts, rows: table(patterns.iter(), None), footer, json }
 }
 
 #[derive(Serialize)]
@@ -100,16 +100,22 @@ fn total(patterns: &[Pattern]) -> Comparison {
     }
 }
 
-fn table(patterns: &[Pattern], total: &Comparison) -> Table {
+/// More patterns than these are not listed where they agree.
+const MAX_LISTED: usize = 100;
+
+fn listed(patterns: &[Pattern]) -> impl Iterator<Item = &Pattern> {
+    let all = patterns.len() <= MAX_LISTED;
+    patterns.iter().filter(move |pattern| all || pattern.found.mismatches > 0)
+}
+
+fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: Option<&Comparison>) -> Table {
     let row = |name: &str, found: &Comparison| {
         let numbers = [found.decisions, found.readahead_calls, found.excluded, found.mismatches];
         [name.to_string()].into_iter().chain(numbers.map(|number| number.to_string())).collect()
     };
     let mut rows: Vec<Vec<String>> =
-        patterns.iter().map(|pattern| row(&pattern.name, &pattern.found)).collect();
-    if total.decisions > 0 && patterns.len() > 1 {
-        rows.push(row("all", total));
-    }
+        patterns.map(|pattern| row(&pattern.name, &pattern.found)).collect();
+    rows.extend(total.map(|total| row("all", total)));
     let numbers = ["decisions", "readahead\ncalls", "excluded", "mismatches"];
     Table {
         title: String::new(),

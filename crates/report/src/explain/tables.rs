@@ -25,11 +25,7 @@ pub fn report(explanation: &Explanation, job: &Job, record: &Record, command: St
     let mut parts = vec![
         Part::Heading(title(record)),
         Part::Table(causes(explanation, page_size)),
-        Part::Paragraph(
-            "Each page that entered the cache is counted once, when it left or at the end; 'again' \
-             are pages that had been in before."
-                .to_string(),
-        ),
+        Part::Paragraph(causes_note(explanation, record, page_size)),
         Part::Table(brought(explanation)),
         Part::Heading("mmap_miss".to_string()),
         Part::Paragraph(answer.clone()),
@@ -40,7 +36,7 @@ pub fn report(explanation: &Explanation, job: &Job, record: &Record, command: St
     }
     parts.push(Part::Heading("Pages".to_string()));
     parts.push(Part::Table(map(&explanation.map)));
-    parts.push(Part::Paragraph(map_note(explanation)));
+    parts.push(Part::Paragraph(MAP_NOTE.to_string()));
     let json = Json::new(explanation, record, page_size, &answer, &footer);
     Report { parts, rows: rows(explanation, record, page_size), json: to_json(&json), footer }
 }
@@ -87,6 +83,30 @@ fn causes(explanation: &Explanation, page_size: u64) -> Table {
         ],
         rows,
     }
+}
+
+/// What the sums are, and whether they are all.
+fn causes_note(explanation: &Explanation, record: &Record, page_size: u64) -> String {
+    let bytes = explanation.pages_read() * page_size;
+    let counted = match counted(record) {
+        None => String::new(),
+        Some(counted) if counted == bytes => {
+            format!(" They add up to the {} bytes that the {} counts.", bytes, record.engine)
+        }
+        Some(counted) => format!(
+            " They add up to {bytes} bytes; the {} counts {counted} read from the device.",
+            record.engine
+        ),
+    };
+    format!(
+        "Each page that entered the cache is counted once, when it left or at the end; 'again' are \
+         pages that had been in before.{counted}"
+    )
+}
+
+/// The bytes read by the engine's own count.
+fn counted(record: &Record) -> Option<u64> {
+    record.runs.first()?.counters.bytes_read
 }
 
 /// What brought the pages in, and how many of them were accessed.
@@ -199,19 +219,9 @@ fn map(map: &Map) -> Table {
     }
 }
 
-fn map_note(explanation: &Explanation) -> String {
-    let unseen = match explanation.sight {
-        Sight::Every => "",
-        Sight::Entered => {
-            " The tracepoint log does not show what left; a page that came again counts as left \
-             before that."
-        }
-    };
-    format!(
-        "· none, - up to a third, + up to two thirds, # more: of the cell's pages mapped and come \
-         in, of those that came in accessed and left.{unseen}"
-    )
-}
+/// How to read the map.
+const MAP_NOTE: &str = "· none, - up to a third, + up to two thirds, # more: of the cell's pages \
+                        mapped and come in, of those that came in accessed and left.";
 
 fn rows(explanation: &Explanation, record: &Record, page_size: u64) -> Table {
     let names = ["engine", "cause", "pages", "bytes", "again"];
@@ -238,10 +248,12 @@ struct Json<'a> {
     engine: &'a str,
     pages_read: u64,
     bytes_read: u64,
+    /// By the engine's own count.
+    bytes_counted: Option<u64>,
     /// By origin; the sums are those of the whole.
     causes: Vec<Value>,
     brought_in: Vec<Value>,
-    evicted_pages: Option<u64>,
+    evicted_pages: u64,
     mmap_miss: Object<String, Value>,
     answer: &'a str,
     map: &'a Map,
@@ -267,16 +279,16 @@ impl<'a> Json<'a> {
             let by = explanation.brought.get(origin);
             json!({ "by": key, "calls": by.calls, "pages": by.pages, "accessed": by.used })
         });
-        let every = explanation.sight == Sight::Every;
         Json {
             schema: filemap_job::record::SCHEMA,
             job: &record.job,
             engine: &record.engine,
             pages_read: explanation.pages_read(),
             bytes_read: explanation.pages_read() * page_size,
+            bytes_counted: counted(record),
             causes: causes.into(),
             brought_in: brought.into(),
-            evicted_pages: every.then_some(explanation.evicted),
+            evicted_pages: explanation.evicted,
             mmap_miss: counter(explanation),
             answer,
             map: &explanation.map,

@@ -18,13 +18,19 @@ const PAGE: u64 = 4096;
 /// # Errors
 /// When other flags are given.
 pub fn named(jobs: u64, mut flags: JobSpec) -> Result<Vec<(String, JobSpec)>, Error> {
-    let seed = flags.seed.take().unwrap_or(DEFAULT_SEED);
+    let seed = seed(&flags);
+    flags.seed = None;
     if flags != JobSpec::default() {
         let message = "--fuzz draws its own jobs; give it --seed only, or leave it out";
         return Err(Error::Usage(message.to_string()));
     }
     let name = |number| format!("random {seed}/{number}");
     Ok((0..jobs).map(|number| (name(number), random_spec(seed, number))).collect())
+}
+
+/// The seed of the patterns that `flags` ask for.
+pub fn seed(flags: &JobSpec) -> u64 {
+    flags.seed.unwrap_or(DEFAULT_SEED)
 }
 
 /// The smallest job found that still differs. `differs` gives what differs in a job, if anything.
@@ -111,14 +117,14 @@ impl Rng {
 /// Pattern `number` of those that `seed` stands for: what a running kernel can do.
 fn random_spec(seed: u64, number: u64) -> JobSpec {
     let mut rng = Rng(Rng(seed).next() ^ number);
-    let most = rng.pick(&[40, 700, 6000]);
-    let pages = 1 + rng.below(most);
+    let (least, most) = rng.pick(&[(1, 40), (40, 700), (700, 6000), (700, 6000), (6000, 30_000)]);
+    let pages = least + rng.below(most - least);
     let bytes = pages * PAGE - rng.pick(&[0, 0, 1, 4095]);
     let offset = if rng.chance(50) { rng.below(pages) } else { 0 };
-    let length = 1 + rng.below(pages - offset);
+    let length = if rng.chance(50) { pages - offset } else { 1 + rng.below(pages - offset) };
     let split = rng.chance(25).then(|| 1 + rng.below(length.min(700)));
     let size = |pages: u64| Some(SizeText((pages * PAGE).to_string()));
-    let phases = 1 + rng.below(4);
+    let phases = 1 + rng.below(6);
     JobSpec {
         seed: Some(1 + rng.below(1 << 40)),
         file_size: Some(SizeText(bytes.to_string())),
@@ -132,12 +138,19 @@ fn random_spec(seed: u64, number: u64) -> JobSpec {
             .then(|| rng.pick(&["random", "sequential", "hugepage", "normal"]).to_string()),
         exec: rng.chance(15).then_some(true),
         private: rng.chance(15).then_some(true),
-        read_ahead_kb: Some(rng.pick(&[0, 4, 16, 64, 128, 128, 200, 512, 1024, 8192])),
+        read_ahead_kb: Some(rng.pick(&READ_AHEAD_KB)),
         fs: Some(rng.pick(&["ext4", "xfs"]).to_string()),
         phase: (0..phases).map(|_| random_phase(&mut rng, length)).collect(),
         ..JobSpec::default()
     }
 }
+
+/// Readahead sizes, the usual ones more than once.
+const READ_AHEAD_KB: [u64; 16] =
+    [0, 4, 16, 60, 64, 128, 128, 128, 200, 256, 512, 1000, 1024, 2048, 8192, 8192];
+
+/// Sizes of reads.
+const READS: [&str; 9] = ["512", "4k", "4k", "5000", "16k", "64k", "300k", "1m", "5m"];
 
 fn random_phase(rng: &mut Rng, pages: u64) -> PhaseSpec {
     let stride = format!("stride:{}", 1 + rng.below(200));
@@ -156,7 +169,7 @@ fn random_phase(rng: &mut Rng, pages: u64) -> PhaseSpec {
     PhaseSpec {
         workload: Some(workload.to_string()),
         accesses: Some(1 + rng.below(most)),
-        bs: read.then(|| SizeText(rng.pick(&["512", "4k", "5000", "16k", "64k", "300k"]).into())),
+        bs: read.then(|| SizeText(rng.pick(&READS).into())),
         ..PhaseSpec::default()
     }
 }

@@ -3,8 +3,6 @@
 mod fuzz;
 mod patterns;
 
-use std::io::{IsTerminal, Write, stderr};
-
 use filemap_job::{Job, JobSpec, Shown, ShownLog};
 use filemap_kernel::observe::Observer;
 use filemap_model::{Profile, trace_settled};
@@ -19,43 +17,47 @@ use crate::error::Error;
 use crate::input;
 use crate::interrupt;
 use crate::output::Output;
+use crate::progress::Progress;
 
 /// Compares what the running kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
-    let command = command(&args);
-    let file = args.job_file.is_some();
     let spec = job_spec(args.job_file.as_deref(), args.job)?;
+    let is_job = args.job_file.is_some() || spec != JobSpec::default();
+    let seed = fuzz::seed(&spec);
     let named = match args.fuzz {
         Some(jobs) => fuzz::named(jobs, spec)?,
-        None if !file && spec == JobSpec::default() => patterns::built_in(),
-        None => vec![("job".to_string(), spec)],
+        None if is_job => vec![("job".to_string(), spec)],
+        None => patterns::built_in(),
     };
     let release = input::host_release();
-    let jobs = named
-        .iter()
-        .map(|(_, spec)| of_host(spec.clone()).validate(release.as_deref()))
-        .collect::<Result<Vec<_>, _>>()?;
+    let validate = |spec: &JobSpec| of_host(spec.clone()).validate(release.as_deref());
+    let jobs = named.iter().map(|(_, spec)| validate(spec)).collect::<Result<Vec<_>, _>>()?;
     let output = Output::open(&args.output, None)?;
     let (journal, _guard) = interrupt::journal()?;
     let mut bench = Bench { observer: Observer::open(&journal)?, disturbed: 0 };
+    let progress = Progress::new(jobs.len());
     let mut patterns = Vec::new();
     for ((name, spec), job) in named.iter().zip(&jobs) {
-        progress(patterns.len(), jobs.len(), name);
         let mut found = bench.compare(job)?;
         let mut job = job.clone();
         if found.mismatches > 0 && args.fuzz.is_some() {
             (job, found) = fuzz::shrink(spec, job, found, |spec| {
-                let Ok(job) = of_host(spec.clone()).validate(release.as_deref()) else {
-                    return Ok(None);
-                };
+                let Ok(job) = validate(spec) else { return Ok(None) };
                 let found = bench.compare(&job)?;
                 Ok((found.mismatches > 0).then_some((job, found)))
             })?;
         }
         patterns.push(Pattern { name: name.clone(), found, job: job.to_toml() });
+        progress.advance();
     }
-    progress(jobs.len(), jobs.len(), "");
+    drop(progress);
     let failed = patterns.iter().any(|pattern| pattern.found.mismatches > 0);
+    let command = match (args.fuzz, is_job, args.job_file) {
+        (Some(number), ..) => format!("filemap conform --fuzz {number} --seed {seed}"),
+        (None, false, _) => "filemap conform".to_string(),
+        (None, true, Some(path)) if jobs[0].phases.len() > 1 => format!("filemap conform {path}"),
+        (None, true, _) => jobs[0].command().replacen("filemap run", "filemap conform", 1),
+    };
     output.write(&conform::report(&patterns, footer(&jobs, bench.disturbed, command)))?;
     Ok(if failed { Outcome::CheckFailed } else { Outcome::Done })
 }
@@ -88,15 +90,6 @@ fn of_host(mut spec: JobSpec) -> JobSpec {
     spec
 }
 
-/// A line on a terminal that says how far it is.
-fn progress(done: usize, total: usize, name: &str) {
-    if stderr().is_terminal() && total > 1 {
-        let text =
-            if done < total { format!("{}/{total} {name}", done + 1) } else { String::new() };
-        let _ = write!(stderr(), "\r\x1b[2K{text}");
-    }
-}
-
 fn footer(jobs: &[Job], disturbed: u64, command: String) -> Footer {
     let rules = jobs.first().map_or("", |job| job.rules.kernel.name());
     let mut environment = Map::new();
@@ -111,11 +104,4 @@ fn footer(jobs: &[Job], disturbed: u64, command: String) -> Footer {
         command,
         environment,
     }
-}
-
-/// The command that repeats this.
-fn command(args: &ConformArgs) -> String {
-    let words = std::env::args().skip(2);
-    let _ = args;
-    ["filemap conform".to_string()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }

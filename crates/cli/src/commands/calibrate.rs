@@ -1,0 +1,250 @@
+//! `filemap calibrate`.
+
+use std::fs;
+
+use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText, parse_size};
+use filemap_kernel::calibrate::{Bench, DIRECT_BYTES, MIN_BYTES, Sample};
+use filemap_kernel::engine::{Kernel, Prepared, temporary_directory};
+use filemap_kernel::observe::io_bytes;
+use filemap_model::{Profile, profile, trace};
+use filemap_report::Footer;
+use filemap_report::calibrate::{self, Calibration, Cost, Direct, Row};
+use filemap_report::stats;
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::args::CalibrateArgs;
+use crate::error::Error;
+use crate::host;
+use crate::input;
+use crate::interrupt;
+use crate::output::{Output, Target, unless_closed};
+use crate::progress::Progress;
+
+/// Size of the file where none is given.
+const DEFAULT_BYTES: u64 = 1 << 30;
+
+/// Rounds where no number is given.
+const DEFAULT_ROUNDS: u64 = 5;
+
+const MAX_ROUNDS: u64 = 100;
+
+/// The published workloads, each with either advice.
+const WORKLOADS: [&str; 5] = ["random", "stride:1021", "stride:2053", "stride:4099", "sequential"];
+const ADVICE: [&str; 2] = ["normal", "random"];
+
+/// Measures this machine, and how well that predicts.
+pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
+    let bytes = bytes(args)?;
+    let rounds = args.runs.unwrap_or(DEFAULT_ROUNDS);
+    if !(1..=MAX_ROUNDS).contains(&rounds) {
+        return Err(Error::Usage(format!(
+            "--runs {rounds} is out of range; give 1 to {MAX_ROUNDS}"
+        )));
+    }
+    let output = Output::open(&args.output, None)?;
+    let target = args.profile.as_deref().map(Target::open).transpose()?;
+    let (journal, _undoing) = interrupt::journal()?;
+    let directory = temporary_directory()?;
+    let bench = Bench::create(&directory, bytes)?;
+    let kernel = Kernel::in_directory(journal, directory);
+    let mut rows = WORKLOADS
+        .iter()
+        .flat_map(|workload| {
+            ADVICE.map(|advice| Measured::prepare(&kernel, &bench, workload, advice))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let progress = Progress::new(rounds as usize);
+    let mut samples = Vec::new();
+    for _ in 0..rounds {
+        // In turn, so that what else runs here meets costs and rows alike.
+        for pair in rows.chunks_mut(ADVICE.len()) {
+            samples.push(bench.sample()?);
+            for row in pair {
+                row.runs.push(row.prepared.run()?);
+            }
+        }
+        progress.advance();
+    }
+    let profile = profile_of(&samples, io_bytes(bench.path())?)?;
+    let text = profile_text(&profile);
+    if let Some(target) = target {
+        let (path, mut writer) = target.writer()?;
+        let written = writer.write_all(text.as_bytes()).and_then(|()| writer.flush());
+        written.or_else(|error| unless_closed(&path, &error))?;
+    }
+    let calibration = Calibration {
+        costs: costs(&samples),
+        direct: direct(&samples),
+        profile: (text, json!(profile)),
+        rows: rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?,
+    };
+    let footer = footer(&bench, bytes, &profile, command(args, rounds));
+    output.write(&calibrate::report(&calibration, footer))?;
+    Ok(Outcome::Done)
+}
+
+fn bytes(args: &CalibrateArgs) -> Result<u64, Error> {
+    let Some(size) = &args.file_size else { return Ok(DEFAULT_BYTES) };
+    match parse_size(&size.0) {
+        Ok(bytes) if bytes >= MIN_BYTES => Ok(bytes),
+        Ok(_) => {
+            Err(Error::Usage(format!("--file-size {} is too small; give 64m or more", size.0)))
+        }
+        Err(error) => Err(Error::Usage(format!("--file-size: {error}"))),
+    }
+}
+
+/// A row as it is measured.
+struct Measured {
+    workload: &'static str,
+    advice: &'static str,
+    job: Job,
+    prepared: Prepared,
+    runs: Vec<Run>,
+}
+
+impl Measured {
+    fn prepare(
+        kernel: &Kernel,
+        bench: &Bench,
+        workload: &'static str,
+        advice: &'static str,
+    ) -> Result<Self, Error> {
+        let mut spec = JobSpec {
+            on: Some(EngineKind::Kernel.to_string()),
+            workload: Some(workload.to_string()),
+            advice: Some(advice.to_string()),
+            file: Some(bench.path().display().to_string()),
+            ..JobSpec::default()
+        };
+        host::resolve(&mut spec)?;
+        let job = spec.validate(input::host_release().as_deref())?;
+        let prepared = kernel.prepare(&job)?;
+        Ok(Measured { workload, advice, job, prepared, runs: Vec::new() })
+    }
+
+    fn predicted(&self, profile: &Profile) -> Result<Row, Error> {
+        let run = trace(&self.job, profile, &mut ())?.run;
+        let seconds = |run: &Run| run.elapsed_ns.unwrap_or(0) as f64 / 1e9;
+        Ok(Row {
+            workload: self.workload.to_string(),
+            advice: self.advice.to_string(),
+            measured_s: sample(self.runs.iter().map(seconds)),
+            predicted_s: seconds(&run),
+        })
+    }
+}
+
+fn sample(figures: impl Iterator<Item = f64>) -> stats::Sample {
+    stats::Sample::of(figures.collect()).expect("there is at least one round")
+}
+
+fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
+    sample(samples.iter().map(of)).median
+}
+
+/// The profile that the medians give: each kind of access costs in it what was measured.
+fn profile_of(samples: &[Sample], io_bytes: u64) -> Result<Profile, Error> {
+    let touch = median(samples, |s| s.touch_ns);
+    let map_page = median(samples, map_page_ns);
+    let fault = (median(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
+    let add_page = median(samples, |s| s.add_page_ns);
+    // A fault that misses begins twice.
+    let own = touch + 2.0 * fault;
+    let Sample { window_pages, around_pages, .. } = samples[0];
+    let pages = window_pages as f64;
+    let single = median(samples, |s| s.single_ns) - own - map_page - add_page;
+    let window =
+        median(samples, |s| s.window_ns) - own - around_pages as f64 * map_page - pages * add_page;
+    let page_ns = (window - single) / (pages - 1.0);
+    let page_bytes = filemap_kernel::page_size() as f64;
+    if page_ns <= 0.0 || single <= page_ns {
+        return Err(Error::CannotRun(
+            "this device is too fast, or this machine too busy, to tell latency from bandwidth; \
+             give more --runs on a quiet machine"
+                .to_string(),
+        ));
+    }
+    let whole = |ns: f64| ns.round() as u64;
+    Ok(Profile {
+        device: profile::Device {
+            latency_ns: whole(single - page_ns),
+            bandwidth_bytes: whole(page_bytes * 1e9 / page_ns),
+            io_bytes,
+            ..Profile::DEFAULT.device
+        },
+        cost: profile::Cost {
+            touch_ns: whole(touch),
+            fault_ns: whole(fault),
+            map_page_ns: whole(map_page),
+            add_page_ns: whole(add_page),
+        },
+        ..Profile::DEFAULT
+    })
+}
+
+/// A page more that fault-around maps.
+fn map_page_ns(sample: &Sample) -> f64 {
+    let more = sample.around_pages.saturating_sub(1).max(1) as f64;
+    ((sample.around_ns - sample.minor_ns) / more).max(0.0)
+}
+
+fn costs(samples: &[Sample]) -> Vec<Cost> {
+    let cost = |name: &'static str, of: fn(&Sample) -> f64| Cost {
+        name,
+        ns: sample(samples.iter().map(of)),
+    };
+    vec![
+        cost("access to a mapped page", |s| s.touch_ns),
+        cost("minor fault, one page mapped", |s| s.minor_ns),
+        cost("each page more that fault-around maps", map_page_ns),
+        cost("major fault, a single cold page", |s| s.single_ns),
+        cost("of it beyond a direct read of the page", |s| s.single_ns - s.direct_ns[0]),
+        cost("page added to the cache, without the device", |s| s.add_page_ns),
+        cost("major fault, a window of the readahead size", |s| s.window_ns),
+    ]
+}
+
+fn direct(samples: &[Sample]) -> Vec<Direct> {
+    let of = |(number, bytes)| {
+        let ns = sample(samples.iter().map(|sample| sample.direct_ns[number]));
+        Direct { bytes, ns }
+    };
+    DIRECT_BYTES.into_iter().enumerate().map(of).collect()
+}
+
+/// The profile as a file for `--machine`.
+fn profile_text(profile: &Profile) -> String {
+    let text = toml::to_string(profile).expect("a profile has numbers only");
+    format!("# Measured by filemap calibrate; queue_depth is assumed.\n{text}")
+}
+
+fn footer(bench: &Bench, bytes: u64, profile: &Profile, command: String) -> Footer {
+    let place = bench.place();
+    let environment = json!({
+        "filemap": env!("CARGO_PKG_VERSION"),
+        "kernel": input::host_release(),
+        "device": place.device,
+        "filesystem": place.filesystem,
+        "read_ahead_kb": place.read_ahead_kb,
+        "file_bytes": bytes,
+        "load": fs::read_to_string("/proc/loadavg").ok().map(|text| text.trim().to_string()),
+        "profile": profile,
+    });
+    let Value::Object(environment) = environment else { unreachable!("an object literal") };
+    Footer {
+        scope: "one thread, a written file that fits in memory, cold before each measurement; \
+                medians of the rounds"
+            .to_string(),
+        command,
+        environment,
+    }
+}
+
+fn command(args: &CalibrateArgs, rounds: u64) -> String {
+    let profile = args.profile.iter().map(|path| format!(" {path}"));
+    let size = args.file_size.iter().map(|SizeText(size)| format!(" --file-size {size}"));
+    let rest: String = profile.chain(size).collect();
+    format!("filemap calibrate{rest} --runs {rounds}")
+}

@@ -1,0 +1,93 @@
+//! `filemap doctor`.
+
+use filemap_kernel::doctor::{Check, checks};
+use filemap_kernel::engine::host_environment;
+use filemap_report::report::{Part, Report};
+use filemap_report::{Column, Footer, Table};
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::args::DoctorArgs;
+use crate::error::Error;
+use crate::interrupt;
+use crate::output::Output;
+
+/// Prints what this machine allows.
+pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
+    let output = Output::open(&args.output, None)?;
+    let (journal, _undoing) = interrupt::journal()?;
+    output.write(&report(&checks(&journal)))?;
+    Ok(Outcome::Done)
+}
+
+fn report(checks: &[Check]) -> Report {
+    let missing = checks.iter().filter(|check| check.state.is_err()).count();
+    let footer = Footer {
+        scope: "what commands need on a real kernel; the model needs nothing of it".to_string(),
+        command: "filemap doctor".to_string(),
+        environment: host_environment(),
+    };
+    let summary = match missing {
+        0 => "Nothing is missing.".to_string(),
+        some => format!("{some} of {} are missing or limited.", checks.len()),
+    };
+    let mut parts = vec![Part::Heading("What this machine allows".to_string())];
+    parts.push(Part::Table(table(checks, &["check", "", "here"], short)));
+    parts.push(Part::Paragraph(summary));
+    for check in checks {
+        if let Some(note) = &check.note {
+            parts.push(Part::Paragraph(format!("{} ({}): {note}.", check.name, check.used_by)));
+        }
+    }
+    let rows = table(checks, &["check", "used_by", "ok", "here", "note"], |check| {
+        vec![
+            check.name.to_string(),
+            check.used_by.to_string(),
+            check.state.is_ok().to_string(),
+            here(check).to_string(),
+            check.note.clone().unwrap_or_default(),
+        ]
+    });
+    let json = json(checks, &footer);
+    Report { parts, rows, footer, json }
+}
+
+fn table(checks: &[Check], names: &[&str], row: impl Fn(&Check) -> Vec<String>) -> Table {
+    Table {
+        title: String::new(),
+        columns: names.iter().copied().map(Column::left).collect(),
+        rows: checks.iter().map(row).collect(),
+    }
+}
+
+fn short(check: &Check) -> Vec<String> {
+    let sign = if check.state.is_ok() { "+" } else { "-" };
+    vec![check.name.to_string(), sign.to_string(), here(check).to_string()]
+}
+
+fn here(check: &Check) -> &str {
+    check.state.as_ref().unwrap_or_else(|missing| missing)
+}
+
+fn json(checks: &[Check], footer: &Footer) -> String {
+    let checks: Vec<Value> = checks
+        .iter()
+        .map(|check| {
+            json!({
+                "name": check.name,
+                "used_by": check.used_by,
+                "ok": check.state.is_ok(),
+                "here": here(check),
+                "note": check.note,
+            })
+        })
+        .collect();
+    let report = json!({
+        "schema": filemap_job::record::SCHEMA,
+        "checks": checks,
+        "scope": footer.scope,
+        "command": footer.command,
+        "environment": footer.environment,
+    });
+    format!("{report:#}")
+}

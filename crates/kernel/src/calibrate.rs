@@ -1,0 +1,279 @@
+//! Measures what this machine's device and faults cost.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use filemap_core::units::{PageCount, PageIndex};
+use rustix::fs::{Advice as FileAdvice, fadvise};
+
+use crate::cold::drop_open_file;
+use crate::place::Place;
+use crate::probe::{Access, Advice, Mapping, Outcome, Plan, Probe};
+use crate::{Error, page_size};
+
+/// Smallest file that is calibrated on, in bytes.
+pub const MIN_BYTES: u64 = 64 << 20;
+
+/// Reads that bypass the page cache are made in these sizes, in bytes.
+pub const DIRECT_BYTES: [u64; 5] = [4 << 10, 64 << 10, 128 << 10, 1 << 20, 8 << 20];
+
+/// Pages that are read or mapped one by one.
+const SINGLES: u64 = 1024;
+
+/// Most windows that are read, and reads of each of [`DIRECT_BYTES`].
+const MOST_WINDOWS: u64 = 256;
+const DIRECT_READS: u64 = 32;
+
+/// What the processor alone costs is the fastest of so many tries: in a slower one somebody else
+/// had the processor.
+const TRIES: u32 = 5;
+
+/// Pages of a fault-around, by default.
+const AROUND_BYTES: u64 = 64 << 10;
+
+/// What is asked for at once to time how pages are added, and how often.
+const ADDED_BYTES: u64 = 2 << 20;
+const ADDED_TIMES: u64 = 8;
+
+/// A file on which this machine is measured. It has no name and goes with the process.
+#[derive(Debug)]
+pub struct Bench {
+    file: File,
+    path: PathBuf,
+    place: Place,
+    pages: u64,
+}
+
+/// What one round of measuring gives, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// An access to a mapped page.
+    pub touch_ns: f64,
+    /// An access that faults on a cached page which has no cached neighbour.
+    pub minor_ns: f64,
+    /// An access that faults on a cached page and maps [`Sample::around_pages`].
+    pub around_ns: f64,
+    /// Pages that it maps.
+    pub around_pages: u64,
+    /// An access that reads a single page, in a mapping advised RANDOM.
+    pub single_ns: f64,
+    /// An access that reads a whole window around it, one window after the other.
+    pub window_ns: f64,
+    /// Pages of that window: the readahead size.
+    pub window_pages: u64,
+    /// A page that is added to the page cache, without the device.
+    pub add_page_ns: f64,
+    /// A read that bypasses the page cache, one at a time, for each of [`DIRECT_BYTES`].
+    pub direct_ns: [f64; DIRECT_BYTES.len()],
+}
+
+impl Bench {
+    /// Writes a file of `bytes` bytes, at least [`MIN_BYTES`], in `directory`.
+    ///
+    /// # Errors
+    /// No space; a filesystem without a readahead size.
+    pub fn create(directory: &Path, bytes: u64) -> Result<Self, Error> {
+        let stat = rustix::fs::statvfs(directory)
+            .map_err(|errno| Error::os("find the free space of", directory, errno))?;
+        let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
+        if bytes > free_bytes {
+            return Err(Error::NoSpace { path: directory.to_owned(), bytes, free_bytes });
+        }
+        let write = |error| Error::os("write a temporary file in", directory, error);
+        let mut file = tempfile::tempfile_in(directory).map_err(write)?;
+        let block = vec![0x5a; 1 << 20];
+        for _ in 0..bytes.div_ceil(block.len() as u64) {
+            file.write_all(&block).map_err(write)?;
+        }
+        file.set_len(bytes).and_then(|()| file.sync_all()).map_err(write)?;
+        let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        let place = Place::of(&path)?;
+        Ok(Bench { pages: bytes / page_size(), file, path, place })
+    }
+
+    /// By which name this process and its children open the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the file lies.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Measures everything once.
+    ///
+    /// # Errors
+    /// The file cannot be made cold; no readahead size to measure windows with.
+    pub fn sample(&self) -> Result<Sample, Error> {
+        let ra_pages = self.place.read_ahead_kb.unwrap_or(0) * 1024 / page_size();
+        if ra_pages < 2 || ra_pages * 4 > self.pages {
+            return Err(Error::unavailable(
+                format!("a readahead of {ra_pages} pages for a file of {} pages", self.pages),
+                "name a directory in TMPDIR whose disk reads ahead, or give a larger --file-size",
+            ));
+        }
+        let mut sample = Sample { window_pages: ra_pages, ..Sample::default() };
+        self.singles(&mut sample)?;
+        let covered = self.windows(&mut sample)?;
+        self.arounds(covered, &mut sample)?;
+        sample.add_page_ns = self.added()?;
+        sample.direct_ns = self.direct()?;
+        Ok(sample)
+    }
+
+    /// Single pages, cold, and then mapped again while only they are cached.
+    fn singles(&self, sample: &mut Sample) -> Result<(), Error> {
+        let apart = self.pages / SINGLES;
+        let pages =
+            || (0..SINGLES).map(move |number| shuffled(number, SINGLES) * apart + apart / 2);
+        let count = SINGLES as f64;
+        self.make_cold()?;
+        let cold = self.probe(Advice::Random, vec![touches(pages())])?;
+        sample.single_ns = cold.phases[0].elapsed_ns as f64 / count;
+        let warm = vec![touches(pages()), touches(pages())];
+        let [minor_ns, touch_ns] = self.fastest(Advice::Random, &warm)?[..] else {
+            unreachable!("two phases");
+        };
+        sample.minor_ns = minor_ns / count;
+        sample.touch_ns = touch_ns / count;
+        Ok(())
+    }
+
+    /// Whole windows, cold: one access in the middle of each. Returns the pages that they cover.
+    fn windows(&self, sample: &mut Sample) -> Result<u64, Error> {
+        let size = sample.window_pages;
+        let windows = (self.pages / size).min(MOST_WINDOWS);
+        let middle = |number| shuffled(number, windows) * size + size / 2;
+        self.make_cold()?;
+        let outcome = self.probe(Advice::Normal, vec![touches((0..windows).map(middle))])?;
+        sample.window_ns = outcome.phases[0].elapsed_ns as f64 / windows as f64;
+        Ok(windows * size)
+    }
+
+    /// Faults that map as many pages as they can, of the first `covered`, which are cached.
+    fn arounds(&self, covered: u64, sample: &mut Sample) -> Result<(), Error> {
+        sample.around_pages = (AROUND_BYTES / page_size()).max(1);
+        let apart = covered / SINGLES / sample.around_pages * sample.around_pages;
+        let page = |number| shuffled(number, SINGLES) * apart + sample.around_pages / 2;
+        // Advised RANDOM, a marked page begins no readahead.
+        let phases = [touches((0..SINGLES).map(page))];
+        sample.around_ns = self.fastest(Advice::Random, &phases)?[0] / SINGLES as f64;
+        Ok(())
+    }
+
+    /// Nanoseconds of each phase, in the fastest of some tries.
+    fn fastest(&self, advice: Advice, phases: &[Vec<Access>]) -> Result<Vec<f64>, Error> {
+        let mut fastest = vec![f64::INFINITY; phases.len()];
+        for _ in 0..TRIES {
+            let outcome = self.probe(advice, phases.to_vec())?;
+            for (best, phase) in fastest.iter_mut().zip(&outcome.phases) {
+                *best = best.min(phase.elapsed_ns as f64);
+            }
+        }
+        Ok(fastest)
+    }
+
+    /// Nanoseconds for each page that is asked for and not waited for.
+    fn added(&self) -> Result<f64, Error> {
+        self.make_cold()?;
+        let bytes = ADDED_BYTES.min(self.pages * page_size() / ADDED_TIMES);
+        let apart = self.pages * page_size() / ADDED_TIMES;
+        let mut fastest_ns = f64::INFINITY;
+        for number in 0..ADDED_TIMES {
+            let length = std::num::NonZeroU64::new(bytes);
+            let start = Instant::now();
+            fadvise(&self.file, number * apart, length, FileAdvice::WillNeed)
+                .map_err(|errno| Error::os("read ahead", &self.path, errno))?;
+            fastest_ns = fastest_ns.min(start.elapsed().as_nanos() as f64);
+        }
+        Ok(fastest_ns / (bytes / page_size()) as f64)
+    }
+
+    /// One read after the other, past the page cache.
+    fn direct(&self) -> Result<[f64; DIRECT_BYTES.len()], Error> {
+        self.make_cold()?;
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_DIRECT);
+        let file = options
+            .open(&self.path)
+            .map_err(|error| Error::os("open past the page cache", &self.path, error))?;
+        let longest = DIRECT_BYTES[DIRECT_BYTES.len() - 1];
+        let mut memory = vec![0u8; (longest + page_size()) as usize];
+        // Such reads go to aligned memory only.
+        let aligned = memory.as_ptr().align_offset(page_size() as usize);
+        let mut read = |bytes: u64| -> Result<f64, Error> {
+            let slots = (self.pages * page_size()) / bytes;
+            let reads = DIRECT_READS.min(slots);
+            let mut all_ns = Vec::new();
+            for number in 0..reads {
+                let offset = shuffled(number, reads) * (slots / reads) * bytes;
+                let start = Instant::now();
+                file.read_exact_at(&mut memory[aligned..aligned + bytes as usize], offset)
+                    .map_err(|error| Error::os("read past the page cache", &self.path, error))?;
+                all_ns.push(start.elapsed().as_nanos() as f64);
+            }
+            Ok(all_ns.iter().sum::<f64>() / all_ns.len() as f64)
+        };
+        let mut direct_ns = [0.0; DIRECT_BYTES.len()];
+        for (ns, bytes) in direct_ns.iter_mut().zip(DIRECT_BYTES) {
+            *ns = read(bytes)?;
+        }
+        Ok(direct_ns)
+    }
+
+    fn make_cold(&self) -> Result<(), Error> {
+        drop_open_file(&self.file, &self.path)
+    }
+
+    fn probe(&self, advice: Advice, phases: Vec<Vec<Access>>) -> Result<Outcome, Error> {
+        let mapping = Mapping {
+            offset: PageIndex(0),
+            pages: PageCount(self.pages),
+            shift: PageCount(0),
+            advice,
+            executable: false,
+            private: false,
+            split: None,
+        };
+        let path = self.path.clone();
+        Probe::start(&Plan { path, mapping, phases, settle: false, report_mapped: false })?.run()
+    }
+}
+
+fn touches(pages: impl Iterator<Item = u64>) -> Vec<Access> {
+    pages.map(|page| Access::Touch(PageIndex(page))).collect()
+}
+
+/// A permutation of `0..count` that leaves no neighbours together.
+fn shuffled(number: u64, count: u64) -> u64 {
+    let mut step = (count * 5 / 13).max(1);
+    while common_divisor(step, count) > 1 {
+        step += 1;
+    }
+    (u128::from(number) * u128::from(step) % u128::from(count)) as u64
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shuffle_has_every_number_once() {
+        for count in [1, 2, 3, 4, 5, 13, 32, 128, 1000, 1024] {
+            let mut numbers: Vec<u64> = (0..count).map(|n| shuffled(n, count)).collect();
+            let close = numbers.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();
+            assert!(count < 6 || close == 0, "{count}: {numbers:?}");
+            numbers.sort_unstable();
+            assert_eq!(numbers, (0..count).collect::<Vec<_>>());
+        }
+    }
+}
