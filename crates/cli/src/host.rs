@@ -26,7 +26,14 @@ pub fn resolve(spec: &mut JobSpec) -> Result<(), Error> {
         && (on_kernel || spec.file_size.is_none())
     {
         let bytes = existing(&path)?;
-        spec.file_size.get_or_insert(SizeText::of(bytes));
+        let given = spec.file_size.get_or_insert(SizeText::of(bytes));
+        if given.bytes().is_ok_and(|given| given != bytes) {
+            let size = SizeText::of(bytes);
+            return Err(Error::Usage(format!(
+                "--file-size {} is not that of '{path}', {}; leave it out",
+                given.0, size.0
+            )));
+        }
     }
     match (on_kernel, spec.image.as_deref()) {
         (false, _) => Ok(()),

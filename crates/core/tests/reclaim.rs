@@ -12,7 +12,7 @@ use filemap_core::reclaim::{
 use filemap_core::segments::Layer;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::{Advice, Mapping, Split, SplitProt};
-use filemap_core::workingset::is_recent;
+use filemap_core::workingset::{is_kept, is_recent};
 
 use support::lists::{look_once, plain, touch, whole, with_active};
 use support::machine::{advised, executable, part};
@@ -138,6 +138,15 @@ fn a_refault_within_the_active_list_is_recent() {
     ];
     for (now, evicted, active, recent) in cases {
         assert_eq!(is_recent(now, evicted, PageCount(active)), recent, "{evicted} {now} {active}");
+    }
+}
+
+#[test]
+fn a_shadow_is_kept_for_as_many_evictions_as_the_memory_has_pages() {
+    let cases =
+        [(100, 100, 0, true), (100, 99, 0, false), (100, 0, 100, true), (101, 0, 100, false)];
+    for (now, evicted, capacity, kept) in cases {
+        assert_eq!(is_kept(now, evicted, capacity), kept, "{evicted} {now} {capacity}");
     }
 }
 

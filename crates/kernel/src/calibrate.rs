@@ -67,7 +67,8 @@ pub struct Sample {
     pub window_pages: u64,
     /// A page that is added to the page cache, without the device.
     pub add_page_ns: f64,
-    /// A read that bypasses the page cache, one at a time, for each of [`DIRECT_BYTES`].
+    /// A read that bypasses the page cache, one at a time, for each of [`DIRECT_BYTES`]: the
+    /// median of some.
     pub direct_ns: [f64; DIRECT_BYTES.len()],
 }
 
@@ -217,7 +218,8 @@ impl Bench {
                     .map_err(|error| Error::os("read past the page cache", &self.path, error))?;
                 all_ns.push(start.elapsed().as_nanos() as f64);
             }
-            Ok(all_ns.iter().sum::<f64>() / all_ns.len() as f64)
+            all_ns.sort_unstable_by(f64::total_cmp);
+            Ok(all_ns[all_ns.len() / 2])
         };
         let mut direct_ns = [0.0; DIRECT_BYTES.len()];
         for (ns, bytes) in direct_ns.iter_mut().zip(DIRECT_BYTES) {

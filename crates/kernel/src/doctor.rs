@@ -87,10 +87,9 @@ fn temporary() -> Check {
         let free_gib = (free.f_bavail.saturating_mul(free.f_frsize)) >> 30;
         let read_ahead = place.read_ahead_kb.map_or("no".to_owned(), |kib| format!("{kib} KiB"));
         Ok(format!(
-            "{}: {free_gib} GiB free, {} on {}, {read_ahead} readahead",
+            "{}: {}, {free_gib} GiB free, {read_ahead} readahead",
             directory.display(),
-            place.filesystem,
-            place.device
+            place.filesystem
         ))
     });
     check("temporary files", "--on kernel", found)

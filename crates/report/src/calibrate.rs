@@ -36,7 +36,7 @@ pub struct Cost {
 pub struct Direct {
     /// Size of each.
     pub bytes: u64,
-    /// Mean time of one, by round.
+    /// Median time of one, by round.
     pub ns: Sample,
 }
 

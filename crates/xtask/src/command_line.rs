@@ -4,18 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate_to};
-
-use crate::args::Cli;
+use filemap_cli::command;
 
 /// The shells that completions are made for.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
-
-/// The `filemap` command.
-pub fn command() -> Command {
-    Cli::command()
-}
 
 /// Writes a man page for the command and each of its subcommands into `directory`.
 ///

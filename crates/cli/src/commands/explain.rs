@@ -1,5 +1,8 @@
 //! `filemap explain`.
 
+#[cfg(test)]
+mod tests;
+
 use filemap_core::decision::Log;
 use filemap_core::series::Series;
 use filemap_job::{Cached, Counters, EngineKind, Job, Record, Run, Shown, ShownLog};

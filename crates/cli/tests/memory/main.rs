@@ -1,112 +1,164 @@
-//! A file larger than its memory, in the model and on the running kernel: what is read, and which
-//! pages stay. It takes minutes and root; without `--ignored` it is passed over.
+//! Files larger than their memory, in the model and on real kernels: how much is read, and which
+//! pages stay. This program is also the guest of the kernel image that it boots.
+//!
+//! It takes minutes: `cargo test --test memory -- --ignored`. `FILEMAP_TEST_IMAGE` names an image
+//! (and `FILEMAP_TEST_MODULES` its modules) to be tried beside the running kernel.
 
-use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 
 use filemap_core::cache::PageCache;
 use filemap_core::units::PageIndex;
 use filemap_job::{Job, JobSpec};
-use filemap_kernel::cgroup::{Limits, MemoryCgroup};
-use filemap_kernel::cold::drop_file;
-use filemap_kernel::engine::plan;
+use filemap_kernel::engine::Kernel;
+use filemap_kernel::image::{self, Image, guest};
+use filemap_kernel::interference::damon_pageout;
 use filemap_kernel::journal::Journal;
-use filemap_kernel::probe::{Probe, main_if_child};
-use filemap_kernel::residency::{PageSet, resident_pages};
+use filemap_kernel::probe::main_if_child;
+use filemap_kernel::residency::PageSet;
+use serde_json::{Value, json};
+
+const JOBS: [(&str, u64); 2] = [("random", 10485), ("stride:4099", 2600)];
+const MEMORY: &str = "file_size = '4g'\nmemory_max = '1600m'\nread_ahead_kb = 8192\n";
+
+/// Of the pages read, by how much model and kernel may differ.
+const PAGES_ERROR: f64 = 0.01;
+
+/// Of the pages that either keeps, how many both have to.
+const OVERLAP: f64 = 0.98;
 
 fn main() {
     main_if_child();
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let path = Path::new("/var/tmp/engine/big");
-    for text in &args {
-        let spec = JobSpec::from_toml(text).unwrap();
-        let job = spec.validate(None).unwrap();
-        one(&job, path);
+    if guest::is_guest() {
+        guest::main(in_guest);
+    }
+    if !std::env::args().any(|argument| argument == "--ignored") {
+        println!("skipped: files larger than memory take minutes; give -- --ignored");
+        return;
+    }
+    let failures = JOBS.map(|(workload, accesses)| {
+        let text = format!("{MEMORY}workload = '{workload}'\naccesses = {accesses}\n");
+        on_host(workload, &text) + in_image(workload, &text)
+    });
+    let failures: usize = failures.iter().sum();
+    assert_eq!(failures, 0, "model and kernel differ");
+}
+
+/// What stayed, and how much was read.
+struct Left {
+    pages_read: u64,
+    major_faults: u64,
+    resident: PageSet,
+}
+
+fn on_host(workload: &str, text: &str) -> usize {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let job = job(text, &release);
+    let journal = Journal::open().expect("a journal");
+    let kernel = Kernel::new(journal).expect("a directory for files");
+    let live = match measure(&kernel, &job) {
+        Ok(live) => live,
+        Err(error) => {
+            println!("{workload}: skipped on the running kernel: {error}");
+            return 0;
+        }
+    };
+    // Its evictions start a working set of their own, which the rules know nothing of.
+    let disturbed = damon_pageout().is_some();
+    compare(&format!("{workload}, {}", release.trim()), &model(&job), &live, disturbed)
+}
+
+fn in_image(workload: &str, text: &str) -> usize {
+    let Some(path) = std::env::var_os("FILEMAP_TEST_IMAGE") else {
+        println!("{workload}: skipped in an image: FILEMAP_TEST_IMAGE names none");
+        return 0;
+    };
+    let release = image::release(Path::new(&path)).expect("a kernel");
+    let mut image = Image::new(&path).expect("this program");
+    image.modules = std::env::var_os("FILEMAP_TEST_MODULES").map(Into::into);
+    image.ram_bytes = 3 << 30;
+    image.disk_bytes = 5 << 30;
+    image.read_ahead_kb = Some(8192);
+    image.scratch_dir = "/var/tmp".into();
+    image.time_limit = Duration::from_secs(7200);
+    let outcome = image.run(text).expect("a guest that answers");
+    let value: Value = serde_json::from_str(&outcome.record).expect("an object");
+    let words = value["resident"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+    let words: Vec<u64> = words.collect();
+    let bit = |page: u64| words[page as usize / 64] >> (page % 64) & 1 == 1;
+    let left = Left {
+        pages_read: value["pages_read"].as_u64().expect("a number"),
+        major_faults: value["major_faults"].as_u64().expect("a number"),
+        resident: PageSet::collect((0..words.len() as u64 * 64).map(bit)),
+    };
+    compare(&format!("{workload}, {release}"), &model(&job(text, &release)), &left, false)
+}
+
+fn in_guest(text: &str) -> Result<String, String> {
+    let cgroups = Path::new("/sys/fs/cgroup");
+    filemap_kernel::engine::mount_memory_cgroups(cgroups).map_err(|error| error.to_string())?;
+    let journal = Journal::open_in(Path::new("/tmp/journal")).map_err(|error| error.to_string())?;
+    let kernel = Kernel::in_directory(journal, guest::DATA_DIR.into());
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let left = measure(&kernel, &job(text, &release))?;
+    let mut words =
+        vec![0u64; left.resident.iter().last().map_or(0, |page| page.0 / 64 + 1) as usize];
+    left.resident.iter().for_each(|page| words[page.0 as usize / 64] |= 1 << (page.0 % 64));
+    let answer = json!({
+        "pages_read": left.pages_read,
+        "major_faults": left.major_faults,
+        "resident": words,
+    });
+    Ok(answer.to_string())
+}
+
+fn job(text: &str, release: &str) -> Job {
+    let mut spec = JobSpec::from_toml(text).expect("a job");
+    spec.on = Some("kernel".into());
+    spec.kernel = Some("host".into());
+    spec.validate(Some(release.trim())).expect("a job that can be run")
+}
+
+fn measure(kernel: &Kernel, job: &Job) -> Result<Left, String> {
+    let mut prepared = kernel.prepare(job).map_err(|error| error.to_string())?;
+    let run = prepared.run().map_err(|error| error.to_string())?;
+    let resident = prepared.resident().map_err(|error| error.to_string())?;
+    Ok(Left {
+        pages_read: run.counters.data_pages_read.ok_or("pages read are not known")?,
+        major_faults: run.counters.major_faults.unwrap_or_default(),
+        resident,
+    })
+}
+
+fn model(job: &Job) -> Left {
+    let profile = filemap_model::Profile::DEFAULT;
+    let traced = filemap_model::trace(job, &profile, &mut ()).expect("a run of the model");
+    let cached = |page| traced.cache.folio(PageIndex(page)).is_some();
+    Left {
+        pages_read: traced.run.counters.data_pages_read.expect("the model counts it"),
+        major_faults: traced.run.counters.major_faults.expect("the model counts it"),
+        resident: PageSet::collect((0..job.file_pages().0).map(cached)),
     }
 }
 
-fn one(job: &Job, path: &Path) {
-    let profile = filemap_model::Profile::DEFAULT;
-    let traced = filemap_model::trace(job, &profile, &mut ()).unwrap();
-    let pages = job.file_pages().0;
-    let mut present = vec![false; pages as usize];
-    let mut at = PageIndex(0);
-    let end = PageIndex(pages);
-    while at < end {
-        let from = traced.cache.next_present(at, end);
-        at = traced.cache.next_absent(from, end);
-        (from.0..at.0).for_each(|page| present[page as usize] = true);
-    }
-    let model = PageSet::collect(present.into_iter());
-    let journal = Journal::open().unwrap();
-    let limits = Limits { max_bytes: job.machine.memory_max_bytes, high_bytes: None };
-    let plan = plan(job, path).unwrap();
-    let probe = Probe::start(&plan).unwrap();
-    drop_file(path).unwrap();
-    let cgroup = MemoryCgroup::create(&journal, limits).unwrap();
-    cgroup.add(probe.pid()).unwrap();
-    let before = filemap_kernel::procstat::VmStat::now().unwrap();
-    let outcome = probe.run().unwrap();
-    let vm = filemap_kernel::procstat::VmStat::now().unwrap().since(&before);
-    let file = File::open(path).unwrap();
-    let live = resident_pages(&file, pages).unwrap();
-    let name = std::env::var("OUT").unwrap_or("x".into());
-    let text = |set: &PageSet| set.iter().map(|p| p.0.to_string()).collect::<Vec<_>>().join("\n");
-    std::fs::write(format!("/var/tmp/engine/{name}.live"), text(&live)).unwrap();
-    std::fs::write(format!("/var/tmp/engine/{name}.model"), text(&model)).unwrap();
-    let c = traced.run.counters;
+/// Prints how both differ, and says whether that is too much.
+fn compare(what: &str, model: &Left, kernel: &Left, disturbed: bool) -> usize {
+    let error = kernel.pages_read as f64 / model.pages_read as f64 - 1.0;
+    let overlap = model.resident.overlap(&kernel.resident);
     println!(
-        "model pages {} major {} minor {} resident {} inactive {} active {}",
-        c.data_pages_read.unwrap(),
-        c.major_faults.unwrap(),
-        c.minor_faults.unwrap(),
-        model.len(),
-        traced.cache.inactive().0,
-        traced.cache.active().0
+        "{what}: pages read {} / {} ({:+.2} %), major faults {} / {}, resident {} / {}, \
+         overlap {overlap:.4}",
+        model.pages_read,
+        kernel.pages_read,
+        error * 100.0,
+        model.major_faults,
+        kernel.major_faults,
+        model.resident.len(),
+        kernel.resident.len(),
     );
-    let p = &outcome.phases[0];
-    println!(
-        "live  pages {} major {} minor {} resident {} jaccard {:.4} error {:.4} {} s",
-        p.read_bytes.unwrap() / 4096,
-        p.major,
-        p.minor,
-        live.len(),
-        model.overlap(&live),
-        p.read_bytes.unwrap() as f64 / 4096.0 / c.data_pages_read.unwrap() as f64 - 1.0,
-        p.elapsed_ns / 1_000_000_000,
-    );
-    for (n, v) in cgroup.stat().unwrap().iter() {
-        if v != 0 && !n.starts_with("total_") {
-            print!("{n} {v}; ");
-        }
+    if disturbed {
+        println!("{what}: not judged: DAMON takes pages of it every few seconds");
+        return 0;
     }
-    println!();
-    for (n, v) in vm.iter() {
-        if [
-            "workingset",
-            "pgsteal",
-            "pgscan",
-            "pgactivate",
-            "pgdeactivate",
-            "pgrefill",
-            "pgrotated",
-        ]
-        .iter()
-        .any(|p| n.starts_with(p))
-        {
-            print!("{n} {v}; ");
-        }
-    }
-    println!();
-    for f in [
-        "memory.kmem.usage_in_bytes",
-        "memory.usage_in_bytes",
-        "memory.max_usage_in_bytes",
-        "memory.failcnt",
-    ] {
-        println!(
-            "{f} {}",
-            std::fs::read_to_string(cgroup.path().join(f)).unwrap_or_default().trim()
-        );
-    }
+    usize::from(error.abs() > PAGES_ERROR || overlap < OVERLAP)
 }

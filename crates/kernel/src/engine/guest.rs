@@ -145,10 +145,7 @@ pub fn in_guest(payload: &str) -> Result<String, String> {
 /// Sets the machine up as the job wants it. It is the job's own, so nothing is undone.
 fn prepare(job: &Job) -> Result<(), Error> {
     if job.machine.memory_max_bytes.or(job.machine.memory_high_bytes).is_some() {
-        let root = Path::new("/sys/fs/cgroup");
-        mount_at("cgroup2", root)?;
-        let control = root.join("cgroup.subtree_control");
-        fs::write(&control, "+memory").map_err(|error| Error::os("write", &control, error))?;
+        mount_memory_cgroups(Path::new("/sys/fs/cgroup"))?;
     }
     let fault_around = job.machine.fault_around.bytes(page_size());
     if fault_around != plan::fault_around_bytes() {
@@ -158,6 +155,16 @@ fn prepare(job: &Job) -> Result<(), Error> {
             .map_err(|error| Error::os("write", path, error))?;
     }
     Ok(())
+}
+
+/// Mounts the cgroups of a machine that has none, with the memory controller.
+///
+/// # Errors
+/// When the kernel has none.
+pub fn mount_memory_cgroups(root: &Path) -> Result<(), Error> {
+    mount_at("cgroup2", root)?;
+    let control = root.join("cgroup.subtree_control");
+    fs::write(&control, "+memory").map_err(|error| Error::os("write", &control, error))
 }
 
 fn mount_at(kind: &str, target: &Path) -> Result<(), Error> {

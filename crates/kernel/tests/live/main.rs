@@ -3,6 +3,7 @@
 //! The binary has a main of its own because probes run it again as their child. What needs root
 //! is passed over, with a line that says so, where there is none.
 
+mod engine;
 mod machine;
 mod probing;
 mod tracing;
@@ -19,7 +20,7 @@ const HOLD: &str = "__hold";
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 14] = [
+const TESTS: [Test; 20] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
@@ -34,6 +35,12 @@ const TESTS: [Test; 14] = [
     ("a scratch filesystem reads ahead its own way", machine::scratch),
     ("a killed process leaves nothing for long", machine::killed_and_recovered),
     ("a memory cgroup limits its child", machine::memory_cgroup),
+    ("a job runs on the running kernel", engine::jobs),
+    ("a sparse file is read without storage", engine::sparse_jobs),
+    ("another readahead size gets a filesystem of its own", engine::scratch_jobs),
+    ("a job in a memory cgroup evicts", engine::limited_jobs),
+    ("what is not this kernel's is refused", engine::impossible_jobs),
+    ("a file that changes its size ends the job", engine::changing_files),
 ];
 
 fn main() {

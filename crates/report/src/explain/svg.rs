@@ -10,6 +10,9 @@ use super::map::Cell;
 use super::origin::Origin;
 use crate::record::number;
 
+/// A strip of the map: its name, what it counts of a cell, and its colour.
+type Strip = (&'static str, fn(&Cell) -> u64, &'static str);
+
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 200.0;
 const PLOT: f64 = 560.0;
@@ -109,7 +112,7 @@ impl Picture {
         let map = &explanation.map;
         self.text(16.0, "", &format!("pages {} to {}", map.start, map.start + map.pages - 1));
         self.y += 24.0;
-        let strips: [(&str, fn(&Cell) -> u64, &str); 4] = [
+        let strips: [Strip; 4] = [
             ("mapped", |cell| cell.mapped, "#777777"),
             ("came in", |cell| cell.came, LINE),
             ("accessed", |cell| cell.used, USED),

@@ -1,7 +1,6 @@
 //! What documents say about commands and files is so.
 
 use super::Finding;
-use crate::command_line;
 use crate::repository::{File, Repository};
 
 const README: &str = "README.md";
@@ -29,7 +28,7 @@ fn commands(file: &File, findings: &mut Vec<Finding>) {
             continue;
         }
         let words = ["filemap"].into_iter().chain(words.take_while(|word| *word != "|"));
-        if let Err(error) = command_line::command().try_get_matches_from(words) {
+        if let Err(error) = filemap_cli::command().try_get_matches_from(words) {
             let reason = error.to_string();
             let reason = reason.lines().next().unwrap_or_default().to_string();
             findings.push(Finding::error(&file.path, line, format!("'{command}': {reason}")));

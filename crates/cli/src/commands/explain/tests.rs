@@ -1,0 +1,144 @@
+//! On random jobs, the sums by cause are the bytes read, and every change of the counter has a
+//! reason.
+
+use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
+use filemap_model::{Profile, Timing, trace, trace_on};
+use filemap_report::explain::{Explainer, Explanation, Origin, Sight};
+
+const JOBS: u64 = 300;
+
+/// A generator of its own, so that the jobs are the same everywhere.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn one<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+fn random_spec(draw: &mut Draw) -> JobSpec {
+    let size = |pages: u64| SizeText((pages * 4096).to_string());
+    let pages = 200 + draw.below(6000);
+    let offset = draw.below(pages / 2);
+    let length = 64 + draw.below(pages - offset - 64);
+    let phases = 1 + draw.below(3);
+    JobSpec {
+        kernel: Some(draw.one(&["6.12", "6.18"]).to_string()),
+        with: Some(
+            draw.one(&["baseline", "baseline", "p1", "p2", "mmap-miss", "vma-bound+exec-bypass"])
+                .to_string(),
+        ),
+        seed: Some(1 + draw.below(1 << 40)),
+        file_size: Some(size(pages)),
+        map_offset: Some(size(offset)),
+        map_len: Some(size(length)),
+        map_shift: (draw.below(3) == 0).then(|| draw.below(512)),
+        advice: Some(
+            draw.one(&["normal", "normal", "random", "sequential", "hugepage"]).to_string(),
+        ),
+        exec: (draw.below(5) == 0).then_some(true),
+        private: (draw.below(4) == 0).then_some(true),
+        read_ahead_kb: Some([0, 16, 128, 128, 1024][draw.below(5) as usize]),
+        fs: Some(draw.one(&["ext4", "xfs", "base-pages"]).to_string()),
+        cache_limit: (draw.below(2) == 0).then(|| size(1200 + draw.below(1000))),
+        phase: (0..phases).map(|_| random_phase(draw)).collect(),
+        ..JobSpec::default()
+    }
+}
+
+fn random_phase(draw: &mut Draw) -> PhaseSpec {
+    let workload = draw.one(&[
+        "random",
+        "random",
+        "stride:37",
+        "stride:513",
+        "sequential",
+        "reverse",
+        "interleave:3",
+        "read-random",
+        "read-sequential",
+    ]);
+    let read = workload.starts_with("read");
+    PhaseSpec {
+        workload: Some(workload.to_string()),
+        accesses: Some(1 + draw.below(1500)),
+        bs: read.then(|| SizeText(draw.one(&["512", "4k", "5000", "64k", "300k"]).to_string())),
+        ..PhaseSpec::default()
+    }
+}
+
+fn explained(job: &Job) -> Option<(Explanation, u64)> {
+    let mut explainer = Explainer::new(job, Sight::Every);
+    // What does not fit into memory is no job to explain.
+    let run = trace(job, &Profile::DEFAULT, &mut explainer).ok()?.run;
+    let pages = run.counters.data_pages_read.expect("the model counts them");
+    Some((explainer.finish(), pages))
+}
+
+#[test]
+fn sums_are_the_bytes_read() {
+    let mut draw = Draw(88172645463325252);
+    let (mut done, mut evicting) = (0, 0);
+    for _ in 0..JOBS {
+        let spec = random_spec(&mut draw);
+        let Ok(job) = spec.validate(None) else { continue };
+        let Some((found, pages)) = explained(&job) else { continue };
+        let about = job.to_toml();
+        done += 1;
+        evicting += u64::from(found.evicted > 0);
+        assert_eq!(found.pages_read(), pages, "{about}");
+        let brought: u64 = found.brought.iter().map(|(_, brought)| brought.pages).sum();
+        assert_eq!(brought, pages, "{about}");
+        let used: u64 = found.brought.iter().map(|(_, brought)| brought.used).sum();
+        let amount = |origin| found.amounts.get(origin).pages;
+        assert_eq!(used, amount(Origin::Used) + amount(Origin::Refetched), "{about}");
+        let moves = found.moves;
+        assert_eq!(moves.unexplained, 0, "{about}");
+        let taken = moves.taken_by_retries + moves.taken_by_arounds + moves.hits_taking;
+        let left = moves.misses - moves.misses_at_cap - taken;
+        assert_eq!(left, u64::from(found.mmap_miss), "{about}");
+        // Each page of the map came in, and no more were used than the program accessed.
+        let came: u64 = found.map.cells.iter().map(|cell| cell.came).sum();
+        let again: u64 = found.amounts.iter().map(|(_, amount)| amount.again).sum();
+        assert_eq!(came + again, pages, "{about}");
+    }
+    assert!(done > JOBS * 2 / 3 && evicting > JOBS / 10, "{done} jobs, {evicting} evict");
+}
+
+#[test]
+fn accesses_are_of_pages_that_are_in() {
+    let mut draw = Draw(3453997556048239312);
+    for _ in 0..JOBS {
+        let mut spec = random_spec(&mut draw);
+        // A read may lose pages of its block before it ends.
+        spec.phase.retain(|phase| phase.bs.is_none());
+        let Ok(job) = spec.validate(None) else { continue };
+        let Some((found, _)) = explained(&job) else { continue };
+        assert_eq!(found.absent_accesses, 0, "{}", job.to_toml());
+    }
+}
+
+#[test]
+fn a_file_larger_than_memory_is_refetched() {
+    let spec = JobSpec {
+        workload: Some("random".to_string()),
+        file_size: Some(SizeText("64m".to_string())),
+        cache_limit: Some(SizeText("24m".to_string())),
+        accesses: Some(2000),
+        ..JobSpec::default()
+    };
+    let job = spec.validate(None).expect("a job");
+    let mut explainer = Explainer::new(&job, Sight::Every);
+    let cache = filemap_model::extents::ExtentCache::new(job.machine.cache_limit);
+    trace_on(&job, &Profile::DEFAULT, Timing::Settled, cache, &mut explainer).expect("it fits");
+    let found = explainer.finish();
+    assert!(found.amounts.get(Origin::Refetched).pages > 0);
+    assert!(found.map.cells.iter().any(|cell| cell.left > 0));
+}

@@ -1,0 +1,121 @@
+//! Jobs on the running kernel, through the engine.
+
+use std::fs;
+
+use filemap_job::{Engine, Job, JobSpec, Record};
+use filemap_kernel::Error;
+use filemap_kernel::engine::Kernel;
+use filemap_kernel::place::Place;
+
+use crate::Bench;
+
+/// A job of the keys given, with the readahead and filesystem of where the tests' files are.
+fn job(bench: &Bench, keys: &str) -> Job {
+    let place = Place::of(&bench.directory).unwrap();
+    let mut spec = JobSpec::from_toml(keys).unwrap();
+    spec.on = Some("kernel".into());
+    spec.read_ahead_kb = spec.read_ahead_kb.or(place.read_ahead_kb);
+    if place.filesystem.parse::<filemap_job::Filesystem>().is_ok() {
+        spec.fs.get_or_insert(place.filesystem);
+    } else {
+        spec.fs.get_or_insert("base-pages".into());
+    }
+    spec.validate(None).unwrap()
+}
+
+fn kernel(bench: &Bench) -> Kernel {
+    Kernel::in_directory(bench.journal.clone(), bench.directory.clone())
+}
+
+fn run(bench: &Bench, keys: &str) -> Option<Record> {
+    match kernel(bench).run(&job(bench, keys)) {
+        Ok(record) => Some(record),
+        Err(error) if error.cannot_run_here() => {
+            println!("live: skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{keys}: {error}"),
+    }
+}
+
+pub(crate) fn jobs(bench: &Bench) {
+    let keys = "workload = 'sequential'\nfile_size = '8m'\naccesses = 2048\nruns = 2";
+    let Some(record) = run(bench, keys) else { return };
+    assert_eq!((record.engine.as_str(), record.runs.len()), ("kernel", 2));
+    for run in &record.runs {
+        let counters = run.counters;
+        assert_eq!(counters.accesses, Some(2048));
+        assert_eq!(counters.data_pages_read, Some(2048), "{run:?}");
+        assert_eq!(counters.major_faults, Some(1), "{run:?}");
+        assert_eq!((counters.readahead_calls, counters.mmap_miss), (None, None));
+        assert_eq!((run.cached.before, run.cached.after), (Some(0), Some(0)));
+        assert!(run.elapsed_ns > Some(0));
+    }
+    for key in ["kernel", "cpu", "filesystem", "lru_gen", "read_ahead_kb", "seed", "command_line"] {
+        assert!(record.environment.contains_key(key), "{key}");
+    }
+}
+
+pub(crate) fn sparse_jobs(bench: &Bench) {
+    let keys = "workload = 'sequential'\nfile_size = '4m'\naccesses = 1024\nsparse = true";
+    let Some(record) = run(bench, keys) else { return };
+    let counters = record.runs[0].counters;
+    assert_eq!((counters.data_pages_read, counters.bytes_read), (Some(1024), Some(0)));
+}
+
+pub(crate) fn scratch_jobs(bench: &Bench) {
+    let keys =
+        "workload = 'random'\nfile_size = '16m'\naccesses = 1\nread_ahead_kb = 64\nfs = 'ext4'";
+    let Some(record) = run(bench, keys) else { return };
+    assert_eq!(record.runs[0].counters.data_pages_read, Some(16));
+    assert_eq!(record.environment["read_ahead_kb"], 64);
+    let left = fs::read_dir(&bench.directory).unwrap().flatten();
+    let left = left.map(|entry| entry.path());
+    let left: Vec<_> = left.filter(|path| path.to_string_lossy().contains("scratch")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+pub(crate) fn limited_jobs(bench: &Bench) {
+    let keys = "workload = 'sequential'\nadvice = 'random'\nfile_size = '32m'\naccesses = 8192\n\
+                memory_max = '16m'";
+    let Some(record) = run(bench, keys) else { return };
+    let run = record.runs[0];
+    let cached = run.cached.inside.unwrap();
+    assert!((1024..4096).contains(&cached), "{run:?}");
+    assert_eq!(run.counters.data_pages_read, Some(8192));
+    assert_eq!(run.counters.evicted_pages, Some(8192 - cached));
+    assert_eq!(run.counters.major_faults, Some(8192));
+}
+
+pub(crate) fn impossible_jobs(bench: &Bench) {
+    let base = "workload = 'random'\nfile_size = '1m'\naccesses = 3\n";
+    for (keys, words) in [
+        ("with = 'p1'", "a patched kernel to --image"),
+        ("ram = '1g'", "--memory-max"),
+        ("cache_limit = '512k'", "--memory-max instead of --cache-limit"),
+        ("fault_around = '32k'", "leave out --fault-around"),
+        ("arch = 'arm64'\npage_size = '16k'", "leave out --arch and --page-size"),
+    ] {
+        let error = kernel(bench).prepare(&job(bench, &format!("{base}{keys}"))).unwrap_err();
+        assert!(error.cannot_run_here(), "{keys}: {error}");
+        assert!(error.to_string().contains(words), "{keys}: {error}");
+    }
+    let many = "workload = 'random'\nfile_size = '1m'\naccesses = 10000000";
+    assert!(kernel(bench).prepare(&job(bench, many)).unwrap_err().cannot_run_here());
+    let large = "workload = 'first'\nfile_size = '512p'\naccesses = 1";
+    let error = kernel(bench).prepare(&job(bench, large)).unwrap_err();
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+}
+
+pub(crate) fn changing_files(bench: &Bench) {
+    let (path, _guard) = bench.file("changing", 64);
+    let keys = format!(
+        "workload = 'first'\nfile_size = '256k'\naccesses = 1\nfile = '{}'",
+        path.display()
+    );
+    let mut prepared = kernel(bench).prepare(&job(bench, &keys)).unwrap();
+    prepared.run().unwrap();
+    fs::write(&path, [1; 5]).unwrap();
+    let error = prepared.run().unwrap_err();
+    assert!(matches!(error, Error::SizeChanged { bytes: 5, .. }), "{error}");
+}
