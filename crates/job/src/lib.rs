@@ -19,6 +19,8 @@ mod name;
 mod phases;
 pub mod record;
 mod replay;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod shown;
 pub mod size;
 pub mod spec;

@@ -11,6 +11,7 @@ pub const SCHEMA: u32 = 1;
 
 /// One job on one engine: every run, and a summary of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -43,6 +44,7 @@ impl Record {
 
 /// One run of a job. What the engine cannot see is `None`, and `null` in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// The seed of its random patterns.
     pub seed: u64,
@@ -56,6 +58,7 @@ pub struct Run {
 
 /// Pages of the file in the page cache at the end of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cached {
     /// Those of the mapping.
     pub inside: Option<u64>,
@@ -78,6 +81,7 @@ macro_rules! counters {
     ($( $(#[$doc:meta])* $name:ident, )+) => {
         /// One value for each counter, in the order of the record.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct PerCounter<T> {
             $( $(#[$doc])* pub $name: T, )+
         }
@@ -140,6 +144,7 @@ counters! {
 
 /// The spread of one counter over runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spread {
     /// Median: for an even number of runs the mean of the two in the middle.
     #[serde(serialize_with = "whole_if_it_is")]

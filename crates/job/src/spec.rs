@@ -13,6 +13,7 @@ macro_rules! spec {
         /// A job as written: one field for each flag of the command line, which is also the key
         /// of that name in a job file. What is `None` was not given.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(default, deny_unknown_fields)]
         pub struct JobSpec {
             $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,6 +126,7 @@ spec! {
 
 /// One `[[phase]]` of a job as written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct PhaseSpec {
     /// Access pattern.

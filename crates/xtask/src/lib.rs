@@ -6,6 +6,7 @@ pub mod command_line;
 pub mod lint;
 pub mod outputs;
 pub mod repository;
+pub mod schema;
 
 /// README.md's example, compiled and run as a test.
 #[cfg(doctest)]

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::lint::{self, Severity};
 use xtask::repository::Repository;
-use xtask::{command_line, outputs};
+use xtask::{command_line, outputs, schema};
 
 /// Tasks of this repository.
 #[derive(Debug, Parser)]
@@ -31,6 +31,12 @@ enum Task {
         #[arg(default_value = "target/completions")]
         directory: PathBuf,
     },
+    /// JSON schemas of job files and records.
+    Schema {
+        /// Where they are written to.
+        #[arg(default_value = "target/schema")]
+        directory: PathBuf,
+    },
     /// What the compiler and clippy do not look at: lengths, names, and whether the documents
     /// agree with the code.
     Lint,
@@ -46,6 +52,7 @@ fn main() -> Result<ExitCode> {
     match Tasks::parse().task {
         Task::Man { directory } => command_line::man(&directory)?,
         Task::Completions { directory } => command_line::completions(&directory)?,
+        Task::Schema { directory } => schema::write(&directory)?,
         Task::Lint => return lint(),
         Task::Outputs { check } => return refresh_outputs(check),
     }

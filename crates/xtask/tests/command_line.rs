@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use xtask::command_line::{command, completions, man};
+use filemap_cli::command;
+use xtask::command_line::{completions, man};
 
 /// A directory that goes when the test ends.
 struct Scratch(PathBuf);

@@ -122,11 +122,15 @@ impl Picture {
         for (name, part, colour) in strips {
             self.text(LEFT - 8.0, "end", name);
             self.rect(LEFT, -14.0, PLOT, STRIP - 6.0, "#eeeeee", 1.0);
-            for (number, cell) in map.cells.iter().enumerate().filter(|(_, cell)| part(cell) > 0) {
-                // What is there at all must be seen.
-                let share = (part(cell) as f64 / cell.pages as f64).max(0.12);
-                let x = LEFT + number as f64 * width;
-                self.rect(x, -14.0, width, STRIP - 6.0, colour, share);
+            let mut number = 0;
+            for alike in map.cells.chunk_by(|a, b| shade(part, a) == shade(part, b)) {
+                let opacity = shade(part, &alike[0]);
+                if opacity > 0.0 {
+                    let x = LEFT + number as f64 * width;
+                    let length = width * alike.len() as f64;
+                    self.rect(x, -14.0, length, STRIP - 6.0, colour, opacity);
+                }
+                number += alike.len();
             }
             self.y += STRIP;
         }
@@ -148,4 +152,9 @@ impl Picture {
             self.y + above
         );
     }
+}
+
+/// How dark a cell is, in eighths: what is there at all can be seen.
+fn shade(part: fn(&Cell) -> u64, cell: &Cell) -> f64 {
+    (part(cell) as f64 / cell.pages as f64 * 8.0).ceil() / 8.0
 }
