@@ -62,6 +62,9 @@ pub struct RunArgs {
     pub job: JobFlags,
     #[command(flatten)]
     pub output: OutputFlags,
+    /// May change settings of the whole machine for the runs, such as its fault-around size.
+    #[arg(long, help_heading = "Output")]
+    pub apply: bool,
     /// Decision log as JSON Lines, one decision a line; - for stdout, without the report.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub log: Option<String>,
@@ -79,6 +82,9 @@ pub struct CompareArgs {
     pub job: JobFlags,
     #[command(flatten)]
     pub output: OutputFlags,
+    /// May change settings of the whole machine for the runs, such as its fault-around size.
+    #[arg(long, help_heading = "Output")]
+    pub apply: bool,
 }
 
 #[derive(Debug, Args)]

@@ -10,14 +10,15 @@ use crate::interrupt::{self, Undoing};
 use crate::progress::Progress;
 
 /// Runs `jobs`; the records are in the order of the jobs. Jobs of the model run in parallel;
-/// after them those of the kernel, one run of each in turn, and those that boot a kernel.
-pub fn run_all(jobs: &[Job], profile: &Profile) -> Result<Vec<Record>, Error> {
+/// after them those of the kernel, one run of each in turn, and those that boot a kernel. With
+/// `apply`, settings of the machine are changed for them where they want others.
+pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Record>, Error> {
     let on = |place: Place| jobs.iter().filter(move |job| Place::of(job) == place);
     let runs: u64 = on(Place::Host).map(|job| job.runs).sum();
     let others = on(Place::Model).count() + on(Place::Image).count();
     let progress = Progress::new(others + runs as usize);
     // Before the model runs: what cannot be done here is told at once.
-    let arms = Arms::prepare(on(Place::Host))?;
+    let arms = Arms::prepare(on(Place::Host), apply)?;
     let models: Vec<&Job> = on(Place::Model).collect();
     // One job a piece: they differ in length by far.
     let models = models.par_iter().with_max_len(1).map(|job| {
@@ -72,13 +73,13 @@ struct Arms {
 }
 
 impl Arms {
-    fn prepare<'a>(jobs: impl Iterator<Item = &'a Job>) -> Result<Self, Error> {
+    fn prepare<'a>(jobs: impl Iterator<Item = &'a Job>, apply: bool) -> Result<Self, Error> {
         let mut jobs = jobs.peekable();
         if jobs.peek().is_none() {
             return Ok(Arms { arms: Vec::new(), _undoing: None });
         }
         let (journal, undoing) = interrupt::journal()?;
-        let kernel = Kernel::new(journal)?;
+        let kernel = Kernel::new(journal)?.changing_settings(apply);
         let arms = jobs.map(|job| Ok((kernel.prepare(job)?, job.runs, Vec::new())));
         let arms = arms.collect::<Result<_, Error>>()?;
         Ok(Arms { arms, _undoing: Some(undoing) })

@@ -172,4 +172,6 @@ fn a_count_from_far_inside_a_larger_folio_steps_before_it() {
     backward("64. 64# [126-]", 200, 300, 9);
     backward("64. 64# [126-]", 191, 300, 128);
     backward("64. 64# [126-]", 192, 300, 129);
+    // Two levels up and down again: from 4166 to slots 1 and 5 of the nodes before, page 69.
+    backward("66. 4# 4026. [254-]", 4166, 500, 5);
 }

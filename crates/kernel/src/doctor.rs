@@ -133,7 +133,7 @@ fn memory_cgroup() -> Check {
     let found = require_root("a memory cgroup").and_then(|()| memory_hierarchy());
     let found = found.map(|(root, version)| {
         let version = match version {
-            Version::V1 => "version 1, without --memory-high",
+            Version::V1 => "version 1, no --memory-high",
             Version::V2 => "version 2",
         };
         format!("{}: {version}", root.display())
@@ -177,7 +177,7 @@ fn qemu() -> Check {
 
 fn kvm() -> Check {
     let found = match fs::File::options().read(true).write(true).open("/dev/kvm") {
-        Ok(_) => Ok("/dev/kvm; the first --image tries whether it runs a guest".to_owned()),
+        Ok(_) => Ok("/dev/kvm; --image tries whether it runs a guest".to_owned()),
         Err(error) => Err(Error::unavailable(
             format!("/dev/kvm ({error})"),
             "images run emulated: their counters are right, their times are left out",

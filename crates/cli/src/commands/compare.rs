@@ -35,7 +35,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let modules = spec.modules.map(|modules| format!(" --modules {modules}"));
     command.extend(images.chain(modules));
     let (names, jobs): (Vec<String>, Vec<Job>) = cells.into_iter().unzip();
-    let records = engine::run_all(&jobs, &profile)?;
+    let records = engine::run_all(&jobs, &profile, args.apply)?;
     let cells = names.into_iter().zip(records);
     let cells: Vec<_> = cells.map(|(variant, record)| Cell { variant, record }).collect();
     output.write(&compare::report(&cells, command))?;

@@ -54,8 +54,12 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Refuses what the running kernel's log cannot be had of.
+/// Refuses what there is no explanation of, or no log of the running kernel.
 fn check(job: &Job) -> Result<(), Error> {
+    if job.elf.is_some() {
+        let message = "explain: the segments of an ELF file are not told apart; map the file whole";
+        return Err(Error::CannotRun(message.to_string()));
+    }
     if job.engine == EngineKind::Model {
         return Ok(());
     }
@@ -84,7 +88,7 @@ fn check(job: &Job) -> Result<(), Error> {
 fn of_model(job: &Job, profile: &Profile) -> Result<(Explanation, Record), Error> {
     let mut explainer = Explainer::new(job, Sight::Every);
     trace(job, profile, &mut explainer)?;
-    let mut records = engine::run_all(std::slice::from_ref(job), profile)?;
+    let mut records = engine::run_all(std::slice::from_ref(job), profile, false)?;
     Ok((explainer.finish(), records.pop().expect("one job has one record")))
 }
 

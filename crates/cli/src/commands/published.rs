@@ -14,7 +14,7 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     let studies = published::studies(&args.series, Options { seeds: args.seeds, full: args.full })?;
     let output = Output::open(&args.output, None)?;
     let per_study: Vec<_> = studies.iter().map(|study| study.jobs()).collect();
-    let records = engine::run_all(&per_study.concat(), &Profile::DEFAULT)?;
+    let records = engine::run_all(&per_study.concat(), &Profile::DEFAULT, false)?;
     let mut left = records.as_slice();
     let mut findings = Vec::new();
     for (study, jobs) in studies.iter().zip(&per_study) {

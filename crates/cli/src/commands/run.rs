@@ -35,7 +35,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         filemap_model::trace(&job, &profile, &mut log)?;
         log.finish()?;
     }
-    let record = one(engine::run_all(std::slice::from_ref(&job), &profile)?);
+    let record = one(engine::run_all(std::slice::from_ref(&job), &profile, args.apply)?);
     let command = match args.job_file {
         Some(path) if job.phases.len() > 1 => format!("filemap run {path}"),
         _ => job.command(),

@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod compare;
+mod conform;
 mod endings;
+mod kernel;
 mod published;
 mod random_flags;
 mod run;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::file::require_space;
 use super::limits::available_bytes;
-use super::{Kernel, plan, temporary_directory};
+use super::{Kernel, plan, settings, temporary_directory};
 use crate::image::{self, Accelerator, Image, Outcome, guest};
 use crate::journal::Journal;
 use crate::{Error, page_size};
@@ -148,9 +148,9 @@ fn prepare(job: &Job) -> Result<(), Error> {
         mount_memory_cgroups(Path::new("/sys/fs/cgroup"))?;
     }
     let fault_around = job.machine.fault_around.bytes(page_size());
-    if fault_around != plan::fault_around_bytes() {
+    if fault_around != settings::fault_around_bytes() {
         mount_at("debugfs", Path::new("/sys/kernel/debug"))?;
-        let path = Path::new(plan::FAULT_AROUND_FILE);
+        let path = Path::new(settings::FAULT_AROUND_FILE);
         fs::write(path, fault_around.to_string())
             .map_err(|error| Error::os("write", path, error))?;
     }

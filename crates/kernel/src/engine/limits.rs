@@ -19,12 +19,12 @@ const KEEPING_PART: u64 = 16;
 pub(super) struct MemoryLimits(Option<Limits>);
 
 impl MemoryLimits {
-    pub(super) fn of(job: &Job) -> Result<Self, Error> {
+    pub(super) fn of(job: &Job) -> Self {
         let limits = Limits {
             max_bytes: job.machine.memory_max_bytes,
             high_bytes: job.machine.memory_high_bytes,
         };
-        Ok(MemoryLimits((limits != Limits::default()).then_some(limits)))
+        MemoryLimits((limits != Limits::default()).then_some(limits))
     }
 
     /// A new cgroup for one run; `None` for a job without limits.

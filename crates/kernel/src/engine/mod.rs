@@ -6,6 +6,7 @@ mod guest;
 mod limits;
 mod measure;
 mod plan;
+mod settings;
 
 use std::path::PathBuf;
 
@@ -18,18 +19,19 @@ use crate::probe::Plan;
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
 pub use guest::{boot, in_guest, mount_memory_cgroups};
-pub(crate) use plan::check;
 pub use plan::{MAX_RUN_ACCESSES, plan};
 
 use file::JobFile;
 use limits::MemoryLimits;
 pub(crate) use limits::{LruGen, lru_gen};
+use settings::Settings;
 
 /// The running kernel as an engine.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     journal: Journal,
     directory: PathBuf,
+    may_change_settings: bool,
 }
 
 impl Kernel {
@@ -38,12 +40,18 @@ impl Kernel {
     /// # Errors
     /// No directory on a disk; no journal.
     pub fn new(journal: Journal) -> Result<Self, Error> {
-        Ok(Kernel { journal, directory: temporary_directory()? })
+        Ok(Kernel::in_directory(journal, temporary_directory()?))
     }
 
     /// An engine that makes temporary files in `directory`.
     pub fn in_directory(journal: Journal, directory: PathBuf) -> Self {
-        Kernel { journal, directory }
+        Kernel { journal, directory, may_change_settings: false }
+    }
+
+    /// This engine, which may change settings of the whole machine that a job wants otherwise;
+    /// they are restored behind its runs.
+    pub fn changing_settings(self, may: bool) -> Self {
+        Kernel { may_change_settings: may, ..self }
     }
 
     /// Makes ready for the runs of `job`: checks it, and makes its file and filesystem. All of it
@@ -52,10 +60,11 @@ impl Kernel {
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
     pub fn prepare(&self, job: &Job) -> Result<Prepared, Error> {
-        check(job)?;
-        let limits = MemoryLimits::of(job)?;
-        let file = JobFile::of(job, &self.journal, &self.directory)?;
+        plan::check_machine(job)?;
+        let limits = MemoryLimits::of(job);
         limits.check(job)?;
+        let settings = Settings::apply(job, &self.journal, self.may_change_settings)?;
+        let file = JobFile::of(job, &self.journal, &self.directory)?;
         let plan = plan(job, &file.path)?;
         Ok(Prepared {
             job: job.clone(),
@@ -63,6 +72,7 @@ impl Kernel {
             plan,
             limits,
             file,
+            _settings: settings,
             disturbed: 0,
             unsettled: 0,
         })
@@ -79,6 +89,12 @@ impl Engine for Kernel {
     }
 }
 
+/// Refuses what the running kernel is not, and what its settings are not.
+pub(crate) fn check(job: &Job) -> Result<(), Error> {
+    plan::check_machine(job)?;
+    settings::check(job)
+}
+
 /// A job with its file, ready to run as often as wanted.
 #[derive(Debug)]
 pub struct Prepared {
@@ -87,6 +103,7 @@ pub struct Prepared {
     plan: Plan,
     limits: MemoryLimits,
     file: JobFile,
+    _settings: Settings,
     /// Runs that were thrown away because somebody else took pages of the file.
     disturbed: u64,
     /// Runs that were kept although.

@@ -1,6 +1,5 @@
 //! From a job to what the probe does.
 
-use std::fs;
 use std::path::Path;
 
 use filemap_core::rules::Family;
@@ -13,12 +12,6 @@ use crate::{Error, page_size};
 
 /// Most accesses of one run: they are all in memory before it begins.
 pub const MAX_RUN_ACCESSES: u64 = 1 << 22;
-
-/// Where the kernel tells its size of fault-around, if debugfs is mounted and open.
-pub(super) const FAULT_AROUND_FILE: &str = "/sys/kernel/debug/fault_around_bytes";
-
-/// Size of fault-around that kernels have unless told otherwise, in bytes.
-const FAULT_AROUND_BYTES: u64 = 65536;
 
 /// What the probe does for `job` on the file at `path`.
 ///
@@ -74,8 +67,8 @@ pub(super) fn check_accesses(job: &Job) -> Result<(), Error> {
     }
 }
 
-/// Refuses what is not this kernel's or this machine's.
-pub(crate) fn check(job: &Job) -> Result<(), Error> {
+/// Refuses what is not this kernel's or this machine's, whatever its settings are.
+pub(super) fn check_machine(job: &Job) -> Result<(), Error> {
     check_rules(job)?;
     check_accesses(job)?;
     if job.machine.ram_bytes.is_some() {
@@ -84,20 +77,7 @@ pub(crate) fn check(job: &Job) -> Result<(), Error> {
             "give --memory-max, boot a machine of that size with --image, or give --on model",
         ));
     }
-    let fault_around = job.machine.fault_around.bytes(page_size());
-    if fault_around == fault_around_bytes() {
-        return Ok(());
-    }
-    Err(Error::unavailable(
-        format!("a fault-around of {fault_around} bytes"),
-        "leave out --fault-around, boot a kernel of your own with --image, or give --on model",
-    ))
-}
-
-/// Fault-around size of the running kernel in bytes: what it tells root, or its default.
-pub(super) fn fault_around_bytes() -> u64 {
-    let told = fs::read_to_string(FAULT_AROUND_FILE).ok();
-    told.and_then(|text| text.trim().parse().ok()).unwrap_or(FAULT_AROUND_BYTES.max(page_size()))
+    Ok(())
 }
 
 /// Refuses what no kernel on a machine such as this can do.

@@ -5,6 +5,7 @@
 
 mod engine;
 mod machine;
+mod observing;
 mod probing;
 mod tracing;
 
@@ -20,7 +21,7 @@ const HOLD: &str = "__hold";
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 20] = [
+const TESTS: [Test; 21] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
@@ -31,6 +32,7 @@ const TESTS: [Test; 20] = [
     ("a child that is killed is an error", probing::killed),
     ("pages that others map stay", probing::still_cached),
     ("decisions are traced", tracing::traced),
+    ("a job is observed in the form that is compared", observing::observed),
     ("a trace that overflows is an error", tracing::overflow),
     ("a scratch filesystem reads ahead its own way", machine::scratch),
     ("a killed process leaves nothing for long", machine::killed_and_recovered),

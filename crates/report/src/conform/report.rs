@@ -151,3 +151,54 @@ fn difference(pattern: &Pattern) -> Option<Part> {
     }
     Some(Part::Preformatted(text))
 }
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::units::PageIndex;
+    use serde_json::{Map, Value};
+
+    use super::super::compare;
+    use super::*;
+    use crate::Format;
+
+    fn pattern(name: &str, model: &[u64], kernel: &[u64]) -> Pattern {
+        let log = |pages: &[u64]| -> Vec<Shown> {
+            pages.iter().map(|&page| Shown::LookedUp { index: PageIndex(page) }).collect()
+        };
+        let (name, job) = (name.to_string(), "seed = 1\n".to_string());
+        Pattern { name, found: compare(&log(model), &log(kernel)), job }
+    }
+
+    fn footer() -> Footer {
+        Footer { scope: "s".into(), command: "c".into(), environment: Map::new() }
+    }
+
+    #[test]
+    fn a_difference_is_shown_with_both_logs() {
+        let patterns = [pattern("same", &[1], &[1]), pattern("other", &[1, 2, 3], &[1, 4])];
+        let report = report(&patterns, footer());
+        let text = report.render(Format::Table);
+        for words in [
+            "other: differs behind line 1",
+            "  both    fault 1\n  model   fault 2\n  model   fault 3\n  kernel  fault 4\n",
+            "2 patterns, 4 decisions, 0 readahead calls, 2 mismatches.",
+            "  seed = 1\n",
+        ] {
+            assert!(text.contains(words), "{text}");
+        }
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        assert_eq!(json["patterns"][0]["first_mismatch"], Value::Null);
+        assert_eq!(json["patterns"][1]["first_mismatch"]["kernel"][0], "fault 4");
+        assert_eq!(json["patterns"][1]["ok"], false);
+    }
+
+    #[test]
+    fn of_many_patterns_only_those_that_differ_are_listed() {
+        let mut patterns = vec![pattern("same", &[1], &[1]); MAX_LISTED];
+        patterns.push(pattern("other", &[1], &[]));
+        let report = report(&patterns, footer());
+        let text = report.render(Format::Table);
+        assert!(text.contains("\nother ") && !text.contains("\nsame"), "{text}");
+        assert_eq!(report.rows.rows.len(), patterns.len());
+    }
+}

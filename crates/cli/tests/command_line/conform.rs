@@ -1,0 +1,64 @@
+//! `filemap conform`. What it compares needs root and tracepoints.
+
+use serde_json::Value;
+
+use crate::{Scratch, filemap, stderr};
+
+const JOB: &str = "conform --workload random --accesses 20 --file-size 2m --map-shift 3";
+
+/// The report of a command that ends with `code`; `None` where this machine cannot run it.
+fn report(args: &str, code: i32) -> Option<Value> {
+    let output = filemap(&format!("{args} --json -")).output().expect("the command starts");
+    if output.status.code() == Some(4) {
+        println!("skipped: {}", stderr(&output).trim());
+        return None;
+    }
+    assert_eq!(output.status.code(), Some(code), "{args}: {}", stderr(&output));
+    Some(serde_json::from_slice(&output.stdout).expect("one JSON object"))
+}
+
+#[test]
+fn a_job_agrees() {
+    let Some(report) = report(JOB, 0) else { return };
+    assert_eq!((&report["schema"], report["patterns"].as_array().unwrap().len()), (&1.into(), 1));
+    let pattern = &report["patterns"][0];
+    assert_eq!((&pattern["mismatches"], &pattern["ok"]), (&0.into(), &true.into()));
+    assert_eq!((&pattern["name"], &pattern["first_mismatch"]), (&"job".into(), &Value::Null));
+    assert!(pattern["decisions"].as_u64() >= pattern["readahead_calls"].as_u64());
+    assert!(pattern["readahead_calls"].as_u64() > Some(0));
+    let command = report["command"].as_str().unwrap();
+    assert!(command.starts_with("filemap conform --kernel 6.18 --workload random"), "{command}");
+}
+
+#[test]
+fn other_rules_do_not() {
+    // A stream's large folios on ext4 came after 6.12.
+    let job = "conform --kernel 6.12 --workload sequential --accesses 500 --file-size 4m";
+    let Some(report) = report(job, 1) else { return };
+    let pattern = &report["patterns"][0];
+    assert!(pattern["mismatches"].as_u64() > Some(0));
+    let first = &pattern["first_mismatch"];
+    assert!(!first["before"].as_array().unwrap().is_empty());
+    assert_ne!(first["model"][0], first["kernel"][0]);
+    let text = filemap(job).output().expect("the command starts").stdout;
+    let text = String::from_utf8(text).unwrap();
+    for words in
+        ["job: differs behind line", "  model   ", "  kernel  ", "workload = \"sequential\""]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn random_patterns_agree() {
+    let Some(report) = report("conform --fuzz 5 --seed 7", 0) else { return };
+    let patterns = report["patterns"].as_array().unwrap();
+    assert_eq!(patterns.len(), 5);
+    assert_eq!(patterns[4]["name"], "random 7/4");
+    assert_eq!(report["command"], "filemap conform --fuzz 5 --seed 7");
+    // The job of a pattern is a job file.
+    let scratch = Scratch::new("conform");
+    let path = scratch.file("job.toml", patterns[0]["job"].as_str().unwrap());
+    let again = self::report(&format!("conform {path}"), 0).expect("it ran before");
+    assert_eq!(again["patterns"][0]["decisions"], patterns[0]["decisions"]);
+}

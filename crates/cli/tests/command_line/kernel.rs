@@ -1,0 +1,280 @@
+//! Jobs on the running kernel: what comes out, what is refused, and that nothing is left.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{Scratch, filemap, stderr};
+
+const JOB: &str = "run --on kernel --workload random --file-size 1m";
+
+/// Runs until it is ended.
+const ENDLESS: &str = "--workload random --file-size 16m --accesses 1000000 --runs 100000";
+
+/// A command whose journals and temporary files are in a directory of its own.
+fn in_scratch(scratch: &Scratch, args: &str) -> Command {
+    let mut command = filemap(args);
+    command.env("FILEMAP_STATE", scratch.path("state")).env("TMPDIR", scratch.path(""));
+    command
+}
+
+/// Runs the command; it must fail with `code` and one line that has all of `words`.
+#[track_caller]
+fn fails(args: &str, code: i32, words: &[&str]) {
+    let output = filemap(args).output().expect("the command starts");
+    one_line(args, &output, code, words);
+}
+
+#[track_caller]
+fn one_line(args: &str, output: &Output, code: i32, words: &[&str]) {
+    let message = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{args}: {message}");
+    assert!(message.starts_with("filemap: "), "{args}: {message}");
+    assert_eq!(message.matches('\n').count(), 1, "{args}: {message}");
+    for word in words {
+        assert!(message.contains(word), "{args}: no '{word}' in: {message}");
+    }
+    assert!(output.stdout.is_empty(), "{args}");
+}
+
+/// What the command prints; `None`, with a line that says so, where it cannot run.
+fn json(command: &mut Command) -> Option<Value> {
+    let output = command.output().expect("the command starts");
+    if output.status.code() == Some(4) {
+        eprintln!("skipped: {}", stderr(&output).trim());
+        return None;
+    }
+    assert!(output.status.success(), "{}", stderr(&output));
+    Some(serde_json::from_slice(&output.stdout).expect("one JSON object"))
+}
+
+#[test]
+fn what_is_not_this_kernels_is_refused() {
+    for (flags, words) in [
+        ("--with mmap-miss", &["miss-fault-address", "--image", "--on model"] as &[&str]),
+        ("--ram 1g", &["--memory-max", "--on model"]),
+        ("--cache-limit 512k", &["--memory-max"]),
+        ("--fault-around 32k", &["32768 bytes", "--apply", "--fault-around"]),
+        ("--arch arm64 --page-size 16k --accesses 1", &["arm64", "--arch and --page-size"]),
+        ("--accesses 100000000", &["100000000 accesses", "--accesses"]),
+        ("--log -", &["--log", "filemap conform"]),
+        ("--image /no/such/kernel", &["/no/such/kernel", "bzImage"]),
+        ("--image /proc/self/exe", &["boot header", "bzImage"]),
+    ] {
+        fails(&format!("{JOB} {flags}"), 4, words);
+    }
+    fails("run --on kernel --workload first --accesses 1 --file-size 512p", 4, &["no room"]);
+    for (args, words) in [
+        ("run --workload first --file-size 1m --modules /lib", &["--image is missing"] as &[&str]),
+        ("run --image a --image b --workload first --file-size 1m", &["several", "compare"]),
+        ("run --on model --image /boot --workload first --file-size 1m", &["--on kernel"]),
+    ] {
+        fails(args, 2, words);
+    }
+}
+
+#[test]
+fn files_that_cannot_be_used() {
+    let scratch = Scratch::new("kernel_files");
+    let (missing, directory) = (scratch.path("missing"), scratch.path(""));
+    let empty = scratch.file("empty", "");
+    let small = scratch.file("small", [1; 10_000]);
+    let run = |flags: &str| format!("run --on kernel --workload first --accesses 1 {flags}");
+    for (path, words) in [
+        (&missing, &["missing", "no such file"]),
+        (&directory, &["kernel_files", "it is a directory"]),
+        (&empty, &["empty", "it is empty"]),
+        (&"/dev/null".to_string(), &["/dev/null", "no regular file"]),
+    ] {
+        fails(&run(&format!("--file {path}")), 2, words);
+    }
+    fails(&run(&format!("--file {small} --file-size 1m")), 2, &["--file-size 1m", "10000"]);
+    if Path::new("/dev/shm").is_dir() {
+        let path = format!("/dev/shm/filemap-test-{}", std::process::id());
+        fs::write(&path, [1; 4096]).unwrap();
+        let output = filemap(&run(&format!("--file {path}"))).output().unwrap();
+        fs::remove_file(&path).unwrap();
+        one_line("--file on tmpfs", &output, 4, &["lives in memory", "on a disk"]);
+    }
+}
+
+#[test]
+fn a_file_with_another_readahead_size_is_refused() {
+    let scratch = Scratch::new("kernel_read_ahead");
+    let path = scratch.file("file", [1; 10_000]);
+    let flags = "--on kernel --workload first --accesses 1 --read-ahead-kb 20";
+    fails(&format!("run {flags} --file {path}"), 4, &["20 KiB", "--read-ahead-kb", "--file"]);
+}
+
+#[test]
+fn no_temporary_directory() {
+    let output = filemap(JOB).env("TMPDIR", "/no/such/directory").output().unwrap();
+    assert_eq!(stderr(&output).matches('\n').count(), 1, "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("/no/such/directory"));
+}
+
+#[test]
+fn a_job_runs() {
+    let scratch = Scratch::new("kernel_runs");
+    let job = "--workload sequential --file-size 8m --accesses 2048 --runs 2";
+    let mut command = in_scratch(&scratch, &format!("run --on kernel {job} --json -"));
+    let Some(record) = json(&mut command) else { return };
+    assert_eq!(record["engine"], "kernel");
+    assert_eq!(record["runs"].as_array().unwrap().len(), 2);
+    let counters = &record["runs"][0]["counters"];
+    assert_eq!((&counters["accesses"], &counters["data_pages_read"]), (&2048.into(), &2048.into()));
+    assert_eq!(counters["mmap_miss"], Value::Null);
+    assert!(record["command"].as_str().unwrap().contains("--on kernel"));
+    assert!(record["environment"]["command_line"].as_str().unwrap().contains("--runs 2"));
+    assert_nothing_left(&scratch);
+}
+
+#[test]
+fn model_and_kernel_in_one_table() {
+    let scratch = Scratch::new("kernel_compare");
+    let job = "--workload random --file-size 64m --accesses 500 --json -";
+    let mut command = in_scratch(&scratch, &format!("compare --on model,kernel {job}"));
+    let Some(report) = json(&mut command) else { return };
+    let cells = report["cells"].as_array().unwrap();
+    let engines: Vec<_> = cells.iter().map(|cell| cell["engine"].as_str().unwrap()).collect();
+    assert_eq!(engines, ["model", "kernel"]);
+    if cells[0]["job"]["kernel"] == "6.18" {
+        for name in ["bytes_read", "major_faults"] {
+            let median = |cell: &Value| cell["figures"][name]["median"].as_f64().unwrap();
+            let (model, kernel) = (median(&cells[0]), median(&cells[1]));
+            assert!((kernel / model - 1.0).abs() <= 0.01, "{name}: {model}, {kernel}");
+        }
+    }
+    assert_nothing_left(&scratch);
+}
+
+#[test]
+fn an_interrupt_undoes_everything() {
+    for flags in ["", "--read-ahead-kb 64 --fs ext4"] {
+        let scratch = Scratch::new("kernel_interrupt");
+        let Some(child) = started(&scratch, &format!("{ENDLESS} {flags}")) else { continue };
+        signal("INT", child.id());
+        assert_eq!(code(child), Some(130));
+        assert_nothing_left(&scratch);
+    }
+}
+
+#[test]
+fn a_probe_that_is_killed_is_an_error() {
+    let scratch = Scratch::new("kernel_killed_probe");
+    let Some(child) = started(&scratch, ENDLESS) else { return };
+    signal("KILL", probe_of(child.id()).expect("a probe runs"));
+    let output = child.wait_with_output().unwrap();
+    one_line("killed probe", &output, 1, &["killed by signal 9", "memory"]);
+    assert_nothing_left(&scratch);
+}
+
+#[test]
+fn what_a_killed_command_left_goes_at_the_next_start() {
+    let scratch = Scratch::new("kernel_killed");
+    let flags = "--read-ahead-kb 64 --fs ext4";
+    let Some(mut child) = started(&scratch, &format!("{ENDLESS} {flags}")) else { return };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(fs::read_dir(scratch.path("state")).unwrap().next().is_some(), "nothing to undo");
+    let output = in_scratch(&scratch, "run --workload first --file-size 1m").output().unwrap();
+    assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
+    assert_nothing_left(&scratch);
+}
+
+#[test]
+fn a_file_that_shrinks_ends_the_job() {
+    let scratch = Scratch::new("kernel_shrinks");
+    let path = scratch.file("file", vec![1; 16 << 20]);
+    let job = ENDLESS.replace("--file-size 16m", &format!("--file {path}"));
+    let Some(child) = started(&scratch, &job) else { return };
+    File::options().write(true).open(&path).unwrap().set_len(5000).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("must not shrink") || message.contains("has 5000 bytes"), "{message}");
+    assert_eq!(message.matches('\n').count(), 1, "{message}");
+}
+
+#[test]
+fn doctor_names_what_is_missing() {
+    let scratch = Scratch::new("kernel_doctor");
+    let Some(report) = json(&mut in_scratch(&scratch, "doctor --json -")) else { return };
+    let checks = report["checks"].as_array().unwrap();
+    assert!(checks.len() > 5);
+    for check in checks {
+        assert!(check["here"].is_string() && check["ok"].is_boolean(), "{check}");
+    }
+    let text = in_scratch(&scratch, "doctor").env_remove("TMPDIR").output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 75), "{text}");
+    assert_nothing_left(&scratch);
+}
+
+/// Starts a job on the kernel and waits for its first probe; `None` where it cannot run.
+fn started(scratch: &Scratch, job: &str) -> Option<Child> {
+    let mut command = in_scratch(scratch, &format!("run --on kernel {job}"));
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
+    let start = Instant::now();
+    while probe_of(child.id()).is_none() {
+        assert!(start.elapsed() < Duration::from_secs(60), "no probe is started");
+        if let Some(status) = child.try_wait().unwrap() {
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(status.code(), Some(4), "{}", stderr(&output));
+            eprintln!("skipped: {}", stderr(&output).trim());
+            return None;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    sleep(Duration::from_millis(50));
+    Some(child)
+}
+
+/// A child of any thread of the process.
+fn probe_of(pid: u32) -> Option<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    tasks.flatten().find_map(|task| {
+        let children = fs::read_to_string(task.path().join("children")).ok()?;
+        children.split_whitespace().find_map(|child| {
+            let line = fs::read_to_string(format!("/proc/{child}/cmdline")).ok()?;
+            child.parse().ok().filter(|_| line.contains("__filemap-probe"))
+        })
+    })
+}
+
+fn signal(name: &str, pid: u32) {
+    let kill = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
+    assert!(kill.expect("there is a shell").success());
+}
+
+fn code(mut child: Child) -> Option<i32> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(30) {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("the command did not end");
+}
+
+/// No file, mount or journal is left in the directory.
+#[track_caller]
+fn assert_nothing_left(scratch: &Scratch) {
+    let state = scratch.path("state");
+    let left: Vec<_> = fs::read_dir(&state).into_iter().flatten().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains(&state), "{mounts}");
+    let files = fs::read_dir(scratch.path("")).unwrap().flatten();
+    let files = files.filter(|entry| entry.file_name() != "state" && entry.file_name() != "file");
+    assert_eq!(files.count(), 0);
+}

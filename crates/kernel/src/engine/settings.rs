@@ -1,0 +1,64 @@
+//! Settings of the whole machine that a job may want otherwise.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use filemap_job::Job;
+
+use crate::journal::{Guard, Journal, Undo};
+use crate::{Error, page_size};
+
+/// Where the kernel tells its size of fault-around, if debugfs is mounted and open.
+pub(super) const FAULT_AROUND_FILE: &str = "/sys/kernel/debug/fault_around_bytes";
+
+/// Size of fault-around that kernels have unless told otherwise, in bytes.
+const FAULT_AROUND_BYTES: u64 = 65536;
+
+/// Settings as a job wants them; restored when this drops.
+#[derive(Debug)]
+pub(super) struct Settings {
+    _fault_around: Option<Guard>,
+}
+
+impl Settings {
+    /// Changes what `job` wants otherwise, if that is allowed.
+    pub(super) fn apply(job: &Job, journal: &Journal, allowed: bool) -> Result<Self, Error> {
+        if !allowed {
+            check(job)?;
+        }
+        let wanted = job.machine.fault_around.bytes(page_size());
+        let path = Path::new(FAULT_AROUND_FILE);
+        if wanted == fault_around_bytes() {
+            return Ok(Settings { _fault_around: None });
+        }
+        let locked = |error: io::Error| {
+            Error::unavailable(
+                format!("a fault-around of {wanted} bytes ({}: {error})", path.display()),
+                "mount debugfs as root on a kernel that is not locked down, or use --image",
+            )
+        };
+        let value = fs::read_to_string(path).map_err(locked)?;
+        let guard = journal.guard(Undo::Restore { path: path.to_owned(), value })?;
+        fs::write(path, wanted.to_string()).map_err(locked)?;
+        Ok(Settings { _fault_around: Some(guard) })
+    }
+}
+
+/// Refuses a job that needs other settings than the machine has.
+pub(super) fn check(job: &Job) -> Result<(), Error> {
+    let wanted = job.machine.fault_around.bytes(page_size());
+    if wanted == fault_around_bytes() {
+        return Ok(());
+    }
+    Err(Error::unavailable(
+        format!("a fault-around of {wanted} bytes without --apply"),
+        "give --apply to set it for the runs, leave out --fault-around, or use --image",
+    ))
+}
+
+/// Fault-around size of the running kernel in bytes: what it tells root, or its default.
+pub(super) fn fault_around_bytes() -> u64 {
+    let told = fs::read_to_string(FAULT_AROUND_FILE).ok();
+    told.and_then(|text| text.trim().parse().ok()).unwrap_or(FAULT_AROUND_BYTES.max(page_size()))
+}

@@ -1,0 +1,46 @@
+//! Jobs under a trace.
+
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::{JobSpec, Shown, SizeText};
+use filemap_kernel::observe::Observer;
+
+use crate::Bench;
+use crate::tracing::tracefs;
+
+fn spec(pages: u64, list: &str) -> JobSpec {
+    JobSpec {
+        kernel: Some("host".to_string()),
+        file_size: Some(SizeText((pages * 4096).to_string())),
+        accesses_file: Some("list".to_string()),
+        accesses_text: Some(list.to_string()),
+        read_ahead_kb: Some(64),
+        ..JobSpec::default()
+    }
+}
+
+pub(crate) fn observed(bench: &Bench) {
+    if tracefs(bench).is_none() {
+        return;
+    }
+    let mut observer = Observer::open(&bench.journal).unwrap();
+    let job = spec(256, "100\n101\n").validate(Some("6.18.1")).unwrap();
+    let subject = match observer.subject(&job) {
+        Ok(subject) => subject,
+        Err(error) if error.cannot_run_here() => return println!("live: skipped: {error}"),
+        Err(error) => panic!("{error}"),
+    };
+    assert!(subject.io_bytes() >= 4096);
+    let log = observer.observe(&job, &subject, 100).unwrap().log;
+    let index = PageIndex(100);
+    let around = Shown::MapPages { from: PageIndex(96), last: PageIndex(111) };
+    assert_eq!(log[..2], [Shown::Faulted { index }, Shown::LookedUp { index }]);
+    assert!(
+        matches!(log[2], Shown::Window { start: PageIndex(92), size: PageCount(16), .. }),
+        "{log:?}"
+    );
+    assert_eq!(log[4..], [around], "the second access faults no more");
+
+    let limited = JobSpec { memory_max: Some(SizeText("1m".to_string())), ..spec(256, "1\n") };
+    let limited = limited.validate(Some("6.18.1")).unwrap();
+    assert!(observer.subject(&limited).is_err_and(|error| error.cannot_run_here()));
+}
