@@ -63,7 +63,8 @@ fn a_job_that_cannot_see_a_change_is_warned_of() {
     let text = stdout(&format!("{whole} --variants baseline,vma-bound"));
     assert!(text.contains("Warning: this job cannot see this change"));
 
-    let part = "compare --workload first --file-size 1m --map-offset 256k --map-len 16k";
+    let part =
+        "compare --workload first --accesses 1 --file-size 1m --map-offset 256k --map-len 16k";
     let report = json(&format!("{part} --variants baseline,vma-bound,exec-bypass --json -"));
     let warnings = report["warnings"].as_array().unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
