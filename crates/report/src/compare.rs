@@ -20,21 +20,24 @@ pub struct Cell {
     pub record: Record,
 }
 
-/// The report on `cells`, all against the first; `command` repeats it.
+/// The report on `cells`, all against the first, with `warnings` under its table; `command`
+/// repeats it.
 ///
 /// # Panics
 /// Without any cell.
-pub fn report(cells: &[Cell], command: String) -> Report {
+pub fn report(cells: &[Cell], warnings: &[String], command: String) -> Report {
     let records: Vec<_> = cells.iter().map(|cell| cell.record.clone()).collect();
     let footer = Footer::new(&records, command);
     let columns: Vec<_> = cells.iter().map(|cell| Figures::new(cell, cells)).collect();
-    let json = json(cells, &columns, &footer);
+    let json = json(cells, &columns, warnings, &footer);
     let mut parts = vec![Part::Heading(title(cells))];
     parts.extend(tables(&columns).into_iter().map(Part::Table));
     let runs = records[0].runs.len();
     if runs > 1 {
         parts.push(Part::Paragraph(format!("Medians of {runs} runs.")));
     }
+    let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
+    parts.extend(warnings.iter().map(warning));
     parts.extend(records.iter().find_map(elapsed_note).map(Part::Paragraph));
     Report { parts, rows: rows(cells, &columns), footer, json }
 }
@@ -157,12 +160,13 @@ fn rows(cells: &[Cell], figures: &[Figures]) -> Table {
     Table { title: String::new(), columns: names.into_iter().map(Column::left).collect(), rows }
 }
 
-fn json(cells: &[Cell], figures: &[Figures], footer: &Footer) -> String {
+fn json(cells: &[Cell], figures: &[Figures], warnings: &[String], footer: &Footer) -> String {
     #[derive(Serialize)]
     struct Json<'a> {
         schema: u32,
         #[serde(flatten)]
         footer: &'a Footer,
+        warnings: &'a [String],
         cells: Vec<JsonCell<'a>>,
     }
     #[derive(Serialize)]
@@ -190,5 +194,5 @@ fn json(cells: &[Cell], figures: &[Figures], footer: &Footer) -> String {
         error: None,
         ok: None,
     });
-    to_json(&Json { schema: SCHEMA, footer, cells: cells.collect() })
+    to_json(&Json { schema: SCHEMA, footer, warnings, cells: cells.collect() })
 }

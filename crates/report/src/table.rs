@@ -89,6 +89,29 @@ impl Table {
         text
     }
 
+    /// Adds the rows of `other`. Columns are known by their names; a cell of a column that its
+    /// table does not have is empty.
+    pub fn join(&mut self, other: Table) {
+        let mut places = Vec::new();
+        for column in other.columns {
+            let place = self.columns.iter().position(|own| own.name == column.name);
+            places.push(place.unwrap_or(self.columns.len()));
+            if place.is_none() {
+                self.columns.push(column);
+            }
+        }
+        for row in &mut self.rows {
+            row.resize(self.columns.len(), String::new());
+        }
+        for row in other.rows {
+            let mut joined = vec![String::new(); self.columns.len()];
+            for (cell, &place) in row.into_iter().zip(&places) {
+                joined[place] = cell;
+            }
+            self.rows.push(joined);
+        }
+    }
+
     /// Widths of the columns in characters.
     fn widths(&self) -> Vec<usize> {
         let width = |(index, column): (usize, &Column)| {
@@ -161,6 +184,16 @@ mod tests {
         let expected = "**Pages**\n\n| name | longN |\n| --- | ---: |\n| a | 1 |\n\
                         | b\\|\"c, | 12345 |\n";
         assert_eq!(table().markdown(), expected);
+    }
+
+    #[test]
+    fn tables_join_by_name() {
+        let mut joined = table();
+        let columns = vec![Column::left("other"), Column::left("name")];
+        let rows = vec![vec!["o".to_string(), "n".to_string()]];
+        joined.join(Table { title: String::new(), columns, rows });
+        assert_eq!(joined.rows[0], ["a", "1", ""]);
+        assert_eq!(joined.rows[2], ["n", "", "o"]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `filemap compare`.
 
+use filemap_core::series::Switch;
 use filemap_job::{EngineKind, Job, JobSpec};
+use filemap_model::{Digest, Profile};
 use filemap_report::compare::{self, Cell};
 
 use super::job_spec;
@@ -38,7 +40,8 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let records = engine::run_all(&jobs, &profile, args.apply)?;
     let cells = names.into_iter().zip(records);
     let cells: Vec<_> = cells.map(|(variant, record)| Cell { variant, record }).collect();
-    output.write(&compare::report(&cells, command))?;
+    let warnings = unseen(&cells, &jobs, &profile)?;
+    output.write(&compare::report(&cells, &warnings, command))?;
     Ok(Outcome::Done)
 }
 
@@ -71,6 +74,48 @@ fn cells(
         }
     }
     Ok(cells)
+}
+
+/// What to warn of: variants whose rules the job never told from the first one's. Every decision
+/// of the model was the same, not only what was counted.
+fn unseen(cells: &[Cell], jobs: &[Job], profile: &Profile) -> Result<Vec<String>, Error> {
+    let digest = |job: &Job| {
+        let mut digest = Digest::default();
+        filemap_model::trace(job, profile, &mut digest)?;
+        Ok::<_, Error>(digest)
+    };
+    let mut of_model = cells.iter().zip(jobs).filter(|(_, job)| job.engine == EngineKind::Model);
+    let Some((first, first_job)) = of_model.next() else { return Ok(Vec::new()) };
+    let mut first_digest = None;
+    let mut warnings = Vec::new();
+    for (cell, job) in of_model {
+        let switches = differing(first_job, job);
+        if switches.is_empty() || cell.record.runs != first.record.runs {
+            continue;
+        }
+        let before = match first_digest {
+            Some(before) => before,
+            None => *first_digest.insert(digest(first_job)?),
+        };
+        if digest(job)? == before {
+            warnings.push(format!(
+                "this job cannot see this change: in {} no rule of {} ever decided otherwise than \
+                 in {}; all {} decisions are the same",
+                cell.variant,
+                switches.join(", "),
+                first.variant,
+                before.decisions(),
+            ));
+        }
+    }
+    Ok(warnings)
+}
+
+/// The switches that one of both has and the other has not.
+fn differing(one: &Job, other: &Job) -> Vec<&'static str> {
+    let (one, other) = (one.rules.series, other.rules.series);
+    let switches = one.union(other).switches();
+    switches.filter(|&switch| one.has(switch) != other.has(switch)).map(Switch::name).collect()
 }
 
 /// The variants that are asked for; the job's own series where none are.

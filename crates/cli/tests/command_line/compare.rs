@@ -50,3 +50,23 @@ fn csv_has_one_line_a_cell_and_counter() {
     let lines = text.lines().filter(|line| line.contains(",bytes_read,"));
     assert_eq!(lines.count(), 2);
 }
+
+/// A change is warned of that no decision of the job shows, and only that.
+#[test]
+fn a_job_that_cannot_see_a_change_is_warned_of() {
+    let whole = "compare --workload sequential --file-size 1m --accesses 64 --advice random";
+    let report = json(&format!("{whole} --variants baseline,vma-bound --json -"));
+    let warnings = report["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1);
+    let warning = warnings[0].as_str().unwrap();
+    assert!(warning.starts_with("this job cannot see this change: in vma-bound"), "{warning}");
+    let text = stdout(&format!("{whole} --variants baseline,vma-bound"));
+    assert!(text.contains("Warning: this job cannot see this change"));
+
+    let part =
+        "compare --workload first --accesses 1 --file-size 1m --map-offset 256k --map-len 16k";
+    let report = json(&format!("{part} --variants baseline,vma-bound,exec-bypass --json -"));
+    let warnings = report["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].as_str().unwrap().contains("in exec-bypass no rule"));
+}

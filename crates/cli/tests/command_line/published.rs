@@ -10,7 +10,7 @@ use crate::{Scratch, json, stdout};
 static REPORT: LazyLock<(String, Value)> = LazyLock::new(|| {
     let scratch = Scratch::new("published");
     let path = scratch.path("report.json");
-    let text = stdout(&format!("published --json {path}"));
+    let text = stdout(&format!("published mmap-miss --json {path}"));
     let json = std::fs::read_to_string(path).expect("the report is written");
     (text, serde_json::from_str(&json).expect("one JSON object"))
 });
@@ -84,10 +84,78 @@ fn csv_has_one_line_a_cell() {
 
 #[test]
 fn too_few_seeds_decide_nothing_about_a_spread() {
-    let report = json("published --seeds 1 --json -");
+    let report = json("published mmap-miss --seeds 1 --json -");
     let cells = report["cells"].as_array().unwrap();
     let undecided = |cell: &&Value| cell["published"].is_number() && cell["ok"].is_null();
     let undecided: Vec<_> = cells.iter().filter(undecided).collect();
     assert!(!undecided.is_empty());
     assert!(undecided.iter().all(|cell| cell["workload"] == "random"), "{undecided:?}");
+}
+
+/// The cells of a series, and how many of them are published; those hold.
+fn cells(series: &str) -> (Vec<Value>, usize) {
+    let report = json(&format!("published {series} --json -"));
+    let cells = report["cells"].as_array().unwrap().clone();
+    let (published, alone): (Vec<_>, Vec<_>) =
+        cells.iter().partition(|cell| cell["published"].is_number());
+    assert!(cells.iter().all(|cell| cell["series"] == series));
+    assert!(published.iter().all(|cell| cell["ok"] == true), "{published:?}");
+    assert!(alone.iter().all(|cell| cell["ok"].is_null() && cell["error"].is_null()));
+    let count = published.len();
+    (cells, count)
+}
+
+/// Outside, pages read and major faults of the model's cell.
+fn vma_bound(cells: &[Value], name: &str, variant: &str) -> (u64, u64, u64) {
+    let cell = cells.iter().find(|cell| cell["name"] == name && cell["variant"] == variant);
+    let figures = &cell.unwrap()["figures"];
+    let counter = |name: &str| figures["counters"][name].as_u64().unwrap();
+    let outside = figures["cached_outside"].as_u64().unwrap();
+    (outside, counter("data_pages_read"), counter("major_faults"))
+}
+
+#[test]
+fn vma_bound_is_seen_where_mappings_end() {
+    let (cells, published) = cells("vma-bound");
+    assert_eq!(published, 1);
+    for (pages, major) in [(16, 256), (64, 64), (512, 8)] {
+        let name = format!("split scan, {pages} pages");
+        assert_eq!(vma_bound(&cells, &name, "baseline").2, 1);
+        assert_eq!(vma_bound(&cells, &name, "vma-bound").2, major);
+    }
+    let first = vma_bound(&cells, "4 MiB, first, 8M ra", "baseline");
+    assert_eq!(first.0 + 1024, first.1, "{first:?}");
+    assert_eq!(vma_bound(&cells, "4 MiB, first, 8M ra", "vma-bound"), (0, 1024, 1));
+    let random = |variant| vma_bound(&cells, "mmap randread", variant);
+    assert_eq!(random("baseline"), random("vma-bound"));
+}
+
+#[test]
+fn exec_order_holds_over_what_it_declares() {
+    let (cells, published) = cells("exec-order");
+    assert_eq!((cells.len(), published), (10, 2));
+    for cell in &cells[..2] {
+        assert!(cell["error"].as_f64().unwrap().abs() <= 10.0);
+        assert_eq!(cell["assumed"]["walk_ns"], 30.0);
+    }
+    let phase = |index: usize, phase: &str| {
+        let figures = &cells[2 + index]["figures"][phase];
+        ["major_faults", "readahead_calls", "itlb_walks"].map(|name| figures[name].as_u64())
+    };
+    assert_eq!(phase(0, "cold"), [4096, 4096, 8192].map(Some));
+    assert_eq!(phase(1, "cold"), [1, 129, 256].map(Some));
+    assert_eq!(phase(1, "random"), [0, 0, 0].map(Some));
+    assert_eq!(phase(2, "random"), phase(3, "random"), "nothing changes without HUGEPAGE");
+}
+
+#[test]
+fn all_series_together_have_one_table_each_a_page_wide() {
+    let text = stdout("published --seeds 1 --format csv");
+    let series = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+    let counts = ["mmap-miss,", "vma-bound,", "exec-order,"].map(series);
+    assert_eq!(counts, [40, 28, 16]);
+    let text = stdout("published vma-bound exec-order");
+    for line in text.lines().filter(|line| !line.starts_with("Command:")) {
+        assert!(line.chars().count() <= 75, "{line}");
+    }
 }

@@ -15,6 +15,65 @@ pub static PUBLISHED: LazyLock<Published> = LazyLock::new(|| {
 pub struct Published {
     /// `mm/filemap: tighten mmap_miss hit accounting`.
     pub mmap_miss: MmapMiss,
+    /// `mm: limit filemap_fault readahead to VMA boundaries`.
+    pub vma_bound: VmaBound,
+    /// `mm: improve large folio readahead for exec memory`.
+    pub exec_order: ExecOrder,
+}
+
+/// The figures of the vma-bound series.
+#[derive(Debug, Deserialize)]
+pub struct VmaBound {
+    /// Title, version and date of the series.
+    pub title: String,
+    /// What was measured, on what.
+    pub setup: String,
+    /// What is said of page counts, without a table.
+    pub claim: String,
+    /// fio's rows.
+    pub rows: Vec<FioRow>,
+}
+
+/// One job of fio, five runs before and five after.
+#[derive(Debug, Deserialize)]
+pub struct FioRow {
+    /// `mmap` or `psync`.
+    pub ioengine: String,
+    /// `read` or `randread`.
+    pub rw: String,
+    /// MiB a second without the series.
+    pub before_mib_s: Vec<f64>,
+    /// MiB a second with it.
+    pub after_mib_s: Vec<f64>,
+}
+
+/// The figures of the exec-order series.
+#[derive(Debug, Deserialize)]
+pub struct ExecOrder {
+    /// Title, version and date of the series.
+    pub title: String,
+    /// What was measured, on what.
+    pub setup: String,
+    /// One row for each phase.
+    pub rows: Vec<PhaseRow>,
+}
+
+/// One phase.
+#[derive(Debug, Deserialize)]
+pub struct PhaseRow {
+    /// `cold` or `random`.
+    pub phase: String,
+    /// Milliseconds without the series.
+    pub before_ms: f64,
+    /// Milliseconds with it.
+    pub after_ms: f64,
+}
+
+impl PhaseRow {
+    /// Time with the series as a share of that without.
+    pub fn ratio(&self) -> f64 {
+        self.after_ms / self.before_ms
+    }
 }
 
 /// The figures of the mmap-miss series.
@@ -82,5 +141,9 @@ mod tests {
         assert!(cases.iter().all(|case| case.rerun.len() == 5 && case.ram_gib == 8));
         assert_eq!(cases[0].row("stride2053", "p2").unwrap().gib, 15.722);
         assert!(cases[1].row("stride2053", "p2").is_none());
+        let fio = &PUBLISHED.vma_bound.rows;
+        assert!(fio.len() == 4 && fio.iter().all(|row| row.before_mib_s.len() == 5));
+        let ratios: Vec<_> = PUBLISHED.exec_order.rows.iter().map(PhaseRow::ratio).collect();
+        assert_eq!(format!("{ratios:.3?}"), "[0.495, 0.767]");
     }
 }

@@ -5,7 +5,9 @@
 //! name to `study` below.
 
 mod data;
+mod exec_order;
 mod mmap_miss;
+mod vma_bound;
 
 use filemap_job::{Job, Record};
 use serde::Serialize;
@@ -90,6 +92,8 @@ pub fn studies(names: &[String], options: Options) -> Result<Vec<Box<dyn Study>>
 fn study(name: &str, options: Options) -> Option<Box<dyn Study>> {
     match name {
         "mmap-miss" => Some(Box::new(mmap_miss::MmapMiss::new(options))),
+        "vma-bound" => Some(Box::new(vma_bound::VmaBound)),
+        "exec-order" => Some(Box::new(exec_order::ExecOrder)),
         _ => None,
     }
 }
@@ -110,8 +114,7 @@ pub fn report(findings: Vec<Findings>, records: &[Record], command: String) -> R
     let mut parts = Vec::new();
     for found in findings {
         parts.extend(found.parts);
-        rows.columns = found.rows.columns;
-        rows.rows.extend(found.rows.rows);
+        rows.join(found.rows);
     }
     Report { parts, rows, footer, json }
 }
