@@ -79,8 +79,8 @@ pub fn report(calibration: &Calibration, footer: Footer) -> Report {
     let conclusion = match (calibration.median_error_percent(), calibration.worst()) {
         (Some(median), Some(worst)) => format!(
             "Median of the absolute errors: {median:.1} %. Worst row: {} with {} advice, {:+.1} %. \
-             Each row is predicted by a profile of the costs above, which come from other accesses; \
-             nothing is fitted to the rows. Rows and costs were measured in turn.",
+             Each row is predicted by a profile of the costs above, which come from other \
+             accesses; nothing is fitted to the rows. Rows and costs were measured in turn.",
             worst.workload,
             worst.advice,
             worst.error_percent()

@@ -114,7 +114,11 @@ impl Report {
 impl Part {
     fn text(&self) -> String {
         match self {
-            Part::Heading(text) => format!("{}\n{}\n", text, "=".repeat(text.chars().count())),
+            Part::Heading(text) => {
+                let lines = wrap(text, "", "");
+                let width = lines.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+                format!("{lines}{}\n", "=".repeat(width))
+            }
             Part::Paragraph(text) => wrap(text, "", ""),
             Part::Table(table) => table.text(),
             Part::Preformatted(text) => format!("{text}\n"),

@@ -42,10 +42,10 @@ pub(super) fn parts(pairs: &[Pair], ratios: &[Ratio], assumed: &Assumptions) -> 
         Part::Paragraph(
             "The random ratio depends on walk against call alone: the counts give 0.75 walks a \
              call before and none after. The cold ratio depends on latency times bandwidth, and \
-             holds where a window's latency and faults take about as long as its transfer; a \
-             larger readahead makes it 1. The bandwidth assumed is the least that the published \
-             time allows, and the latency is chosen, so the cold row shows that the counts and the \
-             times agree, and predicts nothing; the random row uses the default profile."
+             holds where a window's latency and faults take about as long as its transfer. The \
+             bandwidth assumed is the least that the published time allows, and the latency is \
+             chosen, so the cold row shows that the counts and the times agree, and predicts \
+             nothing; the random row uses the default profile."
                 .to_string(),
         ),
     ]
@@ -85,10 +85,10 @@ fn ratio_table(ratios: &[Ratio]) -> Table {
 fn assumptions(assumed: &Assumptions) -> String {
     format!(
         "Assumed, as it was not published: the advice and the readahead above; {CALLS} random \
-         calls; a device of {} us and {} GB/s; {} ns a call and {} ns its access, {} ns more where only \
-         the second level of the instruction TLB has the translation, {} ns more for a walk; {} ns \
-         a try of a fault, {} ns a page added. TLB: 48 entries of at most 2 MiB, then 2048. Times \
-         are the counts below at these costs; ratios may be off by {TOLERANCE_PERCENT} %.",
+         calls; a device of {} us and {} GB/s; {} ns a call and {} ns its access, {} ns more where \
+         only the second level of the instruction TLB has the translation, {} ns more for a walk; \
+         {} ns a try of a fault, {} ns a page added. TLB: 48 entries of at most 2 MiB, then 2048. \
+         Times are the counts below at these costs; ratios may be off by {TOLERANCE_PERCENT} %.",
         assumed.latency_ns / 1000.0,
         assumed.bandwidth,
         assumed.call_ns,

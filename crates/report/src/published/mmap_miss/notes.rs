@@ -56,8 +56,8 @@ fn capacity(cells: &[Measured], slope: f64) -> String {
         "One parameter is fitted: the page cache holds {capacity:.2} of the {ram:.0} GiB of RAM, \
          taken from one row ({} GiB, {}, {}), as what the kernel keeps for itself is not \
          published. On it depend the {} GiB random rows that read on (baseline, p1, and p2 where \
-         it does): {slope:+.1} GiB for each {CAPACITY_STEP_GIB:+} GiB of page cache in that row, by \
-         the model on the first seed. The strided, sequential and 4 GiB rows do not move.",
+         it does): {slope:+.1} GiB for each {CAPACITY_STEP_GIB:+} GiB of page cache in that \
+         row, by the model on the first seed. The strided, sequential and 4 GiB rows do not move.",
         first.case.file_gib, first.workload, first.variant, first.case.file_gib
     )
 }
