@@ -129,6 +129,13 @@ impl Chunk {
         self.shadows.iter().rev().find_map(found)
     }
 
+    /// Forgets the evictions noted. What has no page has no bit set, so nothing else is left.
+    pub fn forget(&mut self) {
+        debug_assert!(self.words.iter().all(|word| *word == Word::default()));
+        self.orders = None;
+        self.shadows.clear();
+    }
+
     /// Whether an eviction at or after `clock` is noted.
     pub fn has_shadow_since(&self, clock: u64) -> bool {
         self.shadows.back().is_some_and(|last| last.clock + u64::from(last.pages) > clock)

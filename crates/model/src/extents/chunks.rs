@@ -64,10 +64,10 @@ impl Chunks {
         self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]))
     }
 
-    /// Forgets chunk `number`.
+    /// Forgets chunk `number`, in which nothing is cached or copied.
     pub fn remove(&mut self, number: u64) {
         if let Some(slot) = self.slots.remove(&number) {
-            self.chunks[slot as usize] = Chunk::default();
+            self.chunks[slot as usize].forget();
             self.free.push(slot);
             self.last.set((NONE, 0));
         }
