@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::running::Running;
 use crate::{filemap, stderr};
 
 /// Would run for days.
@@ -30,13 +30,13 @@ fn a_closed_pipe_is_quiet() {
 fn a_log_ends_with_its_reader() {
     let evicting = ENDLESS.replace("first", "sequential --cache-limit 512k");
     let args = format!("{evicting} --log -");
-    let mut child = filemap(&args).stdout(Stdio::piped()).spawn().expect("it starts");
-    let mut reader = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
+    let mut child = Running::start(&mut filemap(&args));
+    let mut reader = BufReader::new(child.stdout());
     let mut line = String::new();
     reader.read_line(&mut line).expect("the log begins at once");
     drop(reader);
     assert!(line.starts_with("{\"decision\":"), "{line}");
-    assert_eq!(exit_code(child), Some(0));
+    assert_eq!(child.output().status.code(), Some(0));
 }
 
 #[test]
@@ -60,25 +60,8 @@ fn a_full_disk_is_told() {
 
 #[test]
 fn an_interrupted_command_ends_with_130() {
-    let child = filemap(ENDLESS).stdout(Stdio::null()).spawn().expect("it starts");
+    let child = Running::start(&mut filemap(ENDLESS));
     sleep(Duration::from_millis(300));
-    let kill = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
-    assert!(kill.expect("there is a shell").success());
-    assert_eq!(exit_code(child), Some(130));
-}
-
-/// Waits for `child`, but not for long.
-fn exit_code(mut child: std::process::Child) -> Option<i32> {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().expect("the child is ours") {
-            return status.code();
-        }
-        if start.elapsed() > Duration::from_secs(20) {
-            child.kill().expect("the child is ours");
-            child.wait().expect("the child is ours");
-            panic!("the command did not end");
-        }
-        sleep(Duration::from_millis(10));
-    }
+    child.signal("INT");
+    assert_eq!(child.output().status.code(), Some(130));
 }

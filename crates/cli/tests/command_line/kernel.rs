@@ -2,12 +2,13 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::running::{Running, signal};
 use crate::{Scratch, filemap, stderr};
 
 const JOB: &str = "run --on kernel --workload random --file-size 1m";
@@ -158,8 +159,8 @@ fn an_interrupt_undoes_everything() {
     for flags in ["", "--read-ahead-kb 64 --fs ext4"] {
         let scratch = Scratch::new("kernel_interrupt");
         let Some(child) = started(&scratch, &format!("{ENDLESS} {flags}")) else { continue };
-        signal("INT", child.id());
-        assert_eq!(code(child), Some(130));
+        child.signal("INT");
+        assert_eq!(child.output().status.code(), Some(130));
         assert_nothing_left(&scratch);
     }
 }
@@ -167,10 +168,13 @@ fn an_interrupt_undoes_everything() {
 #[test]
 fn a_probe_that_is_killed_is_an_error() {
     let scratch = Scratch::new("kernel_killed_probe");
-    let Some(child) = started(&scratch, ENDLESS) else { return };
-    signal("KILL", probe_of(child.id()).expect("a probe runs"));
-    let output = child.wait_with_output().unwrap();
-    one_line("killed probe", &output, 1, &["killed by signal 9", "memory"]);
+    let Some(mut child) = started(&scratch, ENDLESS) else { return };
+    let pid = child.id();
+    // One that has just done its work no longer minds; the next run's does.
+    child.until_end(|| {
+        probe_of(pid).map(|probe| signal("KILL", probe));
+    });
+    one_line("killed probe", &child.output(), 1, &["killed by signal 9", "memory"]);
     assert_nothing_left(&scratch);
 }
 
@@ -179,8 +183,8 @@ fn what_a_killed_command_left_goes_at_the_next_start() {
     let scratch = Scratch::new("kernel_killed");
     let flags = "--read-ahead-kb 64 --fs ext4";
     let Some(mut child) = started(&scratch, &format!("{ENDLESS} {flags}")) else { return };
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.signal("KILL");
+    child.until_end(|| {});
     assert!(fs::read_dir(scratch.path("state")).unwrap().next().is_some(), "nothing to undo");
     let output = in_scratch(&scratch, "run --workload first --file-size 1m").output().unwrap();
     assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
@@ -194,7 +198,7 @@ fn a_file_that_shrinks_ends_the_job() {
     let job = ENDLESS.replace("--file-size 16m", &format!("--file {path}"));
     let Some(child) = started(&scratch, &job) else { return };
     File::options().write(true).open(&path).unwrap().set_len(5000).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = child.output();
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.contains("must not shrink") || message.contains("has 5000 bytes"), "{message}");
@@ -217,16 +221,14 @@ fn doctor_names_what_is_missing() {
 }
 
 /// Starts a job on the kernel and waits for its first probe; `None` where it cannot run.
-fn started(scratch: &Scratch, job: &str) -> Option<Child> {
-    let mut command = in_scratch(scratch, &format!("run --on kernel {job}"));
-    let mut child =
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
+fn started(scratch: &Scratch, job: &str) -> Option<Running> {
+    let mut child = Running::start(&mut in_scratch(scratch, &format!("run --on kernel {job}")));
     let start = Instant::now();
     while probe_of(child.id()).is_none() {
         assert!(start.elapsed() < Duration::from_secs(60), "no probe is started");
-        if let Some(status) = child.try_wait().unwrap() {
-            let output = child.wait_with_output().unwrap();
-            assert_eq!(status.code(), Some(4), "{}", stderr(&output));
+        if child.has_ended() {
+            let output = child.output();
+            assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
             eprintln!("skipped: {}", stderr(&output).trim());
             return None;
         }
@@ -246,24 +248,6 @@ fn probe_of(pid: u32) -> Option<u32> {
             child.parse().ok().filter(|_| line.contains("__filemap-probe"))
         })
     })
-}
-
-fn signal(name: &str, pid: u32) {
-    let kill = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
-    assert!(kill.expect("there is a shell").success());
-}
-
-fn code(mut child: Child) -> Option<i32> {
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(30) {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code();
-        }
-        sleep(Duration::from_millis(10));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    panic!("the command did not end");
 }
 
 /// No file, mount or journal is left in the directory.

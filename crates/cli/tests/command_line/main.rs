@@ -8,6 +8,7 @@ mod kernel;
 mod published;
 mod random_flags;
 mod run;
+mod running;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

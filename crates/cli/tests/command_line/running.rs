@@ -1,0 +1,72 @@
+//! A command that runs while a test does something to it.
+
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// No command takes longer to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Killed when this drops, so that a test that fails leaves nothing running.
+pub struct Running(Option<Child>);
+
+impl Running {
+    pub fn start(command: &mut Command) -> Self {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(Some(command.spawn().expect("the command starts")))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.0.as_ref().expect("it was not waited for").id()
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        let child = self.0.as_mut().expect("it was not waited for");
+        child.try_wait().expect("the child is ours").is_some()
+    }
+
+    /// Its output from now on, for one reader.
+    pub fn stdout(&mut self) -> ChildStdout {
+        let child = self.0.as_mut().expect("it was not waited for");
+        child.stdout.take().expect("a pipe that nobody reads yet")
+    }
+
+    pub fn signal(&self, name: &str) {
+        assert!(signal(name, self.id()), "the command is gone");
+    }
+
+    /// What it printed, once it has ended.
+    #[track_caller]
+    pub fn output(mut self) -> Output {
+        self.until_end(|| {});
+        let child = self.0.take().expect("it was not waited for");
+        child.wait_with_output().expect("the child is ours")
+    }
+
+    /// Does something again and again until the command ends.
+    #[track_caller]
+    pub fn until_end(&mut self, mut again: impl FnMut()) {
+        let start = Instant::now();
+        while !self.has_ended() {
+            assert!(start.elapsed() < PATIENCE, "the command did not end");
+            again();
+            sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Whether there was a process to send it to.
+pub fn signal(name: &str, pid: u32) -> bool {
+    let mut shell = Command::new("sh");
+    let kill = shell.args(["-c", &format!("kill -{name} {pid}")]);
+    kill.stderr(Stdio::null()).status().expect("there is a shell").success()
+}
