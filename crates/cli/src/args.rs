@@ -40,9 +40,10 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct PublishedArgs {
-    /// Series: mmap-miss. All of them if none is given.
+    /// Series: mmap-miss, vma-bound, exec-order. All of them if none is given.
     pub series: Vec<String>,
-    /// The published sizes also where they take long (mmap-miss always has them).
+    /// Also what takes minutes and differs from machine to machine: for vma-bound, fio itself at
+    /// the published sizes, and programs of this machine.
     #[arg(long)]
     pub full: bool,
     /// Seeds of each random cell.

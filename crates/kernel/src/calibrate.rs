@@ -1,8 +1,6 @@
 //! Measures what this machine's device and faults cost.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -13,7 +11,7 @@ use rustix::fs::{Advice as FileAdvice, fadvise};
 use crate::cold::drop_open_file;
 use crate::place::Place;
 use crate::probe::{Access, Advice, Mapping, Outcome, Plan, Probe};
-use crate::{Error, page_size};
+use crate::{Error, page_size, temporary};
 
 /// Smallest file that is calibrated on, in bytes.
 pub const MIN_BYTES: u64 = 64 << 20;
@@ -78,20 +76,8 @@ impl Bench {
     /// # Errors
     /// No space; a filesystem without a readahead size.
     pub fn create(directory: &Path, bytes: u64) -> Result<Self, Error> {
-        let stat = rustix::fs::statvfs(directory)
-            .map_err(|errno| Error::os("find the free space of", directory, errno))?;
-        let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
-        if bytes > free_bytes {
-            return Err(Error::NoSpace { path: directory.to_owned(), bytes, free_bytes });
-        }
-        let write = |error| Error::os("write a temporary file in", directory, error);
-        let mut file = tempfile::tempfile_in(directory).map_err(write)?;
-        let block = vec![0x5a; 1 << 20];
-        for _ in 0..bytes.div_ceil(block.len() as u64) {
-            file.write_all(&block).map_err(write)?;
-        }
-        file.set_len(bytes).and_then(|()| file.sync_all()).map_err(write)?;
-        let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        let file = temporary::file(directory, bytes, false)?;
+        let path = temporary::name_for_children(&file);
         let place = Place::of(&path)?;
         Ok(Bench { pages: bytes / page_size(), file, path, place })
     }

@@ -96,6 +96,14 @@ pub enum Error {
         /// The first line that it printed.
         message: String,
     },
+    /// A program that was run failed.
+    #[error("{program} failed: {message}; run it by hand to see why, or do without it")]
+    Program {
+        /// Its name.
+        program: &'static str,
+        /// How it ended, or what is wrong with what it printed.
+        message: String,
+    },
     /// The disk has no room for a temporary file.
     #[error(
         "no room for a temporary file of {bytes} bytes in '{}' ({free_bytes} free): \

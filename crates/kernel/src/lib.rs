@@ -5,11 +5,13 @@
 
 pub mod calibrate;
 pub mod cgroup;
+mod child;
 pub mod cold;
 pub mod decisions;
 pub mod doctor;
 pub mod engine;
 mod error;
+pub mod fio;
 pub mod image;
 pub mod interference;
 pub mod journal;
@@ -20,6 +22,7 @@ pub mod probe;
 pub mod procstat;
 pub mod residency;
 pub mod scratch;
+mod temporary;
 pub mod traced;
 pub mod tracefs;
 mod undo;

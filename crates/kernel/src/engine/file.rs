@@ -1,8 +1,6 @@
 //! The file of a job: the user's, or a temporary one.
 
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -11,10 +9,8 @@ use filemap_job::{Filesystem, Job};
 use crate::journal::Journal;
 use crate::place::Place;
 use crate::scratch::{self, Scratch};
+use crate::temporary::{self, require_space};
 use crate::{Error, page_size};
-
-/// What is written to a temporary file at once.
-const BLOCK_BYTES: usize = 1 << 20;
 
 /// Directories for temporary files, after the user's own.
 const DIRECTORIES: [&str; 2] = ["/var/tmp", "/tmp"];
@@ -122,16 +118,8 @@ impl JobFile {
     fn temporary(job: &Job, directory: &Path, scratch: Option<Scratch>) -> Result<Self, Error> {
         let bytes = job.file.size_bytes;
         let place = Place::of(directory)?;
-        let free_bytes = require_space(directory, if job.file.sparse { 0 } else { bytes })?;
-        let file = tempfile::tempfile_in(directory)
-            .map_err(|error| Error::os("create a temporary file in", directory, error))?;
-        fill(&file, bytes, job.file.sparse).map_err(|error| match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Error::NoSpace { path: directory.to_owned(), bytes, free_bytes }
-            }
-            _ => Error::os("write a temporary file in", directory, error),
-        })?;
-        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into();
+        let file = temporary::file(directory, bytes, job.file.sparse)?;
+        let path = temporary::name_for_children(&file);
         let name = directory.join("(temporary)");
         let file = JobFile { file, path, name, place, whole: false, bytes, _scratch: scratch };
         Ok(file.with_blocks())
@@ -181,30 +169,4 @@ fn scratch_filesystem(job: &Job) -> Result<scratch::Filesystem, Error> {
             "give --fs ext4 or xfs, or --on model",
         )),
     }
-}
-
-/// Checks that there is room for `bytes` in `directory`, and says how much there is.
-pub(super) fn require_space(directory: &Path, bytes: u64) -> Result<u64, Error> {
-    let stat = rustix::fs::statvfs(directory)
-        .map_err(|errno| Error::os("find the free space of", directory, errno))?;
-    let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
-    if bytes <= free_bytes {
-        return Ok(free_bytes);
-    }
-    Err(Error::NoSpace { path: directory.to_owned(), bytes, free_bytes })
-}
-
-fn fill(mut file: &File, bytes: u64, sparse: bool) -> io::Result<()> {
-    if sparse {
-        file.set_len(bytes)?;
-    } else {
-        let block = vec![0x5a; BLOCK_BYTES];
-        let mut left = bytes;
-        while left > 0 {
-            let length = left.min(BLOCK_BYTES as u64);
-            file.write_all(&block[..length as usize])?;
-            left -= length;
-        }
-    }
-    file.sync_all()
 }

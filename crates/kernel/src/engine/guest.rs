@@ -7,11 +7,11 @@ use filemap_job::{Filesystem, Image as JobImage, Job, JobSpec, Pattern, Record};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value, json};
 
-use super::file::require_space;
 use super::limits::available_bytes;
 use super::{Kernel, plan, settings, temporary_directory};
 use crate::image::{self, Accelerator, Image, Outcome, guest};
 use crate::journal::Journal;
+use crate::temporary::require_space;
 use crate::{Error, page_size};
 
 /// RAM beside what the file takes.

@@ -2,16 +2,13 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, getppid, pidfd_open, set_parent_process_death_signal,
-};
+
+use crate::child::{Ended, Running, die_with_parent};
 
 use super::{Accelerator, Error, Image, frame, name_for_child, start_error};
 
@@ -21,9 +18,6 @@ const PACKAGE: &str = "qemu-system-x86";
 /// `panic=-1` makes a panic a reboot, and `-no-reboot` makes a reboot the end of QEMU. The log
 /// level leaves only what explains a failure.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=4 panic=-1 rdinit=/init random.trust_cpu=on";
-
-/// How often a running machine is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How much of a console is searched for its last line.
 const CONSOLE_TAIL: u64 = 64 << 10;
@@ -43,7 +37,14 @@ impl Machine<'_> {
         let output = Output::new()?;
         let mut command = self.command(&output)?;
         let child = command.spawn().map_err(|source| start_error(PROGRAM, PACKAGE, source))?;
-        let status = Running(child).wait(self.time_limit, &output)?;
+        let ended = Running(child).wait(self.time_limit, || output.kvm_failure());
+        let status = match ended.map_err(|source| Error::io(format!("watch {PROGRAM}"), source))? {
+            Ended::Itself(status) => status,
+            Ended::Because(line) => return Err(Error::Kvm { line }),
+            Ended::Late => {
+                return Err(Error::TimeLimit { limit: self.time_limit, line: output.last_line() });
+            }
+        };
         let answer = output.result_bytes()?;
         match frame::decode(&answer) {
             Some(answer) => answer,
@@ -78,57 +79,9 @@ impl Machine<'_> {
             let rest = "format=raw,if=virtio,cache=unsafe,werror=report,rerror=report";
             command.arg("-drive").arg(format!("file={name},{rest}"));
         }
-        // A signal from the terminal is for this process; QEMU ends with it.
-        command.process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         die_with_parent(&mut command);
         Ok(command)
-    }
-}
-
-/// Has the kernel kill the child when its parent is gone, however that went.
-fn die_with_parent(command: &mut Command) {
-    let parent = Pid::from_raw(std::process::id().cast_signed());
-    let before_exec = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the line above took effect.
-        if getppid() == parent { Ok(()) } else { Err(Errno::SRCH.into()) }
-    };
-    // SAFETY: between fork and exec only two system calls are made; nothing is allocated.
-    unsafe { command.pre_exec(before_exec) };
-}
-
-/// QEMU while it runs; killed and reaped when dropped.
-struct Running(Child);
-
-impl Running {
-    fn wait(mut self, limit: Duration, output: &Output) -> Result<ExitStatus, Error> {
-        let watch = |source| Error::io(format!("watch {PROGRAM}"), source);
-        let pid = Pid::from_child(&self.0);
-        let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| watch(error.into()))?;
-        let deadline = Instant::now() + limit;
-        let slice = Timespec::try_from(LOOK_EVERY).expect("a tenth of a second fits");
-        loop {
-            // Interrupted or timed out, the state is looked at all the same.
-            let _ = poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&slice));
-            if let Some(status) = self.0.try_wait().map_err(watch)? {
-                return Ok(status);
-            }
-            if let Some(line) = output.kvm_failure() {
-                return Err(Error::Kvm { line });
-            }
-            if Instant::now() >= deadline {
-                return Err(Error::TimeLimit { limit, line: output.last_line() });
-            }
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only for a child that has been reaped already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -4,6 +4,7 @@
 //! is passed over, with a line that says so, where there is none.
 
 mod engine;
+mod fio;
 mod machine;
 mod observing;
 mod probing;
@@ -21,7 +22,7 @@ const HOLD: &str = "__hold";
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 21] = [
+const TESTS: [Test; 22] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
@@ -43,6 +44,7 @@ const TESTS: [Test; 21] = [
     ("a job in a memory cgroup evicts", engine::limited_jobs),
     ("what is not this kernel's is refused", engine::impossible_jobs),
     ("a file that changes its size ends the job", engine::changing_files),
+    ("fio runs on a file of our own", fio::jobs),
 ];
 
 fn main() {

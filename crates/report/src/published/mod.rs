@@ -6,6 +6,7 @@
 
 mod data;
 mod exec_order;
+mod here;
 mod mmap_miss;
 mod vma_bound;
 
@@ -17,6 +18,7 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
 use crate::table::Table;
+pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, Here, fio_jobs};
 
 /// Seeds of a random cell where none are given.
 pub const DEFAULT_SEEDS: u64 = 25;
@@ -25,17 +27,17 @@ pub const DEFAULT_SEEDS: u64 = 25;
 pub const NAMES: [&str; 5] = ["mmap-miss", "vma-bound", "exec-order", "vma-retry", "mm-owner"];
 
 /// What the published tables are made with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Seeds of each random cell: 1 or more.
     pub seeds: u64,
-    /// The published sizes also where they take long.
-    pub full: bool,
+    /// What this machine adds, where a report in full was asked for.
+    pub here: Option<Here>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { seeds: DEFAULT_SEEDS, full: false }
+        Options { seeds: DEFAULT_SEEDS, here: None }
     }
 }
 
@@ -66,7 +68,7 @@ pub struct Findings {
 ///
 /// # Errors
 /// For a name that is no series, and a series that is not built.
-pub fn studies(names: &[String], options: Options) -> Result<Vec<Box<dyn Study>>, Error> {
+pub fn studies(names: &[String], options: &Options) -> Result<Vec<Box<dyn Study>>, Error> {
     if names.is_empty() {
         return Ok(NAMES.iter().filter_map(|name| study(name, options)).collect());
     }
@@ -89,10 +91,10 @@ pub fn studies(names: &[String], options: Options) -> Result<Vec<Box<dyn Study>>
 }
 
 /// The study of a series, if it is built.
-fn study(name: &str, options: Options) -> Option<Box<dyn Study>> {
+fn study(name: &str, options: &Options) -> Option<Box<dyn Study>> {
     match name {
-        "mmap-miss" => Some(Box::new(mmap_miss::MmapMiss::new(options))),
-        "vma-bound" => Some(Box::new(vma_bound::VmaBound)),
+        "mmap-miss" => Some(Box::new(mmap_miss::MmapMiss::new(options.seeds))),
+        "vma-bound" => Some(Box::new(vma_bound::VmaBound::new(options.here.clone()))),
         "exec-order" => Some(Box::new(exec_order::ExecOrder)),
         _ => None,
     }

@@ -8,7 +8,7 @@ use filemap_job::{Job, Record, seed_at};
 
 use self::cell::{Cell, Measured};
 use super::data::PUBLISHED;
-use super::{Findings, Options, Study};
+use super::{Findings, Study};
 
 const WORKLOADS: [&str; 5] = ["random", "stride1021", "stride2053", "stride4099", "sequential"];
 
@@ -24,16 +24,15 @@ pub struct MmapMiss {
 }
 
 impl MmapMiss {
-    /// The study with `options.seeds` seeds for each random cell. The published sizes take
-    /// seconds, so there is no short form.
-    pub fn new(options: Options) -> Self {
+    /// The study with `seeds` seeds, 1 or more, for each random cell.
+    pub fn new(seeds: u64) -> Self {
         let mut cells = Vec::new();
         for case in &PUBLISHED.mmap_miss.case {
             for workload in WORKLOADS {
                 cells.extend(VARIANTS.map(|variant| Cell { case, workload, variant }));
             }
         }
-        MmapMiss { cells, seeds: (0..options.seeds).map(seed_at).collect() }
+        MmapMiss { cells, seeds: (0..seeds).map(seed_at).collect() }
     }
 
     /// The seeds that `cell` is run with.
@@ -78,11 +77,12 @@ impl Study for MmapMiss {
 
 #[cfg(test)]
 mod tests {
+    use super::super::DEFAULT_SEEDS;
     use super::*;
 
     #[test]
     fn forty_cells_of_which_26_are_published() {
-        let study = MmapMiss::new(Options::default());
+        let study = MmapMiss::new(DEFAULT_SEEDS);
         assert_eq!(study.cells.len(), 40);
         assert_eq!(study.cells.iter().filter(|cell| cell.published().is_some()).count(), 26);
         assert_eq!(study.jobs().len(), 8 * 25 + 32 + 2);
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn jobs_are_those_that_were_published() {
-        let study = MmapMiss::new(Options { seeds: 1, full: true });
+        let study = MmapMiss::new(1);
         let jobs = study.jobs();
         assert_eq!(jobs.len(), 42);
         assert_eq!(jobs[0].phases[0].accesses, 52428, "1 % of 20 GiB");

@@ -1,5 +1,7 @@
 //! `filemap published`.
 
+mod here;
+
 use filemap_model::Profile;
 use filemap_report::published::{self, DEFAULT_SEEDS, Options};
 
@@ -9,10 +11,19 @@ use crate::engine;
 use crate::error::Error;
 use crate::output::Output;
 
+/// The series to which this machine has something to add.
+const VMA_BOUND: &str = "vma-bound";
+
 /// Prints the published tables beside the model's.
 pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
-    let studies = published::studies(&args.series, Options { seeds: args.seeds, full: args.full })?;
+    let mut options = Options { seeds: args.seeds, here: None };
+    let mut studies = published::studies(&args.series, &options)?;
     let output = Output::open(&args.output, None)?;
+    let with_vma_bound = args.series.is_empty() || args.series.iter().any(|name| name == VMA_BOUND);
+    if args.full && with_vma_bound {
+        options.here = Some(here::measured()?);
+        studies = published::studies(&args.series, &options)?;
+    }
     let per_study: Vec<_> = studies.iter().map(|study| study.jobs()).collect();
     let records = engine::run_all(&per_study.concat(), &Profile::DEFAULT, false)?;
     let mut left = records.as_slice();
