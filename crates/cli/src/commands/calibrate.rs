@@ -217,7 +217,7 @@ fn direct(samples: &[Sample]) -> Vec<Direct> {
 /// The profile as a file for `--machine`.
 fn profile_text(profile: &Profile) -> String {
     let text = toml::to_string(profile).expect("a profile has numbers only");
-    format!("# Measured by filemap calibrate; queue_depth is assumed.\n{text}")
+    format!("# Measured by filemap calibrate; queue_depth and itlb are assumed.\n{text}")
 }
 
 fn footer(bench: &Bench, bytes: u64, profile: &Profile, command: String) -> Footer {

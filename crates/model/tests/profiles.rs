@@ -1,0 +1,47 @@
+//! The machine profiles of data/machines: that they can be used, and where each constant is from.
+
+use std::fs;
+use std::path::Path;
+
+use filemap_model::Profile;
+
+/// Words of which one says where a constant comes from.
+const ORIGINS: [&str; 5] = ["source:", "measured:", "assumed", "chosen:", "by definition:"];
+
+fn profiles() -> Vec<(String, String)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/machines");
+    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    files
+        .map(|file| {
+            let name = file.file_name().into_string().unwrap();
+            (name, fs::read_to_string(file.path()).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn the_default_profile_is_that_of_its_file() {
+    let profiles = profiles();
+    let (_, text) = profiles.iter().find(|(name, _)| name == "default.toml").unwrap();
+    assert_eq!(Profile::parse(text).unwrap(), Profile::DEFAULT);
+}
+
+#[test]
+fn every_constant_says_where_it_comes_from() {
+    let profiles = profiles();
+    assert!(profiles.len() >= 2);
+    for (name, text) in profiles {
+        Profile::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let constants = text.lines().filter(|line| {
+            let key = line.split(" = ").next().unwrap();
+            line.contains(" = ") && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+        });
+        let mut seen = 0;
+        for line in constants.filter(|line| !line.starts_with("huge_pages")) {
+            let origin = line.split_once(" # ").map_or("", |(_, origin)| origin);
+            assert!(ORIGINS.iter().any(|word| origin.starts_with(word)), "{name}: {line}");
+            seen += 1;
+        }
+        assert_eq!(seen, 18, "{name}");
+    }
+}
