@@ -9,6 +9,7 @@ use crate::Error;
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
 use crate::procstat::VmStat;
+use crate::undo::is_missing;
 
 /// How much memory the cgroup may use, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,7 +168,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
         }
         match fs::remove_dir(path) {
             Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(_) if is_missing(path) => return Ok(()),
             // The last process is gone from the list a moment before it is gone.
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 std::thread::sleep(std::time::Duration::from_millis(20));

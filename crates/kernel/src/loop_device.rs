@@ -22,14 +22,14 @@ impl LoopDevice {
     /// Attaches the file at `backing`, an absolute path, to a free device.
     pub(crate) fn attach(journal: &Journal, backing: &Path) -> Result<Self, Error> {
         let control_path = Path::new("/dev/loop-control");
-        let control = open(control_path).map_err(|error| {
+        let missing = |error: io::Error| {
             Error::unavailable("a loop device", format!("load the module loop ({error})"))
-        })?;
+        };
+        let control = open(control_path).map_err(missing)?;
         let file = open(backing).map_err(|error| Error::os("open", backing, error))?;
         // Somebody else may take the free device first.
         for _ in 0..16 {
-            let number = call(&control, GET_FREE, 0)
-                .map_err(|error| Error::os("find a free device in", control_path, error))?;
+            let number = call(&control, GET_FREE, 0).map_err(missing)?;
             let path = PathBuf::from(format!("/dev/loop{number}"));
             let undo = Undo::DetachLoop { device: path.clone(), backing: backing.to_owned() };
             let guard = journal.guard(undo)?;

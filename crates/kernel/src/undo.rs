@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use std::{fs, io};
 
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::{Error, cgroup, loop_device};
@@ -95,11 +96,21 @@ impl Undo {
 /// Turns "there is no such thing" into success.
 fn gone(action: &'static str, path: &Path, result: io::Result<()>) -> Result<(), Error> {
     match result {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(Error::os(action, path, source))
-        }
+        Err(source) if !is_missing(path) => Err(Error::os(action, path, source)),
         _ => Ok(()),
     }
+}
+
+/// Whether there is nothing by that name. What could not be made is refused for the same reason
+/// when it is to be removed, such as a read-only filesystem, so that the error does not tell.
+pub(crate) fn is_missing(path: &Path) -> bool {
+    matches!(fs::symlink_metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Whether something is mounted there.
+fn is_mounted(path: &Path) -> bool {
+    let stat = statx(CWD, path, AtFlags::NO_AUTOMOUNT, StatxFlags::empty());
+    stat.is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// Waits for the last user of a mount for a second, then lets the mount go when that ends.
@@ -109,6 +120,8 @@ fn unmount_patiently(path: &Path) -> Result<(), Error> {
         let flags = if attempt < 20 { UnmountFlags::empty() } else { UnmountFlags::DETACH };
         match unmount(path, flags) {
             Ok(()) | Err(Errno::INVAL | Errno::NOENT) => return Ok(()),
+            // Who may not mount may not unmount either.
+            Err(Errno::PERM) if !is_mounted(path) => return Ok(()),
             Err(Errno::BUSY) => sleep(Duration::from_millis(50)),
             Err(errno) => return Err(Error::os("unmount", path, errno)),
         }

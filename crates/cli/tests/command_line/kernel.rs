@@ -192,6 +192,30 @@ fn what_a_killed_command_left_goes_at_the_next_start() {
 }
 
 #[test]
+fn a_killed_conform_leaves_nothing_for_long() {
+    let scratch = Scratch::new("kernel_killed_conform");
+    let mut child = Running::start(&mut in_scratch(&scratch, "conform"));
+    let has_traced = || {
+        let journals = fs::read_dir(scratch.path("state")).into_iter().flatten().flatten();
+        let texts = journals.filter_map(|journal| fs::read_to_string(journal.path()).ok());
+        texts.into_iter().any(|text| text.contains(" trace ") && text.contains(" loop "))
+    };
+    while !has_traced() {
+        if child.has_ended() {
+            let output = child.output();
+            assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+            return eprintln!("skipped: {}", stderr(&output).trim());
+        }
+        sleep(Duration::from_millis(5));
+    }
+    child.signal("KILL");
+    child.until_end(|| {});
+    let output = in_scratch(&scratch, "run --workload first --file-size 1m").output().unwrap();
+    assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
+    assert_nothing_left(&scratch);
+}
+
+#[test]
 fn a_file_that_shrinks_ends_the_job() {
     let scratch = Scratch::new("kernel_shrinks");
     let path = scratch.file("file", vec![1; 16 << 20]);

@@ -60,7 +60,10 @@ pub enum Error {
         source: io::Error,
     },
     /// QEMU ended with a failure of its own, or was killed.
-    #[error("QEMU died ({status}) without a result; last line: {line}")]
+    #[error(
+        "QEMU died ({status}) without a result; if nobody killed it, leave it more memory with a \
+         smaller --ram; last line: {line}"
+    )]
     Died {
         /// How it ended.
         status: ExitStatus,
@@ -74,8 +77,11 @@ pub enum Error {
         line: String,
     },
     /// The machine was killed at its time limit.
-    #[error("the guest was not done after {} s and was killed; last console line: {line}",
-            limit.as_secs_f64())]
+    #[error(
+        "the guest was not done after {} s and was killed; give fewer --accesses or --runs; last \
+         console line: {line}",
+        limit.as_secs_f64()
+    )]
     TimeLimit {
         /// The limit that was passed.
         limit: Duration,
@@ -83,7 +89,10 @@ pub enum Error {
         line: String,
     },
     /// The machine shut down without a result.
-    #[error("the guest stopped without a result; last console line: {line}")]
+    #[error(
+        "the guest stopped without a result; if it ran out of memory, give a larger --ram; last \
+         console line: {line}"
+    )]
     NoResult {
         /// The last telling line of the guest's console.
         line: String,

@@ -1,0 +1,138 @@
+//! Machines that lack something: simulated by mounts that nobody else sees, and by other programs
+//! in the way.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::running::Running;
+use crate::{Scratch, filemap, stderr};
+
+const JOB: &str = "run --on kernel --workload first --file-size 4m --accesses 1";
+
+/// Runs the command with `args` after `change` of what it sees of the machine; it must fail with
+/// `code` and one line that has `words`, and leave nothing.
+#[track_caller]
+fn lacking(test: &str, change: &str, args: &str, code: i32, words: &[&str]) {
+    let scratch = Scratch::new(test);
+    let state = scratch.path("state");
+    let script = format!("{change} exec {} {args}", env!("CARGO_BIN_EXE_filemap"));
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-e", "-c", &script]).env("FILEMAP_STATE", &state);
+    let output = Running::start(&mut command).output();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert!(message.starts_with("filemap: ") && message.matches('\n').count() == 1, "{message}");
+    assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    let left: Vec<_> = fs::read_dir(&state).into_iter().flatten().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Whether mounts can be made that nobody else sees; says so where they cannot.
+fn can_change_mounts(test: &str) -> bool {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]);
+    let can = command.output().is_ok_and(|output| output.status.success());
+    if !can {
+        eprintln!("{test}: skipped, it needs root and unshare");
+    }
+    can
+}
+
+#[test]
+fn no_loop_device() {
+    let flags = "--read-ahead-kb 64 --fs ext4";
+    if !can_change_mounts("no_loop_device") || !Path::new("/dev/loop-control").exists() {
+        return;
+    }
+    if filemap(&format!("{JOB} {flags}")).output().unwrap().status.code() == Some(4) {
+        return eprintln!("no_loop_device: skipped, no scratch filesystem can be made here");
+    }
+    let change = "mount --bind /dev/null /dev/loop-control;";
+    lacking("no_loop", change, &format!("{JOB} {flags}"), 4, &["a loop device", "load the module"]);
+    lacking("no_mkfs", "PATH=;", &format!("{JOB} {flags}"), 4, &["mkfs.ext4", "install"]);
+}
+
+#[test]
+fn no_tracefs() {
+    let setpriv = Command::new("setpriv").arg("--version").output();
+    if !can_change_mounts("no_tracefs") || setpriv.is_err() {
+        return;
+    }
+    let args = "conform --workload first --file-size 4m --accesses 1";
+    let unprivileged = "umount -q /sys/kernel/tracing || true; umount -q /sys/kernel/debug || true; \
+                        exec setpriv --bounding-set=-sys_admin";
+    let script = format!("{unprivileged} {} {args};", env!("CARGO_BIN_EXE_filemap"));
+    lacking("no_tracefs", &script, "", 4, &["tracefs"]);
+}
+
+#[test]
+fn a_read_only_cgroup() {
+    let places = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
+    let Some(place) = places.into_iter().find(|place| Path::new(place).is_dir()) else { return };
+    if !can_change_mounts("a_read_only_cgroup") {
+        return;
+    }
+    let change = format!("mount --bind {place} {place}; mount -o remount,bind,ro {place};");
+    let args = format!("{JOB} --memory-max 64m");
+    lacking("read_only_cgroup", &change, &args, 4, &["a memory cgroup"]);
+}
+
+#[test]
+fn a_disk_that_fills() {
+    if !can_change_mounts("a_disk_that_fills") {
+        return;
+    }
+    let image = Scratch::new("filling_image");
+    let path = image.file("disk", "");
+    fs::File::options().write(true).open(&path).unwrap().set_len(16 << 20).unwrap();
+    let mkfs = Command::new("mkfs.ext4").args(["-q", &path]).status();
+    if !mkfs.is_ok_and(|status| status.success()) {
+        return eprintln!("a_disk_that_fills: skipped, it needs mkfs.ext4");
+    }
+    let change = format!("mount -o loop {path} /mnt; export TMPDIR=/mnt;");
+    let args = "run --on kernel --workload first --file-size 32m --accesses 1";
+    lacking("full_disk", &change, args, 4, &["no room", "/mnt", "33554432"]);
+}
+
+#[test]
+fn qemu_that_is_missing_or_dies() {
+    let scratch = Scratch::new("no_qemu");
+    let kernel = scratch.file("bzImage", bz_image());
+    let args = format!("{JOB} --image {kernel}");
+    let in_path = |directory: &str| {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = filemap(&args);
+        command.env("PATH", format!("{directory}:{path}"));
+        Running::start(&mut command).output()
+    };
+    let missing = filemap(&args).env("PATH", "").output().unwrap();
+    assert_eq!(missing.status.code(), Some(4), "{}", stderr(&missing));
+    assert!(stderr(&missing).contains("install the package qemu-system-x86"));
+    for (script, words) in [
+        ("#!/bin/sh\nexit 3\n", "QEMU died (exit status: 3)"),
+        ("#!/bin/sh\nkill -9 $$\n", "QEMU died (signal: 9"),
+        ("#!/bin/sh\nexit 0\n", "stopped without a result"),
+    ] {
+        let program = scratch.file("qemu-system-x86_64", script);
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let output = in_path(&scratch.path(""));
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+        assert_eq!(stderr(&output).matches('\n').count(), 1);
+    }
+}
+
+/// The header of a kernel that could be booted, and nothing behind it.
+fn bz_image() -> Vec<u8> {
+    let mut image = vec![0; 8192];
+    image[0x1f1] = 1;
+    image[0x1fe..0x200].copy_from_slice(&0xaa55u16.to_le_bytes());
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    image[0x206..0x208].copy_from_slice(&0x020fu16.to_le_bytes());
+    image[0x20e..0x210].copy_from_slice(&0x200u16.to_le_bytes());
+    let release = b"6.12.0-test (nobody@nowhere)\0";
+    image[0x400..0x400 + release.len()].copy_from_slice(release);
+    image
+}
