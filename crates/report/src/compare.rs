@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::footer::Footer;
-use crate::record::{elapsed_note, number, spreads};
+use crate::record::{elapsed_note, measured_ns, number, outlier_note, spreads};
 use crate::report::{Part, Report, TEXT_COLUMNS, to_json};
+use crate::significance::{LEVEL, least_p_value, p_value};
 use crate::stats::percent;
 use crate::table::{Column, Table};
 
@@ -36,10 +37,45 @@ pub fn report(cells: &[Cell], warnings: &[String], command: String) -> Report {
     if runs > 1 {
         parts.push(Part::Paragraph(format!("Medians of {runs} runs.")));
     }
+    parts.extend(times(cells).map(Part::Paragraph));
     let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
     parts.extend(warnings.iter().map(warning));
     parts.extend(records.iter().find_map(elapsed_note).map(Part::Paragraph));
     Report { parts, rows: rows(cells, &columns), footer, json }
+}
+
+/// What is to be said of measured times: outliers, and which of the cells differ.
+fn times(cells: &[Cell]) -> impl Iterator<Item = String> {
+    let outliers = cells.iter().filter_map(|cell| {
+        outlier_note(&cell.record).map(|note| format!("{}: {note}", cell.variant))
+    });
+    let mut measured = cells.iter().filter(|cell| !measured_ns(&cell.record).is_empty());
+    let first = measured.next();
+    let verdicts = measured.filter_map(move |cell| first.map(|first| time_verdict(first, cell)));
+    outliers.chain(verdicts)
+}
+
+/// Whether `cell` is faster or slower than `first`, as far as their runs can tell.
+fn time_verdict(first: &Cell, cell: &Cell) -> String {
+    let (before, after) = (measured_ns(&first.record), measured_ns(&cell.record));
+    let median = |times: &[u64]| Spread::of(times.iter().copied()).map_or(0.0, |s| s.median);
+    let change = percent(median(&after), median(&before)).unwrap_or(0.0);
+    let times = format!("Time of {} against {}: {change:+.1} %", cell.variant, first.variant);
+    let (runs, more) = (before.len().min(after.len()), before.len() + after.len());
+    let least = least_p_value(before.len(), after.len());
+    if least > LEVEL {
+        return format!(
+            "{times}, not tested: {runs} runs of each cannot show a difference (p is {least:.2} \
+             at least); give --runs 5 or more."
+        );
+    }
+    let p = p_value(&before, &after);
+    let verdict = match p {
+        p if p > LEVEL => "no difference shown",
+        _ if change < 0.0 => "faster",
+        _ => "slower",
+    };
+    format!("{times}, {verdict} (permutation test on ranks, {more} runs, p = {p:.3}).")
 }
 
 /// The figures of one cell.
@@ -195,4 +231,43 @@ fn json(cells: &[Cell], figures: &[Figures], warnings: &[String], footer: &Foote
         ok: None,
     });
     to_json(&Json { schema: SCHEMA, footer, warnings, cells: cells.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::EngineKind;
+
+    use super::*;
+
+    fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> Cell {
+        let spec = JobSpec {
+            workload: Some("first".to_string()),
+            file_size: Some(filemap_job::SizeText::of(1 << 20)),
+            ..JobSpec::default()
+        };
+        let run = |&time: &u64| Run { elapsed_ns: Some(time), ..Run::default() };
+        let job = spec.validate(None).unwrap();
+        let runs = times.iter().map(run).collect();
+        let record = Record::new(&job, engine.name(), Map::new(), runs);
+        Cell { variant: variant.to_string(), record }
+    }
+
+    #[test]
+    fn faster_is_said_of_measured_times_that_differ_only() {
+        let kernel = |variant, times: &[u64]| cell(variant, EngineKind::Kernel, times);
+        let said = |cells: &[Cell]| times(cells).collect::<Vec<_>>().join(" ");
+        let slow = kernel("a", &[110, 120, 130, 140, 150]);
+        let fast = kernel("b", &[50, 60, 70, 80, 90]);
+        let apart = said(&[slow.clone(), fast.clone()]);
+        assert!(apart.contains("b against a: -46.2 %, faster (") && apart.contains("p = 0.008"));
+        assert!(said(&[fast, slow.clone()]).contains("+85.7 %, slower"));
+        let mixed = kernel("c", &[100, 125, 131, 145, 160]);
+        assert!(said(&[slow.clone(), mixed]).contains("no difference shown"));
+        let few = said(&[kernel("d", &[9, 9, 9]), kernel("e", &[1, 1, 1])]);
+        assert!(few.contains("not tested") && few.contains("--runs 5"), "{few}");
+        let model = cell("m", EngineKind::Model, &[1, 2, 3, 4, 5]);
+        assert_eq!(said(&[model, slow]), "", "what is predicted is not tested");
+        let odd = said(&[kernel("f", &[10, 11, 12, 11, 90])]);
+        assert_eq!(odd, "f: Outliers in time: run 5 (0.000 ms).");
+    }
 }

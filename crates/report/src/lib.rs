@@ -14,6 +14,7 @@ pub mod footer;
 pub mod published;
 pub mod record;
 pub mod report;
+pub mod significance;
 pub mod stats;
 pub mod table;
 

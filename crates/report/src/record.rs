@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
+use crate::significance;
 use crate::table::{Column, Table};
 
 /// The report on `record`, which `command` repeats.
@@ -19,6 +20,7 @@ pub fn report(record: &Record, command: String) -> Report {
     let footer = Footer::new(std::slice::from_ref(record), command);
     let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
     let mut parts = vec![Part::Heading(title(record)), Part::Table(summary(record))];
+    parts.extend(outlier_note(record).map(Part::Paragraph));
     parts.extend(elapsed_note(record).map(Part::Paragraph));
     Report { parts, rows: rows(record), footer, json }
 }
@@ -99,6 +101,22 @@ fn rows(record: &Record) -> Table {
         columns: names.map(Column::left).collect(),
         rows: record.runs.iter().map(row).collect(),
     }
+}
+
+/// Times of a real kernel, in nanoseconds, one for each run that was timed.
+pub(crate) fn measured_ns(record: &Record) -> Vec<u64> {
+    let measured = record.engine == EngineKind::Kernel.name();
+    record.runs.iter().filter(|_| measured).filter_map(|run| run.elapsed_ns).collect()
+}
+
+/// Names the runs of a real kernel that took much longer or shorter than the others.
+pub(crate) fn outlier_note(record: &Record) -> Option<String> {
+    let times = measured_ns(record);
+    let name = |&position: &usize| {
+        format!("run {} ({:.3} ms)", position + 1, times[position] as f64 / 1e6)
+    };
+    let named: Vec<String> = significance::outliers(&times).iter().map(name).collect();
+    (!named.is_empty()).then(|| format!("Outliers in time: {}.", named.join(", ")))
 }
 
 /// What is to be said of the time.

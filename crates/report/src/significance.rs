@@ -1,0 +1,156 @@
+//! Whether measured times differ by more than chance: outliers, and a permutation test.
+
+use filemap_job::Spread;
+
+/// Differences that chance brings about as often as this are not called any.
+pub const LEVEL: f64 = 0.05;
+
+/// A sample is an outlier when it lies so many standard deviations from the median, where the MAD
+/// stands for the standard deviation.
+const OUTLIER_SDS: f64 = 3.5;
+
+/// Standard deviation of normally distributed samples in MADs.
+const SDS_PER_MAD: f64 = 1.4826;
+
+/// Samples that are ranked exactly; the sum of ranks of more is as good as normally distributed.
+const MOST_EXACT: usize = 120;
+
+/// Positions of the samples that lie far from the others. Where more than half of the samples
+/// agree to the last digit, nothing can be said of the rest.
+pub fn outliers(samples: &[u64]) -> Vec<usize> {
+    let Some(spread) = Spread::of(samples.iter().copied()) else { return Vec::new() };
+    let limit = OUTLIER_SDS * SDS_PER_MAD * spread.mad;
+    let far = |sample: u64| spread.mad > 0.0 && (sample as f64 - spread.median).abs() > limit;
+    (0..samples.len()).filter(|&position| far(samples[position])).collect()
+}
+
+/// How often chance alone sets two samples apart as much as these: of all ways to deal the
+/// figures out again, the share whose sum of ranks is at least as far from the middle.
+///
+/// It asks nothing of how the figures are distributed. 1 where one of the samples is empty.
+pub fn p_value(a: &[u64], b: &[u64]) -> f64 {
+    if a.is_empty() || b.is_empty() {
+        return 1.0;
+    }
+    let ranks = doubled_ranks(a, b);
+    let (count, total) = (a.len(), ranks.iter().sum::<usize>());
+    let own: usize = ranks[..count].iter().sum();
+    // Twice the rank sum, times the number of samples, so that the middle is a whole number.
+    let distance = |sum: usize| (sum * ranks.len()).abs_diff(total * count);
+    if ranks.len() > MOST_EXACT {
+        return normal_p(&ranks, count, distance(own) as f64 / ranks.len() as f64);
+    }
+    let ways = ways_to_sum(&ranks, count);
+    let all: f64 = ways.iter().sum();
+    let far = (0..ways.len()).filter(|&sum| distance(sum) >= distance(own));
+    far.map(|sum| ways[sum]).sum::<f64>() / all
+}
+
+/// The least that [`p_value`] can be for samples of these sizes.
+pub fn least_p_value(a: usize, b: usize) -> f64 {
+    let low: Vec<u64> = (0..a as u64).collect();
+    let high: Vec<u64> = (a as u64..(a + b) as u64).collect();
+    p_value(&low, &high)
+}
+
+/// Twice the rank of each figure of `a`, then of `b`, among all; equal figures share the mean.
+fn doubled_ranks(a: &[u64], b: &[u64]) -> Vec<usize> {
+    let all: Vec<u64> = a.iter().chain(b).copied().collect();
+    let mut sorted = all.clone();
+    sorted.sort_unstable();
+    let rank = |figure: &u64| {
+        let below = sorted.partition_point(|other| other < figure);
+        let up_to = sorted.partition_point(|other| other <= figure);
+        below + up_to + 1
+    };
+    all.iter().map(rank).collect()
+}
+
+/// For each sum, in how many ways `count` of the ranks make it up.
+fn ways_to_sum(ranks: &[usize], count: usize) -> Vec<f64> {
+    let total: usize = ranks.iter().sum();
+    let mut ways = vec![vec![0.0; total + 1]; count + 1];
+    ways[0][0] = 1.0;
+    for &rank in ranks {
+        for taken in (0..count).rev() {
+            let (less, more) = ways.split_at_mut(taken + 1);
+            let sums = less[taken].iter().zip(&mut more[0][rank..]);
+            sums.for_each(|(from, to)| *to += from);
+        }
+    }
+    ways.swap_remove(count)
+}
+
+/// The share of a normal distribution at least `distance` from its middle, with the variance that
+/// the sum of `count` of the ranks has.
+fn normal_p(ranks: &[usize], count: usize, distance: f64) -> f64 {
+    let n = ranks.len() as f64;
+    let mean = ranks.iter().sum::<usize>() as f64 / n;
+    let squares: f64 = ranks.iter().map(|&rank| (rank as f64 - mean).powi(2)).sum();
+    let variance = squares * count as f64 * (n - count as f64) / (n * (n - 1.0));
+    if variance == 0.0 {
+        return 1.0;
+    }
+    let z = distance / variance.sqrt();
+    // Abramowitz and Stegun 26.2.17, off by at most 7.5e-8.
+    let t = 1.0 / (1.0 + 0.2316419 * z);
+    let terms = [0.319381530, -0.356563782, 1.781477937, -1.821255978, 1.330274429];
+    let series = terms.iter().rev().fold(0.0, |sum, term| (sum + term) * t);
+    2.0 * (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt() * series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outliers_are_far_from_the_median() {
+        assert_eq!(outliers(&[10, 11, 12, 11, 90]), [4]);
+        assert_eq!(outliers(&[10, 11, 12, 11, 13]), [0; 0]);
+        assert_eq!(outliers(&[5, 5, 5, 9]), [0; 0], "no MAD, no measure");
+        assert_eq!(outliers(&[]), [0; 0]);
+    }
+
+    /// By hand: of 252 ways to deal ten ranks out, two set them apart completely.
+    #[test]
+    fn few_samples_are_counted_out() {
+        let (low, high) = ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]);
+        assert_eq!(p_value(&low, &high), 2.0 / 252.0);
+        assert_eq!(p_value(&high, &low), 2.0 / 252.0);
+        assert_eq!(p_value(&[1, 2, 3], &[4, 5, 6]), 2.0 / 20.0);
+        assert_eq!(p_value(&[7; 4], &[7; 4]), 1.0);
+        assert_eq!(p_value(&[], &[1]), 1.0);
+        assert_eq!(least_p_value(5, 5), 2.0 / 252.0);
+    }
+
+    /// Every way to deal figures out, one by one.
+    #[test]
+    fn sums_of_ranks_are_those_of_all_ways() {
+        let (a, b) = ([3, 9, 9, 14], [1, 9, 20]);
+        let ranks = doubled_ranks(&a, &b);
+        let total: usize = ranks.iter().sum();
+        let distance = |sum: usize| (sum * 7).abs_diff(total * 4);
+        let own: usize = ranks[..4].iter().sum();
+        let (mut far, mut all) = (0, 0);
+        for chosen in 0u32..1 << 7 {
+            if chosen.count_ones() == 4 {
+                let sum = (0..7).filter(|bit| chosen >> bit & 1 == 1).map(|bit| ranks[bit]).sum();
+                all += 1;
+                far += u32::from(distance(sum) >= distance(own));
+            }
+        }
+        assert_eq!(p_value(&a, &b), f64::from(far) / f64::from(all));
+    }
+
+    #[test]
+    fn many_samples_go_over_into_the_normal_distribution() {
+        let a: Vec<u64> = (0..60).map(|i| i * 7 % 61).collect();
+        let b: Vec<u64> = (0..60).map(|i| i * 7 % 61 + 9).collect();
+        let exact = p_value(&a, &b);
+        let ranks = doubled_ranks(&a, &b);
+        let (own, total) = (ranks[..60].iter().sum::<usize>(), ranks.iter().sum::<usize>());
+        let normal = normal_p(&ranks, 60, (own as f64 - total as f64 / 2.0).abs());
+        assert!((exact - normal).abs() < 0.002, "{exact}, {normal}");
+        assert!(exact < LEVEL);
+    }
+}
