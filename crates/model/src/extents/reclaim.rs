@@ -71,8 +71,8 @@ impl ExtentCache {
     ) -> u64 {
         let number = tail.start / CHUNK_PAGES;
         let end = (tail.start + tail.pages.min(most)).min((number + 1) * CHUNK_PAGES);
-        let is_locked = |&(from, to): &(u64, u64)| from < end && tail.start < to;
-        if !self.stale.is_empty() || !self.aliases.is_empty() || self.locked.iter().any(is_locked) {
+        let locked = self.locked.any(tail.start, end);
+        if !self.stale.is_empty() || !self.aliases.is_empty() || locked {
             return 0;
         }
         let believed = mapping.has_recency();
@@ -128,7 +128,7 @@ impl ExtentCache {
         let length = tail.pages.min(WORD_PAGES - offset).min(bound.looked);
         let mut mask = bits(length as u32) << offset;
         let first = number * WORD_PAGES;
-        let locked = self.locked_mask(number);
+        let locked = self.locked.mask(number);
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let word = &mut chunk.words[number as usize % CHUNK_WORDS];
         let stale = self.stale.among(number, mask);
@@ -185,7 +185,7 @@ impl ExtentCache {
             return 0;
         }
         self.inactive.take(pages, pages);
-        if self.locked.iter().any(|&(from, end)| from <= head && head < end) {
+        if self.locked.any(head, head + 1) {
             self.inactive.push(extent);
             shrunk.kept += PageCount(pages);
             return pages;
