@@ -7,7 +7,9 @@ mod lists;
 mod locked;
 mod reclaim;
 
-use filemap_core::cache::{Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES, word_mask};
+use filemap_core::cache::{
+    Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES, in_leaf, word_mask,
+};
 use filemap_core::decision::Log;
 use filemap_core::reclaim::{Used, used};
 use filemap_core::segments::Layer;
@@ -36,6 +38,8 @@ pub struct ExtentCache {
     active: List,
     stale: Stale,
     locked: Locked,
+    /// Words of which a page is cached in a folio smaller than a word.
+    nodes: u64,
     /// Evictions and activations so far, in pages.
     clock: u64,
     /// No list is ever longer, so older evictions cannot matter.
@@ -54,6 +58,7 @@ impl ExtentCache {
             active: List::default(),
             stale: Stale::default(),
             locked: Locked::default(),
+            nodes: 0,
             clock: 0,
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
             retired: Retired::default(),
@@ -77,6 +82,7 @@ impl ExtentCache {
             let last = ((stop - 1) % CHUNK_PAGES / WORD_PAGES) as usize;
             for (offset, word) in chunk.words[first..=last].iter_mut().enumerate() {
                 let number = number * CHUNK_WORDS as u64 + (first + offset) as u64;
+                self.nodes += u64::from(word.present == 0);
                 word.present |= word_mask(number, PageIndex(next), PageIndex(stop));
             }
             chunk.set_order((next % CHUNK_PAGES) as usize, (stop - next) as usize, Order(0));
@@ -117,10 +123,13 @@ impl ExtentCache {
             chunk.set_order((next % CHUNK_PAGES) as usize, (stop - next) as usize, order);
             next = stop;
         }
+        let mut nodes = 0;
         self.set_range(head, end, |word, mask| {
+            nodes += u64::from(word.present == 0);
             word.present |= mask;
             word.marked |= if marked { mask } else { 0 };
         });
+        self.nodes += if in_leaf(order) { nodes } else { 0 };
         self.enter(head, order);
     }
 
@@ -353,6 +362,10 @@ impl PageCache for ExtentCache {
 
     fn active(&self) -> PageCount {
         PageCount(self.active.pages)
+    }
+
+    fn nodes(&self) -> u64 {
+        self.nodes
     }
 
     fn age(&mut self, pages: PageCount, mapping: &Mapping) {

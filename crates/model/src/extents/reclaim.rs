@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use filemap_core::cache::{Shrunk, WORD_PAGES, word_mask, words};
+use filemap_core::cache::{Shrunk, WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::reclaim::{Referenced, Verdict, judge_folio, judge_pages};
 use filemap_core::segments::Layer;
@@ -86,6 +86,7 @@ impl ExtentCache {
                 break;
             }
             word.clear(mask);
+            self.nodes -= u64::from(word.present == 0);
             next = stop;
         }
         let pages = next - tail.start;
@@ -267,12 +268,14 @@ impl ExtentCache {
         while next < start + pages {
             let number = next / CHUNK_PAGES;
             let stop = (start + pages).min((number + 1) * CHUNK_PAGES);
-            let mut flags = 0;
+            let (mut flags, mut nodes) = (0, 0);
             self.clear_aliases(next, stop);
             self.set_range(next, stop, |word, mask| {
                 flags |= word.workingset & mask;
                 word.clear(mask);
+                nodes += u64::from(word.present == 0);
             });
+            self.nodes -= if in_leaf(order) { nodes } else { 0 };
             // A folio's pages share a flag; base pages have each their own.
             let step = if is_folio || flags == 0 { stop - next } else { 1 };
             for page in (next..stop).step_by(step as usize) {
