@@ -9,8 +9,8 @@ use crate::readahead::Limits;
 use crate::units::{PageCount, PageIndex, Vpn};
 use crate::vma::Vma;
 
-/// Which page-table pages exist: those of page entries, and two levels above them. The topmost level
-/// comes with the process.
+/// Which page-table pages exist: those of page entries, and two levels above them. The topmost
+/// level comes with the process.
 ///
 /// A PMD-sized folio is mapped by one PMD entry only where no page-table page is in its place.
 #[derive(Clone, Debug, Default)]
