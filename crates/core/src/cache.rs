@@ -27,6 +27,11 @@ pub struct PageWord {
     pub large: u64,
 }
 
+/// Whether folios of `order` are smaller than a word.
+pub fn in_leaf(order: Order) -> bool {
+    order.pages() < WORD_PAGES
+}
+
 /// A folio in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Folio {
@@ -136,6 +141,10 @@ pub trait PageCache {
 
     /// Pages on the active list.
     fn active(&self) -> PageCount;
+
+    /// Words of which a page is cached in a folio of fewer than 64 pages: each takes a leaf node of
+    /// the kernel's index ([`crate::charge`]).
+    fn nodes(&self) -> u64;
 
     /// Moves folios from the active list's tail to the inactive list's head until at least
     /// `pages` pages have moved; young executable ones stay ([`crate::reclaim`]).

@@ -7,6 +7,7 @@
 
 pub mod bound;
 pub mod cache;
+pub mod charge;
 pub mod decision;
 pub mod fault;
 pub mod fault_around;

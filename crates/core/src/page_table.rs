@@ -9,26 +9,55 @@ use crate::readahead::Limits;
 use crate::units::{PageCount, PageIndex, Vpn};
 use crate::vma::Vma;
 
-/// Which page-table pages exist, one bit for each.
+/// Which page-table pages exist: those of page entries, and two levels above them. The topmost
+/// level comes with the process.
 ///
 /// A PMD-sized folio is mapped by one PMD entry only where no page-table page is in its place.
 #[derive(Clone, Debug, Default)]
 pub struct PageTables {
-    /// 64 page-table pages a word, by the number of the word.
-    installed: BTreeMap<u64, u64>,
+    levels: [Tables; 3],
+    pages: PageCount,
+}
+
+/// The page-table pages of one level, one bit each: 64 a word, by the number of the word.
+#[derive(Clone, Debug, Default)]
+struct Tables(BTreeMap<u64, u64>);
+
+impl Tables {
+    /// Notes page-table page `number`; returns whether it is new.
+    fn insert(&mut self, number: u64) -> bool {
+        let word = self.0.entry(number / 64).or_default();
+        let before = *word;
+        *word |= 1 << (number % 64);
+        *word != before
+    }
+
+    fn contains(&self, number: u64) -> bool {
+        self.0.get(&(number / 64)).is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
 }
 
 impl PageTables {
     /// The page-table page of `entries` entries that maps `vpn` exists from now on.
     pub fn install(&mut self, vpn: Vpn, entries: u64) {
-        let table = vpn.0 / entries;
-        *self.installed.entry(table / 64).or_default() |= 1 << (table % 64);
+        let mut number = vpn.0;
+        for level in &mut self.levels {
+            number /= entries;
+            if !level.insert(number) {
+                break;
+            }
+            self.pages += PageCount(1);
+        }
     }
 
     /// Whether the page-table page of `entries` entries that maps `vpn` exists.
     pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
-        let table = vpn.0 / entries;
-        self.installed.get(&(table / 64)).is_some_and(|word| word >> (table % 64) & 1 == 1)
+        self.levels[0].contains(vpn.0 / entries)
+    }
+
+    /// Pages that all of them take.
+    pub fn pages(&self) -> PageCount {
+        self.pages
     }
 }
 

@@ -1,8 +1,9 @@
 //! The page cache page by page: slow, and simple enough to be read as the definition.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::cache::{Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES};
+use crate::cache::{Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES, in_leaf};
 use crate::decision::{EvictionRun, Log};
 use crate::reclaim::{self, Referenced, Used, Verdict};
 use crate::segments::Layer;
@@ -25,6 +26,8 @@ pub struct PlainCache {
     active: VecDeque<PageIndex>,
     inactive_pages: u64,
     active_pages: u64,
+    /// Cached folios smaller than a word, by the word.
+    nodes: BTreeMap<u64, u32>,
     /// Evictions and activations so far, in pages.
     clock: u64,
     shadows: BTreeMap<PageIndex, Shadow>,
@@ -68,6 +71,7 @@ impl PlainCache {
             active: VecDeque::new(),
             inactive_pages: 0,
             active_pages: 0,
+            nodes: BTreeMap::new(),
             clock: 0,
             shadows: BTreeMap::new(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
@@ -110,6 +114,9 @@ impl PlainCache {
 
     fn add_folio(&mut self, head: PageIndex, order: Order, marked: bool) {
         let mut state = State { order, locked: true, marked, ..State::default() };
+        if in_leaf(order) {
+            *self.nodes.entry(head.0 / WORD_PAGES).or_default() += 1;
+        }
         let mut shadow = None;
         for page in Self::pages_of(head, order) {
             let left = self.shadows.remove(&page);
@@ -140,6 +147,14 @@ impl PlainCache {
 
     fn evict(&mut self, head: PageIndex, state: State) {
         self.folios.remove(&head);
+        if let Entry::Occupied(mut folios) = self.nodes.entry(head.0 / WORD_PAGES)
+            && in_leaf(state.order)
+        {
+            *folios.get_mut() -= 1;
+            if *folios.get() == 0 {
+                folios.remove();
+            }
+        }
         for page in Self::pages_of(head, state.order) {
             for layer in (0..=self.last_layer.0).map(Layer) {
                 self.mapped.remove(&(page, layer));
@@ -279,6 +294,10 @@ impl PageCache for PlainCache {
 
     fn active(&self) -> PageCount {
         PageCount(self.active_pages)
+    }
+
+    fn nodes(&self) -> u64 {
+        self.nodes.len() as u64
     }
 
     fn age(&mut self, pages: PageCount, mapping: &Mapping) {

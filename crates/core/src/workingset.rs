@@ -5,7 +5,7 @@ use crate::units::PageCount;
 /// Whether a folio evicted at clock `evicted` and added back at clock `now` (evictions and
 /// activations so far, in pages) returns so soon that it goes to the active list.
 ///
-/// Mirrors `workingset_test_recent`, 6.12 and 6.18, without swap. Test: `tests/reclaim.rs`.
+/// Mirrors `workingset_test_recent`, 6.12 and 6.18, without swap. Test: `tests/workingset.rs`.
 pub fn is_recent(now: u64, evicted: u64, active: PageCount) -> bool {
     now - evicted <= active.0
 }

@@ -233,6 +233,13 @@ impl Machine {
         let bytes = [of_ram, self.memory_max_bytes].into_iter().flatten().min()?;
         Some(PageCount(bytes / self.arch.page_size))
     }
+
+    /// Whether `memory.max` is what limits the page cache: such a limit also pays for memory of
+    /// the kernel's own.
+    pub fn limit_is_cgroups(&self) -> bool {
+        let cgroup = self.memory_max_bytes.map(|bytes| PageCount(bytes / self.arch.page_size));
+        cgroup.is_some() && cgroup == self.cache_limit
+    }
 }
 
 named! {

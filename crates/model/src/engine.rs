@@ -10,7 +10,8 @@ use crate::Error;
 use crate::census::cached;
 use crate::extents::ExtentCache;
 use crate::profile::Profile;
-use crate::run::{self, Tally, Timing};
+use crate::run::{self, Timing};
+use crate::tally::Tally;
 use crate::tlb;
 
 /// The model as an engine.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod census;
+mod charge;
 pub mod device;
 mod digest;
 mod engine;
@@ -13,11 +14,13 @@ pub mod extents;
 pub mod profile;
 pub mod run;
 mod setup;
+mod tally;
 pub mod tlb;
 
 pub use digest::Digest;
 pub use engine::{Model, PhaseRun, Traced, trace, trace_on, trace_settled};
 pub use error::Error;
 pub use profile::Profile;
-pub use run::{Tally, Timing};
+pub use run::Timing;
 pub use setup::mapping;
+pub use tally::Tally;

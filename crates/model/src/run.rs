@@ -12,56 +12,12 @@ use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::{Mapping, Vma};
 use filemap_job::{Job, Phase};
 
+use crate::charge::Charge;
 use crate::device::Device;
 use crate::profile::Profile;
+use crate::tally::Tally;
 use crate::tlb::{self, Tlb};
 use crate::{Error, setup};
-
-/// What a run counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Touches and reads.
-    pub accesses: u64,
-    /// Pages added to the page cache.
-    pub pages_read: u64,
-    /// PGMAJFAULT events.
-    pub major_faults: u64,
-    /// Faults that the process's own accounting counts as minor.
-    pub minor_faults: u64,
-    /// Windows asked for.
-    pub readahead_calls: u64,
-    /// Those that read around a fault.
-    pub read_around: u64,
-    /// Those that a mark asked for.
-    pub async_readahead: u64,
-    /// Pages that left the cache.
-    pub evicted_pages: u64,
-    /// Highest value of the counter of misses.
-    pub mmap_miss_max: u16,
-    /// Locks dropped for I/O.
-    pub lock_drops: u64,
-    /// Retries that found their page gone.
-    pub retry_misses: u64,
-}
-
-impl Tally {
-    /// What was counted since `before`; the highest value of the counter is that of the whole run.
-    pub fn since(self, before: &Tally) -> Tally {
-        Tally {
-            accesses: self.accesses - before.accesses,
-            pages_read: self.pages_read - before.pages_read,
-            major_faults: self.major_faults - before.major_faults,
-            minor_faults: self.minor_faults - before.minor_faults,
-            readahead_calls: self.readahead_calls - before.readahead_calls,
-            read_around: self.read_around - before.read_around,
-            async_readahead: self.async_readahead - before.async_readahead,
-            evicted_pages: self.evicted_pages - before.evicted_pages,
-            mmap_miss_max: self.mmap_miss_max,
-            lock_drops: self.lock_drops - before.lock_drops,
-            retry_misses: self.retry_misses - before.retry_misses,
-        }
-    }
-}
 
 /// When what is read arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +36,8 @@ pub struct Run<'a, C, L> {
     mapping: Mapping,
     access: Access,
     memory_pages: Option<PageCount>,
+    /// What else the limit pays for, where it is a memory cgroup's.
+    charge: Option<Charge>,
     timing: Timing,
     profile: &'a Profile,
     /// The page cache.
@@ -111,6 +69,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             mapping: setup::mapping(job),
             access: if job.mapping.private { Access::WritePrivate } else { Access::Read },
             memory_pages: job.machine.cache_limit,
+            charge: job.machine.limit_is_cgroups().then(Charge::default),
             timing,
             profile,
             cache,
@@ -322,6 +281,9 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             marked: run.marked,
         });
         self.cache.add(run);
+        if let Some(charge) = &mut self.charge {
+            charge.add(run);
+        }
         self.tally.pages_read += run.pages().0;
         self.now_ns += self.profile.cost.add_page_ns * run.pages().0;
     }
@@ -331,8 +293,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         let Some(limit) = self.memory_pages else {
             return pages;
         };
-        let used = |run: &Self| run.cache.inactive() + run.cache.active() + run.copies;
-        let wanted = used(self) + pages;
+        let wanted = self.memory_used() + pages;
         if wanted > limit {
             let page_size = self.limits.arch.page_size;
             let goal = wanted - limit;
@@ -340,7 +301,15 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 reclaim::reclaim(&mut self.cache, goal, page_size, &self.mapping, &mut self.log);
             self.tally.evicted_pages += evicted.0;
         }
-        pages.min(limit.saturating_sub(used(self)))
+        pages.min(limit.saturating_sub(self.memory_used()))
+    }
+
+    /// What counts against the limit.
+    fn memory_used(&self) -> PageCount {
+        let page_size = self.limits.arch.page_size;
+        let charged = |charge: &Charge| charge.pages(&self.tables, &self.cache, page_size);
+        let kernel = self.charge.as_ref().map_or(PageCount(0), charged);
+        self.cache.inactive() + self.cache.active() + self.copies + kernel
     }
 
     fn charge_copy(&mut self, index: PageIndex) -> Result<(), Error> {

@@ -1,7 +1,8 @@
 //! Files larger than their memory, in the model and on real kernels: how much is read, and which
 //! pages stay. This program is also the guest of the kernel image that it boots.
 //!
-//! It takes minutes: `cargo test --test memory -- --ignored`. `FILEMAP_TEST_IMAGE` names an image
+//! It takes minutes: `cargo test --test memory -- --ignored`, behind which workloads can be named
+//! that alone are to run. `FILEMAP_TEST_IMAGE` names an image
 //! (and `FILEMAP_TEST_MODULES` its modules) to be tried beside the running kernel.
 
 use std::path::Path;
@@ -36,11 +37,13 @@ fn main() {
         println!("skipped: files larger than memory take minutes; give -- --ignored");
         return;
     }
-    let failures = JOBS.map(|(workload, accesses)| {
+    let named: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let jobs = JOBS.into_iter().filter(|job| named.is_empty() || named.iter().any(|n| n == job.0));
+    let failures = jobs.map(|(workload, accesses)| {
         let text = format!("{MEMORY}workload = '{workload}'\naccesses = {accesses}\n");
         on_host(workload, &text) + in_image(workload, &text)
     });
-    let failures: usize = failures.iter().sum();
+    let failures: usize = failures.sum();
     assert_eq!(failures, 0, "model and kernel differ");
 }
 

@@ -1,8 +1,8 @@
 //! The reclaim lists of a cache, brought into a state by hand.
 
-use filemap_core::cache::{PageCache, WORD_PAGES};
+use filemap_core::cache::{FolioRun, PageCache, WORD_PAGES};
 use filemap_core::plain::PlainCache;
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::{Mapping, Vma};
 
 use super::machine::part;
@@ -38,4 +38,11 @@ pub fn with_active(pages: u64, active: u64) -> PlainCache {
     }
     assert_eq!(cache.active(), PageCount(active));
     cache
+}
+
+/// Adds a folio, whose data arrives at once.
+pub fn add(cache: &mut PlainCache, index: u64, order: u8) {
+    let start = PageIndex(index);
+    cache.add(FolioRun { start, order: Order(order), folios: 1, marked: None });
+    cache.unlock(start, PageCount(1 << order));
 }

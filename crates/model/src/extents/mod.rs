@@ -4,9 +4,12 @@ mod aliases;
 mod chunk;
 mod chunks;
 mod lists;
+mod locked;
 mod reclaim;
 
-use filemap_core::cache::{Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES, word_mask};
+use filemap_core::cache::{
+    Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES, in_leaf, word_mask,
+};
 use filemap_core::decision::Log;
 use filemap_core::reclaim::{Used, used};
 use filemap_core::segments::Layer;
@@ -18,6 +21,7 @@ use self::aliases::{Aliases, Entries};
 use self::chunk::{CHUNK_PAGES, CHUNK_WORDS};
 use self::chunks::Chunks;
 use self::lists::{Extent, List, Stale};
+use self::locked::Locked;
 use self::reclaim::Retired;
 
 /// The page cache of the model.
@@ -33,8 +37,9 @@ pub struct ExtentCache {
     inactive: List,
     active: List,
     stale: Stale,
-    /// Pages being read: first and end.
-    locked: Vec<(u64, u64)>,
+    locked: Locked,
+    /// Words of which a page is cached in a folio smaller than a word.
+    nodes: u64,
     /// Evictions and activations so far, in pages.
     clock: u64,
     /// No list is ever longer, so older evictions cannot matter.
@@ -52,7 +57,8 @@ impl ExtentCache {
             inactive: List::default(),
             active: List::default(),
             stale: Stale::default(),
-            locked: Vec::new(),
+            locked: Locked::default(),
+            nodes: 0,
             clock: 0,
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
             retired: Retired::default(),
@@ -62,11 +68,6 @@ impl ExtentCache {
     /// The entries of the layer selected, where they are not in the chunks.
     fn entries(&self, word: u64) -> Option<Entries> {
         (self.layer != Layer::FIRST).then(|| self.aliases.get(word, self.layer))
-    }
-
-    fn locked_mask(&self, word: u64) -> u64 {
-        let mask = |&(from, end): &(u64, u64)| word_mask(word, PageIndex(from), PageIndex(end));
-        self.locked.iter().map(mask).fold(0, |all, mask| all | mask)
     }
 
     /// Adds base pages, all of them absent.
@@ -81,6 +82,7 @@ impl ExtentCache {
             let last = ((stop - 1) % CHUNK_PAGES / WORD_PAGES) as usize;
             for (offset, word) in chunk.words[first..=last].iter_mut().enumerate() {
                 let number = number * CHUNK_WORDS as u64 + (first + offset) as u64;
+                self.nodes += u64::from(word.present == 0);
                 word.present |= word_mask(number, PageIndex(next), PageIndex(stop));
             }
             chunk.set_order((next % CHUNK_PAGES) as usize, (stop - next) as usize, Order(0));
@@ -121,10 +123,13 @@ impl ExtentCache {
             chunk.set_order((next % CHUNK_PAGES) as usize, (stop - next) as usize, order);
             next = stop;
         }
+        let mut nodes = 0;
         self.set_range(head, end, |word, mask| {
+            nodes += u64::from(word.present == 0);
             word.present |= mask;
             word.marked |= if marked { mask } else { 0 };
         });
+        self.nodes += if in_leaf(order) { nodes } else { 0 };
         self.enter(head, order);
     }
 
@@ -209,7 +214,7 @@ impl PageCache for ExtentCache {
         let word = &chunk.words[offset];
         PageWord {
             present: word.present,
-            locked: self.locked_mask(number) & word.present,
+            locked: self.locked.mask(number) & word.present,
             marked: word.marked,
             workingset: word.workingset,
             mapped: entries.map_or(word.mapped, |entries| entries.mapped),
@@ -227,7 +232,7 @@ impl PageCache for ExtentCache {
             return None;
         }
         let order = chunk.order(offset);
-        let locked = self.locked.iter().any(|&(from, end)| from <= index.0 && index.0 < end);
+        let locked = self.locked.any(index.0, index.0 + 1);
         Some(Folio { head: index.align_down(order), order, locked, marked: word.marked & bit != 0 })
     }
 
@@ -267,7 +272,7 @@ impl PageCache for ExtentCache {
 
     fn add(&mut self, run: FolioRun) {
         let (start, end) = (run.start.0, run.end().0);
-        self.locked.push((start, end));
+        self.locked.insert(start, end);
         if run.order == Order(0) {
             self.add_base_pages(start, end, run.marked.map(|marked| marked.0));
             return;
@@ -278,11 +283,8 @@ impl PageCache for ExtentCache {
         }
     }
 
-    fn unlock(&mut self, start: PageIndex, pages: PageCount) {
-        let range = (start.0, (start + pages).0);
-        if let Some(position) = self.locked.iter().position(|&locked| locked == range) {
-            self.locked.swap_remove(position);
-        }
+    fn unlock(&mut self, start: PageIndex, _: PageCount) {
+        self.locked.remove(start.0);
     }
 
     fn clear_mark(&mut self, index: PageIndex) {
@@ -360,6 +362,10 @@ impl PageCache for ExtentCache {
 
     fn active(&self) -> PageCount {
         PageCount(self.active.pages)
+    }
+
+    fn nodes(&self) -> u64 {
+        self.nodes
     }
 
     fn age(&mut self, pages: PageCount, mapping: &Mapping) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use filemap_core::cache::{Shrunk, WORD_PAGES, word_mask, words};
+use filemap_core::cache::{Shrunk, WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::reclaim::{Referenced, Verdict, judge_folio, judge_pages};
 use filemap_core::segments::Layer;
@@ -71,8 +71,8 @@ impl ExtentCache {
     ) -> u64 {
         let number = tail.start / CHUNK_PAGES;
         let end = (tail.start + tail.pages.min(most)).min((number + 1) * CHUNK_PAGES);
-        let is_locked = |&(from, to): &(u64, u64)| from < end && tail.start < to;
-        if !self.stale.is_empty() || !self.aliases.is_empty() || self.locked.iter().any(is_locked) {
+        let locked = self.locked.any(tail.start, end);
+        if !self.stale.is_empty() || !self.aliases.is_empty() || locked {
             return 0;
         }
         let believed = mapping.has_recency();
@@ -86,6 +86,7 @@ impl ExtentCache {
                 break;
             }
             word.clear(mask);
+            self.nodes -= u64::from(word.present == 0);
             next = stop;
         }
         let pages = next - tail.start;
@@ -128,7 +129,7 @@ impl ExtentCache {
         let length = tail.pages.min(WORD_PAGES - offset).min(bound.looked);
         let mut mask = bits(length as u32) << offset;
         let first = number * WORD_PAGES;
-        let locked = self.locked_mask(number);
+        let locked = self.locked.mask(number);
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let word = &mut chunk.words[number as usize % CHUNK_WORDS];
         let stale = self.stale.among(number, mask);
@@ -185,7 +186,7 @@ impl ExtentCache {
             return 0;
         }
         self.inactive.take(pages, pages);
-        if self.locked.iter().any(|&(from, end)| from <= head && head < end) {
+        if self.locked.any(head, head + 1) {
             self.inactive.push(extent);
             shrunk.kept += PageCount(pages);
             return pages;
@@ -267,12 +268,14 @@ impl ExtentCache {
         while next < start + pages {
             let number = next / CHUNK_PAGES;
             let stop = (start + pages).min((number + 1) * CHUNK_PAGES);
-            let mut flags = 0;
+            let (mut flags, mut nodes) = (0, 0);
             self.clear_aliases(next, stop);
             self.set_range(next, stop, |word, mask| {
                 flags |= word.workingset & mask;
                 word.clear(mask);
+                nodes += u64::from(word.present == 0);
             });
+            self.nodes -= if in_leaf(order) { nodes } else { 0 };
             // A folio's pages share a flag; base pages have each their own.
             let step = if is_folio || flags == 0 { stop - next } else { 1 };
             for page in (next..stop).step_by(step as usize) {

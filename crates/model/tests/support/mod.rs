@@ -57,6 +57,7 @@ pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
     let private = rng.chance(15);
     let split = rng.chance(25).then(|| 1 + rng.below(length.min(700)));
     let limit = rng.chance(70).then(|| 64 + rng.below(pages * 3 / 2 + 1));
+    let by_cgroup = rng.chance(40);
     let size = |pages: u64| Some(SizeText((pages * page_size).to_string()));
     let read_ahead_kb = rng.pick(&[0, 4, 16, 64, 128, 128, 200, 512, 1024, 8192]);
     let phases = 1 + rng.below(3);
@@ -77,7 +78,8 @@ pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
             .then(|| rng.pick(&["random", "sequential", "hugepage", "normal"]).to_string()),
         exec: rng.chance(15).then_some(true),
         private: private.then_some(true),
-        cache_limit: limit.and_then(size),
+        cache_limit: limit.filter(|_| !by_cgroup).and_then(size),
+        memory_max: limit.filter(|_| by_cgroup).and_then(size),
         read_ahead_kb: Some(u64::next_multiple_of(read_ahead_kb, page_size / 1024)),
         fault_around: rng.chance(20).then(|| SizeText(rng.pick(&["4k", "16k", "2m"]).into())),
         fs: Some(rng.pick(&["ext4", "xfs", "base-pages"]).to_string()),

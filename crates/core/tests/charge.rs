@@ -1,0 +1,55 @@
+//! What the kernel's own memory takes of a limit.
+
+use filemap_core::charge::{kernel_pages, nodes};
+use filemap_core::page_table::PageTables;
+use filemap_core::units::{PageCount, Vpn};
+
+#[test]
+fn nodes_stay_with_their_shadows_up_to_an_eighth_of_the_cache() {
+    let cases = [
+        // Nodes with pages, all that ever had one, cached pages: nodes.
+        (0, 0, 0, 0),
+        (3, 3, 160, 3),
+        (3, 10, 160, 10),
+        (3, 23, 160, 23),
+        (3, 24, 160, 23),
+        (3, 1000, 160, 23),
+    ];
+    for (used, ever, cached, kept) in cases {
+        assert_eq!(nodes(used, ever, PageCount(cached)), kept, "{used} of {ever}, {cached} pages");
+    }
+}
+
+#[test]
+fn nodes_and_page_tables_take_pages_of_the_limit() {
+    let cases = [
+        // Page-table pages, leaf nodes, page size: pages.
+        (0, 0, 4096, 0),
+        (3, 0, 4096, 3),
+        // With one above: 1168 bytes.
+        (0, 1, 4096, 1),
+        // 8 with the one above: 4672 bytes.
+        (2, 7, 4096, 4),
+        // 4 GiB of 4 KiB pages: 256 nodes above 16384.
+        (2053, 16384, 4096, 2053 + 2373),
+        (2053, 16384, 65536, 2053 + 149),
+    ];
+    for (tables, nodes, page_size, pages) in cases {
+        let charged = kernel_pages(PageCount(tables), nodes, page_size);
+        assert_eq!(charged, PageCount(pages), "{tables} tables, {nodes} nodes");
+    }
+}
+
+#[test]
+fn page_tables_have_two_levels_above_them() {
+    let mut tables = PageTables::default();
+    let mut pages_after = |vpn| {
+        tables.install(Vpn(vpn), 512);
+        tables.pages().0
+    };
+    assert_eq!(pages_after(0), 3, "the first brings its two");
+    assert_eq!(pages_after(511), 3, "the same page-table page");
+    assert_eq!(pages_after(512), 4);
+    assert_eq!(pages_after(512 * 512), 6, "the next GiB has a page of its own above");
+    assert_eq!(pages_after(512 * 512 * 512), 9);
+}

@@ -1,0 +1,143 @@
+//! What folios get that return after their eviction.
+
+mod support;
+
+use filemap_core::cache::PageCache;
+use filemap_core::plain::PlainCache;
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::workingset::{is_kept, is_recent};
+
+use support::lists::{add, look_once, plain, with_active};
+use support::map;
+
+#[test]
+fn a_refault_within_the_active_list_is_recent() {
+    let cases = [
+        (100, 100, 0, true),
+        (100, 99, 0, false),
+        (100, 99, 1, true),
+        (100, 50, 50, true),
+        (100, 50, 49, false),
+    ];
+    for (now, evicted, active, recent) in cases {
+        assert_eq!(is_recent(now, evicted, PageCount(active)), recent, "{evicted} {now} {active}");
+    }
+}
+
+#[test]
+fn a_shadow_is_kept_for_as_many_evictions_as_the_memory_has_pages() {
+    let cases =
+        [(100, 100, 0, true), (100, 99, 0, false), (100, 0, 100, true), (101, 0, 100, false)];
+    for (now, evicted, capacity, kept) in cases {
+        assert_eq!(is_kept(now, evicted, capacity), kept, "{evicted} {now} {capacity}");
+    }
+}
+
+#[test]
+fn a_page_that_returns_within_the_active_lists_size_becomes_active() {
+    // 8 pages of 24 active; the other 16 are evicted, one behind the other.
+    let evicted = || {
+        let mut cache = with_active(24, 8);
+        assert_eq!(look_once(&mut cache, &plain()).0, 16);
+        cache
+    };
+    // Evictions behind that of page 23 - none - to that of page 8: 15. The distance of page 16 is
+    // 8, counting its own.
+    for (page, active) in [(23, 9), (17, 9), (16, 9), (15, 8), (8, 8)] {
+        let mut cache = evicted();
+        add(&mut cache, page, 0);
+        assert_eq!(cache.active(), PageCount(active), "page {page}");
+        // Not flagged: it was not active when it was evicted.
+        let drawn = map::draw(&cache, PageCount(24));
+        assert_eq!(&drawn[page as usize..=page as usize], "#", "page {page}");
+    }
+    // A page that was never there has no shadow; a shadow serves once.
+    let mut cache = evicted();
+    add(&mut cache, 40, 0);
+    assert_eq!(cache.active(), PageCount(8));
+}
+
+#[test]
+fn an_activation_moves_the_clock() {
+    // 8 active, 16 evicted. Page 16 would return in time; three activations later it does not.
+    let mut cache = with_active(27, 8);
+    for page in 8..24 {
+        add_shadow(&mut cache, page);
+    }
+    let mut late = cache;
+    for page in 24..27 {
+        late.mark_accessed(PageIndex(page));
+        late.mark_accessed(PageIndex(page));
+    }
+    // Now 11 are active, and the clock has moved by 3: the distance of page 16 is 11, of 15 12.
+    add(&mut late, 15, 0);
+    assert_eq!(late.active(), PageCount(11));
+    add(&mut late, 16, 0);
+    assert_eq!(late.active(), PageCount(12));
+}
+
+/// Evicts the tail of the inactive list, which is `page`.
+fn add_shadow(cache: &mut PlainCache, page: u64) {
+    let shrunk = cache.shrink(PageCount(1), &plain(), &mut ());
+    assert_eq!(shrunk.evicted, PageCount(1));
+    assert!(cache.folio(PageIndex(page)).is_none(), "{page} was not the tail");
+}
+
+#[test]
+fn a_refault_that_becomes_active_moves_the_clock_too() {
+    let evicted = || {
+        let mut cache = with_active(24, 8);
+        look_once(&mut cache, &plain());
+        cache
+    };
+    // Page 23 returns: 9 active, the clock is one further: 16 is 9 away, 15 is 10 away.
+    let mut cache = evicted();
+    add(&mut cache, 23, 0);
+    add(&mut cache, 15, 0);
+    assert_eq!(cache.active(), PageCount(9));
+    add(&mut cache, 16, 0);
+    assert_eq!(cache.active(), PageCount(10));
+}
+
+#[test]
+fn a_page_that_was_active_returns_with_the_workingset_flag() {
+    let mut cache = with_active(24, 16);
+    cache.age(PageCount(8), &plain());
+    map::assert_cache("aged", &cache, "8w 16#");
+    look_once(&mut cache, &plain());
+    map::assert_cache("evicted", &cache, "8. 8# 8.");
+    // The flagged ones went last, behind 16 to 23.
+    add(&mut cache, 7, 0);
+    map::assert_cache("flagged", &cache, "7. w 8# 8.");
+    assert_eq!(cache.active(), PageCount(9));
+    // Flagged when it is evicted again, it returns flagged again.
+    cache.age(PageCount(9), &plain());
+    look_once(&mut cache, &plain());
+    assert_eq!(cache.active(), PageCount(0));
+    let mut cache = with_active(24, 16);
+    cache.age(PageCount(8), &plain());
+    look_once(&mut cache, &plain());
+    // One that comes too late gets nothing: 8 evictions later the active list is as long, 9 not.
+    for (first, flagged) in [(0, true), (1, true)] {
+        let mut cache = with_active(24, 16);
+        cache.age(PageCount(8), &plain());
+        look_once(&mut cache, &plain());
+        add(&mut cache, first, 0);
+        assert_eq!(cache.active() == PageCount(9), flagged, "{first}");
+    }
+}
+
+#[test]
+fn a_large_folio_takes_the_shadow_of_any_of_its_pages() {
+    let mut cache = with_active(24, 8);
+    look_once(&mut cache, &plain());
+    // Pages 20 to 23 were evicted last, within the active list's size.
+    add(&mut cache, 20, 2);
+    assert_eq!(cache.active(), PageCount(12));
+    map::assert_cache("active", &cache, "8# 12. [--]");
+    // A page without one beside it: 23 has a shadow, 24 to 27 have none.
+    let mut cache = with_active(24, 8);
+    look_once(&mut cache, &plain());
+    add(&mut cache, 24, 2);
+    assert_eq!(cache.active(), PageCount(8));
+}

@@ -1,0 +1,43 @@
+//! The kernel's own memory, where a memory cgroup's limit pays for it.
+
+use std::collections::BTreeMap;
+
+use filemap_core::cache::{FolioRun, PageCache, WORD_PAGES, in_leaf};
+use filemap_core::charge;
+use filemap_core::page_table::PageTables;
+use filemap_core::units::PageCount;
+
+/// Words of the file that ever had a leaf node in the index of the page cache.
+#[derive(Clone, Debug, Default)]
+pub struct Charge {
+    /// 64 words a bitmap, by its number.
+    words: BTreeMap<u64, u64>,
+    /// Bits that are set.
+    ever: u64,
+}
+
+impl Charge {
+    /// Notes folios that are added to the cache.
+    pub fn add(&mut self, run: FolioRun) {
+        if !in_leaf(run.order) {
+            return;
+        }
+        let end = run.end().0.div_ceil(WORD_PAGES);
+        let mut next = run.start.0 / WORD_PAGES;
+        while next < end {
+            let stop = end.min((next / 64 + 1) * 64);
+            let bits = u64::MAX >> (64 - (stop - next)) << (next % 64);
+            let words = self.words.entry(next / 64).or_default();
+            self.ever += u64::from((bits & !*words).count_ones());
+            *words |= bits;
+            next = stop;
+        }
+    }
+
+    /// Pages charged for the index of `cache` and the page tables.
+    pub fn pages(&self, tables: &PageTables, cache: &impl PageCache, page_size: u64) -> PageCount {
+        let cached = cache.inactive() + cache.active();
+        let nodes = charge::nodes(cache.nodes(), self.ever, cached);
+        charge::kernel_pages(tables.pages(), nodes, page_size)
+    }
+}
