@@ -7,12 +7,11 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use filemap_core::units::PageIndex;
-use filemap_job::shown::Found;
 use filemap_job::{Filesystem, Job, Shown, ShownLog};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::cold::drop_file;
-use crate::decisions::{self, Event, FileId, Seen};
+use crate::decisions::{Event, FileId, Seen};
 use crate::engine::{check, plan};
 use crate::interference::{pageout_interval, pause_before};
 use crate::journal::{Guard, Journal, Undo};
@@ -234,8 +233,8 @@ fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {
         }
         Seen::Fault { index } => Shown::LookedUp { index },
         Seen::MapPages { from, last } => Shown::MapPages { from, last },
-        Seen::SyncReadahead(found) => Shown::Sync(of(found)),
-        Seen::AsyncReadahead(found) => Shown::Async(of(found)),
+        Seen::SyncReadahead(found) => Shown::Sync(found),
+        Seen::AsyncReadahead(found) => Shown::Async(found),
         Seen::Window { start, order, size, async_size, .. } => {
             Shown::Window { start, order, size, async_size }
         }
@@ -243,18 +242,6 @@ fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {
         Seen::Added { start, order } => Shown::Added { start, order, folios: 1 },
         Seen::Removed { .. } | Seen::Read { .. } => return None,
     })
-}
-
-fn of(found: decisions::Found) -> Found {
-    Found {
-        index: found.index,
-        req: found.requested,
-        order: found.order,
-        size: found.size,
-        async_size: found.async_size,
-        mmap_miss: found.mmap_miss,
-        previous_end: u64::try_from(found.previous_position).ok(),
-    }
 }
 
 fn write_file(path: &Path, bytes: u64, sparse: bool) -> std::io::Result<()> {

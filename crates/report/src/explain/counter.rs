@@ -1,6 +1,6 @@
 //! The course of `mmap_miss`, and what moved it.
 
-use filemap_core::decision::{Cause, Decision};
+use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::miss::{CAP, THRESHOLD};
 use filemap_core::units::PageCount;
 use filemap_job::{Advice, Job};
@@ -114,7 +114,7 @@ impl Counter {
                 self.missed |= !hit;
                 self.hit = hit && !tried && self.counts_hits;
             }
-            Decision::Entered { cause, mmap_miss, .. } => {
+            Decision::Entered { cause, found: Found { mmap_miss, .. } } => {
                 self.hit &= cause == Cause::AsyncFault;
                 if self.sight == Sight::Entered {
                     self.set(mmap_miss, done);

@@ -26,7 +26,7 @@ mod svg;
 mod tables;
 mod touches;
 
-use filemap_core::decision::{Cause, Decision, Lock, Log};
+use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
 
@@ -217,7 +217,7 @@ impl Log for Explainer<'_> {
                 self.end_fault(index);
             }
             (Some(fault), _) => fault.push(decision),
-            (None, Decision::Entered { index, req, .. }) => {
+            (None, Decision::Entered { found: Found { index, req, .. }, .. }) => {
                 self.touches.up_to_read(index, index + req, &mut self.pages);
                 self.apply(&decision);
             }
