@@ -34,7 +34,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     // Runs of the model differ in nothing, and one log of a kernel is enough.
     job.runs = 1;
     check(&job)?;
-    let output = Output::open(&args.output, None)?;
+    let output = Output::open(&args.output, args.svg.as_deref().map(|path| ("--svg", path)))?;
     let svg = args.svg.as_deref().map(Target::open).transpose()?;
     let (explanation, record) = match job.engine {
         EngineKind::Model => of_model(&job, &profile)?,
