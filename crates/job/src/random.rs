@@ -1,6 +1,7 @@
 //! Random jobs: what their generators share, so that a seed means the same job everywhere.
 
 use crate::Workload;
+use crate::elf::{Elf, Load};
 
 /// A small generator of pseudo-random numbers (splitmix64).
 #[derive(Clone, Debug)]
@@ -46,4 +47,26 @@ pub fn workload(rng: &mut Rng, pages: u64, reads: bool) -> Workload {
         7 | 8 => Workload::ReadRandom,
         _ => Workload::ReadSequential,
     }
+}
+
+/// A program of `pages` pages of `page_size` bytes, whose segments share pages at random.
+pub fn elf(rng: &mut Rng, pages: u64, page_size: u64) -> Elf {
+    let mut address = 0;
+    let count = 1 + rng.below(5);
+    let loads = (0..count as usize).map(|number| {
+        let first = rng.below(pages);
+        let length = 1 + rng.below(pages - first);
+        let into_page = rng.below(page_size);
+        let start = address + into_page;
+        address += (length + rng.below(3)) * page_size;
+        Load {
+            number,
+            offset: first * page_size + into_page,
+            file_bytes: length * page_size - into_page,
+            address: start,
+            executable: rng.chance(30),
+        }
+    });
+    let loads = loads.collect();
+    Elf { size_bytes: pages * page_size, fixed: rng.chance(50), loads }
 }

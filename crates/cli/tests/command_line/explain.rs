@@ -62,6 +62,23 @@ fn the_causes_add_up_to_the_pages_read() {
 }
 
 #[test]
+fn a_programs_segments_are_told_from_what_lies_between() {
+    let scratch = Scratch::new("explain-elf");
+    let program = env!("CARGO_BIN_EXE_filemap");
+    let job = format!("--workload elf --file {program}");
+    let explanation = explained(&scratch, &job).expect("the model runs everywhere");
+    let record = json(&format!("run {job} --json -"));
+    let cached = &record["runs"][0]["cached"];
+    let sums = sums(&explanation);
+    let of = |name| sums.iter().find(|(cause, _)| cause == name).expect("a cause").1;
+    assert_eq!(cached["between"], of("between-segments"));
+    let outside = cached["before"].as_u64().zip(cached["after"].as_u64());
+    assert_eq!(outside.map(|(before, after)| before + after), Some(of("beyond-mapping")));
+    let total: u64 = sums.iter().map(|(_, pages)| pages).sum();
+    assert_eq!(record["runs"][0]["counters"]["data_pages_read"], total);
+}
+
+#[test]
 fn the_report_is_narrow_enough() {
     for job in JOBS {
         let output = Running::start(&mut filemap(&format!("explain {job}"))).output();
@@ -173,6 +190,7 @@ fn the_kernel_reads_for_the_same_reasons() {
 #[test]
 fn what_cannot_be_explained_is_refused() {
     let job = "explain --workload random --file-size 1m";
+    let program = env!("CARGO_BIN_EXE_filemap");
     for (args, code, words) in [
         ("explain", 2, &["--file-size is missing"] as &[&str]),
         ("explain --workload nothing --file-size 1m", 2, &["unknown workload 'nothing'"]),
@@ -182,6 +200,7 @@ fn what_cannot_be_explained_is_refused() {
         (&format!("{job} --on kernel --with mmap-miss"), 4, &["--on model"]),
         (&format!("{job} --on kernel --memory-max 512k"), 4, &["no memory limit"]),
         (&format!("{job} --on kernel --image /no/kernel"), 4, &["--image"]),
+        (&format!("explain --on kernel --workload elf --file {program}"), 4, &["--on model"]),
     ] {
         let output = Running::start(&mut filemap(args)).output();
         let message = stderr(&output);

@@ -3,7 +3,6 @@
 
 use filemap_core::rules::Kernel;
 use filemap_core::series::Switch;
-use filemap_job::elf::{Elf, Load};
 use filemap_job::random::{self, Rng};
 use filemap_job::{JobSpec, PhaseSpec, SizeText};
 
@@ -65,24 +64,7 @@ pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
 
 /// The job with the segments of a program mapped; they share pages at random.
 fn with_segments(rng: &mut Rng, spec: JobSpec, pages: u64, page_size: u64) -> JobSpec {
-    let mut address = 0;
-    let count = 1 + rng.below(5);
-    let loads = (0..count as usize).map(|number| {
-        let first = rng.below(pages);
-        let length = 1 + rng.below(pages - first);
-        let into_page = rng.below(page_size);
-        let start = address + into_page;
-        address += (length + rng.below(3)) * page_size;
-        Load {
-            number,
-            offset: first * page_size + into_page,
-            file_bytes: length * page_size - into_page,
-            address: start,
-            executable: rng.chance(30),
-        }
-    });
-    let loads = loads.collect();
-    let elf = Elf { size_bytes: pages * page_size, fixed: rng.chance(50), loads };
+    let elf = random::elf(rng, pages, page_size);
     let mut phase = spec.phase;
     phase[0].workload = Some("elf".to_string());
     phase[0].bs = None;

@@ -3,8 +3,10 @@
 use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::miss::{CAP, THRESHOLD};
 use filemap_core::units::PageCount;
-use filemap_job::{Advice, Job};
+use filemap_job::{Advice, Job, SplitProt};
 use serde::Serialize;
+
+use super::parts::Parts;
 
 /// How much of the counter a log shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +75,8 @@ impl Counter {
     pub(super) fn new(job: &Job, sight: Sight) -> Self {
         let accesses = job.phases.iter().map(|phase| phase.accesses).sum();
         let rules = &job.rules;
+        let of_split = job.mapping.split.is_some_and(|split| split.prot == SplitProt::Exec);
+        let executable = of_split || Parts::of(job).executable();
         let no_pages = job.machine.read_ahead == PageCount(0);
         let off = no_pages || job.mapping.advice == Advice::Random;
         Counter {
@@ -80,7 +84,7 @@ impl Counter {
             counts_hits: !off,
             locked_hit_counts: rules.locked_hit_counts,
             huge_page_counts: rules.huge_page_counts,
-            consulted: !off || (!no_pages && job.mapping.exec && rules.executable_readahead),
+            consulted: !off || (!no_pages && executable && rules.executable_readahead),
             value: 0,
             highest: 0,
             moves: Moves::default(),
@@ -99,11 +103,6 @@ impl Counter {
 
     pub(super) fn value(&self) -> u16 {
         self.value
-    }
-
-    /// Whether a fault that reads no window looked at the counter.
-    pub(super) fn is_consulted(&self) -> bool {
-        self.consulted
     }
 
     /// Takes the next decision; `done` accesses came before.

@@ -1,7 +1,7 @@
 //! On random jobs, the sums by cause are the bytes read, and every change of the counter has a
 //! reason.
 
-use filemap_job::random::Rng;
+use filemap_job::random::{Rng, elf};
 use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
 use filemap_model::{Profile, Timing, trace, trace_on};
 use filemap_report::explain::{Explainer, Explanation, Origin, Sight};
@@ -95,6 +95,41 @@ fn sums_are_the_bytes_read() {
         assert_eq!(came + again, pages, "{about}");
     }
     assert!(done > JOBS * 2 / 3 && evicting > JOBS / 10, "{done} jobs, {evicting} evict");
+}
+
+#[test]
+fn pages_outside_the_segments_are_told_from_those_inside() {
+    let mut rng = Rng(17);
+    let (mut done, mut between) = (0, 0);
+    for _ in 0..JOBS {
+        let pages = 100 + rng.below(5000);
+        let spec = JobSpec {
+            file: Some("program".to_string()),
+            elf: Some(elf(&mut rng, pages, 4096)),
+            workload: Some("elf".to_string()),
+            accesses: Some(1 + rng.below(2000)),
+            read_ahead_kb: Some(rng.pick(&[16, 128, 1024])),
+            with: Some(rng.pick(&["baseline", "mmap-miss", "vma-bound+exec-bypass"]).to_string()),
+            ..JobSpec::default()
+        };
+        let Ok(job) = spec.validate(None) else { continue };
+        let mut explainer = Explainer::new(&job, Sight::Every);
+        let cached = trace(&job, &Profile::DEFAULT, &mut explainer).expect("it fits").run.cached;
+        let found = explainer.finish();
+        let about = format!("{:?}", job.elf);
+        let amount = |origin| found.amounts.get(origin).pages;
+        assert_eq!(Some(amount(Origin::BetweenSegments)), cached.between, "{about}");
+        let outside = cached.before.zip(cached.after).map(|(before, after)| before + after);
+        assert_eq!(Some(amount(Origin::BeyondMapping)), outside, "{about}");
+        let outside = amount(Origin::BetweenSegments) + amount(Origin::BeyondMapping);
+        assert_eq!(Some(found.pages_read() - outside), cached.inside, "{about}");
+        assert_eq!((found.absent_accesses, found.moves.unexplained), (0, 0), "{about}");
+        let mapped: u64 = found.map.cells.iter().map(|cell| cell.mapped).sum();
+        assert!(cached.inside <= Some(mapped), "{about}");
+        done += 1;
+        between += u64::from(amount(Origin::BetweenSegments) > 0);
+    }
+    assert!(done > JOBS * 2 / 3 && between > JOBS / 20, "{done} jobs, {between} with gaps");
 }
 
 #[test]
