@@ -1,6 +1,6 @@
 //! Where reports go.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 
 use filemap_report::{Format, Report};
@@ -18,19 +18,21 @@ pub struct Output {
 }
 
 impl Output {
-    /// Opens what `flags` name. `log` is the path of a decision log, if there is one.
+    /// Opens what `flags` name. `other` is what else the command writes, by its name and path.
     ///
     /// # Errors
     /// When a file cannot be written to, and when two things are to go to stdout.
-    pub fn open(flags: &OutputFlags, log: Option<&str>) -> Result<Self, Error> {
+    pub fn open(flags: &OutputFlags, other: Option<(&str, &str)>) -> Result<Self, Error> {
         let json = flags.json.as_deref();
-        if json == Some("-") && log == Some("-") {
-            let message = "--json - and --log - cannot both go to stdout; give one a file";
-            return Err(Error::Usage(message.to_string()));
+        let other = other.filter(|(_, path)| *path == "-");
+        if let (Some("-"), Some((name, _))) = (json, other) {
+            return Err(Error::Usage(format!(
+                "--json - and {name} - cannot both go to stdout; give one a file"
+            )));
         }
         Ok(Output {
             format: flags.format,
-            stdout_taken: json == Some("-") || log == Some("-"),
+            stdout_taken: json == Some("-") || other.is_some(),
             json: json.map(Target::open).transpose()?,
         })
     }
@@ -54,10 +56,11 @@ impl Output {
     }
 }
 
-/// A file, or stdout for `-`.
+/// A file, or stdout for `-`. A file that was not there before goes again unless it is written.
 pub struct Target {
     path: String,
     file: Option<File>,
+    is_new: bool,
 }
 
 impl Target {
@@ -67,21 +70,36 @@ impl Target {
     /// When it cannot be written to.
     pub fn open(path: &str) -> Result<Self, Error> {
         if path == "-" {
-            return Ok(Target { path: "stdout".to_string(), file: None });
+            return Ok(Target { path: "stdout".to_string(), file: None, is_new: false });
         }
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let (is_new, file) = match OpenOptions::new().write(true).create_new(true).open(path) {
+            Ok(file) => (true, Ok(file)),
+            Err(_) => {
+                (false, OpenOptions::new().write(true).create(true).truncate(false).open(path))
+            }
+        };
         let failed =
             |error: io::Error| Error::Open { path: path.to_string(), reason: reason(&error) };
-        Ok(Target { path: path.to_string(), file: Some(file.map_err(failed)?) })
+        Ok(Target { path: path.to_string(), file: Some(file.map_err(failed)?), is_new })
     }
 
     /// Its name, and where to write; what was in the file is gone.
-    pub fn writer(self) -> Result<(String, Box<dyn Write>), Error> {
-        let Some(file) = self.file else { return Ok((self.path, Box::new(io::stdout()))) };
+    pub fn writer(mut self) -> Result<(String, Box<dyn Write>), Error> {
+        self.is_new = false;
+        let path = std::mem::take(&mut self.path);
+        let Some(file) = self.file.take() else { return Ok((path, Box::new(io::stdout()))) };
         if file.metadata().is_ok_and(|data| data.is_file()) {
-            file.set_len(0).map_err(|error| failed(&self.path, &error))?;
+            file.set_len(0).map_err(|error| failed(&path, &error))?;
         }
-        Ok((self.path, Box::new(file)))
+        Ok((path, Box::new(file)))
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if self.is_new {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -66,6 +66,25 @@ impl Lock {
     }
 }
 
+/// The readahead state that was found where readahead was entered, before it decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Found {
+    /// The page that was accessed.
+    pub index: PageIndex,
+    /// Pages asked for.
+    pub req: PageCount,
+    /// Folio order of the stream.
+    pub order: Order,
+    /// Pages of the last window.
+    pub size: PageCount,
+    /// Pages of the last window behind its mark.
+    pub async_size: PageCount,
+    /// The counter of misses.
+    pub mmap_miss: u16,
+    /// The byte at which the last `read(2)` ended.
+    pub previous_end: Option<u64>,
+}
+
 /// One decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
@@ -74,20 +93,8 @@ pub enum Decision {
     Entered {
         /// Why.
         cause: Cause,
-        /// The page that was accessed.
-        index: PageIndex,
-        /// Pages asked for.
-        req: PageCount,
-        /// Folio order of the stream.
-        order: Order,
-        /// Pages of the last window.
-        size: PageCount,
-        /// Pages of the last window behind its mark.
-        async_size: PageCount,
-        /// The counter.
-        mmap_miss: u16,
-        /// The byte at which the last `read(2)` ended.
-        previous_end: Option<u64>,
+        /// The request, and the state.
+        found: Found,
     },
     /// A window was asked for (`page_cache_ra_order`, or the unbounded call of a lone read).
     Readahead {

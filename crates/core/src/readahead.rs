@@ -1,6 +1,6 @@
 //! The readahead state of an open file, and the windows that the rules ask for.
 
-use crate::decision::{Cause, Decision};
+use crate::decision::{Cause, Decision, Found};
 use crate::rules::{Arch, Rules};
 use crate::units::{Order, PageCount, PageIndex};
 
@@ -34,8 +34,7 @@ impl ReadaheadState {
 
     /// What the log says where readahead is entered with this state.
     pub fn entered(&self, request: &Request) -> Decision {
-        Decision::Entered {
-            cause: request.cause,
+        let found = Found {
             index: request.index,
             req: request.pages,
             order: self.order,
@@ -43,7 +42,8 @@ impl ReadaheadState {
             async_size: self.async_size,
             mmap_miss: self.mmap_miss,
             previous_end: self.previous_end,
-        }
+        };
+        Decision::Entered { cause: request.cause, found }
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use filemap_core::decision::{Cause, Decision};
+use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::fault::Access;
 use filemap_core::readahead::ReadaheadState;
 use filemap_core::rules::Kernel::V6_18;
@@ -26,8 +26,7 @@ fn entered(engine: &Engine) -> Vec<Decision> {
 
 /// The old state, with the request that found it.
 fn expected(cause: Cause, index: u64, req: u64, mmap_miss: u16) -> Decision {
-    Decision::Entered {
-        cause,
+    let found = Found {
         index: PageIndex(index),
         req: PageCount(req),
         order: Order(2),
@@ -35,7 +34,8 @@ fn expected(cause: Cause, index: u64, req: u64, mmap_miss: u16) -> Decision {
         async_size: PageCount(4),
         mmap_miss,
         previous_end: Some(123_456),
-    }
+    };
+    Decision::Entered { cause, found }
 }
 
 #[test]

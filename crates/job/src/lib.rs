@@ -17,6 +17,7 @@ pub mod job;
 mod limits;
 mod name;
 mod phases;
+pub mod random;
 pub mod record;
 mod replay;
 #[cfg(feature = "schema")]

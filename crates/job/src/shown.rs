@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use filemap_core::decision::{Cause, Decision, Lock, Log};
+use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 /// A line of a log as tracepoints show it.
@@ -60,25 +60,6 @@ pub enum Shown {
         /// How many.
         folios: u64,
     },
-}
-
-/// The readahead state that was found where readahead was entered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Found {
-    /// The page that was accessed.
-    pub index: PageIndex,
-    /// Pages asked for.
-    pub req: PageCount,
-    /// Folio order of the stream.
-    pub order: Order,
-    /// Pages of the last window.
-    pub size: PageCount,
-    /// Pages of the last window behind its mark.
-    pub async_size: PageCount,
-    /// The counter of misses.
-    pub mmap_miss: u64,
-    /// The byte at which the last `read(2)` ended.
-    pub previous_end: Option<u64>,
 }
 
 impl Shown {
@@ -144,20 +125,8 @@ fn shown(decision: Decision) -> Option<Shown> {
     match decision {
         Decision::Lookup { index, .. } => Some(Shown::LookedUp { index }),
         Decision::MapPages { from, last, .. } => Some(Shown::MapPages { from, last }),
-        Decision::Entered {
-            cause,
-            index,
-            req,
-            order,
-            size,
-            async_size,
-            mmap_miss,
-            previous_end,
-        } => {
-            let mmap_miss = mmap_miss.into();
-            let found = Found { index, req, order, size, async_size, mmap_miss, previous_end };
-            Some(if cause.is_async() { Shown::Async(found) } else { Shown::Sync(found) })
-        }
+        Decision::Entered { cause, found } if cause.is_async() => Some(Shown::Async(found)),
+        Decision::Entered { found, .. } => Some(Shown::Sync(found)),
         // A lone read has no window; its base pages follow.
         Decision::Readahead { cause: Cause::ReadLone | Cause::SequentialLone, .. } => None,
         Decision::Readahead { start, order, size, async_size, .. } => {
@@ -177,8 +146,8 @@ impl fmt::Display for Shown {
             Shown::Faulted { index } => write!(f, "access {index}"),
             Shown::LookedUp { index } => write!(f, "fault {index}"),
             Shown::MapPages { from, last } => write!(f, "map_pages {from}-{last}"),
-            Shown::Sync(found) => write!(f, "sync_ra {found}"),
-            Shown::Async(found) => write!(f, "async_ra {found}"),
+            Shown::Sync(found) => state(f, "sync_ra", found),
+            Shown::Async(found) => state(f, "async_ra", found),
             Shown::Window { start, order, size, async_size } => {
                 let order = order.0;
                 write!(f, "ra_order {start} order={order} size={size} async_size={async_size}")
@@ -193,16 +162,12 @@ impl fmt::Display for Shown {
     }
 }
 
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Found { index, req, order, size, async_size, mmap_miss, previous_end } = self;
-        write!(
-            f,
-            "{index} req={req} order={} size={size} async_size={async_size} mmap_miss={mmap_miss}",
-            order.0
-        )?;
-        previous_end.map_or(Ok(()), |end| write!(f, " previous_end={end}"))
-    }
+fn state(f: &mut fmt::Formatter<'_>, name: &str, found: &Found) -> fmt::Result {
+    let Found { index, req, order, size, async_size, mmap_miss, previous_end } = found;
+    let order = order.0;
+    write!(f, "{name} {index} req={req} order={order} size={size} async_size={async_size}")?;
+    write!(f, " mmap_miss={mmap_miss}")?;
+    previous_end.map_or(Ok(()), |end| write!(f, " previous_end={end}"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
+use filemap_core::decision::Found;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use crate::{Error, page_size};
@@ -48,27 +49,6 @@ pub struct Event {
     pub pid: u32,
     /// What.
     pub seen: Seen,
-}
-
-/// The readahead state that a readahead call found, before it decided.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// The page that was accessed.
-    pub index: PageIndex,
-    /// Pages asked for.
-    pub requested: PageCount,
-    /// Order of the last window.
-    pub order: Order,
-    /// Size of the last window.
-    pub size: PageCount,
-    /// Pages behind its mark.
-    pub async_size: PageCount,
-    /// Largest window.
-    pub ra_pages: PageCount,
-    /// The counter of misses of mappings.
-    pub mmap_miss: u64,
-    /// Where the last `read(2)` ended, in bytes; negative before the first.
-    pub previous_position: i64,
 }
 
 /// What a tracepoint shows.
@@ -261,13 +241,13 @@ impl<'a> Fields<'a> {
     fn found(&self) -> Option<Found> {
         Some(Found {
             index: PageIndex(self.number("index")?),
-            requested: PageCount(self.number("req_count")?),
+            req: PageCount(self.number("req_count")?),
             order: self.order()?,
             size: PageCount(self.number("size")?),
             async_size: PageCount(self.number("async_size")?),
-            ra_pages: PageCount(self.number("ra_pages")?),
-            mmap_miss: self.number("mmap_miss")?,
-            previous_position: self.text("prev_pos")?.parse().ok()?,
+            mmap_miss: u16::try_from(self.number("mmap_miss")?).ok()?,
+            // Negative before the first read.
+            previous_end: u64::try_from(self.text("prev_pos")?.parse::<i64>().ok()?).ok(),
         })
     }
 }
@@ -293,13 +273,12 @@ mod tests {
                   ra_pages=2048 mmap_miss=3 prev_pos=-1";
         let found = Found {
             index: PageIndex(512),
-            requested: PageCount(2048),
+            req: PageCount(2048),
             order: Order(9),
             size: PageCount(1024),
             async_size: PageCount(512),
-            ra_pages: PageCount(2048),
             mmap_miss: 3,
-            previous_position: -1,
+            previous_end: None,
         };
         assert_eq!(seen(&format!("page_cache_async_ra: {ra}")), Some(Seen::AsyncReadahead(found)));
         assert_eq!(seen(&format!("page_cache_sync_ra: {ra}")), Some(Seen::SyncReadahead(found)));

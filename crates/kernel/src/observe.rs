@@ -3,14 +3,17 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Instant;
 
 use filemap_core::units::PageIndex;
-use filemap_job::shown::Found;
 use filemap_job::{Filesystem, Job, Shown, ShownLog};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::cold::drop_file;
-use crate::decisions::{self, Event, FileId, Seen};
+use crate::decisions::{Event, FileId, Seen};
 use crate::engine::{check, plan};
+use crate::interference::{pageout_interval, pause_before};
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::{Plan, Probe};
 use crate::scratch::{self, Scratch};
@@ -104,11 +107,12 @@ impl Observer {
     }
 
     /// Runs `job` on a cold file, waiting after each access until nothing is being read, as often
-    /// as others disturb it. `expected` is about how many events there will be.
+    /// as others disturb it; where they are known to come at intervals, in between. `expected` is
+    /// about how many events there will be.
     ///
     /// # Errors
-    /// What no probe can do; a trace that is not complete; a machine that does not leave the
-    /// file's pages alone.
+    /// What no probe can do; a trace that is not complete; [`Error::Disturbed`] on a machine that
+    /// does not leave the file's pages alone.
     pub fn observe(
         &mut self,
         job: &Job,
@@ -120,10 +124,15 @@ impl Observer {
             fs::metadata(&subject.path).map_err(|error| Error::os("open", &subject.path, error))?;
         let file = FileId::of(&metadata);
         for disturbed in 0..MAX_DISTURBED {
+            let start = Instant::now();
             let (pid, address, events) = self.trace_once(&plan, file, expected)?;
-            if !events.iter().any(|event| is_foreign(event, pid)) {
+            let foreign = events.iter().rfind(|event| is_foreign(event, pid));
+            let Some(foreign) = foreign else {
                 let events = events.iter().filter(|event| event.pid == pid);
                 return Ok(Observed { log: shown(events, &plan, address), disturbed });
+            };
+            if let Some(interval) = pageout_interval() {
+                sleep(pause_before(start.elapsed(), foreign.at_ns, now_ns(), interval));
             }
         }
         Err(Error::Disturbed { path: subject.path.clone(), runs: MAX_DISTURBED })
@@ -191,6 +200,12 @@ impl Observer {
     }
 }
 
+/// Now by the clock of the events.
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// Whether somebody else changed what the child met.
 fn is_foreign(event: &Event, pid: u32) -> bool {
     event.pid != pid && matches!(event.seen, Seen::Removed { .. } | Seen::Added { .. })
@@ -218,8 +233,8 @@ fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {
         }
         Seen::Fault { index } => Shown::LookedUp { index },
         Seen::MapPages { from, last } => Shown::MapPages { from, last },
-        Seen::SyncReadahead(found) => Shown::Sync(of(found)),
-        Seen::AsyncReadahead(found) => Shown::Async(of(found)),
+        Seen::SyncReadahead(found) => Shown::Sync(found),
+        Seen::AsyncReadahead(found) => Shown::Async(found),
         Seen::Window { start, order, size, async_size, .. } => {
             Shown::Window { start, order, size, async_size }
         }
@@ -227,18 +242,6 @@ fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {
         Seen::Added { start, order } => Shown::Added { start, order, folios: 1 },
         Seen::Removed { .. } | Seen::Read { .. } => return None,
     })
-}
-
-fn of(found: decisions::Found) -> Found {
-    Found {
-        index: found.index,
-        req: found.requested,
-        order: found.order,
-        size: found.size,
-        async_size: found.async_size,
-        mmap_miss: found.mmap_miss,
-        previous_end: u64::try_from(found.previous_position).ok(),
-    }
 }
 
 fn write_file(path: &Path, bytes: u64, sparse: bool) -> std::io::Result<()> {

@@ -7,6 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use filemap_job::random::Rng;
 use filemap_job::{Job, JobSpec};
 use filemap_model::{Profile, trace};
 
@@ -101,25 +102,6 @@ fn check(job: &Job, seed: u64, text: &str) -> Duration {
     assert!(used <= bound, "seed {seed}: {used} bytes, more than {bound}, for\n{text}");
     assert!(taken <= patience(job), "seed {seed}: {taken:?} for\n{text}");
     taken
-}
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[(self.next() % from.len() as u64) as usize]
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
-    }
 }
 
 const SIZES: &[&str] = &[

@@ -61,24 +61,15 @@ pub enum Line {
 impl From<Decision> for Line {
     fn from(decision: Decision) -> Line {
         match decision {
-            Decision::Entered {
-                cause,
-                index,
-                req,
-                order,
-                size,
-                async_size,
-                mmap_miss,
-                previous_end,
-            } => Line::Entered {
+            Decision::Entered { cause, found } => Line::Entered {
                 cause: cause.name(),
-                index: index.0,
-                req: req.0,
-                order: order.0,
-                size: size.0,
-                async_size: async_size.0,
-                mmap_miss,
-                previous_end,
+                index: found.index.0,
+                req: found.req.0,
+                order: found.order.0,
+                size: found.size.0,
+                async_size: found.async_size.0,
+                mmap_miss: found.mmap_miss,
+                previous_end: found.previous_end,
             },
             Decision::Readahead { cause, index, order, start, size, async_size, mmap_miss } => {
                 Line::Readahead {

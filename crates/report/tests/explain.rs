@@ -1,6 +1,6 @@
 //! Small logs by hand, and what they explain.
 
-use filemap_core::decision::{Cause, Decision, Lock, Log};
+use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Job, JobSpec};
 use filemap_report::explain::{Explainer, Explanation, Origin, Sight};
@@ -207,16 +207,8 @@ fn a_read_uses_every_page_of_its_block() {
         spec.bs = Some("16k".parse().expect("a size"));
         spec.accesses = Some(2);
     });
-    let entered = Decision::Entered {
-        cause: Cause::ReadStream,
-        index: PageIndex(0),
-        req: PageCount(4),
-        order: Order(0),
-        size: PageCount(0),
-        async_size: PageCount(0),
-        mmap_miss: 0,
-        previous_end: None,
-    };
+    let found = Found { req: PageCount(4), ..Found::default() };
+    let entered = Decision::Entered { cause: Cause::ReadStream, found };
     let found =
         explain(&job, &[vec![entered, window(Cause::ReadStream, 0, 0, 16, 0), added(0, 2, 4)]]);
     assert_eq!(amounts(&found), [(Origin::Used, 8, 0), (Origin::OnDemand, 8, 0)]);

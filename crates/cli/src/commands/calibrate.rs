@@ -42,7 +42,8 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
             "--runs {rounds} is out of range; give 1 to {MAX_ROUNDS}"
         )));
     }
-    let output = Output::open(&args.output, None)?;
+    let profile = args.profile.as_deref().map(|path| ("the profile", path));
+    let output = Output::open(&args.output, profile)?;
     let target = args.profile.as_deref().map(Target::open).transpose()?;
     let (journal, _undoing) = interrupt::journal()?;
     let directory = temporary_directory()?;

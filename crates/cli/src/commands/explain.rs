@@ -34,7 +34,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     // Runs of the model differ in nothing, and one log of a kernel is enough.
     job.runs = 1;
     check(&job)?;
-    let output = Output::open(&args.output, None)?;
+    let output = Output::open(&args.output, args.svg.as_deref().map(|path| ("--svg", path)))?;
     let svg = args.svg.as_deref().map(Target::open).transpose()?;
     let (explanation, record) = match job.engine {
         EngineKind::Model => of_model(&job, &profile)?,
@@ -54,12 +54,8 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Refuses what there is no explanation of, or no log of the running kernel.
+/// Refuses what there is no log of the running kernel of.
 fn check(job: &Job) -> Result<(), Error> {
-    if job.elf.is_some() {
-        let message = "explain: the segments of an ELF file are not told apart; map the file whole";
-        return Err(Error::CannotRun(message.to_string()));
-    }
     if job.engine == EngineKind::Model {
         return Ok(());
     }
@@ -67,6 +63,13 @@ fn check(job: &Job) -> Result<(), Error> {
     if job.image.is_some() {
         return refuse(
             "--image: a booted kernel gives no decision log; leave it out, or give --on model"
+                .to_string(),
+        );
+    }
+    if job.elf.is_some() {
+        return refuse(
+            "explain --on kernel: a trace does not tell in which segment of an ELF file a fault \
+             lies; give --on model, or map the file whole"
                 .to_string(),
         );
     }

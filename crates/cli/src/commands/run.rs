@@ -27,7 +27,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
     }
-    let output = Output::open(&args.output, args.log.as_deref())?;
+    let output = Output::open(&args.output, args.log.as_deref().map(|path| ("--log", path)))?;
     if let Some(path) = args.log.as_deref() {
         let alone = path == "-" && args.output.json.is_none();
         let mut log = LineLog::new(Target::open(path)?, alone)?;

@@ -1,9 +1,11 @@
 //! The command as a script sees it: exit codes, one-line errors, and what it prints.
 
 mod bad_input;
+mod calibrate;
 mod compare;
 mod conform;
 mod endings;
+mod explain;
 mod kernel;
 mod lacking;
 mod published;

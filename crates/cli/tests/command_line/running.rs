@@ -1,7 +1,8 @@
 //! A command that runs while a test does something to it.
 
+use std::io::Read;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::thread::sleep;
+use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 /// No command takes longer to end.
@@ -38,9 +39,14 @@ impl Running {
     /// What it printed, once it has ended.
     #[track_caller]
     pub fn output(mut self) -> Output {
+        let child = self.0.as_mut().expect("it was not waited for");
+        // A pipe that nobody empties would stop the command.
+        let (stdout, stderr) = (emptied(child.stdout.take()), emptied(child.stderr.take()));
         self.until_end(|| {});
-        let child = self.0.take().expect("it was not waited for");
-        child.wait_with_output().expect("the child is ours")
+        let mut child = self.0.take().expect("it was not waited for");
+        let status = child.wait().expect("the child is ours");
+        let [stdout, stderr] = [stdout, stderr].map(|pipe| pipe.join().expect("it only reads"));
+        Output { status, stdout, stderr }
     }
 
     /// Does something again and again until the command ends.
@@ -62,6 +68,17 @@ impl Drop for Running {
             let _ = child.wait();
         }
     }
+}
+
+/// All that comes out of `pipe`.
+fn emptied(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        bytes
+    })
 }
 
 /// Whether there was a process to send it to.

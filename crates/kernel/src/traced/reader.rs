@@ -2,12 +2,12 @@
 
 use std::mem;
 
-use filemap_core::decision::{Cause, Decision, Lock};
+use filemap_core::decision::{Cause, Decision, Found, Lock};
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Advice, Job};
 
 use super::mapped_page;
-use crate::decisions::{Event, Found, Seen};
+use crate::decisions::{Event, Seen};
 
 /// The decisions that `events` show of a run of `job` by thread `pid`, whose mapping began at
 /// `address`. Of other threads only what they evicted.
@@ -95,16 +95,7 @@ impl Reader<'_> {
 
     fn entered(&mut self, found: Found, cause: Cause) {
         self.found = Some((found, cause));
-        self.out.push(Decision::Entered {
-            cause,
-            index: found.index,
-            req: found.requested,
-            order: found.order,
-            size: found.size,
-            async_size: found.async_size,
-            mmap_miss: u16::try_from(found.mmap_miss).unwrap_or(u16::MAX),
-            previous_end: u64::try_from(found.previous_position).ok(),
-        });
+        self.out.push(Decision::Entered { cause, found });
     }
 
     /// Why a window is asked for, and on access to which page.

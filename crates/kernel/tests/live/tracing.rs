@@ -66,8 +66,8 @@ pub(crate) fn traced(bench: &Bench) {
     let seen = trace(bench, &tracefs, &plan);
     match seen[0] {
         Seen::SyncReadahead(found) => {
-            assert_eq!((found.index, found.requested), (PageIndex(0), PageCount(1)));
-            assert_eq!((found.mmap_miss, found.previous_position), (0, -1));
+            assert_eq!((found.index, found.req), (PageIndex(0), PageCount(1)));
+            assert_eq!((found.mmap_miss, found.previous_end), (0, None));
         }
         other => panic!("{other:?}"),
     }

@@ -3,33 +3,8 @@
 
 use filemap_core::rules::Kernel;
 use filemap_core::series::Switch;
-use filemap_job::elf::{Elf, Load};
+use filemap_job::random::{self, Rng};
 use filemap_job::{JobSpec, PhaseSpec, SizeText};
-
-/// A small generator of its own, so that a seed means the same job everywhere.
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-}
 
 /// How a random job accesses its file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,24 +66,7 @@ pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
 
 /// The job with the segments of a program mapped; they share pages at random.
 fn with_segments(rng: &mut Rng, spec: JobSpec, pages: u64, page_size: u64) -> JobSpec {
-    let mut address = 0;
-    let count = 1 + rng.below(5);
-    let loads = (0..count as usize).map(|number| {
-        let first = rng.below(pages);
-        let length = 1 + rng.below(pages - first);
-        let into_page = rng.below(page_size);
-        let start = address + into_page;
-        address += (length + rng.below(3)) * page_size;
-        Load {
-            number,
-            offset: first * page_size + into_page,
-            file_bytes: length * page_size - into_page,
-            address: start,
-            executable: rng.chance(30),
-        }
-    });
-    let loads = loads.collect();
-    let elf = Elf { size_bytes: pages * page_size, fixed: rng.chance(50), loads };
+    let elf = random::elf(rng, pages, page_size);
     let mut phase = spec.phase;
     phase[0].workload = Some("elf".to_string());
     phase[0].bs = None;
@@ -143,23 +101,13 @@ fn random_series(rng: &mut Rng) -> String {
 }
 
 fn random_phase(rng: &mut Rng, pages: u64, accesses: Accesses) -> PhaseSpec {
-    let stride = format!("stride:{}", 1 + rng.below(200));
-    let streams = format!("interleave:{}", 1 + rng.below(pages.min(5)));
-    let kinds = if accesses == Accesses::Any { 9 } else { 7 };
-    let workload = match rng.below(kinds) {
-        0 | 1 => "random",
-        2 => &stride,
-        3 | 4 => "sequential",
-        5 => "reverse",
-        6 => &streams,
-        7 => "read-random",
-        _ => "read-sequential",
-    };
-    let read = workload.starts_with("read");
+    let workload = random::workload(rng, pages, accesses == Accesses::Any);
     PhaseSpec {
         workload: Some(workload.to_string()),
         accesses: Some(1 + rng.below(if accesses == Accesses::Any { 1500 } else { 300 })),
-        bs: read.then(|| SizeText(rng.pick(&["512", "4k", "5000", "16k", "64k", "300k"]).into())),
+        bs: workload
+            .is_read()
+            .then(|| SizeText(rng.pick(&["512", "4k", "5000", "16k", "64k", "300k"]).into())),
         ..PhaseSpec::default()
     }
 }

@@ -9,15 +9,54 @@ use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
 use crate::table::{Column, Table};
 
-/// A pattern that was compared.
+/// A pattern that was to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// Its name.
     pub name: String,
     /// What was found.
-    pub found: Comparison,
+    pub finding: Finding,
     /// The job as a job file.
     pub job: String,
+}
+
+/// What came of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The logs were compared.
+    Compared(Comparison),
+    /// There was no log of the kernel to compare with.
+    NotCompared {
+        /// Why, in one line.
+        reason: String,
+    },
+}
+
+impl Pattern {
+    /// What the comparison found, if there was one.
+    pub fn found(&self) -> Option<&Comparison> {
+        match &self.finding {
+            Finding::Compared(found) => Some(found),
+            Finding::NotCompared { .. } => None,
+        }
+    }
+
+    /// Whether the logs were compared, and differ.
+    pub fn differs(&self) -> bool {
+        self.found().is_some_and(|found| found.mismatches > 0)
+    }
+
+    fn reason(&self) -> Option<&str> {
+        match &self.finding {
+            Finding::Compared(_) => None,
+            Finding::NotCompared { reason } => Some(reason),
+        }
+    }
+}
+
+/// How many of `patterns` were not compared.
+pub fn not_compared(patterns: &[Pattern]) -> usize {
+    patterns.iter().filter(|pattern| pattern.found().is_none()).count()
 }
 
 /// The report on `patterns`.
@@ -31,7 +70,8 @@ pub fn report(patterns: &[Pattern], footer: Footer) -> Report {
     let mut parts =
         vec![Part::Heading("Decisions of the running kernel and of the model".to_string())];
     parts.push(Part::Table(table(listed(patterns), Some(&total))));
-    parts.push(Part::Paragraph(summary(patterns.len(), &total)));
+    parts.push(Part::Paragraph(summary(patterns, &total)));
+    parts.extend(patterns.iter().filter_map(why_not));
     parts.extend(patterns.iter().filter_map(difference));
     Report { parts, rows: table(patterns.iter(), None), footer, json }
 }
@@ -52,7 +92,8 @@ struct Entry<'a> {
     excluded: u64,
     mismatches: u64,
     first_mismatch: Option<First>,
-    ok: bool,
+    not_compared: Option<&'a str>,
+    ok: Option<bool>,
     job: &'a str,
 }
 
@@ -66,7 +107,8 @@ struct First {
 
 impl<'a> Entry<'a> {
     fn new(pattern: &'a Pattern) -> Self {
-        let found = &pattern.found;
+        let none = Comparison::default();
+        let found = pattern.found().unwrap_or(&none);
         Entry {
             name: &pattern.name,
             decisions: found.decisions,
@@ -79,7 +121,8 @@ impl<'a> Entry<'a> {
                 model: texts(&first.model),
                 kernel: texts(&first.kernel),
             }),
-            ok: found.mismatches == 0,
+            not_compared: pattern.reason(),
+            ok: pattern.found().map(|found| found.mismatches == 0),
             job: &pattern.job,
         }
     }
@@ -90,7 +133,7 @@ fn texts(lines: &[Shown]) -> Vec<String> {
 }
 
 fn total(patterns: &[Pattern]) -> Comparison {
-    let sum = |of: fn(&Comparison) -> u64| patterns.iter().map(|pattern| of(&pattern.found)).sum();
+    let sum = |of: fn(&Comparison) -> u64| patterns.iter().filter_map(Pattern::found).map(of).sum();
     Comparison {
         decisions: sum(|found| found.decisions),
         readahead_calls: sum(|found| found.readahead_calls),
@@ -105,17 +148,20 @@ const MAX_LISTED: usize = 100;
 
 fn listed(patterns: &[Pattern]) -> impl Iterator<Item = &Pattern> {
     let all = patterns.len() <= MAX_LISTED;
-    patterns.iter().filter(move |pattern| all || pattern.found.mismatches > 0)
+    patterns.iter().filter(move |pattern| all || pattern.differs() || pattern.found().is_none())
 }
 
 fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: Option<&Comparison>) -> Table {
-    let row = |name: &str, found: &Comparison| {
-        let numbers = [found.decisions, found.readahead_calls, found.excluded, found.mismatches];
-        [name.to_string()].into_iter().chain(numbers.map(|number| number.to_string())).collect()
+    let row = |name: &str, found: Option<&Comparison>| {
+        let numbers = found.map_or([const { None }; 4], |found| {
+            [found.decisions, found.readahead_calls, found.excluded, found.mismatches].map(Some)
+        });
+        let numbers = numbers.map(|number| number.map_or("-".to_string(), |n| n.to_string()));
+        [name.to_string()].into_iter().chain(numbers).collect()
     };
     let mut rows: Vec<Vec<String>> =
-        patterns.map(|pattern| row(&pattern.name, &pattern.found)).collect();
-    rows.extend(total.map(|total| row("all", total)));
+        patterns.map(|pattern| row(&pattern.name, pattern.found())).collect();
+    rows.extend(total.map(|total| row("all", Some(total))));
     let numbers = ["decisions", "readahead\ncalls", "excluded", "mismatches"];
     Table {
         title: String::new(),
@@ -124,18 +170,25 @@ fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: Option<&Compari
     }
 }
 
-fn summary(patterns: usize, total: &Comparison) -> String {
+fn summary(patterns: &[Pattern], total: &Comparison) -> String {
     let Comparison { decisions, readahead_calls, excluded, mismatches, .. } = total;
+    let (number, missing) = (patterns.len(), not_compared(patterns));
     format!(
-        "{patterns} patterns, {decisions} decisions, {readahead_calls} readahead calls, \
-         {mismatches} mismatches. Excluded: {excluded} lines of faults on pages that were still \
-         on their way when an earlier fault mapped what was around them."
+        "{number} patterns, {missing} not compared, {decisions} decisions, {readahead_calls} \
+         readahead calls, {mismatches} mismatches. Excluded: {excluded} lines of faults on pages \
+         that were still on their way when an earlier fault mapped what was around them."
     )
+}
+
+/// Why a pattern was not compared.
+fn why_not(pattern: &Pattern) -> Option<Part> {
+    let reason = pattern.reason()?;
+    Some(Part::Paragraph(format!("{}: not compared: {reason}.", pattern.name)))
 }
 
 /// The first difference of a pattern, and the job that repeats it.
 fn difference(pattern: &Pattern) -> Option<Part> {
-    let Difference { line, before, model, kernel } = pattern.found.first.as_ref()?;
+    let Difference { line, before, model, kernel } = pattern.found()?.first.as_ref()?;
     let mut text = format!("{}: differs behind line {line}\n\n", pattern.name);
     for (whose, lines) in [("both", before), ("model", model), ("kernel", kernel)] {
         if lines.is_empty() {
@@ -166,7 +219,12 @@ mod tests {
             pages.iter().map(|&page| Shown::LookedUp { index: PageIndex(page) }).collect()
         };
         let (name, job) = (name.to_string(), "seed = 1\n".to_string());
-        Pattern { name, found: compare(&log(model), &log(kernel)), job }
+        Pattern { name, finding: Finding::Compared(compare(&log(model), &log(kernel))), job }
+    }
+
+    fn not_compared() -> Pattern {
+        let finding = Finding::NotCompared { reason: "somebody took pages".to_string() };
+        Pattern { finding, ..pattern("lost", &[], &[]) }
     }
 
     fn footer() -> Footer {
@@ -181,7 +239,7 @@ mod tests {
         for words in [
             "other: differs behind line 1",
             "  both    fault 1\n  model   fault 2\n  model   fault 3\n  kernel  fault 4\n",
-            "2 patterns, 4 decisions, 0 readahead calls, 2 mismatches.",
+            "2 patterns, 0 not compared, 4 decisions, 0 readahead calls, 2 mismatches.",
             "  seed = 1\n",
         ] {
             assert!(text.contains(words), "{text}");
@@ -193,12 +251,32 @@ mod tests {
     }
 
     #[test]
-    fn of_many_patterns_only_those_that_differ_are_listed() {
-        let mut patterns = vec![pattern("same", &[1], &[1]); MAX_LISTED];
-        patterns.push(pattern("other", &[1], &[]));
+    fn what_was_not_compared_is_named_with_its_reason() {
+        let patterns = [pattern("same", &[1], &[1]), not_compared()];
+        assert_eq!(super::not_compared(&patterns), 1);
         let report = report(&patterns, footer());
         let text = report.render(Format::Table);
-        assert!(text.contains("\nother ") && !text.contains("\nsame"), "{text}");
+        for words in
+            ["2 patterns, 1 not compared, 1 decisions,", "lost: not compared: somebody took pages."]
+        {
+            assert!(text.contains(words), "{text}");
+        }
+        assert_eq!(report.rows.rows[1], ["lost", "-", "-", "-", "-"]);
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let [same, lost] = [0, 1].map(|number| &json["patterns"][number]);
+        assert_eq!((&same["ok"], &same["not_compared"]), (&true.into(), &Value::Null));
+        assert_eq!((&lost["ok"], &lost["decisions"]), (&Value::Null, &0.into()));
+        assert_eq!(lost["not_compared"], "somebody took pages");
+    }
+
+    #[test]
+    fn of_many_patterns_only_those_that_differ_are_listed() {
+        let mut patterns = vec![pattern("same", &[1], &[1]); MAX_LISTED];
+        patterns.extend([pattern("other", &[1], &[]), not_compared()]);
+        let report = report(&patterns, footer());
+        let text = report.render(Format::Table);
+        assert!(text.contains("\nother ") && text.contains("\nlost "), "{text}");
+        assert!(!text.contains("\nsame"), "{text}");
         assert_eq!(report.rows.rows.len(), patterns.len());
     }
 }

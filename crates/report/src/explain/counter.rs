@@ -1,10 +1,12 @@
 //! The course of `mmap_miss`, and what moved it.
 
-use filemap_core::decision::{Cause, Decision};
+use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::miss::{CAP, THRESHOLD};
 use filemap_core::units::PageCount;
-use filemap_job::{Advice, Job};
+use filemap_job::{Advice, Job, SplitProt};
 use serde::Serialize;
+
+use super::parts::Parts;
 
 /// How much of the counter a log shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +75,8 @@ impl Counter {
     pub(super) fn new(job: &Job, sight: Sight) -> Self {
         let accesses = job.phases.iter().map(|phase| phase.accesses).sum();
         let rules = &job.rules;
+        let of_split = job.mapping.split.is_some_and(|split| split.prot == SplitProt::Exec);
+        let executable = of_split || Parts::of(job).executable();
         let no_pages = job.machine.read_ahead == PageCount(0);
         let off = no_pages || job.mapping.advice == Advice::Random;
         Counter {
@@ -80,7 +84,7 @@ impl Counter {
             counts_hits: !off,
             locked_hit_counts: rules.locked_hit_counts,
             huge_page_counts: rules.huge_page_counts,
-            consulted: !off || (!no_pages && job.mapping.exec && rules.executable_readahead),
+            consulted: !off || (!no_pages && executable && rules.executable_readahead),
             value: 0,
             highest: 0,
             moves: Moves::default(),
@@ -101,11 +105,6 @@ impl Counter {
         self.value
     }
 
-    /// Whether a fault that reads no window looked at the counter.
-    pub(super) fn is_consulted(&self) -> bool {
-        self.consulted
-    }
-
     /// Takes the next decision; `done` accesses came before.
     pub(super) fn decision(&mut self, decision: &Decision, done: u64) {
         match *decision {
@@ -114,7 +113,7 @@ impl Counter {
                 self.missed |= !hit;
                 self.hit = hit && !tried && self.counts_hits;
             }
-            Decision::Entered { cause, mmap_miss, .. } => {
+            Decision::Entered { cause, found: Found { mmap_miss, .. } } => {
                 self.hit &= cause == Cause::AsyncFault;
                 if self.sight == Sight::Entered {
                     self.set(mmap_miss, done);

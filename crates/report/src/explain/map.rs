@@ -1,10 +1,10 @@
 //! A coarse map of the file: what came in, what was accessed, what left.
 
 use filemap_core::units::PageIndex;
-use filemap_job::Job;
 use serde::Serialize;
 
 use super::pages::Pages;
+use super::parts::Parts;
 
 /// The part of the file that the mapping and the pages that came in lie in, in equal cells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,13 +33,16 @@ pub struct Cell {
 }
 
 impl Map {
-    pub(super) fn new(pages: &Pages, job: &Job, cells: u64) -> Self {
-        let mapping = (job.mapping.offset.0, (job.mapping.offset + job.mapping.pages).0);
-        let first = pages.seen().next().map_or(mapping.0, |(index, ..)| index.0);
-        let last = pages.last().map_or(0, |index| index.0);
-        let start = mapping.0.min(first);
-        let end = mapping.1.max(last + 1);
-        let mut map = Map::empty(start, end, cells, mapping);
+    pub(super) fn new(pages: &Pages, mapped: &Parts, cells: u64) -> Self {
+        let (from, to) = mapped.bounds();
+        let first = pages.seen().next().map_or(from, |(index, ..)| index);
+        let last = pages.last().unwrap_or_default();
+        let start = from.min(first).0;
+        let end = to.0.max(last.0 + 1);
+        let mut map = Map::empty(start, end, cells);
+        for (from, to) in mapped.disjoint() {
+            map.mark_mapped(from.0, to.0);
+        }
         for (index, used, present) in pages.seen() {
             let cell = map.at(index);
             cell.came += 1;
@@ -49,16 +52,23 @@ impl Map {
         map
     }
 
-    fn empty(start: u64, end: u64, cells: u64, mapping: (u64, u64)) -> Self {
+    fn empty(start: u64, end: u64, cells: u64) -> Self {
         let pages = end - start;
         let count = pages.min(cells);
-        let bound = |cell: u64| start + scale(cell, pages, count);
-        let cell = |number: u64| {
-            let (from, to) = (bound(number), bound(number + 1));
-            let mapped = to.min(mapping.1).saturating_sub(from.max(mapping.0));
-            Cell { pages: to - from, mapped, ..Cell::default() }
-        };
+        let bound = |cell: u64| scale(cell, pages, count);
+        let cell =
+            |number: u64| Cell { pages: bound(number + 1) - bound(number), ..Cell::default() };
         Map { start, pages, cells: (0..count).map(cell).collect() }
+    }
+
+    /// Pages `from..to` are mapped.
+    fn mark_mapped(&mut self, from: u64, to: u64) {
+        let mut start = self.start;
+        for cell in &mut self.cells {
+            let end = start + cell.pages;
+            cell.mapped += end.min(to).saturating_sub(start.max(from));
+            start = end;
+        }
     }
 
     fn at(&mut self, index: PageIndex) -> &mut Cell {
@@ -102,10 +112,12 @@ mod tests {
     #[test]
     fn each_page_lies_in_the_cell_that_counts_it() {
         for (pages, cells) in [(10, 3), (7, 7), (512, 512), (1000, 512), (5, 512)] {
-            let mut map = Map::empty(100, 100 + pages, cells, (100, 100 + pages));
+            let mut map = Map::empty(100, 100 + pages, cells);
             for index in 100..100 + pages {
                 map.at(PageIndex(index)).came += 1;
             }
+            map.mark_mapped(90, 103);
+            assert_eq!(map.cells.iter().map(|cell| cell.mapped).sum::<u64>(), 3);
             assert!(map.cells.iter().all(|cell| cell.came == cell.pages), "{pages} {cells}");
             let coarse = map.coarse(4);
             assert_eq!(coarse.iter().map(|cell| cell.pages).sum::<u64>(), pages);

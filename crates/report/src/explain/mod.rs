@@ -7,7 +7,7 @@
 //!
 //! 1. it was accessed while it was in, and also when it was in before: *refetched after eviction*;
 //! 2. it was accessed while it was in: *used*;
-//! 3. it lies outside the mapping: *beyond the mapping*;
+//! 3. it lies outside the mapping: *beyond the mapping*, or *between the segments* of an ELF file;
 //! 4. it came only because folios are larger than the page asked for: *large-folio rounding*;
 //! 5. otherwise by what brought it in: read-around, async readahead, on-demand readahead,
 //!    executable or huge-page readahead, or a single page that left before it was accessed.
@@ -22,11 +22,12 @@ mod counter;
 mod map;
 mod origin;
 mod pages;
+mod parts;
 mod svg;
 mod tables;
 mod touches;
 
-use filemap_core::decision::{Cause, Decision, Lock, Log};
+use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
 
@@ -38,6 +39,7 @@ pub use tables::report;
 
 use counter::Counter;
 use pages::Pages;
+use parts::Parts;
 use touches::Touches;
 
 /// Cells of the map of an [`Explanation`].
@@ -106,11 +108,10 @@ struct Asked {
 impl<'a> Explainer<'a> {
     /// An explainer of a run of `job` that has not begun.
     pub fn new(job: &'a Job, sight: Sight) -> Self {
-        let start = job.mapping.offset;
         Explainer {
             job,
             touches: Touches::new(job),
-            pages: Pages::new(start, start + job.mapping.pages),
+            pages: Pages::new(Parts::of(job)),
             counter: Counter::new(job, sight),
             fault: None,
             window: None,
@@ -128,7 +129,7 @@ impl<'a> Explainer<'a> {
         self.pages.settle_rest();
         let Explainer { pages, counter, .. } = self;
         Explanation {
-            map: Map::new(&pages, self.job, MAP_CELLS),
+            map: Map::new(&pages, &Parts::of(self.job), MAP_CELLS),
             sight: counter.sight(),
             amounts: pages.amounts,
             brought: pages.brought,
@@ -153,7 +154,9 @@ impl<'a> Explainer<'a> {
     }
 
     fn apply(&mut self, decision: &Decision) {
+        let misses = self.counter.moves.misses;
         self.counter.decision(decision, self.touches.done);
+        let counted = self.counter.moves.misses > misses;
         match *decision {
             Decision::Readahead { cause, index, start, size, .. } => {
                 self.window = Some(Asked { cause, index, start, end: start + size });
@@ -167,7 +170,7 @@ impl<'a> Explainer<'a> {
             }
             Decision::NoReadahead { .. } => {
                 self.window = None;
-                self.misses_off += u64::from(!self.counter.is_consulted());
+                self.misses_off += u64::from(!counted);
                 self.pages.brought.get_mut(Origin::Single).calls += 1;
             }
             Decision::Added { start, order, folios, .. } => {
@@ -217,7 +220,7 @@ impl Log for Explainer<'_> {
                 self.end_fault(index);
             }
             (Some(fault), _) => fault.push(decision),
-            (None, Decision::Entered { index, req, .. }) => {
+            (None, Decision::Entered { found: Found { index, req, .. }, .. }) => {
                 self.touches.up_to_read(index, index + req, &mut self.pages);
                 self.apply(&decision);
             }

@@ -10,8 +10,10 @@ pub enum Origin {
     Used,
     /// The program accessed it while it was in, and had done so when it was in before.
     Refetched,
-    /// Not accessed, and not in the mapping.
+    /// Not accessed, and not in the mapping; of an ELF file, before or behind all its segments.
     BeyondMapping,
+    /// Not accessed, and in the gap between two segments of an ELF file.
+    BetweenSegments,
     /// Not accessed, and in because folios are larger than the page asked for.
     FolioRounding,
     /// Not accessed: read around a fault.
@@ -30,10 +32,11 @@ pub enum Origin {
 
 impl Origin {
     /// Every origin, in the order of reports, with its name there and its key in JSON.
-    pub const ALL: [(Origin, &'static str, &'static str); 10] = [
+    pub const ALL: [(Origin, &'static str, &'static str); 11] = [
         (Origin::Used, "used", "used"),
         (Origin::Refetched, "refetched after eviction", "refetched"),
         (Origin::BeyondMapping, "beyond the mapping", "beyond-mapping"),
+        (Origin::BetweenSegments, "between the segments", "between-segments"),
         (Origin::FolioRounding, "large-folio rounding", "folio-rounding"),
         (Origin::ReadAround, "read-around", "read-around"),
         (Origin::Async, "async readahead", "async"),

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use filemap_core::units::{PageCount, PageIndex};
 
 use super::origin::{Amount, Brought, Origin, PerOrigin};
+use super::parts::{Parts, Place};
 
 /// The pages of a file that were ever in the cache, and why.
 #[derive(Debug)]
 pub(super) struct Pages {
     chunks: BTreeMap<u64, Box<[Page; CHUNK_PAGES as usize]>>,
-    /// First page of the mapping, and the page behind its last.
-    mapping: (PageIndex, PageIndex),
+    mapped: Parts,
     /// Pages that are settled.
     pub(super) amounts: PerOrigin<Amount>,
     pub(super) brought: PerOrigin<Brought>,
@@ -40,12 +40,14 @@ const IN_BEFORE: u8 = 8;
 const COPIED: u8 = 16;
 /// Lies in the mapping.
 const MAPPED: u8 = 32;
+/// Lies between two parts of it.
+const BETWEEN: u8 = 64;
 
 impl Pages {
-    pub(super) fn new(start: PageIndex, end: PageIndex) -> Self {
+    pub(super) fn new(mapped: Parts) -> Self {
         Pages {
             chunks: BTreeMap::new(),
-            mapping: (start, end),
+            mapped,
             amounts: PerOrigin::default(),
             brought: PerOrigin::default(),
             evicted: 0,
@@ -132,8 +134,9 @@ impl Pages {
         let origin = match touched {
             true if page.flags & USED_BEFORE != 0 => Origin::Refetched,
             true => Origin::Used,
-            false if page.flags & MAPPED == 0 => Origin::BeyondMapping,
-            false => page.by,
+            false if page.flags & MAPPED != 0 => page.by,
+            false if page.flags & BETWEEN != 0 => Origin::BetweenSegments,
+            false => Origin::BeyondMapping,
         };
         let amount = self.amounts.get_mut(origin);
         amount.pages += 1;
@@ -163,11 +166,12 @@ impl Pages {
 
     fn chunk(&self, number: u64) -> Box<[Page; CHUNK_PAGES as usize]> {
         let mut chunk = Box::new([Page { by: Origin::Single, flags: 0 }; CHUNK_PAGES as usize]);
-        let (start, end) = self.mapping;
         for (index, page) in (number * CHUNK_PAGES..).zip(chunk.iter_mut()) {
-            if (start.0..end.0).contains(&index) {
-                page.flags = MAPPED;
-            }
+            page.flags = match self.mapped.place(PageIndex(index)) {
+                Place::Mapped => MAPPED,
+                Place::Between => BETWEEN,
+                Place::Beyond => 0,
+            };
         }
         chunk
     }

@@ -1,11 +1,13 @@
 //! The accesses of a job, taken one by one as its log goes on.
 
 use std::iter::Peekable;
+use std::rc::Rc;
 
 use filemap_core::units::PageIndex;
 use filemap_job::{Job, Phase};
 
 use super::pages::Pages;
+use super::parts::Parts;
 
 /// Accesses that are still to come. A log shows those that fault or read; the others lie between.
 pub(super) struct Touches<'a> {
@@ -25,7 +27,8 @@ enum Touch {
 
 impl<'a> Touches<'a> {
     pub(super) fn new(job: &'a Job) -> Self {
-        let touches = job.phases.iter().flat_map(|phase| of_phase(job, phase));
+        let parts = Rc::new(Parts::of(job));
+        let touches = job.phases.iter().flat_map(move |phase| of_phase(job, phase, &parts));
         let left: Box<dyn Iterator<Item = Touch>> = Box::new(touches);
         Touches { left: left.peekable(), cursor: None, done: 0 }
     }
@@ -87,15 +90,19 @@ impl<'a> Touches<'a> {
     }
 }
 
-fn of_phase<'a>(job: &'a Job, phase: &'a Phase) -> Box<dyn Iterator<Item = Touch> + 'a> {
-    let offset = job.mapping.offset;
+fn of_phase<'a>(
+    job: &'a Job,
+    phase: &'a Phase,
+    parts: &Rc<Parts>,
+) -> Box<dyn Iterator<Item = Touch> + 'a> {
     if !phase.is_read() {
-        let touch = move |page| Touch::Page(PageIndex(offset.0 + page));
-        return Box::new(job.accesses(phase).map(touch));
+        let parts = Rc::clone(parts);
+        return Box::new(job.accesses(phase).map(move |page| Touch::Page(parts.locate(page))));
     }
     let size = job.page_size();
+    let base = job.mapping.offset.0 * size;
     Box::new(job.reads(phase).map(move |block| {
-        let start = offset.0 * size + block.offset_bytes;
+        let start = base + block.offset_bytes;
         Touch::Read(PageIndex(start / size), PageIndex((start + block.len_bytes).div_ceil(size)))
     }))
 }

@@ -1,5 +1,6 @@
 //! Random patterns, and smaller ones that still differ.
 
+use filemap_job::random::{self, Rng};
 use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
 use filemap_report::conform::Comparison;
 
@@ -89,31 +90,6 @@ fn smaller(spec: &JobSpec) -> Vec<JobSpec> {
     jobs
 }
 
-/// A generator of its own, so that a seed means the same jobs everywhere.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-}
-
 /// Pattern `number` of those that `seed` stands for: what a running kernel can do.
 fn random_spec(seed: u64, number: u64) -> JobSpec {
     let mut rng = Rng(Rng(seed).next() ^ number);
@@ -153,23 +129,12 @@ const READ_AHEAD_KB: [u64; 16] =
 const READS: [&str; 9] = ["512", "4k", "4k", "5000", "16k", "64k", "300k", "1m", "5m"];
 
 fn random_phase(rng: &mut Rng, pages: u64) -> PhaseSpec {
-    let stride = format!("stride:{}", 1 + rng.below(200));
-    let streams = format!("interleave:{}", 1 + rng.below(pages.min(5)));
-    let workload = match rng.below(10) {
-        0 | 1 => "random",
-        2 => &stride,
-        3 | 4 => "sequential",
-        5 => "reverse",
-        6 => &streams,
-        7 | 8 => "read-random",
-        _ => "read-sequential",
-    };
-    let read = workload.starts_with("read");
+    let workload = random::workload(rng, pages, true);
     let most = rng.pick(&[10, 100, 1500]);
     PhaseSpec {
         workload: Some(workload.to_string()),
         accesses: Some(1 + rng.below(most)),
-        bs: read.then(|| SizeText(rng.pick(&READS).into())),
+        bs: workload.is_read().then(|| SizeText(rng.pick(&READS).into())),
         ..PhaseSpec::default()
     }
 }

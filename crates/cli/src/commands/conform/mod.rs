@@ -7,7 +7,7 @@ use filemap_job::{Job, JobSpec, Shown, ShownLog};
 use filemap_kernel::observe::Observer;
 use filemap_model::{Profile, trace_settled};
 use filemap_report::Footer;
-use filemap_report::conform::{self, Comparison, Pattern};
+use filemap_report::conform::{self, Finding, Pattern};
 use serde_json::{Map, json};
 
 use super::job_spec;
@@ -18,6 +18,9 @@ use crate::input;
 use crate::interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
+
+/// One pattern in so many may go without comparison before the whole tells nothing.
+const NOT_COMPARED_ONE_IN: usize = 10;
 
 /// Compares what the running kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
@@ -38,20 +41,24 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let progress = Progress::new(jobs.len());
     let mut patterns = Vec::new();
     for ((name, spec), job) in named.iter().zip(&jobs) {
-        let mut found = bench.compare(job)?;
+        let mut finding = bench.compare(job)?;
         let mut job = job.clone();
-        if found.mismatches > 0 && args.fuzz.is_some() {
-            (job, found) = fuzz::shrink(spec, job, found, |spec| {
+        if let (Finding::Compared(found), true) = (&finding, args.fuzz.is_some())
+            && found.mismatches > 0
+        {
+            let smallest = fuzz::shrink(spec, job, found.clone(), |spec| {
                 let Ok(job) = validate(spec) else { return Ok(None) };
-                let found = bench.compare(&job)?;
-                Ok((found.mismatches > 0).then_some((job, found)))
+                Ok(match bench.compare(&job)? {
+                    Finding::Compared(found) if found.mismatches > 0 => Some((job, found)),
+                    _ => None,
+                })
             })?;
+            (job, finding) = (smallest.0, Finding::Compared(smallest.1));
         }
-        patterns.push(Pattern { name: name.clone(), found, job: job.to_toml() });
+        patterns.push(Pattern { name: name.clone(), finding, job: job.to_toml() });
         progress.advance();
     }
     drop(progress);
-    let failed = patterns.iter().any(|pattern| pattern.found.mismatches > 0);
     let command = match (args.fuzz, is_job, args.job_file) {
         (Some(number), ..) => format!("filemap conform --fuzz {number} --seed {seed}"),
         (None, false, _) => "filemap conform".to_string(),
@@ -59,7 +66,22 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         (None, true, _) => jobs[0].command().replacen("filemap run", "filemap conform", 1),
     };
     output.write(&conform::report(&patterns, footer(&jobs, bench.disturbed, command)))?;
-    Ok(if failed { Outcome::CheckFailed } else { Outcome::Done })
+    outcome(&patterns)
+}
+
+/// A difference fails the check; too few comparisons are none.
+fn outcome(patterns: &[Pattern]) -> Result<Outcome, Error> {
+    if patterns.iter().any(Pattern::differs) {
+        return Ok(Outcome::CheckFailed);
+    }
+    let (missing, all) = (conform::not_compared(patterns), patterns.len());
+    if missing * NOT_COMPARED_ONE_IN > all {
+        return Err(Error::CannotRun(format!(
+            "{missing} of {all} patterns were not compared: end what takes pages out of the page \
+             cache (such as DAMON)"
+        )));
+    }
+    Ok(Outcome::Done)
 }
 
 /// What observes, and how often it was disturbed.
@@ -69,8 +91,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Runs `job` in the model and on the kernel.
-    fn compare(&mut self, job: &Job) -> Result<Comparison, Error> {
+    /// Runs `job` in the model and on the kernel, if that leaves it alone.
+    fn compare(&mut self, job: &Job) -> Result<Finding, Error> {
         let subject = self.observer.subject(job)?;
         let mut profile = Profile::DEFAULT;
         profile.device.io_bytes = subject.io_bytes();
@@ -78,9 +100,18 @@ impl Bench {
         trace_settled(job, &profile, &mut log)?;
         let model = log.into_lines();
         let expected = model.iter().map(Shown::events).sum();
-        let observed = self.observer.observe(job, &subject, expected)?;
+        let observed = match self.observer.observe(job, &subject, expected) {
+            Ok(observed) => observed,
+            Err(filemap_kernel::Error::Disturbed { runs, .. }) => {
+                self.disturbed += u64::from(runs);
+                let reason =
+                    format!("somebody else added or took pages of its file in {runs} runs");
+                return Ok(Finding::NotCompared { reason });
+            }
+            Err(error) => return Err(error.into()),
+        };
         self.disturbed += u64::from(observed.disturbed);
-        Ok(conform::compare(&model, &observed.log))
+        Ok(Finding::Compared(conform::compare(&model, &observed.log)))
     }
 }
 
@@ -103,5 +134,36 @@ fn footer(jobs: &[Job], disturbed: u64, command: String) -> Footer {
         ),
         command,
         environment,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_report::conform::Comparison;
+
+    use super::*;
+
+    fn patterns(compared: usize, missing: usize, differing: usize) -> Vec<Pattern> {
+        let pattern = |finding: &Finding| Pattern {
+            name: String::new(),
+            finding: finding.clone(),
+            job: String::new(),
+        };
+        let same = Finding::Compared(Comparison::default());
+        let none = Finding::NotCompared { reason: String::new() };
+        let other = Finding::Compared(Comparison { mismatches: 1, ..Comparison::default() });
+        let kinds = [(compared, same), (missing, none), (differing, other)];
+        kinds.iter().flat_map(|(number, kind)| vec![pattern(kind); *number]).collect()
+    }
+
+    #[test]
+    fn a_small_share_may_go_without_comparison() {
+        assert!(matches!(outcome(&patterns(10, 0, 0)), Ok(Outcome::Done)));
+        assert!(matches!(outcome(&patterns(9, 1, 0)), Ok(Outcome::Done)));
+        for (compared, missing) in [(8, 1), (0, 1)] {
+            let error = outcome(&patterns(compared, missing, 0)).unwrap_err();
+            assert_eq!(error.exit_code(), 4, "{error}");
+        }
+        assert!(matches!(outcome(&patterns(0, 5, 1)), Ok(Outcome::CheckFailed)));
     }
 }

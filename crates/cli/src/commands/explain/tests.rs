@@ -1,60 +1,45 @@
 //! On random jobs, the sums by cause are the bytes read, and every change of the counter has a
 //! reason.
 
+use filemap_job::random::{Rng, elf};
 use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
 use filemap_model::{Profile, Timing, trace, trace_on};
 use filemap_report::explain::{Explainer, Explanation, Origin, Sight};
 
 const JOBS: u64 = 300;
 
-/// A generator of its own, so that the jobs are the same everywhere.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-
-    fn one<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[self.below(from.len() as u64) as usize]
-    }
-}
-
-fn random_spec(draw: &mut Draw) -> JobSpec {
+fn random_spec(rng: &mut Rng) -> JobSpec {
     let size = |pages: u64| SizeText((pages * 4096).to_string());
-    let pages = 200 + draw.below(6000);
-    let offset = draw.below(pages / 2);
-    let length = 64 + draw.below(pages - offset - 64);
-    let phases = 1 + draw.below(3);
+    let pages = 200 + rng.below(6000);
+    let offset = rng.below(pages / 2);
+    let length = 64 + rng.below(pages - offset - 64);
+    let phases = 1 + rng.below(3);
     JobSpec {
-        kernel: Some(draw.one(&["6.12", "6.18"]).to_string()),
+        kernel: Some(rng.pick(&["6.12", "6.18"]).to_string()),
         with: Some(
-            draw.one(&["baseline", "baseline", "p1", "p2", "mmap-miss", "vma-bound+exec-bypass"])
+            rng.pick(&["baseline", "baseline", "p1", "p2", "mmap-miss", "vma-bound+exec-bypass"])
                 .to_string(),
         ),
-        seed: Some(1 + draw.below(1 << 40)),
+        seed: Some(1 + rng.below(1 << 40)),
         file_size: Some(size(pages)),
         map_offset: Some(size(offset)),
         map_len: Some(size(length)),
-        map_shift: (draw.below(3) == 0).then(|| draw.below(512)),
+        map_shift: (rng.below(3) == 0).then(|| rng.below(512)),
         advice: Some(
-            draw.one(&["normal", "normal", "random", "sequential", "hugepage"]).to_string(),
+            rng.pick(&["normal", "normal", "random", "sequential", "hugepage"]).to_string(),
         ),
-        exec: (draw.below(5) == 0).then_some(true),
-        private: (draw.below(4) == 0).then_some(true),
-        read_ahead_kb: Some([0, 16, 128, 128, 1024][draw.below(5) as usize]),
-        fs: Some(draw.one(&["ext4", "xfs", "base-pages"]).to_string()),
-        cache_limit: (draw.below(2) == 0).then(|| size(1200 + draw.below(1000))),
-        phase: (0..phases).map(|_| random_phase(draw)).collect(),
+        exec: (rng.below(5) == 0).then_some(true),
+        private: (rng.below(4) == 0).then_some(true),
+        read_ahead_kb: Some([0, 16, 128, 128, 1024][rng.below(5) as usize]),
+        fs: Some(rng.pick(&["ext4", "xfs", "base-pages"]).to_string()),
+        cache_limit: (rng.below(2) == 0).then(|| size(1200 + rng.below(1000))),
+        phase: (0..phases).map(|_| random_phase(rng)).collect(),
         ..JobSpec::default()
     }
 }
 
-fn random_phase(draw: &mut Draw) -> PhaseSpec {
-    let workload = draw.one(&[
+fn random_phase(rng: &mut Rng) -> PhaseSpec {
+    let workload = rng.pick(&[
         "random",
         "random",
         "stride:37",
@@ -68,8 +53,8 @@ fn random_phase(draw: &mut Draw) -> PhaseSpec {
     let read = workload.starts_with("read");
     PhaseSpec {
         workload: Some(workload.to_string()),
-        accesses: Some(1 + draw.below(1500)),
-        bs: read.then(|| SizeText(draw.one(&["512", "4k", "5000", "64k", "300k"]).to_string())),
+        accesses: Some(1 + rng.below(1500)),
+        bs: read.then(|| SizeText(rng.pick(&["512", "4k", "5000", "64k", "300k"]).to_string())),
         ..PhaseSpec::default()
     }
 }
@@ -84,10 +69,10 @@ fn explained(job: &Job) -> Option<(Explanation, u64)> {
 
 #[test]
 fn sums_are_the_bytes_read() {
-    let mut draw = Draw(88172645463325252);
+    let mut rng = Rng(88172645463325252);
     let (mut done, mut evicting) = (0, 0);
     for _ in 0..JOBS {
-        let spec = random_spec(&mut draw);
+        let spec = random_spec(&mut rng);
         let Ok(job) = spec.validate(None) else { continue };
         let Some((found, pages)) = explained(&job) else { continue };
         let about = job.to_toml();
@@ -113,10 +98,45 @@ fn sums_are_the_bytes_read() {
 }
 
 #[test]
-fn accesses_are_of_pages_that_are_in() {
-    let mut draw = Draw(3453997556048239312);
+fn pages_outside_the_segments_are_told_from_those_inside() {
+    let mut rng = Rng(17);
+    let (mut done, mut between) = (0, 0);
     for _ in 0..JOBS {
-        let mut spec = random_spec(&mut draw);
+        let pages = 100 + rng.below(5000);
+        let spec = JobSpec {
+            file: Some("program".to_string()),
+            elf: Some(elf(&mut rng, pages, 4096)),
+            workload: Some("elf".to_string()),
+            accesses: Some(1 + rng.below(2000)),
+            read_ahead_kb: Some(rng.pick(&[16, 128, 1024])),
+            with: Some(rng.pick(&["baseline", "mmap-miss", "vma-bound+exec-bypass"]).to_string()),
+            ..JobSpec::default()
+        };
+        let Ok(job) = spec.validate(None) else { continue };
+        let mut explainer = Explainer::new(&job, Sight::Every);
+        let cached = trace(&job, &Profile::DEFAULT, &mut explainer).expect("it fits").run.cached;
+        let found = explainer.finish();
+        let about = format!("{:?}", job.elf);
+        let amount = |origin| found.amounts.get(origin).pages;
+        assert_eq!(Some(amount(Origin::BetweenSegments)), cached.between, "{about}");
+        let outside = cached.before.zip(cached.after).map(|(before, after)| before + after);
+        assert_eq!(Some(amount(Origin::BeyondMapping)), outside, "{about}");
+        let outside = amount(Origin::BetweenSegments) + amount(Origin::BeyondMapping);
+        assert_eq!(Some(found.pages_read() - outside), cached.inside, "{about}");
+        assert_eq!((found.absent_accesses, found.moves.unexplained), (0, 0), "{about}");
+        let mapped: u64 = found.map.cells.iter().map(|cell| cell.mapped).sum();
+        assert!(cached.inside <= Some(mapped), "{about}");
+        done += 1;
+        between += u64::from(amount(Origin::BetweenSegments) > 0);
+    }
+    assert!(done > JOBS * 2 / 3 && between > JOBS / 20, "{done} jobs, {between} with gaps");
+}
+
+#[test]
+fn accesses_are_of_pages_that_are_in() {
+    let mut rng = Rng(3453997556048239312);
+    for _ in 0..JOBS {
+        let mut spec = random_spec(&mut rng);
         // A read may lose pages of its block before it ends.
         spec.phase.retain(|phase| phase.bs.is_none());
         let Ok(job) = spec.validate(None) else { continue };

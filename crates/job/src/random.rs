@@ -1,0 +1,72 @@
+//! Random jobs: what their generators share, so that a seed means the same job everywhere.
+
+use crate::Workload;
+use crate::elf::{Elf, Load};
+
+/// A small generator of pseudo-random numbers (splitmix64).
+#[derive(Clone, Debug)]
+pub struct Rng(pub u64);
+
+impl Rng {
+    /// The next number.
+    #[expect(clippy::should_implement_trait, reason = "it never ends")]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// True `percent` times out of a hundred.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of `from`, which is not empty.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// A workload over `pages` pages: one that faults, or one of `read(2)` too if `reads`.
+pub fn workload(rng: &mut Rng, pages: u64, reads: bool) -> Workload {
+    let stride = Workload::Stride(1 + rng.below(200));
+    let streams = Workload::Interleave(1 + rng.below(pages.min(5)));
+    match rng.below(if reads { 10 } else { 7 }) {
+        0 | 1 => Workload::Random,
+        2 => stride,
+        3 | 4 => Workload::Sequential,
+        5 => Workload::Reverse,
+        6 => streams,
+        7 | 8 => Workload::ReadRandom,
+        _ => Workload::ReadSequential,
+    }
+}
+
+/// A program of `pages` pages of `page_size` bytes, whose segments share pages at random.
+pub fn elf(rng: &mut Rng, pages: u64, page_size: u64) -> Elf {
+    let mut address = 0;
+    let count = 1 + rng.below(5);
+    let loads = (0..count as usize).map(|number| {
+        let first = rng.below(pages);
+        let length = 1 + rng.below(pages - first);
+        let into_page = rng.below(page_size);
+        let start = address + into_page;
+        address += (length + rng.below(3)) * page_size;
+        Load {
+            number,
+            offset: first * page_size + into_page,
+            file_bytes: length * page_size - into_page,
+            address: start,
+            executable: rng.chance(30),
+        }
+    });
+    let loads = loads.collect();
+    Elf { size_bytes: pages * page_size, fixed: rng.chance(50), loads }
+}
