@@ -22,7 +22,8 @@ pub fn resolve(spec: &mut JobSpec) -> Result<(), Error> {
     }
     let engines = spec.on.as_deref().unwrap_or_default();
     let on_kernel = engines.split(',').any(|engine| engine == EngineKind::Kernel.name());
-    if let Some(path) = spec.file.clone()
+    // A program's segments have been read, and with them its size.
+    if let Some(path) = spec.file.clone().filter(|_| !spec.maps_elf())
         && (on_kernel || spec.file_size.is_none())
     {
         let bytes = existing(&path)?;
@@ -54,8 +55,9 @@ fn resolve_place(spec: &mut JobSpec) -> Result<(), Error> {
         return Ok(());
     }
     let path = match &spec.file {
-        Some(path) => PathBuf::from(path),
-        None => temporary_directory()?,
+        Some(path) if !spec.maps_elf() => PathBuf::from(path),
+        // A program is copied.
+        _ => temporary_directory()?,
     };
     let place = Place::of(&path)?;
     if spec.read_ahead_kb.is_none() {

@@ -1,7 +1,9 @@
 //! The segments of an ELF file, and the mappings that the loader makes of them.
 
+use std::ops::Range;
+
 use filemap_core::units::{PageCount, PageIndex};
-use object::elf::{ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PF_X, PT_LOAD};
+use object::elf::{ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PF_W, PF_X, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind};
 
@@ -33,6 +35,8 @@ pub struct Load {
     pub address: u64,
     /// Mapped with PROT_EXEC.
     pub executable: bool,
+    /// Mapped with PROT_WRITE.
+    pub writable: bool,
 }
 
 /// A segment on pages: one VMA.
@@ -46,6 +50,15 @@ pub struct Segment {
     pub start: PageCount,
     /// Mapped with PROT_EXEC.
     pub executable: bool,
+    /// Mapped with PROT_WRITE.
+    pub writable: bool,
+}
+
+impl Segment {
+    /// Its pages in the file.
+    pub fn range(&self) -> Range<PageIndex> {
+        self.offset..self.offset + self.pages
+    }
 }
 
 impl Elf {
@@ -92,6 +105,7 @@ impl Elf {
                     pages: PageCount((into_page + load.file_bytes).div_ceil(page_size)),
                     start: PageCount(load.address / page_size - base),
                     executable: load.executable,
+                    writable: load.writable,
                 })
             })
             .collect();
@@ -144,8 +158,9 @@ fn load<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Elf, Error> 
             return Err(Error::ElfLargerThanMemory { number, file_bytes, memory_bytes: memory });
         }
         if file_bytes > 0 {
-            let executable = header.p_flags(endian) & PF_X != 0;
-            loads.push(Load { number, offset, file_bytes, address, executable });
+            let flags = header.p_flags(endian);
+            let (executable, writable) = (flags & PF_X != 0, flags & PF_W != 0);
+            loads.push(Load { number, offset, file_bytes, address, executable, writable });
         }
     }
     if loads.is_empty() || loads.len() as u64 > MAX_PIECES {

@@ -36,7 +36,7 @@ const FIXED: u16 = 2;
 
 fn segment(offset: u64, pages: u64, start: u64, executable: bool) -> Segment {
     let (offset, pages, start) = (PageIndex(offset), PageCount(pages), PageCount(start));
-    Segment { offset, pages, start, executable }
+    Segment { offset, pages, start, executable, writable: false }
 }
 
 /// As a linker writes them: headers, code, constants, and data that shares a page of the file with

@@ -243,7 +243,15 @@ impl Bench {
             split: None,
         };
         let path = self.path.clone();
-        Probe::start(&Plan { path, mapping, phases, settle: false, report_mapped: false })?.run()
+        let plan = Plan {
+            path,
+            mapping,
+            segments: Vec::new(),
+            phases,
+            settle: false,
+            report_mapped: false,
+        };
+        Probe::start(&plan)?.run()
     }
 }
 

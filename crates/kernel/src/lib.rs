@@ -6,6 +6,7 @@
 pub mod calibrate;
 pub mod cgroup;
 pub mod cold;
+mod contents;
 pub mod decisions;
 pub mod doctor;
 pub mod engine;

@@ -1,7 +1,6 @@
 //! Runs a job under a trace, and returns what the kernel decided in the form that is compared.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use filemap_core::units::PageIndex;
@@ -9,6 +8,7 @@ use filemap_job::shown::Found;
 use filemap_job::{Filesystem, Job, Shown, ShownLog};
 
 use crate::cold::drop_file;
+use crate::contents::{Contents, check_calls};
 use crate::decisions::{self, Event, FileId, Seen};
 use crate::engine::{check, plan};
 use crate::journal::{Guard, Journal, Undo};
@@ -79,7 +79,7 @@ impl Observer {
     }
 
     /// Makes the file of `job`: its own, or one on a scratch filesystem of its kind and readahead
-    /// size.
+    /// size; of a program whose segments are mapped a copy there.
     ///
     /// # Errors
     /// What this kernel cannot run; what no scratch filesystem can be; no loop device; no space.
@@ -91,14 +91,17 @@ impl Observer {
                 "leave out the memory's limit, or compare counters with filemap compare",
             ));
         }
-        if let Some(path) = &job.file.path {
+        if let Some(path) = job.file.path.as_ref().filter(|_| job.elf.is_none()) {
             let path = PathBuf::from(path);
+            let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
+            check_calls(job, &file, &path)?;
             return Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: None });
         }
         let root = self.scratch(job)?.root().to_owned();
         let path = root.join("file");
         let guard = self.journal.guard(Undo::RemoveFile(path.clone()))?;
-        write_file(&path, job.file.size_bytes, job.file.sparse)
+        File::create(&path)
+            .and_then(|file| Contents::of(job).write(&file, job.file.size_bytes))
             .map_err(|error| Error::os("write", &path, error))?;
         Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: Some(guard) })
     }
@@ -210,11 +213,8 @@ fn shown<'a>(events: impl Iterator<Item = &'a Event>, plan: &Plan, address: u64)
 fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {
     Some(match *seen {
         Seen::UserFault { address: at } => {
-            let pages = at.checked_sub(address)? / page_size();
-            if pages >= plan.mapping.pages.0 {
-                return None;
-            }
-            Shown::Faulted { index: PageIndex(plan.mapping.offset.0 + pages) }
+            let page = PageIndex(at.checked_sub(address)? / page_size());
+            Shown::Faulted { index: plan.file_page(page)? }
         }
         Seen::Fault { index } => Shown::LookedUp { index },
         Seen::MapPages { from, last } => Shown::MapPages { from, last },
@@ -239,24 +239,6 @@ fn of(found: decisions::Found) -> Found {
         mmap_miss: found.mmap_miss,
         previous_end: u64::try_from(found.previous_position).ok(),
     }
-}
-
-fn write_file(path: &Path, bytes: u64, sparse: bool) -> std::io::Result<()> {
-    let file = File::create(path)?;
-    if sparse {
-        return file.set_len(bytes);
-    }
-    let mut writer = BufWriter::new(&file);
-    let block = [0x5a; 1 << 16];
-    let mut left = bytes;
-    while left > 0 {
-        let length = left.min(block.len() as u64);
-        writer.write_all(&block[..length as usize])?;
-        left -= length;
-    }
-    writer.flush()?;
-    drop(writer);
-    file.sync_all()
 }
 
 /// Largest request of the device that `path` lies on, in bytes.

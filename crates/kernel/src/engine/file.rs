@@ -1,20 +1,18 @@
 //! The file of a job: the user's, or a temporary one.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use filemap_job::{Filesystem, Job};
 
+use crate::contents::{Contents, check_calls};
 use crate::journal::Journal;
 use crate::place::Place;
 use crate::scratch::{self, Scratch};
 use crate::{Error, page_size};
-
-/// What is written to a temporary file at once.
-const BLOCK_BYTES: usize = 1 << 20;
 
 /// Directories for temporary files, after the user's own.
 const DIRECTORIES: [&str; 2] = ["/var/tmp", "/tmp"];
@@ -59,12 +57,13 @@ pub(super) struct JobFile {
 
 impl JobFile {
     /// The file that `job` names; else a new one in `directory`, or on a scratch filesystem where
-    /// the readahead size or the filesystem that the job wants is not that of the directory.
+    /// the readahead size or the filesystem that the job wants is not that of the directory. A
+    /// program whose segments are mapped is copied into a new file.
     pub(super) fn of(job: &Job, journal: &Journal, directory: &Path) -> Result<Self, Error> {
         match &job.file.path {
-            Some(path) => Self::existing(job, Path::new(path)),
-            None if suits(job, &Place::of(directory)?) => Self::temporary(job, directory, None),
-            None => {
+            Some(path) if job.elf.is_none() => Self::existing(job, Path::new(path)),
+            _ if suits(job, &Place::of(directory)?) => Self::temporary(job, directory, None),
+            _ => {
                 let filesystem = scratch_filesystem(job)?;
                 let read_ahead_kib = read_ahead_kb(job);
                 let bytes = if job.file.sparse { 0 } else { job.file.size_bytes };
@@ -116,6 +115,7 @@ impl JobFile {
             file,
         };
         file.check_size()?;
+        check_calls(job, &file.file, path)?;
         Ok(file.with_blocks())
     }
 
@@ -125,14 +125,23 @@ impl JobFile {
         let free_bytes = require_space(directory, if job.file.sparse { 0 } else { bytes })?;
         let file = tempfile::tempfile_in(directory)
             .map_err(|error| Error::os("create a temporary file in", directory, error))?;
-        fill(&file, bytes, job.file.sparse).map_err(|error| match error.kind() {
+        let contents = Contents::of(job);
+        contents.write(&file, bytes).map_err(|error| match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 Error::NoSpace { path: directory.to_owned(), bytes, free_bytes }
+            }
+            io::ErrorKind::UnexpectedEof => {
+                Error::call("copy the program, which has shrunk", error)
             }
             _ => Error::os("write a temporary file in", directory, error),
         })?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into();
-        let name = directory.join("(temporary)");
+        let name = directory.join(match &contents {
+            Contents::CopyOf(path) => {
+                format!("(copy of {})", path.file_name().unwrap_or_default().display())
+            }
+            _ => "(temporary)".to_owned(),
+        });
         let file = JobFile { file, path, name, place, whole: false, bytes, _scratch: scratch };
         Ok(file.with_blocks())
     }
@@ -192,19 +201,4 @@ pub(super) fn require_space(directory: &Path, bytes: u64) -> Result<u64, Error> 
         return Ok(free_bytes);
     }
     Err(Error::NoSpace { path: directory.to_owned(), bytes, free_bytes })
-}
-
-fn fill(mut file: &File, bytes: u64, sparse: bool) -> io::Result<()> {
-    if sparse {
-        file.set_len(bytes)?;
-    } else {
-        let block = vec![0x5a; BLOCK_BYTES];
-        let mut left = bytes;
-        while left > 0 {
-            let length = left.min(BLOCK_BYTES as u64);
-            file.write_all(&block[..length as usize])?;
-            left -= length;
-        }
-    }
-    file.sync_all()
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_kernel::cold::drop_file;
 use filemap_kernel::probe::{Access, Advice, Mapping, Outcome, Plan, Probe, Split, SplitProt};
-use filemap_kernel::residency::{CachedAround, resident_pages};
+use filemap_kernel::residency::{CacheStat, resident_pages};
 use filemap_kernel::{Error, page_size};
 
 use crate::Bench;
@@ -23,6 +23,7 @@ pub(crate) fn plan(path: &Path, pages: u64, accesses: Vec<Access>) -> Plan {
             private: false,
             split: None,
         },
+        segments: Vec::new(),
         phases: vec![accesses],
         settle: true,
         report_mapped: true,
@@ -78,8 +79,8 @@ pub(crate) fn cold_and_warm(bench: &Bench) {
         assert_eq!(bytes, 1024 * page_size());
     }
     let file = File::open(&path).unwrap();
-    match CachedAround::of(&file, PageIndex(512), PageCount(1024)) {
-        Ok(around) => assert_eq!((around.inside, around.before, around.after), (1024, 0, 0)),
+    match CacheStat::of(&file, 512..1536) {
+        Ok(stat) => assert_eq!(stat.cached, 1024),
         Err(error) => println!("live: residency skipped: {error}"),
     }
     assert_eq!(resident_pages(&file, 4096).unwrap().len(), 1024);

@@ -103,6 +103,7 @@ fn with_segments(rng: &mut Rng, spec: JobSpec, pages: u64, page_size: u64) -> Jo
             file_bytes: length * page_size - into_page,
             address: start,
             executable: rng.chance(30),
+            writable: false,
         }
     });
     let loads = loads.collect();
