@@ -59,6 +59,12 @@ impl Segment {
     pub fn range(&self) -> Range<PageIndex> {
         self.offset..self.offset + self.pages
     }
+
+    fn is_continued_by(&self, next: &Segment) -> bool {
+        let end = (self.range().end, self.start + self.pages);
+        end == (next.offset, next.start)
+            && (self.executable, self.writable) == (next.executable, next.writable)
+    }
 }
 
 impl Elf {
@@ -77,6 +83,9 @@ impl Elf {
     }
 
     /// The VMAs that the loader makes with pages of `page_size` bytes, in the file's order.
+    ///
+    /// Segments that go on where the one before ends, in file and memory, with the same
+    /// protection, are one VMA: the kernel merges them (`vma_merge_new_range`).
     ///
     /// As the loader places it: a program that may run anywhere begins at a page-table page's
     /// first entry, any other where its addresses lie within theirs.
@@ -111,7 +120,7 @@ impl Elf {
             .collect();
         let segments = segments?;
         self.check_overlap(&segments)?;
-        Ok(segments)
+        Ok(merged(segments))
     }
 
     fn check_overlap(&self, segments: &[Segment]) -> Result<(), Error> {
@@ -128,6 +137,19 @@ impl Elf {
         }
         Ok(())
     }
+}
+
+/// `segments` with each that continues the one before joined to it. In an ELF file they are in the
+/// order of their addresses.
+fn merged(segments: Vec<Segment>) -> Vec<Segment> {
+    let mut vmas: Vec<Segment> = Vec::with_capacity(segments.len());
+    for segment in segments {
+        match vmas.last_mut().filter(|last| last.is_continued_by(&segment)) {
+            Some(last) => last.pages += segment.pages,
+            None => vmas.push(segment),
+        }
+    }
+    vmas
 }
 
 fn load<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Elf, Error> {

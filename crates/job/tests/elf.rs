@@ -62,6 +62,31 @@ fn segments_are_mapped_as_the_loader_does() {
 }
 
 #[test]
+fn segments_that_continue_each_other_are_one_vma() {
+    let loads = &[
+        (0, 0x2800, 0x10000, 0x2800, false),
+        (0x3000, 0x1000, 0x13000, 0x1000, false),
+        // Another protection, a gap in memory, a page of the file left out, one mapped again.
+        (0x4000, 0x1000, 0x14000, 0x1000, true),
+        (0x5000, 0x1000, 0x16000, 0x1000, true),
+        (0x7000, 0x1000, 0x17000, 0x1000, true),
+        (0x7800, 0x800, 0x18800, 0x800, true),
+        (0x8000, 0x1000, 0x19000, 0x1000, true),
+    ];
+    let expected = [
+        segment(0, 4, 0, false),
+        segment(4, 1, 4, true),
+        segment(5, 1, 6, true),
+        segment(7, 1, 7, true),
+        segment(7, 2, 8, true),
+    ];
+    assert_eq!(
+        Elf::parse(&file(DYNAMIC, 0x9000, loads)).unwrap().segments(4096).unwrap(),
+        expected
+    );
+}
+
+#[test]
 fn addresses_count_from_a_page_table_page() {
     // Anywhere: from its first segment. Fixed: where the address lies in its page-table page.
     let loads = &[(0x1000, 0x1000, 0x40_3000, 0x1000, true)];

@@ -78,7 +78,10 @@ pub(crate) fn check_calls(job: &Job, file: &File, path: &Path) -> Result<(), Err
                 .map_err(|error| Error::os("read", path, error))?;
             if byte[0] != RETURN {
                 return Err(Error::unavailable(
-                    format!("calling page {page} of '{}', no return (0xc3)", path.display()),
+                    format!(
+                        "a call of page {page} of '{}', whose code does more than return",
+                        path.display()
+                    ),
                     "leave --file out: a file of such code is made",
                 ));
             }
