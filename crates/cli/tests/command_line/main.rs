@@ -5,6 +5,7 @@ mod compare;
 mod conform;
 mod endings;
 mod kernel;
+mod live;
 mod published;
 mod random_flags;
 mod run;
