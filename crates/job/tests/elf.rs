@@ -1,8 +1,10 @@
 //! ELF files: what is mapped of good ones, and what is wrong with bad ones.
 
+use std::ops::Range;
+
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::elf::{Elf, Segment};
-use filemap_job::{Job, JobSpec, Pattern, Workload};
+use filemap_job::{Cached, Job, JobSpec, Pattern, Workload};
 use proptest::prelude::*;
 
 /// A loaded segment as written: offset, bytes in the file, address, bytes in memory, executable.
@@ -168,6 +170,24 @@ fn jobs_touch_the_pages_of_all_segments_in_order() {
         job.command(),
         "filemap run --kernel 6.18 --workload elf --accesses 38 --file /bin/x"
     );
+}
+
+#[test]
+fn cached_pages_are_told_apart_by_segments() {
+    // Pages 10 to 14, and 20 to 25 in two parts that share page 22.
+    let loads = &[
+        (0xa000, 0x4800, 0, 0x4800, false),
+        (0x14000, 0x2800, 0x14000, 0x2800, true),
+        (0x16800, 0x2800, 0x20800, 0x2800, false),
+    ];
+    let job = job("", Some(&file(DYNAMIC, 0x30000, loads))).unwrap();
+    let range = |start, end| PageIndex(start)..PageIndex(end);
+    assert_eq!(job.mapped_ranges(), [range(10, 15), range(20, 25)]);
+    let all = |pages: Range<PageIndex>| Ok::<_, ()>(pages.end.0 - pages.start.0);
+    let cached = Cached::of(&job, all).unwrap();
+    let expected = Cached { inside: Some(10), between: Some(5), before: Some(10), after: Some(23) };
+    assert_eq!(cached, expected);
+    assert_eq!(Cached::of(&job, |_| Err("no count")), Err("no count"));
 }
 
 #[test]

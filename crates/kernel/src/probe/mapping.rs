@@ -14,6 +14,9 @@ use rustix::mm::{
 use super::{Advice, Mapping, Plan, RETURN, SplitProt};
 use crate::{Error, page_size};
 
+/// Whether [`RETURN`] is code of this machine.
+const HAS_RETURN: bool = cfg!(target_arch = "x86_64");
+
 /// A mapped file. It stays mapped until the process ends.
 pub(super) struct Mapped {
     /// The open file that the mapping and the reads share.
@@ -22,7 +25,8 @@ pub(super) struct Mapped {
     pages: u64,
     page: usize,
     writable: bool,
-    executable: bool,
+    /// Executable, on a machine whose code [`RETURN`] is.
+    callable: bool,
 }
 
 /// A part of the file, mapped.
@@ -45,7 +49,8 @@ impl Mapped {
         let private = private || !plan.segments.is_empty();
         let kind = if private { MapFlags::PRIVATE } else { MapFlags::SHARED };
         let (page, writable) = (page as usize, plan.stores());
-        let mapped = Mapped { file, base, pages: pages.0, page, writable, executable };
+        let callable = executable && HAS_RETURN;
+        let mapped = Mapped { file, base, pages: pages.0, page, writable, callable };
         for part in parts(plan) {
             // SAFETY: the range lies inside an area that `reserve` took for us and nobody else
             // uses, as the plan was checked.
@@ -72,7 +77,8 @@ impl Mapped {
         }
         .map_err(|errno| Error::call("map a page", errno))?;
         let (base, page) = (base.cast(), page_size() as usize);
-        Ok(Mapped { file, base, pages: 1, page, writable: true, executable })
+        let callable = executable && HAS_RETURN;
+        Ok(Mapped { file, base, pages: 1, page, writable: true, callable })
     }
 
     /// Where it begins.
@@ -101,8 +107,7 @@ impl Mapped {
     /// Calls the code at the start of a page.
     #[inline]
     pub(super) fn call(&self, page: u64) {
-        assert!(page < self.pages && self.executable, "a call outside executable code");
-        assert!(cfg!(target_arch = "x86_64"), "a call of another machine's code");
+        assert!(page < self.pages && self.callable, "a call outside executable code");
         // SAFETY: the page is mapped executable for the life of the process, and whoever made the
         // plan has seen to it that it begins with an instruction that only returns.
         unsafe {
