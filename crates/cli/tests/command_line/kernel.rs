@@ -248,7 +248,7 @@ fn probe_of(pid: u32) -> Option<u32> {
     })
 }
 
-fn signal(name: &str, pid: u32) {
+pub(crate) fn signal(name: &str, pid: u32) {
     let kill = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
     assert!(kill.expect("there is a shell").success());
 }
