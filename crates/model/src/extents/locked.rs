@@ -1,7 +1,6 @@
 //! Pages that are still being read.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use filemap_core::cache::{WORD_PAGES, word_mask};
 use filemap_core::units::PageIndex;
@@ -15,12 +14,13 @@ pub struct Locked {
     /// Each run's first page and the one behind it, in streaks that ascend in the file. There are
     /// at most as many streaks as windows under way.
     streaks: Vec<VecDeque<(u64, u64)>>,
-    /// No locked page lies outside: most pages that are asked for do.
-    span: Range<u64>,
+    /// No locked page lies before the first of these or from the second on; most pages that are
+    /// asked for do.
+    span: (u64, u64),
 }
 
-/// Of no page.
-const NOTHING: Range<u64> = u64::MAX..0;
+/// The span of no page.
+const NOTHING: (u64, u64) = (u64::MAX, 0);
 
 impl Default for Locked {
     fn default() -> Self {
@@ -31,7 +31,7 @@ impl Default for Locked {
 impl Locked {
     /// Locks the pages `from..end`, none of which is locked.
     pub fn insert(&mut self, from: u64, end: u64) {
-        self.span = self.span.start.min(from)..self.span.end.max(end);
+        self.span = (self.span.0.min(from), self.span.1.max(end));
         if let Some(streak) = self.streaks.last_mut()
             && streak.back().is_none_or(|last| last.1 <= from)
         {
@@ -78,7 +78,7 @@ impl Locked {
     }
 
     fn is_near(&self, from: u64, end: u64) -> bool {
-        from < self.span.end && self.span.start < end
+        from < self.span.1 && self.span.0 < end
     }
 }
 
