@@ -1,7 +1,9 @@
 //! The segments of an ELF file, and the mappings that the loader makes of them.
 
+use std::ops::Range;
+
 use filemap_core::units::{PageCount, PageIndex};
-use object::elf::{ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PF_X, PT_LOAD};
+use object::elf::{ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PF_W, PF_X, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind};
 
@@ -33,6 +35,8 @@ pub struct Load {
     pub address: u64,
     /// Mapped with PROT_EXEC.
     pub executable: bool,
+    /// Mapped with PROT_WRITE.
+    pub writable: bool,
 }
 
 /// A segment on pages: one VMA.
@@ -46,6 +50,21 @@ pub struct Segment {
     pub start: PageCount,
     /// Mapped with PROT_EXEC.
     pub executable: bool,
+    /// Mapped with PROT_WRITE.
+    pub writable: bool,
+}
+
+impl Segment {
+    /// Its pages in the file.
+    pub fn range(&self) -> Range<PageIndex> {
+        self.offset..self.offset + self.pages
+    }
+
+    fn is_continued_by(&self, next: &Segment) -> bool {
+        let end = (self.range().end, self.start + self.pages);
+        end == (next.offset, next.start)
+            && (self.executable, self.writable) == (next.executable, next.writable)
+    }
 }
 
 impl Elf {
@@ -64,6 +83,9 @@ impl Elf {
     }
 
     /// The VMAs that the loader makes with pages of `page_size` bytes, in the file's order.
+    ///
+    /// Segments that go on where the one before ends, in file and memory, with the same
+    /// protection, are one VMA: the kernel merges them (`vma_merge_new_range`).
     ///
     /// As the loader places it: a program that may run anywhere begins at a page-table page's
     /// first entry, any other where its addresses lie within theirs.
@@ -92,12 +114,13 @@ impl Elf {
                     pages: PageCount((into_page + load.file_bytes).div_ceil(page_size)),
                     start: PageCount(load.address / page_size - base),
                     executable: load.executable,
+                    writable: load.writable,
                 })
             })
             .collect();
         let segments = segments?;
         self.check_overlap(&segments)?;
-        Ok(segments)
+        Ok(merged(segments))
     }
 
     fn check_overlap(&self, segments: &[Segment]) -> Result<(), Error> {
@@ -114,6 +137,19 @@ impl Elf {
         }
         Ok(())
     }
+}
+
+/// `segments` with each that continues the one before joined to it. In an ELF file they are in the
+/// order of their addresses.
+fn merged(segments: Vec<Segment>) -> Vec<Segment> {
+    let mut vmas: Vec<Segment> = Vec::with_capacity(segments.len());
+    for segment in segments {
+        match vmas.last_mut().filter(|last| last.is_continued_by(&segment)) {
+            Some(last) => last.pages += segment.pages,
+            None => vmas.push(segment),
+        }
+    }
+    vmas
 }
 
 fn load<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Elf, Error> {
@@ -144,8 +180,9 @@ fn load<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Elf, Error> 
             return Err(Error::ElfLargerThanMemory { number, file_bytes, memory_bytes: memory });
         }
         if file_bytes > 0 {
-            let executable = header.p_flags(endian) & PF_X != 0;
-            loads.push(Load { number, offset, file_bytes, address, executable });
+            let flags = header.p_flags(endian);
+            let (executable, writable) = (flags & PF_X != 0, flags & PF_W != 0);
+            loads.push(Load { number, offset, file_bytes, address, executable, writable });
         }
     }
     if loads.is_empty() || loads.len() as u64 > MAX_PIECES {

@@ -1,5 +1,7 @@
 //! A job that has been validated.
 
+use std::ops::Range;
+
 use filemap_core::rules::{Arch, Rules};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_core::vma::{Advice, Split};
@@ -53,6 +55,25 @@ impl Job {
     pub fn segments(&self) -> Vec<Segment> {
         let segments = self.elf.as_ref().map(|elf| elf.segments(self.page_size()));
         segments.map_or(Vec::new(), |valid| valid.expect("the job was validated"))
+    }
+
+    /// The pages of the file that are mapped, as ranges in order that neither touch nor overlap:
+    /// at least one.
+    pub fn mapped_ranges(&self) -> Vec<Range<PageIndex>> {
+        let mapping = self.mapping.offset..self.mapping.offset + self.mapping.pages;
+        let mut parts: Vec<Range<PageIndex>> = match &self.elf {
+            Some(_) => self.segments().iter().map(Segment::range).collect(),
+            None => vec![mapping],
+        };
+        parts.sort_unstable_by_key(|part| part.start);
+        let mut ranges: Vec<Range<PageIndex>> = Vec::with_capacity(parts.len());
+        for part in parts {
+            match ranges.last_mut().filter(|last| part.start <= last.end) {
+                Some(last) => last.end = last.end.max(part.end),
+                None => ranges.push(part),
+            }
+        }
+        ranges
     }
 
     /// Bytes of the file that are mapped: the mapping's length up to the end of the file. Of an

@@ -65,6 +65,7 @@ pub fn elf(rng: &mut Rng, pages: u64, page_size: u64) -> Elf {
             file_bytes: length * page_size - into_page,
             address: start,
             executable: rng.chance(30),
+            writable: false,
         }
     });
     let loads = loads.collect();

@@ -1,5 +1,8 @@
 //! What came out of a job.
 
+use std::ops::Range;
+
+use filemap_core::units::PageIndex;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -69,6 +72,33 @@ pub struct Cached {
     /// Those between the segments of an ELF file; of any other file there are none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub between: Option<u64>,
+}
+
+impl Cached {
+    /// What `job` leaves in the cache, where `count` says how many of a range of pages are in it.
+    ///
+    /// # Errors
+    /// Those of `count`.
+    pub fn of<E>(
+        job: &Job,
+        mut count: impl FnMut(Range<PageIndex>) -> Result<u64, E>,
+    ) -> Result<Cached, E> {
+        let ranges = job.mapped_ranges();
+        let (mut inside, mut between) = (0, 0);
+        for (number, range) in ranges.iter().enumerate() {
+            inside += count(range.clone())?;
+            if let Some(next) = ranges.get(number + 1) {
+                between += count(range.end..next.start)?;
+            }
+        }
+        let (first, end) = (ranges[0].start, ranges[ranges.len() - 1].end);
+        Ok(Cached {
+            inside: Some(inside),
+            before: Some(count(PageIndex(0)..first)?),
+            after: Some(count(end..PageIndex(job.file_pages().0))?),
+            between: job.elf.is_some().then_some(between),
+        })
+    }
 }
 
 /// The counters of one run; `None` = the engine cannot see it.

@@ -1,8 +1,10 @@
 //! ELF files: what is mapped of good ones, and what is wrong with bad ones.
 
+use std::ops::Range;
+
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::elf::{Elf, Segment};
-use filemap_job::{Job, JobSpec, Pattern, Workload};
+use filemap_job::{Cached, Job, JobSpec, Pattern, Workload};
 use proptest::prelude::*;
 
 /// A loaded segment as written: offset, bytes in the file, address, bytes in memory, executable.
@@ -36,7 +38,7 @@ const FIXED: u16 = 2;
 
 fn segment(offset: u64, pages: u64, start: u64, executable: bool) -> Segment {
     let (offset, pages, start) = (PageIndex(offset), PageCount(pages), PageCount(start));
-    Segment { offset, pages, start, executable }
+    Segment { offset, pages, start, executable, writable: false }
 }
 
 /// As a linker writes them: headers, code, constants, and data that shares a page of the file with
@@ -59,6 +61,31 @@ fn segments_are_mapped_as_the_loader_does() {
         segment(34, 3, 35, false),
     ];
     assert_eq!(elf.segments(4096).unwrap(), expected);
+}
+
+#[test]
+fn segments_that_continue_each_other_are_one_vma() {
+    let loads = &[
+        (0, 0x2800, 0x10000, 0x2800, false),
+        (0x3000, 0x1000, 0x13000, 0x1000, false),
+        // Another protection, a gap in memory, a page of the file left out, one mapped again.
+        (0x4000, 0x1000, 0x14000, 0x1000, true),
+        (0x5000, 0x1000, 0x16000, 0x1000, true),
+        (0x7000, 0x1000, 0x17000, 0x1000, true),
+        (0x7800, 0x800, 0x18800, 0x800, true),
+        (0x8000, 0x1000, 0x19000, 0x1000, true),
+    ];
+    let expected = [
+        segment(0, 4, 0, false),
+        segment(4, 1, 4, true),
+        segment(5, 1, 6, true),
+        segment(7, 1, 7, true),
+        segment(7, 2, 8, true),
+    ];
+    assert_eq!(
+        Elf::parse(&file(DYNAMIC, 0x9000, loads)).unwrap().segments(4096).unwrap(),
+        expected
+    );
 }
 
 #[test]
@@ -143,6 +170,24 @@ fn jobs_touch_the_pages_of_all_segments_in_order() {
         job.command(),
         "filemap run --kernel 6.18 --workload elf --accesses 38 --file /bin/x"
     );
+}
+
+#[test]
+fn cached_pages_are_told_apart_by_segments() {
+    // Pages 10 to 14, and 20 to 25 in two parts that share page 22.
+    let loads = &[
+        (0xa000, 0x4800, 0, 0x4800, false),
+        (0x14000, 0x2800, 0x14000, 0x2800, true),
+        (0x16800, 0x2800, 0x20800, 0x2800, false),
+    ];
+    let job = job("", Some(&file(DYNAMIC, 0x30000, loads))).unwrap();
+    let range = |start, end| PageIndex(start)..PageIndex(end);
+    assert_eq!(job.mapped_ranges(), [range(10, 15), range(20, 25)]);
+    let all = |pages: Range<PageIndex>| Ok::<_, ()>(pages.end.0 - pages.start.0);
+    let cached = Cached::of(&job, all).unwrap();
+    let expected = Cached { inside: Some(10), between: Some(5), before: Some(10), after: Some(23) };
+    assert_eq!(cached, expected);
+    assert_eq!(Cached::of(&job, |_| Err("no count")), Err("no count"));
 }
 
 #[test]

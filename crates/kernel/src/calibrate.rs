@@ -9,6 +9,7 @@ use filemap_core::units::{PageCount, PageIndex};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use crate::cold::drop_open_file;
+use crate::contents::Contents;
 use crate::place::Place;
 use crate::probe::{Access, Advice, Mapping, Outcome, Plan, Probe};
 use crate::{Error, page_size, temporary};
@@ -76,7 +77,7 @@ impl Bench {
     /// # Errors
     /// No space; a filesystem without a readahead size.
     pub fn create(directory: &Path, bytes: u64) -> Result<Self, Error> {
-        let file = temporary::file(directory, bytes, false)?;
+        let file = temporary::file(directory, bytes, &Contents::Returns)?;
         let path = temporary::name_for_children(&file);
         let place = Place::of(&path)?;
         Ok(Bench { pages: bytes / page_size(), file, path, place })
@@ -229,7 +230,15 @@ impl Bench {
             split: None,
         };
         let path = self.path.clone();
-        Probe::start(&Plan { path, mapping, phases, settle: false, report_mapped: false })?.run()
+        let plan = Plan {
+            path,
+            mapping,
+            segments: Vec::new(),
+            phases,
+            settle: false,
+            report_mapped: false,
+        };
+        Probe::start(&plan)?.run()
     }
 }
 

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use filemap_core::units::{PageCount, PageIndex};
 use serde_json::Value;
 
 use crate::child::{Ended, Running, die_with_parent};
 use crate::cold::drop_open_file;
-use crate::residency::CachedAround;
+use crate::contents::Contents;
+use crate::residency::CacheStat;
 use crate::{Error, page_size, temporary};
 
 const PROGRAM: &str = "fio";
@@ -28,7 +28,7 @@ pub struct Job<'a> {
     pub rw: &'a str,
     /// It advises the kernel of that order, as it does unless told not to.
     pub advises: bool,
-    /// First byte, and how many.
+    /// First byte, and how many: whole pages of the file.
     pub range_bytes: (u64, u64),
 }
 
@@ -39,8 +39,8 @@ pub struct Figures {
     pub mib_s: f64,
     /// Major faults.
     pub major_faults: u64,
-    /// Pages of the file in the cache then: in the range that fio was given, and around it.
-    pub cached: CachedAround,
+    /// Pages of the file in the cache then: before the range that fio was given, in it, behind it.
+    pub cached: [u64; 3],
 }
 
 /// fio with a file to run it on.
@@ -61,7 +61,7 @@ impl Fio {
         let output = Command::new(PROGRAM).arg("--version").stdin(Stdio::null()).output();
         let output = output.map_err(start_error)?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        let file = temporary::file(directory, bytes, false)?;
+        let file = temporary::file(directory, bytes, &Contents::Returns)?;
         Ok(Fio { version, path: temporary::name_for_children(&file), file, bytes })
     }
 
@@ -92,9 +92,9 @@ impl Fio {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let (mib_s, major_faults) = figures(&output_of(command)?)?;
-        let page = page_size();
-        let (first, pages) = (PageIndex(offset / page), PageCount(size.div_ceil(page)));
-        let cached = CachedAround::of(&self.file, first, pages)?;
+        let [first, end, all] = [offset, offset + size, self.bytes].map(|at| at / page_size());
+        let cached = |pages| CacheStat::of(&self.file, pages).map(|stat| stat.cached);
+        let cached = [cached(0..first)?, cached(first..end)?, cached(end..all)?];
         Ok(Figures { mib_s, major_faults, cached })
     }
 }

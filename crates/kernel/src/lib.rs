@@ -7,6 +7,7 @@ pub mod calibrate;
 pub mod cgroup;
 mod child;
 pub mod cold;
+mod contents;
 pub mod decisions;
 pub mod doctor;
 pub mod engine;

@@ -1,7 +1,6 @@
 //! Runs a job under a trace, and returns what the kernel decided in the form that is compared.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Instant;
@@ -11,6 +10,7 @@ use filemap_job::{Filesystem, Job, Shown, ShownLog};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::cold::drop_file;
+use crate::contents::{Contents, check_calls};
 use crate::decisions::{Event, FileId, Seen};
 use crate::engine::{check, plan};
 use crate::interference::{pageout_interval, pause_before};
@@ -82,7 +82,7 @@ impl Observer {
     }
 
     /// Makes the file of `job`: its own, or one on a scratch filesystem of its kind and readahead
-    /// size.
+    /// size; of a program whose segments are mapped a copy there.
     ///
     /// # Errors
     /// What this kernel cannot run; what no scratch filesystem can be; no loop device; no space.
@@ -94,14 +94,17 @@ impl Observer {
                 "leave out the memory's limit, or compare counters with filemap compare",
             ));
         }
-        if let Some(path) = &job.file.path {
+        if let Some(path) = job.file.path.as_ref().filter(|_| job.elf.is_none()) {
             let path = PathBuf::from(path);
+            let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
+            check_calls(job, &file, &path)?;
             return Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: None });
         }
         let root = self.scratch(job)?.root().to_owned();
         let path = root.join("file");
         let guard = self.journal.guard(Undo::RemoveFile(path.clone()))?;
-        write_file(&path, job.file.size_bytes, job.file.sparse)
+        File::create(&path)
+            .and_then(|file| Contents::of(job).write(&file, job.file.size_bytes))
             .map_err(|error| Error::os("write", &path, error))?;
         Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: Some(guard) })
     }
@@ -225,11 +228,8 @@ fn shown<'a>(events: impl Iterator<Item = &'a Event>, plan: &Plan, address: u64)
 fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {
     Some(match *seen {
         Seen::UserFault { address: at } => {
-            let pages = at.checked_sub(address)? / page_size();
-            if pages >= plan.mapping.pages.0 {
-                return None;
-            }
-            Shown::Faulted { index: PageIndex(plan.mapping.offset.0 + pages) }
+            let page = PageIndex(at.checked_sub(address)? / page_size());
+            Shown::Faulted { index: plan.file_page(page)? }
         }
         Seen::Fault { index } => Shown::LookedUp { index },
         Seen::MapPages { from, last } => Shown::MapPages { from, last },
@@ -242,24 +242,6 @@ fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {
         Seen::Added { start, order } => Shown::Added { start, order, folios: 1 },
         Seen::Removed { .. } | Seen::Read { .. } => return None,
     })
-}
-
-fn write_file(path: &Path, bytes: u64, sparse: bool) -> std::io::Result<()> {
-    let file = File::create(path)?;
-    if sparse {
-        return file.set_len(bytes);
-    }
-    let mut writer = BufWriter::new(&file);
-    let block = [0x5a; 1 << 16];
-    let mut left = bytes;
-    while left > 0 {
-        let length = left.min(block.len() as u64);
-        writer.write_all(&block[..length as usize])?;
-        left -= length;
-    }
-    writer.flush()?;
-    drop(writer);
-    file.sync_all()
 }
 
 /// Largest request of the device that `path` lies on, in bytes.

@@ -6,7 +6,7 @@ use std::ops::{Bound, RangeBounds};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::units::PageIndex;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::{Error, page_size};
@@ -67,29 +67,6 @@ impl CacheStat {
             libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut stat, 0)
         };
         if result == 0 { Ok(stat) } else { Err(last_error("count cached pages (cachestat)")) }
-    }
-}
-
-/// Cached pages of a file inside, before and after a mapping.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CachedAround {
-    /// Inside the mapping.
-    pub inside: u64,
-    /// Before it.
-    pub before: u64,
-    /// After it.
-    pub after: u64,
-}
-
-impl CachedAround {
-    /// Counts around a mapping of `pages` pages from page `offset` on.
-    pub fn of(file: &File, offset: PageIndex, pages: PageCount) -> Result<Self, Error> {
-        let end = offset + pages;
-        Ok(CachedAround {
-            inside: CacheStat::of(file, offset.0..end.0)?.cached,
-            before: CacheStat::of(file, ..offset.0)?.cached,
-            after: CacheStat::of(file, end.0..)?.cached,
-        })
     }
 }
 

@@ -1,27 +1,27 @@
 //! Files without a name, which go with this process however that ends.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+use crate::contents::Contents;
 
-/// What is written at once.
-const BLOCK_BYTES: usize = 1 << 20;
-
-/// A new file of `bytes` bytes in `directory`, written to the disk unless it is `sparse`.
+/// A new file of `bytes` bytes in `directory`, written to the disk.
 ///
 /// # Errors
-/// [`Error::NoSpace`]; a directory that cannot be written.
-pub(crate) fn file(directory: &Path, bytes: u64, sparse: bool) -> Result<File, Error> {
-    let free_bytes = require_space(directory, if sparse { 0 } else { bytes })?;
+/// [`Error::NoSpace`]; a directory that cannot be written; a program to copy that has shrunk.
+pub(crate) fn file(directory: &Path, bytes: u64, contents: &Contents) -> Result<File, Error> {
+    let needed = if *contents == Contents::Holes { 0 } else { bytes };
+    let free_bytes = require_space(directory, needed)?;
     let file = tempfile::tempfile_in(directory)
         .map_err(|error| Error::os("create a temporary file in", directory, error))?;
-    fill(&file, bytes, sparse).map_err(|error| match error.kind() {
+    contents.write(&file, bytes).map_err(|error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             Error::NoSpace { path: directory.to_owned(), bytes, free_bytes }
         }
+        io::ErrorKind::UnexpectedEof => Error::call("copy the program, which has shrunk", error),
         _ => Error::os("write a temporary file in", directory, error),
     })?;
     Ok(file)
@@ -41,19 +41,4 @@ pub(crate) fn require_space(directory: &Path, bytes: u64) -> Result<u64, Error> 
         return Ok(free_bytes);
     }
     Err(Error::NoSpace { path: directory.to_owned(), bytes, free_bytes })
-}
-
-fn fill(mut file: &File, bytes: u64, sparse: bool) -> io::Result<()> {
-    if sparse {
-        file.set_len(bytes)?;
-    } else {
-        let block = vec![0x5a; BLOCK_BYTES];
-        let mut left = bytes;
-        while left > 0 {
-            let length = left.min(BLOCK_BYTES as u64);
-            file.write_all(&block[..length as usize])?;
-            left -= length;
-        }
-    }
-    file.sync_all()
 }

@@ -1,6 +1,8 @@
 //! What the page cache holds.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::Range;
 
 use filemap_core::cache::PageCache;
 use filemap_core::units::{Order, PageCount, PageIndex};
@@ -8,28 +10,10 @@ use filemap_job::{Cached, Job};
 
 /// Pages cached inside, between and outside what `job` maps.
 pub fn cached(job: &Job, cache: &impl PageCache) -> Cached {
-    let mut parts: Vec<(PageIndex, PageIndex)> = match &job.elf {
-        Some(_) => {
-            job.segments().iter().map(|part| (part.offset, part.offset + part.pages)).collect()
-        }
-        None => vec![(job.mapping.offset, job.mapping.offset + job.mapping.pages)],
-    };
-    parts.sort_unstable();
-    let (mut inside, mut between) = (0, 0);
-    let first = parts[0].0;
-    let mut end = first;
-    for (from, stop) in parts {
-        if from > end {
-            between += cache.cached(end, from).0;
-        }
-        inside += cache.cached(from.max(end).min(stop), stop).0;
-        end = end.max(stop);
-    }
-    Cached {
-        inside: Some(inside),
-        before: Some(cache.cached(PageIndex(0), first).0),
-        after: Some(cache.cached(end, PageIndex(job.file_pages().0)).0),
-        between: job.elf.is_some().then_some(between),
+    let count =
+        |pages: Range<PageIndex>| Ok::<_, Infallible>(cache.cached(pages.start, pages.end).0);
+    match Cached::of(job, count) {
+        Ok(cached) => cached,
     }
 }
 

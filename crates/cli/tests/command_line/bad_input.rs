@@ -208,6 +208,16 @@ fn machine_profiles() {
     let scratch = Scratch::new("machine_profiles");
     let unknown = scratch.file("unknown.toml", "speed = 3\n");
     fails(&format!("{JOB} --machine {unknown}"), 2, &["unknown.toml", "line 1", "`speed`"]);
+    let small_pages = scratch.file(
+        "small_pages.toml",
+        "huge_pages = false\n\
+         cost = { touch_ns = 5, fault_ns = 700, map_page_ns = 25, add_page_ns = 60 }\n\
+         [device]\nlatency_ns = 54000\nbandwidth_bytes = 1300000000\nqueue_depth = 32\n\
+         io_bytes = 1048576\n",
+    );
+    let job = format!("{JOB} --machine {small_pages}");
+    assert!(filemap(&job).output().unwrap().status.success());
+    fails(&format!("{job} --advice hugepage"), 2, &["--advice hugepage", "no huge pages", "true"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod endings;
 mod explain;
 mod kernel;
 mod lacking;
+mod live;
 mod published;
 mod random_flags;
 mod run;

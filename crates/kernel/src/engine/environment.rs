@@ -71,12 +71,13 @@ pub fn host() -> Map<String, Value> {
 }
 
 /// What the figures leave out.
-fn scope(prepared: &Prepared) -> &'static str {
-    if prepared.limits.is_some() {
-        "one child process in a memory cgroup of its own, its file cold before each run"
-    } else {
-        "one child process, its file cold before each run"
-    }
+fn scope(prepared: &Prepared) -> String {
+    let cgroup = if prepared.limits.is_some() { " in a memory cgroup of its own" } else { "" };
+    let file = match prepared.job.elf {
+        Some(_) => "a copy of the program, of which nobody else maps a page,",
+        None => "its file",
+    };
+    format!("one child process{cgroup}, {file} cold before each run")
 }
 
 /// [`CONFIG_OPTIONS`] of the running kernel, where it tells its configuration.

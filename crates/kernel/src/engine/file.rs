@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use filemap_job::{Filesystem, Job};
 
+use crate::contents::{Contents, check_calls};
 use crate::journal::Journal;
 use crate::place::Place;
 use crate::scratch::{self, Scratch};
@@ -55,12 +56,13 @@ pub(super) struct JobFile {
 
 impl JobFile {
     /// The file that `job` names; else a new one in `directory`, or on a scratch filesystem where
-    /// the readahead size or the filesystem that the job wants is not that of the directory.
+    /// the readahead size or the filesystem that the job wants is not that of the directory. A
+    /// program whose segments are mapped is copied into a new file.
     pub(super) fn of(job: &Job, journal: &Journal, directory: &Path) -> Result<Self, Error> {
         match &job.file.path {
-            Some(path) => Self::existing(job, Path::new(path)),
-            None if suits(job, &Place::of(directory)?) => Self::temporary(job, directory, None),
-            None => {
+            Some(path) if job.elf.is_none() => Self::existing(job, Path::new(path)),
+            _ if suits(job, &Place::of(directory)?) => Self::temporary(job, directory, None),
+            _ => {
                 let filesystem = scratch_filesystem(job)?;
                 let read_ahead_kib = read_ahead_kb(job);
                 let bytes = if job.file.sparse { 0 } else { job.file.size_bytes };
@@ -112,15 +114,22 @@ impl JobFile {
             file,
         };
         file.check_size()?;
+        check_calls(job, &file.file, path)?;
         Ok(file.with_blocks())
     }
 
     fn temporary(job: &Job, directory: &Path, scratch: Option<Scratch>) -> Result<Self, Error> {
         let bytes = job.file.size_bytes;
         let place = Place::of(directory)?;
-        let file = temporary::file(directory, bytes, job.file.sparse)?;
+        let contents = Contents::of(job);
+        let file = temporary::file(directory, bytes, &contents)?;
         let path = temporary::name_for_children(&file);
-        let name = directory.join("(temporary)");
+        let name = directory.join(match &contents {
+            Contents::CopyOf(path) => {
+                format!("(copy of {})", path.file_name().unwrap_or_default().display())
+            }
+            _ => "(temporary)".to_owned(),
+        });
         let file = JobFile { file, path, name, place, whole: false, bytes, _scratch: scratch };
         Ok(file.with_blocks())
     }

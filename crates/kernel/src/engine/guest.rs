@@ -58,7 +58,10 @@ fn check(job: &Job) -> Result<(), Error> {
         return Err(Error::unavailable("--image", remedy));
     }
     if job.file.path.is_some() {
-        let remedy = "leave it out: the booted kernel makes a file on its own disk";
+        let remedy = match job.elf {
+            Some(_) => "give --on kernel without --image, or --on model",
+            None => "leave it out: the booted kernel makes a file on its own disk",
+        };
         return Err(Error::unavailable("a --file of this machine on another kernel", remedy));
     }
     if job.machine.fs == Filesystem::BasePages {

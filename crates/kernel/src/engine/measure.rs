@@ -1,14 +1,16 @@
 //! One run: a cold file, the accesses in a child, and what the kernel says of them.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use filemap_core::units::PageIndex;
 use filemap_job::{Cached, Counters, Run};
 
 use super::Prepared;
 use crate::cgroup::MemoryCgroup;
 use crate::cold::drop_open_file;
 use crate::probe::{Outcome, Probe};
-use crate::residency::{CacheStat, CachedAround, PageSet, resident_pages};
+use crate::residency::{CacheStat, PageSet, resident_pages};
 use crate::{Error, page_size};
 
 /// How often a run is repeated that somebody else disturbed.
@@ -65,8 +67,9 @@ impl Prepared {
         let stat = CacheStat::of(&self.file.file, ..).ok();
         self.file.check_size()?;
         let seen = Seen::of(&outcome, cgroup.as_ref(), stat, self.file.whole);
-        let mapping = &self.job.mapping;
-        let cached = CachedAround::of(&self.file.file, mapping.offset, mapping.pages).ok();
+        let cached = Cached::of(&self.job, |pages: Range<PageIndex>| {
+            CacheStat::of(&self.file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)
+        });
         let fits = self.limits.fits(&self.job);
         Ok(Measured {
             disturbed: fits && seen.is_disturbed(),
@@ -74,12 +77,8 @@ impl Prepared {
                 seed: self.job.seed,
                 elapsed_ns: Some(outcome.phases.iter().map(|phase| phase.elapsed_ns).sum()),
                 counters: seen.counters(self.job.phases.iter().map(|phase| phase.accesses).sum()),
-                cached: Cached {
-                    between: None,
-                    inside: cached.map(|cached| cached.inside),
-                    before: cached.map(|cached| cached.before),
-                    after: cached.map(|cached| cached.after),
-                },
+                // Null before Linux 6.5.
+                cached: cached.unwrap_or_default(),
             },
         })
     }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use filemap_core::rules::Family;
 use filemap_core::series::Series;
-use filemap_core::units::PageIndex;
+use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::{Job, Phase};
 
-use crate::probe::{Access, MAX_READ_BYTES, Mapping, Plan};
+use crate::probe::{Access, MAX_READ_BYTES, Mapping, Plan, Segment};
 use crate::{Error, page_size};
 
 /// Most accesses of one run: they are all in memory before it begins.
@@ -20,24 +20,27 @@ pub const MAX_RUN_ACCESSES: u64 = 1 << 22;
 pub fn plan(job: &Job, path: &Path) -> Result<Plan, Error> {
     check_accesses(job)?;
     let mapping = &job.mapping;
+    let segments = job.segments();
+    let ends = segments.iter().map(|segment| segment.start + segment.pages);
     Ok(Plan {
         path: path.to_owned(),
         mapping: Mapping {
             offset: mapping.offset,
-            pages: mapping.pages,
+            pages: ends.max().unwrap_or(mapping.pages),
             shift: mapping.shift,
             advice: mapping.advice,
             executable: mapping.exec,
             private: mapping.private,
             split: mapping.split,
         },
-        phases: job.phases.iter().map(|phase| accesses(job, phase)).collect(),
+        phases: job.phases.iter().map(|phase| accesses(job, phase, &segments)).collect(),
+        segments,
         settle: false,
         report_mapped: false,
     })
 }
 
-fn accesses(job: &Job, phase: &Phase) -> Vec<Access> {
+fn accesses(job: &Job, phase: &Phase, segments: &[Segment]) -> Vec<Access> {
     if phase.is_read() {
         let base = job.mapping.offset.0 * job.page_size();
         let blocks = job.reads(phase);
@@ -45,8 +48,28 @@ fn accesses(job: &Job, phase: &Phase) -> Vec<Access> {
             .map(|block| Access::Read { offset: base + block.offset_bytes, bytes: block.len_bytes })
             .collect();
     }
-    let access = if job.mapping.private { Access::Store } else { Access::Touch };
-    job.accesses(phase).map(|page| access(PageIndex(page))).collect()
+    let access = match () {
+        () if phase.is_exec() => Access::Call,
+        () if job.mapping.private => Access::Store,
+        () => Access::Touch,
+    };
+    let place = place(segments);
+    job.accesses(phase).map(|page| access(place(page))).collect()
+}
+
+/// Where in the mapping a page lies that is counted through all segments, one behind the other;
+/// without segments the mapping has no gaps.
+fn place(segments: &[Segment]) -> impl Fn(u64) -> PageIndex {
+    let mut pages = 0;
+    let first = segments.iter().map(|segment| {
+        pages += segment.pages.0;
+        (pages - segment.pages.0, segment.start)
+    });
+    let first: Vec<(u64, PageCount)> = first.collect();
+    move |page| match first[..first.partition_point(|first| first.0 <= page)].last() {
+        Some((before, start)) => PageIndex(start.0 + page - before),
+        None => PageIndex(page),
+    }
 }
 
 pub(super) fn check_accesses(job: &Job) -> Result<(), Error> {
@@ -71,6 +94,12 @@ pub(super) fn check_accesses(job: &Job) -> Result<(), Error> {
 pub(super) fn check_machine(job: &Job) -> Result<(), Error> {
     check_rules(job)?;
     check_accesses(job)?;
+    if job.phases.iter().any(Phase::is_exec) && job.file.sparse {
+        return Err(Error::unavailable(
+            "a call of code in a --sparse file",
+            "leave --sparse out, or give --on model",
+        ));
+    }
     if job.machine.ram_bytes.is_some() {
         return Err(Error::unavailable(
             "another size of RAM",
@@ -104,4 +133,24 @@ pub(super) fn check_rules(job: &Job) -> Result<(), Error> {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_segments_are_placed_with_gaps_between() {
+        let segment = |pages, start| Segment {
+            offset: PageIndex(0),
+            pages: PageCount(pages),
+            start: PageCount(start),
+            executable: false,
+            writable: false,
+        };
+        let segments = [segment(3, 10), segment(1, 0), segment(2, 20)];
+        let places: Vec<u64> = (0..6).map(|page| place(&segments)(page).0).collect();
+        assert_eq!(places, [10, 11, 12, 0, 20, 21]);
+        assert_eq!(place(&[])(7), PageIndex(7));
+    }
 }

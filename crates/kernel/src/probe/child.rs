@@ -58,17 +58,17 @@ fn prepare(plan: Plan) -> Result<Prepared, Error> {
     let settle = if plan.settle { Some(Settle::open(&plan)?) } else { None };
     // Without the right to lock, what was run once is as good as locked unless memory is short.
     let locked = mlockall(MlockAllFlags::CURRENT).is_ok();
-    warm_up(&mut meter, &mut buffer)?;
+    warm_up(&mut meter, &mut buffer, plan.calls())?;
     // Only now: memory that is mapped later is not locked, and the file must not be.
     let mapped = Mapped::map(file, &plan)?;
     Ok(Prepared { plan, mapped, meter, settle, buffer, locked })
 }
 
 /// Runs once what will be counted.
-fn warm_up(meter: &mut Meter, buffer: &mut [u8]) -> Result<(), Error> {
+fn warm_up(meter: &mut Meter, buffer: &mut [u8], calls: bool) -> Result<(), Error> {
     let path = std::path::Path::new("/dev/zero");
     let zero = File::open(path).map_err(|error| Error::os("open", path, error))?;
-    let mapped = Mapped::anonymous(zero)?;
+    let mapped = Mapped::anonymous(zero, calls)?;
     let read = Access::Read { offset: 0, bytes: buffer.len().min(1) as u64 };
     let page = Default::default();
     for _ in 0..2 {
@@ -76,7 +76,7 @@ fn warm_up(meter: &mut Meter, buffer: &mut [u8]) -> Result<(), Error> {
             for access in [Access::Store(page), Access::Touch(page), read] {
                 perform(&mapped, access, buffer)?;
             }
-            Ok(())
+            if calls { perform(&mapped, Access::Call(page), buffer) } else { Ok(()) }
         })?;
     }
     Ok(())
@@ -91,7 +91,7 @@ impl Prepared {
                 for &access in accesses {
                     perform(mapped, access, buffer)?;
                     if let Some(settle) = settle {
-                        settle.after(access, plan.mapping.offset.0)?;
+                        settle.after(access, plan)?;
                     }
                 }
                 Ok(())
@@ -113,6 +113,7 @@ fn perform(mapped: &Mapped, access: Access, buffer: &mut [u8]) -> Result<(), Err
     match access {
         Access::Touch(page) => mapped.touch(page.0),
         Access::Store(page) => mapped.store(page.0),
+        Access::Call(page) => mapped.call(page.0),
         Access::Read { offset, bytes } => {
             // One call, as programs do; what is short of the end of file is short.
             mapped
@@ -184,10 +185,12 @@ impl Settle {
         Ok(Settle { file, view, file_pages, present, meter: Meter::open(), read_bytes: None })
     }
 
-    /// Waits for what `access` of a mapping that begins at page `offset` may have started.
-    fn after(&mut self, access: Access, offset: u64) -> Result<(), Error> {
+    /// Waits for what `access` of `plan` may have started.
+    fn after(&mut self, access: Access, plan: &Plan) -> Result<(), Error> {
         let page = match access {
-            Access::Touch(page) | Access::Store(page) => offset + page.0,
+            Access::Touch(page) | Access::Store(page) | Access::Call(page) => {
+                plan.file_page(page).expect("the plan was checked").0
+            }
             Access::Read { offset, .. } => offset / page_size(),
         };
         // Looking at thousands of pages is worth it only where something was asked for.

@@ -4,13 +4,18 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::ptr::null_mut;
 
+use filemap_core::units::{PageCount, PageIndex};
+use rustix::io::Errno;
 use rustix::mm::{
     Advice as MapAdvice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous,
     mprotect,
 };
 
-use super::{Advice, Mapping, Plan, SplitProt};
+use super::{Advice, Mapping, Plan, RETURN, SplitProt};
 use crate::{Error, page_size};
+
+/// Whether [`RETURN`] is code of this machine.
+const HAS_RETURN: bool = cfg!(target_arch = "x86_64");
 
 /// A mapped file. It stays mapped until the process ends.
 pub(super) struct Mapped {
@@ -20,40 +25,60 @@ pub(super) struct Mapped {
     pages: u64,
     page: usize,
     writable: bool,
+    /// Executable, on a machine whose code [`RETURN`] is.
+    callable: bool,
+}
+
+/// A part of the file, mapped.
+struct Part {
+    /// Where in the mapping, in bytes.
+    start: usize,
+    bytes: usize,
+    /// Where in the file, in bytes.
+    offset: u64,
+    protection: ProtFlags,
 }
 
 impl Mapped {
     /// Maps `file`, opened by [`open`] for this plan, as the plan says.
     pub(super) fn map(file: File, plan: &Plan) -> Result<Self, Error> {
-        let Mapping { offset, pages, shift, private, .. } = &plan.mapping;
+        let Mapping { pages, shift, private, executable, .. } = plan.mapping;
         let page = page_size();
         let bytes = usize::try_from(pages.bytes(page)).map_err(|_| too_long(&plan.path))?;
         let base = reserve(bytes, shift.0 * page)?;
-        let mut protection = ProtFlags::READ;
-        protection.set(ProtFlags::WRITE, plan.stores());
-        protection.set(ProtFlags::EXEC, plan.mapping.executable);
-        let kind = if *private { MapFlags::PRIVATE } else { MapFlags::SHARED };
-        // SAFETY: the range lies inside an area that `reserve` took for us and nobody else uses.
-        unsafe {
-            mmap(base.cast(), bytes, protection, kind | MapFlags::FIXED, &file, offset.0 * page)
+        let private = private || !plan.segments.is_empty();
+        let kind = if private { MapFlags::PRIVATE } else { MapFlags::SHARED };
+        let (page, writable) = (page as usize, plan.stores());
+        let callable = executable && HAS_RETURN;
+        let mapped = Mapped { file, base, pages: pages.0, page, writable, callable };
+        for part in parts(plan) {
+            // SAFETY: the range lies inside an area that `reserve` took for us and nobody else
+            // uses, as the plan was checked.
+            unsafe {
+                let address = base.add(part.start).cast();
+                let kind = kind | MapFlags::FIXED;
+                mmap(address, part.bytes, part.protection, kind, &mapped.file, part.offset)
+            }
+            .map_err(|errno| refused(&plan.path, part.protection, errno))?;
+            mapped.advise(&part, plan.mapping.advice)?;
+            mapped.split(&plan.mapping, part.protection)?;
         }
-        .map_err(|errno| Error::os("map", &plan.path, errno))?;
-        let mapped =
-            Mapped { file, base, pages: pages.0, page: page as usize, writable: plan.stores() };
-        mapped.advise(plan.mapping.advice)?;
-        mapped.split(&plan.mapping, protection)?;
         Ok(mapped)
     }
 
-    /// A page of anonymous memory that can be accessed like a mapped file.
-    pub(super) fn anonymous(file: File) -> Result<Self, Error> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
+    /// A page of anonymous memory that can be accessed like a mapped file, and called if it is
+    /// `executable`.
+    pub(super) fn anonymous(file: File, executable: bool) -> Result<Self, Error> {
+        let mut protection = ProtFlags::READ | ProtFlags::WRITE;
+        protection.set(ProtFlags::EXEC, executable);
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
         let base = unsafe {
             mmap_anonymous(null_mut(), page_size() as usize, protection, MapFlags::PRIVATE)
         }
         .map_err(|errno| Error::call("map a page", errno))?;
-        Ok(Mapped { file, base: base.cast(), pages: 1, page: page_size() as usize, writable: true })
+        let (base, page) = (base.cast(), page_size() as usize);
+        let callable = executable && HAS_RETURN;
+        Ok(Mapped { file, base, pages: 1, page, writable: true, callable })
     }
 
     /// Where it begins.
@@ -76,20 +101,32 @@ impl Mapped {
         assert!(page < self.pages && self.writable, "a store outside a writable mapping");
         // SAFETY: the page is mapped writable and private for the life of the process, and
         // nobody holds a reference to it.
-        unsafe { self.base.add(page as usize * self.page).write_volatile(1) };
+        unsafe { self.base.add(page as usize * self.page).write_volatile(RETURN) };
     }
 
-    fn advise(&self, advice: Advice) -> Result<(), Error> {
+    /// Calls the code at the start of a page.
+    #[inline]
+    pub(super) fn call(&self, page: u64) {
+        assert!(page < self.pages && self.callable, "a call outside executable code");
+        // SAFETY: the page is mapped executable for the life of the process, and whoever made the
+        // plan has seen to it that it begins with an instruction that only returns.
+        unsafe {
+            let code = self.base.add(page as usize * self.page);
+            std::mem::transmute::<*mut u8, extern "C" fn()>(code)();
+        }
+    }
+
+    fn advise(&self, part: &Part, advice: Advice) -> Result<(), Error> {
         let advice = match advice {
             Advice::Normal => return Ok(()),
             Advice::Random => MapAdvice::Random,
             Advice::Sequential => MapAdvice::Sequential,
             Advice::HugePage => MapAdvice::LinuxHugepage,
         };
-        let bytes = (self.pages * page_size()) as usize;
-        // SAFETY: exactly this mapping; none of these kinds of advice changes what it holds.
-        unsafe { madvise(self.base.cast(), bytes, advice) }.map_err(|errno| match errno {
-            rustix::io::Errno::INVAL => Error::unavailable(
+        // SAFETY: exactly this part; none of these kinds of advice changes what it holds.
+        let result = unsafe { madvise(self.base.add(part.start).cast(), part.bytes, advice) };
+        result.map_err(|errno| match errno {
+            Errno::INVAL => Error::unavailable(
                 "this advice",
                 "use another advice, or a kernel with transparent huge pages",
             ),
@@ -116,6 +153,43 @@ impl Mapped {
         }
         Ok(())
     }
+}
+
+/// The parts of the file that `plan` maps.
+fn parts(plan: &Plan) -> Vec<Part> {
+    let page = page_size();
+    let part = |start: PageCount, offset: PageIndex, pages: PageCount, protection| Part {
+        start: start.bytes(page) as usize,
+        bytes: pages.bytes(page) as usize,
+        offset: offset.0 * page,
+        protection,
+    };
+    let with = |writable, executable| {
+        let mut protection = ProtFlags::READ;
+        protection.set(ProtFlags::WRITE, writable);
+        protection.set(ProtFlags::EXEC, executable);
+        protection
+    };
+    let Mapping { offset, pages, executable, .. } = plan.mapping;
+    if plan.segments.is_empty() {
+        return vec![part(PageCount(0), offset, pages, with(plan.stores(), executable))];
+    }
+    let segments = plan.segments.iter().map(|segment| {
+        let protection = with(segment.writable, segment.executable);
+        part(segment.start, segment.offset, segment.pages, protection)
+    });
+    segments.collect()
+}
+
+/// Why the file could not be mapped.
+fn refused(path: &Path, protection: ProtFlags, errno: Errno) -> Error {
+    if errno == Errno::PERM && protection.contains(ProtFlags::EXEC) {
+        return Error::unavailable(
+            format!("an executable mapping of '{}'", path.display()),
+            "its filesystem is mounted noexec: name a directory elsewhere in TMPDIR",
+        );
+    }
+    Error::os("map", path, errno)
 }
 
 /// Opens the plan's file and checks that the mapping lies inside it.
@@ -162,7 +236,9 @@ fn check_length(file: &File, plan: &Plan) -> Result<(), Error> {
     if !metadata.is_file() {
         return Err(Error::Plan(format!("'{}' is not a regular file: name one", path.display())));
     }
-    let pages = plan.mapping.offset.0.saturating_add(plan.mapping.pages.0);
+    let ends = plan.segments.iter().map(|segment| segment.range().end.0);
+    let mapping = plan.mapping.offset.0.saturating_add(plan.mapping.pages.0);
+    let pages = ends.max().unwrap_or(mapping);
     if pages <= metadata.len().div_ceil(page_size()) {
         return Ok(());
     }

@@ -6,6 +6,7 @@
 
 mod child;
 mod mapping;
+mod plan;
 mod wire;
 
 use std::io::{BufReader, Read, Write};
@@ -16,6 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use filemap_core::units::{PageCount, PageIndex};
 pub use filemap_core::vma::{Advice, Split, SplitProt};
+pub use filemap_job::elf::Segment;
 
 use crate::Error;
 use crate::residency::PageSet;
@@ -36,7 +38,7 @@ pub fn main_if_child() {
 pub struct Mapping {
     /// Page of the file with which it begins.
     pub offset: PageIndex,
-    /// Its length in pages: 1 or more.
+    /// Its length in pages, 1 or more: with segments up to the end of the last of them.
     pub pages: PageCount,
     /// Where it begins: this many pages after an address that a PMD entry begins at.
     pub shift: PageCount,
@@ -57,6 +59,8 @@ pub enum Access {
     Touch(PageIndex),
     /// Writes a byte of a page of a private mapping.
     Store(PageIndex),
+    /// Calls the code at the start of a page of an executable mapping: it has to be [`RETURN`].
+    Call(PageIndex),
     /// `read(2)`s from the file, through the same open file as the mapping.
     Read {
         /// Where in the file, in bytes.
@@ -65,6 +69,10 @@ pub enum Access {
         bytes: u64,
     },
 }
+
+/// The instruction that returns to the caller, one byte long, on x86-64: the only machine on which
+/// a probe calls what it maps.
+pub const RETURN: u8 = 0xc3;
 
 /// The longest single read.
 pub const MAX_READ_BYTES: u64 = 256 << 20;
@@ -94,6 +102,9 @@ pub struct Plan {
     pub path: PathBuf,
     /// How it is mapped.
     pub mapping: Mapping,
+    /// The parts of the file that are mapped instead, each at its own place in the mapping, private
+    /// and with its own protection. For none the mapping is of one part of the file.
+    pub segments: Vec<Segment>,
     /// Accesses, counted and timed phase by phase.
     pub phases: Vec<Vec<Access>>,
     /// After each access, waits until nothing of the file is still being read. What the kernel
@@ -235,50 +246,5 @@ fn remedy(signal: i32) -> &'static str {
         libc::SIGKILL => "if nobody did, memory ran out: allow more, or use a smaller file",
         libc::SIGINT | libc::SIGTERM => "run it again without ending it",
         _ => "run it again, and report it if it happens again",
-    }
-}
-
-impl Plan {
-    fn check(&self) -> Result<(), Error> {
-        let refuse = |why: String| Err(Error::Plan(why));
-        let Mapping { pages, private, split, .. } = &self.mapping;
-        if pages.0 == 0 {
-            return refuse("a mapping of 0 pages: map at least 1".into());
-        }
-        if split.is_some_and(|split| split.pages.0 == 0) {
-            return refuse("pieces of 0 pages: use at least 1".into());
-        }
-        for access in self.phases.iter().flatten() {
-            match *access {
-                Access::Touch(page) | Access::Store(page) if page.0 >= pages.0 => {
-                    return refuse(format!("page {page} is not below the mapping's {pages} pages"));
-                }
-                Access::Store(page) if !private => {
-                    return refuse(format!("a store to page {page} needs a private mapping"));
-                }
-                Access::Read { bytes, .. } if bytes > MAX_READ_BYTES => {
-                    return refuse(format!("a read of {bytes} bytes: at most {MAX_READ_BYTES}"));
-                }
-                Access::Read { offset, .. } if offset >> 62 != 0 => {
-                    return refuse(format!("a read at {offset}: at most {}", (1u64 << 62) - 1));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether some access writes.
-    fn stores(&self) -> bool {
-        self.phases.iter().flatten().any(|access| matches!(access, Access::Store(_)))
-    }
-
-    /// The longest read.
-    fn longest_read(&self) -> u64 {
-        let bytes = self.phases.iter().flatten().map(|access| match access {
-            Access::Read { bytes, .. } => *bytes,
-            _ => 0,
-        });
-        bytes.max().unwrap_or(0)
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use filemap_core::units::{PageCount, PageIndex};
 
-use super::{Access, Advice, Mapping, Outcome, PhaseCost, Plan, Split, SplitProt};
+use super::{Access, Advice, Mapping, Outcome, PhaseCost, Plan, Segment, Split, SplitProt};
 use crate::residency::PageSet;
 
 /// What the child says.
@@ -44,9 +44,15 @@ impl Plan {
             u64::from(split_executable),
             u64::from(self.settle),
             u64::from(self.report_mapped),
-            self.phases.len() as u64,
+            self.segments.len() as u64,
         ];
         words.iter().for_each(|&word| put(&mut out, word));
+        for segment in &self.segments {
+            let Segment { offset, pages, start, executable, writable } = *segment;
+            let flags = u64::from(executable) | u64::from(writable) << 1;
+            [offset.0, pages.0, start.0, flags].iter().for_each(|&word| put(&mut out, word));
+        }
+        put(&mut out, self.phases.len() as u64);
         for phase in &self.phases {
             put(&mut out, phase.len() as u64);
             for access in phase {
@@ -54,6 +60,7 @@ impl Plan {
                     Access::Touch(page) => (0, page.0, 0),
                     Access::Store(page) => (1, page.0, 0),
                     Access::Read { offset, bytes } => (2, offset, bytes),
+                    Access::Call(page) => (3, page.0, 0),
                 };
                 put(&mut out, kind << 62 | value);
                 if kind == 2 {
@@ -86,13 +93,27 @@ impl Plan {
             },
         };
         let (settle, report_mapped) = (get(input)? != 0, get(input)? != 0);
+        let segments = get(input)?;
+        let segments = (0..segments).map(|_| get_segment(input)).collect::<io::Result<_>>()?;
         let mut phases = Vec::new();
         for _ in 0..get(input)? {
             let accesses = get(input)?;
             phases.push((0..accesses).map(|_| get_access(input)).collect::<io::Result<_>>()?);
         }
-        Ok(Plan { path, mapping, phases, settle, report_mapped })
+        Ok(Plan { path, mapping, segments, phases, settle, report_mapped })
     }
+}
+
+fn get_segment(input: &mut impl Read) -> io::Result<Segment> {
+    let (offset, pages, start) = (get(input)?, get(input)?, get(input)?);
+    let flags = get(input)?;
+    Ok(Segment {
+        offset: PageIndex(offset),
+        pages: PageCount(pages),
+        start: PageCount(start),
+        executable: flags & 1 != 0,
+        writable: flags & 2 != 0,
+    })
 }
 
 fn get_access(input: &mut impl Read) -> io::Result<Access> {
@@ -101,7 +122,8 @@ fn get_access(input: &mut impl Read) -> io::Result<Access> {
     Ok(match word >> 62 {
         0 => Access::Touch(PageIndex(value)),
         1 => Access::Store(PageIndex(value)),
-        _ => Access::Read { offset: value, bytes: get(input)? },
+        2 => Access::Read { offset: value, bytes: get(input)? },
+        _ => Access::Call(PageIndex(value)),
     })
 }
 
@@ -191,10 +213,17 @@ mod tests {
                 private: true,
                 split: Some(Split { pages: PageCount(16), prot: SplitProt::Exec }),
             },
+            segments: vec![Segment {
+                offset: PageIndex(9),
+                pages: PageCount(8),
+                start: PageCount(7),
+                executable: false,
+                writable: true,
+            }],
             phases: vec![
                 vec![Access::Touch(PageIndex(7)), Access::Store(PageIndex(39))],
                 vec![],
-                vec![Access::Read { offset: 1 << 40, bytes: 4096 }, Access::Touch(PageIndex(0))],
+                vec![Access::Read { offset: 1 << 40, bytes: 4096 }, Access::Call(PageIndex(0))],
             ],
             settle: true,
             report_mapped: false,

@@ -17,7 +17,7 @@ pub(crate) fn jobs(bench: &Bench) {
     let job = |ioengine, rw, advises| Job { ioengine, rw, advises, range_bytes };
     let read = fio.run(&job("psync", "read", true)).unwrap();
     assert!(read.mib_s > 0.0);
-    assert_eq!((read.cached.before, read.cached.inside), (0, PAGES / 4));
+    assert_eq!(read.cached[..2], [0, PAGES / 4]);
     let random = fio.run(&job("mmap", "randread", true)).unwrap();
     assert_eq!(random.major_faults, PAGES / 4, "each access of an advised mapping reads its page");
     let unadvised = fio.run(&job("mmap", "randread", false)).unwrap();

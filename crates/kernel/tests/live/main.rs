@@ -22,12 +22,14 @@ const HOLD: &str = "__hold";
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 22] = [
+const TESTS: [Test; 24] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
     ("read and map share readahead", probing::reads),
     ("pieces have their own protection", probing::pieces),
+    ("segments are mapped each at its place", probing::segments),
+    ("code is called", probing::calls),
     ("what cannot be run is refused", probing::refusals),
     ("a file that shrinks ends the probe", probing::shrinking),
     ("a child that is killed is an error", probing::killed),

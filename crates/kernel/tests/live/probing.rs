@@ -5,8 +5,10 @@ use std::path::Path;
 
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_kernel::cold::drop_file;
-use filemap_kernel::probe::{Access, Advice, Mapping, Outcome, Plan, Probe, Split, SplitProt};
-use filemap_kernel::residency::{CachedAround, resident_pages};
+use filemap_kernel::probe::{
+    Access, Advice, Mapping, Outcome, Plan, Probe, RETURN, Segment, Split, SplitProt,
+};
+use filemap_kernel::residency::{CacheStat, resident_pages};
 use filemap_kernel::{Error, page_size};
 
 use crate::Bench;
@@ -23,6 +25,7 @@ pub(crate) fn plan(path: &Path, pages: u64, accesses: Vec<Access>) -> Plan {
             private: false,
             split: None,
         },
+        segments: Vec::new(),
         phases: vec![accesses],
         settle: true,
         report_mapped: true,
@@ -78,8 +81,8 @@ pub(crate) fn cold_and_warm(bench: &Bench) {
         assert_eq!(bytes, 1024 * page_size());
     }
     let file = File::open(&path).unwrap();
-    match CachedAround::of(&file, PageIndex(512), PageCount(1024)) {
-        Ok(around) => assert_eq!((around.inside, around.before, around.after), (1024, 0, 0)),
+    match CacheStat::of(&file, 512..1536) {
+        Ok(stat) => assert_eq!(stat.cached, 1024),
         Err(error) => println!("live: residency skipped: {error}"),
     }
     assert_eq!(resident_pages(&file, 4096).unwrap().len(), 1024);
@@ -112,12 +115,53 @@ pub(crate) fn pieces(bench: &Bench) {
     }
 }
 
+pub(crate) fn segments(bench: &Bench) {
+    let (path, _guard) = bench.file("segments", 64);
+    let around = 65536 / page_size();
+    let segment = |offset, start, executable| Segment {
+        offset: PageIndex(offset),
+        pages: PageCount(10),
+        start: PageCount(start),
+        executable,
+        writable: !executable,
+    };
+    let mut plan = plan(&path, 2 * around, touch([around + 1, 0]));
+    plan.segments = vec![segment(8, around + 1, true), segment(0, 0, false)];
+    let outcome = run_cold(&plan);
+    let mapped_pages = mapped(&outcome);
+    assert_eq!(mapped_pages.first(), Some(&0));
+    assert!(
+        mapped_pages.contains(&(around + 1))
+            && mapped_pages
+                .iter()
+                .all(|&page| { page < 10 || (around + 1..around + 11).contains(&page) })
+    );
+    assert_eq!(plan.file_page(PageIndex(around + 3)), Some(PageIndex(10)));
+    assert_eq!(plan.file_page(PageIndex(around)), None);
+    assert_eq!(plan.file_page(PageIndex(3)), Some(PageIndex(3)));
+}
+
+pub(crate) fn calls(bench: &Bench) {
+    let (path, _guard) = bench.file("calls", 64);
+    std::fs::write(&path, vec![RETURN; (64 * page_size()) as usize]).unwrap();
+    let mut plan = plan(&path, 64, (0..64).map(|page| Access::Call(PageIndex(page))).collect());
+    plan.mapping.executable = true;
+    match Probe::start(&plan) {
+        Err(error) => assert!(error.cannot_run_here(), "{error}"),
+        Ok(_) => assert_eq!(mapped(&run_cold(&plan)).len(), 64),
+    }
+}
+
 pub(crate) fn refusals(bench: &Bench) {
     let (path, _guard) = bench.file("refused", 10);
     let refused = |plan: &Plan| match Probe::start(plan) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("{plan:?} was accepted"),
     };
+    fn segment(start: u64, pages: u64) -> Segment {
+        let (offset, pages, start) = (PageIndex(0), PageCount(pages), PageCount(start));
+        Segment { offset, pages, start, executable: false, writable: false }
+    }
     let good = plan(&path, 10, touch([0]));
     let with = |change: fn(&mut Plan)| {
         let mut plan = good.clone();
@@ -130,6 +174,9 @@ pub(crate) fn refusals(bench: &Bench) {
         (with(|p| p.mapping.offset = PageIndex(1)), "map less"),
         (with(|p| p.phases[0].push(Access::Touch(PageIndex(10)))), "page 10 is not below"),
         (with(|p| p.phases[0].push(Access::Store(PageIndex(1)))), "private"),
+        (with(|p| p.phases[0].push(Access::Call(PageIndex(1)))), "executable"),
+        (with(|p| p.segments = vec![segment(1, 9)]), "page 0 of the mapping lies in no segment"),
+        (with(|p| p.segments = vec![segment(0, 11)]), "outside the mapping's 10 pages"),
         (with(|p| p.path = "/var/tmp".into()), "not a regular file"),
         (with(|p| p.path = "/no/such/file".into()), "No such file"),
         (with(|p| p.phases[0].push(Access::Read { offset: 0, bytes: 1 << 40 })), "at most"),

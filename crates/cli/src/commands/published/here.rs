@@ -51,7 +51,7 @@ fn fio() -> Result<FioRuns, filemap_kernel::Error> {
             advises,
             mib_s: figures.mib_s,
             major_faults: figures.major_faults,
-            cached: [figures.cached.before, figures.cached.inside, figures.cached.after],
+            cached: figures.cached,
         });
         progress.advance();
     }

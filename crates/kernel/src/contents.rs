@@ -1,0 +1,115 @@
+//! What the files of jobs hold.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use filemap_job::{Job, Phase};
+
+use crate::probe::RETURN;
+use crate::{Error, page_size};
+
+/// What is written at once.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// What a file made for a job holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Nothing: it has its size, and no blocks.
+    Holes,
+    /// A byte over and over. Any would do; this one is code that returns, wherever it is called.
+    Returns,
+    /// What the program has that the job maps. The pages of the program itself may be mapped by
+    /// whoever runs it: those of a copy are the job's alone.
+    CopyOf(PathBuf),
+}
+
+impl Contents {
+    /// What a file made for `job` holds.
+    pub(crate) fn of(job: &Job) -> Self {
+        match &job.file.path {
+            Some(path) if job.elf.is_some() => Contents::CopyOf(path.into()),
+            _ if job.file.sparse => Contents::Holes,
+            _ => Contents::Returns,
+        }
+    }
+
+    /// Writes `bytes` bytes to an empty file, down to its device.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] for a program that is shorter; what reading and writing
+    /// give.
+    pub(crate) fn write(&self, mut file: &File, bytes: u64) -> io::Result<()> {
+        match self {
+            Contents::Holes => file.set_len(bytes)?,
+            Contents::Returns => {
+                let block = vec![RETURN; BLOCK_BYTES];
+                let mut left = bytes;
+                while left > 0 {
+                    let length = left.min(BLOCK_BYTES as u64);
+                    file.write_all(&block[..length as usize])?;
+                    left -= length;
+                }
+            }
+            Contents::CopyOf(path) => {
+                let copied = io::copy(&mut File::open(path)?.take(bytes), &mut file)?;
+                if copied < bytes {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+        }
+        file.sync_all()
+    }
+}
+
+/// Refuses to call what does not return at once: pages of `file` that `job` calls.
+///
+/// # Errors
+/// [`Error::Unavailable`] names the first such page.
+pub(crate) fn check_calls(job: &Job, file: &File, path: &Path) -> Result<(), Error> {
+    if !job.phases.iter().any(Phase::is_exec) {
+        return Ok(());
+    }
+    let mut byte = [0];
+    for range in job.mapped_ranges() {
+        for page in range.start.0..range.end.0 {
+            file.read_exact_at(&mut byte, page * page_size())
+                .map_err(|error| Error::os("read", path, error))?;
+            if byte[0] != RETURN {
+                return Err(Error::unavailable(
+                    format!(
+                        "a call of page {page} of '{}', whose code does more than return",
+                        path.display()
+                    ),
+                    "leave --file out: a file of such code is made",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(contents: &Contents, bytes: u64) -> io::Result<Vec<u8>> {
+        let file = tempfile::NamedTempFile::new()?;
+        contents.write(file.as_file(), bytes)?;
+        std::fs::read(file.path())
+    }
+
+    #[test]
+    fn contents_are_as_long_as_asked_for() {
+        assert_eq!(written(&Contents::Holes, 5000).unwrap(), [0; 5000]);
+        assert_eq!(written(&Contents::Returns, 5000).unwrap(), [RETURN; 5000]);
+        let original = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(original.path(), [7; 5000]).unwrap();
+        let copy = Contents::CopyOf(original.path().into());
+        assert_eq!(written(&copy, 5000).unwrap(), [7; 5000]);
+        assert_eq!(written(&copy, 4000).unwrap(), [7; 4000]);
+        let short = written(&copy, 5001).unwrap_err();
+        assert_eq!(short.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
