@@ -66,13 +66,6 @@ fn check(job: &Job) -> Result<(), Error> {
                 .to_string(),
         );
     }
-    if job.elf.is_some() {
-        return refuse(
-            "explain --on kernel: a trace does not tell in which segment of an ELF file a fault \
-             lies; give --on model, or map the file whole"
-                .to_string(),
-        );
-    }
     if job.rules.series != Series::BASELINE {
         return refuse(format!(
             "the series {} are not in the running kernel; give --on model",

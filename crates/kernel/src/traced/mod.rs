@@ -8,13 +8,13 @@ use std::path::Path;
 use filemap_core::decision::Decision;
 use filemap_job::Job;
 
+use crate::Error;
 use crate::cold::drop_file;
 use crate::decisions::{Event, FileId, Seen};
 use crate::engine::plan;
 use crate::journal::Journal;
 use crate::probe::Probe;
 use crate::tracefs::{Trace, TraceFs};
-use crate::{Error, page_size};
 
 /// Runs in which others evict pages of the file are repeated, up to so many in all.
 const MAX_RUNS: u32 = 8;
@@ -60,7 +60,8 @@ pub fn traced(journal: &Journal, job: &Job, path: &Path, events: u64) -> Result<
 }
 
 fn once(trace: &Trace, job: &Job, path: &Path) -> Result<Traced, Error> {
-    let probe = Probe::start(&plan(job, path)?)?;
+    let plan = plan(job, path)?;
+    let probe = Probe::start(&plan)?;
     let pid = probe.pid();
     if !trace.watch_faults(pid)? {
         return Err(Error::unavailable(
@@ -74,7 +75,7 @@ fn once(trace: &Trace, job: &Job, path: &Path) -> Result<Traced, Error> {
     let events = trace.stop()?;
     let outcome = outcome?;
     Ok(Traced {
-        decisions: reader::decisions(&events, job, pid, outcome.address),
+        decisions: reader::decisions(&events, job, &plan, pid, outcome.address),
         read_bytes: outcome.phases.iter().map(|phase| phase.read_bytes).sum(),
         elapsed_ns: outcome.phases.iter().map(|phase| phase.elapsed_ns).sum(),
         evicted_by_others: events.iter().map(|event| evicted_by_others(event, pid)).sum(),
@@ -87,10 +88,4 @@ fn evicted_by_others(event: &Event, pid: u32) -> u64 {
         Seen::Removed { order, .. } if event.pid != pid => order.pages(),
         _ => 0,
     }
-}
-
-/// Page of the mapping that `address` lies in, if it lies in it.
-fn mapped_page(address: u64, start: u64, job: &Job) -> Option<u64> {
-    let page = address.checked_sub(start)? / page_size();
-    (page < job.mapping.pages.0).then_some(page)
 }

@@ -4,16 +4,24 @@ use std::mem;
 
 use filemap_core::decision::{Cause, Decision, Found, Lock};
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::{Advice, Job};
+use filemap_job::{Advice, Job, Segment};
 
-use super::mapped_page;
 use crate::decisions::{Event, Seen};
+use crate::page_size;
+use crate::probe::Plan;
 
-/// The decisions that `events` show of a run of `job` by thread `pid`, whose mapping began at
-/// `address`. Of other threads only what they evicted.
-pub(super) fn decisions(events: &[Event], job: &Job, pid: u32, address: u64) -> Vec<Decision> {
-    let mut reader =
-        Reader { job, address, fault: None, looked_up: None, found: None, out: Vec::new() };
+/// The decisions that `events` show of a run of `job` by thread `pid`, by the `plan` whose mapping
+/// began at `address`. Of other threads only what they evicted.
+pub(super) fn decisions(
+    events: &[Event],
+    job: &Job,
+    plan: &Plan,
+    pid: u32,
+    address: u64,
+) -> Vec<Decision> {
+    let (executable, out) = (job.mapping.exec, Vec::new());
+    let (fault, looked_up, found) = (None, None, None);
+    let mut reader = Reader { job, plan, address, executable, fault, looked_up, found, out };
     for event in events {
         if event.pid == pid || matches!(event.seen, Seen::Removed { .. }) {
             reader.event(event.seen);
@@ -25,7 +33,10 @@ pub(super) fn decisions(events: &[Event], job: &Job, pid: u32, address: u64) -> 
 
 struct Reader<'a> {
     job: &'a Job,
+    plan: &'a Plan,
     address: u64,
+    /// Whether the last fault was on executable pages.
+    executable: bool,
     /// The page of the fault at hand.
     fault: Option<PageIndex>,
     /// A look-up of which it is not known yet whether it missed.
@@ -39,9 +50,9 @@ impl Reader<'_> {
     fn event(&mut self, seen: Seen) {
         match seen {
             Seen::UserFault { address } => {
-                if let Some(page) = mapped_page(address, self.address, self.job) {
+                if let Some((page, executable)) = self.mapped(address) {
                     self.end_fault();
-                    self.fault = Some(self.job.mapping.offset + PageCount(page));
+                    (self.fault, self.executable) = (Some(page), executable);
                     self.out.push(Decision::Locked(Lock::Vma));
                 }
             }
@@ -88,6 +99,16 @@ impl Reader<'_> {
         }
     }
 
+    /// The page of the file that `address` shows, and whether it is mapped executable; none
+    /// outside of the mapping.
+    fn mapped(&self, address: u64) -> Option<(PageIndex, bool)> {
+        let page = PageIndex(address.checked_sub(self.address)? / page_size());
+        let holds = |part: &&Segment| (part.start.0..part.start.0 + part.pages.0).contains(&page.0);
+        let segment = self.plan.segments.iter().find(holds);
+        let executable = segment.map_or(self.job.mapping.exec, |segment| segment.executable);
+        Some((self.plan.file_page(page)?, executable))
+    }
+
     /// `of_fault` within a fault, else `of_read`.
     fn either(&self, of_fault: Cause, of_read: Cause) -> Cause {
         if self.fault.is_some() { of_fault } else { of_read }
@@ -107,7 +128,7 @@ impl Reader<'_> {
         let huge = mapping.advice == Advice::HugePage && order == self.job.machine.arch.pmd_order();
         let cause = match () {
             () if huge => Cause::HugePage,
-            () if mapping.exec && self.job.rules.executable_readahead => Cause::Executable,
+            () if self.executable && self.job.rules.executable_readahead => Cause::Executable,
             () => Cause::ReadAround,
         };
         (cause, self.fault.unwrap_or(start))
@@ -157,7 +178,7 @@ mod tests {
     use filemap_job::JobSpec;
 
     use super::*;
-    use crate::page_size;
+    use crate::engine::plan;
 
     const ADDRESS: u64 = 0x7f00_0000_0000;
 
@@ -169,9 +190,10 @@ mod tests {
             ..JobSpec::default()
         };
         let job = spec.validate(None).expect("a job");
+        let plan = plan(&job, "file".as_ref()).expect("a plan");
         let event = |seen: &Seen| Event { at_ns: 0, cpu: 0, pid: 7, seen: *seen };
         let events: Vec<Event> = seen.iter().map(event).collect();
-        let decisions = decisions(&events, &job, 7, ADDRESS);
+        let decisions = decisions(&events, &job, &plan, 7, ADDRESS);
         let cause = |decision: &Decision| match decision {
             Decision::Readahead { cause, .. } => Some(*cause),
             _ => None,
