@@ -136,21 +136,33 @@ fn every_page_of_a_program_once() {
     }
 }
 
-/// Three segments as no linker writes them: pages of the file between two of them, a page in both.
-#[test]
-fn pages_between_segments_are_told_apart() {
-    let scratch = Scratch::new("live_between");
-    let loads = [(0x0, 0x80000, 4u32), (0x100000, 0x40000, 5), (0x13f800, 0x20800, 6)];
+/// A loaded segment: offset, address, bytes, flags (4 readable, 2 writable, 1 executable).
+type Load = (u64, u64, u64, u32);
+
+/// A shared library of `size` bytes with these segments.
+fn library(loads: &[Load], size: u64) -> Vec<u8> {
     let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
     bytes.extend([0, 64, 0].map(u64::to_le_bytes).as_flattened());
     bytes.extend([0, 0, 64, 56, loads.len() as u16, 0, 0, 0].map(u16::to_le_bytes).as_flattened());
-    for (number, (offset, length, flags)) in loads.into_iter().enumerate() {
-        let address = offset + ((number as u64) << 21);
+    for &(offset, address, length, flags) in loads {
         bytes.extend([1, flags].map(u32::to_le_bytes).as_flattened());
         let words: [u64; 6] = [offset, address, address, length, length, 4096];
         bytes.extend(words.map(u64::to_le_bytes).as_flattened());
     }
-    bytes.resize(4 << 20, 0);
+    bytes.resize(size as usize, 0);
+    bytes
+}
+
+/// Pages of the file between two segments, and one in both.
+#[test]
+fn pages_between_segments_are_told_apart() {
+    let scratch = Scratch::new("live_between");
+    let loads = [
+        (0x0, 0x0, 0x80000, 4),
+        (0x100000, 0x300000, 0x40000, 5),
+        (0x13f800, 0x53f800, 0x20800, 6),
+    ];
+    let bytes = library(&loads, 4 << 20);
     let file = scratch.file("file", &bytes);
     for (read_ahead, between) in [("", 128), (READ_AHEADS[1], 8)] {
         let keys = format!("file = '{file}'\n{read_ahead}workload = 'elf'\n");
@@ -159,6 +171,36 @@ fn pages_between_segments_are_told_apart() {
         if !read_ahead.is_empty() {
             assert!(counts.between >= Some(between) && counts.between < Some(128), "{counts:?}");
         }
+    }
+}
+
+/// Segments that continue each other, overlap in the file or leave pages out.
+#[test]
+fn programs_that_no_linker_makes() {
+    let scratch = Scratch::new("live_made_up");
+    let mut state = 88172645463325252u64;
+    let mut below = |bound: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % bound
+    };
+    for number in 0..12 {
+        let pages = 1 + below(3000);
+        let (mut next, mut address) = (0, 0);
+        let loads: Vec<Load> = (0..1 + below(5))
+            .map(|_| {
+                let first = if below(2) == 0 && next < pages { next } else { below(pages) };
+                let length = 1 + below(pages - first).min(below(600));
+                let start = address;
+                next = first + length;
+                address += (length + [0, 0, 1, 300][below(4) as usize]) * 4096;
+                (first * 4096, start, length * 4096, 4 + below(2) as u32)
+            })
+            .collect();
+        let file = scratch.file("file", library(&loads, pages * 4096));
+        let mixed = phases(&[("elf", 1 + below(300)), ("random", 60), ("stride:77", 40)]);
+        both(&scratch, &format!("file = '{file}'\n{}{mixed}", READ_AHEADS[number % 2]));
     }
 }
 

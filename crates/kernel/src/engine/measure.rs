@@ -67,12 +67,13 @@ impl Prepared {
         let before = VmStat::now().ok();
         let outcome = probe.run()?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
-        let stat = CacheStat::of(&self.file.file, ..).ok();
-        self.file.check_size()?;
-        let seen = Seen::of(&outcome, cgroup.as_ref(), stat, self.file.whole);
         let cached = Cached::of(&self.job, |pages: Range<PageIndex>| {
             CacheStat::of(&self.file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)
         });
+        // Last: where nothing had left by then, nothing had when its parts were counted.
+        let stat = CacheStat::of(&self.file.file, ..).ok();
+        self.file.check_size()?;
+        let seen = Seen::of(&outcome, cgroup.as_ref(), stat, self.file.whole);
         let fits = self.limits.fits(&self.job);
         Ok(Measured {
             disturbed: fits && seen.is_disturbed(),
