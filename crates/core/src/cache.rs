@@ -117,7 +117,8 @@ pub trait PageCache {
     /// [`crate::workingset`] says so.
     fn add(&mut self, run: FolioRun);
 
-    /// The data of `pages` pages from `start` has arrived: their folios are unlocked.
+    /// The data of `pages` pages from `start`, a run as it was added, has arrived: its folios are
+    /// unlocked. Runs arrive in the order in which they were added.
     fn unlock(&mut self, start: PageIndex, pages: PageCount);
 
     /// Takes the readahead mark from the folio that holds `index`.

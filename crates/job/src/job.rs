@@ -246,20 +246,26 @@ pub const CACHE_PARTS: u64 = 762;
 pub const RAM_PARTS: u64 = 800;
 
 impl Machine {
-    /// The limit of the page cache that RAM and `memory.max` set; `None` without either.
+    /// The limit of the page cache that RAM and the memory cgroup set; `None` without either.
     pub fn implied_cache_limit(&self) -> Option<PageCount> {
         let of_ram = self.ram_bytes.map(|bytes| {
             (u128::from(bytes) * u128::from(CACHE_PARTS) / u128::from(RAM_PARTS)) as u64
         });
-        let bytes = [of_ram, self.memory_max_bytes].into_iter().flatten().min()?;
+        let bytes = [of_ram, self.cgroup_bytes()].into_iter().flatten().min()?;
         Some(PageCount(bytes / self.arch.page_size))
     }
 
-    /// Whether `memory.max` is what limits the page cache: such a limit also pays for memory of
-    /// the kernel's own.
+    /// Whether the memory cgroup is what limits the page cache: such a limit also pays for memory
+    /// of the kernel's own.
     pub fn limit_is_cgroups(&self) -> bool {
-        let cgroup = self.memory_max_bytes.map(|bytes| PageCount(bytes / self.arch.page_size));
+        let cgroup = self.cgroup_bytes().map(|bytes| PageCount(bytes / self.arch.page_size));
         cgroup.is_some() && cgroup == self.cache_limit
+    }
+
+    /// The lower of the cgroup's limits. One thread that exceeds `memory.high` repays at once, so
+    /// that to it both are the same.
+    fn cgroup_bytes(&self) -> Option<u64> {
+        [self.memory_high_bytes, self.memory_max_bytes].into_iter().flatten().min()
     }
 }
 

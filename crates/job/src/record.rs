@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use filemap_core::units::PageIndex;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -46,7 +48,7 @@ impl Record {
 }
 
 /// One run of a job. What the engine cannot see is `None`, and `null` in JSON.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// The seed of its random patterns.
@@ -57,6 +59,10 @@ pub struct Run {
     pub counters: Counters,
     /// What the page cache held at the end.
     pub cached: Cached,
+    /// By how much each counter of `/proc/vmstat` changed meanwhile, whoever did it: counters of
+    /// the whole machine that changed. For a real kernel.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub vmstat: Option<BTreeMap<String, i64>>,
 }
 
 /// Pages of the file in the page cache at the end of a run.

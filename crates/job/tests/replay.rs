@@ -25,9 +25,9 @@ const JOBS: &[(&str, &str)] = &[
     ),
     (
         "workload = 'read-random'\nbs = '1m'\naccesses = 7\nfile_size = '1.5g'\narch = 'arm64'\n\
-         page_size = '64k'\ncache_limit = '64m'\nmemory_max = '128m'\nmemory_high = '1m'",
+         page_size = '64k'\ncache_limit = '64m'\nmemory_max = '128m'\nmemory_high = '100m'",
         "filemap run --kernel 6.18 --workload read-random --accesses 7 --bs 1m --file-size 1536m \
-         --cache-limit 64m --memory-high 1m --memory-max 128m --arch arm64 --page-size 64k",
+         --cache-limit 64m --memory-high 100m --memory-max 128m --arch arm64 --page-size 64k",
     ),
     (
         "accesses_file = 'list'\nfile_size = '1m'\nmachine = 'm.toml'",

@@ -50,7 +50,8 @@ fn limits_of_the_cache() {
         ("ram = '8g'\ncache_limit = '1g'", Some(262_144)),
         ("memory_max = '1600m'\nram = '3g'", Some(409_600)),
         ("memory_max = '8g'\nram = '8g'", Some(8 * 262_144 * 762 / 800)),
-        ("memory_high = '1m'", None),
+        ("memory_high = '1m'", Some(256)),
+        ("memory_high = '2m'\nmemory_max = '4m'", Some(512)),
     ] {
         let job = base(keys).unwrap();
         assert_eq!(job.machine.cache_limit, pages.map(PageCount), "{keys}");

@@ -80,9 +80,9 @@ impl VmStat {
         VmStat(changes.collect())
     }
 
-    /// Name and value of every counter, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
-        self.0.iter().map(|(name, &value)| (name.as_str(), value))
+    /// Every counter by its name.
+    pub fn into_map(self) -> BTreeMap<String, i64> {
+        self.0
     }
 }
 
@@ -95,7 +95,8 @@ mod tests {
         let before = VmStat::parse("pgfault 10\npgmajfault 3\nnr_free_pages 50\nodd\n");
         let after = VmStat::parse("pgfault 12\npgmajfault 3\nnr_free_pages 40\nnew 1\n");
         let change = after.since(&before);
-        assert_eq!(change.iter().collect::<Vec<_>>(), [("nr_free_pages", -10), ("pgfault", 2)]);
+        let expected = [("nr_free_pages".to_owned(), -10), ("pgfault".to_owned(), 2)];
+        assert_eq!(change.into_map(), expected.into());
         assert_eq!(after.get("pgmajfault"), Some(3));
     }
 

@@ -104,7 +104,7 @@ pub fn trace_on<C: PageCache>(
     let counters = counters(job, &state);
     // The time of a run whose device waits is nobody's.
     let elapsed_ns = (timing == Timing::Device).then(|| state.elapsed_ns());
-    let run = Run { seed: job.seed, elapsed_ns, counters, cached };
+    let run = Run { seed: job.seed, elapsed_ns, counters, cached, vmstat: None };
     Ok(Traced { run, cache: state.cache, phases })
 }
 

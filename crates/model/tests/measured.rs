@@ -29,7 +29,7 @@ fn job(measured: &Value) -> Job {
 
 fn run(job: &Job) -> Run {
     let record = Model { profile: Profile::DEFAULT }.run(job).unwrap();
-    record.runs[0]
+    record.runs[0].clone()
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod tests;
 
 use filemap_core::decision::Log;
 use filemap_core::series::Series;
-use filemap_job::{Cached, Counters, EngineKind, Job, Record, Run, Shown, ShownLog};
+use filemap_job::{Counters, EngineKind, Job, Record, Run, Shown, ShownLog};
 use filemap_kernel::observe::Observer;
 use filemap_kernel::traced::{Traced, traced};
 use filemap_model::{Profile, trace, trace_settled};
@@ -125,6 +125,6 @@ fn record(job: &Job, explanation: &Explanation, traced: &Traced) -> Record {
         ..Counters::default()
     };
     let elapsed_ns = Some(traced.elapsed_ns);
-    let run = Run { seed: job.seed, elapsed_ns, counters, cached: Cached::default() };
+    let run = Run { seed: job.seed, elapsed_ns, counters, ..Run::default() };
     Record::new(job, EngineKind::Kernel.name(), environment, vec![run])
 }

@@ -130,6 +130,7 @@ fn a_job_runs() {
     let counters = &record["runs"][0]["counters"];
     assert_eq!((&counters["accesses"], &counters["data_pages_read"]), (&2048.into(), &2048.into()));
     assert_eq!(counters["mmap_miss"], Value::Null);
+    assert!(record["runs"][0]["vmstat"]["pgfault"].as_i64() > Some(0), "{record}");
     assert!(record["command"].as_str().unwrap().contains("--on kernel"));
     assert!(record["environment"]["command_line"].as_str().unwrap().contains("--runs 2"));
     assert_nothing_left(&scratch);

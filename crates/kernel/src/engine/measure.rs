@@ -10,6 +10,7 @@ use super::Prepared;
 use crate::cgroup::MemoryCgroup;
 use crate::cold::drop_open_file;
 use crate::probe::{Outcome, Probe};
+use crate::procstat::VmStat;
 use crate::residency::{CacheStat, PageSet, resident_pages};
 use crate::{Error, page_size};
 
@@ -63,7 +64,9 @@ impl Prepared {
         if let Some(cgroup) = &cgroup {
             cgroup.add(probe.pid())?;
         }
+        let before = VmStat::now().ok();
         let outcome = probe.run()?;
+        let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let stat = CacheStat::of(&self.file.file, ..).ok();
         self.file.check_size()?;
         let seen = Seen::of(&outcome, cgroup.as_ref(), stat, self.file.whole);
@@ -79,6 +82,7 @@ impl Prepared {
                 counters: seen.counters(self.job.phases.iter().map(|phase| phase.accesses).sum()),
                 // Null before Linux 6.5.
                 cached: cached.unwrap_or_default(),
+                vmstat: vmstat.map(VmStat::into_map),
             },
         })
     }

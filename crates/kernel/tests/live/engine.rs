@@ -79,7 +79,7 @@ pub(crate) fn limited_jobs(bench: &Bench) {
     let keys = "workload = 'sequential'\nadvice = 'random'\nfile_size = '32m'\naccesses = 8192\n\
                 memory_max = '16m'";
     let Some(record) = run(bench, keys) else { return };
-    let run = record.runs[0];
+    let run = &record.runs[0];
     let cached = run.cached.inside.unwrap();
     assert!((1024..4096).contains(&cached), "{run:?}");
     assert_eq!(run.counters.data_pages_read, Some(8192));

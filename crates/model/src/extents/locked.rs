@@ -1,43 +1,89 @@
 //! Pages that are still being read.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
-use filemap_core::cache::word_mask;
+use filemap_core::cache::{WORD_PAGES, word_mask};
 use filemap_core::units::PageIndex;
 
 /// Runs of locked pages, no two of which overlap. A window that meets cached pages again and again
-/// is as many runs, so that looking one up must not cost by their number.
-#[derive(Debug, Default)]
+/// is thousands of runs, so that looking one up must not cost by their number.
+///
+/// They are unlocked in the order in which they were locked.
+#[derive(Debug)]
 pub struct Locked {
-    /// The page behind each run, by its first.
-    ends: BTreeMap<u64, u64>,
+    /// Each run's first page and the one behind it, in streaks that ascend in the file. There are
+    /// at most as many streaks as windows under way.
+    streaks: Vec<VecDeque<(u64, u64)>>,
+    /// No locked page lies before the first of these or from the second on; most pages that are
+    /// asked for do.
+    span: (u64, u64),
+}
+
+/// The span of no page.
+const NOTHING: (u64, u64) = (u64::MAX, 0);
+
+impl Default for Locked {
+    fn default() -> Self {
+        Locked { streaks: Vec::new(), span: NOTHING }
+    }
 }
 
 impl Locked {
     /// Locks the pages `from..end`, none of which is locked.
     pub fn insert(&mut self, from: u64, end: u64) {
-        self.ends.insert(from, end);
+        self.span = (self.span.0.min(from), self.span.1.max(end));
+        if let Some(streak) = self.streaks.last_mut()
+            && streak.back().is_none_or(|last| last.1 <= from)
+        {
+            streak.push_back((from, end));
+            return;
+        }
+        self.streaks.push(VecDeque::from([(from, end)]));
     }
 
-    /// Unlocks a run as it was locked.
-    pub fn remove(&mut self, from: u64) {
-        self.ends.remove(&from);
+    /// Unlocks the run that was locked first of those that still are; it begins at `from`.
+    pub fn remove_first(&mut self, from: u64) {
+        let streak = self.streaks.first_mut().expect("a run is locked");
+        let run = streak.pop_front();
+        debug_assert_eq!(run.map(|run| run.0), Some(from), "not the first that was locked");
+        if streak.is_empty() {
+            if self.streaks.len() > 1 {
+                self.streaks.remove(0);
+            } else {
+                self.span = NOTHING;
+            }
+        }
     }
 
     /// Whether any of the pages `from..end` is locked.
     pub fn any(&self, from: u64, end: u64) -> bool {
-        self.before(end).next().is_some_and(|(_, stop)| stop > from)
+        self.is_near(from, end)
+            && self.streaks.iter().any(|runs| last(runs, end).is_some_and(|run| run.1 > from))
     }
 
     /// The locked pages of `word`.
     pub fn mask(&self, word: u64) -> u64 {
-        let (first, end) = (word * 64, word * 64 + 64);
-        let among = self.before(end).take_while(|&(_, stop)| stop > first);
-        among.fold(0, |mask, (from, stop)| mask | word_mask(word, PageIndex(from), PageIndex(stop)))
+        let (first, end) = (word * WORD_PAGES, (word + 1) * WORD_PAGES);
+        if !self.is_near(first, end) {
+            return 0;
+        }
+        let mut mask = 0;
+        for runs in &self.streaks {
+            let behind = runs.partition_point(|run| run.0 < end);
+            for run in runs.range(..behind).rev().take_while(|run| run.1 > first) {
+                mask |= word_mask(word, PageIndex(run.0), PageIndex(run.1));
+            }
+        }
+        mask
     }
 
-    /// The runs that begin before `end`, the last one first.
-    fn before(&self, end: u64) -> impl Iterator<Item = (u64, u64)> {
-        self.ends.range(..end).rev().map(|(&from, &stop)| (from, stop))
+    fn is_near(&self, from: u64, end: u64) -> bool {
+        from < self.span.1 && self.span.0 < end
     }
+}
+
+/// The last of `runs` that begins before `end`.
+fn last(runs: &VecDeque<(u64, u64)>, end: u64) -> Option<(u64, u64)> {
+    let behind = runs.partition_point(|run| run.0 < end);
+    behind.checked_sub(1).map(|last| runs[last])
 }

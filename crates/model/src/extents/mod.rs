@@ -80,11 +80,15 @@ impl ExtentCache {
             chunk.present += (stop - next) as u32;
             let first = (next % CHUNK_PAGES / WORD_PAGES) as usize;
             let last = ((stop - 1) % CHUNK_PAGES / WORD_PAGES) as usize;
-            for (offset, word) in chunk.words[first..=last].iter_mut().enumerate() {
-                let number = number * CHUNK_WORDS as u64 + (first + offset) as u64;
-                self.nodes += u64::from(word.present == 0);
-                word.present |= word_mask(number, PageIndex(next), PageIndex(stop));
+            let (from_first, to_last) = (u64::MAX << (next % WORD_PAGES), bits_to(stop - 1));
+            let mut nodes = 0;
+            for (word, number) in chunk.words[first..=last].iter_mut().zip(first..) {
+                let from = if number == first { from_first } else { u64::MAX };
+                let to = if number == last { to_last } else { u64::MAX };
+                nodes += u64::from(word.present == 0);
+                word.present |= from & to;
             }
+            self.nodes += nodes;
             chunk.set_order((next % CHUNK_PAGES) as usize, (stop - next) as usize, Order(0));
             next = stop;
         }
@@ -284,7 +288,7 @@ impl PageCache for ExtentCache {
     }
 
     fn unlock(&mut self, start: PageIndex, _: PageCount) {
-        self.locked.remove(start.0);
+        self.locked.remove_first(start.0);
     }
 
     fn clear_mark(&mut self, index: PageIndex) {
@@ -375,4 +379,9 @@ impl PageCache for ExtentCache {
     fn shrink(&mut self, goal: PageCount, mapping: &Mapping, log: &mut impl Log) -> Shrunk {
         self.shrink_inactive(goal.0, mapping, log)
     }
+}
+
+/// The bits of a word up to that of `page`.
+fn bits_to(page: u64) -> u64 {
+    u64::MAX >> (WORD_PAGES - 1 - page % WORD_PAGES)
 }
