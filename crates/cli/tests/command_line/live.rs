@@ -2,18 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
-use std::thread::spawn;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::kernel::signal;
+use crate::running::Running;
 use crate::{Scratch, filemap, stderr};
-
-/// No job takes more than a second or two on a quiet machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What both engines count of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,30 +67,13 @@ fn both(scratch: &Scratch, keys: &str) -> Option<Counts> {
 fn record(scratch: &Scratch, args: &str) -> Option<Value> {
     let mut command = filemap(args);
     command.env("FILEMAP_STATE", scratch.path("state")).env("TMPDIR", scratch.path(""));
-    let output = output(command, args);
+    let output = Running::start(&mut command).output();
     if output.status.code() == Some(4) {
         println!("skipped: {}", stderr(&output).trim());
         return None;
     }
     assert!(output.status.success(), "{args}: {}", stderr(&output));
     Some(serde_json::from_slice(&output.stdout).expect("one JSON object"))
-}
-
-/// The output of a command that ends in time.
-#[track_caller]
-fn output(mut command: Command, args: &str) -> Output {
-    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("the command starts");
-    let pid = child.id();
-    let (sender, receiver) = mpsc::channel();
-    spawn(move || sender.send(child.wait_with_output()));
-    match receiver.recv_timeout(PATIENCE) {
-        Ok(output) => output.expect("its output can be read"),
-        Err(_) => {
-            signal("TERM", pid);
-            panic!("{args}: no end after {PATIENCE:?}");
-        }
-    }
 }
 
 /// The readahead of the disk, and that of most machines, on a scratch filesystem.

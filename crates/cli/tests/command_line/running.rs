@@ -6,7 +6,7 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 /// No command takes longer to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Killed when this drops, so that a test that fails leaves nothing running.
 pub struct Running(Option<Child>);
