@@ -12,10 +12,11 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::cold::drop_file;
 use crate::contents::{Contents, check_calls};
 use crate::decisions::{Event, FileId, Seen};
-use crate::engine::{check, plan};
+use crate::engine::{check, place_of, plan};
 use crate::interference::{pageout_interval, pause_before};
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::{Plan, Probe};
+use crate::residency::CacheStat;
 use crate::scratch::{self, Scratch};
 use crate::tracefs::{Trace, TraceFs};
 use crate::{Error, page_size};
@@ -98,6 +99,7 @@ impl Observer {
             let path = PathBuf::from(path);
             let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
             check_calls(job, &file, &path)?;
+            place_of(job, &path)?;
             return Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: None });
         }
         let root = self.scratch(job)?.root().to_owned();
@@ -128,26 +130,18 @@ impl Observer {
         let file = FileId::of(&metadata);
         for disturbed in 0..MAX_DISTURBED {
             let start = Instant::now();
-            let (pid, address, events) = self.trace_once(&plan, file, expected)?;
-            let foreign = events.iter().rfind(|event| is_foreign(event, pid));
-            let Some(foreign) = foreign else {
-                let events = events.iter().filter(|event| event.pid == pid);
-                return Ok(Observed { log: shown(events, &plan, address), disturbed });
+            let once = self.trace_once(&plan, file, expected)?;
+            let Some(at_ns) = once.disturbed_at_ns() else {
+                return Ok(Observed { log: once.shown(&plan), disturbed });
             };
             if let Some(interval) = pageout_interval() {
-                sleep(pause_before(start.elapsed(), foreign.at_ns, now_ns(), interval));
+                sleep(pause_before(start.elapsed(), at_ns, now_ns(), interval));
             }
         }
         Err(Error::Disturbed { path: subject.path.clone(), runs: MAX_DISTURBED })
     }
 
-    /// The child, where it mapped the file, and all events.
-    fn trace_once(
-        &mut self,
-        plan: &Plan,
-        file: FileId,
-        expected: u64,
-    ) -> Result<(u32, u64, Vec<Event>), Error> {
+    fn trace_once(&mut self, plan: &Plan, file: FileId, expected: u64) -> Result<Once, Error> {
         let probe = Probe::start(plan)?;
         let pid = probe.pid();
         let trace = self.trace(file, expected)?;
@@ -157,11 +151,15 @@ impl Observer {
                 "use a kernel that has it (x86-64)",
             ));
         }
+        let opened =
+            File::open(&plan.path).map_err(|error| Error::os("open", &plan.path, error))?;
         drop_file(&plan.path)?;
         trace.start()?;
+        // From here on the events show what others do.
+        let warm_at_ns = (CacheStat::of(&opened, ..)?.cached > 0).then(now_ns);
         let outcome = probe.run();
         let events = trace.stop()?;
-        Ok((pid, outcome?.address, events))
+        Ok(Once { pid, address: outcome?.address, warm_at_ns, events })
     }
 
     /// A trace of `file` with room for so many events and more; the last one, if it is that.
@@ -203,6 +201,35 @@ impl Observer {
     }
 }
 
+/// One run under a trace.
+struct Once {
+    pid: u32,
+    /// Where the child mapped the file.
+    address: u64,
+    /// When the run began, if others had brought in pages again.
+    warm_at_ns: Option<u64>,
+    events: Vec<Event>,
+}
+
+impl Once {
+    /// When somebody else last changed what the child met, if anybody did.
+    fn disturbed_at_ns(&self) -> Option<u64> {
+        let foreign = self.events.iter().rfind(|event| is_foreign(event, self.pid));
+        foreign.map(|event| event.at_ns).or(self.warm_at_ns)
+    }
+
+    /// What is compared of the child's events.
+    fn shown(&self, plan: &Plan) -> Vec<Shown> {
+        let mut log = ShownLog::default();
+        for event in self.events.iter().filter(|event| event.pid == self.pid) {
+            if let Some(line) = line(&event.seen, plan, self.address) {
+                log.push(line);
+            }
+        }
+        log.into_lines()
+    }
+}
+
 /// Now by the clock of the events.
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -212,17 +239,6 @@ fn now_ns() -> u64 {
 /// Whether somebody else changed what the child met.
 fn is_foreign(event: &Event, pid: u32) -> bool {
     event.pid != pid && matches!(event.seen, Seen::Removed { .. } | Seen::Added { .. })
-}
-
-/// What is compared of the child's events.
-fn shown<'a>(events: impl Iterator<Item = &'a Event>, plan: &Plan, address: u64) -> Vec<Shown> {
-    let mut log = ShownLog::default();
-    for event in events {
-        if let Some(line) = line(&event.seen, plan, address) {
-            log.push(line);
-        }
-    }
-    log.into_lines()
 }
 
 fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {

@@ -44,8 +44,8 @@ impl Filesystem {
         let mut command = Command::new(self.tool());
         match self {
             Filesystem::Ext4 => {
-                // Nothing may write in the background, and all the space is for the file: by default
-                // small filesystems keep one byte in sixteen for inodes.
+                // Nothing may write in the background, and all the space is for the file: by
+                // default small filesystems keep one byte in sixteen for inodes.
                 let options =
                     ["-q", "-F", "-m", "0", "-b", "4096", "-N", "64", "-O", "^has_journal"];
                 command.args(options).args(["-E", "lazy_itable_init=0,nodiscard"])

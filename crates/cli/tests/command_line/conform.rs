@@ -1,7 +1,11 @@
 //! `filemap conform`. What it compares needs root and tracepoints.
 
+use std::fs;
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
 
+use crate::running::Running;
 use crate::{Scratch, filemap, stderr};
 
 const JOB: &str = "conform --workload random --accesses 20 --file-size 2m --map-shift 3";
@@ -28,6 +32,47 @@ fn a_job_agrees() {
     assert!(pattern["readahead_calls"].as_u64() > Some(0));
     let command = report["command"].as_str().unwrap();
     assert!(command.starts_with("filemap conform --kernel 6.18 --workload random"), "{command}");
+}
+
+#[test]
+fn a_file_has_the_readahead_of_where_it_lies() {
+    let scratch = Scratch::new("conform-file");
+    let path = scratch.file("file", vec![1; 4 << 20]);
+    let job = format!("conform --workload random --accesses 20 --file {path}");
+    let Some(report) = report(&job, 0) else { return };
+    let again = report["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
+    assert!(again.contains(" --read-ahead-kb ") && again.contains("--file-size 4m"), "{again}");
+    let command = format!("{job} --read-ahead-kb 52");
+    let refused = Running::start(&mut filemap(&command)).output();
+    assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("a readahead of 52 KiB"), "{}", stderr(&refused));
+}
+
+/// Drops a file from the cache, again and again.
+const INTRUDER: &str = "while :; do dd if=$0 iflag=nocache count=0 2>/dev/null; done";
+
+#[test]
+fn a_pattern_that_somebody_disturbs_every_time_is_named() {
+    let scratch = Scratch::new("conform-disturbed");
+    let path = scratch.file("file", vec![1; 4 << 20]);
+    let json = scratch.path("report.json");
+    let job = format!("conform --workload random --accesses 400 --file {path} --json {json}");
+    let mut shell = Command::new("sh");
+    let intruder = Running::start(shell.args(["-c", INTRUDER, &path]).stdin(Stdio::null()));
+    let output = Running::start(&mut filemap(&job)).output();
+    drop(intruder);
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    let message = stderr(&output);
+    if !message.contains("1 of 1 patterns were not compared") {
+        println!("skipped: {}", message.trim());
+        return;
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("1 patterns, 1 not compared, 0 decisions,"), "{text}");
+    let report: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let pattern = &report["patterns"][0];
+    assert_eq!((&pattern["ok"], &pattern["mismatches"]), (&Value::Null, &0.into()));
+    assert!(pattern["not_compared"].as_str().unwrap().contains("12 runs"), "{pattern}");
 }
 
 #[test]

@@ -77,33 +77,7 @@ impl JobFile {
 
     fn existing(job: &Job, path: &Path) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
-        let place = Place::of(path)?;
-        if place.is_memory() {
-            return Err(Error::unavailable(
-                format!(
-                    "a cold '{}', which lives in memory on {}",
-                    path.display(),
-                    place.filesystem
-                ),
-                "give a file on a disk",
-            ));
-        }
-        if !suits(job, &place) {
-            return Err(Error::unavailable(
-                format!(
-                    "{} with a readahead of {} KiB for '{}'",
-                    job.machine.fs,
-                    read_ahead_kb(job),
-                    path.display()
-                ),
-                match place.read_ahead_kb {
-                    Some(kib) => {
-                        format!("give --read-ahead-kb {kib} and its own --fs, or no --file")
-                    }
-                    None => "its device has no readahead size: give a file on a disk".to_owned(),
-                },
-            ));
-        }
+        let place = place_of(job, path)?;
         let file = JobFile {
             whole: false,
             path: path.to_owned(),
@@ -153,6 +127,37 @@ impl JobFile {
         let (path, bytes, expected) = (self.name.clone(), metadata.len(), self.bytes);
         Err(Error::SizeChanged { path, bytes, expected })
     }
+}
+
+/// Where a file that `job` names lies.
+///
+/// # Errors
+/// When it cannot be made cold there, or what `job` says of its readahead and filesystem is not so.
+pub(crate) fn place_of(job: &Job, path: &Path) -> Result<Place, Error> {
+    let place = Place::of(path)?;
+    if place.is_memory() {
+        return Err(Error::unavailable(
+            format!("a cold '{}', which lives in memory on {}", path.display(), place.filesystem),
+            "give a file on a disk",
+        ));
+    }
+    if !suits(job, &place) {
+        return Err(Error::unavailable(
+            format!(
+                "{} with a readahead of {} KiB for '{}'",
+                job.machine.fs,
+                read_ahead_kb(job),
+                path.display()
+            ),
+            match place.read_ahead_kb {
+                Some(kib) => {
+                    format!("give --read-ahead-kb {kib} and its own --fs, or no --file")
+                }
+                None => "its device has no readahead size: give a file on a disk".to_owned(),
+            },
+        ));
+    }
+    Ok(place)
 }
 
 /// Whether `place` has the readahead size and the filesystem of `job`.

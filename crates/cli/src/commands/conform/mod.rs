@@ -3,7 +3,7 @@
 mod fuzz;
 mod patterns;
 
-use filemap_job::{Job, JobSpec, Shown, ShownLog};
+use filemap_job::{EngineKind, Job, JobSpec, Shown, ShownLog};
 use filemap_kernel::observe::Observer;
 use filemap_model::{Profile, trace_settled};
 use filemap_report::Footer;
@@ -14,6 +14,7 @@ use super::job_spec;
 use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::error::Error;
+use crate::host;
 use crate::input;
 use crate::interrupt;
 use crate::output::Output;
@@ -24,7 +25,8 @@ const NOT_COMPARED_ONE_IN: usize = 10;
 
 /// Compares what the running kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
-    let spec = job_spec(args.job_file.as_deref(), args.job)?;
+    let mut spec = job_spec(args.job_file.as_deref(), args.job)?;
+    of_place(&mut spec)?;
     let is_job = args.job_file.is_some() || spec != JobSpec::default();
     let seed = fuzz::seed(&spec);
     let named = match args.fuzz {
@@ -113,6 +115,17 @@ impl Bench {
         self.disturbed += u64::from(observed.disturbed);
         Ok(Finding::Compared(conform::compare(&model, &observed.log)))
     }
+}
+
+/// Fills in what `spec` does not say of the file that it names.
+fn of_place(spec: &mut JobSpec) -> Result<(), Error> {
+    if spec.file.is_none() || spec.maps_elf() {
+        return Ok(());
+    }
+    let engine = spec.on.replace(EngineKind::Kernel.to_string());
+    host::resolve(spec)?;
+    spec.on = engine;
+    Ok(())
 }
 
 /// `spec` by the rules of the running kernel, unless it names others.
