@@ -52,6 +52,7 @@ fn a_file_has_the_readahead_of_where_it_lies() {
 const INTRUDER: &str = "while :; do dd if=$0 iflag=nocache count=0 2>/dev/null; done";
 
 #[test]
+#[ignore = "races with another process on purpose: a run may slip through"]
 fn a_pattern_that_somebody_disturbs_every_time_is_named() {
     let scratch = Scratch::new("conform-disturbed");
     let path = scratch.file("file", vec![1; 4 << 20]);
