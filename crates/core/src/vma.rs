@@ -102,6 +102,13 @@ pub struct Split {
     pub prot: SplitProt,
 }
 
+impl Split {
+    /// Whether the split makes the VMA of that number, from 0, executable.
+    pub fn makes_executable(&self, number: u64) -> bool {
+        self.prot == SplitProt::Exec && number % 2 == 1
+    }
+}
+
 /// What a program maps of a file: a part of it as one VMA or a row of them, or segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
@@ -138,7 +145,7 @@ impl Mapping {
             start: self.whole.start + before,
             pgoff: self.whole.pgoff + before,
             pages: split.pages.min(self.whole.pages - before),
-            executable: self.whole.executable || (split.prot == SplitProt::Exec && number % 2 == 1),
+            executable: self.whole.executable || split.makes_executable(number),
             ..self.whole
         }
     }

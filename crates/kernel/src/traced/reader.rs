@@ -4,6 +4,7 @@ use std::mem;
 
 use filemap_core::decision::{Cause, Decision, Found, Lock};
 use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::vma::Split;
 use filemap_job::{Advice, Job, Segment};
 
 use crate::decisions::{Event, Seen};
@@ -105,7 +106,12 @@ impl Reader<'_> {
         let page = PageIndex(address.checked_sub(self.address)? / page_size());
         let holds = |part: &&Segment| (part.start.0..part.start.0 + part.pages.0).contains(&page.0);
         let segment = self.plan.segments.iter().find(holds);
-        let executable = segment.map_or(self.job.mapping.exec, |segment| segment.executable);
+        let mapping = &self.job.mapping;
+        let piece = |split: Split| split.makes_executable(page.0 / split.pages.0);
+        let executable = segment.map_or_else(
+            || mapping.exec || mapping.split.is_some_and(piece),
+            |segment| segment.executable,
+        );
         Some((self.plan.file_page(page)?, executable))
     }
 
@@ -183,11 +189,14 @@ mod tests {
     const ADDRESS: u64 = 0x7f00_0000_0000;
 
     fn causes(advice: &str, seen: &[Seen]) -> Vec<Cause> {
+        causes_in(JobSpec { advice: Some(advice.to_string()), ..JobSpec::default() }, seen)
+    }
+
+    fn causes_in(spec: JobSpec, seen: &[Seen]) -> Vec<Cause> {
         let spec = JobSpec {
             workload: Some("random".to_string()),
             file_size: Some("16m".parse().expect("a size")),
-            advice: Some(advice.to_string()),
-            ..JobSpec::default()
+            ..spec
         };
         let job = spec.validate(None).expect("a job");
         let plan = plan(&job, "file".as_ref()).expect("a plan");
@@ -226,6 +235,19 @@ mod tests {
         ] {
             assert_eq!(causes(advice, &seen), [cause], "{advice} {seen:?}");
         }
+    }
+
+    #[test]
+    fn every_second_piece_may_be_executable() {
+        let pieces = |prot: &str| JobSpec {
+            split: Some(4),
+            split_prot: Some(prot.to_string()),
+            ..JobSpec::default()
+        };
+        let windows = |page| [&fault(page)[..], &[window(0)]].concat();
+        assert_eq!(causes_in(pieces("exec"), &windows(3)), [Cause::ReadAround]);
+        assert_eq!(causes_in(pieces("exec"), &windows(4)), [Cause::Executable]);
+        assert_eq!(causes_in(pieces("write"), &windows(4)), [Cause::ReadAround]);
     }
 
     #[test]
