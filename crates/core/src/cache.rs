@@ -4,9 +4,7 @@ use crate::decision::Log;
 use crate::segments::Layer;
 use crate::units::{Order, PageCount, PageIndex};
 use crate::vma::Mapping;
-
-/// Pages in one [`PageWord`].
-pub const WORD_PAGES: u64 = u64::BITS as u64;
+pub use crate::word::{WORD_PAGES, word_mask, words};
 
 /// 64 pages of a file, aligned, one bit a page, lowest index in the lowest bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,24 +152,4 @@ pub trait PageCache {
     /// Takes folios from the inactive list's tail until `goal` pages are evicted or each folio
     /// that was on the list has been looked at once; [`crate::reclaim`] judges them.
     fn shrink(&mut self, goal: PageCount, mapping: &Mapping, log: &mut impl Log) -> Shrunk;
-}
-
-/// The bits of the pages `from..end` that lie in `word`.
-pub fn word_mask(word: u64, from: PageIndex, end: PageIndex) -> u64 {
-    let first = word * WORD_PAGES;
-    let low = from.0.max(first);
-    let high = end.0.min(first + WORD_PAGES);
-    if low >= high {
-        return 0;
-    }
-    let length = high - low;
-    (u64::MAX >> (WORD_PAGES - length)) << (low - first)
-}
-
-/// The words that the pages `from..end` lie in.
-pub fn words(from: PageIndex, end: PageIndex) -> std::ops::Range<u64> {
-    if from >= end {
-        return 0..0;
-    }
-    from.0 / WORD_PAGES..end.0.div_ceil(WORD_PAGES)
 }

@@ -28,4 +28,5 @@ pub mod series;
 pub mod sync;
 pub mod units;
 pub mod vma;
+mod word;
 pub mod workingset;

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::cache::{WORD_PAGES, word_mask};
 use crate::units::{PageCount, PageIndex};
 use crate::vma::Vma;
+use crate::word::{WORD_PAGES, word_mask};
 
 /// One of the sets of page-table entries that a file's pages have. A page that several VMAs map
 /// has an entry in each, so VMAs that share pages are in different layers.

@@ -1,8 +1,8 @@
 //! Mappings of a file and the VMAs they consist of.
 
-use crate::cache::{WORD_PAGES, word_mask};
 use crate::segments::{Layer, Segments};
 use crate::units::{PageCount, PageIndex, Vpn};
+use crate::word::{WORD_PAGES, word_mask};
 
 /// What the program said about its accesses (`madvise`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

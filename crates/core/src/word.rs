@@ -1,0 +1,26 @@
+//! 64 pages of a file at a time, one bit a page.
+
+use crate::units::PageIndex;
+
+/// Pages in one word: as many as its bits.
+pub const WORD_PAGES: u64 = u64::BITS as u64;
+
+/// The bits of the pages `from..end` that lie in `word`.
+pub fn word_mask(word: u64, from: PageIndex, end: PageIndex) -> u64 {
+    let first = word * WORD_PAGES;
+    let low = from.0.max(first);
+    let high = end.0.min(first + WORD_PAGES);
+    if low >= high {
+        return 0;
+    }
+    let length = high - low;
+    (u64::MAX >> (WORD_PAGES - length)) << (low - first)
+}
+
+/// The words that the pages `from..end` lie in.
+pub fn words(from: PageIndex, end: PageIndex) -> std::ops::Range<u64> {
+    if from >= end {
+        return 0..0;
+    }
+    from.0 / WORD_PAGES..end.0.div_ceil(WORD_PAGES)
+}
