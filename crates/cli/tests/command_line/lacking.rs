@@ -80,6 +80,17 @@ fn a_read_only_cgroup() {
 }
 
 #[test]
+fn the_multi_generational_lru() {
+    if !can_change_mounts("the_multi_generational_lru") {
+        return;
+    }
+    let change = "mount -t tmpfs none /sys/kernel/mm; mkdir /sys/kernel/mm/lru_gen; \
+                  echo 0x0007 > /sys/kernel/mm/lru_gen/enabled;";
+    let larger = "run --on kernel --workload first --file-size 8m --accesses 1 --memory-max 8m";
+    lacking("lru_gen", change, larger, 4, &["multi-generational LRU", "echo 0 >", "--image"]);
+}
+
+#[test]
 fn a_disk_that_fills() {
     if !can_change_mounts("a_disk_that_fills") {
         return;
