@@ -13,6 +13,10 @@ use crate::progress::Progress;
 /// after them those of the kernel, one run of each in turn, and those that boot a kernel. With
 /// `apply`, settings of the machine are changed for them where they want others.
 pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Record>, Error> {
+    if apply && jobs.iter().all(|job| Place::of(job) != Place::Host) {
+        let message = "--apply is for the running kernel; give --on kernel, or remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
     let on = |place: Place| jobs.iter().filter(move |job| Place::of(job) == place);
     let runs: u64 = on(Place::Host).map(|job| job.runs).sum();
     let others = on(Place::Model).count() + on(Place::Image).count();

@@ -4,12 +4,13 @@ use clap::Args;
 use filemap_job::{JobSpec, SizeText, parse_count};
 
 /// The flags of a job: the same as the keys of a job file.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct JobFlags {
     /// Engine: model or kernel.
     #[arg(long, value_name = "ENGINE", help_heading = ENGINE)]
     on: Option<String>,
-    /// Rules of the model: 6.12, 6.18 or host, the running kernel's nearest [default: 6.18].
+    /// Rules of the model: 6.12, 6.18, mm-2026-05 (the tree of exec-order) or host, the running
+    /// kernel's nearest [default: 6.18].
     #[arg(long, value_name = "VERSION", help_heading = ENGINE)]
     kernel: Option<String>,
     /// A kernel to boot under QEMU and run the job on, with --on kernel; compare takes several.

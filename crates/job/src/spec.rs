@@ -44,7 +44,7 @@ macro_rules! spec {
             }
 
             /// The command line's words for what was given, except phases.
-            pub(crate) fn flags(&self) -> Vec<String> {
+            pub fn flags(&self) -> Vec<String> {
                 let mut words = Vec::new();
                 $( if let Some(value) = &self.$key {
                     value.push_flag(stringify!($key), &mut words);

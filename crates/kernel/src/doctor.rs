@@ -53,6 +53,9 @@ fn check(name: &'static str, used_by: &'static str, found: Result<String, Error>
         Err(Error::Unavailable { what, remedy }) => {
             Check { name, used_by, state: Err(format!("no {what}")), note: Some(remedy) }
         }
+        Err(Error::NeedsRoot { .. }) => {
+            Check { name, used_by, state: Err("only for root".to_owned()), note: None }
+        }
         Err(error) => Check { name, used_by, state: Err(error.to_string()), note: None },
     }
 }
@@ -98,7 +101,9 @@ fn temporary() -> Check {
 fn residency() -> Check {
     let found = std::env::current_exe().ok().and_then(|path| fs::File::open(path).ok());
     let found = found.ok_or_else(|| Error::unavailable("file to look at", "run as its owner"));
-    let found = found.and_then(|file| CacheStat::of(&file, ..)).map(|_| "yes".to_owned());
+    let refused = |_| Error::unavailable("cachestat of this program's file", "see below");
+    let found = found.and_then(|file| CacheStat::of(&file, ..).map_err(refused));
+    let found = found.map(|_| "yes".to_owned());
     let note = found.is_err().then(|| {
         "use Linux 6.5 or newer, and files that you own: without it evictions are not seen"
             .to_owned()

@@ -89,15 +89,9 @@ impl Journal {
     /// Undoes everything now, the last change first: for a process that is about to exit without
     /// dropping its guards, because of a signal.
     pub fn undo_all(&self) -> Recovery {
-        let ids: Vec<u64> = self.0.lock().pending.iter().rev().map(|(id, _)| *id).collect();
+        let pending: Vec<(u64, Undo)> = self.0.lock().pending.iter().rev().cloned().collect();
         let mut recovery = Recovery::default();
-        for id in ids {
-            match self.0.undo(id) {
-                Ok(Some(undo)) => recovery.undone.push(undo),
-                Ok(None) => {}
-                Err(error) => recovery.failed.push(error),
-            }
-        }
+        recovery.take(pending, |(id, _)| self.0.undo(*id).map(|undone| undone.is_some()));
         if recovery.failed.is_empty() {
             let _ = fs::remove_file(&self.0.path);
         }
@@ -178,6 +172,32 @@ pub struct Recovery {
     pub failed: Vec<Error>,
 }
 
+impl Recovery {
+    /// Takes `steps` in order by `run`, which says whether there was anything to do. What could
+    /// not be undone keeps its place, so that the next start finds it.
+    fn take<K>(
+        &mut self,
+        steps: impl IntoIterator<Item = (K, Undo)>,
+        run: impl Fn(&(K, Undo)) -> Result<bool, Error>,
+    ) {
+        let mut kept: Vec<Undo> = Vec::new();
+        for step in steps {
+            if kept.iter().any(|kept| step.1.takes_place_of(kept)) {
+                kept.push(step.1);
+                continue;
+            }
+            match run(&step) {
+                Ok(true) => self.undone.push(step.1),
+                Ok(false) => {}
+                Err(error) => {
+                    kept.push(step.1);
+                    self.failed.push(error);
+                }
+            }
+        }
+    }
+}
+
 /// Undoes what killed processes left, by their journals in `directory`.
 ///
 /// # Errors
@@ -209,12 +229,8 @@ fn recover_one(path: &Path, recovery: &mut Recovery) {
         return;
     }
     let failures = recovery.failed.len();
-    for undo in pending(&text).into_iter().rev() {
-        match undo.run() {
-            Ok(()) => recovery.undone.push(undo),
-            Err(error) => recovery.failed.push(error),
-        }
-    }
+    let steps = pending(&text).into_iter().rev().map(|undo| ((), undo));
+    recovery.take(steps, |(_, undo)| undo.run().map(|()| true));
     if recovery.failed.len() == failures {
         let _ = fs::remove_file(path);
     }

@@ -12,6 +12,10 @@ use rustix::mount::{UnmountFlags, unmount};
 
 use crate::{Error, cgroup, loop_device};
 
+/// How often, and with which pauses, a step is tried that others are in the way of.
+const PATIENCE: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// One step back. Each may run twice, and when its change was never made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {
@@ -52,9 +56,23 @@ impl Undo {
             Undo::RemoveCgroup(path) => cgroup::remove(path),
             Undo::RemoveTraceInstance(path) => {
                 gone("stop the trace of", path, fs::write(path.join("tracing_on"), "0"))?;
-                gone("remove", path, fs::remove_dir(path))
+                remove_patiently(path)
             }
             Undo::Restore { path, value } => gone("restore", path, fs::write(path, value)),
+        }
+    }
+
+    /// Whether the step takes away the place that `other` is about.
+    pub(crate) fn takes_place_of(&self, other: &Undo) -> bool {
+        let (Undo::Unmount(place) | Undo::RemoveDir(place)) = self else { return false };
+        match other {
+            Undo::Unmount(path)
+            | Undo::RemoveFile(path)
+            | Undo::RemoveDir(path)
+            | Undo::RemoveCgroup(path)
+            | Undo::RemoveTraceInstance(path)
+            | Undo::Restore { path, .. } => path.starts_with(place),
+            Undo::DetachLoop { .. } => false,
         }
     }
 
@@ -113,16 +131,27 @@ fn is_mounted(path: &Path) -> bool {
     stat.is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
+/// Removes a directory that is busy as long as somebody reads what is in it.
+fn remove_patiently(path: &Path) -> Result<(), Error> {
+    for _ in 0..PATIENCE {
+        match fs::remove_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => sleep(PAUSE),
+            result => return gone("remove", path, result),
+        }
+    }
+    gone("remove", path, fs::remove_dir(path))
+}
+
 /// Waits for the last user of a mount for a second, then lets the mount go when that ends.
 fn unmount_patiently(path: &Path) -> Result<(), Error> {
     use rustix::io::Errno;
-    for attempt in 0..=20 {
-        let flags = if attempt < 20 { UnmountFlags::empty() } else { UnmountFlags::DETACH };
+    for attempt in 0..=PATIENCE {
+        let flags = if attempt < PATIENCE { UnmountFlags::empty() } else { UnmountFlags::DETACH };
         match unmount(path, flags) {
             Ok(()) | Err(Errno::INVAL | Errno::NOENT) => return Ok(()),
             // Who may not mount may not unmount either.
             Err(Errno::PERM) if !is_mounted(path) => return Ok(()),
-            Err(Errno::BUSY) => sleep(Duration::from_millis(50)),
+            Err(Errno::BUSY) => sleep(PAUSE),
             Err(errno) => return Err(Error::os("unmount", path, errno)),
         }
     }
@@ -183,6 +212,15 @@ mod tests {
         for line in ["", "unmount", "loop /dev/loop3", "file /tmp/a%2", "reboot /", "dir /a /b"] {
             assert_eq!(Undo::decode(line), None, "{line:?}");
         }
+    }
+
+    #[test]
+    fn a_mount_is_the_place_of_what_lies_on_it() {
+        let instance = Undo::RemoveTraceInstance("/a/trace/instances/x".into());
+        let (mount, root) = (Undo::Unmount("/a/trace".into()), Undo::RemoveDir("/a/trace".into()));
+        assert!(mount.takes_place_of(&instance) && root.takes_place_of(&mount));
+        assert!(!instance.takes_place_of(&mount));
+        assert!(!Undo::Unmount("/a/tra".into()).takes_place_of(&instance));
     }
 
     #[test]

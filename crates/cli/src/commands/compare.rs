@@ -1,11 +1,11 @@
 //! `filemap compare`.
 
-use filemap_core::series::Switch;
+use filemap_core::series::{Series, Switch};
 use filemap_job::{EngineKind, Job, JobSpec};
 use filemap_model::{Digest, Profile};
 use filemap_report::compare::{self, Cell};
 
-use super::job_spec;
+use super::Asked;
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine;
@@ -17,7 +17,11 @@ use crate::output::Output;
 /// Runs one job in several variants and prints what changes.
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let images = args.job.image.clone();
-    let mut spec = job_spec(args.job_file.as_deref(), args.job)?;
+    let flags = JobSpec::from(args.job.clone());
+    let mut asked = Asked::new(args.job_file, args.job)?;
+    // Said for all cells at once.
+    asked.flags = JobSpec { on: None, with: None, image: None, modules: None, ..flags }.flags();
+    let mut spec = asked.spec.clone();
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
     spec.image = images.first().cloned();
     let variants = variants(&spec, args.variants)?;
@@ -32,7 +36,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let output = Output::open(&args.output, None)?;
     let mut shown = cells[0].1.clone();
     shown.image = None;
-    let mut command = command(&shown, &engines, &variants, args.job_file.as_deref());
+    let mut command = command(&asked, &shown, &engines, &variants);
     let images = images.iter().map(|image| format!(" --image {image}"));
     let modules = spec.modules.map(|modules| format!(" --modules {modules}"));
     command.extend(images.chain(modules));
@@ -62,6 +66,9 @@ fn cells(
             for variant in variants {
                 let mut spec = spec.clone();
                 spec.on = Some(engine.to_string());
+                if engine == EngineKind::Kernel.name() && !booted {
+                    spec.kernel = Some("host".to_string());
+                }
                 spec.with = Some(variant.clone());
                 spec.image = image.cloned();
                 let name = match image {
@@ -127,22 +134,25 @@ fn variants(spec: &JobSpec, given: Vec<String>) -> Result<Vec<String>, Error> {
         )),
         (Some(series), true) => Ok(vec![series.clone()]),
         (None, true) => Ok(vec!["baseline".to_string()]),
-        (None, false) => Ok(given),
+        (None, false) => {
+            for variant in &given {
+                let series = variant.replace(',', "+").parse::<Series>();
+                series.map_err(|error| Error::Usage(format!("--variants {variant}: {error}")))?;
+            }
+            Ok(given)
+        }
     }
 }
 
 /// The command that compares the same again.
-fn command(job: &Job, engines: &str, variants: &[String], file: Option<&str>) -> String {
+fn command(asked: &Asked, job: &Job, engines: &str, variants: &[String]) -> String {
     let mut job = job.clone();
-    job.rules.series = filemap_core::series::Series::BASELINE;
+    job.rules.series = Series::BASELINE;
     job.engine = EngineKind::Model;
-    let flags = match file {
-        Some(path) if job.phases.len() > 1 => path.to_string(),
-        _ => job.command().replacen("filemap run ", "", 1),
-    };
+    let command = asked.command("compare", &job);
     let on = match engines {
         "model" => String::new(),
         several => format!(" --on {several}"),
     };
-    format!("filemap compare {flags}{on} --variants {}", variants.join(","))
+    format!("{command}{on} --variants {}", variants.join(","))
 }

@@ -12,7 +12,7 @@ use filemap_model::{Profile, trace, trace_settled};
 use filemap_report::explain::{self, Explainer, Explanation, Sight};
 use serde_json::{Map, json};
 
-use super::job_spec;
+use super::Asked;
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::engine;
@@ -27,12 +27,15 @@ const SPARE_EVENTS: u64 = 1 << 16;
 
 /// Says where a job's bytes came from, and why readahead stopped or did not.
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
-    let mut spec = job_spec(args.job_file.as_deref(), args.job)?;
+    let asked = Asked::new(args.job_file, args.job)?;
+    let mut spec = asked.spec.clone();
+    if spec.runs.is_some_and(|runs| runs != 1) {
+        let message = "--runs does not go with explain, which reads one log; remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
     host::resolve(&mut spec)?;
     let profile = input::profile(spec.machine.as_deref())?;
-    let mut job = spec.validate(input::host_release().as_deref())?;
-    // Runs of the model differ in nothing, and one log of a kernel is enough.
-    job.runs = 1;
+    let job = spec.validate(input::host_release().as_deref())?;
     check(&job)?;
     let output = Output::open(&args.output, args.svg.as_deref().map(|path| ("--svg", path)))?;
     let svg = args.svg.as_deref().map(Target::open).transpose()?;
@@ -46,10 +49,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         let written = writer.write_all(picture.as_bytes()).and_then(|()| writer.flush());
         written.or_else(|error| unless_closed(&path, &error))?;
     }
-    let command = match args.job_file {
-        Some(path) if job.phases.len() > 1 => format!("filemap explain {path}"),
-        _ => job.command().replacen("filemap run", "filemap explain", 1),
-    };
+    let command = asked.command("explain", &job);
     output.write(&explain::report(&explanation, &job, &record, command))?;
     Ok(Outcome::Done)
 }

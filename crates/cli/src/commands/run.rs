@@ -1,9 +1,10 @@
 //! `filemap run`.
 
-use filemap_job::{EngineKind, Record};
+use filemap_core::rules::Kernel;
+use filemap_job::{EngineKind, Job, Record};
 use filemap_report::record;
 
-use super::job_spec;
+use super::Asked;
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine;
@@ -19,10 +20,19 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         let message = "--image is given several times; give one, or filemap compare";
         return Err(Error::Usage(message.to_string()));
     }
-    let mut spec = job_spec(args.job_file.as_deref(), args.job)?;
+    let asked = Asked::new(args.job_file, args.job)?;
+    let mut spec = asked.spec.clone();
     host::resolve(&mut spec)?;
     let profile = input::profile(spec.machine.as_deref())?;
-    let job = spec.validate(input::host_release().as_deref())?;
+    let release = input::host_release();
+    let job = spec.validate(release.as_deref())?;
+    let nearest = release.as_deref().and_then(Kernel::nearest);
+    if runs_here(&job) && nearest.is_some_and(|nearest| nearest != job.rules.kernel) {
+        return Err(Error::CannotRun(format!(
+            "--kernel {}: the running kernel has rules of its own; leave it out, or give --on model",
+            job.rules.kernel.name()
+        )));
+    }
     if job.engine == EngineKind::Kernel && args.log.is_some() {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
@@ -36,12 +46,13 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         log.finish()?;
     }
     let record = one(engine::run_all(std::slice::from_ref(&job), &profile, args.apply)?);
-    let command = match args.job_file {
-        Some(path) if job.phases.len() > 1 => format!("filemap run {path}"),
-        _ => job.command(),
-    };
-    output.write(&record::report(&record, command))?;
+    output.write(&record::report(&record, asked.command("run", &job)))?;
     Ok(Outcome::Done)
+}
+
+/// Whether the job is for the running kernel.
+fn runs_here(job: &Job) -> bool {
+    job.engine == EngineKind::Kernel && job.image.is_none()
 }
 
 fn one(records: Vec<Record>) -> Record {

@@ -58,6 +58,7 @@ fn what_is_not_this_kernels_is_refused() {
     for (flags, words) in [
         ("--with mmap-miss", &["miss-fault-address", "--image", "--on model"] as &[&str]),
         ("--ram 1g", &["--memory-max", "--on model"]),
+        ("--kernel 6.12", &["--kernel 6.12", "leave it out", "--on model"]),
         ("--cache-limit 512k", &["--memory-max"]),
         ("--fault-around 32k", &["32768 bytes", "--apply", "--fault-around"]),
         ("--arch arm64 --page-size 16k --accesses 1", &["arm64", "--arch and --page-size"]),
@@ -115,8 +116,12 @@ fn a_file_with_another_readahead_size_is_refused() {
 fn no_temporary_directory() {
     let output = filemap(JOB).env("TMPDIR", "/no/such/directory").output().unwrap();
     assert_eq!(stderr(&output).matches('\n').count(), 1, "{}", stderr(&output));
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("/no/such/directory"));
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stderr(&output).contains("TMPDIR '/no/such/directory'"), "{}", stderr(&output));
+    if Path::new("/dev/shm").is_dir() {
+        let output = filemap(JOB).env("TMPDIR", "/dev/shm").output().unwrap();
+        one_line("TMPDIR in memory", &output, 4, &["lives in memory", "on a disk"]);
+    }
 }
 
 #[test]

@@ -121,6 +121,9 @@ fn phases_and_lists_come_from_files() {
     let record = json(&format!("run {job} --json -"));
     assert_eq!(record["runs"][0]["counters"]["accesses"], 7);
     assert_eq!(record["command"], format!("filemap run {job}"));
+    let command = format!("run {job} --kernel 6.12 --read-ahead-kb 64");
+    let again = json(&format!("{command} --json -"));
+    assert_eq!(again["command"], format!("filemap {command}"), "flags go before the file's keys");
     let record = json(&format!("run --file-size 1m --accesses-file {list} --json -"));
     assert_eq!(record["runs"][0]["counters"]["accesses"], 3);
 }

@@ -24,7 +24,14 @@ pub fn temporary_directory() -> Result<PathBuf, Error> {
     let own = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).map(PathBuf::from);
     if let Some(own) = &own {
         // A name that the user gave is not passed over in silence.
-        Place::of(own)?;
+        let unsuited = |reason: String| {
+            let what = format!("TMPDIR '{}', {reason},", own.display());
+            Error::unavailable(what, "name a directory on a disk in it, or give --file")
+        };
+        let place = Place::of(own).map_err(|error| unsuited(format!("of which {error}")))?;
+        if place.is_memory() {
+            return Err(unsuited(format!("which lives in memory on {}", place.filesystem)));
+        }
     }
     let mut directories = own.into_iter().chain(DIRECTORIES.map(PathBuf::from));
     let on_disk = |directory: &PathBuf| Place::of(directory).is_ok_and(|place| !place.is_memory());

@@ -73,7 +73,7 @@ pub fn report(patterns: &[Pattern], footer: Footer) -> Report {
     parts.push(Part::Paragraph(summary(patterns, &total)));
     parts.extend(patterns.iter().filter_map(why_not));
     parts.extend(patterns.iter().filter_map(difference));
-    Report { parts, rows: table(patterns.iter(), None), footer, json }
+    Report { parts, rows: rows(patterns), footer, json }
 }
 
 #[derive(Serialize)]
@@ -170,6 +170,27 @@ fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: Option<&Compari
     }
 }
 
+/// One row for each pattern.
+fn rows(patterns: &[Pattern]) -> Table {
+    let names =
+        ["pattern", "decisions", "readahead_calls", "excluded", "mismatches", "ok", "not_compared"];
+    let row = |pattern: &Pattern| {
+        let entry = Entry::new(pattern);
+        let counts = [entry.decisions, entry.readahead_calls, entry.excluded, entry.mismatches];
+        let mut cells = vec![entry.name.to_string()];
+        let known = |count: u64| entry.ok.map_or(String::new(), |_| count.to_string());
+        cells.extend(counts.map(known));
+        cells.push(entry.ok.map_or(String::new(), |ok| ok.to_string()));
+        cells.push(entry.not_compared.unwrap_or_default().to_string());
+        cells
+    };
+    Table {
+        title: String::new(),
+        columns: names.into_iter().map(Column::left).collect(),
+        rows: patterns.iter().map(row).collect(),
+    }
+}
+
 fn summary(patterns: &[Pattern], total: &Comparison) -> String {
     let Comparison { decisions, readahead_calls, excluded, mismatches, .. } = total;
     let (number, missing) = (patterns.len(), not_compared(patterns));
@@ -261,7 +282,7 @@ mod tests {
         {
             assert!(text.contains(words), "{text}");
         }
-        assert_eq!(report.rows.rows[1], ["lost", "-", "-", "-", "-"]);
+        assert_eq!(report.rows.rows[1], ["lost", "", "", "", "", "", "somebody took pages"]);
         let json: Value = serde_json::from_str(&report.json).unwrap();
         let [same, lost] = [0, 1].map(|number| &json["patterns"][number]);
         assert_eq!((&same["ok"], &same["not_compared"]), (&true.into(), &Value::Null));

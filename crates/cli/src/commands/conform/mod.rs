@@ -4,13 +4,13 @@ mod fuzz;
 mod patterns;
 
 use filemap_job::{EngineKind, Job, JobSpec, Shown, ShownLog};
+use filemap_kernel::engine::host_environment;
 use filemap_kernel::observe::Observer;
 use filemap_model::{Profile, trace_settled};
 use filemap_report::Footer;
 use filemap_report::conform::{self, Finding, Pattern};
-use serde_json::{Map, json};
 
-use super::job_spec;
+use super::Asked;
 use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::error::Error;
@@ -25,9 +25,11 @@ const NOT_COMPARED_ONE_IN: usize = 10;
 
 /// Compares what the running kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
-    let mut spec = job_spec(args.job_file.as_deref(), args.job)?;
+    let asked = Asked::new(args.job_file, args.job)?;
+    let mut spec = asked.spec.clone();
+    check(&asked)?;
     of_place(&mut spec)?;
-    let is_job = args.job_file.is_some() || spec != JobSpec::default();
+    let is_job = asked.file.is_some() || spec != JobSpec::default();
     let seed = fuzz::seed(&spec);
     let named = match args.fuzz {
         Some(jobs) => fuzz::named(jobs, spec)?,
@@ -61,14 +63,41 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         progress.advance();
     }
     drop(progress);
-    let command = match (args.fuzz, is_job, args.job_file) {
-        (Some(number), ..) => format!("filemap conform --fuzz {number} --seed {seed}"),
-        (None, false, _) => "filemap conform".to_string(),
-        (None, true, Some(path)) if jobs[0].phases.len() > 1 => format!("filemap conform {path}"),
-        (None, true, _) => jobs[0].command().replacen("filemap run", "filemap conform", 1),
+    let command = match args.fuzz {
+        Some(number) => format!("filemap conform --fuzz {number} --seed {seed}"),
+        None if is_job => asked.command("conform", &jobs[0]),
+        None => "filemap conform".to_string(),
     };
     output.write(&conform::report(&patterns, footer(&jobs, bench.disturbed, command)))?;
     outcome(&patterns)
+}
+
+/// Refuses what a comparison of the model with the running kernel, once, leaves no choice of.
+fn check(asked: &Asked) -> Result<(), Error> {
+    let spec = &asked.spec;
+    if spec.image.is_some() {
+        let message = "--image: a booted kernel gives no decision log; leave it out";
+        return Err(Error::CannotRun(message.to_string()));
+    }
+    // A job file says which engine it was written for.
+    if asked.gives("--on") {
+        let message = "--on does not go with conform, which is of both engines; remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
+    if spec.runs.is_some_and(|runs| runs != 1) {
+        let message = "--runs does not go with conform, which reads one log; remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
+    if spec.seed == Some(0) {
+        let message = format!("--seed: 0 is out of range; give 1 to {}", u64::MAX);
+        return Err(Error::Usage(message));
+    }
+    match spec.with.as_deref() {
+        None | Some("baseline") => Ok(()),
+        Some(series) => Err(Error::CannotRun(format!(
+            "--with {series}: no series is in the running kernel; leave it out"
+        ))),
+    }
 }
 
 /// A difference fails the check; too few comparisons are none.
@@ -136,9 +165,7 @@ fn of_host(mut spec: JobSpec) -> JobSpec {
 
 fn footer(jobs: &[Job], disturbed: u64, command: String) -> Footer {
     let rules = jobs.first().map_or("", |job| job.rules.kernel.name());
-    let mut environment = Map::new();
-    environment.insert("filemap".into(), env!("CARGO_PKG_VERSION").into());
-    environment.insert("kernel".into(), json!(input::host_release()));
+    let mut environment = host_environment();
     environment.insert("runs_repeated_after_foreign_eviction".into(), disturbed.into());
     Footer {
         scope: format!(
