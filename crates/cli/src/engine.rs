@@ -23,10 +23,11 @@ pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Recor
     let progress = Progress::new(others + runs as usize);
     // Before the model runs: what cannot be done here is told at once.
     let arms = Arms::prepare(on(Place::Host), apply)?;
+    let profile = arms.profile(profile);
     let models: Vec<&Job> = on(Place::Model).collect();
     // One job a piece: they differ in length by far.
     let models = models.par_iter().with_max_len(1).map(|job| {
-        let record = Model { profile: *profile }.run(job)?;
+        let record = Model { profile }.run(job)?;
         progress.advance();
         Ok::<_, Error>(record)
     });
@@ -87,6 +88,15 @@ impl Arms {
         let arms = jobs.map(|job| Ok((kernel.prepare(job)?, job.runs, Vec::new())));
         let arms = arms.collect::<Result<_, Error>>()?;
         Ok(Arms { arms, _undoing: Some(undoing) })
+    }
+
+    /// `profile` with what decides of the device that the first of them reads from, so that the
+    /// model beside them decides alike.
+    fn profile(&self, profile: &Profile) -> Profile {
+        let mut profile = *profile;
+        let io_bytes = self.arms.first().and_then(|(prepared, ..)| prepared.io_bytes().ok());
+        profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
+        profile
     }
 
     /// One run of each, and again: what changes on the machine meanwhile meets all of them.

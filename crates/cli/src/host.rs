@@ -23,9 +23,7 @@ pub fn resolve(spec: &mut JobSpec) -> Result<(), Error> {
     let engines = spec.on.as_deref().unwrap_or_default();
     let on_kernel = engines.split(',').any(|engine| engine == EngineKind::Kernel.name());
     // A program's segments have been read, and with them its size.
-    if let Some(path) = spec.file.clone().filter(|_| !spec.maps_elf())
-        && (on_kernel || spec.file_size.is_none())
-    {
+    if let Some(path) = spec.file.clone().filter(|_| !spec.maps_elf()) {
         let bytes = existing(&path)?;
         let given = spec.file_size.get_or_insert(SizeText::of(bytes));
         if given.bytes().is_ok_and(|given| given != bytes) {

@@ -114,7 +114,8 @@ fn counters<C: PageCache, L: Log>(job: &Job, state: &run::Run<'_, C, L>) -> Coun
     Counters {
         accesses: Some(tally.accesses),
         data_pages_read: Some(tally.pages_read),
-        bytes_read: Some(tally.pages_read * job.page_size()),
+        // Holes are filled without the device.
+        bytes_read: Some(if job.file.sparse { 0 } else { tally.pages_read * job.page_size() }),
         major_faults: Some(tally.major_faults),
         minor_faults: Some(tally.minor_faults),
         readahead_calls: Some(tally.readahead_calls),

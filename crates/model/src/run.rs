@@ -76,7 +76,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             ra: ReadaheadState::NEW,
             tables: PageTables::default(),
             tlb: Tlb::new(profile.itlb, limits.arch.page_size),
-            device: Device::new(profile.device, limits.arch.page_size),
+            device: Device::new(setup::device(job, profile), limits.arch.page_size),
             added: Vec::new(),
             now_ns: 0,
             copies: PageCount(0),

@@ -6,7 +6,7 @@ use filemap_core::units::{PageCount, Vpn};
 use filemap_core::vma::{Mapping, SplitProt, Vma};
 use filemap_job::{Filesystem, Job};
 
-use crate::profile::Profile;
+use crate::profile::{Device, Profile};
 
 /// The bounds of readahead and fault-around that `job` sets.
 pub fn limits(job: &Job, profile: &Profile) -> Limits {
@@ -61,4 +61,12 @@ fn changes(prot: SplitProt, job: &Job) -> bool {
         SplitProt::Write => !job.mapping.private,
         SplitProt::Exec => !job.mapping.exec,
     }
+}
+
+/// The device that the file lies on; holes take a nanosecond.
+pub fn device(job: &Job, profile: &Profile) -> Device {
+    if !job.file.sparse {
+        return profile.device;
+    }
+    Device { latency_ns: 0, bandwidth_bytes: u64::MAX, ..profile.device }
 }

@@ -14,6 +14,7 @@ use filemap_job::{Engine, Job, Record, Run};
 
 use crate::Error;
 use crate::journal::Journal;
+use crate::observe::io_bytes;
 use crate::probe::Plan;
 
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
@@ -112,6 +113,14 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// Largest request of the file's device in bytes: one `read(2)` may read as much at once.
+    ///
+    /// # Errors
+    /// When its device does not tell.
+    pub fn io_bytes(&self) -> Result<u64, Error> {
+        io_bytes(&self.file.path)
+    }
+
     /// The record of `runs`, with where and how they ran.
     pub fn record(&self, runs: Vec<Run>) -> Record {
         let environment = environment::of(self);
