@@ -82,6 +82,8 @@ pub struct Shrunk {
     pub evicted: PageCount,
     /// Pages that went round the inactive list, or to the active one.
     pub kept: PageCount,
+    /// Those of them that went to the active one.
+    pub activated: PageCount,
 }
 
 /// The page cache of one file, the page-table entries of its mapping, and its reclaim lists.
@@ -146,10 +148,12 @@ pub trait PageCache {
     fn nodes(&self) -> u64;
 
     /// Moves folios from the active list's tail to the inactive list's head until at least
-    /// `pages` pages have moved; young executable ones stay ([`crate::reclaim`]).
+    /// `pages` pages have moved; young executable ones stay ([`crate::reclaim`]), each of which
+    /// moves the clock of evictions ([`crate::workingset`]).
     fn age(&mut self, pages: PageCount, mapping: &Mapping);
 
     /// Takes folios from the inactive list's tail until `goal` pages are evicted or each folio
-    /// that was on the list has been looked at once; [`crate::reclaim`] judges them.
+    /// that was on the list has been looked at once; [`crate::reclaim`] judges them. What becomes
+    /// active moves the clock of evictions in the end.
     fn shrink(&mut self, goal: PageCount, mapping: &Mapping, log: &mut impl Log) -> Shrunk;
 }

@@ -311,6 +311,7 @@ impl PageCache for PlainCache {
             self.active_pages -= state.order.pages();
             if self.take_young(head, state.order, mapping).executable {
                 self.push(head, state);
+                self.clock += state.order.pages();
                 continue;
             }
             moved += state.order.pages();
@@ -347,10 +348,12 @@ impl PageCache for PlainCache {
                 Verdict::Activate => {
                     self.push(head, State { referenced: true, active: true, ..state });
                     shrunk.kept += pages;
+                    shrunk.activated += pages;
                 }
             }
         }
         run.flush(log);
+        self.clock += shrunk.activated.0;
         shrunk
     }
 }

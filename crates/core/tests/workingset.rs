@@ -5,9 +5,11 @@ mod support;
 use filemap_core::cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::vma::Vma;
 use filemap_core::workingset::{is_kept, is_recent};
 
-use support::lists::{add, look_once, plain, with_active};
+use support::lists::{add, look_once, plain, touch, whole, with_active};
+use support::machine::part;
 use support::map;
 
 #[test]
@@ -74,6 +76,39 @@ fn an_activation_moves_the_clock() {
     assert_eq!(late.active(), PageCount(11));
     add(&mut late, 16, 0);
     assert_eq!(late.active(), PageCount(12));
+}
+
+#[test]
+fn what_reclaim_makes_active_moves_the_clock() {
+    // As above, but it is reclaim that finds three accessed pages of an executable mapping.
+    let executable = whole(Vma { executable: true, ..part(0, 4096) });
+    let mut cache = with_active(27, 8);
+    for page in 8..24 {
+        add_shadow(&mut cache, page);
+    }
+    for page in 24..27 {
+        touch(&mut cache, page);
+    }
+    assert_eq!(look_once(&mut cache, &executable), (0, 3));
+    assert_eq!(cache.active(), PageCount(11));
+    add(&mut cache, 15, 0);
+    assert_eq!(cache.active(), PageCount(11));
+    add(&mut cache, 16, 0);
+    assert_eq!(cache.active(), PageCount(12));
+}
+
+#[test]
+fn what_stays_active_moves_the_clock() {
+    // 8 active, accessed and executable, so that ageing puts them back: the clock moves by 8.
+    let executable = whole(Vma { executable: true, ..part(0, 4096) });
+    let mut cache = with_active(24, 8);
+    assert_eq!(look_once(&mut cache, &plain()).0, 16);
+    (0..8).for_each(|page| touch(&mut cache, page));
+    // Each goes round once; the second time none is accessed any more, and one moves.
+    cache.age(PageCount(1), &executable);
+    assert_eq!(cache.active(), PageCount(8), "one look at each");
+    add(&mut cache, 23, 0);
+    assert_eq!(cache.active(), PageCount(8), "9 away: its own eviction, and 8 put back");
 }
 
 /// Evicts the tail of the inactive list, which is `page`.

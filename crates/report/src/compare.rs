@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::footer::Footer;
-use crate::record::{elapsed_note, measured_ns, number, outlier_note, spreads};
+use crate::record::{elapsed_note, measured_ns, number, outlier_note, reclaim_note, spreads};
 use crate::report::{Part, Report, TEXT_COLUMNS, to_json};
 use crate::significance::{LEVEL, least_p_value, p_value};
 use crate::stats::percent;
@@ -40,6 +40,7 @@ pub fn report(cells: &[Cell], warnings: &[String], command: String) -> Report {
     parts.extend(times(cells).map(Part::Paragraph));
     let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
     parts.extend(warnings.iter().map(warning));
+    parts.extend(records.iter().find_map(reclaim_note).map(Part::Paragraph));
     parts.extend(records.iter().find_map(elapsed_note).map(Part::Paragraph));
     Report { parts, rows: rows(cells, &columns), footer, json }
 }

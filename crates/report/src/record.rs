@@ -1,5 +1,6 @@
 //! The report on one record.
 
+use filemap_core::vma::SplitProt;
 use filemap_job::{EngineKind, Record, Run, Spread};
 use serde::Serialize;
 
@@ -21,6 +22,7 @@ pub fn report(record: &Record, command: String) -> Report {
     let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
     let mut parts = vec![Part::Heading(title(record)), Part::Table(summary(record))];
     parts.extend(outlier_note(record).map(Part::Paragraph));
+    parts.extend(reclaim_note(record).map(Part::Paragraph));
     parts.extend(elapsed_note(record).map(Part::Paragraph));
     Report { parts, rows: rows(record), footer, json }
 }
@@ -117,6 +119,20 @@ pub(crate) fn outlier_note(record: &Record) -> Option<String> {
     };
     let named: Vec<String> = significance::outliers(&times).iter().map(name).collect();
     (!named.is_empty()).then(|| format!("Outliers in time: {}.", named.join(", ")))
+}
+
+/// What is to be said of the model's reclaim, where it is known to be off.
+pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
+    let job = &record.job;
+    let executable = job.exec == Some(true)
+        || job.maps_elf()
+        || job.split_prot.as_deref() == Some(SplitProt::Exec.name());
+    let evicts = record.runs.iter().any(|run| run.counters.evicted_pages > Some(0));
+    (record.engine == EngineKind::Model.name() && executable && evicts).then(|| {
+        "Warning: executable mappings larger than memory are the model's weak spot; a kernel may \
+         read half as much or twice as much (docs/MODEL.md)."
+            .to_string()
+    })
 }
 
 /// What is to be said of the time.

@@ -129,6 +129,18 @@ fn phases_and_lists_come_from_files() {
 }
 
 #[test]
+fn what_the_model_is_bad_at_is_said() {
+    let job = "--workload stride:7 --file-size 2m --accesses 500";
+    let weak = "weak spot";
+    for (flags, said) in [("--exec --memory-max 1m", true), ("--exec", false), ("--ram 1m", false)]
+    {
+        assert_eq!(stdout(&format!("run {job} {flags}")).contains(weak), said, "{flags}");
+    }
+    let compared = format!("compare {job} --exec --memory-max 1m --variants baseline,p1");
+    assert!(stdout(&compared).contains(weak));
+}
+
+#[test]
 fn a_machine_profile_changes_times_only() {
     let scratch = Scratch::new("a_machine_profile");
     let profile = "[device]\nlatency_ns = 1000000\nbandwidth_bytes = 1000000\nqueue_depth = 1\n\

@@ -54,6 +54,7 @@ impl ExtentCache {
             left -= looked;
         }
         run.flush(log);
+        self.clock += shrunk.activated.0;
         self.forget_old_chunks();
         shrunk
     }
@@ -167,6 +168,7 @@ impl ExtentCache {
         let evicted = u64::from(verdicts.evict.count_ones());
         shrunk.evicted += PageCount(evicted);
         shrunk.kept += PageCount(looked - evicted);
+        shrunk.activated += PageCount(verdicts.activate.count_ones().into());
         looked
     }
 
@@ -205,6 +207,7 @@ impl ExtentCache {
             word.active |= if activate { mask } else { 0 };
         });
         if activate {
+            shrunk.activated += PageCount(pages);
             self.active.push(extent);
         } else {
             self.inactive.push(extent);
@@ -312,6 +315,7 @@ impl ExtentCache {
             let (young, _) = self.take_young(head, length, mapping);
             if young.executable {
                 self.active.push(extent);
+                self.clock += length;
                 continue;
             }
             moved += length;
