@@ -41,8 +41,12 @@ impl Device {
             None => 0,
         };
         let bytes: u64 = runs.iter().map(|(_, pages)| pages.bytes(self.page_size)).sum();
-        let transfer_ns = u128::from(bytes) * 1_000_000_000;
-        let transfer_ns = transfer_ns.div_ceil(self.profile.bandwidth_bytes.into()) as u64;
+        let bandwidth = self.profile.bandwidth_bytes;
+        // Almost always short enough for a division of the processor's.
+        let transfer_ns = match bytes.checked_mul(1_000_000_000) {
+            Some(short) => short.div_ceil(bandwidth),
+            None => (u128::from(bytes) * 1_000_000_000).div_ceil(bandwidth.into()) as u64,
+        };
         let first_byte_ns = now_ns.max(slot_ns) + self.profile.latency_ns;
         let done_ns = first_byte_ns.max(self.busy_until_ns) + transfer_ns;
         self.busy_until_ns = done_ns;
