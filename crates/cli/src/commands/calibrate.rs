@@ -1,10 +1,8 @@
 //! `filemap calibrate`.
 
-use std::fs;
-
 use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText, parse_size};
 use filemap_kernel::calibrate::{Bench, DIRECT_BYTES, MIN_BYTES, Sample};
-use filemap_kernel::engine::{Kernel, Prepared, temporary_directory};
+use filemap_kernel::engine::{Kernel, Prepared, host_environment, temporary_directory};
 use filemap_kernel::observe::io_bytes;
 use filemap_model::{Profile, profile, trace};
 use filemap_report::Footer;
@@ -223,17 +221,13 @@ fn profile_text(profile: &Profile) -> String {
 
 fn footer(bench: &Bench, bytes: u64, profile: &Profile, command: String) -> Footer {
     let place = bench.place();
-    let environment = json!({
-        "filemap": env!("CARGO_PKG_VERSION"),
-        "kernel": input::host_release(),
-        "device": place.device,
-        "filesystem": place.filesystem,
-        "read_ahead_kb": place.read_ahead_kb,
-        "file_bytes": bytes,
-        "load": fs::read_to_string("/proc/loadavg").ok().map(|text| text.trim().to_string()),
-        "profile": profile,
-    });
-    let Value::Object(environment) = environment else { unreachable!("an object literal") };
+    let mut environment = host_environment();
+    let mut add = |key: &str, value: Value| environment.insert(key.to_string(), value);
+    add("device", place.device.clone().into());
+    add("filesystem", place.filesystem.clone().into());
+    add("read_ahead_kb", place.read_ahead_kb.into());
+    add("file_bytes", bytes.into());
+    add("profile", json!(profile));
     Footer {
         scope: "one thread, a written file that fits in memory, cold before each measurement; \
                 medians of the rounds"

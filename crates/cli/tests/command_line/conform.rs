@@ -73,7 +73,7 @@ fn a_pattern_that_somebody_disturbs_every_time_is_named() {
         return;
     }
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("1 patterns, 1 not compared, 0 decisions,"), "{text}");
+    assert!(text.contains("1 pattern, 1 not compared, 0 decisions,"), "{text}");
     let report: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
     let pattern = &report["patterns"][0];
     assert_eq!((&pattern["ok"], &pattern["mismatches"]), (&Value::Null, &0.into()));

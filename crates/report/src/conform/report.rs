@@ -194,8 +194,9 @@ fn rows(patterns: &[Pattern]) -> Table {
 fn summary(patterns: &[Pattern], total: &Comparison) -> String {
     let Comparison { decisions, readahead_calls, excluded, mismatches, .. } = total;
     let (number, missing) = (patterns.len(), not_compared(patterns));
+    let plural = if number == 1 { "" } else { "s" };
     format!(
-        "{number} patterns, {missing} not compared, {decisions} decisions, {readahead_calls} \
+        "{number} pattern{plural}, {missing} not compared, {decisions} decisions, {readahead_calls} \
          readahead calls, {mismatches} mismatches. Excluded: {excluded} lines of faults on pages \
          that were still on their way when an earlier fault mapped what was around them."
     )
