@@ -4,7 +4,7 @@ use clap::Args;
 use filemap_job::{JobSpec, SizeText, parse_count};
 
 /// The flags of a job: the same as the keys of a job file.
-#[derive(Clone, Debug, Args)]
+#[derive(Debug, Args)]
 pub struct JobFlags {
     /// Engine: model or kernel.
     #[arg(long, value_name = "ENGINE", help_heading = ENGINE)]

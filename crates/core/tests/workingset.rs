@@ -62,39 +62,43 @@ fn a_page_that_returns_within_the_active_lists_size_becomes_active() {
 #[test]
 fn an_activation_moves_the_clock() {
     // 8 active, 16 evicted. Page 16 would return in time; three activations later it does not.
+    let mut cache = with_evicted();
+    for page in 24..27 {
+        cache.mark_accessed(PageIndex(page));
+        cache.mark_accessed(PageIndex(page));
+    }
+    assert_moved_by_three(cache);
+}
+
+/// 27 pages, of which 8 are active and the next 16 evicted.
+fn with_evicted() -> PlainCache {
     let mut cache = with_active(27, 8);
     for page in 8..24 {
         add_shadow(&mut cache, page);
     }
-    let mut late = cache;
-    for page in 24..27 {
-        late.mark_accessed(PageIndex(page));
-        late.mark_accessed(PageIndex(page));
-    }
-    // Now 11 are active, and the clock has moved by 3: the distance of page 16 is 11, of 15 12.
-    add(&mut late, 15, 0);
-    assert_eq!(late.active(), PageCount(11));
-    add(&mut late, 16, 0);
-    assert_eq!(late.active(), PageCount(12));
+    cache
+}
+
+/// 11 are active, and the clock has moved by 3: the distance of page 16 is 11, of 15 12.
+#[track_caller]
+fn assert_moved_by_three(mut cache: PlainCache) {
+    assert_eq!(cache.active(), PageCount(11));
+    add(&mut cache, 15, 0);
+    assert_eq!(cache.active(), PageCount(11));
+    add(&mut cache, 16, 0);
+    assert_eq!(cache.active(), PageCount(12));
 }
 
 #[test]
 fn what_reclaim_makes_active_moves_the_clock() {
     // As above, but it is reclaim that finds three accessed pages of an executable mapping.
     let executable = whole(Vma { executable: true, ..part(0, 4096) });
-    let mut cache = with_active(27, 8);
-    for page in 8..24 {
-        add_shadow(&mut cache, page);
-    }
+    let mut cache = with_evicted();
     for page in 24..27 {
         touch(&mut cache, page);
     }
     assert_eq!(look_once(&mut cache, &executable), (0, 3));
-    assert_eq!(cache.active(), PageCount(11));
-    add(&mut cache, 15, 0);
-    assert_eq!(cache.active(), PageCount(11));
-    add(&mut cache, 16, 0);
-    assert_eq!(cache.active(), PageCount(12));
+    assert_moved_by_three(cache);
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! What came out of a job.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use filemap_core::units::PageIndex;
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 

@@ -100,15 +100,15 @@ fn temporary() -> Check {
 
 fn residency() -> Check {
     let found = std::env::current_exe().ok().and_then(|path| fs::File::open(path).ok());
-    let found = found.ok_or_else(|| Error::unavailable("file to look at", "run as its owner"));
-    let refused = |_| Error::unavailable("cachestat of this program's file", "see below");
+    let lacks = |what: &str| {
+        let remedy =
+            "use Linux 6.5 or newer, and files that you own: without it evictions are not seen";
+        Error::unavailable(what, remedy)
+    };
+    let found = found.ok_or_else(|| lacks("file to look at"));
+    let refused = |_| lacks("cachestat of this program's file");
     let found = found.and_then(|file| CacheStat::of(&file, ..).map_err(refused));
-    let found = found.map(|_| "yes".to_owned());
-    let note = found.is_err().then(|| {
-        "use Linux 6.5 or newer, and files that you own: without it evictions are not seen"
-            .to_owned()
-    });
-    Check { note, ..check("cachestat", "cached and evicted pages", found) }
+    check("cachestat", "cached and evicted pages", found.map(|_| "yes".to_owned()))
 }
 
 fn io_accounting() -> Check {

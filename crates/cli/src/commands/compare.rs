@@ -17,11 +17,9 @@ use crate::output::Output;
 /// Runs one job in several variants and prints what changes.
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let images = args.job.image.clone();
-    let flags = JobSpec::from(args.job.clone());
-    let mut asked = Asked::new(args.job_file, args.job)?;
+    let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
     // Said for all cells at once.
-    asked.flags = JobSpec { on: None, with: None, image: None, modules: None, ..flags }.flags();
-    let mut spec = asked.spec.clone();
+    asked.flags = JobSpec { on: None, with: None, image: None, modules: None, ..asked.flags };
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
     spec.image = images.first().cloned();
     let variants = variants(&spec, args.variants)?;
@@ -136,7 +134,7 @@ fn variants(spec: &JobSpec, given: Vec<String>) -> Result<Vec<String>, Error> {
         (None, true) => Ok(vec!["baseline".to_string()]),
         (None, false) => {
             for variant in &given {
-                let series = variant.replace(',', "+").parse::<Series>();
+                let series = variant.parse::<Series>();
                 series.map_err(|error| Error::Usage(format!("--variants {variant}: {error}")))?;
             }
             Ok(given)

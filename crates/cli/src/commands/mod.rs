@@ -14,24 +14,23 @@ use crate::error::Error;
 use crate::input;
 use crate::job_flags::JobFlags;
 
-/// The job of a command, and where it came from.
+/// Where the job of a command came from.
 struct Asked {
-    spec: JobSpec,
     file: Option<String>,
-    /// The flags that were given on top of the file.
-    flags: Vec<String>,
+    /// What flags said on top of the file.
+    flags: JobSpec,
 }
 
 impl Asked {
-    /// The job of `flags` on top of that of `file`, with the lists and headers that it needs.
-    fn new(file: Option<String>, flags: JobFlags) -> Result<Self, Error> {
-        let words = JobSpec::from(flags.clone()).flags();
-        Ok(Asked { spec: job_spec(file.as_deref(), flags)?, file, flags: words })
-    }
-
-    /// Whether `flag` was given, not only by a job file.
-    fn gives(&self, flag: &str) -> bool {
-        self.flags.iter().any(|word| word == flag)
+    /// Whence the job of `flags` on top of that of `file` came, and that job with the lists and
+    /// headers that it needs.
+    fn new(file: Option<String>, flags: JobFlags) -> Result<(Self, JobSpec), Error> {
+        let flags = JobSpec::from(flags);
+        let of_file = file.as_deref().map_or(Ok(JobSpec::default()), input::job_file)?;
+        let mut spec = of_file.overlay(flags.clone());
+        input::accesses_files(&mut spec)?;
+        input::segments(&mut spec)?;
+        Ok((Asked { file, flags }, spec))
     }
 
     /// The command that runs `job`, which came of this, again. What is said in phases has no
@@ -39,20 +38,10 @@ impl Asked {
     fn command(&self, name: &str, job: &Job) -> String {
         match &self.file {
             Some(file) if job.phases.len() > 1 => {
-                [&["filemap".to_string(), name.to_string(), file.clone()], self.flags.as_slice()]
-                    .concat()
-                    .join(" ")
+                let words = ["filemap".to_string(), name.to_string(), file.clone()];
+                words.into_iter().chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
             }
             _ => job.command().replacen("filemap run", &format!("filemap {name}"), 1),
         }
     }
-}
-
-/// The job of `flags` on top of that of `file`, with the lists and headers that it needs.
-fn job_spec(file: Option<&str>, flags: JobFlags) -> Result<JobSpec, Error> {
-    let spec = file.map_or(Ok(JobSpec::default()), input::job_file)?;
-    let mut spec = spec.overlay(flags.into());
-    input::accesses_files(&mut spec)?;
-    input::segments(&mut spec)?;
-    Ok(spec)
 }

@@ -20,8 +20,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         let message = "--image is given several times; give one, or filemap compare";
         return Err(Error::Usage(message.to_string()));
     }
-    let asked = Asked::new(args.job_file, args.job)?;
-    let mut spec = asked.spec.clone();
+    let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     host::resolve(&mut spec)?;
     let profile = input::profile(spec.machine.as_deref())?;
     let release = input::host_release();

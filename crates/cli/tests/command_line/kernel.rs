@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -206,13 +206,8 @@ fn a_killed_conform_leaves_nothing_for_long() {
         let texts = journals.filter_map(|journal| fs::read_to_string(journal.path()).ok());
         texts.into_iter().any(|text| text.contains(" trace ") && text.contains(" loop "))
     };
-    while !has_traced() {
-        if child.has_ended() {
-            let output = child.output();
-            assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
-            return eprintln!("skipped: {}", stderr(&output).trim());
-        }
-        sleep(Duration::from_millis(5));
+    if !child.reaches(has_traced) {
+        return skipped(child);
     }
     child.signal("KILL");
     child.until_end(|| {});
@@ -253,19 +248,21 @@ fn doctor_names_what_is_missing() {
 /// Starts a job on the kernel and waits for its first probe; `None` where it cannot run.
 fn started(scratch: &Scratch, job: &str) -> Option<Running> {
     let mut child = Running::start(&mut in_scratch(scratch, &format!("run --on kernel {job}")));
-    let start = Instant::now();
-    while probe_of(child.id()).is_none() {
-        assert!(start.elapsed() < Duration::from_secs(60), "no probe is started");
-        if child.has_ended() {
-            let output = child.output();
-            assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
-            eprintln!("skipped: {}", stderr(&output).trim());
-            return None;
-        }
-        sleep(Duration::from_millis(5));
+    let pid = child.id();
+    if !child.reaches(|| probe_of(pid).is_some()) {
+        skipped(child);
+        return None;
     }
     sleep(Duration::from_millis(50));
     Some(child)
+}
+
+/// Says why a command that ended at once cannot run here.
+#[track_caller]
+fn skipped(child: Running) {
+    let output = child.output();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    eprintln!("skipped: {}", stderr(&output).trim());
 }
 
 /// A child of any thread of the process.

@@ -52,12 +52,24 @@ impl Running {
     /// Does something again and again until the command ends.
     #[track_caller]
     pub fn until_end(&mut self, mut again: impl FnMut()) {
+        self.reaches(|| {
+            again();
+            false
+        });
+    }
+
+    /// Waits until `reached` holds; false if the command ends before it does.
+    #[track_caller]
+    pub fn reaches(&mut self, mut reached: impl FnMut() -> bool) -> bool {
         let start = Instant::now();
         while !self.has_ended() {
-            assert!(start.elapsed() < PATIENCE, "the command did not end");
-            again();
+            assert!(start.elapsed() < PATIENCE, "the command neither ends nor gets there");
+            if reached() {
+                return true;
+            }
             sleep(Duration::from_millis(5));
         }
+        false
     }
 }
 

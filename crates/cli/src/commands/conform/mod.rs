@@ -25,9 +25,8 @@ const NOT_COMPARED_ONE_IN: usize = 10;
 
 /// Compares what the running kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
-    let asked = Asked::new(args.job_file, args.job)?;
-    let mut spec = asked.spec.clone();
-    check(&asked)?;
+    let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    check(&asked, &spec)?;
     of_place(&mut spec)?;
     let is_job = asked.file.is_some() || spec != JobSpec::default();
     let seed = fuzz::seed(&spec);
@@ -73,14 +72,13 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
 }
 
 /// Refuses what a comparison of the model with the running kernel, once, leaves no choice of.
-fn check(asked: &Asked) -> Result<(), Error> {
-    let spec = &asked.spec;
+fn check(asked: &Asked, spec: &JobSpec) -> Result<(), Error> {
     if spec.image.is_some() {
         let message = "--image: a booted kernel gives no decision log; leave it out";
         return Err(Error::CannotRun(message.to_string()));
     }
     // A job file says which engine it was written for.
-    if asked.gives("--on") {
+    if asked.flags.on.is_some() {
         let message = "--on does not go with conform, which is of both engines; remove it";
         return Err(Error::Usage(message.to_string()));
     }

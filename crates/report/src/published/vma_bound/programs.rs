@@ -3,7 +3,7 @@
 use filemap_job::{Job, JobSpec, PhaseSpec, Record};
 use serde_json::{Value, json};
 
-use super::shapes::VARIANTS;
+use super::shapes::{VARIANTS, figure_columns, figures, side_by_side};
 use crate::stats::percent;
 use crate::table::{Column, Table};
 
@@ -49,18 +49,9 @@ pub(super) struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// Pages cached outside the segments, pages read, major faults.
-    fn figures(record: &Record) -> [u64; 3] {
-        let run = &record.runs[0];
-        let cached = &run.cached;
-        let outside = [cached.before, cached.between, cached.after].into_iter().flatten().sum();
-        let (pages, major) = (run.counters.data_pages_read, run.counters.major_faults);
-        [outside, pages.unwrap_or(0), major.unwrap_or(0)]
-    }
-
     fn pairs(&self) -> impl Iterator<Item = (&'static str, [u64; 3], [u64; 3])> {
         let pairs = self.records.chunks(VARIANTS.len()).zip(TOUCHES);
-        pairs.map(|(pair, touch)| (touch, Self::figures(&pair[0]), Self::figures(&pair[1])))
+        pairs.map(|(pair, touch)| (touch, figures(&pair[0]), figures(&pair[1])))
     }
 
     /// Its name without directories.
@@ -71,9 +62,7 @@ impl Program<'_> {
     pub(super) fn rows(&self) -> impl Iterator<Item = Vec<String>> {
         self.pairs().map(|(touch, before, after)| {
             let mut cells = vec![self.name().to_string(), touch.to_string()];
-            for (before, after) in before.iter().zip(after) {
-                cells.extend([before.to_string(), after.to_string()]);
-            }
+            cells.extend(side_by_side(before, after));
             let change = percent(after[1] as f64, before[1] as f64);
             cells.push(change.map_or("-".to_string(), |change| format!("{change:+.0} %")));
             cells
@@ -120,10 +109,7 @@ impl Program<'_> {
 
 pub(super) fn table(programs: &[Program]) -> Table {
     let mut columns = vec![Column::left("file"), Column::left("touched")];
-    for counter in ["outside", "read", "major"] {
-        columns.push(Column::right(format!("{counter}\nbefore")));
-        columns.push(Column::right("\nafter"));
-    }
+    columns.extend(figure_columns(["outside", "read", "major"]));
     columns.push(Column::right("read\nchange"));
     Table {
         title: "Programs and libraries of this machine in the model, 128 KiB readahead".to_string(),

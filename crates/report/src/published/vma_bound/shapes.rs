@@ -106,6 +106,26 @@ impl Shape {
     }
 }
 
+/// Pages cached outside what is mapped, pages read, major faults.
+pub(super) fn figures(record: &Record) -> [u64; 3] {
+    let run = &record.runs[0];
+    let cached = &run.cached;
+    let outside = [cached.before, cached.between, cached.after].into_iter().flatten().sum();
+    let (pages, major) = (run.counters.data_pages_read, run.counters.major_faults);
+    [outside, pages.unwrap_or(0), major.unwrap_or(0)]
+}
+
+/// The cells of [`figures`] before and after, under [`figure_columns`].
+pub(super) fn side_by_side(before: [u64; 3], after: [u64; 3]) -> impl Iterator<Item = String> {
+    before.into_iter().zip(after).flat_map(|pair| [pair.0, pair.1].map(|figure| figure.to_string()))
+}
+
+/// Columns for [`side_by_side`], with these names for what they count.
+pub(super) fn figure_columns(names: [&str; 3]) -> impl Iterator<Item = Column> {
+    let both = |name| [Column::right(format!("{name}\nbefore")), Column::right("\nafter")];
+    names.into_iter().flat_map(both)
+}
+
 /// A shape with what came out.
 pub(super) struct Pair<'a> {
     pub(super) shape: &'a Shape,
@@ -113,21 +133,14 @@ pub(super) struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Pages cached outside the mapping, pages read, major faults.
+    /// [`figures`] of the variant with that number.
     pub(super) fn figures(&self, index: usize) -> [u64; 3] {
-        let run = &self.records[index].runs[0];
-        let outside = run.cached.before.unwrap_or(0) + run.cached.after.unwrap_or(0);
-        let (pages, major) = (run.counters.data_pages_read, run.counters.major_faults);
-        [outside, pages.unwrap_or(0), major.unwrap_or(0)]
+        figures(&self.records[index])
     }
 
     fn row(&self) -> Vec<String> {
-        let (before, after) = (self.figures(0), self.figures(1));
-        let mut cells = vec![self.shape.name.to_string()];
-        for (before, after) in before.iter().zip(after) {
-            cells.extend([before.to_string(), after.to_string()]);
-        }
-        cells
+        let name = [self.shape.name.to_string()];
+        name.into_iter().chain(side_by_side(self.figures(0), self.figures(1))).collect()
     }
 
     pub(super) fn csv_rows(&self) -> impl Iterator<Item = Vec<String>> {
@@ -163,10 +176,6 @@ impl Pair<'_> {
 
 pub(super) fn table(title: &str, pairs: &[Pair]) -> Table {
     let mut columns = vec![Column::left("job")];
-    for counter in ["outside", "pages read", "major"] {
-        let counter = counter.replace(' ', "\n");
-        columns.push(Column::right(format!("{counter}\nbefore")));
-        columns.push(Column::right("\nafter"));
-    }
+    columns.extend(figure_columns(["outside", "pages\nread", "major"]));
     Table { title: title.to_string(), columns, rows: pairs.iter().map(Pair::row).collect() }
 }
