@@ -135,6 +135,19 @@ impl Job {
     }
 }
 
+impl JobSpec {
+    /// What the job does, for a heading: `random of 1g`, `accesses of pages.txt of 1g`, `3 phases`.
+    pub fn heading(&self) -> String {
+        let listed = self.accesses_file.as_ref().map(|path| format!("accesses of {path}"));
+        let does = self.workload.clone().or(listed);
+        let does = does.unwrap_or_else(|| format!("{} phases", self.phase.len()));
+        match &self.file_size {
+            Some(size) => format!("{does} of {}", size.0),
+            None => does,
+        }
+    }
+}
+
 impl Phase {
     fn to_spec(&self) -> PhaseSpec {
         let mut spec = PhaseSpec::default();

@@ -112,10 +112,7 @@ fn folded(variant: &str) -> String {
 }
 
 fn title(cells: &[Cell]) -> String {
-    let job = &cells[0].record.job;
-    let workload = job.workload.clone().unwrap_or("several phases".to_string());
-    let size = job.file_size.as_ref().map_or(String::new(), |size| format!(" of {}", size.0));
-    format!("{workload}{size}: changes against {}", cells[0].variant)
+    format!("{}: changes against {}", cells[0].record.job.heading(), cells[0].variant)
 }
 
 /// Counters by cells: as many tables as it takes to keep to the width of a page, each beginning

@@ -42,16 +42,14 @@ impl Footer {
     }
 }
 
-/// By which rules `record` came about.
+/// By which rules `record` came about; an engine on a real kernel says itself which that is.
 fn scope(record: &Record) -> String {
-    let left_out = record.environment.get("scope").and_then(Value::as_str);
-    let kernel = record.job.kernel.as_deref().unwrap_or("an unknown version");
-    let rules = if record.engine == EngineKind::Model.name() {
+    let own = record.environment.get("scope").and_then(Value::as_str);
+    let rules = (record.engine == EngineKind::Model.name()).then(|| {
+        let kernel = record.job.kernel.as_deref().unwrap_or("an unknown version");
         format!("rules of Linux {kernel}")
-    } else {
-        "the running kernel".to_string()
-    };
-    [Some(rules.as_str()), left_out].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    });
+    rules.as_deref().into_iter().chain(own).collect::<Vec<_>>().join(", ")
 }
 
 /// The environments under the names of the engines that they belong to.

@@ -65,13 +65,8 @@ pub fn number(value: f64) -> String {
 }
 
 fn title(record: &Record) -> String {
-    let job = &record.job;
-    let workload = job.workload.as_deref().map(str::to_string);
-    let listed = job.accesses_file.as_ref().map(|path| format!("accesses of {path}"));
-    let workload = workload.or(listed).unwrap_or(format!("{} phases", job.phase.len()));
-    let size = job.file_size.as_ref().map_or(String::new(), |size| format!(" of {}", size.0));
-    let series = job.with.as_deref().unwrap_or("baseline");
-    format!("{workload}{size}, {series}, on the {}", record.engine)
+    let series = record.job.with.as_deref().unwrap_or("baseline");
+    format!("{}, {series}, on the {}", record.job.heading(), record.engine)
 }
 
 fn summary(record: &Record) -> Table {

@@ -115,7 +115,7 @@ fn record(job: &Job, explanation: &Explanation, traced: &Traced) -> Record {
     environment.insert("kernel".into(), json!(input::host_release()));
     environment.insert("pages_evicted_by_others".into(), traced.evicted_by_others.into());
     environment.insert("runs_repeated_after_that".into(), traced.repeated.into());
-    let scope = "tracepoints of one child process, its file cold before";
+    let scope = "the running kernel, tracepoints of one child process, its file cold before";
     environment.insert("scope".into(), scope.into());
     let counters = Counters {
         accesses: Some(explanation.course.accesses()),

@@ -77,7 +77,7 @@ fn scope(prepared: &Prepared) -> String {
         Some(_) => "a copy of the program, of which nobody else maps a page,",
         None => "its file",
     };
-    format!("one child process{cgroup}, {file} cold before each run")
+    format!("the running kernel, one child process{cgroup}, {file} cold before each run")
 }
 
 /// [`CONFIG_OPTIONS`] of the running kernel, where it tells its configuration.

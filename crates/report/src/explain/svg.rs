@@ -28,10 +28,9 @@ const LINE: &str = "#33507a";
 /// Bars of the bytes by cause, the course of `mmap_miss`, and the map of the file, as SVG.
 pub fn svg(explanation: &Explanation, job: &Job, record: &Record) -> String {
     let mut picture = Picture { body: String::new(), y: 34.0 };
-    let workload = record.job.workload.as_deref().unwrap_or("several phases");
     let series = record.job.with.as_deref().unwrap_or("baseline");
-    let size = record.job.file_size.as_ref().map_or("", |size| size.0.as_str());
-    picture.text(16.0, "title", &format!("{workload} {size}, {series}, {}", record.engine));
+    let title = format!("{}, {series}, on the {}", record.job.heading(), record.engine);
+    picture.text(16.0, "title", &title);
     picture.causes(explanation, job.page_size());
     picture.course(explanation);
     picture.map(explanation);

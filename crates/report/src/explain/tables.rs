@@ -42,11 +42,8 @@ pub fn report(explanation: &Explanation, job: &Job, record: &Record, command: St
 }
 
 fn title(record: &Record) -> String {
-    let job = &record.job;
-    let workload = job.workload.clone().unwrap_or_else(|| format!("{} phases", job.phase.len()));
-    let size = job.file_size.as_ref().map_or(String::new(), |size| format!(" of {}", size.0));
-    let series = job.with.as_deref().unwrap_or("baseline");
-    format!("{workload}{size}, {series}, on the {}: bytes by cause", record.engine)
+    let series = record.job.with.as_deref().unwrap_or("baseline");
+    format!("{}, {series}, on the {}: bytes by cause", record.job.heading(), record.engine)
 }
 
 fn mib(pages: u64, page_size: u64) -> String {
