@@ -2,6 +2,7 @@
 
 use crate::decision::Log;
 use crate::segments::Layer;
+use crate::statistics::Statistics;
 use crate::units::{Order, PageCount, PageIndex};
 use crate::vma::Mapping;
 pub use crate::word::{WORD_PAGES, word_mask, words};
@@ -114,7 +115,7 @@ pub trait PageCache {
     fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount;
 
     /// Adds absent folios, locked. Each enters the inactive list's head, or the active one's where
-    /// [`crate::workingset`] says so.
+    /// [`crate::workingset`] says so, by the statistics.
     fn add(&mut self, run: FolioRun);
 
     /// The data of `pages` pages from `start`, a run as it was added, has arrived: its folios are
@@ -142,6 +143,12 @@ pub trait PageCache {
 
     /// Pages on the active list.
     fn active(&self) -> PageCount;
+
+    /// The sizes of the lists at the last flush.
+    fn statistics(&self) -> Statistics;
+
+    /// The statistics catch up with the lists.
+    fn flush_statistics(&mut self);
 
     /// Words of which a page is cached in a folio of fewer than 64 pages: each takes a leaf node of
     /// the kernel's index ([`crate::charge`]).

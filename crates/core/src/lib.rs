@@ -25,6 +25,7 @@ pub mod rules;
 pub mod search;
 pub mod segments;
 pub mod series;
+pub mod statistics;
 pub mod sync;
 pub mod units;
 pub mod vma;

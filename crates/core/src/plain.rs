@@ -7,6 +7,7 @@ use crate::cache::{Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES, in_
 use crate::decision::{EvictionRun, Log};
 use crate::reclaim::{self, Referenced, Used, Verdict};
 use crate::segments::Layer;
+use crate::statistics::Statistics;
 use crate::units::{Order, PageCount, PageIndex};
 use crate::vma::Mapping;
 use crate::workingset;
@@ -30,6 +31,7 @@ pub struct PlainCache {
     nodes: BTreeMap<u64, u32>,
     /// Evictions and activations so far, in pages.
     clock: u64,
+    statistics: Statistics,
     shadows: BTreeMap<PageIndex, Shadow>,
     capacity: u64,
 }
@@ -73,6 +75,7 @@ impl PlainCache {
             active_pages: 0,
             nodes: BTreeMap::new(),
             clock: 0,
+            statistics: Statistics::default(),
             shadows: BTreeMap::new(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
         }
@@ -124,7 +127,7 @@ impl PlainCache {
             shadow = left.filter(kept).or(shadow);
         }
         if let Some(shadow) = shadow
-            && workingset::is_recent(self.clock, shadow.clock, PageCount(self.active_pages))
+            && workingset::is_recent(self.clock, shadow.clock, self.statistics.active)
         {
             state.active = true;
             state.workingset = shadow.workingset;
@@ -290,6 +293,14 @@ impl PageCache for PlainCache {
 
     fn inactive(&self) -> PageCount {
         PageCount(self.inactive_pages)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn flush_statistics(&mut self) {
+        self.statistics = Statistics::of(self);
     }
 
     fn active(&self) -> PageCount {

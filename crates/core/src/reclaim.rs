@@ -1,6 +1,6 @@
 //! Reclaim over two lists: which folios leave, go round, or become active.
 
-use crate::cache::{PageCache, WORD_PAGES, word_mask};
+use crate::cache::{PageCache, Shrunk, WORD_PAGES, word_mask};
 use crate::decision::Log;
 use crate::segments::Layer;
 use crate::units::{PageCount, PageIndex};
@@ -8,6 +8,10 @@ use crate::vma::Mapping;
 
 /// Pages looked at together (`SWAP_CLUSTER_MAX`): goals are whole batches.
 pub const BATCH: PageCount = PageCount(32);
+
+/// Reclaim looks at one part in `2^12` of a list first, then at twice as much, until it is all
+/// (`DEF_PRIORITY`).
+const FIRST_PRIORITY: u32 = 12;
 
 /// Base pages in one GiB of 4 KiB pages are 2^18; the ratio grows with the lists' bytes.
 const GIB_SHIFT: u32 = 30;
@@ -124,7 +128,10 @@ pub fn inactive_is_low(inactive: PageCount, active: PageCount, page_size: u64) -
 /// Evicts at least `goal` pages, rounded up to whole batches, or what can be. Returns the number
 /// of pages evicted.
 ///
-/// Mirrors `shrink_lruvec` of the classic lists, 6.12 and 6.18. Test: `tests/reclaim.rs`.
+/// The active list is aged along with it while the statistics say that it has outgrown its share,
+/// and where nothing can be evicted otherwise.
+///
+/// Mirrors `do_try_to_free_pages` of the classic lists, 6.12 and 6.18. Test: `tests/reclaim.rs`.
 pub fn reclaim<C: PageCache>(
     cache: &mut C,
     goal: PageCount,
@@ -133,17 +140,49 @@ pub fn reclaim<C: PageCache>(
     log: &mut impl Log,
 ) -> PageCount {
     let goal = PageCount(goal.0.next_multiple_of(BATCH.0));
+    let known = cache.statistics();
+    let mut ages = inactive_is_low(known.inactive, known.active, page_size);
     let mut evicted = PageCount(0);
     let mut idle_passes = 0;
     while evicted < goal && idle_passes < 2 {
-        while cache.active() > PageCount(0)
-            && inactive_is_low(cache.inactive(), cache.active(), page_size)
-        {
-            cache.age(BATCH, mapping);
+        let freed = match ages {
+            true => shrink_both(cache, mapping, log),
+            false => cache.shrink(goal - evicted, mapping, log).evicted,
+        };
+        evicted += freed;
+        idle_passes = if freed == PageCount(0) { idle_passes + 1 } else { 0 };
+        if idle_passes == 2 && !ages && cache.active() > PageCount(0) {
+            (ages, idle_passes) = (true, 0);
         }
-        let shrunk = cache.shrink(goal - evicted, mapping, log);
+    }
+    evicted
+}
+
+/// Looks at the same part of both lists, and then at twice as much, until a batch is evicted.
+/// Returns the number of pages evicted.
+///
+/// Mirrors `shrink_lruvec` of the classic lists, 6.12 and 6.18. Test: `tests/aging.rs`.
+pub fn shrink_both<C: PageCache>(
+    cache: &mut C,
+    mapping: &Mapping,
+    log: &mut impl Log,
+) -> PageCount {
+    let mut evicted = PageCount(0);
+    for priority in (0..=FIRST_PRIORITY).rev() {
+        let (inactive, active) = (cache.inactive().0, cache.active().0);
+        let shrunk = match PageCount(inactive >> priority) {
+            PageCount(0) => Shrunk::default(),
+            share => cache.shrink(share, mapping, log),
+        };
         evicted += shrunk.evicted;
-        idle_passes = if shrunk.evicted == PageCount(0) { idle_passes + 1 } else { 0 };
+        let looked_at = (shrunk.evicted + shrunk.kept).0;
+        let aged = (active >> priority).max(looked_at * active / inactive.max(1));
+        // Both lists in turns, a batch of each, and no more once a batch is evicted.
+        let turns = looked_at.next_multiple_of(BATCH.0);
+        cache.age(PageCount(if evicted < BATCH { aged } else { aged.min(turns) }), mapping);
+        if evicted >= BATCH {
+            break;
+        }
     }
     evicted
 }

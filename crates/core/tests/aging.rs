@@ -3,7 +3,7 @@
 mod support;
 
 use filemap_core::cache::PageCache;
-use filemap_core::reclaim::reclaim;
+use filemap_core::reclaim::{reclaim, shrink_both};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_core::vma::{Mapping, Split, SplitProt};
 
@@ -12,22 +12,52 @@ use support::machine::{executable, part};
 use support::map;
 
 #[test]
-fn an_active_list_that_has_outgrown_its_share_is_aged_first() {
-    // 60 active of 100: 32 of them move to the inactive list's head; then 68 against 32.
+fn an_active_list_that_has_outgrown_its_share_is_aged_too() {
+    // 60 active of 100, which are pages 0 to 59: what the statistics know decides.
     let mut cache = with_active(100, 60);
-    let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
-    assert_eq!(found, PageCount(32));
-    assert_eq!((cache.inactive(), cache.active()), (PageCount(40), PageCount(28)));
+    cache.flush_statistics();
+    // Of 40 and 60 a 32nd is looked at (1, 1), which leaves 40 and 59, then a 16th (2, 3), and so
+    // on: (5, 7) of 41 and 56, (10, 12) of 43 and 49, (22, 18) of 45 and 37. 40 are gone by then.
+    let found = shrink_both(&mut cache, &plain(), &mut ());
+    assert_eq!(found, PageCount(40));
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(41), PageCount(19)));
     // The tail of the inactive list went; what was aged has the workingset flag.
-    map::assert_cache("aged", &cache, "32w 28# 32. 8#");
-    // Not where both are equal.
-    let mut cache = with_active(100, 50);
-    reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
-    assert_eq!((cache.inactive(), cache.active()), (PageCount(18), PageCount(50)));
-    // In several batches, until the share is met.
-    let mut cache = with_active(200, 190);
-    reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
-    assert_eq!((cache.inactive(), cache.active()), (PageCount(74), PageCount(94)));
+    map::assert_cache("aged", &cache, "41w 19# 40.");
+}
+
+#[test]
+fn reclaim_ages_by_the_statistics() {
+    // Active of 100 pages, whether the statistics know, pages evicted, inactive, active.
+    let cases = [
+        (60, true, 40, 41, 19),
+        (60, false, 32, 8, 60),
+        // Not where both are equal.
+        (50, true, 32, 18, 50),
+    ];
+    for (active, known, evicted, inactive, left) in cases {
+        let mut cache = with_active(100, active);
+        if known {
+            cache.flush_statistics();
+        }
+        let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
+        let after = (found.0, cache.inactive().0, cache.active().0);
+        assert_eq!(after, (evicted, inactive, left), "{active} active, known: {known}");
+    }
+}
+
+#[test]
+fn where_nothing_else_can_go_the_active_list_is_aged_whatever_is_known() {
+    let mut cache = with_active(64, 64);
+    let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
+    assert!(found >= PageCount(32), "{found:?}");
+    assert_eq!(cache.inactive() + cache.active() + found, PageCount(64));
+    // What is being read cannot go either.
+    let mut cache = map::cache("40~ 8#");
+    for page in [40, 41, 42, 43, 44, 45, 46, 47].repeat(2) {
+        cache.mark_accessed(PageIndex(page));
+    }
+    let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
+    assert_eq!((found, cache.active()), (PageCount(8), PageCount(0)));
 }
 
 #[test]

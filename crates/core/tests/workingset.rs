@@ -8,7 +8,7 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_core::vma::Vma;
 use filemap_core::workingset::{is_kept, is_recent};
 
-use support::lists::{add, look_once, plain, touch, whole, with_active};
+use support::lists::{self, look_once, plain, touch, whole, with_active};
 use support::machine::part;
 use support::map;
 
@@ -113,6 +113,12 @@ fn what_stays_active_moves_the_clock() {
     assert_eq!(cache.active(), PageCount(8), "one look at each");
     add(&mut cache, 23, 0);
     assert_eq!(cache.active(), PageCount(8), "9 away: its own eviction, and 8 put back");
+}
+
+/// Adds a folio when the statistics are those of the lists.
+fn add(cache: &mut PlainCache, page: u64, order: u8) {
+    cache.flush_statistics();
+    lists::add(cache, page, order);
 }
 
 /// Evicts the tail of the inactive list, which is `page`.

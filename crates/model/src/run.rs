@@ -8,6 +8,7 @@ use filemap_core::page_table::PageTables;
 use filemap_core::read::{Read, ReadView};
 use filemap_core::readahead::{Limits, ReadaheadState, Window};
 use filemap_core::reclaim;
+use filemap_core::statistics::FLUSH_NS;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::{Mapping, Vma};
 use filemap_job::{Job, Phase};
@@ -49,6 +50,8 @@ pub struct Run<'a, C, L> {
     /// What of the window at hand was added.
     added: Vec<(PageIndex, PageCount)>,
     now_ns: u64,
+    /// When the statistics of the lists are flushed next.
+    next_flush_ns: u64,
     /// Private copies that count against the memory.
     copies: PageCount,
     log: Metered<'a, L>,
@@ -79,6 +82,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             device: Device::new(setup::device(job, profile), limits.arch.page_size),
             added: Vec::new(),
             now_ns: 0,
+            next_flush_ns: FLUSH_NS,
             copies: PageCount(0),
             log: Metered { log, mapped: PageCount(0) },
             tally: Tally::default(),
@@ -293,6 +297,10 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         let Some(limit) = self.memory_pages else {
             return pages;
         };
+        if self.now_ns >= self.next_flush_ns {
+            self.next_flush_ns = self.now_ns - self.now_ns % FLUSH_NS + FLUSH_NS;
+            self.cache.flush_statistics();
+        }
         let wanted = self.memory_used() + pages;
         if wanted > limit {
             let page_size = self.limits.arch.page_size;

@@ -1,6 +1,5 @@
 //! The report on one record.
 
-use filemap_core::vma::SplitProt;
 use filemap_job::{EngineKind, Record, Run, Spread};
 use serde::Serialize;
 
@@ -116,16 +115,12 @@ pub(crate) fn outlier_note(record: &Record) -> Option<String> {
     (!named.is_empty()).then(|| format!("Outliers in time: {}.", named.join(", ")))
 }
 
-/// What is to be said of the model's reclaim, where it is known to be off.
+/// What is to be said of counts where memory was short: what the model evicts follows its time.
 pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
-    let job = &record.job;
-    let executable = job.exec == Some(true)
-        || job.maps_elf()
-        || job.split_prot.as_deref() == Some(SplitProt::Exec.name());
     let evicts = record.runs.iter().any(|run| run.counters.evicted_pages > Some(0));
-    (record.engine == EngineKind::Model.name() && executable && evicts).then(|| {
-        "Warning: executable mappings larger than memory are the model's weak spot; a kernel may \
-         read half as much or twice as much (docs/MODEL.md)."
+    (record.engine == EngineKind::Model.name() && evicts).then(|| {
+        "Memory was short. If pages are used again, what stays of them depends on the predicted \
+         time too: give --machine a profile of the machine in question (filemap calibrate)."
             .to_string()
     })
 }

@@ -13,6 +13,7 @@ use filemap_core::cache::{
 use filemap_core::decision::Log;
 use filemap_core::reclaim::{Used, used};
 use filemap_core::segments::Layer;
+use filemap_core::statistics::Statistics;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::Mapping;
 use filemap_core::workingset;
@@ -42,6 +43,7 @@ pub struct ExtentCache {
     nodes: u64,
     /// Evictions and activations so far, in pages.
     clock: u64,
+    statistics: Statistics,
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
     retired: Retired,
@@ -60,6 +62,7 @@ impl ExtentCache {
             locked: Locked::default(),
             nodes: 0,
             clock: 0,
+            statistics: Statistics::default(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
             retired: Retired::default(),
         }
@@ -105,9 +108,10 @@ impl ExtentCache {
 
     /// Puts base pages of one chunk on the list where their last evictions say.
     fn enter_base_pages(&mut self, start: u64, end: u64) {
-        let recent = self.clock.saturating_sub(self.active.pages);
+        let active = self.statistics.active.0;
+        let recent = self.clock.saturating_sub(active);
         let chunk = self.chunks.get(start / CHUNK_PAGES).expect("the pages were added");
-        if self.active.pages == 0 || !chunk.has_shadow_since(recent) {
+        if active == 0 || !chunk.has_shadow_since(recent) {
             self.inactive.push(Extent { start, pages: end - start, order: Order(0) });
             return;
         }
@@ -147,7 +151,7 @@ impl ExtentCache {
         });
         match shadow {
             Some((clock, workingset))
-                if workingset::is_recent(self.clock, clock, PageCount(self.active.pages)) =>
+                if workingset::is_recent(self.clock, clock, self.statistics.active) =>
             {
                 self.clock += order.pages();
                 self.set_range(head, head + order.pages(), |word, mask| {
@@ -362,6 +366,14 @@ impl PageCache for ExtentCache {
 
     fn inactive(&self) -> PageCount {
         PageCount(self.inactive.pages)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn flush_statistics(&mut self) {
+        self.statistics = Statistics::of(self);
     }
 
     fn active(&self) -> PageCount {

@@ -1,0 +1,38 @@
+//! What reclaim and refaults know of the lists' sizes: that of the last flush.
+
+mod support;
+
+use filemap_core::cache::PageCache;
+use filemap_core::statistics::{FLUSH_NS, Statistics};
+use filemap_core::units::PageCount;
+
+use support::lists::{add, look_once, plain, with_active};
+
+#[test]
+fn a_flush_is_what_the_statistics_know() {
+    let known =
+        |inactive, active| Statistics { inactive: PageCount(inactive), active: PageCount(active) };
+    let mut cache = with_active(24, 8);
+    assert_eq!(cache.statistics(), known(0, 0), "none yet");
+    cache.flush_statistics();
+    assert_eq!(cache.statistics(), known(16, 8));
+    look_once(&mut cache, &plain());
+    assert_eq!(cache.statistics(), known(16, 8), "as of then");
+    cache.flush_statistics();
+    assert_eq!(cache.statistics(), known(0, 8));
+    assert_eq!(FLUSH_NS, 2_000_000_000);
+}
+
+#[test]
+fn a_refault_is_measured_by_the_active_list_as_it_was_then() {
+    // 8 of 24 are active when the statistics are flushed, or none; page 16 left 8 evictions ago.
+    for (flushed, active) in [(true, 9), (false, 8)] {
+        let mut cache = with_active(24, 8);
+        if flushed {
+            cache.flush_statistics();
+        }
+        look_once(&mut cache, &plain());
+        add(&mut cache, 16, 0);
+        assert_eq!(cache.active(), PageCount(active), "flushed: {flushed}");
+    }
+}
