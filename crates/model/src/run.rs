@@ -321,10 +321,13 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
     }
 
     fn wait(&mut self, index: PageIndex) {
-        while self.cache.folio(index).is_some_and(|folio| folio.locked) {
+        loop {
             let done_ns = self.device.next_done_ns().expect("a locked folio is being read");
             self.now_ns = self.now_ns.max(done_ns);
             self.unlock_arrived();
+            if !self.cache.folio(index).is_some_and(|folio| folio.locked) {
+                return;
+            }
         }
     }
 

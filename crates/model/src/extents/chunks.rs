@@ -10,11 +10,16 @@ use super::chunk::Chunk;
 #[derive(Debug)]
 pub struct Chunks {
     slots: HashMap<u64, u32, BuildHasherDefault<Spread>>,
-    chunks: Vec<Chunk>,
+    #[expect(clippy::vec_box, reason = "what is aligned would be copied when there is more")]
+    chunks: Vec<Box<Chunk>>,
     free: Vec<u32>,
-    /// The last chunk that was looked up, and its slot.
-    last: Cell<(u64, u32)>,
+    /// Chunks that were looked up lately and their slots, each at its number's place: a fault, its
+    /// window and what is reclaimed for that go to and fro between a few.
+    recent: [Cell<(u64, u32)>; RECENT],
 }
+
+/// How many chunks are remembered.
+const RECENT: usize = 8;
 
 /// A chunk number that no file has.
 const NONE: u64 = u64::MAX;
@@ -25,7 +30,7 @@ impl Default for Chunks {
             slots: HashMap::default(),
             chunks: Vec::new(),
             free: Vec::new(),
-            last: Cell::new((NONE, 0)),
+            recent: [const { Cell::new((NONE, 0)) }; RECENT],
         }
     }
 }
@@ -48,11 +53,11 @@ impl Chunks {
             Some(slot) => slot,
             None => {
                 let slot = self.free.pop().unwrap_or_else(|| {
-                    self.chunks.push(Chunk::default());
+                    self.chunks.push(Box::default());
                     self.chunks.len() as u32 - 1
                 });
                 self.slots.insert(number, slot);
-                self.last.set((number, slot));
+                self.recent(number).set((number, slot));
                 slot
             }
         };
@@ -61,7 +66,7 @@ impl Chunks {
 
     /// Every chunk in use with its number, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
-        self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]))
+        self.slots.iter().map(|(&number, &slot)| (number, &*self.chunks[slot as usize]))
     }
 
     /// Forgets chunk `number`, in which nothing is cached or copied.
@@ -69,18 +74,22 @@ impl Chunks {
         if let Some(slot) = self.slots.remove(&number) {
             self.chunks[slot as usize].forget();
             self.free.push(slot);
-            self.last.set((NONE, 0));
+            self.recent(number).set((NONE, 0));
         }
     }
 
     fn slot(&self, number: u64) -> Option<u32> {
-        let (last, slot) = self.last.get();
-        if last == number {
+        let (recent, slot) = self.recent(number).get();
+        if recent == number {
             return Some(slot);
         }
         let slot = *self.slots.get(&number)?;
-        self.last.set((number, slot));
+        self.recent(number).set((number, slot));
         Some(slot)
+    }
+
+    fn recent(&self, number: u64) -> &Cell<(u64, u32)> {
+        &self.recent[number as usize % RECENT]
     }
 }
 
