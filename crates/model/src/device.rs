@@ -55,7 +55,10 @@ impl Device {
         self.busy_until_ns = done_ns;
         self.requests.push_back((done_ns, runs.len()));
         self.next_done_ns.get_or_insert(done_ns);
-        self.runs.extend(runs);
+        // One by one: what was only just written is slow to be copied as a whole.
+        for &run in runs {
+            self.runs.push_back(run);
+        }
     }
 
     /// The next run of pages that has arrived at `now_ns`.

@@ -48,7 +48,7 @@ impl Flags {
 }
 
 /// 64 pages, in a cache line.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Word {
     present: u64,
@@ -56,9 +56,8 @@ struct Word {
 }
 
 /// 2048 pages. Most of its words are empty or full of pages without a flag, which come and go
-/// without a look at the word: the bits that say so lie side by side, with one for each word.
-#[derive(Debug, Default)]
-#[repr(C)]
+/// without a look at it: the bits that say so lie side by side, one for each word.
+#[derive(Debug)]
 pub struct Chunk {
     /// Words of which a page is cached.
     some: u32,
@@ -74,10 +73,25 @@ pub struct Chunk {
     /// Its last eviction.
     pub evicted: Newest,
     orders: Orders,
-    words: [Word; CHUNK_WORDS],
+    words: Box<[Word]>,
 }
 
 const WORD: usize = WORD_PAGES as usize;
+
+impl Default for Chunk {
+    fn default() -> Self {
+        Chunk {
+            some: 0,
+            full: 0,
+            flagged: 0,
+            pages: 0,
+            copied: 0,
+            evicted: Newest::default(),
+            orders: Orders::default(),
+            words: vec![Word::default(); CHUNK_WORDS].into(),
+        }
+    }
+}
 
 impl Chunk {
     /// Whether the page at `offset` is cached.

@@ -10,8 +10,7 @@ use super::chunk::Chunk;
 #[derive(Debug)]
 pub struct Chunks {
     slots: HashMap<u64, u32, BuildHasherDefault<Spread>>,
-    #[expect(clippy::vec_box, reason = "what is aligned would be copied when there is more")]
-    chunks: Vec<Box<Chunk>>,
+    chunks: Vec<Chunk>,
     free: Vec<u32>,
     /// Chunks that were looked up lately and their slots, each at its number's place: a fault, its
     /// window and what is reclaimed for that go to and fro between a few.
@@ -53,7 +52,7 @@ impl Chunks {
             Some(slot) => slot,
             None => {
                 let slot = self.free.pop().unwrap_or_else(|| {
-                    self.chunks.push(Box::default());
+                    self.chunks.push(Chunk::default());
                     self.chunks.len() as u32 - 1
                 });
                 self.slots.insert(number, slot);
@@ -66,7 +65,7 @@ impl Chunks {
 
     /// Every chunk in use with its number, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
-        self.slots.iter().map(|(&number, &slot)| (number, &*self.chunks[slot as usize]))
+        self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]))
     }
 
     /// Forgets chunk `number`, in which nothing is cached or copied.
