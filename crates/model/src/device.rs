@@ -21,6 +21,8 @@ pub struct Device {
     /// When each request will be complete, and how many of `runs` it reads.
     requests: VecDeque<(u64, usize)>,
     runs: VecDeque<(PageIndex, PageCount)>,
+    /// The last of `runs` that are in no request yet: how many, and their pages.
+    asked: (usize, PageCount),
 }
 
 impl Device {
@@ -33,17 +35,29 @@ impl Device {
             next_done_ns: None,
             requests: VecDeque::new(),
             runs: VecDeque::new(),
+            asked: (0, PageCount(0)),
         }
     }
 
-    /// Begins to read `runs` of pages, not empty, at `now_ns`. They arrive together.
-    pub fn submit(&mut self, runs: &[(PageIndex, PageCount)], now_ns: u64) {
+    /// Adds a run of pages to the next request.
+    pub fn ask(&mut self, start: PageIndex, pages: PageCount) {
+        self.runs.push_back((start, pages));
+        self.asked.0 += 1;
+        self.asked.1 += pages;
+    }
+
+    /// Begins to read at `now_ns` what was asked for, if anything was. It arrives together.
+    pub fn submit(&mut self, now_ns: u64) {
+        let (runs, pages) = std::mem::take(&mut self.asked);
+        if runs == 0 {
+            return;
+        }
         let depth = self.profile.queue_depth as usize;
         let slot_ns = match self.requests.len().checked_sub(depth) {
             Some(last_out) => self.requests[last_out].0,
             None => 0,
         };
-        let bytes: u64 = runs.iter().map(|(_, pages)| pages.bytes(self.page_size)).sum();
+        let bytes = pages.bytes(self.page_size);
         let bandwidth = self.profile.bandwidth_bytes;
         // Almost always short enough for a division of the processor's.
         let transfer_ns = match bytes.checked_mul(1_000_000_000) {
@@ -53,12 +67,8 @@ impl Device {
         let first_byte_ns = now_ns.max(slot_ns) + self.profile.latency_ns;
         let done_ns = first_byte_ns.max(self.busy_until_ns) + transfer_ns;
         self.busy_until_ns = done_ns;
-        self.requests.push_back((done_ns, runs.len()));
+        self.requests.push_back((done_ns, runs));
         self.next_done_ns.get_or_insert(done_ns);
-        // One by one: what was only just written is slow to be copied as a whole.
-        for &run in runs {
-            self.runs.push_back(run);
-        }
     }
 
     /// The next run of pages that has arrived at `now_ns`.

@@ -46,8 +46,6 @@ pub struct Run<'a, C, L> {
     tables: PageTables,
     tlb: Tlb,
     device: Device,
-    /// What of the window at hand was added.
-    added: Vec<(PageIndex, PageCount)>,
     now_ns: u64,
     /// Private copies that count against the memory.
     copies: PageCount,
@@ -77,7 +75,6 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             tables: PageTables::default(),
             tlb: Tlb::new(profile.itlb, limits.arch.page_size),
             device: Device::new(setup::device(job, profile), limits.arch.page_size),
-            added: Vec::new(),
             now_ns: 0,
             copies: PageCount(0),
             log: Metered { log, mapped: PageCount(0) },
@@ -238,7 +235,6 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
         let mut layout = Layout::new(window, &self.limits, &mut self.ra, &mut self.log);
-        self.added.clear();
         while let Some(run) = layout.next(&self.cache, &mut self.log) {
             let fits = self.make_room(run.pages());
             let folios = run.folios.min(fits.0 >> run.order.0);
@@ -247,15 +243,13 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 let added =
                     FolioRun { marked: added.marked.filter(|&at| at < added.end()), ..added };
                 self.add(added);
-                self.added.push((added.start, added.pages()));
+                self.device.ask(added.start, added.pages());
             }
             if folios < run.folios {
                 break;
             }
         }
-        if !self.added.is_empty() {
-            self.device.submit(&self.added, self.now_ns);
-        }
+        self.device.submit(self.now_ns);
     }
 
     fn read_page(&mut self, index: PageIndex) -> Result<(), Error> {
@@ -268,7 +262,8 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         }
         if self.cache.folio(index).is_none() {
             self.add(FolioRun { start: index, order: Order(0), folios: 1, marked: None });
-            self.device.submit(&[(index, PageCount(1))], self.now_ns);
+            self.device.ask(index, PageCount(1));
+            self.device.submit(self.now_ns);
         }
         Ok(())
     }

@@ -55,8 +55,8 @@ struct Word {
     flags: Flags,
 }
 
-/// 2048 pages. Most of its words are empty or full of pages without a flag, which come and go
-/// without a look at it: the bits that say so lie side by side, one for each word.
+/// 2048 pages. Most words are empty, or full of pages without a flag, and become one from the
+/// other without a look at them: the bits that say so lie side by side, one for each word.
 #[derive(Debug)]
 pub struct Chunk {
     /// Words of which a page is cached.
@@ -185,12 +185,11 @@ impl Chunk {
         self.some |= parts.inner;
         self.full |= parts.inner;
         self.pages += span.pages() as u16;
-        let mut add = |(word, pages): (usize, u64)| {
-            let before = self.present(word);
-            self.set_present(word, before | pages);
-            u64::from(before == 0)
-        };
-        add(parts.first) + parts.last.map_or(0, add) + parts.inner_words() as u64
+        let mut were_empty = parts.inner_words() as u64 + self.add_in(parts.first);
+        if let Some(last) = parts.last {
+            were_empty += self.add_in(last);
+        }
+        were_empty
     }
 
     /// The pages of `span`, all of them present, leave the cache. Returns how many words are left
@@ -200,21 +199,16 @@ impl Chunk {
         self.some &= !parts.inner;
         self.full &= !parts.inner;
         self.pages -= span.pages() as u16;
-        let mut remove = |(word, pages): (usize, u64)| {
-            let left = self.present(word) & !pages;
-            self.set_present(word, left);
-            if self.flagged >> word & 1 == 1 {
-                self.words[word].flags.clear(pages);
-            }
-            u64::from(left == 0)
-        };
-        let ends = remove(parts.first) + parts.last.map_or(0, remove);
+        let mut empty = parts.inner_words() as u64 + self.remove_in(parts.first);
+        if let Some(last) = parts.last {
+            empty += self.remove_in(last);
+        }
         if self.copied == 0 {
             self.flagged &= self.some;
         } else {
             self.clear_words(parts.inner);
         }
-        ends + parts.inner_words() as u64
+        empty
     }
 
     /// Notes a private copy of the page at `offset`, which is no longer mapped.
@@ -234,10 +228,30 @@ impl Chunk {
         self.evicted = Newest::default();
     }
 
+    /// Adds pages to a word; returns 1 where it had none.
+    #[inline(always)]
+    fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
+        let before = self.present(word);
+        self.set_present(word, before | pages);
+        u64::from(before == 0)
+    }
+
+    /// Removes pages from a word; returns 1 where it has none left.
+    #[inline(always)]
+    fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
+        let left = self.present(word) & !pages;
+        self.set_present(word, left);
+        if self.flagged >> word & 1 == 1 {
+            self.words[word].flags.clear(pages);
+        }
+        u64::from(left == 0)
+    }
+
+    #[inline(always)]
     fn set_present(&mut self, word: usize, pages: u64) {
-        let bit = 1 << word;
-        self.some = if pages == 0 { self.some & !bit } else { self.some | bit };
-        self.full = if pages == u64::MAX { self.full | bit } else { self.full & !bit };
+        let others = !(1 << word);
+        self.some = self.some & others | u32::from(pages != 0) << word;
+        self.full = self.full & others | u32::from(pages == u64::MAX) << word;
         self.words[word].present = pages;
     }
 

@@ -160,26 +160,20 @@ impl PageCache for ExtentCache {
     }
 
     fn word(&self, number: u64) -> PageWord {
-        let mut found = PageWord::default();
-        if let Some(chunk) = self.chunks.get(number / CHUNK_WORDS as u64) {
-            let offset = number as usize % CHUNK_WORDS;
-            let flags = chunk.flags(offset);
-            let present = chunk.present(offset);
-            found = PageWord {
-                present,
-                locked: self.locked.mask(number) & present,
-                marked: flags.marked,
-                workingset: flags.workingset,
-                mapped: flags.mapped,
-                copied: flags.copied,
-                large: chunk.large(offset),
-            };
-        }
-        if self.layer != Layer::FIRST {
-            let Entries { mapped, copied, .. } = self.aliases.get(number, self.layer);
-            found = PageWord { mapped, copied, ..found };
-        }
-        found
+        let entries = |first: Entries| match self.layer {
+            Layer::FIRST => first,
+            layer => self.aliases.get(number, layer),
+        };
+        let Some(chunk) = self.chunks.get(number / CHUNK_WORDS as u64) else {
+            let copied = entries(Entries::default()).copied;
+            return PageWord { copied, ..PageWord::default() };
+        };
+        let offset = number as usize % CHUNK_WORDS;
+        let present = chunk.present(offset);
+        let &Flags { marked, workingset, mapped, young, copied, .. } = chunk.flags(offset);
+        let Entries { mapped, copied, .. } = entries(Entries { mapped, young, copied });
+        let locked = self.locked.mask(number) & present;
+        PageWord { present, locked, marked, workingset, mapped, copied, large: chunk.large(offset) }
     }
 
     fn folio(&self, index: PageIndex) -> Option<Folio> {
