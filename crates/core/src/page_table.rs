@@ -19,21 +19,23 @@ pub struct PageTables {
     pages: PageCount,
 }
 
-/// The page-table pages of one level, one bit each: 64 a word, by the number of the word.
+/// The page-table pages of one level, one bit each: 4096 a block, by the number of the block.
 #[derive(Clone, Debug, Default)]
-struct Tables(BTreeMap<u64, u64>);
+struct Tables(BTreeMap<u64, Box<[u64; 64]>>);
 
 impl Tables {
     /// Notes page-table page `number`; returns whether it is new.
     fn insert(&mut self, number: u64) -> bool {
-        let word = self.0.entry(number / 64).or_default();
+        let block = self.0.entry(number / 4096).or_insert_with(|| Box::new([0; 64]));
+        let word = &mut block[(number / 64 % 64) as usize];
         let before = *word;
         *word |= 1 << (number % 64);
         *word != before
     }
 
     fn contains(&self, number: u64) -> bool {
-        self.0.get(&(number / 64)).is_some_and(|word| word >> (number % 64) & 1 == 1)
+        let block = self.0.get(&(number / 4096));
+        block.is_some_and(|block| block[(number / 64 % 64) as usize] >> (number % 64) & 1 == 1)
     }
 }
 

@@ -16,9 +16,13 @@ pub struct Device {
     page_size: u64,
     /// When the last byte asked for so far will have arrived.
     busy_until_ns: u64,
+    /// When the first request will be complete: asked for at every step, most often in vain.
+    next_done_ns: Option<u64>,
     /// When each request will be complete, and how many of `runs` it reads.
     requests: VecDeque<(u64, usize)>,
     runs: VecDeque<(PageIndex, PageCount)>,
+    /// The last of `runs` that are in no request yet: how many, and their pages.
+    asked: (usize, PageCount),
 }
 
 impl Device {
@@ -28,19 +32,32 @@ impl Device {
             profile,
             page_size,
             busy_until_ns: 0,
+            next_done_ns: None,
             requests: VecDeque::new(),
             runs: VecDeque::new(),
+            asked: (0, PageCount(0)),
         }
     }
 
-    /// Begins to read `runs` of pages, not empty, at `now_ns`. They arrive together.
-    pub fn submit(&mut self, runs: &[(PageIndex, PageCount)], now_ns: u64) {
+    /// Adds a run of pages to the next request.
+    pub fn ask(&mut self, start: PageIndex, pages: PageCount) {
+        self.runs.push_back((start, pages));
+        self.asked.0 += 1;
+        self.asked.1 += pages;
+    }
+
+    /// Begins to read at `now_ns` what was asked for, if anything was. It arrives together.
+    pub fn submit(&mut self, now_ns: u64) {
+        let (runs, pages) = std::mem::take(&mut self.asked);
+        if runs == 0 {
+            return;
+        }
         let depth = self.profile.queue_depth as usize;
         let slot_ns = match self.requests.len().checked_sub(depth) {
             Some(last_out) => self.requests[last_out].0,
             None => 0,
         };
-        let bytes: u64 = runs.iter().map(|(_, pages)| pages.bytes(self.page_size)).sum();
+        let bytes = pages.bytes(self.page_size);
         let bandwidth = self.profile.bandwidth_bytes;
         // Almost always short enough for a division of the processor's.
         let transfer_ns = match bytes.checked_mul(1_000_000_000) {
@@ -50,25 +67,26 @@ impl Device {
         let first_byte_ns = now_ns.max(slot_ns) + self.profile.latency_ns;
         let done_ns = first_byte_ns.max(self.busy_until_ns) + transfer_ns;
         self.busy_until_ns = done_ns;
-        self.requests.push_back((done_ns, runs.len()));
-        self.runs.extend(runs);
+        self.requests.push_back((done_ns, runs));
+        self.next_done_ns.get_or_insert(done_ns);
     }
 
     /// The next run of pages that has arrived at `now_ns`.
     pub fn arrived(&mut self, now_ns: u64) -> Option<(PageIndex, PageCount)> {
-        let (done_ns, runs) = self.requests.front_mut()?;
-        if *done_ns > now_ns {
+        if self.next_done_ns? > now_ns {
             return None;
         }
+        let (_, runs) = self.requests.front_mut()?;
         *runs -= 1;
         if *runs == 0 {
             self.requests.pop_front();
+            self.next_done_ns = self.requests.front().map(|request| request.0);
         }
         self.runs.pop_front()
     }
 
     /// When the next request will be complete.
     pub fn next_done_ns(&self) -> Option<u64> {
-        self.requests.front().map(|request| request.0)
+        self.next_done_ns
     }
 }

@@ -47,8 +47,6 @@ pub struct Run<'a, C, L> {
     tables: PageTables,
     tlb: Tlb,
     device: Device,
-    /// What of the window at hand was added.
-    added: Vec<(PageIndex, PageCount)>,
     now_ns: u64,
     /// When the statistics of the lists are flushed next.
     next_flush_ns: u64,
@@ -80,7 +78,6 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             tables: PageTables::default(),
             tlb: Tlb::new(profile.itlb, limits.arch.page_size),
             device: Device::new(setup::device(job, profile), limits.arch.page_size),
-            added: Vec::new(),
             now_ns: 0,
             next_flush_ns: FLUSH_NS,
             copies: PageCount(0),
@@ -242,7 +239,6 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
         let mut layout = Layout::new(window, &self.limits, &mut self.ra, &mut self.log);
-        self.added.clear();
         while let Some(run) = layout.next(&self.cache, &mut self.log) {
             let fits = self.make_room(run.pages());
             let folios = run.folios.min(fits.0 >> run.order.0);
@@ -251,15 +247,13 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 let added =
                     FolioRun { marked: added.marked.filter(|&at| at < added.end()), ..added };
                 self.add(added);
-                self.added.push((added.start, added.pages()));
+                self.device.ask(added.start, added.pages());
             }
             if folios < run.folios {
                 break;
             }
         }
-        if !self.added.is_empty() {
-            self.device.submit(&self.added, self.now_ns);
-        }
+        self.device.submit(self.now_ns);
     }
 
     fn read_page(&mut self, index: PageIndex) -> Result<(), Error> {
@@ -272,7 +266,8 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         }
         if self.cache.folio(index).is_none() {
             self.add(FolioRun { start: index, order: Order(0), folios: 1, marked: None });
-            self.device.submit(&[(index, PageCount(1))], self.now_ns);
+            self.device.ask(index, PageCount(1));
+            self.device.submit(self.now_ns);
         }
         Ok(())
     }
@@ -329,10 +324,13 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
     }
 
     fn wait(&mut self, index: PageIndex) {
-        while self.cache.folio(index).is_some_and(|folio| folio.locked) {
+        loop {
             let done_ns = self.device.next_done_ns().expect("a locked folio is being read");
             self.now_ns = self.now_ns.max(done_ns);
             self.unlock_arrived();
+            if !self.cache.folio(index).is_some_and(|folio| folio.locked) {
+                return;
+            }
         }
     }
 

@@ -1,9 +1,11 @@
-//! 2048 pages of a file, one bit a page and property.
-
-use std::collections::VecDeque;
+//! 2048 pages of a file.
 
 use filemap_core::cache::WORD_PAGES;
 use filemap_core::units::Order;
+
+use super::orders::Orders;
+use super::shadows::Newest;
+use super::span::Span;
 
 /// Words in a chunk.
 pub const CHUNK_WORDS: usize = 32;
@@ -11,10 +13,9 @@ pub const CHUNK_WORDS: usize = 32;
 /// Pages in a chunk.
 pub const CHUNK_PAGES: u64 = CHUNK_WORDS as u64 * WORD_PAGES;
 
-/// 64 pages, a cache line. An absent page has no bit set but `copied`.
+/// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Word {
-    pub present: u64,
+pub struct Flags {
     pub marked: u64,
     pub workingset: u64,
     pub mapped: u64,
@@ -24,11 +25,14 @@ pub struct Word {
     pub copied: u64,
 }
 
-impl Word {
+/// The flags of pages that have none.
+const PLAIN: Flags =
+    Flags { marked: 0, workingset: 0, mapped: 0, young: 0, referenced: 0, active: 0, copied: 0 };
+
+impl Flags {
     /// Forgets the cached pages of `mask`.
-    pub fn clear(&mut self, mask: u64) {
+    fn clear(&mut self, mask: u64) {
         let keep = !mask;
-        self.present &= keep;
         self.marked &= keep;
         self.workingset &= keep;
         self.mapped &= keep;
@@ -43,101 +47,220 @@ impl Word {
     }
 }
 
-/// The evictions of consecutive pages that left at consecutive clocks, or of one large folio.
-#[derive(Clone, Copy, Debug)]
-pub struct Shadow {
-    /// First page, from the start of the chunk.
-    pub offset: u16,
-    pub pages: u16,
-    /// Clock at the eviction of the first page.
-    pub clock: u64,
-    /// All pages left together, as one folio.
-    pub is_folio: bool,
-    pub workingset: bool,
+/// 64 pages, in a cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Word {
+    present: u64,
+    flags: Flags,
 }
 
-impl Shadow {
-    /// The clock at which the page at `offset` was evicted; `None` where it was not.
-    pub fn clock_of(&self, offset: u16) -> Option<u64> {
-        let within = offset.checked_sub(self.offset).filter(|&within| within < self.pages)?;
-        Some(if self.is_folio { self.clock } else { self.clock + u64::from(within) })
-    }
-}
-
-/// 2048 pages.
-#[derive(Debug, Default)]
+/// 2048 pages. Most words are empty, or full of pages without a flag, and become one from the
+/// other without a look at them: the bits that say so lie side by side, one for each word.
+#[derive(Debug)]
 pub struct Chunk {
-    pub words: [Word; CHUNK_WORDS],
+    /// Words of which a page is cached.
+    some: u32,
+    /// Words of which every page is cached. `present` counts in the words that are neither full
+    /// nor empty; in others it is anything.
+    full: u32,
+    /// Words in which a page may have a flag. `flags` count in those; in others they are anything.
+    flagged: u32,
     /// Cached pages.
-    pub present: u32,
+    pages: u16,
     /// Private copies.
-    pub copied: u32,
-    /// Order of the folio of each page, where any is large.
-    orders: Option<Box<[u8; CHUNK_PAGES as usize]>>,
-    /// Oldest eviction first. A page may be in several: the last one counts.
-    pub shadows: VecDeque<Shadow>,
+    copied: u16,
+    /// Its last eviction.
+    pub evicted: Newest,
+    orders: Orders,
+    words: Box<[Word]>,
+}
+
+const WORD: usize = WORD_PAGES as usize;
+
+impl Default for Chunk {
+    fn default() -> Self {
+        Chunk {
+            some: 0,
+            full: 0,
+            flagged: 0,
+            pages: 0,
+            copied: 0,
+            evicted: Newest::default(),
+            orders: Orders::default(),
+            words: vec![Word::default(); CHUNK_WORDS].into(),
+        }
+    }
 }
 
 impl Chunk {
-    /// Order of the folio that the page at `offset` is in; meaningless for an absent page.
-    pub fn order(&self, offset: usize) -> Order {
-        Order(self.orders.as_ref().map_or(0, |orders| orders[offset]))
+    /// Whether the page at `offset` is cached.
+    pub fn has(&self, offset: usize) -> bool {
+        self.present(offset / WORD) >> (offset % WORD) & 1 == 1
     }
 
-    /// Notes that the pages from `offset` on are in folios of `order`.
-    pub fn set_order(&mut self, offset: usize, pages: usize, order: Order) {
-        if order == Order(0) && self.orders.is_none() {
-            return;
+    /// The cached pages of `word`.
+    pub fn present(&self, word: usize) -> u64 {
+        match (self.some >> word & 1, self.full >> word & 1) {
+            (0, _) => 0,
+            (_, 0) => self.words[word].present,
+            _ => u64::MAX,
         }
-        let orders = self.orders.get_or_insert_with(|| Box::new([0; CHUNK_PAGES as usize]));
-        orders[offset..offset + pages].fill(order.0);
+    }
+
+    /// Cached pages.
+    pub fn pages(&self) -> u64 {
+        self.pages.into()
+    }
+
+    /// Whether no page is cached or copied.
+    pub fn is_empty(&self) -> bool {
+        self.pages == 0 && self.copied == 0
+    }
+
+    /// The flags of the pages of `word`.
+    pub fn flags(&self, word: usize) -> &Flags {
+        if self.flagged >> word & 1 == 0 { &PLAIN } else { &self.words[word].flags }
+    }
+
+    /// The flags of the pages of `word`, to be changed.
+    pub fn flags_mut(&mut self, word: usize) -> &mut Flags {
+        if self.flagged >> word & 1 == 0 {
+            self.flagged |= 1 << word;
+            self.words[word].flags = PLAIN;
+        }
+        &mut self.words[word].flags
+    }
+
+    /// Order of the folio that the page at `offset` is in; meaningless for an absent page.
+    pub fn order(&self, offset: usize) -> Order {
+        self.orders.of(offset)
     }
 
     /// The pages of `word` that are in large folios.
     pub fn large(&self, word: usize) -> u64 {
-        let Some(orders) = &self.orders else {
-            return 0;
+        self.orders.large(word) & self.present(word)
+    }
+
+    /// The first page of `span` that is cached, or the first that is not.
+    pub fn find(&self, span: Span, cached: bool) -> Option<usize> {
+        let first = span.from / WORD;
+        let pages = |word: usize| if cached { self.present(word) } else { !self.present(word) };
+        let of_first = pages(first) >> (span.from % WORD);
+        let found = if of_first != 0 {
+            span.from + of_first.trailing_zeros() as usize
+        } else {
+            let behind = if cached { self.some } else { !self.full } & u32::MAX << first << 1;
+            if behind == 0 {
+                return None;
+            }
+            let word = behind.trailing_zeros() as usize;
+            word * WORD + pages(word).trailing_zeros() as usize
         };
-        let first = word * WORD_PAGES as usize;
-        let of_word = &orders[first..first + WORD_PAGES as usize];
-        let large = of_word.iter().rev().fold(0, |mask, &order| mask << 1 | u64::from(order > 0));
-        large & self.words[word].present
+        (found < span.end).then_some(found)
     }
 
-    /// Notes an eviction, joined to the last one where it goes on with it. Those that left before
-    /// `oldest` are forgotten.
-    pub fn push_shadow(&mut self, shadow: Shadow, oldest: u64) {
-        while self.shadows.front().is_some_and(|old| old.clock + u64::from(old.pages) < oldest) {
-            self.shadows.pop_front();
+    /// The first page of `span` that eviction has to look at by itself: its entry was accessed,
+    /// where that is `believed`, or it has a flag that its shadow keeps.
+    pub fn first_notable(&self, span: Span, believed: bool) -> Option<usize> {
+        let mut flagged = self.flagged & span.words();
+        while flagged != 0 {
+            let word = flagged.trailing_zeros() as usize;
+            let flags = &self.words[word].flags;
+            let accessed = if believed { flags.accessed(u64::MAX) } else { 0 };
+            let notable = (accessed | flags.workingset) & span.mask(word);
+            if notable != 0 {
+                return Some(word * WORD + notable.trailing_zeros() as usize);
+            }
+            flagged &= flagged - 1;
         }
-        if let Some(last) = self.shadows.back_mut()
-            && !last.is_folio
-            && !shadow.is_folio
-            && last.workingset == shadow.workingset
-            && last.offset + last.pages == shadow.offset
-            && last.clock + u64::from(last.pages) == shadow.clock
-        {
-            last.pages += shadow.pages;
-            return;
+        None
+    }
+
+    /// Adds the pages of `span`, all of them absent, in folios of `order`. Returns how many words
+    /// had no page.
+    pub fn add(&mut self, span: Span, order: Order) -> u64 {
+        self.orders.set(span, order);
+        let parts = span.parts();
+        self.some |= parts.inner;
+        self.full |= parts.inner;
+        self.pages += span.pages() as u16;
+        let mut were_empty = parts.inner_words() as u64 + self.add_in(parts.first);
+        if let Some(last) = parts.last {
+            were_empty += self.add_in(last);
         }
-        self.shadows.push_back(shadow);
+        were_empty
     }
 
-    /// Clock and workingset flag of the last eviction of the page at `offset`.
-    pub fn shadow(&self, offset: u16) -> Option<(u64, bool)> {
-        let found = |shadow: &Shadow| shadow.clock_of(offset).map(|at| (at, shadow.workingset));
-        self.shadows.iter().rev().find_map(found)
+    /// The pages of `span`, all of them present, leave the cache. Returns how many words are left
+    /// without one.
+    pub fn remove(&mut self, span: Span) -> u64 {
+        let parts = span.parts();
+        self.some &= !parts.inner;
+        self.full &= !parts.inner;
+        self.pages -= span.pages() as u16;
+        let mut empty = parts.inner_words() as u64 + self.remove_in(parts.first);
+        if let Some(last) = parts.last {
+            empty += self.remove_in(last);
+        }
+        if self.copied == 0 {
+            self.flagged &= self.some;
+        } else {
+            self.clear_words(parts.inner);
+        }
+        empty
     }
 
-    /// Forgets the evictions noted. What has no page has no bit set, so nothing else is left.
+    /// Notes a private copy of the page at `offset`, which is no longer mapped.
+    pub fn copy(&mut self, offset: usize) {
+        self.copied += 1;
+        let bit = 1 << (offset % WORD);
+        let flags = self.flags_mut(offset / WORD);
+        flags.mapped &= !bit;
+        flags.young &= !bit;
+        flags.copied |= bit;
+    }
+
+    /// Forgets what was evicted. What has no page has no flag, so nothing else is left.
     pub fn forget(&mut self) {
-        debug_assert!(self.words.iter().all(|word| *word == Word::default()));
-        self.orders = None;
-        self.shadows.clear();
+        debug_assert!(self.is_empty() && self.some == 0 && self.flagged == 0);
+        self.orders.forget();
+        self.evicted = Newest::default();
     }
 
-    /// Whether an eviction at or after `clock` is noted.
-    pub fn has_shadow_since(&self, clock: u64) -> bool {
-        self.shadows.back().is_some_and(|last| last.clock + u64::from(last.pages) > clock)
+    /// Adds pages to a word; returns 1 where it had none.
+    #[inline(always)]
+    fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
+        let before = self.present(word);
+        self.set_present(word, before | pages);
+        u64::from(before == 0)
+    }
+
+    /// Removes pages from a word; returns 1 where it has none left.
+    #[inline(always)]
+    fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
+        let left = self.present(word) & !pages;
+        self.set_present(word, left);
+        if self.flagged >> word & 1 == 1 {
+            self.words[word].flags.clear(pages);
+        }
+        u64::from(left == 0)
+    }
+
+    #[inline(always)]
+    fn set_present(&mut self, word: usize, pages: u64) {
+        let others = !(1 << word);
+        self.some = self.some & others | u32::from(pages != 0) << word;
+        self.full = self.full & others | u32::from(pages == u64::MAX) << word;
+        self.words[word].present = pages;
+    }
+
+    /// Forgets the cached pages of `words`, whole words.
+    fn clear_words(&mut self, words: u32) {
+        let mut flagged = self.flagged & words;
+        while flagged != 0 {
+            self.words[flagged.trailing_zeros() as usize].flags.clear(u64::MAX);
+            flagged &= flagged - 1;
+        }
     }
 }

@@ -12,9 +12,13 @@ pub struct Chunks {
     slots: HashMap<u64, u32, BuildHasherDefault<Spread>>,
     chunks: Vec<Chunk>,
     free: Vec<u32>,
-    /// The last chunk that was looked up, and its slot.
-    last: Cell<(u64, u32)>,
+    /// Chunks that were looked up lately and their slots, each at its number's place: a fault, its
+    /// window and what is reclaimed for that go to and fro between a few.
+    recent: [Cell<(u64, u32)>; RECENT],
 }
+
+/// How many chunks are remembered.
+const RECENT: usize = 8;
 
 /// A chunk number that no file has.
 const NONE: u64 = u64::MAX;
@@ -25,7 +29,7 @@ impl Default for Chunks {
             slots: HashMap::default(),
             chunks: Vec::new(),
             free: Vec::new(),
-            last: Cell::new((NONE, 0)),
+            recent: [const { Cell::new((NONE, 0)) }; RECENT],
         }
     }
 }
@@ -52,7 +56,7 @@ impl Chunks {
                     self.chunks.len() as u32 - 1
                 });
                 self.slots.insert(number, slot);
-                self.last.set((number, slot));
+                self.recent(number).set((number, slot));
                 slot
             }
         };
@@ -69,18 +73,22 @@ impl Chunks {
         if let Some(slot) = self.slots.remove(&number) {
             self.chunks[slot as usize].forget();
             self.free.push(slot);
-            self.last.set((NONE, 0));
+            self.recent(number).set((NONE, 0));
         }
     }
 
     fn slot(&self, number: u64) -> Option<u32> {
-        let (last, slot) = self.last.get();
-        if last == number {
+        let (recent, slot) = self.recent(number).get();
+        if recent == number {
             return Some(slot);
         }
         let slot = *self.slots.get(&number)?;
-        self.last.set((number, slot));
+        self.recent(number).set((number, slot));
         Some(slot)
+    }
+
+    fn recent(&self, number: u64) -> &Cell<(u64, u32)> {
+        &self.recent[number as usize % RECENT]
     }
 }
 

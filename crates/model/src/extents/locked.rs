@@ -57,16 +57,27 @@ impl Locked {
 
     /// Whether any of the pages `from..end` is locked.
     pub fn any(&self, from: u64, end: u64) -> bool {
-        self.is_near(from, end)
-            && self.streaks.iter().any(|runs| last(runs, end).is_some_and(|run| run.1 > from))
+        self.is_near(from, end) && self.holds_any(from, end)
     }
 
     /// The locked pages of `word`.
     pub fn mask(&self, word: u64) -> u64 {
         let (first, end) = (word * WORD_PAGES, (word + 1) * WORD_PAGES);
-        if !self.is_near(first, end) {
-            return 0;
-        }
+        if self.is_near(first, end) { self.mask_of(word, first, end) } else { 0 }
+    }
+
+    fn is_near(&self, from: u64, end: u64) -> bool {
+        from < self.span.1 && self.span.0 < end
+    }
+
+    // Most calls do not come this far, and stay small without it.
+    #[inline(never)]
+    fn holds_any(&self, from: u64, end: u64) -> bool {
+        self.streaks.iter().any(|runs| last(runs, end).is_some_and(|run| run.1 > from))
+    }
+
+    #[inline(never)]
+    fn mask_of(&self, word: u64, first: u64, end: u64) -> u64 {
         let mut mask = 0;
         for runs in &self.streaks {
             let behind = runs.partition_point(|run| run.0 < end);
@@ -75,10 +86,6 @@ impl Locked {
             }
         }
         mask
-    }
-
-    fn is_near(&self, from: u64, end: u64) -> bool {
-        from < self.span.1 && self.span.0 < end
     }
 }
 

@@ -5,7 +5,10 @@ mod chunk;
 mod chunks;
 mod lists;
 mod locked;
+mod orders;
 mod reclaim;
+mod shadows;
+mod span;
 
 use filemap_core::cache::{
     Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES, in_leaf, word_mask,
@@ -19,11 +22,13 @@ use filemap_core::vma::Mapping;
 use filemap_core::workingset;
 
 use self::aliases::{Aliases, Entries};
-use self::chunk::{CHUNK_PAGES, CHUNK_WORDS};
+use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
 use self::chunks::Chunks;
 use self::lists::{Extent, List, Stale};
 use self::locked::Locked;
 use self::reclaim::Retired;
+use self::shadows::Shadows;
+use self::span::by_chunk;
 
 /// The page cache of the model.
 ///
@@ -46,6 +51,7 @@ pub struct ExtentCache {
     statistics: Statistics,
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
+    shadows: Shadows,
     retired: Retired,
 }
 
@@ -64,80 +70,43 @@ impl ExtentCache {
             clock: 0,
             statistics: Statistics::default(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
+            shadows: Shadows::default(),
             retired: Retired::default(),
         }
     }
 
-    /// The entries of the layer selected, where they are not in the chunks.
-    fn entries(&self, word: u64) -> Option<Entries> {
-        (self.layer != Layer::FIRST).then(|| self.aliases.get(word, self.layer))
-    }
-
-    /// Adds base pages, all of them absent.
+    /// Adds base pages, all of them absent, to the list where their last evictions say.
     fn add_base_pages(&mut self, start: u64, end: u64, marked: Option<u64>) {
-        let mut next = start;
-        while next < end {
-            let number = next / CHUNK_PAGES;
-            let stop = end.min((number + 1) * CHUNK_PAGES);
-            let chunk = self.chunks.get_or_make(number);
-            chunk.present += (stop - next) as u32;
-            let first = (next % CHUNK_PAGES / WORD_PAGES) as usize;
-            let last = ((stop - 1) % CHUNK_PAGES / WORD_PAGES) as usize;
-            let (from_first, to_last) = (u64::MAX << (next % WORD_PAGES), bits_to(stop - 1));
-            let mut nodes = 0;
-            for (word, number) in chunk.words[first..=last].iter_mut().zip(first..) {
-                let from = if number == first { from_first } else { u64::MAX };
-                let to = if number == last { to_last } else { u64::MAX };
-                nodes += u64::from(word.present == 0);
-                word.present |= from & to;
-            }
-            self.nodes += nodes;
-            chunk.set_order((next % CHUNK_PAGES) as usize, (stop - next) as usize, Order(0));
-            next = stop;
-        }
-        if let Some(marked) = marked {
-            self.set_word(marked, |word, bit| word.marked |= bit);
-        }
-        let mut next = start;
-        while next < end {
-            let stop = end.min((next / CHUNK_PAGES + 1) * CHUNK_PAGES);
-            self.enter_base_pages(next, stop);
-            next = stop;
-        }
-    }
-
-    /// Puts base pages of one chunk on the list where their last evictions say.
-    fn enter_base_pages(&mut self, start: u64, end: u64) {
         let active = self.statistics.active.0;
         let recent = self.clock.saturating_sub(active);
-        let chunk = self.chunks.get(start / CHUNK_PAGES).expect("the pages were added");
-        if active == 0 || !chunk.has_shadow_since(recent) {
-            self.inactive.push(Extent { start, pages: end - start, order: Order(0) });
-            return;
+        for (number, span) in by_chunk(start, end) {
+            let chunk = self.chunks.get_or_make(number);
+            self.nodes += chunk.add(span, Order(0));
+            let first = number * CHUNK_PAGES + span.from as u64;
+            let pages = span.pages() as u64;
+            if active == 0 || !self.shadows.any_since(chunk.evicted, recent) {
+                self.inactive.push(Extent { start: first, pages, order: Order(0) });
+                continue;
+            }
+            for page in first..first + pages {
+                self.enter(page, Order(0));
+            }
         }
-        for page in start..end {
-            self.enter(page, Order(0));
+        if let Some(marked) = marked {
+            self.set_range(marked, marked + 1, |flags, bit| flags.marked |= bit);
         }
     }
 
     fn add_folio(&mut self, head: u64, order: Order, marked: bool) {
         let end = head + order.pages();
-        let mut next = head;
-        while next < end {
-            let number = next / CHUNK_PAGES;
-            let stop = end.min((number + 1) * CHUNK_PAGES);
-            let chunk = self.chunks.get_or_make(number);
-            chunk.present += (stop - next) as u32;
-            chunk.set_order((next % CHUNK_PAGES) as usize, (stop - next) as usize, order);
-            next = stop;
+        let mut were_empty = 0;
+        for (number, span) in by_chunk(head, end) {
+            were_empty += self.chunks.get_or_make(number).add(span, order);
         }
-        let mut nodes = 0;
-        self.set_range(head, end, |word, mask| {
-            nodes += u64::from(word.present == 0);
-            word.present |= mask;
-            word.marked |= if marked { mask } else { 0 };
-        });
-        self.nodes += if in_leaf(order) { nodes } else { 0 };
+        self.nodes += if in_leaf(order) { were_empty } else { 0 };
+        if marked {
+            self.set_range(head, end, |flags, mask| flags.marked |= mask);
+        }
         self.enter(head, order);
     }
 
@@ -146,7 +115,7 @@ impl ExtentCache {
         let extent = Extent { start: head, pages: order.pages(), order };
         let shadow = (head..head + order.pages()).rev().find_map(|page| {
             let chunk = self.chunks.get(page / CHUNK_PAGES)?;
-            let shadow = chunk.shadow((page % CHUNK_PAGES) as u16)?;
+            let shadow = self.shadows.last(chunk.evicted, (page % CHUNK_PAGES) as usize)?;
             workingset::is_kept(self.clock, shadow.0, self.capacity).then_some(shadow)
         });
         match shadow {
@@ -154,9 +123,9 @@ impl ExtentCache {
                 if workingset::is_recent(self.clock, clock, self.statistics.active) =>
             {
                 self.clock += order.pages();
-                self.set_range(head, head + order.pages(), |word, mask| {
-                    word.active |= mask;
-                    word.workingset |= if workingset { mask } else { 0 };
+                self.set_range(head, head + order.pages(), |flags, mask| {
+                    flags.active |= mask;
+                    flags.workingset |= if workingset { mask } else { 0 };
                 });
                 self.active.push(extent);
             }
@@ -164,45 +133,26 @@ impl ExtentCache {
         }
     }
 
-    /// Changes the words of cached pages `from..end`; gets each word and the mask of the pages.
-    fn set_range(&mut self, from: u64, end: u64, mut change: impl FnMut(&mut chunk::Word, u64)) {
+    /// Changes the flags of cached pages `from..end`: gets those of each word, and the mask of its
+    /// pages.
+    fn set_range(&mut self, from: u64, end: u64, mut change: impl FnMut(&mut Flags, u64)) {
         for number in from / WORD_PAGES..end.div_ceil(WORD_PAGES) {
             let mask = word_mask(number, PageIndex(from), PageIndex(end));
             let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-            change(&mut chunk.words[number as usize % CHUNK_WORDS], mask);
+            change(chunk.flags_mut(number as usize % CHUNK_WORDS), mask);
         }
     }
 
-    fn set_word(&mut self, page: u64, change: impl FnOnce(&mut chunk::Word, u64)) {
-        if let Some(chunk) = self.chunks.get_mut(page / CHUNK_PAGES) {
-            let word = &mut chunk.words[(page % CHUNK_PAGES / WORD_PAGES) as usize];
-            change(word, 1 << (page % WORD_PAGES));
-        }
-    }
-
-    /// The first page in `from..end` whose presence is `present`, or `end`.
-    fn find(&self, from: u64, end: u64, present: bool) -> u64 {
-        let mut next = from;
-        while next < end {
-            let number = next / CHUNK_PAGES;
-            let stop = end.min((number + 1) * CHUNK_PAGES);
-            let cached = self.chunks.get(number).filter(|chunk| chunk.present > 0);
-            let Some(chunk) = cached else {
-                if !present {
-                    return next;
-                }
-                next = stop;
-                continue;
+    /// The first page in `from..end` that is cached, or the first that is not, or `end`.
+    fn find(&self, from: u64, end: u64, cached: bool) -> u64 {
+        for (number, span) in by_chunk(from, end) {
+            let found = match self.chunks.get(number) {
+                Some(chunk) => chunk.find(span, cached),
+                None => (!cached).then_some(span.from),
             };
-            while next < stop {
-                let bits = chunk.words[(next % CHUNK_PAGES / WORD_PAGES) as usize].present;
-                let wanted = (if present { bits } else { !bits }) >> (next % WORD_PAGES);
-                if wanted != 0 {
-                    return (next + u64::from(wanted.trailing_zeros())).min(end);
-                }
-                next = (next / WORD_PAGES + 1) * WORD_PAGES;
+            if let Some(offset) = found {
+                return number * CHUNK_PAGES + offset as u64;
             }
-            next = next.min(stop);
         }
         end
     }
@@ -214,34 +164,32 @@ impl PageCache for ExtentCache {
     }
 
     fn word(&self, number: u64) -> PageWord {
-        let entries = self.entries(number);
+        let entries = |first: Entries| match self.layer {
+            Layer::FIRST => first,
+            layer => self.aliases.get(number, layer),
+        };
         let Some(chunk) = self.chunks.get(number / CHUNK_WORDS as u64) else {
-            return PageWord { copied: entries.map_or(0, |e| e.copied), ..PageWord::default() };
+            let copied = entries(Entries::default()).copied;
+            return PageWord { copied, ..PageWord::default() };
         };
         let offset = number as usize % CHUNK_WORDS;
-        let word = &chunk.words[offset];
-        PageWord {
-            present: word.present,
-            locked: self.locked.mask(number) & word.present,
-            marked: word.marked,
-            workingset: word.workingset,
-            mapped: entries.map_or(word.mapped, |entries| entries.mapped),
-            copied: entries.map_or(word.copied, |entries| entries.copied),
-            large: chunk.large(offset),
-        }
+        let present = chunk.present(offset);
+        let &Flags { marked, workingset, mapped, young, copied, .. } = chunk.flags(offset);
+        let Entries { mapped, copied, .. } = entries(Entries { mapped, young, copied });
+        let locked = self.locked.mask(number) & present;
+        PageWord { present, locked, marked, workingset, mapped, copied, large: chunk.large(offset) }
     }
 
     fn folio(&self, index: PageIndex) -> Option<Folio> {
         let chunk = self.chunks.get(index.0 / CHUNK_PAGES)?;
         let offset = (index.0 % CHUNK_PAGES) as usize;
-        let word = &chunk.words[offset / WORD_PAGES as usize];
-        let bit = 1 << (index.0 % WORD_PAGES);
-        if word.present & bit == 0 {
+        if !chunk.has(offset) {
             return None;
         }
         let order = chunk.order(offset);
         let locked = self.locked.any(index.0, index.0 + 1);
-        Some(Folio { head: index.align_down(order), order, locked, marked: word.marked & bit != 0 })
+        let marked = chunk.flags(offset / WORD_PAGES as usize).marked >> (index.0 % WORD_PAGES) & 1;
+        Some(Folio { head: index.align_down(order), order, locked, marked: marked == 1 })
     }
 
     fn next_absent(&self, from: PageIndex, end: PageIndex) -> PageIndex {
@@ -270,9 +218,16 @@ impl PageCache for ExtentCache {
 
     fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount {
         let pages = self.chunks.iter().map(|(number, chunk)| {
-            let first = number * CHUNK_WORDS as u64;
-            let words = (first..).zip(&chunk.words);
-            let cached = words.map(|(word, bits)| bits.present & word_mask(word, from, end));
+            let first = PageIndex(number * CHUNK_PAGES);
+            let behind = first + PageCount(CHUNK_PAGES);
+            if from <= first && behind <= end {
+                return chunk.pages();
+            }
+            if from.max(first) >= end.min(behind) {
+                return 0;
+            }
+            let words = (number * CHUNK_WORDS as u64..).zip(0..CHUNK_WORDS);
+            let cached = words.map(|(at, word)| chunk.present(word) & word_mask(at, from, end));
             cached.map(|pages| u64::from(pages.count_ones())).sum::<u64>()
         });
         PageCount(pages.sum())
@@ -297,7 +252,7 @@ impl PageCache for ExtentCache {
 
     fn clear_mark(&mut self, index: PageIndex) {
         if let Some(folio) = self.folio(index) {
-            self.set_range(folio.head.0, folio.end().0, |word, mask| word.marked &= !mask);
+            self.set_range(folio.head.0, folio.end().0, |flags, mask| flags.marked &= !mask);
         }
     }
 
@@ -309,9 +264,9 @@ impl PageCache for ExtentCache {
             return;
         }
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let word = &mut chunk.words[number as usize % CHUNK_WORDS];
-        word.mapped |= mask;
-        word.young |= young & mask;
+        let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
+        flags.mapped |= mask;
+        flags.young |= young & mask;
     }
 
     fn touch(&mut self, index: PageIndex) -> bool {
@@ -321,10 +276,14 @@ impl PageCache for ExtentCache {
         let Some(chunk) = self.chunks.get_mut(index.0 / CHUNK_PAGES) else {
             return false;
         };
-        let word = &mut chunk.words[(index.0 % CHUNK_PAGES / WORD_PAGES) as usize];
+        let word = (index.0 % CHUNK_PAGES / WORD_PAGES) as usize;
         let bit = 1 << (index.0 % WORD_PAGES);
-        word.young |= word.mapped & bit;
-        (word.mapped | word.copied) & bit != 0
+        let flags = chunk.flags(word);
+        if flags.mapped & bit == 0 {
+            return flags.copied & bit != 0;
+        }
+        chunk.flags_mut(word).young |= bit;
+        true
     }
 
     fn copy(&mut self, index: PageIndex) {
@@ -332,12 +291,7 @@ impl PageCache for ExtentCache {
             return self.aliases.copy(index, self.layer);
         }
         let chunk = self.chunks.get_or_make(index.0 / CHUNK_PAGES);
-        chunk.copied += 1;
-        self.set_word(index.0, |word, bit| {
-            word.mapped &= !bit;
-            word.young &= !bit;
-            word.copied |= bit;
-        });
+        chunk.copy((index.0 % CHUNK_PAGES) as usize);
     }
 
     fn mark_accessed(&mut self, index: PageIndex) {
@@ -345,15 +299,15 @@ impl PageCache for ExtentCache {
             return;
         };
         let (head, end) = (folio.head.0, folio.end().0);
-        let word = self.chunks.get(head / CHUNK_PAGES).expect("the page is cached").words
-            [(head % CHUNK_PAGES / WORD_PAGES) as usize];
+        let chunk = self.chunks.get(head / CHUNK_PAGES).expect("the page is cached");
+        let flags = chunk.flags((head % CHUNK_PAGES / WORD_PAGES) as usize);
         let bit = 1 << (head % WORD_PAGES);
-        match used(word.referenced & bit != 0, word.active & bit != 0) {
-            Used::Reference => self.set_range(head, end, |word, mask| word.referenced |= mask),
+        match used(flags.referenced & bit != 0, flags.active & bit != 0) {
+            Used::Reference => self.set_range(head, end, |flags, mask| flags.referenced |= mask),
             Used::Activate => {
-                self.set_range(head, end, |word, mask| {
-                    word.referenced &= !mask;
-                    word.active |= mask;
+                self.set_range(head, end, |flags, mask| {
+                    flags.referenced &= !mask;
+                    flags.active |= mask;
                 });
                 let pages = folio.order.pages();
                 self.clock += pages;
@@ -391,9 +345,4 @@ impl PageCache for ExtentCache {
     fn shrink(&mut self, goal: PageCount, mapping: &Mapping, log: &mut impl Log) -> Shrunk {
         self.shrink_inactive(goal.0, mapping, log)
     }
-}
-
-/// The bits of a word up to that of `page`.
-fn bits_to(page: u64) -> u64 {
-    u64::MAX >> (WORD_PAGES - 1 - page % WORD_PAGES)
 }

@@ -10,8 +10,10 @@ use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::Mapping;
 
 use super::ExtentCache;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Shadow};
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
 use super::lists::{Extent, bits, runs};
+use super::shadows::Shadow;
+use super::span::{Span, by_chunk};
 
 /// Chunks that became empty, with the clock then: forgotten once no eviction in them matters.
 pub type Retired = VecDeque<(u64, u64)>;
@@ -55,13 +57,12 @@ impl ExtentCache {
         }
         run.flush(log);
         self.clock += shrunk.activated.0;
-        self.forget_old_chunks();
+        self.forget_old();
         shrunk
     }
 
-    /// Evicts base pages from the tail as long as none has an accessed entry or needs a look of
-    /// its own, at most `most` and to the end of a chunk: all that most windows need. Returns how
-    /// many.
+    /// Evicts base pages from the tail, at most `most`, as long as none has an accessed entry or
+    /// needs a look of its own: all that most windows need. Returns how many.
     fn evict_unused(
         &mut self,
         tail: Extent,
@@ -70,47 +71,47 @@ impl ExtentCache {
         run: &mut EvictionRun,
         log: &mut impl Log,
     ) -> u64 {
-        let number = tail.start / CHUNK_PAGES;
-        let end = (tail.start + tail.pages.min(most)).min((number + 1) * CHUNK_PAGES);
-        let locked = self.locked.any(tail.start, end);
-        if !self.stale.is_empty() || !self.aliases.is_empty() || locked {
+        if !self.stale.is_empty() || !self.aliases.is_empty() {
             return 0;
         }
         let believed = mapping.has_recency();
-        let chunk = self.chunks.get_mut(number).expect("pages are cached");
-        let mut next = tail.start;
-        while next < end {
-            let stop = end.min((next / WORD_PAGES + 1) * WORD_PAGES);
-            let mask = bits((stop - next) as u32) << (next % WORD_PAGES);
-            let word = &mut chunk.words[(next % CHUNK_PAGES / WORD_PAGES) as usize];
-            if (believed && word.accessed(mask) != 0) || word.workingset & mask != 0 {
+        let mut evicted = 0;
+        for (number, span) in by_chunk(tail.start, tail.start + tail.pages.min(most)) {
+            let first = number * CHUNK_PAGES;
+            if self.locked.any(first + span.from as u64, first + span.end as u64) {
                 break;
             }
-            word.clear(mask);
-            self.nodes -= u64::from(word.present == 0);
-            next = stop;
+            let chunk = self.chunks.get_mut(number).expect("pages are cached");
+            let notable = chunk.first_notable(span, believed);
+            let span = Span { end: notable.unwrap_or(span.end), ..span };
+            let pages = span.pages() as u64;
+            if pages > 0 {
+                self.nodes -= chunk.remove(span);
+                let (offset, clock) = (span.from as u16, self.clock);
+                let pages = pages as u16;
+                self.clock += u64::from(pages);
+                let shadow = Shadow { offset, pages, clock, is_folio: false, workingset: false };
+                self.left_cache(number, shadow);
+                evicted += u64::from(pages);
+            }
+            if notable.is_some() {
+                break;
+            }
         }
-        let pages = next - tail.start;
-        if pages > 0 {
-            self.inactive.take(pages, pages);
-            run.push(PageIndex(tail.start), PageCount(pages), log);
-            let offset = (tail.start % CHUNK_PAGES) as u16;
-            let clock = self.clock;
-            let shadow =
-                Shadow { offset, pages: pages as u16, clock, is_folio: false, workingset: false };
-            self.clock += pages;
-            self.left_cache(number, shadow);
+        if evicted > 0 {
+            self.inactive.take(evicted, evicted);
+            run.push(PageIndex(tail.start), PageCount(evicted), log);
         }
-        pages
+        evicted
     }
 
-    /// Notes that pages of chunk `number` left the cache.
+    /// Notes that pages of chunk `number` left the cache. Inlined, as a shadow that is passed in
+    /// memory costs as much as all else here.
+    #[inline(always)]
     fn left_cache(&mut self, number: u64, shadow: Shadow) {
-        let oldest = self.clock.saturating_sub(self.capacity);
         let chunk = self.chunks.get_mut(number).expect("pages were cached");
-        chunk.present -= u32::from(shadow.pages);
-        chunk.push_shadow(shadow, oldest);
-        if chunk.present == 0 {
+        self.shadows.push(&mut chunk.evicted, shadow);
+        if chunk.pages() == 0 {
             self.retired.push_back((self.clock, number));
         }
     }
@@ -132,17 +133,22 @@ impl ExtentCache {
         let first = number * WORD_PAGES;
         let locked = self.locked.mask(number);
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let word = &mut chunk.words[number as usize % CHUNK_WORDS];
+        let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
         let stale = self.stale.among(number, mask);
         let mut young = Accessed::default();
         if mapping.has_recency() {
-            young.add(Layer::FIRST, number, word.accessed(mask), mapping);
+            young.add(Layer::FIRST, number, flags.accessed(mask), mapping);
             for (layer, entries) in self.aliases.of_word(number) {
                 young.add(layer, number, entries.young & mask, mapping);
             }
         }
+        // What lies behind the last page of note is evicted with what follows it in the list.
+        let notable = (young.pages | flags.workingset | stale | locked) & mask;
+        if notable != 0 {
+            mask &= u64::MAX >> notable.leading_zeros();
+        }
         let pages = mask & !stale & !locked;
-        let referenced = word.referenced | young.again;
+        let referenced = flags.referenced | young.again;
         let mut verdicts = judge_pages(pages, young.pages, referenced, young.executable);
         if u64::from(verdicts.evict.count_ones()) >= bound.evicted {
             mask &= up_to_bit(verdicts.evict, bound.evicted);
@@ -152,12 +158,12 @@ impl ExtentCache {
         }
         let stale = self.stale.take(number, mask);
         let locked = locked & mask & !stale;
-        word.young &= !(verdicts.keep | verdicts.activate);
+        flags.young &= !(verdicts.keep | verdicts.activate);
         for (_, entries) in self.aliases.of_word(number) {
             entries.young &= !(verdicts.keep | verdicts.activate);
         }
-        word.referenced |= verdicts.keep | verdicts.activate;
-        word.active |= verdicts.activate;
+        flags.referenced |= verdicts.keep | verdicts.activate;
+        flags.active |= verdicts.activate;
         let looked = u64::from((mask & !stale).count_ones());
         self.inactive.take(u64::from(mask.count_ones()), looked);
         self.inactive.push_mask(first, verdicts.keep | locked);
@@ -202,9 +208,9 @@ impl ExtentCache {
         }
         shrunk.kept += PageCount(pages);
         let activate = verdict == Verdict::Activate;
-        self.set_range(head, head + pages, |word, mask| {
-            word.referenced |= mask;
-            word.active |= if activate { mask } else { 0 };
+        self.set_range(head, head + pages, |flags, mask| {
+            flags.referenced |= mask;
+            flags.active |= if activate { mask } else { 0 };
         });
         if activate {
             shrunk.activated += PageCount(pages);
@@ -227,11 +233,11 @@ impl ExtentCache {
         let mut young = Referenced::new(mapping);
         let mut referenced = false;
         let mut number = head / WORD_PAGES;
-        self.set_range(head, head + pages, |word, mask| {
-            referenced |= word.referenced & mask != 0;
+        self.set_range(head, head + pages, |flags, mask| {
+            referenced |= flags.referenced & mask != 0;
             if believed {
-                young.add(Layer::FIRST, number, word.accessed(mask));
-                word.young &= !mask;
+                young.add(Layer::FIRST, number, flags.accessed(mask));
+                flags.young &= !mask;
             }
             number += 1;
         });
@@ -267,28 +273,23 @@ impl ExtentCache {
         let is_folio = order > Order(0);
         let first_clock = self.clock;
         self.clock += pages;
-        let mut next = start;
-        while next < start + pages {
-            let number = next / CHUNK_PAGES;
-            let stop = (start + pages).min((number + 1) * CHUNK_PAGES);
-            let (mut flags, mut nodes) = (0, 0);
-            self.clear_aliases(next, stop);
-            self.set_range(next, stop, |word, mask| {
-                flags |= word.workingset & mask;
-                word.clear(mask);
-                nodes += u64::from(word.present == 0);
-            });
-            self.nodes -= if in_leaf(order) { nodes } else { 0 };
-            // A folio's pages share a flag; base pages have each their own.
-            let step = if is_folio || flags == 0 { stop - next } else { 1 };
-            for page in (next..stop).step_by(step as usize) {
-                let workingset = if is_folio { flags != 0 } else { flags >> (page % 64) & 1 == 1 };
-                let clock = if is_folio { first_clock } else { first_clock + (page - start) };
-                let offset = (page % CHUNK_PAGES) as u16;
-                let shadow = Shadow { offset, pages: step as u16, clock, is_folio, workingset };
-                self.left_cache(number, shadow);
+        for (number, span) in by_chunk(start, start + pages) {
+            let first = number * CHUNK_PAGES;
+            self.clear_aliases(first + span.from as u64, first + span.end as u64);
+            let chunk = self.chunks.get_mut(number).expect("pages are cached");
+            // A folio's pages share a flag; base pages, of one word, have each their own.
+            let flags = chunk.flags(span.from / WORD_PAGES as usize).workingset;
+            let empty = chunk.remove(span);
+            self.nodes -= if in_leaf(order) { empty } else { 0 };
+            let is_plain = is_folio || flags & span.mask(span.from / WORD_PAGES as usize) == 0;
+            let step = if is_plain { span.pages() } else { 1 };
+            for page in (span.from..span.end).step_by(step) {
+                let workingset = flags >> (page % WORD_PAGES as usize) & 1 == 1;
+                let since = if is_folio { 0 } else { first + page as u64 - start };
+                let clock = first_clock + since;
+                let (offset, pages) = (page as u16, step as u16);
+                self.left_cache(number, Shadow { offset, pages, clock, is_folio, workingset });
             }
-            next = stop;
         }
     }
 
@@ -319,23 +320,24 @@ impl ExtentCache {
                 continue;
             }
             moved += length;
-            self.set_range(head, head + length, |word, mask| {
-                word.active &= !mask;
-                word.workingset |= mask;
+            self.set_range(head, head + length, |flags, mask| {
+                flags.active &= !mask;
+                flags.workingset |= mask;
             });
             self.inactive.push(extent);
         }
     }
 
-    fn forget_old_chunks(&mut self) {
+    /// Forgets evictions that cannot matter any more, and chunks in which there was nothing else.
+    fn forget_old(&mut self) {
         let oldest = self.clock.saturating_sub(self.capacity);
+        self.shadows.forget(oldest);
         while let Some(&(clock, number)) = self.retired.front()
             && clock < oldest
         {
             self.retired.pop_front();
-            let unused = |chunk: &super::chunk::Chunk| {
-                chunk.present == 0 && chunk.copied == 0 && !chunk.has_shadow_since(oldest)
-            };
+            let unused =
+                |chunk: &Chunk| chunk.is_empty() && !self.shadows.any_since(chunk.evicted, oldest);
             if self.chunks.get(number).is_some_and(unused) {
                 self.chunks.remove(number);
             }

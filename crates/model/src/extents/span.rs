@@ -1,0 +1,80 @@
+//! Ranges of pages by chunk and by word.
+
+use filemap_core::cache::WORD_PAGES;
+
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
+
+/// Pages of one chunk, counted from its first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First page.
+    pub from: usize,
+    /// The page behind the last; not `from`.
+    pub end: usize,
+}
+
+/// The pages of a [`Span`] by word.
+pub struct Parts {
+    /// The first word, and the pages in it.
+    pub first: (usize, u64),
+    /// The words between the first and the last, one bit each: the span covers them.
+    pub inner: u32,
+    /// The last word, where it is another than the first.
+    pub last: Option<(usize, u64)>,
+}
+
+const WORD: usize = WORD_PAGES as usize;
+
+impl Span {
+    /// How many pages.
+    pub fn pages(self) -> usize {
+        self.end - self.from
+    }
+
+    /// The words that it lies in, one bit each.
+    pub fn words(self) -> u32 {
+        u32::MAX << (self.from / WORD) & u32::MAX >> (CHUNK_WORDS - 1 - (self.end - 1) / WORD)
+    }
+
+    /// Its pages in `word`, which it lies in.
+    pub fn mask(self, word: usize) -> u64 {
+        let low = self.from.max(word * WORD) % WORD;
+        let last = (self.end - 1).min(word * WORD + WORD - 1) % WORD;
+        u64::MAX << low & u64::MAX >> (WORD - 1 - last)
+    }
+
+    /// Its pages by word.
+    pub fn parts(self) -> Parts {
+        let (first, last) = (self.from / WORD, (self.end - 1) / WORD);
+        let from = u64::MAX << (self.from % WORD);
+        let to = u64::MAX >> (WORD - 1 - (self.end - 1) % WORD);
+        if first == last {
+            return Parts { first: (first, from & to), inner: 0, last: None };
+        }
+        let inner = u32::MAX << first << 1 & !(u32::MAX << last);
+        Parts { first: (first, from), inner, last: Some((last, to)) }
+    }
+}
+
+impl Parts {
+    /// How many words the span covers between the first and the last.
+    pub fn inner_words(&self) -> usize {
+        self.last.map_or(0, |last| last.0 - self.first.0 - 1)
+    }
+}
+
+/// The pages `from..end` of a file by chunk: its number, and the pages in it.
+pub fn by_chunk(from: u64, end: u64) -> impl Iterator<Item = (u64, Span)> {
+    let mut next = from;
+    std::iter::from_fn(move || {
+        if next >= end {
+            return None;
+        }
+        let number = next / CHUNK_PAGES;
+        let first = number * CHUNK_PAGES;
+        let span =
+            Span { from: (next - first) as usize, end: (end - first).min(CHUNK_PAGES) as usize };
+        next = first + CHUNK_PAGES;
+        Some((number, span))
+    })
+}
