@@ -1,7 +1,7 @@
 //! What a job takes from this machine where its flags do not say.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use filemap_core::rules::Kernel;
 use filemap_job::{EngineKind, Filesystem, JobSpec, SizeText};
@@ -15,7 +15,7 @@ use crate::error::{Error, reason};
 /// and the filesystem are those of where the file lies.
 ///
 /// # Errors
-/// A file or image that cannot be used; no temporary directory on a disk.
+/// A file or image that cannot be used.
 pub fn resolve(spec: &mut JobSpec) -> Result<(), Error> {
     if spec.image.is_some() {
         spec.on.get_or_insert(EngineKind::Kernel.to_string());
@@ -43,27 +43,32 @@ pub fn resolve(spec: &mut JobSpec) -> Result<(), Error> {
             }
             Ok(())
         }
-        (true, None) => resolve_place(spec),
+        (true, None) => {
+            spec.kernel.get_or_insert("host".to_string());
+            // Without a place the engine refuses the job, unless something else is wrong with it.
+            if let Ok(place) = place_of(spec) {
+                resolve_place(spec, &place);
+            }
+            Ok(())
+        }
     }
 }
 
-fn resolve_place(spec: &mut JobSpec) -> Result<(), Error> {
-    spec.kernel.get_or_insert("host".to_string());
-    if spec.read_ahead_kb.is_some() && spec.fs.is_some() {
-        return Ok(());
-    }
-    let path = match &spec.file {
-        Some(path) if !spec.maps_elf() => PathBuf::from(path),
+/// Where the file of `spec` lies, or would be made.
+fn place_of(spec: &JobSpec) -> Result<Place, filemap_kernel::Error> {
+    match &spec.file {
+        Some(path) if !spec.maps_elf() => Place::of(Path::new(path)),
         // A program is copied.
-        _ => temporary_directory()?,
-    };
-    let place = Place::of(&path)?;
+        _ => Place::of(&temporary_directory()?),
+    }
+}
+
+fn resolve_place(spec: &mut JobSpec, place: &Place) {
     if spec.read_ahead_kb.is_none() {
         spec.read_ahead_kb = place.read_ahead_kb;
     }
     let filesystem = place.filesystem.parse().unwrap_or(Filesystem::BasePages);
     spec.fs.get_or_insert(filesystem.to_string());
-    Ok(())
 }
 
 /// The release of the kernel at `path`.

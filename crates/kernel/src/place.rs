@@ -28,26 +28,47 @@ impl Place {
     /// Where `path`, a file or a directory, lies.
     ///
     /// # Errors
-    /// When it does not exist, or /proc does not say where it lies.
+    /// When it does not exist, or is on no filesystem that tells what it is.
     pub fn of(path: &Path) -> Result<Self, Error> {
         let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
         let device = (major(metadata.dev()), minor(metadata.dev()));
         let mounts = Path::new("/proc/self/mountinfo");
         let text = fs::read(mounts).map_err(|error| Error::os("read", mounts, error))?;
-        let mut place = Place::in_mounts(&String::from_utf8_lossy(&text), device, path)
-            .ok_or_else(|| {
-                Error::unavailable(
-                    format!("the filesystem of '{}'", path.display()),
-                    "use a file on a mounted filesystem",
-                )
-            })?;
+        let mounted = Place::in_mounts(&String::from_utf8_lossy(&text), device, path);
+        let mut place = match mounted {
+            Some(place) => place,
+            None => Place::out_of_sight(path)?,
+        };
         place.read_ahead_kb = read_ahead_kb(device, &place.device);
         Ok(place)
     }
 
     /// Whether files there live in the page cache only, and cannot leave it.
     pub fn is_memory(&self) -> bool {
-        matches!(self.filesystem.as_str(), "tmpfs" | "ramfs" | "rootfs" | "hugetlbfs")
+        let kinds = ["tmpfs", "devtmpfs", "ramfs", "rootfs", "hugetlbfs"];
+        kinds.contains(&self.filesystem.as_str())
+    }
+
+    /// Where a path lies whose mount cannot be seen, as in a chroot: its filesystem says what it
+    /// is.
+    fn out_of_sight(path: &Path) -> Result<Place, Error> {
+        let statfs = rustix::fs::statfs(path).map_err(|error| Error::os("open", path, error))?;
+        let filesystem = match statfs.f_type as u32 {
+            0x0000_ef53 => "ext4",
+            0x5846_5342 => "xfs",
+            0x0102_1994 => "tmpfs",
+            0x8584_58f6 => "ramfs",
+            0x794c_7630 => "overlay",
+            0x9123_683e => "btrfs",
+            _ => "unknown",
+        };
+        Ok(Place {
+            device: "unknown".to_owned(),
+            filesystem: filesystem.to_owned(),
+            mount_point: PathBuf::from("/"),
+            mount_options: String::new(),
+            read_ahead_kb: None,
+        })
     }
 
     /// The mount of `device` in the text of mountinfo; of several the one that holds `path`.
@@ -138,7 +159,11 @@ mod tests {
 
     #[test]
     fn this_program_lies_somewhere() {
-        let place = Place::of(&std::env::current_exe().unwrap()).unwrap();
+        let program = std::env::current_exe().unwrap();
+        let place = Place::of(&program).unwrap();
         assert!(!place.filesystem.is_empty());
+        // The same without a look at the mounts, where the filesystem is one that is known so.
+        let unseen = Place::out_of_sight(&program).unwrap();
+        assert!([&place.filesystem, "unknown"].contains(&unseen.filesystem.as_str()), "{unseen:?}");
     }
 }

@@ -97,7 +97,9 @@ fn files_that_cannot_be_used() {
     fails(&run(&format!("--file {small} --file-size 1m")), 2, &["--file-size 1m", "10000"]);
     if Path::new("/dev/shm").is_dir() {
         let path = format!("/dev/shm/filemap-test-{}", std::process::id());
-        fs::write(&path, [1; 4096]).unwrap();
+        if fs::write(&path, [1; 4096]).is_err() {
+            return println!("a file in memory: skipped, /dev/shm is not ours to write to");
+        }
         let output = filemap(&run(&format!("--file {path}"))).output().unwrap();
         fs::remove_file(&path).unwrap();
         one_line("--file on tmpfs", &output, 4, &["lives in memory", "on a disk"]);
@@ -108,8 +110,14 @@ fn files_that_cannot_be_used() {
 fn a_file_with_another_readahead_size_is_refused() {
     let scratch = Scratch::new("kernel_read_ahead");
     let path = scratch.file("file", [1; 10_000]);
-    let flags = "--on kernel --workload first --accesses 1 --read-ahead-kb 20";
-    fails(&format!("run {flags} --file {path}"), 4, &["20 KiB", "--read-ahead-kb", "--file"]);
+    let args =
+        format!("run --on kernel --workload first --accesses 1 --read-ahead-kb 20 --file {path}");
+    let output = filemap(&args).output().unwrap();
+    if stderr(&output).contains("no readahead size") {
+        one_line(&args, &output, 4, &["20 KiB", "give a file on a disk"]);
+    } else {
+        one_line(&args, &output, 4, &["20 KiB", "--read-ahead-kb", "--file"]);
+    }
 }
 
 #[test]

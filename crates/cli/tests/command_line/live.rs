@@ -301,6 +301,10 @@ fn what_is_not_code_is_not_called() {
             (Some(4), 1),
             "{message}"
         );
-        assert!(message.contains(words) || !message.contains("file"), "{message}");
+        if message.contains("not available here") {
+            println!("{words}: skipped: {}", message.trim());
+            continue;
+        }
+        assert!(message.contains(words), "{message}");
     }
 }

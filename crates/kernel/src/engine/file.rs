@@ -70,10 +70,10 @@ impl JobFile {
             Some(path) if job.elf.is_none() => Self::existing(job, Path::new(path)),
             _ if suits(job, &Place::of(directory)?) => Self::temporary(job, directory, None),
             _ => {
-                let filesystem = scratch_filesystem(job)?;
-                let read_ahead_kib = read_ahead_kb(job);
                 let bytes = if job.file.sparse { 0 } else { job.file.size_bytes };
                 require_space(journal.directory(), bytes)?;
+                let filesystem = scratch_filesystem(job)?;
+                let read_ahead_kib = read_ahead_kb(job);
                 let room = job.file.size_bytes;
                 let scratch = Scratch::create(journal, filesystem, room, read_ahead_kib)?;
                 let root = scratch.root().to_owned();
@@ -186,8 +186,8 @@ fn scratch_filesystem(job: &Job) -> Result<scratch::Filesystem, Error> {
         Filesystem::Ext4 => Ok(scratch::Filesystem::Ext4),
         Filesystem::Xfs => Ok(scratch::Filesystem::Xfs),
         Filesystem::BasePages => Err(Error::unavailable(
-            "a scratch filesystem without large folios",
-            "give --fs ext4 or xfs, or --on model",
+            format!("a new filesystem other than ext4 and xfs with {} KiB", read_ahead_kb(job)),
+            "give --fs ext4 or xfs, name a directory on one in TMPDIR, or give --on model",
         )),
     }
 }
