@@ -2,6 +2,7 @@
 
 use filemap_job::{Engine, EngineKind, Job, Record, Run};
 use filemap_kernel::engine::{Kernel, Prepared, boot};
+use filemap_kernel::image;
 use filemap_model::{Model, Profile};
 use rayon::prelude::*;
 
@@ -23,7 +24,9 @@ pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Recor
     let progress = Progress::new(others + runs as usize);
     // Before the model runs: what cannot be done here is told at once.
     let arms = Arms::prepare(on(Place::Host), apply)?;
-    let profile = arms.profile(profile);
+    let guests = on(Place::Image).next().map(|_| image::IO_BYTES);
+    let mut profile = *profile;
+    profile.device.io_bytes = arms.io_bytes().or(guests).unwrap_or(profile.device.io_bytes);
     let models: Vec<&Job> = on(Place::Model).collect();
     // One job a piece: they differ in length by far.
     let models = models.par_iter().with_max_len(1).map(|job| {
@@ -90,13 +93,10 @@ impl Arms {
         Ok(Arms { arms, _undoing: Some(undoing) })
     }
 
-    /// `profile` with what decides of the device that the first of them reads from, so that the
-    /// model beside them decides alike.
-    fn profile(&self, profile: &Profile) -> Profile {
-        let mut profile = *profile;
-        let io_bytes = self.arms.first().and_then(|(prepared, ..)| prepared.io_bytes().ok());
-        profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
-        profile
+    /// What the device that the first of them reads from takes at once, so that the model beside
+    /// them decides alike.
+    fn io_bytes(&self) -> Option<u64> {
+        self.arms.first().and_then(|(prepared, ..)| prepared.io_bytes().ok())
     }
 
     /// One run of each, and again: what changes on the machine meanwhile meets all of them.

@@ -65,7 +65,12 @@ pub fn number(value: f64) -> String {
 
 fn title(record: &Record) -> String {
     let series = record.job.with.as_deref().unwrap_or("baseline");
-    format!("{}, {series}, on the {}", record.job.heading(), record.engine)
+    // A kernel is what it is.
+    let rules = match record.engine == EngineKind::Model.name() {
+        true => format!(", {series}"),
+        false => String::new(),
+    };
+    format!("{}{rules}, on the {}", record.job.heading(), record.engine)
 }
 
 fn summary(record: &Record) -> Table {

@@ -1,5 +1,7 @@
 //! `filemap compare`.
 
+use std::path::Path;
+
 use filemap_core::series::{Series, Switch};
 use filemap_job::{EngineKind, Job, JobSpec};
 use filemap_model::{Digest, Profile};
@@ -47,8 +49,8 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// The jobs, and what each is called: every variant on every engine, on a kernel that is booted
-/// for every image.
+/// The jobs, and what each is called: every variant on every engine. A kernel that is booted is
+/// what it was built to be: beside the model, whose variants are then meant, each image is one cell.
 fn cells(
     spec: &JobSpec,
     engines: &str,
@@ -56,10 +58,17 @@ fn cells(
     images: &[String],
 ) -> Result<Vec<(String, Job)>, Error> {
     let release = input::host_release();
+    let names = image_names(images)?;
+    let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
+    let as_built = ["baseline".to_string()];
     let mut cells = Vec::new();
     for engine in engines.split(',') {
         let booted = engine == EngineKind::Kernel.name() && !images.is_empty();
-        let kernels = if booted { images.iter().map(Some).collect() } else { vec![None] };
+        let kernels = match booted {
+            true => images.iter().zip(&names).map(Some).collect(),
+            false => vec![None],
+        };
+        let variants = if booted && beside_model { &as_built } else { variants };
         for image in kernels {
             for variant in variants {
                 let mut spec = spec.clone();
@@ -68,17 +77,32 @@ fn cells(
                     spec.kernel = Some("host".to_string());
                 }
                 spec.with = Some(variant.clone());
-                spec.image = image.cloned();
-                let name = match image {
-                    None => variant.clone(),
-                    Some(image) => host::image_release(image)?,
-                };
+                spec.image = image.map(|(path, _)| path.clone());
+                let name = image.map_or(variant, |(_, name)| name).clone();
                 spec.modules = spec.modules.filter(|_| booted);
                 cells.push((name, spec.validate(release.as_deref())?));
             }
         }
     }
     Ok(cells)
+}
+
+/// What kernel images are called: by their releases, or where these are the same by their files.
+fn image_names(images: &[String]) -> Result<Vec<String>, Error> {
+    let releases = images.iter().map(|image| host::image_release(image));
+    Ok(distinct(images, releases.collect::<Result<_, _>>()?))
+}
+
+/// `releases`, unless two are the same: then the names of the files at `paths`, or the paths.
+fn distinct(paths: &[String], releases: Vec<String>) -> Vec<String> {
+    let repeats = |names: &[String]| (1..names.len()).any(|at| names[..at].contains(&names[at]));
+    let file = |path: &String| Path::new(path).file_name().map(|name| name.display().to_string());
+    let files: Vec<String> = paths.iter().filter_map(file).collect();
+    match (repeats(&releases), repeats(&files) || files.len() < paths.len()) {
+        (false, _) => releases,
+        (true, false) => files,
+        (true, true) => paths.to_vec(),
+    }
 }
 
 /// What to warn of: variants whose rules the job never told from the first one's. Every decision
@@ -153,4 +177,19 @@ fn command(asked: &Asked, job: &Job, engines: &str, variants: &[String]) -> Stri
         several => format!(" --on {several}"),
     };
     format!("{command}{on} --variants {}", variants.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_called_by_what_tells_them_apart() {
+        let names = |paths: [&str; 2], releases: [&str; 2]| {
+            distinct(&paths.map(String::from), releases.map(String::from).to_vec())
+        };
+        assert_eq!(names(["a/b", "c/b"], ["6.12.1", "6.12.2"]), ["6.12.1", "6.12.2"]);
+        assert_eq!(names(["a/base", "a/p1"], ["6.12.1", "6.12.1"]), ["base", "p1"]);
+        assert_eq!(names(["a/b", "c/b"], ["6.12.1", "6.12.1"]), ["a/b", "c/b"]);
+    }
 }

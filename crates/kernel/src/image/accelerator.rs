@@ -11,7 +11,7 @@ use super::settings::Settings;
 use super::{Error, Image, qemu};
 
 /// A guest under a KVM that works is done in about a second.
-const PROBE_LIMIT: Duration = Duration::from_secs(15);
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 /// How a machine's instructions are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, init_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
+use super::IO_BYTES;
 use super::frame;
 use super::settings::{self, Settings};
 
@@ -98,22 +99,23 @@ fn prepare_disk(settings: &Settings) -> Result<(), String> {
     let name = settings.filesystem.name();
     mount(&device, DATA_DIR, name, MountFlags::NOATIME, settings.filesystem.mount_options())
         .map_err(|error| format!("mount {device} as {name}: {error}; give --modules with it"))?;
+    set_queue("max_sectors_kb", IO_BYTES >> 10)?;
     match settings.read_ahead_kb {
         None => Ok(()),
-        Some(size) => set_read_ahead(size),
+        Some(size) => set_queue("read_ahead_kb", size),
     }
 }
 
-/// Sets the readahead and checks it: the kernel rounds a size that is no multiple of a page.
-fn set_read_ahead(size_kb: u64) -> Result<(), String> {
-    let path = format!("/sys/block/{DISK}/queue/read_ahead_kb");
+/// Sets a size of the disk's queue and checks it: the kernel rounds what is no multiple of a page.
+fn set_queue(name: &str, size_kb: u64) -> Result<(), String> {
+    let path = format!("/sys/block/{DISK}/queue/{name}");
     let wanted = size_kb.to_string();
     write(&path, &wanted)?;
     let got = read(&path)?;
     if got.trim() == wanted {
         return Ok(());
     }
-    Err(format!("read_ahead_kb became {} instead of {wanted}; give a multiple of 4", got.trim()))
+    Err(format!("{name} became {} instead of {wanted}; give a multiple of 4", got.trim()))
 }
 
 /// Sends bytes as they are: a terminal would otherwise add a carriage return to each line.
