@@ -43,10 +43,16 @@ impl Place {
         Ok(place)
     }
 
-    /// Whether files there live in the page cache only, and cannot leave it.
-    pub fn is_memory(&self) -> bool {
-        let kinds = ["tmpfs", "devtmpfs", "ramfs", "rootfs", "hugetlbfs"];
-        kinds.contains(&self.filesystem.as_str())
+    /// Why the pages of files there cannot be dropped and counted, as in "a file that ...";
+    /// `None` where they can.
+    pub fn unsuited(&self) -> Option<String> {
+        match self.filesystem.as_str() {
+            kind @ ("tmpfs" | "devtmpfs" | "ramfs" | "rootfs" | "hugetlbfs") => {
+                Some(format!("lives in memory on {kind}"))
+            }
+            "overlay" => Some("has its pages in another file below overlay".to_owned()),
+            _ => None,
+        }
     }
 
     /// Where a path lies whose mount cannot be seen, as in a chroot: its filesystem says what it
@@ -151,9 +157,9 @@ mod tests {
         assert_eq!((root.device.as_str(), root.filesystem.as_str()), ("/dev/vda", "ext4"));
         assert_eq!(root.mount_point, Path::new("/"));
         assert_eq!(root.mount_options, "rw,relatime,rw,discard");
-        assert!(!root.is_memory());
+        assert_eq!(root.unsuited(), None);
         assert_eq!(of((254, 0), "/mnt/with blank/x").mount_options, "ro,rw");
-        assert!(of((0, 31), "/tmp/x").is_memory());
+        assert_eq!(of((0, 31), "/tmp/x").unsuited().unwrap(), "lives in memory on tmpfs");
         assert_eq!(Place::in_mounts(MOUNTS, (1, 1), Path::new("/")), None);
     }
 

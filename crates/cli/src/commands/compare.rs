@@ -50,7 +50,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
 }
 
 /// The jobs, and what each is called: every variant on every engine. A kernel that is booted is
-/// what it was built to be: beside the model, whose variants are then meant, each image is one cell.
+/// what it was built to be: beside the model, whose variants are then meant, an image is one cell.
 fn cells(
     spec: &JobSpec,
     engines: &str,

@@ -19,7 +19,7 @@ const DIRECTORIES: [&str; 2] = ["/var/tmp", "/tmp"];
 /// The directory for temporary files: `TMPDIR`, or /var/tmp; one on a disk.
 ///
 /// # Errors
-/// When each of them is missing or lives in memory.
+/// When each of them is missing or unsuited, such as one in memory.
 pub fn temporary_directory() -> Result<PathBuf, Error> {
     let own = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).map(PathBuf::from);
     if let Some(own) = &own {
@@ -29,12 +29,13 @@ pub fn temporary_directory() -> Result<PathBuf, Error> {
             Error::unavailable(what, "name a directory on a disk in it, or give --file")
         };
         let place = Place::of(own).map_err(|error| unsuited(format!("of which {error}")))?;
-        if place.is_memory() {
-            return Err(unsuited(format!("which lives in memory on {}", place.filesystem)));
+        if let Some(reason) = place.unsuited() {
+            return Err(unsuited(format!("which {reason}")));
         }
     }
     let mut directories = own.into_iter().chain(DIRECTORIES.map(PathBuf::from));
-    let on_disk = |directory: &PathBuf| Place::of(directory).is_ok_and(|place| !place.is_memory());
+    let on_disk =
+        |directory: &PathBuf| Place::of(directory).is_ok_and(|place| place.unsuited().is_none());
     directories.find(on_disk).ok_or_else(|| {
         Error::unavailable(
             "a directory on a disk for temporary files",
@@ -142,9 +143,9 @@ impl JobFile {
 /// When it cannot be made cold there, or what `job` says of its readahead and filesystem is not so.
 pub(crate) fn place_of(job: &Job, path: &Path) -> Result<Place, Error> {
     let place = Place::of(path)?;
-    if place.is_memory() {
+    if let Some(reason) = place.unsuited() {
         return Err(Error::unavailable(
-            format!("a cold '{}', which lives in memory on {}", path.display(), place.filesystem),
+            format!("a cold '{}', which {reason}", path.display()),
             "give a file on a disk",
         ));
     }
@@ -174,7 +175,7 @@ fn suits(job: &Job, place: &Place) -> bool {
         Filesystem::Xfs => place.filesystem == "xfs",
         Filesystem::BasePages => !matches!(place.filesystem.as_str(), "ext4" | "xfs"),
     };
-    filesystem && place.read_ahead_kb == Some(read_ahead_kb(job)) && !place.is_memory()
+    filesystem && place.read_ahead_kb == Some(read_ahead_kb(job)) && place.unsuited().is_none()
 }
 
 fn read_ahead_kb(job: &Job) -> u64 {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use filemap_kernel::journal::{Journal, Undo};
 use filemap_kernel::page_size;
+use filemap_kernel::place::Place;
 use filemap_kernel::probe::main_if_child;
 
 /// Has this binary change the machine and wait to be killed.
@@ -58,6 +59,9 @@ fn main() {
     }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let bench = Bench::new();
+    if let Some(reason) = Place::of(&bench.directory).unwrap().unsuited() {
+        return println!("live: skipped: {} {reason}", bench.directory.display());
+    }
     for (name, test) in TESTS {
         if wanted.iter().all(|part| name.contains(part.as_str())) {
             println!("live: {name}");
