@@ -26,6 +26,25 @@ fn an_active_list_that_has_outgrown_its_share_is_aged_too() {
 }
 
 #[test]
+fn no_more_is_aged_than_was_looked_at_in_turns_once_a_batch_is_gone() {
+    // 12 inactive, 109 active. Looked at of both: (0, 1), (0, 3), (1, 6), (2, 12), (7, 21). Half of
+    // the 45 and 66 that there are then is (22, 33), but with these 22 a batch is gone, and so the
+    // batch of active ones that goes with them is the last.
+    let mut cache = with_active(121, 109);
+    assert_eq!(shrink_both(&mut cache, &plain(), &mut ()), PageCount(32));
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(55), PageCount(34)));
+}
+
+#[test]
+fn accessed_pages_go_round_before_the_active_list_is_aged() {
+    // All 40 inactive pages are accessed: the second look at them evicts, so the active ones stay.
+    let mut cache = with_active(50, 10);
+    (10..50).for_each(|page| touch(&mut cache, page));
+    let found = reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
+    assert_eq!((found, cache.active()), (PageCount(32), PageCount(10)));
+}
+
+#[test]
 fn reclaim_ages_by_the_statistics() {
     // Active of 100 pages, whether the statistics know, pages evicted, inactive, active.
     let cases = [
