@@ -9,7 +9,7 @@ use crate::vma::Mapping;
 /// Pages looked at together (`SWAP_CLUSTER_MAX`): goals are whole batches.
 pub const BATCH: PageCount = PageCount(32);
 
-/// Reclaim looks at one part in `2^12` of a list first, then at twice as much, until it is all
+/// Both lists are first gone through by one part in `2^12`, then by twice as much, until it is all
 /// (`DEF_PRIORITY`).
 const FIRST_PRIORITY: u32 = 12;
 
@@ -158,8 +158,11 @@ pub fn reclaim<C: PageCache>(
     evicted
 }
 
-/// Looks at the same part of both lists, and then at twice as much, until a batch is evicted.
-/// Returns the number of pages evicted.
+/// Evicts a part of the inactive list and ages the same part of the active one, and then twice as
+/// much of both, until at least a batch is evicted. Returns the number of pages evicted.
+///
+/// Where pages are accessed, more has to be looked at to evict that part; the active list is aged
+/// in proportion to what was. (The kernel looks at the part, whatever it evicts of it.)
 ///
 /// Mirrors `shrink_lruvec` of the classic lists, 6.12 and 6.18. Test: `tests/aging.rs`.
 pub fn shrink_both<C: PageCache>(
@@ -177,7 +180,7 @@ pub fn shrink_both<C: PageCache>(
         evicted += shrunk.evicted;
         let looked_at = (shrunk.evicted + shrunk.kept).0;
         let aged = (active >> priority).max(looked_at * active / inactive.max(1));
-        // Both lists in turns, a batch of each, and no more once a batch is evicted.
+        // The lists take turns, a batch each; of the active one no more once a batch is evicted.
         let turns = looked_at.next_multiple_of(BATCH.0);
         cache.age(PageCount(if evicted < BATCH { aged } else { aged.min(turns) }), mapping);
         if evicted >= BATCH {

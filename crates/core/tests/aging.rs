@@ -26,6 +26,25 @@ fn an_active_list_that_has_outgrown_its_share_is_aged_too() {
 }
 
 #[test]
+fn both_lists_are_looked_at_from_one_part_in_4096_on() {
+    // Of 5000 and 9000: (1, 2), (2, 4), (4, 8), (9, 17), (19, 32), with which a batch is gone.
+    let mut cache = with_active(14_000, 9_000);
+    assert_eq!(shrink_both(&mut cache, &plain(), &mut ()), PageCount(35));
+    assert_eq!(cache.active(), PageCount(8937));
+}
+
+#[test]
+fn where_more_is_looked_at_more_is_aged() {
+    // 40 inactive, the first 32 to be looked at accessed; 100 active. A 64th: (0, 1). A 32nd of 41
+    // and 99: to evict one, 33 are looked at, so 33 x 99 / 41 are aged. Then (7, 1) of 119 and 20,
+    // (14, 2) of 113 and 19, (25, 4) of 101 and 17, and 47 are gone.
+    let mut cache = with_active(140, 100);
+    (100..132).for_each(|page| touch(&mut cache, page));
+    assert_eq!(shrink_both(&mut cache, &plain(), &mut ()), PageCount(47));
+    assert_eq!((cache.inactive(), cache.active()), (PageCount(80), PageCount(13)));
+}
+
+#[test]
 fn no_more_is_aged_than_was_looked_at_in_turns_once_a_batch_is_gone() {
     // 12 inactive, 109 active. Looked at of both: (0, 1), (0, 3), (1, 6), (2, 12), (7, 21). Half of
     // the 45 and 66 that there are then is (22, 33), but with these 22 a batch is gone, and so the

@@ -62,10 +62,13 @@ impl Device {
         // Almost always short enough for a division of the processor's.
         let transfer_ns = match bytes.checked_mul(1_000_000_000) {
             Some(short) => short.div_ceil(bandwidth),
-            None => (u128::from(bytes) * 1_000_000_000).div_ceil(bandwidth.into()) as u64,
+            None => {
+                let long = (u128::from(bytes) * 1_000_000_000).div_ceil(bandwidth.into());
+                u64::try_from(long).unwrap_or(u64::MAX)
+            }
         };
-        let first_byte_ns = now_ns.max(slot_ns) + self.profile.latency_ns;
-        let done_ns = first_byte_ns.max(self.busy_until_ns) + transfer_ns;
+        let first_byte_ns = now_ns.max(slot_ns).saturating_add(self.profile.latency_ns);
+        let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(transfer_ns);
         self.busy_until_ns = done_ns;
         self.requests.push_back((done_ns, runs));
         self.next_done_ns.get_or_insert(done_ns);

@@ -133,7 +133,8 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             self.touch(index, &vma)?;
             let translation =
                 tlb::translation(index, &vma, &self.limits, &self.tables, &self.cache);
-            self.now_ns += self.profile.itlb.call_ns + self.tlb.look_up(translation);
+            let cost_ns = self.profile.itlb.call_ns + self.tlb.look_up(translation);
+            self.pass(cost_ns);
             self.settle();
         }
         Ok(())
@@ -159,9 +160,14 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         self.now_ns
     }
 
+    /// Lets time pass. It ends after 584 years, which only a profile reaches that makes no sense.
+    fn pass(&mut self, ns: u64) {
+        self.now_ns = self.now_ns.saturating_add(ns);
+    }
+
     fn touch(&mut self, index: PageIndex, vma: &Vma) -> Result<(), Error> {
         self.tally.accesses += 1;
-        self.now_ns += self.profile.cost.touch_ns;
+        self.pass(self.profile.cost.touch_ns);
         if self.cache.touch(index) {
             return Ok(());
         }
@@ -180,7 +186,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             self.tally.mmap_miss_max = self.tally.mmap_miss_max.max(self.ra.mmap_miss);
             match step {
                 Step::Lock(_) => {
-                    self.now_ns += self.profile.cost.fault_ns;
+                    self.pass(self.profile.cost.fault_ns);
                     if fault.tries() == 2 {
                         misses_at_first = fault.misses();
                     }
@@ -193,7 +199,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                     self.tally.major_faults += u64::from(fault.misses());
                     self.tally.minor_faults += u64::from(!outcome.major);
                     let mapped = std::mem::take(&mut self.log.mapped);
-                    self.now_ns += self.profile.cost.map_page_ns * mapped.0;
+                    self.pass(self.profile.cost.map_page_ns.saturating_mul(mapped.0));
                     self.cache.touch(index);
                     if self.access == Access::WritePrivate {
                         self.charge_copy(index)?;
@@ -207,7 +213,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
 
     fn read(&mut self, offset: u64, bytes: u64, file_bytes: u64) -> Result<(), Error> {
         self.tally.accesses += 1;
-        self.now_ns += self.profile.cost.touch_ns;
+        self.pass(self.profile.cost.touch_ns);
         let mut read = Read::new(offset, bytes, file_bytes, &self.limits);
         loop {
             self.arrivals();
@@ -284,7 +290,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             charge.add(run);
         }
         self.tally.pages_read += run.pages().0;
-        self.now_ns += self.profile.cost.add_page_ns * run.pages().0;
+        self.pass(self.profile.cost.add_page_ns.saturating_mul(run.pages().0));
     }
 
     /// Reclaims for `pages` more pages. Returns how many of them fit.
@@ -293,7 +299,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             return pages;
         };
         if self.now_ns >= self.next_flush_ns {
-            self.next_flush_ns = self.now_ns - self.now_ns % FLUSH_NS + FLUSH_NS;
+            self.next_flush_ns = (self.now_ns - self.now_ns % FLUSH_NS).saturating_add(FLUSH_NS);
             self.cache.flush_statistics();
         }
         let wanted = self.memory_used() + pages;
@@ -370,5 +376,45 @@ impl<L: Log> Log for Metered<'_, L> {
             self.mapped += mapped;
         }
         self.log.record(decision);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::plain::PlainCache;
+    use filemap_core::statistics::Statistics;
+    use filemap_job::JobSpec;
+
+    use super::*;
+
+    /// What the statistics know after so many misses, at no more than `touches` a second.
+    fn known_after(misses: u64, touches: u64) -> Statistics {
+        let spec = format!(
+            "workload = 'sequential'\nfile_size = '4m'\nread_ahead_kb = 0\n\
+             cache_limit = '1m'\naccesses = {misses}\n"
+        );
+        let job = JobSpec::from_toml(&spec).unwrap().validate(None).unwrap();
+        let mut profile = Profile::DEFAULT;
+        profile.cost.touch_ns = 1_000_000_000 / touches;
+        let cache = PlainCache::new(job.machine.cache_limit);
+        let mut log = ();
+        let mut run = Run::new(&job, &profile, Timing::Device, cache, &mut log);
+        run.phase(&job, &job.phases[0]).unwrap();
+        run.cache.statistics()
+    }
+
+    #[test]
+    fn statistics_are_flushed_every_two_seconds() {
+        let inactive = |pages| Statistics { inactive: PageCount(pages), active: PageCount(0) };
+        // A page every 10 ms and, as each is read, some 60 us: two seconds are over before room is
+        // made for page 199, and four before it is for page 398. Of 397 five batches are gone by
+        // then, as 256 may be there.
+        for (misses, known) in [(198, 0), (199, 198), (390, 198), (405, 237)] {
+            assert_eq!(known_after(misses, 100), inactive(known), "{misses}");
+        }
+        // A page a second: a flush before the second, the fourth, and so on.
+        for (misses, known) in [(1, 0), (2, 1), (3, 1), (4, 3), (5, 3), (6, 5)] {
+            assert_eq!(known_after(misses, 1), inactive(known), "{misses}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The report on one record.
 
+use filemap_core::vma::SplitProt;
 use filemap_job::{EngineKind, Record, Run, Spread};
 use serde::Serialize;
 
@@ -122,11 +123,27 @@ pub(crate) fn outlier_note(record: &Record) -> Option<String> {
 
 /// What is to be said of counts where memory was short: what the model evicts follows its time.
 pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
+    let job = &record.job;
     let evicts = record.runs.iter().any(|run| run.counters.evicted_pages > Some(0));
-    (record.engine == EngineKind::Model.name() && evicts).then(|| {
-        "Memory was short. If pages are used again, what stays of them depends on the predicted \
-         time too: give --machine a profile of the machine in question (filemap calibrate)."
-            .to_string()
+    if record.engine != EngineKind::Model.name() || !evicts {
+        return None;
+    }
+    let executable = job.exec == Some(true)
+        || job.maps_elf()
+        || job.split_prot.as_deref() == Some(SplitProt::Exec.name());
+    let advice = match job.machine {
+        Some(_) => "",
+        None => ": give --machine a profile of the machine in question (filemap calibrate)",
+    };
+    Some(match executable {
+        true => format!(
+            "Warning: memory was short. Of executable mappings a kernel may read half as much or \
+             several times as much (docs/MODEL.md); it depends on the time{advice}."
+        ),
+        false => format!(
+            "Memory was short. If pages are used again, what stays of them depends on the \
+             predicted time too{advice}."
+        ),
     })
 }
 

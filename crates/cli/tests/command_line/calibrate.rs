@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::running::Running;
-use crate::{Scratch, filemap, stderr};
+use crate::{Scratch, filemap, has_disk, stderr};
 
 const SMALL: &str = "--file-size 64m --runs 1";
 
@@ -71,6 +71,9 @@ fn a_profile_comes_out_that_the_model_takes() {
 
 #[test]
 fn what_is_in_the_way_is_said_before_anything_is_measured() {
+    if !has_disk("what_is_in_the_way_is_said_before_anything_is_measured") {
+        return;
+    }
     let scratch = Scratch::new("calibrate-refused");
     for (args, code, words) in [
         (format!("calibrate {SMALL} /no/such/profile.toml"), 2, &["/no/such", "opened"] as &[&str]),
@@ -88,6 +91,9 @@ fn what_is_in_the_way_is_said_before_anything_is_measured() {
 
 #[test]
 fn a_calibration_that_fails_leaves_no_profile() {
+    if !has_disk("a_calibration_that_fails_leaves_no_profile") {
+        return;
+    }
     let scratch = Scratch::new("calibrate-failed");
     let profile = scratch.path("profile.toml");
     let args = format!("calibrate {profile} --file-size 512p --runs 1");

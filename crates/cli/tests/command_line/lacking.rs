@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::running::Running;
-use crate::{Scratch, filemap, stderr};
+use crate::{Scratch, filemap, has_disk, stderr};
 
 const JOB: &str = "run --on kernel --workload first --file-size 4m --accesses 1";
 
@@ -109,6 +109,9 @@ fn a_disk_that_fills() {
 
 #[test]
 fn qemu_that_is_missing_or_dies() {
+    if !has_disk("qemu_that_is_missing_or_dies") {
+        return;
+    }
     let scratch = Scratch::new("no_qemu");
     let kernel = scratch.file("bzImage", bz_image());
     let args = format!("{JOB} --image {kernel}");

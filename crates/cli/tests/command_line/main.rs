@@ -17,6 +17,7 @@ mod running;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use filemap_kernel::place::Place;
 use serde_json::Value;
 
 /// The command with `args`, joined by spaces.
@@ -39,6 +40,22 @@ fn json(args: &str) -> Value {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Whether jobs on the running kernel find a disk with a readahead size here, where tests put their
+/// files and where commands do by themselves; says that `test` is skipped where not.
+fn has_disk(test: &str) -> bool {
+    let own = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let usual = filemap_kernel::engine::temporary_directory();
+    let on_disk = |directory: &PathBuf| {
+        let place = Place::of(directory);
+        place.is_ok_and(|place| place.unsuited().is_none() && place.read_ahead_kb.is_some())
+    };
+    let found = usual.is_ok_and(|usual| [own, usual].iter().all(on_disk));
+    if !found {
+        println!("{test}: skipped: no disk of which the readahead size is known");
+    }
+    found
 }
 
 /// A directory for the files of one test, removed with its owner.
