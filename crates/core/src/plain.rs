@@ -295,16 +295,16 @@ impl PageCache for PlainCache {
         PageCount(self.inactive_pages)
     }
 
+    fn active(&self) -> PageCount {
+        PageCount(self.active_pages)
+    }
+
     fn statistics(&self) -> Statistics {
         self.statistics
     }
 
     fn flush_statistics(&mut self) {
         self.statistics = Statistics::of(self);
-    }
-
-    fn active(&self) -> PageCount {
-        PageCount(self.active_pages)
     }
 
     fn nodes(&self) -> u64 {

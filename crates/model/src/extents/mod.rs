@@ -322,16 +322,16 @@ impl PageCache for ExtentCache {
         PageCount(self.inactive.pages)
     }
 
+    fn active(&self) -> PageCount {
+        PageCount(self.active.pages)
+    }
+
     fn statistics(&self) -> Statistics {
         self.statistics
     }
 
     fn flush_statistics(&mut self) {
         self.statistics = Statistics::of(self);
-    }
-
-    fn active(&self) -> PageCount {
-        PageCount(self.active.pages)
     }
 
     fn nodes(&self) -> u64 {
