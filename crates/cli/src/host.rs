@@ -64,9 +64,7 @@ fn place_of(spec: &JobSpec) -> Result<Place, filemap_kernel::Error> {
 }
 
 fn resolve_place(spec: &mut JobSpec, place: &Place) {
-    if spec.read_ahead_kb.is_none() {
-        spec.read_ahead_kb = place.read_ahead_kb;
-    }
+    spec.read_ahead_kb = spec.read_ahead_kb.or(place.read_ahead_kb);
     let filesystem = place.filesystem.parse().unwrap_or(Filesystem::BasePages);
     spec.fs.get_or_insert(filesystem.to_string());
 }

@@ -37,16 +37,10 @@ fn a_shadow_is_kept_for_as_many_evictions_as_the_memory_has_pages() {
 
 #[test]
 fn a_page_that_returns_within_the_active_lists_size_becomes_active() {
-    // 8 pages of 24 active; the other 16 are evicted, one behind the other.
-    let evicted = || {
-        let mut cache = with_active(24, 8);
-        assert_eq!(look_once(&mut cache, &plain()).0, 16);
-        cache
-    };
     // Evictions behind that of page 23 - none - to that of page 8: 15. The distance of page 16 is
     // 8, counting its own.
     for (page, active) in [(23, 9), (17, 9), (16, 9), (15, 8), (8, 8)] {
-        let mut cache = evicted();
+        let mut cache = eight_active();
         add(&mut cache, page, 0);
         assert_eq!(cache.active(), PageCount(active), "page {page}");
         // Not flagged: it was not active when it was evicted.
@@ -54,7 +48,7 @@ fn a_page_that_returns_within_the_active_lists_size_becomes_active() {
         assert_eq!(&drawn[page as usize..=page as usize], "#", "page {page}");
     }
     // A page that was never there has no shadow; a shadow serves once.
-    let mut cache = evicted();
+    let mut cache = eight_active();
     add(&mut cache, 40, 0);
     assert_eq!(cache.active(), PageCount(8));
 }
@@ -105,14 +99,20 @@ fn what_reclaim_makes_active_moves_the_clock() {
 fn what_stays_active_moves_the_clock() {
     // 8 active, accessed and executable, so that ageing puts them back: the clock moves by 8.
     let executable = whole(Vma { executable: true, ..part(0, 4096) });
-    let mut cache = with_active(24, 8);
-    assert_eq!(look_once(&mut cache, &plain()).0, 16);
+    let mut cache = eight_active();
     (0..8).for_each(|page| touch(&mut cache, page));
     // Each goes round once; the second time none is accessed any more, and one moves.
     cache.age(PageCount(1), &executable);
     assert_eq!(cache.active(), PageCount(8), "one look at each");
     add(&mut cache, 23, 0);
     assert_eq!(cache.active(), PageCount(8), "9 away: its own eviction, and 8 put back");
+}
+
+/// 8 active pages of 24; the other 16 were evicted, one behind the other.
+fn eight_active() -> PlainCache {
+    let mut cache = with_active(24, 8);
+    assert_eq!(look_once(&mut cache, &plain()).0, 16);
+    cache
 }
 
 /// Adds a folio when the statistics are those of the lists.
@@ -130,13 +130,8 @@ fn add_shadow(cache: &mut PlainCache, page: u64) {
 
 #[test]
 fn a_refault_that_becomes_active_moves_the_clock_too() {
-    let evicted = || {
-        let mut cache = with_active(24, 8);
-        look_once(&mut cache, &plain());
-        cache
-    };
     // Page 23 returns: 9 active, the clock is one further: 16 is 9 away, 15 is 10 away.
-    let mut cache = evicted();
+    let mut cache = eight_active();
     add(&mut cache, 23, 0);
     add(&mut cache, 15, 0);
     assert_eq!(cache.active(), PageCount(9));
@@ -174,15 +169,13 @@ fn a_page_that_was_active_returns_with_the_workingset_flag() {
 
 #[test]
 fn a_large_folio_takes_the_shadow_of_any_of_its_pages() {
-    let mut cache = with_active(24, 8);
-    look_once(&mut cache, &plain());
+    let mut cache = eight_active();
     // Pages 20 to 23 were evicted last, within the active list's size.
     add(&mut cache, 20, 2);
     assert_eq!(cache.active(), PageCount(12));
     map::assert_cache("active", &cache, "8# 12. [--]");
     // A page without one beside it: 23 has a shadow, 24 to 27 have none.
-    let mut cache = with_active(24, 8);
-    look_once(&mut cache, &plain());
+    let mut cache = eight_active();
     add(&mut cache, 24, 2);
     assert_eq!(cache.active(), PageCount(8));
 }

@@ -9,6 +9,9 @@ use rustix::fs::{major, minor};
 
 use crate::Error;
 
+/// `RAMFS_MAGIC`, which libc does not have.
+const RAMFS_MAGIC: libc::c_long = 0x8584_58f6;
+
 /// What a file's readahead and folios depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -59,13 +62,13 @@ impl Place {
     /// is.
     fn out_of_sight(path: &Path) -> Result<Place, Error> {
         let statfs = rustix::fs::statfs(path).map_err(|error| Error::os("open", path, error))?;
-        let filesystem = match statfs.f_type as u32 {
-            0x0000_ef53 => "ext4",
-            0x5846_5342 => "xfs",
-            0x0102_1994 => "tmpfs",
-            0x8584_58f6 => "ramfs",
-            0x794c_7630 => "overlay",
-            0x9123_683e => "btrfs",
+        let filesystem = match statfs.f_type {
+            libc::EXT4_SUPER_MAGIC => "ext4",
+            libc::XFS_SUPER_MAGIC => "xfs",
+            libc::TMPFS_MAGIC => "tmpfs",
+            RAMFS_MAGIC => "ramfs",
+            libc::OVERLAYFS_SUPER_MAGIC => "overlay",
+            libc::BTRFS_SUPER_MAGIC => "btrfs",
             _ => "unknown",
         };
         Ok(Place {

@@ -64,7 +64,8 @@ pub fn number(value: f64) -> String {
     if value.fract() != 0.0 { text + ".5" } else { text }
 }
 
-fn title(record: &Record) -> String {
+/// What `record` is of: `random of 1g, baseline, on the model`.
+pub(crate) fn title(record: &Record) -> String {
     let series = record.job.with.as_deref().unwrap_or("baseline");
     // A kernel is what it is.
     let rules = match record.engine == EngineKind::Model.name() {

@@ -22,18 +22,19 @@ const DIRECTORIES: [&str; 2] = ["/var/tmp", "/tmp"];
 /// When each of them is missing or unsuited, such as one in memory.
 pub fn temporary_directory() -> Result<PathBuf, Error> {
     let own = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).map(PathBuf::from);
-    if let Some(own) = &own {
+    if let Some(own) = own {
         // A name that the user gave is not passed over in silence.
         let unsuited = |reason: String| {
             let what = format!("TMPDIR '{}', {reason},", own.display());
             Error::unavailable(what, "name a directory on a disk in it, or give --file")
         };
-        let place = Place::of(own).map_err(|error| unsuited(format!("of which {error}")))?;
-        if let Some(reason) = place.unsuited() {
-            return Err(unsuited(format!("which {reason}")));
-        }
+        let place = Place::of(&own).map_err(|error| unsuited(format!("of which {error}")))?;
+        return match place.unsuited() {
+            Some(reason) => Err(unsuited(format!("which {reason}"))),
+            None => Ok(own),
+        };
     }
-    let mut directories = own.into_iter().chain(DIRECTORIES.map(PathBuf::from));
+    let mut directories = DIRECTORIES.into_iter().map(PathBuf::from);
     let on_disk =
         |directory: &PathBuf| Place::of(directory).is_ok_and(|place| place.unsuited().is_none());
     directories.find(on_disk).ok_or_else(|| {

@@ -8,7 +8,7 @@ use filemap_job::{Job, Record};
 use super::Explanation;
 use super::map::Cell;
 use super::origin::Origin;
-use crate::record::number;
+use crate::record::{number, title};
 
 /// A strip of the map: its name, what it counts of a cell, and its colour.
 type Strip = (&'static str, fn(&Cell) -> u64, &'static str);
@@ -28,9 +28,7 @@ const LINE: &str = "#33507a";
 /// Bars of the bytes by cause, the course of `mmap_miss`, and the map of the file, as SVG.
 pub fn svg(explanation: &Explanation, job: &Job, record: &Record) -> String {
     let mut picture = Picture { body: String::new(), y: 34.0 };
-    let series = record.job.with.as_deref().unwrap_or("baseline");
-    let title = format!("{}, {series}, on the {}", record.job.heading(), record.engine);
-    picture.text(16.0, "title", &title);
+    picture.text(16.0, "title", &title(record));
     picture.causes(explanation, job.page_size());
     picture.course(explanation);
     picture.map(explanation);

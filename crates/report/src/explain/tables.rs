@@ -10,7 +10,7 @@ use super::counter::{Moves, Point, Sight};
 use super::map::{Cell, Map};
 use super::origin::Origin;
 use crate::footer::Footer;
-use crate::record::number;
+use crate::record::{number, title};
 use crate::report::{Part, Report, to_json};
 use crate::table::{Column, Table};
 
@@ -23,7 +23,7 @@ pub fn report(explanation: &Explanation, job: &Job, record: &Record, command: St
     let page_size = job.page_size();
     let answer = answer(explanation, job);
     let mut parts = vec![
-        Part::Heading(title(record)),
+        Part::Heading(format!("{}: bytes by cause", title(record))),
         Part::Table(causes(explanation, page_size)),
         Part::Paragraph(causes_note(explanation, record, page_size)),
         Part::Table(brought(explanation)),
@@ -39,11 +39,6 @@ pub fn report(explanation: &Explanation, job: &Job, record: &Record, command: St
     parts.push(Part::Paragraph(MAP_NOTE.to_string()));
     let json = Json::new(explanation, record, page_size, &answer, &footer);
     Report { parts, rows: rows(explanation, record, page_size), json: to_json(&json), footer }
-}
-
-fn title(record: &Record) -> String {
-    let series = record.job.with.as_deref().unwrap_or("baseline");
-    format!("{}, {series}, on the {}: bytes by cause", record.job.heading(), record.engine)
 }
 
 fn mib(pages: u64, page_size: u64) -> String {
