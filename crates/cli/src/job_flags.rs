@@ -34,11 +34,12 @@ pub struct JobFlags {
     /// read-sequential, elf (the segments of --file), or exec (calls: exec:cold, exec:random).
     #[arg(long, value_name = "PATTERN", help_heading = WORKLOAD)]
     workload: Option<String>,
-    /// Number of accesses [default: 1 % of the mapping's pages].
+    /// Number of accesses [default: a fraction of 0.01].
     #[arg(long, value_name = "N", help_heading = WORKLOAD)]
     #[arg(value_parser = count, allow_hyphen_values = true)]
     accesses: Option<u64>,
-    /// Number of accesses as a fraction of the mapping's pages, such as 0.01.
+    /// How much is accessed as a fraction of the mapping, such as 0.01: of its pages, or of its
+    /// bytes where --bs of them are read at a time. Rounded down.
     #[arg(long, value_name = "F", help_heading = WORKLOAD)]
     #[arg(value_parser = fraction, allow_hyphen_values = true)]
     fraction: Option<f64>,

@@ -153,6 +153,16 @@ pub enum Error {
         /// Pages of the mapping.
         pages: u64,
     },
+    /// A fraction of the mapping comes to less than one read.
+    #[error("{fraction} of a mapping of {mapped} is less than one read of {bs}; give --accesses N")]
+    NoRead {
+        /// The fraction of the mapping's bytes.
+        fraction: f64,
+        /// Size of the mapping.
+        mapped: String,
+        /// Size of a read.
+        bs: String,
+    },
     /// The rules of the running kernel are wanted, and what runs is not known.
     #[error("the rules nearest to '{release}' are not known; give --kernel {known}")]
     UnknownHost {

@@ -79,11 +79,10 @@ impl Job {
     /// Bytes of the file that are mapped: the mapping's length up to the end of the file. Of an
     /// ELF file all, as reads know no segments.
     pub fn mapped_bytes(&self) -> u64 {
-        if self.elf.is_some() {
-            return self.file.size_bytes;
+        match self.elf {
+            Some(_) => self.file.size_bytes,
+            None => self.mapping.bytes_of(&self.file, self.page_size()),
         }
-        let start = self.mapping.offset.0 * self.page_size();
-        (self.file.size_bytes - start).min(self.mapping.pages.bytes(self.page_size()))
     }
 
     /// The pages that `phase` accesses, in order, as indexes into the mapping: into all segments
@@ -211,6 +210,14 @@ pub struct Mapping {
     pub private: bool,
     /// Cut into several VMAs by `mprotect(2)`.
     pub split: Option<Split>,
+}
+
+impl Mapping {
+    /// Bytes of `file` that it maps: its length, up to the end of the file.
+    pub(crate) fn bytes_of(&self, file: &File, page_size: u64) -> u64 {
+        let start = self.offset.0 * page_size;
+        (file.size_bytes - start).min(self.pages.bytes(page_size))
+    }
 }
 
 /// The machine of a job.

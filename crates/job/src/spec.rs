@@ -74,7 +74,7 @@ spec! {
     workload: String,
     /// Number of accesses.
     accesses: u64,
-    /// Number of accesses as a fraction of the mapping's pages.
+    /// Number of accesses as a fraction of the mapping: of its pages, of reads of its bytes.
     fraction: f64,
     /// Path of a list of page indexes.
     accesses_file: String,
@@ -135,7 +135,7 @@ pub struct PhaseSpec {
     /// Number of accesses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accesses: Option<u64>,
-    /// Number of accesses as a fraction of the mapping's pages.
+    /// Number of accesses as a fraction of the mapping: of its pages, of reads of its bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
     /// Path of a list of page indexes.

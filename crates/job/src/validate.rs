@@ -11,6 +11,7 @@ use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PIECES, MAX_READ_AHEAD_K
 use crate::elf::Elf;
 use crate::job::{EngineKind, File, Filesystem, Image, Job, Machine, Mapping};
 use crate::limits::{name, one_of, out_of_range, pages, size, unknown, within};
+use crate::phases::Extent;
 use crate::size::{SizeText, format_size, shorten};
 use crate::spec::JobSpec;
 
@@ -37,6 +38,11 @@ impl JobSpec {
         };
         let seed = within("seed", self.seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?;
         let engine = name("on", &self.on, EngineKind::Model)?;
+        let bytes = match elf {
+            Some(_) => file.size_bytes,
+            None => mapping.bytes_of(&file, arch.page_size),
+        };
+        let extent = Extent { pages: mapping.pages, bytes };
         Ok(Job {
             engine,
             image: self.valid_image(engine)?,
@@ -44,7 +50,7 @@ impl JobSpec {
             runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS)?,
             seed,
             machine: self.valid_machine(arch)?,
-            phases: self.take_phases(seed, mapping.pages)?,
+            phases: self.take_phases(seed, extent)?,
             file,
             mapping,
             elf,

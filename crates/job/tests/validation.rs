@@ -112,6 +112,42 @@ fn kernels_and_series() {
 }
 
 #[test]
+fn fractions_of_reads_are_of_bytes() {
+    for (keys, accesses) in [
+        // A tenth of the file, not a tenth of its pages times 1 MiB.
+        ("file_size = '1g'\nbs = '1m'\nfraction = 0.1", 102),
+        ("file_size = '1g'\nbs = '1m'\nfraction = 1.0", 1024),
+        ("file_size = '1g'\nbs = '1m'\nfraction = 2.5", 2560),
+        ("file_size = '1g'\nbs = '1m'", 10),
+        ("file_size = '1g'\nfraction = 0.1", 26214),
+        ("file_size = '1g'\nbs = '512'\nfraction = 0.1", 209715),
+        ("file_size = '1000'\nbs = '1'\nfraction = 0.1", 100),
+        ("file_size = '1000'\nbs = '300'\nfraction = 1.0", 3),
+        // The mapping counts, up to the end of the file.
+        ("file_size = '1m'\nmap_offset = '512k'\nbs = '64k'\nfraction = 1.0", 8),
+        ("file_size = '1m'\nmap_len = '256k'\nbs = '64k'\nfraction = 1.0", 4),
+        ("file_size = '10000'\nmap_offset = '8k'\nbs = '100'\nfraction = 1.0", 18),
+        ("file_size = '1p'\nbs = '1'\nfraction = 1e-15", 1),
+    ] {
+        for workload in ["read-random", "read-sequential"] {
+            let spec = JobSpec::from_toml(&format!("workload = '{workload}'\n{keys}"));
+            let job = spec.unwrap().validate(None).unwrap();
+            assert_eq!(job.phases[0].accesses, accesses, "{keys}");
+        }
+    }
+    for (keys, words) in [
+        ("file_size = '64m'\nbs = '1m'", "0.01 of a mapping of 64m is less than one read of 1m"),
+        ("file_size = '1m'\nfraction = 1e-9", "less than one read of 4k; give --accesses N"),
+        ("file_size = '1'\nbs = '1'\nfraction = 1e-300", "less than one read of 1"),
+        ("file_size = '1p'\nbs = '1'\nfraction = 1e9", "1000000000 of 1p"),
+    ] {
+        let spec = JobSpec::from_toml(&format!("workload = 'read-random'\n{keys}"));
+        let error = spec.unwrap().validate(None).unwrap_err().to_string();
+        assert!(error.contains(words), "{keys}: {error}");
+    }
+}
+
+#[test]
 fn fractions_are_exact() {
     for (fraction, pages, accesses) in [
         ("0.01", 5_242_880, 52_428),
