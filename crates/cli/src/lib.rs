@@ -8,6 +8,7 @@ mod host;
 mod input;
 mod interrupt;
 mod job_flags;
+mod judged;
 mod log;
 mod output;
 mod progress;

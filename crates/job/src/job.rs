@@ -158,6 +158,14 @@ impl Phase {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_read())
     }
 
+    /// What it does, as reports name it: its workload, or the path of its list.
+    pub fn name(&self) -> String {
+        match &self.pattern {
+            Pattern::Generated(workload) => workload.to_string(),
+            Pattern::Listed(list) => list.path.clone(),
+        }
+    }
+
     /// Whether the accesses are calls, not touches.
     pub fn is_exec(&self) -> bool {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_exec())

@@ -36,7 +36,7 @@ pub use filemap_core::vma::{Advice, Split, SplitProt};
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
 };
-pub use record::{Cached, Counters, PerCounter, Record, Run, Spread, Summary};
+pub use record::{Cached, Counters, PerCounter, PhaseRun, Record, Run, Spread, Summary};
 pub use shown::{Shown, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spec::{JobSpec, PhaseSpec};

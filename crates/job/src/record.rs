@@ -29,6 +29,9 @@ pub struct Record {
     pub runs: Vec<Run>,
     /// Each counter over all runs.
     pub summary: Summary,
+    /// What a reader of it should know, one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub warnings: Vec<String>,
 }
 
 impl Record {
@@ -42,6 +45,7 @@ impl Record {
             environment,
             runs,
             summary: PerCounter::summary(&per_run),
+            warnings: Vec::new(),
         }
     }
 }
@@ -58,10 +62,25 @@ pub struct Run {
     pub counters: Counters,
     /// What the page cache held at the end.
     pub cached: Cached,
+    /// Each phase by itself, in order, of a job of more than one.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub phases: Vec<PhaseRun>,
     /// By how much each counter of `/proc/vmstat` changed meanwhile, whoever did it: counters of
     /// the whole machine that changed. For a real kernel.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vmstat: Option<BTreeMap<String, i64>>,
+}
+
+/// One phase of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PhaseRun {
+    /// What it does: its workload, or the path of its accesses file.
+    pub workload: String,
+    /// Time for its accesses, in nanoseconds.
+    pub elapsed_ns: Option<u64>,
+    /// What it counted: `mmap_miss` at its end, `mmap_miss_max` since its beginning.
+    pub counters: Counters,
 }
 
 /// Pages of the file in the page cache at the end of a run.

@@ -74,10 +74,13 @@ impl JobSpec {
     fn valid_rules(&self, host_release: Option<&str>) -> Result<Rules, Error> {
         let known = Kernel::ALL.map(Kernel::name);
         let kernel = match self.kernel.as_deref().unwrap_or(Kernel::V6_18.name()) {
-            "host" => host_release.and_then(Kernel::nearest).ok_or_else(|| Error::UnknownHost {
-                release: shorten(host_release.unwrap_or("this kernel")),
-                known: known.join(" or "),
-            }),
+            "host" => match host_release.and_then(Kernel::nearest) {
+                Some(nearest) => Ok(nearest.kernel),
+                None => Err(Error::UnknownHost {
+                    release: shorten(host_release.unwrap_or("this kernel")),
+                    known: known.join(" or "),
+                }),
+            },
             name => Kernel::ALL
                 .into_iter()
                 .find(|kernel| kernel.name() == name)

@@ -62,14 +62,10 @@ fn check(name: &'static str, used_by: &'static str, found: Result<String, Error>
 
 fn rules() -> Check {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    let nearest = Kernel::nearest(&release);
-    let exact = nearest.filter(|kernel| release.starts_with(&format!("{}.", kernel.name())));
-    let note = match (nearest, exact) {
-        (Some(nearest), None) => {
-            Some(format!("the nearest rules that are modelled are those of {}", nearest.name()))
-        }
-        _ => None,
-    };
+    let inexact = Kernel::nearest(&release).filter(|nearest| !nearest.is_exact);
+    let note = inexact.map(|nearest| {
+        format!("the nearest rules that are modelled are those of {}", nearest.kernel.name())
+    });
     Check { note, ..check("kernel", "--kernel host, compare, conform", Ok(release)) }
 }
 

@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod engine;
 mod error;
 pub mod fio;
+pub mod holes;
 pub mod image;
 pub mod interference;
 pub mod journal;

@@ -52,6 +52,8 @@ pub struct PhaseRun {
     pub tally: Tally,
     /// What the instruction TLB counted.
     pub tlb: tlb::Counts,
+    /// The counter of misses at its end.
+    pub mmap_miss: u16,
 }
 
 /// Runs `job` once on a cache of the kind that engines use, sending its decisions to `log`.
@@ -92,25 +94,49 @@ pub fn trace_on<C: PageCache>(
     let mut state = run::Run::new(job, profile, timing, cache, log);
     let mut phases = Vec::with_capacity(job.phases.len());
     for phase in &job.phases {
-        let (began_ns, before, tlb) = (state.elapsed_ns(), state.tally(), state.tlb());
-        state.phase(job, phase)?;
+        let before = whole(&state);
+        let highest = state.phase(job, phase)?;
+        let after = whole(&state);
         phases.push(PhaseRun {
-            elapsed_ns: state.elapsed_ns() - began_ns,
-            tally: state.tally().since(&before),
-            tlb: state.tlb().since(&tlb),
+            elapsed_ns: after.elapsed_ns - before.elapsed_ns,
+            tally: Tally { mmap_miss_max: highest, ..after.tally.since(&before.tally) },
+            tlb: after.tlb.since(&before.tlb),
+            mmap_miss: after.mmap_miss,
         });
     }
     let cached = cached(job, &state.cache);
-    let counters = counters(job, &state);
+    let counters = counters(job, &whole(&state), job.phases.iter().any(Phase::is_exec));
     // The time of a run whose device waits is nobody's.
     let elapsed_ns = (timing == Timing::Device).then(|| state.elapsed_ns());
-    let run = Run { seed: job.seed, elapsed_ns, counters, cached, vmstat: None };
+    let mut run = Run { seed: job.seed, elapsed_ns, counters, cached, ..Run::default() };
+    if let [_, _, ..] = phases.as_slice() {
+        let ran = job.phases.iter().zip(&phases);
+        run.phases = ran.map(|(phase, ran)| in_record(job, phase, ran, timing)).collect();
+    }
     Ok(Traced { run, cache: state.cache, phases })
 }
 
-fn counters<C: PageCache, L: Log>(job: &Job, state: &run::Run<'_, C, L>) -> Counters {
-    let tally = state.tally();
-    let tlb = job.phases.iter().any(Phase::is_exec).then(|| state.tlb());
+/// All phases as one.
+fn whole<C: PageCache, L: Log>(state: &run::Run<'_, C, L>) -> PhaseRun {
+    PhaseRun {
+        elapsed_ns: state.elapsed_ns(),
+        tally: state.tally(),
+        tlb: state.tlb(),
+        mmap_miss: state.mmap_miss(),
+    }
+}
+
+fn in_record(job: &Job, phase: &Phase, ran: &PhaseRun, timing: Timing) -> filemap_job::PhaseRun {
+    filemap_job::PhaseRun {
+        workload: phase.name(),
+        elapsed_ns: (timing == Timing::Device).then_some(ran.elapsed_ns),
+        counters: counters(job, ran, phase.is_exec()),
+    }
+}
+
+fn counters(job: &Job, ran: &PhaseRun, calls: bool) -> Counters {
+    let tally = ran.tally;
+    let tlb = calls.then_some(ran.tlb);
     Counters {
         accesses: Some(tally.accesses),
         data_pages_read: Some(tally.pages_read),
@@ -122,7 +148,7 @@ fn counters<C: PageCache, L: Log>(job: &Job, state: &run::Run<'_, C, L>) -> Coun
         read_around: Some(tally.read_around),
         async_readahead: Some(tally.async_readahead),
         evicted_pages: Some(tally.evicted_pages),
-        mmap_miss: Some(state.mmap_miss().into()),
+        mmap_miss: Some(ran.mmap_miss.into()),
         mmap_miss_max: Some(tally.mmap_miss_max.into()),
         retry_mmap_drop: Some(tally.lock_drops),
         retry_io_miss: Some(tally.retry_misses),

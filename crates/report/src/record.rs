@@ -21,10 +21,16 @@ pub fn report(record: &Record, command: String) -> Report {
     let footer = Footer::new(std::slice::from_ref(record), command);
     let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
     let mut parts = vec![Part::Heading(title(record)), Part::Table(summary(record))];
+    parts.extend(warnings(record));
     parts.extend(outlier_note(record).map(Part::Paragraph));
     parts.extend(reclaim_note(record).map(Part::Paragraph));
     parts.extend(elapsed_note(record).map(Part::Paragraph));
     Report { parts, rows: rows(record), footer, json }
+}
+
+/// What the engine's caller has to say of `record`.
+pub(crate) fn warnings(record: &Record) -> impl Iterator<Item = Part> {
+    record.warnings.iter().map(|warning| Part::Paragraph(format!("Warning: {warning}.")))
 }
 
 /// What one run says, by name, in the order of the record: counters, pages cached, time.

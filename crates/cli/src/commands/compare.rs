@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use filemap_core::rules::Kernel;
 use filemap_core::series::{Series, Switch};
 use filemap_job::{EngineKind, Job, JobSpec};
 use filemap_model::{Digest, Profile};
@@ -14,6 +15,7 @@ use crate::engine;
 use crate::error::Error;
 use crate::host;
 use crate::input;
+use crate::judged;
 use crate::output::Output;
 
 /// Runs one job in several variants and prints what changes.
@@ -25,8 +27,9 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
     spec.image = images.first().cloned();
     let variants = variants(&spec, args.variants)?;
+    let found = host::resolve(&mut spec)?;
     let profile = input::profile(spec.machine.as_deref())?;
-    host::resolve(&mut spec)?;
+    let profile = found.on_device(profile, spec.machine.is_some());
     let engines = spec.on.clone().unwrap_or("model".to_string());
     let cells = cells(&spec, &engines, &variants, &images)?;
     if cells.len() < 2 {
@@ -44,7 +47,9 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let records = engine::run_all(&jobs, &profile, args.apply)?;
     let cells = names.into_iter().zip(records);
     let cells: Vec<_> = cells.map(|(variant, record)| Cell { variant, record }).collect();
-    let warnings = unseen(&cells, &jobs, &profile)?;
+    let mut warnings = found.warnings;
+    warnings.extend(judged::warnings(asked.kernel.as_deref(), &jobs)?);
+    warnings.extend(unseen(&cells, &jobs, &profile)?);
     output.write(&compare::report(&cells, &warnings, command))?;
     Ok(Outcome::Done)
 }
@@ -78,6 +83,10 @@ fn cells(
                 }
                 spec.with = Some(variant.clone());
                 spec.image = image.map(|(path, _)| path.clone());
+                if let Some(path) = &spec.image {
+                    let nearest = Kernel::nearest(&host::image_release(path)?);
+                    spec.kernel = nearest.map(|found| found.kernel.name().to_string());
+                }
                 let name = image.map_or(variant, |(_, name)| name).clone();
                 spec.modules = spec.modules.filter(|_| booted);
                 cells.push((name, spec.validate(release.as_deref())?));

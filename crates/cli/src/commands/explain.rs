@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
+use crate::judged;
 use crate::output::{Output, Target, unless_closed};
 
 /// Room in the trace for more than the model expects.
@@ -32,16 +33,20 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    host::resolve(&mut spec)?;
+    let found = host::resolve(&mut spec)?;
     let profile = input::profile(spec.machine.as_deref())?;
+    let profile = found.on_device(profile, spec.machine.is_some());
     let job = spec.validate(input::host_release().as_deref())?;
     check(&job)?;
+    judged::check(&job)?;
     let output = Output::open(&args.output, args.svg.as_deref().map(|path| ("--svg", path)))?;
     let svg = args.svg.as_deref().map(Target::open).transpose()?;
-    let (explanation, record) = match job.engine {
+    let (explanation, mut record) = match job.engine {
         EngineKind::Model => of_model(&job, &profile)?,
         EngineKind::Kernel => of_kernel(&job)?,
     };
+    record.warnings = found.warnings;
+    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), std::slice::from_ref(&job))?);
     if let Some(target) = svg {
         let (path, mut writer) = target.writer()?;
         let picture = explain::svg(&explanation, &job, &record);

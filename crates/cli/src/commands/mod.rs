@@ -19,6 +19,8 @@ struct Asked {
     file: Option<String>,
     /// What flags said on top of the file.
     flags: JobSpec,
+    /// What was said with --kernel, or in the file, if anything was.
+    kernel: Option<String>,
 }
 
 impl Asked {
@@ -30,7 +32,7 @@ impl Asked {
         let mut spec = of_file.overlay(flags.clone());
         input::accesses_files(&mut spec)?;
         input::segments(&mut spec)?;
-        Ok((Asked { file, flags }, spec))
+        Ok((Asked { file, flags, kernel: spec.kernel.clone() }, spec))
     }
 
     /// The command that runs `job`, which came of this, again. What is said in phases has no
@@ -41,7 +43,15 @@ impl Asked {
                 let words = ["filemap".to_string(), name.to_string(), file.clone()];
                 words.into_iter().chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
             }
-            _ => job.command().replacen("filemap run", &format!("filemap {name}"), 1),
+            _ => {
+                let command = job.command().replacen("filemap run", &format!("filemap {name}"), 1);
+                let rules = format!("--kernel {}", job.rules.kernel.name());
+                match self.kernel.as_deref() {
+                    // More than the rules is this machine's.
+                    Some("host") => command.replacen(&rules, "--kernel host", 1),
+                    _ => command,
+                }
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `filemap run`.
 
-use filemap_core::rules::Kernel;
-use filemap_job::{EngineKind, Job, Record};
+use filemap_job::{EngineKind, Record};
 use filemap_report::record;
 
 use super::Asked;
@@ -11,6 +10,7 @@ use crate::engine;
 use crate::error::Error;
 use crate::host;
 use crate::input;
+use crate::judged;
 use crate::log::LineLog;
 use crate::output::{Output, Target};
 
@@ -21,17 +21,11 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         return Err(Error::Usage(message.to_string()));
     }
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
-    host::resolve(&mut spec)?;
+    let found = host::resolve(&mut spec)?;
     let profile = input::profile(spec.machine.as_deref())?;
-    let release = input::host_release();
-    let job = spec.validate(release.as_deref())?;
-    let nearest = release.as_deref().and_then(Kernel::nearest);
-    if runs_here(&job) && nearest.is_some_and(|nearest| nearest != job.rules.kernel) {
-        return Err(Error::CannotRun(format!(
-            "--kernel {}: the running kernel has rules of its own; leave it out, or give --on model",
-            job.rules.kernel.name()
-        )));
-    }
+    let profile = found.on_device(profile, spec.machine.is_some());
+    let job = spec.validate(input::host_release().as_deref())?;
+    judged::check(&job)?;
     if job.engine == EngineKind::Kernel && args.log.is_some() {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
@@ -44,14 +38,12 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         filemap_model::trace(&job, &profile, &mut log)?;
         log.finish()?;
     }
-    let record = one(engine::run_all(std::slice::from_ref(&job), &profile, args.apply)?);
+    let jobs = std::slice::from_ref(&job);
+    let mut record = one(engine::run_all(jobs, &profile, args.apply)?);
+    record.warnings = found.warnings;
+    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), jobs)?);
     output.write(&record::report(&record, asked.command("run", &job)))?;
     Ok(Outcome::Done)
-}
-
-/// Whether the job is for the running kernel.
-fn runs_here(job: &Job) -> bool {
-    job.engine == EngineKind::Kernel && job.image.is_none()
 }
 
 fn one(records: Vec<Record>) -> Record {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use filemap_job::{Filesystem, Job};
 
 use crate::contents::{Contents, check_calls};
+use crate::holes::Holes;
 use crate::journal::Journal;
 use crate::place::Place;
 use crate::scratch::{self, Scratch};
@@ -121,7 +122,8 @@ impl JobFile {
         // Where blocks are compressed or packed, what is read says nothing of pages.
         let plain = matches!(self.place.filesystem.as_str(), "ext4" | "xfs");
         let blocks = self.file.metadata().map_or(0, |metadata| metadata.blocks());
-        self.whole = plain && blocks.saturating_mul(512) >= self.bytes;
+        let has_all = blocks.saturating_mul(512) >= self.bytes;
+        self.whole = plain && has_all && Holes::of(&self.file).is_ok_and(|h| h == Holes::None);
         self
     }
 
@@ -171,12 +173,9 @@ pub(crate) fn place_of(job: &Job, path: &Path) -> Result<Place, Error> {
 
 /// Whether `place` has the readahead size and the filesystem of `job`.
 fn suits(job: &Job, place: &Place) -> bool {
-    let filesystem = match job.machine.fs {
-        Filesystem::Ext4 => place.filesystem == "ext4",
-        Filesystem::Xfs => place.filesystem == "xfs",
-        Filesystem::BasePages => !matches!(place.filesystem.as_str(), "ext4" | "xfs"),
-    };
-    filesystem && place.read_ahead_kb == Some(read_ahead_kb(job)) && place.unsuited().is_none()
+    job.machine.fs == place.folios()
+        && place.read_ahead_kb == Some(read_ahead_kb(job))
+        && place.unsuited().is_none()
 }
 
 fn read_ahead_kb(job: &Job) -> u64 {

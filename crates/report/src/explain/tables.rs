@@ -10,7 +10,7 @@ use super::counter::{Moves, Point, Sight};
 use super::map::{Cell, Map};
 use super::origin::Origin;
 use crate::footer::Footer;
-use crate::record::{number, title};
+use crate::record::{number, title, warnings};
 use crate::report::{Part, Report, to_json};
 use crate::table::{Column, Table};
 
@@ -31,6 +31,7 @@ pub fn report(explanation: &Explanation, job: &Job, record: &Record, command: St
         Part::Paragraph(answer.clone()),
         Part::Table(course(explanation)),
     ];
+    parts.splice(3..3, warnings(record));
     if explanation.sight == Sight::Every {
         parts.push(Part::Table(moves(&explanation.moves)));
     }

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
+use crate::judged;
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -27,6 +28,8 @@ const NOT_COMPARED_ONE_IN: usize = 10;
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     check(&asked, &spec)?;
+    let release = input::host_release();
+    judged::check_running(spec.kernel.as_deref(), release.as_deref().unwrap_or_default())?;
     of_place(&mut spec)?;
     let is_job = asked.file.is_some() || spec != JobSpec::default();
     let seed = fuzz::seed(&spec);
@@ -35,7 +38,6 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         None if is_job => vec![("job".to_string(), spec)],
         None => patterns::built_in(),
     };
-    let release = input::host_release();
     let validate = |spec: &JobSpec| of_host(spec.clone()).validate(release.as_deref());
     let jobs = named.iter().map(|(_, spec)| validate(spec)).collect::<Result<Vec<_>, _>>()?;
     let output = Output::open(&args.output, None)?;
@@ -144,9 +146,11 @@ impl Bench {
     }
 }
 
-/// Fills in what `spec` does not say of the file that it names.
+/// Fills in what `spec` does not say of the file that it names, or of this machine where it asks
+/// for that.
 fn of_place(spec: &mut JobSpec) -> Result<(), Error> {
-    if spec.file.is_none() || spec.maps_elf() {
+    let has_file = spec.file.is_some() && !spec.maps_elf();
+    if !has_file && spec.kernel.as_deref() != Some("host") {
         return Ok(());
     }
     let engine = spec.on.replace(EngineKind::Kernel.to_string());
