@@ -62,6 +62,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Write { .. } | Error::CannotRun(_) => 4,
+            Error::Model(filemap_model::Error::TooLarge { .. }) => 4,
             Error::Kernel(filemap_kernel::Error::Plan(_)) => 2,
             Error::Kernel(error) => {
                 if error.cannot_run_here() {

@@ -96,6 +96,11 @@ pub trait PageCache {
     /// and [`PageCache::copy`] speak of are those of `layer`: at first the first.
     fn select(&mut self, layer: Layer);
 
+    /// About how many bytes of memory it takes itself; 0 where nobody bounds that.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
     /// The 64 pages that begin at page `64 * word`.
     fn word(&self, word: u64) -> PageWord;
 

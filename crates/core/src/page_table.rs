@@ -23,6 +23,9 @@ pub struct PageTables {
 #[derive(Clone, Debug, Default)]
 struct Tables(BTreeMap<u64, Box<[u64; 64]>>);
 
+/// A block of [`Tables`] with its place in the map.
+const BLOCK_BYTES: u64 = 512 + 40;
+
 impl Tables {
     /// Notes page-table page `number`; returns whether it is new.
     fn insert(&mut self, number: u64) -> bool {
@@ -55,6 +58,11 @@ impl PageTables {
     /// Whether the page-table page of `entries` entries that maps `vpn` exists.
     pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
         self.levels[0].contains(vpn.0 / entries)
+    }
+
+    /// About how many bytes of memory the notes on them take.
+    pub fn held_bytes(&self) -> u64 {
+        self.levels.iter().map(|level| level.0.len() as u64 * BLOCK_BYTES).sum()
     }
 
     /// Pages that all of them take.

@@ -7,7 +7,9 @@ use filemap_core::vma::{Advice, Split, SplitProt};
 
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
-use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS};
+use crate::bounds::{
+    DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS,
+};
 use crate::elf::Elf;
 use crate::job::{EngineKind, File, Filesystem, Image, Job, Machine, Mapping};
 use crate::limits::{name, one_of, out_of_range, pages, size, unknown, within};
@@ -43,14 +45,20 @@ impl JobSpec {
             None => mapping.bytes_of(&file, arch.page_size),
         };
         let extent = Extent { pages: mapping.pages, bytes };
+        let image = self.valid_image(engine)?;
+        let rules = self.valid_rules(host_release)?;
+        let runs = within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS)?;
+        let machine = self.valid_machine(arch)?;
+        let phases = self.take_phases(seed, extent)?;
+        let most_runs = MAX_PHASE_RUNS / phases.len() as u64;
         Ok(Job {
             engine,
-            image: self.valid_image(engine)?,
-            rules: self.valid_rules(host_release)?,
-            runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS)?,
+            image,
+            rules,
+            runs: within("runs", runs, 1, most_runs.min(MAX_RUNS))?,
             seed,
-            machine: self.valid_machine(arch)?,
-            phases: self.take_phases(seed, extent)?,
+            machine,
+            phases,
             file,
             mapping,
             elf,

@@ -95,8 +95,9 @@ pub fn trace_on<C: PageCache>(
     let mut phases = Vec::with_capacity(job.phases.len());
     for phase in &job.phases {
         let before = whole(&state);
-        let highest = state.phase(job, phase)?;
+        state.phase(job, phase)?;
         let after = whole(&state);
+        let highest = state.highest_miss();
         phases.push(PhaseRun {
             elapsed_ns: after.elapsed_ns - before.elapsed_ns,
             tally: Tally { mmap_miss_max: highest, ..after.tally.since(&before.tally) },

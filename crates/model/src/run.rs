@@ -11,6 +11,7 @@ use filemap_core::reclaim;
 use filemap_core::statistics::FLUSH_NS;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_core::vma::{Mapping, Vma};
+use filemap_job::bounds::MAX_MODEL_BYTES;
 use filemap_job::{Job, Phase};
 
 use crate::charge::Charge;
@@ -54,6 +55,12 @@ pub struct Run<'a, C, L> {
     copies: PageCount,
     log: Metered<'a, L>,
     tally: Tally,
+    /// Highest value of the counter of misses since the phase began.
+    highest_miss: u16,
+    /// Accesses of all phases.
+    accesses: u64,
+    /// Most memory that this may take.
+    most_bytes: u64,
 }
 
 impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
@@ -83,6 +90,9 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             copies: PageCount(0),
             log: Metered { log, mapped: PageCount(0) },
             tally: Tally::default(),
+            highest_miss: 0,
+            accesses: job.phases.iter().fold(0, |sum, phase| sum.saturating_add(phase.accesses)),
+            most_bytes: MAX_MODEL_BYTES,
             limits,
         }
     }
@@ -90,8 +100,10 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
     /// Makes the accesses of `phase`.
     ///
     /// # Errors
-    /// When the memory is too small to hold what one access needs.
+    /// When the memory is too small to hold what one access needs, and when this takes more memory
+    /// itself than it may.
     pub fn phase(&mut self, job: &Job, phase: &Phase) -> Result<(), Error> {
+        self.highest_miss = self.ra.mmap_miss;
         if phase.is_read() {
             let base = job.mapping.offset.0 * job.page_size();
             for block in job.reads(phase) {
@@ -145,6 +157,11 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         self.tally
     }
 
+    /// Highest value of the counter of misses since the last phase began.
+    pub fn highest_miss(&self) -> u16 {
+        self.highest_miss
+    }
+
     /// What the instruction TLB counted so far.
     pub fn tlb(&self) -> tlb::Counts {
         self.tlb.counts()
@@ -183,6 +200,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                 cache: &mut self.cache,
                 log: &mut self.log,
             });
+            self.highest_miss = self.highest_miss.max(self.ra.mmap_miss);
             self.tally.mmap_miss_max = self.tally.mmap_miss_max.max(self.ra.mmap_miss);
             match step {
                 Step::Lock(_) => {
@@ -204,7 +222,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
                     if self.access == Access::WritePrivate {
                         self.charge_copy(index)?;
                     }
-                    return Ok(());
+                    return self.check_held();
                 }
                 step => self.carry_out(step)?,
             }
@@ -225,9 +243,24 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
             });
             match step {
                 Some(step) => self.carry_out(step)?,
-                None => return Ok(()),
+                None => return self.check_held(),
             }
         }
+    }
+
+    /// Refuses to take more memory than allowed: what a job needs shows only as it goes.
+    fn check_held(&self) -> Result<(), Error> {
+        let charged = self.charge.as_ref().map_or(0, Charge::held_bytes);
+        let held = self.cache.held_bytes() + self.tables.held_bytes() + charged;
+        if held <= self.most_bytes {
+            return Ok(());
+        }
+        let all = u128::from(held) * u128::from(self.accesses.max(1));
+        let needed = (all / u128::from(self.tally.accesses.max(1))).max(held.into());
+        Err(Error::TooLarge {
+            needed_gib: u64::try_from(needed >> 30).unwrap_or(u64::MAX).saturating_add(1),
+            most_gib: self.most_bytes >> 30,
+        })
     }
 
     fn carry_out(&mut self, step: Step) -> Result<(), Error> {
@@ -416,5 +449,28 @@ mod tests {
         for (misses, known) in [(1, 0), (2, 1), (3, 1), (4, 3), (5, 3), (6, 5)] {
             assert_eq!(known_after(misses, 1), inactive(known), "{misses}");
         }
+    }
+
+    #[test]
+    fn a_job_that_takes_more_memory_than_allowed_ends() {
+        let spec = "workload = 'random'\nfile_size = '1p'\naccesses = 10000";
+        let job = JobSpec::from_toml(spec).unwrap().validate(None).unwrap();
+        let mut log = ();
+        let cache = crate::extents::ExtentCache::new(None);
+        let mut run = Run::new(&job, &Profile::DEFAULT, Timing::Device, cache, &mut log);
+        run.most_bytes = 1 << 20;
+        let ended = run.phase(&job, &job.phases[0]);
+        let done = run.tally.accesses;
+        assert!((100..1000).contains(&done), "{done} accesses in 1 MiB");
+        // All of them take some 25 MiB, and whole GiB are told.
+        assert_eq!(ended, Err(Error::TooLarge { needed_gib: 1, most_gib: 0 }));
+        // A limit of the cache bounds that too: what is evicted is forgotten in the end.
+        let spec = "workload = 'random'\nfile_size = '1p'\naccesses = 10000\nram = '16m'";
+        let job = JobSpec::from_toml(spec).unwrap().validate(None).unwrap();
+        let mut log = ();
+        let cache = crate::extents::ExtentCache::new(job.machine.cache_limit);
+        let mut run = Run::new(&job, &Profile::DEFAULT, Timing::Device, cache, &mut log);
+        run.most_bytes = 10 << 20;
+        run.phase(&job, &job.phases[0]).unwrap();
     }
 }

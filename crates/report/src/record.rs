@@ -5,6 +5,7 @@ use filemap_job::{EngineKind, Record, Run, Spread};
 use serde::Serialize;
 
 use crate::footer::Footer;
+use crate::phases;
 use crate::report::{Part, Report, to_json};
 use crate::significance;
 use crate::table::{Column, Table};
@@ -21,6 +22,7 @@ pub fn report(record: &Record, command: String) -> Report {
     let footer = Footer::new(std::slice::from_ref(record), command);
     let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
     let mut parts = vec![Part::Heading(title(record)), Part::Table(summary(record))];
+    parts.extend(phases::part(record));
     parts.extend(warnings(record));
     parts.extend(outlier_note(record).map(Part::Paragraph));
     parts.extend(reclaim_note(record).map(Part::Paragraph));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use filemap_core::units::PageIndex;
 use filemap_job::{Cached, Counters, Run};
 
-use super::Prepared;
+use super::{Prepared, phases};
 use crate::cgroup::MemoryCgroup;
 use crate::cold::drop_open_file;
 use crate::probe::{Outcome, Probe};
@@ -81,6 +81,7 @@ impl Prepared {
                 seed: self.job.seed,
                 elapsed_ns: Some(outcome.phases.iter().map(|phase| phase.elapsed_ns).sum()),
                 counters: seen.counters(self.job.phases.iter().map(|phase| phase.accesses).sum()),
+                phases: phases::runs(&self.job, &outcome, self.file.whole, seen.major_faults),
                 // Null before Linux 6.5.
                 cached: cached.unwrap_or_default(),
                 vmstat: vmstat.map(VmStat::into_map),

@@ -5,6 +5,7 @@ mod file;
 mod guest;
 mod limits;
 mod measure;
+mod phases;
 mod plan;
 mod settings;
 

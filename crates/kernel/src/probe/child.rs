@@ -11,7 +11,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::mapping::{self, Mapped};
 use super::wire::{Reply, write_reply};
-use super::{Access, Outcome, PhaseCost, Plan};
+use super::{Access, Left, Outcome, PhaseCost, Plan};
 use crate::procstat::{Faults, read_bytes};
 use crate::residency::{CacheStat, View, mapped_pages};
 use crate::{Error, page_size};
@@ -87,7 +87,7 @@ impl Prepared {
         let mut phases = Vec::with_capacity(self.plan.phases.len());
         let Prepared { plan, mapped, meter, settle, buffer, .. } = &mut self;
         for accesses in &plan.phases {
-            let cost = meter.phase(|| {
+            let mut cost = meter.phase(|| {
                 for &access in accesses {
                     perform(mapped, access, buffer)?;
                     if let Some(settle) = settle {
@@ -96,6 +96,10 @@ impl Prepared {
                 }
                 Ok(())
             })?;
+            if plan.phases.len() > 1 {
+                let stat = CacheStat::of(&mapped.file, ..).ok();
+                cost.left = stat.map(|stat| Left { cached: stat.cached, evicted: stat.evicted });
+            }
             phases.push(cost);
         }
         let mapped = if self.plan.report_mapped {
@@ -149,6 +153,7 @@ impl Meter {
             major: faults.major,
             read_bytes,
             elapsed_ns: elapsed.as_nanos() as u64,
+            left: None,
         })
     }
 

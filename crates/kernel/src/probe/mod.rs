@@ -125,6 +125,18 @@ pub struct PhaseCost {
     pub read_bytes: Option<u64>,
     /// How long it took.
     pub elapsed_ns: u64,
+    /// Pages of the file in the cache at its end, and evicted since the run began: of plans of
+    /// more than one phase, where the kernel tells.
+    pub left: Option<Left>,
+}
+
+/// What a phase left of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Pages in the cache.
+    pub cached: u64,
+    /// Pages that reclaim took and that did not come back.
+    pub evicted: u64,
 }
 
 /// What came out of a probe.

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use filemap_core::units::{PageCount, PageIndex};
 
-use super::{Access, Advice, Mapping, Outcome, PhaseCost, Plan, Segment, Split, SplitProt};
+use super::{Access, Advice, Left, Mapping, Outcome, PhaseCost, Plan, Segment, Split, SplitProt};
 use crate::residency::PageSet;
 
 /// What the child says.
@@ -141,7 +141,9 @@ pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<
             put(&mut out, outcome.phases.len() as u64);
             for phase in &outcome.phases {
                 let read_bytes = phase.read_bytes.unwrap_or(u64::MAX);
-                let words = [phase.minor, phase.major, read_bytes, phase.elapsed_ns];
+                let left = phase.left.unwrap_or(Left { cached: u64::MAX, evicted: 0 });
+                let PhaseCost { minor, major, elapsed_ns, .. } = *phase;
+                let words = [minor, major, read_bytes, elapsed_ns, left.cached, left.evicted];
                 words.iter().for_each(|&word| put(&mut out, word));
             }
             put(&mut out, outcome.mapped.words().len() as u64);
@@ -165,6 +167,8 @@ pub(super) fn read_reply(input: &mut impl Read) -> io::Result<Reply> {
                     major: get(input)?,
                     read_bytes: Some(get(input)?).filter(|&bytes| bytes != u64::MAX),
                     elapsed_ns: get(input)?,
+                    left: Some(Left { cached: get(input)?, evicted: get(input)? })
+                        .filter(|left| left.cached != u64::MAX),
                 });
             }
             let words = (0..get(input)?).map(|_| get(input)).collect::<io::Result<_>>()?;
@@ -247,7 +251,13 @@ mod tests {
             address: 0x7f00_0000_0000,
             locked: true,
             phases: vec![
-                PhaseCost { minor: 1, major: 2, read_bytes: Some(3), elapsed_ns: 4 },
+                PhaseCost {
+                    minor: 1,
+                    major: 2,
+                    read_bytes: Some(3),
+                    elapsed_ns: 4,
+                    left: Some(Left { cached: 5, evicted: 6 }),
+                },
                 PhaseCost { read_bytes: None, ..PhaseCost::default() },
             ],
             mapped: PageSet::collect([true, false, true].into_iter()),

@@ -4,7 +4,10 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::chunk::Chunk;
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
+
+/// Bytes of a chunk with its words, 64 bytes each, and its slot in the table.
+const CHUNK_BYTES: u64 = (size_of::<Chunk>() + CHUNK_WORDS * 64 + 32) as u64;
 
 /// Chunks by number. Memory grows with the chunks in use, not with the file.
 #[derive(Debug)]
@@ -61,6 +64,13 @@ impl Chunks {
             }
         };
         &mut self.chunks[slot as usize]
+    }
+
+    /// About how many bytes of memory they take, with the order of each page where `orders` says
+    /// that these are kept. A chunk that was in use keeps its memory.
+    pub fn held_bytes(&self, orders: bool) -> u64 {
+        let own = CHUNK_BYTES + if orders { CHUNK_PAGES } else { 0 };
+        self.chunks.len() as u64 * own
     }
 
     /// Every chunk in use with its number, in no order.

@@ -46,6 +46,8 @@ pub struct ExtentCache {
     locked: Locked,
     /// Words of which a page is cached in a folio smaller than a word.
     nodes: u64,
+    /// A large folio was added at some time.
+    had_large: bool,
     /// Evictions and activations so far, in pages.
     clock: u64,
     statistics: Statistics,
@@ -67,6 +69,7 @@ impl ExtentCache {
             stale: Stale::default(),
             locked: Locked::default(),
             nodes: 0,
+            had_large: false,
             clock: 0,
             statistics: Statistics::default(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
@@ -99,6 +102,7 @@ impl ExtentCache {
 
     fn add_folio(&mut self, head: u64, order: Order, marked: bool) {
         let end = head + order.pages();
+        self.had_large |= order > Order(0);
         let mut were_empty = 0;
         for (number, span) in by_chunk(head, end) {
             were_empty += self.chunks.get_or_make(number).add(span, order);
@@ -316,6 +320,11 @@ impl PageCache for ExtentCache {
                 self.active.push(Extent { start: head, pages, order: folio.order });
             }
         }
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let lists = self.inactive.held_bytes() + self.active.held_bytes();
+        self.chunks.held_bytes(self.had_large) + lists + self.shadows.held_bytes()
     }
 
     fn inactive(&self) -> PageCount {
