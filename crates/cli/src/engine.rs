@@ -1,7 +1,7 @@
 //! The engines, and how many jobs are run on them.
 
 use filemap_job::{Engine, EngineKind, Job, Record, Run};
-use filemap_kernel::engine::{Kernel, Prepared, boot};
+use filemap_kernel::engine::{Kernel, Prepared, boot, check_boot};
 use filemap_kernel::image;
 use filemap_model::{Model, Profile};
 use rayon::prelude::*;
@@ -23,6 +23,7 @@ pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Recor
     let others = on(Place::Model).count() + on(Place::Image).count();
     let progress = Progress::new(others + runs as usize);
     // Before the model runs: what cannot be done here is told at once.
+    on(Place::Image).try_for_each(check_boot)?;
     let arms = Arms::prepare(on(Place::Host), apply)?;
     let guests = on(Place::Image).next().map(|_| image::IO_BYTES);
     let mut profile = *profile;

@@ -3,6 +3,8 @@
 use clap::Args;
 use filemap_job::{JobSpec, SizeText, parse_count};
 
+use crate::error::Error;
+
 /// The flags of a job: the same as the keys of a job file.
 #[derive(Debug, Args)]
 pub struct JobFlags {
@@ -16,9 +18,10 @@ pub struct JobFlags {
     /// A kernel to boot under QEMU and run the job on, with --on kernel; compare takes several.
     #[arg(long, value_name = "PATH", help_heading = ENGINE)]
     pub image: Vec<String>,
-    /// Where the modules of the image are: a directory with lib/modules/RELEASE.
+    /// Where the modules of the image are: a directory with lib/modules/RELEASE. Of several images
+    /// give it once for all, or once for each, in their order.
     #[arg(long, value_name = "DIR", help_heading = ENGINE)]
-    modules: Option<String>,
+    pub modules: Vec<String>,
     /// Patch series on top: miss-fault-address (p1), miss-no-retry (p2), mmap-miss (both),
     /// vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify.
     #[arg(long, value_name = "SERIES,...", help_heading = ENGINE)]
@@ -128,6 +131,22 @@ pub struct JobFlags {
     fs: Option<String>,
 }
 
+impl JobFlags {
+    /// Refuses several kernels where a command takes one.
+    ///
+    /// # Errors
+    /// Names the flag that is given several times.
+    pub fn check_one_kernel(&self) -> Result<(), Error> {
+        for (flag, values) in [("--image", &self.image), ("--modules", &self.modules)] {
+            if values.len() > 1 {
+                let message = "is given several times; give one, or filemap compare";
+                return Err(Error::Usage(format!("{flag} {message}")));
+            }
+        }
+        Ok(())
+    }
+}
+
 const ENGINE: &str = "Engine";
 const WORKLOAD: &str = "Workload";
 const FILE: &str = "File and mapping";
@@ -139,7 +158,7 @@ impl From<JobFlags> for JobSpec {
             on: flags.on,
             kernel: flags.kernel,
             image: flags.image.into_iter().next(),
-            modules: flags.modules,
+            modules: flags.modules.into_iter().next(),
             with: flags.with,
             runs: flags.runs,
             machine: flags.machine,

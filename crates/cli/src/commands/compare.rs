@@ -20,12 +20,15 @@ use crate::output::Output;
 
 /// Runs one job in several variants and prints what changes.
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
-    let images = args.job.image.clone();
+    let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
     let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
     // Said for all cells at once.
     asked.flags = JobSpec { on: None, with: None, image: None, modules: None, ..asked.flags };
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
-    spec.image = images.first().cloned();
+    let modules =
+        if modules.is_empty() { spec.modules.clone().into_iter().collect() } else { modules };
+    let images = Booted::pair(images, &modules)?;
+    spec.image = images.first().map(|image| image.path.clone());
     let variants = variants(&spec, args.variants)?;
     let found = host::resolve(&mut spec)?;
     let profile = input::profile(spec.machine.as_deref())?;
@@ -40,8 +43,8 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let mut shown = cells[0].1.clone();
     shown.image = None;
     let mut command = command(&asked, &shown, &engines, &variants);
-    let images = images.iter().map(|image| format!(" --image {image}"));
-    let modules = spec.modules.map(|modules| format!(" --modules {modules}"));
+    let images = images.iter().map(|image| format!(" --image {}", image.path));
+    let modules = modules.iter().map(|modules| format!(" --modules {modules}"));
     command.extend(images.chain(modules));
     let (names, jobs): (Vec<String>, Vec<Job>) = cells.into_iter().unzip();
     let records = engine::run_all(&jobs, &profile, args.apply)?;
@@ -60,7 +63,7 @@ fn cells(
     spec: &JobSpec,
     engines: &str,
     variants: &[String],
-    images: &[String],
+    images: &[Booted],
 ) -> Result<Vec<(String, Job)>, Error> {
     let release = input::host_release();
     let names = image_names(images)?;
@@ -82,13 +85,13 @@ fn cells(
                     spec.kernel = Some("host".to_string());
                 }
                 spec.with = Some(variant.clone());
-                spec.image = image.map(|(path, _)| path.clone());
+                spec.image = image.map(|(image, _)| image.path.clone());
+                spec.modules = image.and_then(|(image, _)| image.modules.clone());
                 if let Some(path) = &spec.image {
                     let nearest = Kernel::nearest(&host::image_release(path)?);
                     spec.kernel = nearest.map(|found| found.kernel.name().to_string());
                 }
                 let name = image.map_or(variant, |(_, name)| name).clone();
-                spec.modules = spec.modules.filter(|_| booted);
                 cells.push((name, spec.validate(release.as_deref())?));
             }
         }
@@ -97,9 +100,35 @@ fn cells(
 }
 
 /// What kernel images are called: by their releases, or where these are the same by their files.
-fn image_names(images: &[String]) -> Result<Vec<String>, Error> {
-    let releases = images.iter().map(|image| host::image_release(image));
-    Ok(distinct(images, releases.collect::<Result<_, _>>()?))
+fn image_names(images: &[Booted]) -> Result<Vec<String>, Error> {
+    let paths: Vec<String> = images.iter().map(|image| image.path.clone()).collect();
+    let releases = paths.iter().map(|path| host::image_release(path));
+    let releases = releases.collect::<Result<_, _>>()?;
+    Ok(distinct(&paths, releases))
+}
+
+/// A kernel image, and where its modules are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Booted {
+    path: String,
+    modules: Option<String>,
+}
+
+impl Booted {
+    /// The images at `paths`, each with the directory of `modules` in its place, or all with the
+    /// only one.
+    fn pair(paths: Vec<String>, modules: &[String]) -> Result<Vec<Booted>, Error> {
+        if modules.len() > 1 && modules.len() != paths.len() {
+            return Err(Error::Usage(format!(
+                "--modules is given {} times for {} images; give it once for all, or once for each",
+                modules.len(),
+                paths.len()
+            )));
+        }
+        let of = |number: usize| modules.get(number).or(modules.first()).cloned();
+        let pairs = paths.into_iter().enumerate();
+        Ok(pairs.map(|(number, path)| Booted { path, modules: of(number) }).collect())
+    }
 }
 
 /// `releases`, unless two are the same: then the names of the files at `paths`, or the paths.
@@ -191,6 +220,22 @@ fn command(asked: &Asked, job: &Job, engines: &str, variants: &[String]) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modules_are_of_all_images_or_of_each() {
+        let pair = |modules: &[&str]| {
+            let modules: Vec<String> = modules.iter().map(|path| path.to_string()).collect();
+            let pairs = Booted::pair(vec!["a".into(), "b".into()], &modules)?;
+            Ok::<_, Error>(pairs.into_iter().map(|image| image.modules).collect::<Vec<_>>())
+        };
+        let some = |path: &str| Some(path.to_string());
+        assert_eq!(pair(&[]).unwrap(), [None, None]);
+        assert_eq!(pair(&["m"]).unwrap(), [some("m"), some("m")]);
+        assert_eq!(pair(&["m", "n"]).unwrap(), [some("m"), some("n")]);
+        let error = pair(&["m", "n", "o"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("3 times for 2 images"), "{error}");
+    }
 
     #[test]
     fn images_are_called_by_what_tells_them_apart() {

@@ -16,10 +16,7 @@ use crate::output::{Output, Target};
 
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
-    if args.job.image.len() > 1 {
-        let message = "--image is given several times; give one, or filemap compare";
-        return Err(Error::Usage(message.to_string()));
-    }
+    args.job.check_one_kernel()?;
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let found = host::resolve(&mut spec)?;
     let profile = input::profile(spec.machine.as_deref())?;

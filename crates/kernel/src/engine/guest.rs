@@ -26,6 +26,20 @@ const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
 /// How much of the file a slow machine writes or reads in a second.
 const SLOW_BYTES_A_SECOND: u64 = 4 << 20;
 
+/// Looks whether [`boot`] can begin: that the image is a kernel, that the modules it needs are
+/// there, and that there is room.
+///
+/// # Errors
+/// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
+///
+/// # Panics
+/// When the job names no image.
+pub fn check_boot(job: &Job) -> Result<(), Error> {
+    let named = job.image.as_ref().expect("the caller has a job with an image");
+    check(job)?;
+    Ok(machine(job, named)?.check()?)
+}
+
 /// Boots the image of `job` and runs all of the job's runs there.
 ///
 /// # Errors

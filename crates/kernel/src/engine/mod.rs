@@ -20,7 +20,7 @@ use crate::probe::Plan;
 
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
-pub use guest::{boot, in_guest, mount_memory_cgroups};
+pub use guest::{boot, check_boot, in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
 
 use file::JobFile;

@@ -47,6 +47,11 @@ impl Filesystem {
         }
     }
 
+    /// Those of [`Filesystem::modules`] that no guest does without, unless they are built in.
+    pub(super) fn required_modules(self) -> [&'static str; 3] {
+        ["virtio_pci", "virtio_blk", self.name()]
+    }
+
     /// Mount options: without them, ext4 goes on writing inode tables behind the job's back.
     pub(super) fn mount_options(self) -> &'static std::ffi::CStr {
         match self {

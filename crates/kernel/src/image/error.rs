@@ -27,6 +27,21 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A kernel without modules has not built in what a guest needs.
+    #[error(
+        "{path} needs the modules {names} to boot here; give --modules {dir}, a directory that \
+             holds lib/modules/{release}"
+    )]
+    NeedsModules {
+        /// The kernel as it was given.
+        path: PathBuf,
+        /// What it needs as modules.
+        names: String,
+        /// Where they are, or `DIR`.
+        dir: String,
+        /// Its release.
+        release: String,
+    },
     /// A program that is needed is not installed.
     #[error("{program} is not installed; install the package {package}")]
     Missing {
@@ -112,7 +127,11 @@ impl Error {
     /// Whether something is missing on this machine or in the request (exit code 4), rather than
     /// a run that failed.
     pub fn cannot_run_here(&self) -> bool {
-        matches!(self, Self::Kernel { .. } | Self::Modules { .. } | Self::Missing { .. })
+        match self {
+            Self::Kernel { .. } | Self::Modules { .. } | Self::NeedsModules { .. } => true,
+            Self::Missing { .. } => true,
+            _ => false,
+        }
     }
 
     pub(super) fn io(action: impl Into<String>, source: io::Error) -> Self {

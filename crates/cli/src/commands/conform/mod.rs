@@ -26,6 +26,7 @@ const NOT_COMPARED_ONE_IN: usize = 10;
 
 /// Compares what the running kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
+    args.job.check_one_kernel()?;
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     check(&asked, &spec)?;
     let release = input::host_release();
