@@ -2,8 +2,9 @@
 
 use clap::{Args, Parser, Subcommand};
 use filemap_job::SizeText;
-use filemap_report::{Format, published};
+use filemap_report::Format;
 
+use crate::commands::calibrate::MAX_ROUNDS;
 use crate::job_flags::{JobFlags, count, size};
 
 /// Most seeds of a random cell.
@@ -46,10 +47,9 @@ pub struct PublishedArgs {
     /// the published sizes, and programs of this machine.
     #[arg(long)]
     pub full: bool,
-    /// Seeds of each random cell.
-    #[arg(long, value_name = "N", default_value_t = published::DEFAULT_SEEDS, value_parser = seeds)]
-    #[arg(allow_hyphen_values = true)]
-    pub seeds: u64,
+    /// Seeds of each random cell, which only mmap-miss has [default: 25].
+    #[arg(long, value_name = "N", value_parser = seeds, allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
     #[command(flatten)]
     pub output: OutputFlags,
 }
@@ -132,7 +132,7 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     pub file_size: Option<SizeText>,
     /// Times each figure is measured; medians count [default: 5].
-    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = rounds, allow_hyphen_values = true)]
     pub runs: Option<u64>,
     #[command(flatten)]
     pub output: OutputFlags,
@@ -151,14 +151,18 @@ pub struct OutputFlags {
 }
 
 fn random_jobs(text: &str) -> Result<u64, String> {
-    match count(text)? {
+    match count(text, 1, MAX_FUZZ_JOBS)? {
         jobs @ 1..=MAX_FUZZ_JOBS => Ok(jobs),
         jobs => Err(format!("{jobs} is out of range; give 1 to {MAX_FUZZ_JOBS}")),
     }
 }
 
+fn rounds(text: &str) -> Result<u64, String> {
+    count(text, 1, MAX_ROUNDS)
+}
+
 fn seeds(text: &str) -> Result<u64, String> {
-    match count(text)? {
+    match count(text, 1, MAX_SEEDS)? {
         seeds @ 1..=MAX_SEEDS => Ok(seeds),
         seeds => Err(format!("{seeds} is out of range; give 1 to {MAX_SEEDS}")),
     }

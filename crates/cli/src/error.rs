@@ -79,8 +79,10 @@ impl Error {
     /// The message in one line of readable length.
     pub fn one_line(&self) -> String {
         let text = self.to_string();
-        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line: String = words.chars().filter(|c| !c.is_control()).collect();
+        // Blanks in a line may be those of a value.
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let line = lines.collect::<Vec<_>>().join(" ").replace('\t', " ");
+        let line: String = line.chars().filter(|c| !c.is_control()).collect();
         if line.chars().count() <= MAX_MESSAGE {
             return line;
         }

@@ -1,7 +1,8 @@
 //! The flags of a job.
 
 use clap::Args;
-use filemap_job::{JobSpec, SizeText, parse_count};
+use filemap_job::bounds::{MAX_ACCESSES, MAX_BYTES, MAX_READ_AHEAD_KB, MAX_RUNS};
+use filemap_job::{Error as JobError, JobSpec, SizeText, parse_count};
 
 use crate::error::Error;
 
@@ -28,7 +29,7 @@ pub struct JobFlags {
     with: Option<String>,
     /// How many runs.
     #[arg(long, value_name = "N", help_heading = ENGINE)]
-    #[arg(value_parser = count, allow_hyphen_values = true)]
+    #[arg(value_parser = runs, allow_hyphen_values = true)]
     runs: Option<u64>,
     /// Machine profile: what the device and a fault cost.
     #[arg(long, value_name = "PROFILE.toml", help_heading = ENGINE)]
@@ -39,7 +40,7 @@ pub struct JobFlags {
     workload: Option<String>,
     /// Number of accesses [default: a fraction of 0.01].
     #[arg(long, value_name = "N", help_heading = WORKLOAD)]
-    #[arg(value_parser = count, allow_hyphen_values = true)]
+    #[arg(value_parser = accesses, allow_hyphen_values = true)]
     accesses: Option<u64>,
     /// How much is accessed as a fraction of the mapping, such as 0.01: of its pages, or of its
     /// bytes where --bs of them are read at a time. Rounded down.
@@ -51,13 +52,14 @@ pub struct JobFlags {
     accesses_file: Option<String>,
     /// Seed of random patterns, not 0 [default: 88172645463325252].
     #[arg(long, value_name = "N", help_heading = WORKLOAD)]
-    #[arg(value_parser = count, allow_hyphen_values = true)]
+    #[arg(value_parser = seed, allow_hyphen_values = true)]
     seed: Option<u64>,
     /// Size of a read [default: 4k].
     #[arg(long, value_name = "SIZE", help_heading = WORKLOAD)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
     bs: Option<SizeText>,
-    /// Size of the file, such as 20g.
+    /// Size of the file, such as 20g. Units of all sizes are k, m, g, t and p, powers of 1024; kB
+    /// and KiB mean the same as k.
     #[arg(long, value_name = "SIZE", help_heading = FILE)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
     file_size: Option<SizeText>,
@@ -74,11 +76,11 @@ pub struct JobFlags {
     map_len: Option<SizeText>,
     /// How many pages into its page-table page the mapping begins [default: 0].
     #[arg(long, value_name = "PAGES", help_heading = FILE)]
-    #[arg(value_parser = count, allow_hyphen_values = true)]
+    #[arg(value_parser = map_shift, allow_hyphen_values = true)]
     map_shift: Option<u64>,
     /// Cut the mapping into VMAs of this many pages.
     #[arg(long, value_name = "PAGES", help_heading = FILE)]
-    #[arg(value_parser = count, allow_hyphen_values = true)]
+    #[arg(value_parser = split, allow_hyphen_values = true)]
     split: Option<u64>,
     /// What every second VMA is made: write or exec [default: write].
     #[arg(long, value_name = "PROT", help_heading = FILE)]
@@ -113,7 +115,7 @@ pub struct JobFlags {
     memory_max: Option<SizeText>,
     /// Readahead size in KiB [default: 128].
     #[arg(long, value_name = "KIB", help_heading = MACHINE)]
-    #[arg(value_parser = count, allow_hyphen_values = true)]
+    #[arg(value_parser = read_ahead_kb, allow_hyphen_values = true)]
     read_ahead_kb: Option<u64>,
     /// Fault-around size [default: 64k].
     #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
@@ -195,10 +197,44 @@ impl From<JobFlags> for JobSpec {
     }
 }
 
-/// A whole number.
-pub fn count(text: &str) -> Result<u64, String> {
-    parse_count(text).map_err(|error| error.to_string())
+/// A whole number, which is from `from` to `to` if it is any good.
+///
+/// What is outside of that and fits 64 bits passes: the job says what is wrong with it.
+pub fn count(text: &str, from: u64, to: u64) -> Result<u64, String> {
+    parse_count(text).map_err(|error| match error {
+        JobError::OutOfRange { value, .. } => {
+            format!("{value} is out of range; give {from} to {to}")
+        }
+        error => error.to_string(),
+    })
 }
+
+fn runs(text: &str) -> Result<u64, String> {
+    count(text, 1, MAX_RUNS)
+}
+
+fn accesses(text: &str) -> Result<u64, String> {
+    count(text, 1, MAX_ACCESSES)
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    count(text, 1, u64::MAX)
+}
+
+fn map_shift(text: &str) -> Result<u64, String> {
+    count(text, 0, MOST_ENTRIES - 1)
+}
+
+fn split(text: &str) -> Result<u64, String> {
+    count(text, 1, MAX_BYTES)
+}
+
+fn read_ahead_kb(text: &str) -> Result<u64, String> {
+    count(text, 0, MAX_READ_AHEAD_KB)
+}
+
+/// Entries of the largest page-table page, that of 64 KiB pages.
+const MOST_ENTRIES: u64 = 8192;
 
 /// A size, which is looked at with the rest of the job.
 pub fn size(text: &str) -> Result<SizeText, String> {

@@ -12,6 +12,7 @@ mod judged;
 mod log;
 mod output;
 mod progress;
+mod words;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -43,7 +44,7 @@ pub fn main() -> ExitCode {
         guest::main(filemap_kernel::engine::in_guest);
     }
     interrupt::exit_on_interrupt();
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(words::joined(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
             // Help and version; to a closed pipe too.

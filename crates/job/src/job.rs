@@ -108,6 +108,16 @@ impl Job {
         Reads::new(pages, self.mapped_bytes(), phase.bs_bytes, phase.accesses)
     }
 
+    /// What the job says that changes nothing, as a sentence each, without its full stop.
+    pub fn without_effect(&self) -> Vec<String> {
+        let one_piece = self.mapping.split.filter(|split| split.pages >= self.mapping.pages);
+        let one_piece = one_piece.map(|split| {
+            let (split, pages) = (split.pages, self.mapping.pages);
+            format!("a mapping of {pages} pages is one piece of --split {split}, and stays whole")
+        });
+        one_piece.into_iter().collect()
+    }
+
     /// The same job with another seed: that of the job, and of the phases that had the job's.
     pub fn with_seed(&self, seed: u64) -> Job {
         let mut job = self.clone();

@@ -217,8 +217,8 @@ fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
         .replace("expected a string", "give a text in quotes")
         .replace("expected a sequence", "give [[phase]] tables")
         .replace("duplicate key", "duplicate key; give it once");
-    let message = shorten_to(300, &message);
-    let shown = shorten(text.lines().nth(line).unwrap_or_default());
+    let message = shorten_to(300, message.trim());
+    let shown = shorten(text.lines().nth(line).unwrap_or_default().trim());
     Error::JobFile { line: line + 1, text: shown, message }
 }
 

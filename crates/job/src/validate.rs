@@ -12,7 +12,7 @@ use crate::bounds::{
 };
 use crate::elf::Elf;
 use crate::job::{EngineKind, File, Filesystem, Image, Job, Machine, Mapping};
-use crate::limits::{name, one_of, out_of_range, pages, size, unknown, within};
+use crate::limits::{name, one_of, pages, size, unknown, within};
 use crate::phases::Extent;
 use crate::size::{SizeText, format_size, shorten};
 use crate::spec::JobSpec;
@@ -194,7 +194,7 @@ impl JobSpec {
             advice: self.valid_advice()?,
             exec: self.exec.unwrap_or(false) || self.calls(),
             private,
-            split: self.valid_split(len)?,
+            split: self.valid_split(len, private)?,
         })
     }
 
@@ -207,7 +207,7 @@ impl JobSpec {
         one_of(flag, flag, &self.advice, Advice::Normal, known, Advice::name)
     }
 
-    fn valid_split(&self, mapped: u64) -> Result<Option<Split>, Error> {
+    fn valid_split(&self, mapped: u64, private: bool) -> Result<Option<Split>, Error> {
         let prot = one_of(
             "split-prot",
             "--split-prot",
@@ -225,6 +225,19 @@ impl JobSpec {
                 None => Ok(None),
             };
         };
+        let exec = self.exec.unwrap_or(false) || self.calls();
+        // What mprotect is to make so is so already: all of it stays one VMA.
+        let (has_already, other, remedy) = match prot {
+            SplitProt::Write => {
+                (private, "--private", "all of that can be written; give --split-prot exec")
+            }
+            SplitProt::Exec => {
+                (exec, "an executable mapping", "give --split-prot write, or remove it")
+            }
+        };
+        if has_already {
+            return Err(Error::Conflict { flag: "split", other, remedy });
+        }
         let least = mapped.div_ceil(MAX_PIECES);
         let pages = PageCount(within("split", pages, least, MAX_BYTES)?);
         Ok(Some(Split { pages, prot }))
@@ -232,15 +245,16 @@ impl JobSpec {
 
     fn valid_machine(&self, arch: Arch) -> Result<Machine, Error> {
         let page_size = arch.page_size;
-        let bytes = |flag, text: &Option<SizeText>| {
-            pages(flag, text, 1, page_size).map(|count| count.map(|count| count * page_size))
+        let bytes = |flag, text: &Option<SizeText>, from| {
+            pages(flag, text, from, page_size).map(|count| count.map(|count| count * page_size))
         };
         let cache_limit = pages("cache-limit", &self.cache_limit, 1, page_size)?.map(PageCount);
         let mut machine = Machine {
             cache_limit,
-            ram_bytes: bytes("ram", &self.ram)?,
-            memory_high_bytes: bytes("memory-high", &self.memory_high)?,
-            memory_max_bytes: bytes("memory-max", &self.memory_max)?,
+            // The kernel's part of one page leaves none to the cache.
+            ram_bytes: bytes("ram", &self.ram, 2)?,
+            memory_high_bytes: bytes("memory-high", &self.memory_high, 1)?,
+            memory_max_bytes: bytes("memory-max", &self.memory_max, 1)?,
             read_ahead: self.valid_read_ahead(page_size)?,
             fault_around: self.valid_fault_around(&arch)?,
             arch,
@@ -249,12 +263,6 @@ impl JobSpec {
         };
         machine.cache_limit =
             [machine.implied_cache_limit(), cache_limit].into_iter().flatten().min();
-        if machine.cache_limit == Some(PageCount(0)) {
-            let from = format_size(2 * page_size);
-            return Err(
-                out_of_range(format_size(page_size), from, format_size(MAX_BYTES)).of("ram")
-            );
-        }
         Ok(machine)
     }
 

@@ -25,7 +25,7 @@ const DEFAULT_BYTES: u64 = 1 << 30;
 /// Rounds where no number is given.
 const DEFAULT_ROUNDS: u64 = 5;
 
-const MAX_ROUNDS: u64 = 100;
+pub const MAX_ROUNDS: u64 = 100;
 
 /// The published workloads, each with either advice.
 const WORKLOADS: [&str; 5] = ["random", "stride:1021", "stride:2053", "stride:4099", "sequential"];

@@ -30,6 +30,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let images = Booted::pair(images, &modules)?;
     spec.image = images.first().map(|image| image.path.clone());
     let variants = variants(&spec, args.variants)?;
+    spec.on = spec.on.as_deref().map(engines).transpose()?;
     let found = host::resolve(&mut spec)?;
     let profile = input::profile(spec.machine.as_deref())?;
     let profile = found.on_device(profile, spec.machine.is_some());
@@ -51,10 +52,24 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let cells = names.into_iter().zip(records);
     let cells: Vec<_> = cells.map(|(variant, record)| Cell { variant, record }).collect();
     let mut warnings = found.warnings;
+    warnings.extend(jobs[0].without_effect());
     warnings.extend(judged::warnings(asked.kernel.as_deref(), &jobs)?);
     warnings.extend(unseen(&cells, &jobs, &profile)?);
     output.write(&compare::report(&cells, &warnings, command))?;
     Ok(Outcome::Done)
+}
+
+/// The engines of a list, each named once, without the blanks around them.
+fn engines(text: &str) -> Result<String, Error> {
+    let names: Vec<&str> = text.split(',').map(str::trim).collect();
+    let twice = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
+    match twice {
+        Some(at) => Err(Error::Usage(format!(
+            "--on {text}: {} is named twice; give each engine once",
+            names[at]
+        ))),
+        None => Ok(names.join(",")),
+    }
 }
 
 /// The jobs, and what each is called: every variant on every engine. A kernel that is booted is
@@ -118,6 +133,10 @@ impl Booted {
     /// The images at `paths`, each with the directory of `modules` in its place, or all with the
     /// only one.
     fn pair(paths: Vec<String>, modules: &[String]) -> Result<Vec<Booted>, Error> {
+        if paths.is_empty() && !modules.is_empty() {
+            let message = "--modules is of a kernel to boot; give that with --image, or remove it";
+            return Err(Error::Usage(message.to_string()));
+        }
         if modules.len() > 1 && modules.len() != paths.len() {
             return Err(Error::Usage(format!(
                 "--modules is given {} times for {} images; give it once for all, or once for each",
@@ -195,6 +214,7 @@ fn variants(spec: &JobSpec, given: Vec<String>) -> Result<Vec<String>, Error> {
         (Some(series), true) => Ok(vec![series.clone()]),
         (None, true) => Ok(vec!["baseline".to_string()]),
         (None, false) => {
+            let given: Vec<String> = given.iter().map(|name| name.trim().to_string()).collect();
             for variant in &given {
                 let series = variant.parse::<Series>();
                 series.map_err(|error| Error::Usage(format!("--variants {variant}: {error}")))?;
@@ -232,6 +252,7 @@ mod tests {
         assert_eq!(pair(&[]).unwrap(), [None, None]);
         assert_eq!(pair(&["m"]).unwrap(), [some("m"), some("m")]);
         assert_eq!(pair(&["m", "n"]).unwrap(), [some("m"), some("n")]);
+        assert!(Booted::pair(Vec::new(), &["m".to_string()]).is_err());
         let error = pair(&["m", "n", "o"]).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         assert!(error.to_string().contains("3 times for 2 images"), "{error}");

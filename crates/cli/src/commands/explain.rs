@@ -47,6 +47,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         EngineKind::Kernel => of_kernel(&job)?,
     };
     record.warnings = found.warnings;
+    record.warnings.extend(job.without_effect());
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), std::slice::from_ref(&job))?);
     if let Some(target) = svg {
         let (path, mut writer) = target.writer()?;

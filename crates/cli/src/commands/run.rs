@@ -38,6 +38,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
     let jobs = std::slice::from_ref(&job);
     let mut record = one(engine::run_all(jobs, &profile, args.apply)?);
     record.warnings = found.warnings;
+    record.warnings.extend(job.without_effect());
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), jobs)?);
     output.write(&record::report(&record, asked.command("run", &job)))?;
     Ok(Outcome::Done)

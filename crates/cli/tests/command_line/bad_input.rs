@@ -83,9 +83,22 @@ fn values() {
         ("--workload random --read-ahead-kb 3", &["--read-ahead-kb", "not a multiple"]),
         ("--workload random --bs 4k", &["--bs does not go with"]),
         ("--workload random --accesses 3 --fraction 0.1", &["does not go with --fraction"]),
+        ("--workload random --seed 18446744073709551616", &["give 1 to 18446744073709551615"]),
+        ("--workload random --runs 99999999999999999999", &["--runs", "give 1 to 100000"]),
+        ("--workload random --accesses 99999999999999999999", &["give 1 to 1099511627776"]),
+        ("--workload random --read-ahead-kb 99999999999999999999", &["give 0 to 4194304"]),
+        ("--workload random --map-shift 99999999999999999999", &["give 0 to 8191"]),
+        ("--workload random --split 99999999999999999999", &["--split", "give 1 to"]),
+        ("--workload random --ram 0", &["--ram: 0 is out of range; give 8k to"]),
+        ("--workload random --ram 4k", &["--ram: 4k is out of range; give 8k to"]),
+        ("--workload random --memory-max 0", &["give 4k to"]),
+        ("--workload random --private --split 16", &["--split does not go with --private"]),
+        ("--workload random --exec --split 16 --split-prot exec", &["--split does not go with"]),
+        ("--workload read-random --bs 1m --file-size 64m", &["less than one read of 1m"]),
         ("", &["--workload is missing", "random"]),
     ] {
-        fails(&format!("run --file-size 1m {flags}"), 2, words);
+        let size = if flags.contains("--file-size") { "" } else { "--file-size 1m " };
+        fails(&format!("run {size}{flags}"), 2, words);
     }
 }
 
@@ -104,6 +117,37 @@ fn sizes() {
         fails(&format!("run --workload random --file-size {size}"), 2, &words);
     }
     fails("run --workload random", 2, &["--file-size is missing", "1g"]);
+}
+
+#[test]
+fn values_are_shown_as_they_were_given() {
+    for (value, shown) in [(" 4k", "' 4k' is no size"), ("4  x", "'4  x'"), ("4k ", "'4k '")] {
+        let mut command = filemap("run --workload random --file-size");
+        let output = command.arg(value).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{value}");
+        assert!(stderr(&output).contains(shown), "{value}: {}", stderr(&output));
+    }
+    let file = "run --workload random --accesses 1 --file";
+    let output = filemap(file).arg("/no  such file").output().unwrap();
+    assert!(stderr(&output).contains("'/no  such file'"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_means_nothing_is_refused() {
+    let compare = "compare --workload random --file-size 1m --accesses 9";
+    for (args, words) in [
+        ("conform --seed 5", &["--seed goes with --fuzz", "--workload"] as &[&str]),
+        ("published vma-bound --seeds 5", &["--seeds", "only mmap-miss has"]),
+        ("published exec-order vma-bound --seeds 5", &["--seeds", "only mmap-miss has"]),
+        ("published --seeds 99999999999999999999", &["give 1 to 1000"]),
+        ("conform --fuzz 99999999999999999999", &["give 1 to 1000000"]),
+        (&format!("{compare} --on model,model"), &["model is named twice", "once"]),
+        (&format!("{compare} --variants baseline,p1 --modules /lib"), &["--modules", "--image"]),
+        ("explain --image a --image b --workload first --file-size 1m", &["several", "compare"]),
+        ("run --modules a --modules b --workload first --file-size 1m", &["--modules", "several"]),
+    ] {
+        fails(args, 2, words);
+    }
 }
 
 #[test]

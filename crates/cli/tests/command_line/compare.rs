@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{json, stdout};
+use crate::{filemap, json, stdout};
 
 const JOB: &str = "compare --workload random --file-size 64m --accesses 500";
 
@@ -22,6 +22,23 @@ fn cells_are_those_of_the_variants() {
     assert_eq!(cells[0]["figures"], cells[1]["figures"], "p1 alone changes nothing");
     assert!(cells[2]["change"]["bytes_read"].as_f64().unwrap() < -50.0);
     assert_eq!(cells[2]["job"]["with"], "miss-fault-address+miss-no-retry");
+}
+
+#[test]
+fn lists_may_have_blanks() {
+    let args = format!("{JOB} --json - --variants");
+    let cells = |words: &[&str]| {
+        let output = filemap(&args).args(words).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["cells"].as_array().unwrap().iter().map(|cell| cell["variant"].clone()).collect()
+    };
+    for words in [&["baseline, p1 + p2"] as &[&str], &["baseline,", "p1 + p2"]] {
+        let names: Vec<Value> = cells(words);
+        assert_eq!(names, ["baseline", "p1 + p2"], "{words:?}");
+    }
+    let output = filemap(&format!("{JOB} --json - --with")).arg("p1, p2").output().unwrap();
+    assert!(output.status.code() == Some(2), "one cell is no comparison");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("one variant"));
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod explain;
 mod kernel;
 mod lacking;
 mod live;
+mod one_meaning;
+mod phases;
 mod published;
 mod random_flags;
 mod run;

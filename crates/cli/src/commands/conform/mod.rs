@@ -31,15 +31,25 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     check(&asked, &spec)?;
     let release = input::host_release();
     judged::check_running(spec.kernel.as_deref(), release.as_deref().unwrap_or_default())?;
-    of_place(&mut spec)?;
+    // Rules are for patterns of ours as well.
+    let kernel = spec.kernel.take();
     let is_job = asked.file.is_some() || spec != JobSpec::default();
     let seed = fuzz::seed(&spec);
+    check_seed(&asked, &args.fuzz, &spec)?;
+    if args.fuzz.is_none() && is_job {
+        spec.kernel = kernel.clone();
+        of_place(&mut spec)?;
+    }
     let named = match args.fuzz {
         Some(jobs) => fuzz::named(jobs, spec)?,
         None if is_job => vec![("job".to_string(), spec)],
         None => patterns::built_in(),
     };
-    let validate = |spec: &JobSpec| of_host(spec.clone()).validate(release.as_deref());
+    let rules = kernel.clone().unwrap_or("host".to_string());
+    let validate = |spec: &JobSpec| {
+        let spec = JobSpec { kernel: Some(rules.clone()), ..spec.clone() };
+        spec.validate(release.as_deref())
+    };
     let jobs = named.iter().map(|(_, spec)| validate(spec)).collect::<Result<Vec<_>, _>>()?;
     let output = Output::open(&args.output, None)?;
     let (journal, _guard) = interrupt::journal()?;
@@ -65,10 +75,11 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         progress.advance();
     }
     drop(progress);
+    let with_rules = kernel.map_or(String::new(), |kernel| format!(" --kernel {kernel}"));
     let command = match args.fuzz {
-        Some(number) => format!("filemap conform --fuzz {number} --seed {seed}"),
+        Some(number) => format!("filemap conform --fuzz {number} --seed {seed}{with_rules}"),
         None if is_job => asked.command("conform", &jobs[0]),
-        None => "filemap conform".to_string(),
+        None => format!("filemap conform{with_rules}"),
     };
     output.write(&conform::report(&patterns, footer(&jobs, bench.disturbed, command)))?;
     outcome(&patterns)
@@ -99,6 +110,16 @@ fn check(asked: &Asked, spec: &JobSpec) -> Result<(), Error> {
             "--with {series}: no series is in the running kernel; leave it out"
         ))),
     }
+}
+
+/// Refuses a seed of nothing: the built-in patterns have their own.
+fn check_seed(asked: &Asked, fuzz: &Option<u64>, spec: &JobSpec) -> Result<(), Error> {
+    let only_seed = JobSpec { seed: spec.seed, ..JobSpec::default() };
+    if spec.seed.is_none() || fuzz.is_some() || asked.file.is_some() || *spec != only_seed {
+        return Ok(());
+    }
+    let message = "--seed goes with --fuzz N, or with a --workload; give one of them";
+    Err(Error::Usage(message.to_string()))
 }
 
 /// A difference fails the check; too few comparisons are none.
@@ -158,12 +179,6 @@ fn of_place(spec: &mut JobSpec) -> Result<(), Error> {
     host::resolve(spec)?;
     spec.on = engine;
     Ok(())
-}
-
-/// `spec` by the rules of the running kernel, unless it names others.
-fn of_host(mut spec: JobSpec) -> JobSpec {
-    spec.kernel.get_or_insert_with(|| "host".to_string());
-    spec
 }
 
 fn footer(jobs: &[Job], disturbed: u64, command: String) -> Footer {
