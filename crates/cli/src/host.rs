@@ -1,6 +1,5 @@
 //! What a job takes from this machine where its flags do not say.
 
-use std::fs::File;
 use std::path::Path;
 
 use filemap_core::rules::Kernel;
@@ -8,7 +7,8 @@ use filemap_job::{EngineKind, Filesystem, JobSpec, SizeText};
 use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::place::Place;
 
-use crate::error::{Error, reason};
+use crate::error::Error;
+use crate::input;
 
 /// Fills in what `spec` does not say. A kernel image is for the kernel engine. A file that exists
 /// has its size. For a real kernel the rules are its own, and for the running one the readahead
@@ -80,13 +80,11 @@ pub fn image_release(path: &str) -> Result<String, Error> {
 
 /// The size in bytes of the file at `path`, which can be read and is not empty.
 fn existing(path: &str) -> Result<u64, Error> {
-    let failed = |reason| Error::Read { what: "file", path: path.to_string(), reason };
-    let file = File::open(path).map_err(|error| failed(reason(&error)))?;
-    let data = file.metadata().map_err(|error| failed(reason(&error)))?;
-    match data.len() {
-        _ if data.is_dir() => Err(failed("it is a directory".to_string())),
-        _ if !data.is_file() => Err(failed("it is no regular file".to_string())),
-        0 => Err(failed("it is empty".to_string())),
+    match input::regular("file", path)? {
+        0 => {
+            let reason = "it is empty".to_string();
+            Err(Error::Read { what: "file", path: path.to_string(), reason })
+        }
         bytes => Ok(bytes),
     }
 }

@@ -11,6 +11,7 @@ mod job_flags;
 mod log;
 mod output;
 mod progress;
+mod user_profile;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ use filemap_kernel::journal;
 
 use crate::args::{Cli, Command};
 use crate::error::Error;
+use crate::output::Target;
 
 /// What a command that has done its work comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +44,14 @@ pub fn main() -> ExitCode {
         guest::main(filemap_kernel::engine::in_guest);
     }
     interrupt::exit_on_interrupt();
+    output::fail_at_size_limit();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
-            // Help and version; to a closed pipe too.
-            let _ = error.print();
-            return ExitCode::SUCCESS;
+            return match print(&error) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => fail(&error),
+            };
         }
         Err(error) => return fail(&Error::from_clap(&error)),
     };
@@ -80,9 +84,31 @@ fn undo_what_was_left() {
     }
 }
 
+/// Prints help or the version.
+fn print(text: &clap::Error) -> Result<(), Error> {
+    let mut target = Target::stdout()?;
+    let printed = text.print().and_then(|()| target.flush());
+    printed.map_err(|error| target.failed(&error))
+}
+
 fn fail(error: &Error) -> ExitCode {
     interrupt::wait_if_ending();
-    // Nobody is left to be told if stderr is closed.
-    let _ = writeln!(io::stderr(), "filemap: {}", error.one_line());
+    tell(error);
     ExitCode::from(error.exit_code())
+}
+
+/// Ends the command because of `error`, from where it cannot be handed on.
+fn end(error: &Error) -> ! {
+    interrupt::wait_if_ending();
+    tell(error);
+    output::abandon();
+    std::process::exit(error.exit_code().into())
+}
+
+fn tell(error: &Error) {
+    // A reader of stdout that has left, as head does, wants to hear no more.
+    if !matches!(error, Error::ReaderLeft) {
+        // Nobody is left to be told if stderr is closed.
+        let _ = writeln!(io::stderr(), "filemap: {}", error.one_line());
+    }
 }

@@ -144,6 +144,12 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// The kernel killed the probe's child because its memory cgroup had no page left.
+    #[error("out of memory in {limit_bytes} bytes: raise the memory limit, or use a smaller file")]
+    OutOfMemory {
+        /// The limit.
+        limit_bytes: u64,
+    },
     /// The probe's child was killed.
     #[error("the probe was killed by signal {signal}: {remedy}")]
     ChildKilled {

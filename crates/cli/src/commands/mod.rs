@@ -13,24 +13,30 @@ use filemap_job::{Job, JobSpec};
 use crate::error::Error;
 use crate::input;
 use crate::job_flags::JobFlags;
+use crate::output::Inputs;
+use crate::user_profile;
 
 /// Where the job of a command came from.
 struct Asked {
     file: Option<String>,
     /// What flags said on top of the file.
     flags: JobSpec,
+    /// What the command reads.
+    inputs: Inputs,
 }
 
 impl Asked {
     /// Whence the job of `flags` on top of that of `file` came, and that job with the lists and
     /// headers that it needs.
     fn new(file: Option<String>, flags: JobFlags) -> Result<(Self, JobSpec), Error> {
+        let images = flags.image.clone();
         let flags = JobSpec::from(flags);
         let of_file = file.as_deref().map_or(Ok(JobSpec::default()), input::job_file)?;
         let mut spec = of_file.overlay(flags.clone());
+        let inputs = Inputs::of(file.as_deref(), &images, &spec);
         input::accesses_files(&mut spec)?;
         input::segments(&mut spec)?;
-        Ok((Asked { file, flags }, spec))
+        Ok((Asked { file, flags, inputs }, spec))
     }
 
     /// The command that runs `job`, which came of this, again. What is said in phases has no
@@ -41,7 +47,17 @@ impl Asked {
                 let words = ["filemap".to_string(), name.to_string(), file.clone()];
                 words.into_iter().chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
             }
-            _ => job.command().replacen("filemap run", &format!("filemap {name}"), 1),
+            _ => {
+                let mut job = job.clone();
+                // Where no flag says otherwise, the machine is the same again.
+                job.machine.profile = job.machine.profile.filter(|name| self.needs_said(name));
+                job.command().replacen("filemap run", &format!("filemap {name}"), 1)
+            }
         }
+    }
+
+    /// Whether a command has to name the machine profile `name` to go by it.
+    fn needs_said(&self, name: &str) -> bool {
+        user_profile::read().is_ok_and(|(usual, _)| usual != name)
     }
 }

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::log::LineLog;
-use crate::output::{Output, Target};
+use crate::output::Output;
 
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
@@ -21,8 +21,10 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         return Err(Error::Usage(message.to_string()));
     }
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let log = ("--log", args.log.as_deref());
+    let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     host::resolve(&mut spec)?;
-    let profile = input::profile(spec.machine.as_deref())?;
+    let profile = input::profile(&mut spec)?;
     let release = input::host_release();
     let job = spec.validate(release.as_deref())?;
     let nearest = release.as_deref().and_then(Kernel::nearest);
@@ -36,10 +38,8 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
     }
-    let output = Output::open(&args.output, args.log.as_deref().map(|path| ("--log", path)))?;
-    if let Some(path) = args.log.as_deref() {
-        let alone = path == "-" && args.output.json.is_none();
-        let mut log = LineLog::new(Target::open(path)?, alone)?;
+    if let Some(target) = output.take("--log") {
+        let mut log = LineLog::new(target);
         // The model's runs decide all the same.
         filemap_model::trace(&job, &profile, &mut log)?;
         log.finish()?;

@@ -26,6 +26,7 @@ const NOT_COMPARED_ONE_IN: usize = 10;
 /// Compares what the running kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let output = Output::open(&args.output, &asked.inputs, &[])?;
     check(&asked, &spec)?;
     of_place(&mut spec)?;
     let is_job = asked.file.is_some() || spec != JobSpec::default();
@@ -38,7 +39,6 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let release = input::host_release();
     let validate = |spec: &JobSpec| of_host(spec.clone()).validate(release.as_deref());
     let jobs = named.iter().map(|(_, spec)| validate(spec)).collect::<Result<Vec<_>, _>>()?;
-    let output = Output::open(&args.output, None)?;
     let (journal, _guard) = interrupt::journal()?;
     let mut bench = Bench { observer: Observer::open(&journal)?, disturbed: 0 };
     let progress = Progress::new(jobs.len());
