@@ -9,6 +9,7 @@ mod input;
 mod interrupt;
 mod job_flags;
 mod log;
+mod memory;
 mod output;
 mod progress;
 mod user_profile;
@@ -23,6 +24,8 @@ use filemap_kernel::journal;
 use crate::args::{Cli, Command};
 use crate::error::Error;
 use crate::output::Target;
+
+pub use memory::OrExit;
 
 /// What a command that has done its work comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,7 @@ pub fn command() -> clap::Command {
 /// The whole program. A process that was started as a probe's child, or as the first one of a
 /// guest, does not return from here.
 pub fn main() -> ExitCode {
+    memory::quiet_in_child();
     filemap_kernel::probe::main_if_child();
     if guest::is_guest() {
         guest::main(filemap_kernel::engine::in_guest);

@@ -150,6 +150,15 @@ pub enum Error {
         /// The limit.
         limit_bytes: u64,
     },
+    /// The system refuses the probe's child memory, or room for addresses.
+    #[error(
+        "the probe stopped: {message}; raise the limit of this shell (ulimit -v), or use a \
+         smaller file"
+    )]
+    Starved {
+        /// What it said.
+        message: String,
+    },
     /// The probe's child was killed.
     #[error("the probe was killed by signal {signal}: {remedy}")]
     ChildKilled {
@@ -165,9 +174,18 @@ impl Error {
     pub fn cannot_run_here(&self) -> bool {
         match self {
             Error::Image(error) => error.cannot_run_here(),
-            Error::NeedsRoot { .. } | Error::Unavailable { .. } | Error::NoSpace { .. } => true,
-            _ => false,
+            Error::NeedsRoot { .. }
+            | Error::Unavailable { .. }
+            | Error::NoSpace { .. }
+            | Error::Starved { .. } => true,
+            _ => self.is_starved(),
         }
+    }
+
+    /// Whether the system had no memory for a call.
+    pub(crate) fn is_starved(&self) -> bool {
+        let (Error::Os { source, .. } | Error::Call { source, .. }) = self else { return false };
+        source.kind() == io::ErrorKind::OutOfMemory
     }
 
     pub(crate) fn os(action: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
-use crate::output::{Inputs, Output};
+use crate::output::{Inputs, Output, is_stdout};
 use crate::progress::Progress;
 use crate::user_profile;
 
@@ -74,11 +74,24 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         costs: costs(&samples),
         direct: direct(&samples),
         profile: (text, json!(profile)),
+        kept: kept(&path, is_own),
         rows: rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?,
     };
     let footer = footer(&bench, bytes, &profile, command(args, rounds));
     output.write(&calibrate::report(&calibration, footer))?;
     Ok(Outcome::Done)
+}
+
+/// What the report says of the profile at `path`.
+fn kept(path: &str, is_own: bool) -> String {
+    match is_own {
+        true => format!(
+            "The profile is in {path}. The model goes by it from now on; --machine default is the \
+             built-in profile."
+        ),
+        false if is_stdout(path) => "The profile went to stdout.".to_string(),
+        false => format!("The profile is in {path}. The model goes by it with --machine {path}."),
+    }
 }
 
 /// Where the profile goes, and whether that is where the model looks for it by itself.

@@ -11,7 +11,7 @@ use filemap_report::{Format, Report};
 use crate::args::OutputFlags;
 use crate::error::Error;
 
-pub use collision::Inputs;
+pub use collision::{Inputs, is_stdout};
 pub use replacement::abandon;
 pub use target::Target;
 
