@@ -125,9 +125,11 @@ pub struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub struct CalibrateArgs {
-    /// Where the machine profile goes, for --machine.
-    #[arg(value_name = "PROFILE.toml")]
-    pub profile: Option<String>,
+    /// Where the machine profile goes, for --machine [default: the profile of this user, which the
+    /// model then uses by itself: $XDG_STATE_HOME/filemap/machine-profile.toml, or below
+    /// ~/.local/state].
+    #[arg(long, value_name = "PROFILE.toml", allow_hyphen_values = true)]
+    pub out: Option<String>,
     /// Size of the temporary file that is read [default: 1g].
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     pub file_size: Option<SizeText>,

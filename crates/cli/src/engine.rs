@@ -5,6 +5,7 @@ use filemap_kernel::engine::{Kernel, Prepared, boot, check_boot};
 use filemap_kernel::image;
 use filemap_model::{Model, Profile};
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::Error;
 use crate::interrupt::{self, Undoing};
@@ -35,7 +36,8 @@ pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Recor
         progress.advance();
         Ok::<_, Error>(record)
     });
-    let mut models = models.collect::<Result<Vec<Record>, _>>()?.into_iter();
+    let models = threads()?.install(|| models.collect::<Result<Vec<Record>, _>>());
+    let mut models = models?.into_iter();
     let mut measured = arms.run(&progress)?.into_iter();
     let mut records = Vec::with_capacity(jobs.len());
     for job in jobs {
@@ -51,6 +53,13 @@ pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Recor
         records.push(record.expect("each job has run"));
     }
     Ok(records)
+}
+
+/// A thread for each processor; where there is no room for them (`ulimit`), only this one.
+fn threads() -> Result<ThreadPool, Error> {
+    let all = ThreadPoolBuilder::new().build();
+    let pool = all.or_else(|_| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
+    pool.map_err(|error| Error::CannotRun(format!("no thread can be started: {error}")))
 }
 
 /// Where a job runs.

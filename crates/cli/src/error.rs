@@ -33,8 +33,17 @@ pub enum Error {
     #[error("'{path}' cannot be opened: {reason}; give a file that can be written, or -")]
     Open { path: String, reason: String },
     /// What came out did not reach its file.
-    #[error("'{path}' cannot be written: {reason}; give it room, or another file")]
+    #[error("'{path}' cannot be written: {reason}; give it room, or another place")]
     Write { path: String, reason: String },
+    /// Whoever read stdout has closed it, and knows.
+    #[error("the reader of stdout has left")]
+    ReaderLeft,
+    /// What `filemap calibrate` left for this user is no profile.
+    #[error(
+        "the machine profile of this user cannot be used: {error}; run filemap calibrate again, \
+         remove the file, or give --machine default"
+    )]
+    UserProfile { error: Box<Error> },
     /// What this machine or this build cannot do.
     #[error("{0}")]
     CannotRun(String),
@@ -61,9 +70,11 @@ impl Error {
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Write { .. } | Error::CannotRun(_) => 4,
-            Error::Model(filemap_model::Error::TooLarge { .. }) => 4,
-            Error::Kernel(filemap_kernel::Error::Plan(_)) => 2,
+            Error::Write { .. } | Error::ReaderLeft => 1,
+            Error::CannotRun(_) | Error::Model(filemap_model::Error::TooLarge { .. }) => 4,
+            Error::Kernel(
+                filemap_kernel::Error::Plan(_) | filemap_kernel::Error::OutOfMemory { .. },
+            ) => 2,
             Error::Kernel(error) => {
                 if error.cannot_run_here() {
                     4

@@ -1,6 +1,5 @@
 //! What a job takes from this machine where its flags do not say.
 
-use std::fs::File;
 use std::path::Path;
 
 use filemap_core::rules::{Family, Kernel};
@@ -12,7 +11,8 @@ use filemap_kernel::page_size;
 use filemap_kernel::place::Place;
 use filemap_model::Profile;
 
-use crate::error::{Error, reason};
+use crate::error::Error;
+use crate::input;
 
 /// What was found here that no key of a job says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,10 +24,9 @@ pub struct Found {
 }
 
 impl Found {
-    /// `profile`, which `named` says was asked for or not, with the device's largest request. A
-    /// profile that was asked for keeps its own.
-    pub fn on_device(&self, mut profile: Profile, named: bool) -> Profile {
-        if let Some(bytes) = self.io_bytes.filter(|_| !named) {
+    /// `profile`, with the largest request of the file's device.
+    pub fn on_device(&self, mut profile: Profile) -> Profile {
+        if let Some(bytes) = self.io_bytes {
             profile.device.io_bytes = bytes;
         }
         profile
@@ -158,13 +157,12 @@ pub fn image_release(path: &str) -> Result<String, Error> {
 
 /// The size in bytes and the holes of the file at `path`, which can be read and is not empty.
 fn existing(path: &str) -> Result<(u64, Holes), Error> {
-    let failed = |reason| Error::Read { what: "file", path: path.to_string(), reason };
-    let file = File::open(path).map_err(|error| failed(reason(&error)))?;
-    let data = file.metadata().map_err(|error| failed(reason(&error)))?;
-    match data.len() {
-        _ if data.is_dir() => Err(failed("it is a directory".to_string())),
-        _ if !data.is_file() => Err(failed("it is no regular file".to_string())),
-        0 => Err(failed("it is empty".to_string())),
+    let (file, bytes) = input::regular("file", path)?;
+    match bytes {
+        0 => {
+            let reason = "it is empty".to_string();
+            Err(Error::Read { what: "file", path: path.to_string(), reason })
+        }
         bytes => Ok((bytes, Holes::of(&file)?)),
     }
 }

@@ -9,6 +9,7 @@ use filemap_kernel::journal::Journal;
 use filemap_kernel::probe;
 
 use crate::error::Error;
+use crate::output;
 
 /// Exit code of a command that was interrupted.
 const INTERRUPTED: i32 = 130;
@@ -35,6 +36,7 @@ pub fn exit_on_interrupt() {
         for error in journal.map(|journal| journal.undo_all()).unwrap_or_default().failed {
             let _ = writeln!(stderr(), "filemap: {error}");
         }
+        output::abandon();
         std::process::exit(INTERRUPTED)
     });
 }

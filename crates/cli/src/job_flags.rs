@@ -31,7 +31,8 @@ pub struct JobFlags {
     #[arg(long, value_name = "N", help_heading = ENGINE)]
     #[arg(value_parser = runs, allow_hyphen_values = true)]
     runs: Option<u64>,
-    /// Machine profile: what the device and a fault cost.
+    /// Machine profile: what the device and a fault cost; default for the built-in one [default:
+    /// that of filemap calibrate, or the built-in one].
     #[arg(long, value_name = "PROFILE.toml", help_heading = ENGINE)]
     machine: Option<String>,
     /// random, stride:N, sequential, reverse, first, interleave:K, read-random,

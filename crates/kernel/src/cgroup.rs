@@ -104,6 +104,17 @@ impl MemoryCgroup {
         })
     }
 
+    /// Whether the kernel killed a process in it because the limit left no page.
+    pub fn has_killed(&self) -> bool {
+        let name = match self.version {
+            Version::V1 => "memory.oom_control",
+            Version::V2 => "memory.events",
+        };
+        let text = fs::read_to_string(self.path.join(name)).unwrap_or_default();
+        let mut kills = text.lines().filter_map(|line| line.strip_prefix("oom_kill "));
+        kills.any(|number| number.trim() != "0")
+    }
+
     fn max_file(&self) -> &'static str {
         match self.version {
             Version::V1 => "memory.limit_in_bytes",

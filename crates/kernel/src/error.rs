@@ -144,6 +144,21 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// The kernel killed the probe's child because its memory cgroup had no page left.
+    #[error("out of memory in {limit_bytes} bytes: raise the memory limit, or use a smaller file")]
+    OutOfMemory {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// The system refuses the probe's child memory, or room for addresses.
+    #[error(
+        "the probe stopped: {message}; raise the limit of this shell (ulimit -v), or use a \
+         smaller file"
+    )]
+    Starved {
+        /// What it said.
+        message: String,
+    },
     /// The probe's child was killed.
     #[error("the probe was killed by signal {signal}: {remedy}")]
     ChildKilled {
@@ -159,9 +174,18 @@ impl Error {
     pub fn cannot_run_here(&self) -> bool {
         match self {
             Error::Image(error) => error.cannot_run_here(),
-            Error::NeedsRoot { .. } | Error::Unavailable { .. } | Error::NoSpace { .. } => true,
-            _ => false,
+            Error::NeedsRoot { .. }
+            | Error::Unavailable { .. }
+            | Error::NoSpace { .. }
+            | Error::Starved { .. } => true,
+            _ => self.is_starved(),
         }
+    }
+
+    /// Whether the system had no memory for a call.
+    pub(crate) fn is_starved(&self) -> bool {
+        let (Error::Os { source, .. } | Error::Call { source, .. }) = self else { return false };
+        source.kind() == io::ErrorKind::OutOfMemory
     }
 
     pub(crate) fn os(action: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {

@@ -28,7 +28,7 @@ impl Engine for Model {
         let run = trace(job, &self.profile, &mut ())?.run;
         // Runs differ in nothing, so one stands for all of them.
         let runs = vec![run; job.runs as usize];
-        Ok(Record::new(job, "model", environment(&self.profile), runs))
+        Ok(Record::new(job, "model", environment(job, &self.profile), runs))
     }
 }
 
@@ -159,12 +159,13 @@ fn counters(job: &Job, ran: &PhaseRun, calls: bool) -> Counters {
     }
 }
 
-fn environment(profile: &Profile) -> Map<String, Value> {
+fn environment(job: &Job, profile: &Profile) -> Map<String, Value> {
     let scope = "classic LRU; no NUMA, writeback, truncation or swap";
     let environment = json!({
         "filemap": env!("CARGO_PKG_VERSION"),
         "scope": scope,
         "elapsed": "predicted from the machine profile",
+        "profile_from": job.machine.profile.as_deref().unwrap_or("default"),
         "profile": profile,
     });
     match environment {

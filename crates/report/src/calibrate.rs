@@ -18,6 +18,8 @@ pub struct Calibration {
     pub direct: Vec<Direct>,
     /// The machine profile, as TOML and as a value.
     pub profile: (String, Value),
+    /// Where the profile is, and who uses it from now on, as a sentence.
+    pub kept: String,
     /// Jobs with their measured and predicted times.
     pub rows: Vec<Row>,
 }
@@ -94,6 +96,7 @@ pub fn report(calibration: &Calibration, footer: Footer) -> Report {
         Part::Heading("Predicted and measured".to_string()),
         Part::Table(rows(&calibration.rows)),
         Part::Paragraph(conclusion),
+        Part::Paragraph(calibration.kept.clone()),
     ];
     Report { parts, rows: flat(&calibration.rows), footer, json }
 }
@@ -187,6 +190,7 @@ fn json(calibration: &Calibration, footer: &Footer) -> String {
         schema: u32,
         profile: &'a Value,
         profile_toml: &'a str,
+        kept: &'a str,
         costs: &'a [Cost],
         direct: &'a [Direct],
         rows: Vec<JsonRow<'a>>,
@@ -206,6 +210,7 @@ fn json(calibration: &Calibration, footer: &Footer) -> String {
         schema: SCHEMA,
         profile: &calibration.profile.1,
         profile_toml: &calibration.profile.0,
+        kept: &calibration.kept,
         costs: &calibration.costs,
         direct: &calibration.direct,
         rows: rows.map(|row| JsonRow { row, error_percent: row.error_percent() }).collect(),
@@ -232,7 +237,8 @@ mod tests {
     fn the_worst_row_and_the_median_are_those_of_absolute_errors() {
         let rows = vec![row("a", 1.0, 1.1), row("b", 1.0, 0.5), row("c", 2.0, 2.0)];
         let profile = (String::new(), Value::Null);
-        let calibration = Calibration { costs: vec![], direct: vec![], profile, rows };
+        let kept = String::new();
+        let calibration = Calibration { costs: vec![], direct: vec![], profile, kept, rows };
         assert_eq!(calibration.worst().map(|row| row.workload.as_str()), Some("b"));
         let median = calibration.median_error_percent().expect("there are rows");
         assert!((median - 10.0).abs() < 1e-9, "{median}");

@@ -140,9 +140,9 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     let executable = job.exec == Some(true)
         || job.maps_elf()
         || job.split_prot.as_deref() == Some(SplitProt::Exec.name());
-    let advice = match job.machine {
-        Some(_) => "",
-        None => ": give --machine a profile of the machine in question (filemap calibrate)",
+    let advice = match job.machine.as_deref() {
+        Some(name) if name != "default" => "",
+        _ => ": give --machine a profile of the machine in question (filemap calibrate)",
     };
     Some(match executable {
         true => format!(

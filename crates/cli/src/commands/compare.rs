@@ -22,6 +22,7 @@ use crate::output::Output;
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
     let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let output = Output::open(&args.output, &asked.inputs, &[])?;
     // Said for all cells at once.
     asked.flags = JobSpec { on: None, with: None, image: None, modules: None, ..asked.flags };
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
@@ -32,15 +33,13 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let variants = variants(&spec, args.variants)?;
     spec.on = spec.on.as_deref().map(engines).transpose()?;
     let found = host::resolve(&mut spec)?;
-    let profile = input::profile(spec.machine.as_deref())?;
-    let profile = found.on_device(profile, spec.machine.is_some());
+    let profile = found.on_device(input::profile(&mut spec)?);
     let engines = spec.on.clone().unwrap_or("model".to_string());
     let cells = cells(&spec, &engines, &variants, &images)?;
     if cells.len() < 2 {
         let message = "there is one variant only; give --variants baseline,mmap-miss";
         return Err(Error::Usage(message.to_string()));
     }
-    let output = Output::open(&args.output, None)?;
     let mut shown = cells[0].1.clone();
     shown.image = None;
     let mut command = command(&asked, &shown, &engines, &variants);

@@ -10,11 +10,11 @@ use crate::Outcome;
 use crate::args::DoctorArgs;
 use crate::error::Error;
 use crate::interrupt;
-use crate::output::Output;
+use crate::output::{Inputs, Output};
 
 /// Prints what this machine allows.
 pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
-    let output = Output::open(&args.output, None)?;
+    let output = Output::open(&args.output, &Inputs::default(), &[])?;
     let (journal, _undoing) = interrupt::journal()?;
     output.write(&report(&checks(&journal)))?;
     Ok(Outcome::Done)

@@ -21,7 +21,7 @@ use crate::host;
 use crate::input;
 use crate::interrupt;
 use crate::judged;
-use crate::output::{Output, Target, unless_closed};
+use crate::output::Output;
 
 /// Room in the trace for more than the model expects.
 const SPARE_EVENTS: u64 = 1 << 16;
@@ -30,18 +30,17 @@ const SPARE_EVENTS: u64 = 1 << 16;
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let svg = ("--svg", args.svg.as_deref());
+    let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;
     if spec.runs.is_some_and(|runs| runs != 1) {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
     let found = host::resolve(&mut spec)?;
-    let profile = input::profile(spec.machine.as_deref())?;
-    let profile = found.on_device(profile, spec.machine.is_some());
+    let profile = found.on_device(input::profile(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
     check(&job)?;
     judged::check(&job)?;
-    let output = Output::open(&args.output, args.svg.as_deref().map(|path| ("--svg", path)))?;
-    let svg = args.svg.as_deref().map(Target::open).transpose()?;
     let (explanation, mut record) = match job.engine {
         EngineKind::Model => of_model(&job, &profile)?,
         EngineKind::Kernel => of_kernel(&job)?,
@@ -49,11 +48,8 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), std::slice::from_ref(&job))?);
-    if let Some(target) = svg {
-        let (path, mut writer) = target.writer()?;
-        let picture = explain::svg(&explanation, &job, &record);
-        let written = writer.write_all(picture.as_bytes()).and_then(|()| writer.flush());
-        written.or_else(|error| unless_closed(&path, &error))?;
+    if let Some(target) = output.take("--svg") {
+        target.write(explain::svg(&explanation, &job, &record).as_bytes())?;
     }
     let command = asked.command("explain", &job);
     output.write(&explain::report(&explanation, &job, &record, command))?;

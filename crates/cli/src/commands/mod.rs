@@ -13,6 +13,8 @@ use filemap_job::{Job, JobSpec};
 use crate::error::Error;
 use crate::input;
 use crate::job_flags::JobFlags;
+use crate::output::Inputs;
+use crate::user_profile;
 
 /// Where the job of a command came from.
 struct Asked {
@@ -21,18 +23,22 @@ struct Asked {
     flags: JobSpec,
     /// What was said with --kernel, or in the file, if anything was.
     kernel: Option<String>,
+    /// What the command reads.
+    inputs: Inputs,
 }
 
 impl Asked {
     /// Whence the job of `flags` on top of that of `file` came, and that job with the lists and
     /// headers that it needs.
     fn new(file: Option<String>, flags: JobFlags) -> Result<(Self, JobSpec), Error> {
+        let images = flags.image.clone();
         let flags = JobSpec::from(flags);
         let of_file = file.as_deref().map_or(Ok(JobSpec::default()), input::job_file)?;
         let mut spec = of_file.overlay(flags.clone());
+        let inputs = Inputs::of(file.as_deref(), &images, &spec);
         input::accesses_files(&mut spec)?;
         input::segments(&mut spec)?;
-        Ok((Asked { file, flags, kernel: spec.kernel.clone() }, spec))
+        Ok((Asked { file, flags, kernel: spec.kernel.clone(), inputs }, spec))
     }
 
     /// The command that runs `job`, which came of this, again. What is said in phases has no
@@ -44,6 +50,9 @@ impl Asked {
                 words.into_iter().chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
             }
             _ => {
+                let mut job = job.clone();
+                // Where no flag says otherwise, the machine is the same again.
+                job.machine.profile = job.machine.profile.filter(|name| self.needs_said(name));
                 let command = job.command().replacen("filemap run", &format!("filemap {name}"), 1);
                 let rules = format!("--kernel {}", job.rules.kernel.name());
                 match self.kernel.as_deref() {
@@ -53,5 +62,10 @@ impl Asked {
                 }
             }
         }
+    }
+
+    /// Whether a command has to name the machine profile `name` to go by it.
+    fn needs_said(&self, name: &str) -> bool {
+        user_profile::read().is_ok_and(|(usual, _)| usual != name)
     }
 }

@@ -12,25 +12,24 @@ use crate::host;
 use crate::input;
 use crate::judged;
 use crate::log::LineLog;
-use crate::output::{Output, Target};
+use crate::output::Output;
 
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let log = ("--log", args.log.as_deref());
+    let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let found = host::resolve(&mut spec)?;
-    let profile = input::profile(spec.machine.as_deref())?;
-    let profile = found.on_device(profile, spec.machine.is_some());
+    let profile = found.on_device(input::profile(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
     judged::check(&job)?;
     if job.engine == EngineKind::Kernel && args.log.is_some() {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
     }
-    let output = Output::open(&args.output, args.log.as_deref().map(|path| ("--log", path)))?;
-    if let Some(path) = args.log.as_deref() {
-        let alone = path == "-" && args.output.json.is_none();
-        let mut log = LineLog::new(Target::open(path)?, alone)?;
+    if let Some(target) = output.take("--log") {
+        let mut log = LineLog::new(target);
         // The model's runs decide all the same.
         filemap_model::trace(&job, &profile, &mut log)?;
         log.finish()?;

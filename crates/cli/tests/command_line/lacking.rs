@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::running::Running;
-use crate::{Scratch, filemap, has_disk, stderr};
+use crate::{Scratch, filemap, has_disk, stderr, without_profile};
 
 const JOB: &str = "run --on kernel --workload first --file-size 4m --accesses 1";
 
@@ -18,7 +18,7 @@ fn lacking(test: &str, change: &str, args: &str, code: i32, words: &[&str]) {
     let scratch = Scratch::new(test);
     let state = scratch.path("state");
     let script = format!("{change} exec {} {args}", env!("CARGO_BIN_EXE_filemap"));
-    let mut command = Command::new("unshare");
+    let mut command = without_profile("unshare");
     command.args(["--mount", "sh", "-e", "-c", &script]).env("FILEMAP_STATE", &state);
     let output = Running::start(&mut command).output();
     let message = stderr(&output);
@@ -31,7 +31,7 @@ fn lacking(test: &str, change: &str, args: &str, code: i32, words: &[&str]) {
 
 /// Whether mounts can be made that nobody else sees; says so where they cannot.
 fn can_change_mounts(test: &str) -> bool {
-    let mut command = Command::new("unshare");
+    let mut command = without_profile("unshare");
     command.args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]);
     let can = command.output().is_ok_and(|output| output.status.success());
     if !can {

@@ -9,7 +9,9 @@ mod explain;
 mod kernel;
 mod lacking;
 mod live;
+mod losses;
 mod one_meaning;
+mod outputs;
 mod phases;
 mod published;
 mod random_flags;
@@ -22,10 +24,17 @@ use std::process::{Command, Output, Stdio};
 use filemap_kernel::place::Place;
 use serde_json::Value;
 
-/// The command with `args`, joined by spaces.
+/// The command with `args`, joined by spaces. It finds no machine profile of whoever runs it.
 fn filemap(args: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_filemap"));
+    let mut command = without_profile(env!("CARGO_BIN_EXE_filemap"));
     command.args(args.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// `program`, for which the user has no machine profile.
+fn without_profile(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-state"));
     command
 }
 

@@ -7,7 +7,7 @@ use filemap_job::{Filesystem, Image as JobImage, Job, JobSpec, Pattern, Record};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value, json};
 
-use super::limits::available_bytes;
+use super::limits::{MemoryLimits, available_bytes};
 use super::{Kernel, plan, settings, temporary_directory};
 use crate::image::{self, Accelerator, Image, Outcome, guest};
 use crate::journal::Journal;
@@ -51,7 +51,7 @@ pub fn boot(job: &Job) -> Result<Record, Error> {
     let named = job.image.as_ref().expect("the caller has a job with an image");
     check(job)?;
     let image = machine(job, named)?;
-    let outcome = image.run(&payload(job))?;
+    let outcome = image.run(&payload(job)).map_err(|error| of_guest(job, error))?;
     let mut record: Record = serde_json::from_str(&outcome.record)
         .map_err(|error| image::Error::Damaged { reason: format!("it is no record ({error})") })?;
     record.job = job.to_spec();
@@ -61,6 +61,14 @@ pub fn boot(job: &Job) -> Result<Record, Error> {
         record.runs.iter_mut().for_each(|run| run.elapsed_ns = None);
     }
     Ok(record)
+}
+
+/// `error`, or what the guest means by it where the job's memory is too small.
+fn of_guest(job: &Job, error: image::Error) -> Error {
+    match (&error, MemoryLimits::of(job).exceeded()) {
+        (image::Error::Guest(text), Some(exceeded)) if *text == exceeded.to_string() => exceeded,
+        _ => error.into(),
+    }
 }
 
 /// Refuses what the machine to be booted cannot be.

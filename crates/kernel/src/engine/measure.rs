@@ -65,7 +65,10 @@ impl Prepared {
             cgroup.add(probe.pid())?;
         }
         let before = VmStat::now().ok();
-        let outcome = probe.run()?;
+        let outcome = probe.run().map_err(|error| match &cgroup {
+            Some(cgroup) if cgroup.has_killed() => self.limits.exceeded().unwrap_or(error),
+            _ => error,
+        })?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let cached = Cached::of(&self.job, |pages: Range<PageIndex>| {
             CacheStat::of(&self.file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)

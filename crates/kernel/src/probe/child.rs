@@ -32,6 +32,7 @@ pub(super) fn main() -> i32 {
     });
     let reply_written = match reply {
         Ok(done) => self::reply(&done),
+        Err(error) if error.is_starved() => self::reply(&Reply::Starved(error.to_string())),
         Err(error) => self::reply(&Reply::Failed(error.to_string())),
     };
     i32::from(reply_written.is_err())

@@ -28,10 +28,18 @@ const CHILD_ARGUMENT: &str = "__filemap-probe";
 
 /// Turns this process into a probe's child, if it was started as one; does not return then.
 pub fn main_if_child() {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == CHILD_ARGUMENT) {
+    if is_child() {
         std::process::exit(child::main());
     }
 }
+
+/// Whether this process was started as a probe's child.
+pub fn is_child() -> bool {
+    std::env::args_os().nth(1).is_some_and(|argument| argument == CHILD_ARGUMENT)
+}
+
+/// Exit code of a child that could not allocate memory.
+pub const STARVED_EXIT_CODE: i32 = 4;
 
 /// The mapping of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +212,7 @@ impl Probe {
     fn receive(&mut self) -> Result<Reply, Error> {
         match read_reply(&mut self.output) {
             Ok(Reply::Failed(message)) => Err(Error::Child { message }),
+            Ok(Reply::Starved(message)) => Err(Error::Starved { message }),
             Ok(reply) => Ok(reply),
             Err(_) => Err(self.confused()),
         }
@@ -215,6 +224,9 @@ impl Probe {
         match self.reap() {
             Ok(status) => match status.signal() {
                 Some(signal) => Error::ChildKilled { signal, remedy: remedy(signal) },
+                None if status.code() == Some(STARVED_EXIT_CODE) => {
+                    Error::Starved { message: "it could not allocate memory".to_string() }
+                }
                 None => Error::Child {
                     message: format!("it ended early with {status}; is main_if_child called?"),
                 },

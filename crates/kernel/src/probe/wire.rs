@@ -16,6 +16,8 @@ pub(super) enum Reply {
     Ready,
     /// It cannot go on.
     Failed(String),
+    /// It cannot go on, because the system refuses it memory.
+    Starved(String),
     /// The accesses are made.
     Done(Outcome),
 }
@@ -23,6 +25,7 @@ pub(super) enum Reply {
 const READY: u64 = 1;
 const FAILED: u64 = 2;
 const DONE: u64 = 3;
+const STARVED: u64 = 4;
 
 impl Plan {
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -131,10 +134,8 @@ pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<
     let mut out = Vec::new();
     match reply {
         Reply::Ready => put(&mut out, READY),
-        Reply::Failed(message) => {
-            put(&mut out, FAILED);
-            put_bytes(&mut out, message.as_bytes());
-        }
+        Reply::Failed(message) => put_message(&mut out, FAILED, message),
+        Reply::Starved(message) => put_message(&mut out, STARVED, message),
         Reply::Done(outcome) => {
             let header = [DONE, outcome.address, u64::from(outcome.locked)];
             header.iter().for_each(|&word| put(&mut out, word));
@@ -154,10 +155,20 @@ pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<
     output.flush()
 }
 
+fn put_message(out: &mut Vec<u8>, kind: u64, message: &str) {
+    put(out, kind);
+    put_bytes(out, message.as_bytes());
+}
+
+fn get_message(input: &mut impl Read) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&get_bytes(input)?).into_owned())
+}
+
 pub(super) fn read_reply(input: &mut impl Read) -> io::Result<Reply> {
     match get(input)? {
         READY => Ok(Reply::Ready),
-        FAILED => Ok(Reply::Failed(String::from_utf8_lossy(&get_bytes(input)?).into_owned())),
+        FAILED => Ok(Reply::Failed(get_message(input)?)),
+        STARVED => Ok(Reply::Starved(get_message(input)?)),
         DONE => {
             let (address, locked) = (get(input)?, get(input)? != 0);
             let mut phases = Vec::new();

@@ -28,6 +28,7 @@ const NOT_COMPARED_ONE_IN: usize = 10;
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let output = Output::open(&args.output, &asked.inputs, &[])?;
     check(&asked, &spec)?;
     let release = input::host_release();
     judged::check_running(spec.kernel.as_deref(), release.as_deref().unwrap_or_default())?;
@@ -51,7 +52,6 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         spec.validate(release.as_deref())
     };
     let jobs = named.iter().map(|(_, spec)| validate(spec)).collect::<Result<Vec<_>, _>>()?;
-    let output = Output::open(&args.output, None)?;
     let (journal, _guard) = interrupt::journal()?;
     let mut bench = Bench { observer: Observer::open(&journal)?, disturbed: 0 };
     let progress = Progress::new(jobs.len());

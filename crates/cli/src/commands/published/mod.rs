@@ -9,7 +9,7 @@ use crate::Outcome;
 use crate::args::PublishedArgs;
 use crate::engine;
 use crate::error::Error;
-use crate::output::Output;
+use crate::output::{Inputs, Output};
 
 /// The series to which this machine has something to add.
 const VMA_BOUND: &str = "vma-bound";
@@ -28,7 +28,7 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     let seeds = args.seeds.unwrap_or(DEFAULT_SEEDS);
     let mut options = Options { seeds, here: None };
     let mut studies = published::studies(&args.series, &options)?;
-    let output = Output::open(&args.output, None)?;
+    let output = Output::open(&args.output, &Inputs::default(), &[])?;
     let with_vma_bound = args.series.is_empty() || args.series.iter().any(|name| name == VMA_BOUND);
     if args.full && with_vma_bound {
         options.here = Some(here::measured()?);
