@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
     if guest::is_guest() {
         guest::main(filemap_kernel::engine::in_guest);
     }
-    interrupt::exit_on_interrupt();
+    interrupt::exit_on_signals();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
@@ -61,6 +61,7 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => commands::explain::run(args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
     };
+    interrupt::wait_if_ending();
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::CheckFailed) => ExitCode::from(1),
