@@ -98,6 +98,9 @@ pub struct JobFlags {
     /// Leave the file without blocks on disk.
     #[arg(long, help_heading = FILE)]
     sparse: bool,
+    /// Drop --file from the page cache for a real kernel even where much of it is cached.
+    #[arg(long, help_heading = FILE)]
+    cold: bool,
     /// RAM; the page cache gets 95 % of it.
     #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
@@ -182,6 +185,7 @@ impl From<JobFlags> for JobSpec {
             exec: flags.exec.then_some(true),
             private: flags.private.then_some(true),
             sparse: flags.sparse.then_some(true),
+            cold: flags.cold.then_some(true),
             ram: flags.ram,
             cache_limit: flags.cache_limit,
             memory_high: flags.memory_high,

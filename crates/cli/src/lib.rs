@@ -49,7 +49,7 @@ pub fn main() -> ExitCode {
     if guest::is_guest() {
         guest::main(filemap_kernel::engine::in_guest);
     }
-    interrupt::exit_on_interrupt();
+    interrupt::exit_on_signals();
     output::fail_at_size_limit();
     let cli = match Cli::try_parse_from(words::joined(std::env::args_os())) {
         Ok(cli) => cli,
@@ -71,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => commands::explain::run(args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
     };
+    interrupt::wait_if_ending();
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::CheckFailed) => ExitCode::from(1),

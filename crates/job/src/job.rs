@@ -209,6 +209,8 @@ pub struct File {
     pub path: Option<String>,
     /// A temporary file is left without blocks on disk.
     pub sparse: bool,
+    /// An existing file is dropped from the page cache even where programs may need it there.
+    pub cold: bool,
 }
 
 /// The mapping of a job.

@@ -40,6 +40,7 @@ impl Job {
             exec: Some(mapping.exec),
             private: Some(mapping.private),
             sparse: Some(self.file.sparse),
+            cold: self.file.cold.then_some(true),
             ram: machine.ram_bytes.map(SizeText::of),
             cache_limit: limit.map(bytes),
             memory_high: machine.memory_high_bytes.map(SizeText::of),

@@ -104,6 +104,8 @@ spec! {
     private: bool,
     /// Leave the file without blocks on disk.
     sparse: bool,
+    /// Drop an existing file from the page cache even where programs may need it there.
+    cold: bool,
     /// RAM of the machine.
     ram: SizeText,
     /// Size of the page cache.

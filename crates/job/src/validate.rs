@@ -168,7 +168,12 @@ impl JobSpec {
         let size_bytes = size("file-size", &self.file_size, 1, MAX_BYTES)?
             .or(default)
             .ok_or(Error::Missing { flag: "file-size", remedy: "a size such as 1g" })?;
-        Ok(File { size_bytes, path: self.file.clone(), sparse: self.sparse.unwrap_or(false) })
+        Ok(File {
+            size_bytes,
+            path: self.file.clone(),
+            sparse: self.sparse.unwrap_or(false),
+            cold: self.cold.unwrap_or(false),
+        })
     }
 
     fn valid_mapping(&self, file: &File, arch: &Arch) -> Result<Mapping, Error> {

@@ -20,6 +20,9 @@ pub enum Error {
         /// What to install, enable or do instead.
         remedy: String,
     },
+    /// A signal ends the process: nothing is begun any more.
+    #[error("a signal ended this")]
+    Ending,
     /// A system call on a path failed.
     #[error("cannot {action} '{}': {source}", path.display())]
     Os {
@@ -104,19 +107,34 @@ pub enum Error {
         /// How it ended, or what is wrong with what it printed.
         message: String,
     },
-    /// The disk has no room for a temporary file.
+    /// The disk has no room for what a run writes.
     #[error(
-        "no room for a temporary file of {bytes} bytes in '{}' ({free_bytes} free): \
-         name another directory in TMPDIR, or give a smaller --file-size, --sparse or --file",
+        "no room for {bytes} bytes in '{}': {available_bytes} bytes are available there, beside \
+         a reserve that stays free; name another directory in TMPDIR, or give a smaller \
+         --file-size, --sparse or --file",
         path.display()
     )]
     NoSpace {
         /// The directory.
         path: PathBuf,
-        /// Size of the file.
+        /// What the run writes there.
         bytes: u64,
-        /// What was free before.
-        free_bytes: u64,
+        /// What may be written there.
+        available_bytes: u64,
+    },
+    /// A file that others use is in the page cache, and was to be dropped from it.
+    #[error(
+        "{cached} of the {pages} pages of '{}' are in the page cache, and programs may need them \
+         there: give --cold to drop them, or the --file of a copy",
+        path.display()
+    )]
+    Hot {
+        /// The file.
+        path: PathBuf,
+        /// Pages that are cached.
+        cached: u64,
+        /// Pages of the file.
+        pages: u64,
     },
     /// A file does not have, or no longer has, the size that the job says.
     #[error(
@@ -177,6 +195,7 @@ impl Error {
             Error::NeedsRoot { .. }
             | Error::Unavailable { .. }
             | Error::NoSpace { .. }
+            | Error::Hot { .. }
             | Error::Starved { .. } => true,
             _ => self.is_starved(),
         }

@@ -10,6 +10,7 @@ pub mod cold;
 mod contents;
 pub mod decisions;
 pub mod doctor;
+pub mod ending;
 pub mod engine;
 mod error;
 pub mod fio;

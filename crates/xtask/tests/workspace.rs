@@ -22,7 +22,7 @@ const MAY_USE: [(&str, &[&str]); 10] = [
 const NO_LIBRARIES: [&str; 2] = ["filemap-core", "filemap-mapcount"];
 
 /// Libraries that talk to the operating system, start threads or keep time.
-const OUTSIDE: [&str; 6] = ["libc", "rustix", "rayon", "tracing", "ctrlc", "indicatif"];
+const OUTSIDE: [&str; 6] = ["libc", "rustix", "rayon", "tracing", "signal-hook", "indicatif"];
 
 /// Crates that use none of them.
 const INSIDE: [&str; 4] = ["filemap-core", "filemap-job", "filemap-model", "filemap-report"];

@@ -136,6 +136,7 @@ impl Measured {
             workload: Some(workload.to_string()),
             advice: Some(advice.to_string()),
             file: Some(bench.path().display().to_string()),
+            cold: Some(true),
             ..JobSpec::default()
         };
         host::resolve(&mut spec)?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use filemap_kernel::Error as KernelError;
 use filemap_kernel::journal::{Guard, Journal, Undo};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
 
@@ -159,10 +160,7 @@ impl Temporary {
     }
 
     /// Makes something by `make` under a name in `directory` that is free.
-    fn named<T>(
-        directory: &Path,
-        make: impl Fn(&Path) -> io::Result<T>,
-    ) -> io::Result<(T, Self)> {
+    fn named<T>(directory: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(T, Self)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         // Without a place for it, only a kill at the wrong moment leaves something.
         let journal = Journal::open().ok();
@@ -175,8 +173,16 @@ impl Temporary {
             }
             let mut names = names();
             let undo = Undo::RemoveFile(path.clone());
-            let guard = journal.as_ref().and_then(|journal| journal.guard(undo).ok());
-            let made = make(&path)?;
+            let (made, guard) = match &journal {
+                None => (make(&path)?, None),
+                Some(journal) => {
+                    let failed =
+                        |source| KernelError::Os { action: "create", path: path.clone(), source };
+                    let change = journal.change(undo, || make(&path).map_err(failed));
+                    let (made, guard) = change.map_err(cause)?;
+                    (made, Some(guard))
+                }
+            };
             names.push((path.clone(), journal));
             return Ok((made, Temporary { path, guard }));
         }
@@ -191,6 +197,14 @@ impl Temporary {
             drop(self.guard.take());
         }
         renamed
+    }
+}
+
+/// What the system said.
+fn cause(error: KernelError) -> io::Error {
+    match error {
+        KernelError::Os { source, .. } => source,
+        other => io::Error::other(other),
     }
 }
 

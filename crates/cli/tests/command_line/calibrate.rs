@@ -76,7 +76,11 @@ fn what_is_in_the_way_is_said_before_anything_is_measured() {
     }
     let scratch = Scratch::new("calibrate-refused");
     for (args, code, words) in [
-        (format!("calibrate {SMALL} --out /no/such/profile.toml"), 2, &["/no/such", "opened"] as &[&str]),
+        (
+            format!("calibrate {SMALL} --out /no/such/profile.toml"),
+            2,
+            &["/no/such", "opened"] as &[&str],
+        ),
         (format!("calibrate {SMALL} --out {}", scratch.path("")), 2, &["opened", "directory"]),
         ("calibrate --file-size 1m".to_string(), 2, &["--file-size 1m", "64m"]),
         ("calibrate --file-size some".to_string(), 2, &["--file-size", "some"]),

@@ -22,7 +22,8 @@ const FEW: u64 = 24;
 const MANY: u64 = 200;
 
 /// Writes a log of some MiB, and a record.
-const LOGGED: &str = "run --workload sequential --file-size 64m --accesses 40000 --log log --json record";
+const LOGGED: &str =
+    "run --workload sequential --file-size 64m --accesses 40000 --log log --json record";
 
 #[test]
 fn nothing_is_lost() {
@@ -185,7 +186,9 @@ fn full_disk(scratch: &Scratch, rng: &mut Rng, about: &str) -> usize {
     };
     let put = old.as_ref().map_or("true", |_| "cp old disk/log && cp old disk/record");
     let same = match old {
-        Some(_) => "cmp -s old disk/log && cmp -s old disk/record && test $(ls -A disk | wc -l) = 2",
+        Some(_) => {
+            "cmp -s old disk/log && cmp -s old disk/record && test $(ls -A disk | wc -l) = 2"
+        }
         None => "test $(ls -A disk | wc -l) = 0",
     };
     let logged = LOGGED.replace("--log ", "--log disk/").replace("--json ", "--json disk/");

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use filemap_job::{Filesystem, Job};
 
+use crate::cold::require_cold;
 use crate::contents::{Contents, check_calls};
 use crate::holes::Holes;
-use crate::journal::Journal;
+use crate::journal::{Guard, Journal, Undo};
 use crate::place::Place;
 use crate::scratch::{self, Scratch};
-use crate::temporary::{self, require_space};
-use crate::{Error, page_size};
+use crate::{Error, page_size, temporary};
 
 /// Directories for temporary files, after the user's own.
 const DIRECTORIES: [&str; 2] = ["/var/tmp", "/tmp"];
@@ -60,6 +60,8 @@ pub(super) struct JobFile {
     /// Every page of it has a block on disk.
     pub(super) whole: bool,
     bytes: u64,
+    // Drops the pages of the user's file again.
+    _pages: Option<Guard>,
     // The file has to close before its filesystem goes.
     _scratch: Option<Scratch>,
 }
@@ -70,30 +72,37 @@ impl JobFile {
     /// program whose segments are mapped is copied into a new file.
     pub(super) fn of(job: &Job, journal: &Journal, directory: &Path) -> Result<Self, Error> {
         match &job.file.path {
-            Some(path) if job.elf.is_none() => Self::existing(job, Path::new(path)),
-            _ if suits(job, &Place::of(directory)?) => Self::temporary(job, directory, None),
+            Some(path) if job.elf.is_none() => Self::existing(job, journal, Path::new(path)),
+            _ if suits(job, &Place::of(directory)?) => {
+                let (bytes, contents) = (job.file.size_bytes, Contents::of(job));
+                let file = temporary::file(directory, bytes, &contents)?;
+                Self::temporary(job, file, directory, None)
+            }
             _ => {
-                let bytes = if job.file.sparse { 0 } else { job.file.size_bytes };
-                require_space(journal.directory(), bytes)?;
+                let (bytes, contents) = (job.file.size_bytes, Contents::of(job));
+                let room = (bytes, contents.disk_bytes(bytes));
                 let filesystem = scratch_filesystem(job)?;
-                let read_ahead_kib = read_ahead_kb(job);
-                let room = job.file.size_bytes;
-                let scratch = Scratch::create(journal, filesystem, room, read_ahead_kib)?;
+                let scratch =
+                    Scratch::create(journal, directory, filesystem, room, read_ahead_kb(job))?;
                 let root = scratch.root().to_owned();
-                Self::temporary(job, &root, Some(scratch))
+                let file = temporary::unnamed(&root)?;
+                temporary::write(&file, directory, bytes, &contents)?;
+                Self::temporary(job, file, &root, Some(scratch))
             }
         }
     }
 
-    fn existing(job: &Job, path: &Path) -> Result<Self, Error> {
+    fn existing(job: &Job, journal: &Journal, path: &Path) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
         let place = place_of(job, path)?;
+        let pages = may_drop(job, journal, &file, path)?;
         let file = JobFile {
             whole: false,
             path: path.to_owned(),
             name: path.to_owned(),
             place,
             bytes: job.file.size_bytes,
+            _pages: Some(pages),
             _scratch: None,
             file,
         };
@@ -102,19 +111,24 @@ impl JobFile {
         Ok(file.with_blocks())
     }
 
-    fn temporary(job: &Job, directory: &Path, scratch: Option<Scratch>) -> Result<Self, Error> {
+    fn temporary(
+        job: &Job,
+        file: File,
+        directory: &Path,
+        scratch: Option<Scratch>,
+    ) -> Result<Self, Error> {
         let bytes = job.file.size_bytes;
         let place = Place::of(directory)?;
-        let contents = Contents::of(job);
-        let file = temporary::file(directory, bytes, &contents)?;
         let path = temporary::name_for_children(&file);
-        let name = directory.join(match &contents {
+        let name = directory.join(match Contents::of(job) {
             Contents::CopyOf(path) => {
                 format!("(copy of {})", path.file_name().unwrap_or_default().display())
             }
             _ => "(temporary)".to_owned(),
         });
-        let file = JobFile { file, path, name, place, whole: false, bytes, _scratch: scratch };
+        let whole = false;
+        let file =
+            JobFile { file, path, name, place, whole, bytes, _pages: None, _scratch: scratch };
         Ok(file.with_blocks())
     }
 
@@ -138,6 +152,38 @@ impl JobFile {
         let (path, bytes, expected) = (self.name.clone(), metadata.len(), self.bytes);
         Err(Error::SizeChanged { path, bytes, expected })
     }
+}
+
+/// Refuses to drop the pages of the user's `file` at `path` where programs may need them, unless
+/// `job` says so. What the runs of `job` leave of it in the page cache goes with the guard, so that
+/// a cold file stays one.
+///
+/// # Errors
+/// [`Error::Hot`].
+pub(crate) fn may_drop(
+    job: &Job,
+    journal: &Journal,
+    file: &File,
+    path: &Path,
+) -> Result<Guard, Error> {
+    if !job.file.cold {
+        require_cold(file, path)?;
+    }
+    let path = std::path::absolute(path).map_err(|error| Error::os("find", path, error))?;
+    journal.change(Undo::DropPages(path), || Ok(())).map(|((), guard)| guard)
+}
+
+/// The directory for the files behind scratch filesystems: that for temporary files, or the
+/// journal's where there is no such directory on a disk.
+///
+/// # Errors
+/// When the user named one in TMPDIR that does not suit.
+pub(crate) fn scratch_directory(journal: &Journal) -> Result<PathBuf, Error> {
+    let named = std::env::var_os("TMPDIR").is_some_and(|path| !path.is_empty());
+    temporary_directory().or_else(|error| match named {
+        true => Err(error),
+        false => Ok(journal.directory().to_owned()),
+    })
 }
 
 /// Where a file that `job` names lies.

@@ -17,8 +17,13 @@ use crate::{Error, page_size};
 /// RAM beside what the file takes.
 const OWN_RAM_BYTES: u64 = 768 << 20;
 
-/// Space on the scratch disk beside what the file takes.
+/// Space on the scratch disk beside what the file takes, and one byte in so many of the file for
+/// what the filesystem keeps free. The file behind the disk is sparse.
 const OWN_DISK_BYTES: u64 = 256 << 20;
+const SPARE_ONE_IN: u64 = 4;
+
+/// What a machine writes beside the file: its filesystem's own blocks, and what it boots from.
+const OWN_WRITTEN_BYTES: u64 = 128 << 20;
 
 /// In the guest, which has no other place for it.
 const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
@@ -96,7 +101,8 @@ fn check(job: &Job) -> Result<(), Error> {
 fn machine(job: &Job, named: &JobImage) -> Result<Image, Error> {
     let directory = temporary_directory()?;
     let bytes = job.file.size_bytes;
-    require_space(&directory, if job.file.sparse { 0 } else { bytes })?;
+    let written = if job.file.sparse { 0 } else { bytes };
+    require_space(&directory, written.saturating_add(OWN_WRITTEN_BYTES))?;
     let needed = bytes.saturating_add(bytes / 8).saturating_add(OWN_RAM_BYTES);
     let ram_bytes = job.machine.ram_bytes.unwrap_or(needed);
     if available_bytes().is_some_and(|available| ram_bytes > available) {
@@ -109,7 +115,7 @@ fn machine(job: &Job, named: &JobImage) -> Result<Image, Error> {
     image.modules = named.modules.as_ref().map(Into::into);
     image.ram_bytes = ram_bytes;
     image.read_ahead_kb = Some(job.machine.read_ahead.bytes(page_size()) >> 10);
-    image.disk_bytes = bytes.saturating_add(bytes / 16).saturating_add(OWN_DISK_BYTES);
+    image.disk_bytes = bytes.saturating_add(bytes / SPARE_ONE_IN).saturating_add(OWN_DISK_BYTES);
     image.filesystem = match job.machine.fs {
         Filesystem::Xfs => image::Filesystem::Xfs,
         Filesystem::Ext4 | Filesystem::BasePages => image::Filesystem::Ext4,

@@ -24,7 +24,7 @@ pub use guest::{boot, check_boot, in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
 
 use file::JobFile;
-pub(crate) use file::place_of;
+pub(crate) use file::{may_drop, place_of, scratch_directory};
 use limits::MemoryLimits;
 pub(crate) use limits::{LruGen, lru_gen};
 use settings::Settings;

@@ -39,8 +39,9 @@ impl Settings {
             )
         };
         let value = fs::read_to_string(path).map_err(locked)?;
-        let guard = journal.guard(Undo::Restore { path: path.to_owned(), value })?;
-        fs::write(path, wanted.to_string()).map_err(locked)?;
+        let undo = Undo::Restore { path: path.to_owned(), value };
+        let write = || fs::write(path, wanted.to_string()).map_err(locked);
+        let ((), guard) = journal.change(undo, write)?;
         Ok(Settings { _fault_around: Some(guard) })
     }
 }

@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::{Error, built_in, elf, start_error};
+use crate::child;
 
 /// A module, ready to be given to init_module(2).
 pub(super) struct Module {
@@ -170,11 +171,7 @@ fn unpack(path: &Path) -> Result<Vec<u8>, Error> {
                 .map_err(|source| Error::io(format!("read {}", path.display()), source));
         }
     };
-    let output = Command::new(program)
-        .args(["-d", "-c", "--"])
-        .arg(path)
-        .stdin(Stdio::null())
-        .output()
+    let output = child::output(Command::new(program).args(["-d", "-c", "--"]).arg(path))
         .map_err(|source| start_error(program, package, source))?;
     if !output.status.success() {
         let line = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " ");

@@ -12,14 +12,14 @@ mod wire;
 use std::io::{BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use filemap_core::units::{PageCount, PageIndex};
 pub use filemap_core::vma::{Advice, Split, SplitProt};
 pub use filemap_job::elf::Segment;
 
 use crate::Error;
+use crate::child::Running;
 use crate::residency::PageSet;
 use wire::{Reply, read_reply};
 
@@ -85,24 +85,6 @@ pub const RETURN: u8 = 0xc3;
 /// The longest single read.
 pub const MAX_READ_BYTES: u64 = 256 << 20;
 
-/// Process ids of the children that may run, none of them reaped.
-static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
-
-/// Kills the child of every probe, for a process that is about to end because of a signal. Its
-/// [`Probe::run`] fails then.
-pub fn kill_all() {
-    for &pid in children().iter() {
-        if let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) {
-            // One that has ended is not reaped yet, so that the number is still its own.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
-    }
-}
-
-fn children() -> MutexGuard<'static, Vec<u32>> {
-    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What a probe does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -163,7 +145,8 @@ pub struct Outcome {
 /// A child that has mapped its file and waits. It is killed when this drops.
 #[derive(Debug)]
 pub struct Probe {
-    child: Child,
+    child: Running,
+    input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
@@ -176,8 +159,9 @@ impl Probe {
     pub fn start(plan: &Plan) -> Result<Self, Error> {
         plan.check()?;
         let mut child = spawn()?;
-        let output = child.stdout.take().expect("the child's output is a pipe");
-        let mut probe = Probe { child, output: BufReader::new(output) };
+        let input = child.0.stdin.take().expect("the child's input is a pipe");
+        let output = child.0.stdout.take().expect("the child's output is a pipe");
+        let mut probe = Probe { child, input, output: BufReader::new(output) };
         probe.send(&plan.encode())?;
         match probe.receive()? {
             Reply::Ready => Ok(probe),
@@ -187,7 +171,7 @@ impl Probe {
 
     /// Process id of the child.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Has the child make its accesses, and waits for it.
@@ -203,9 +187,8 @@ impl Probe {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let input = self.child.stdin.as_mut().expect("the child's input is a pipe");
         // A child that is gone says more by how it ended than a closed pipe does.
-        let _ = input.write_all(bytes).and_then(|()| input.flush());
+        let _ = self.input.write_all(bytes).and_then(|()| self.input.flush());
         Ok(())
     }
 
@@ -221,7 +204,7 @@ impl Probe {
     /// The error for a child that did not answer as agreed.
     fn confused(&mut self) -> Error {
         let _ = self.output.read_to_end(&mut Vec::new());
-        match self.reap() {
+        match self.child.ended() {
             Ok(status) => match status.signal() {
                 Some(signal) => Error::ChildKilled { signal, remedy: remedy(signal) },
                 None if status.code() == Some(STARVED_EXIT_CODE) => {
@@ -236,32 +219,12 @@ impl Probe {
     }
 }
 
-impl Probe {
-    /// Waits for the child's end.
-    fn reap(&mut self) -> std::io::Result<ExitStatus> {
-        // Its number may become another's as soon as it is reaped.
-        let mut children = children();
-        children.retain(|&pid| pid != self.child.id());
-        self.child.wait()
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.reap();
-    }
-}
-
-fn spawn() -> Result<Child, Error> {
+fn spawn() -> Result<Running, Error> {
     let mut command = Command::new("/proc/self/exe");
     command.arg(CHILD_ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped());
     // A signal from the terminal is for the parent, which then ends the child.
     command.process_group(0);
-    let mut children = children();
-    let child = command.spawn().map_err(|error| Error::call("start the probe's child", error))?;
-    children.push(child.id());
-    Ok(child)
+    Running::spawn(&mut command).map_err(|error| Error::call("start the probe's child", error))
 }
 
 fn remedy(signal: i32) -> &'static str {

@@ -110,7 +110,7 @@ pub(crate) fn impossible_jobs(bench: &Bench) {
 pub(crate) fn changing_files(bench: &Bench) {
     let (path, _guard) = bench.file("changing", 64);
     let keys = format!(
-        "workload = 'first'\nfile_size = '256k'\naccesses = 1\nfile = '{}'",
+        "workload = 'first'\nfile_size = '256k'\naccesses = 1\ncold = true\nfile = '{}'",
         path.display()
     );
     let mut prepared = match kernel(bench).prepare(&job(bench, &keys)) {

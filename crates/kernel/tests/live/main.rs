@@ -87,8 +87,11 @@ impl Bench {
     /// A written file of `pages` pages, and what removes it.
     pub(crate) fn file(&self, name: &str, pages: u64) -> (PathBuf, impl Drop + use<>) {
         let path = self.directory.join(name);
-        let guard = self.journal.guard(Undo::RemoveFile(path.clone())).unwrap();
-        fs::write(&path, vec![7; (pages * page_size()) as usize]).unwrap();
+        let write = || {
+            fs::write(&path, vec![7; (pages * page_size()) as usize]).unwrap();
+            Ok(())
+        };
+        let ((), guard) = self.journal.change(Undo::RemoveFile(path.clone()), write).unwrap();
         (path, guard)
     }
 
