@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use filemap_job::SizeText;
 use filemap_report::{Format, published};
 
+use crate::examples;
 use crate::job_flags::{JobFlags, count, size};
 
 /// Most seeds of a random cell.
@@ -23,18 +24,25 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Published tables of patch series beside the model's, cell by cell.
+    #[command(after_long_help = examples::help("published"))]
     Published(PublishedArgs),
     /// One job on one engine.
+    #[command(after_long_help = examples::help("run"))]
     Run(RunArgs),
     /// One job in several variants: before and after.
+    #[command(after_long_help = examples::help("compare"))]
     Compare(CompareArgs),
     /// Decisions of the running kernel beside the model's, line by line.
+    #[command(after_long_help = examples::help("conform"))]
     Conform(ConformArgs),
     /// Where a job's bytes came from, by cause; why readahead stopped, or did not.
+    #[command(after_long_help = examples::help("explain"))]
     Explain(ExplainArgs),
     /// This machine's device and fault costs: a machine profile, and how well it predicts.
+    #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
     /// What this machine allows, what is missing, and the remedy.
+    #[command(after_long_help = examples::help("doctor"))]
     Doctor(DoctorArgs),
 }
 
