@@ -73,8 +73,10 @@ pub fn uninstall(prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> 
 /// When `cargo deb` is not installed, or fails.
 pub fn debian_package() -> Result<PathBuf> {
     generate()?;
+    built_binary()?;
+    // Quiet, as it warns of every asset from target that it does not build itself.
     let output = cargo()
-        .args(["deb", "--package", "filemap-cli"])
+        .args(["deb", "--package", "filemap-cli", "--no-build", "--strip", "--quiet"])
         .current_dir(root())
         .stderr(Stdio::inherit())
         .output()

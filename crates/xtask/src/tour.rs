@@ -29,6 +29,9 @@ const POLL: Duration = Duration::from_millis(20);
 /// The exit code for "cannot run here".
 const LACKING: i32 = 4;
 
+/// Lines of output that are shown of a command that failed.
+const SHOWN_LINES: usize = 40;
+
 /// Bytes of the data file that README.md names.
 const DATA_BYTES: usize = 64 << 20;
 
@@ -74,6 +77,9 @@ pub fn run() -> Result<bool> {
         passed &= !matches!(verdict, Verdict::Failed(_));
         let seconds = start.elapsed().as_secs_f64();
         println!("README.md:{line}: {seconds:.1} s: {command}: {verdict}");
+        if matches!(verdict, Verdict::Failed(_)) {
+            place.show_output();
+        }
     }
     println!("{} commands in {:.0} s", commands.len(), began.elapsed().as_secs_f64());
     Ok(passed)
@@ -90,6 +96,7 @@ struct Place {
     work: PathBuf,
     home: PathBuf,
     state: PathBuf,
+    printed: PathBuf,
     said: PathBuf,
 }
 
@@ -101,6 +108,7 @@ impl Place {
             work: directory.join("work"),
             home: directory.join("home"),
             state: directory.join("state"),
+            printed: directory.join("stdout"),
             said: directory.join("stderr"),
         };
         for made in [&place.work, &place.home] {
@@ -140,8 +148,9 @@ impl Place {
         let mut path = programs.as_os_str().to_os_string();
         path.push(":");
         path.push(others);
-        let said = File::create(&self.said)
-            .with_context(|| format!("{} not written", self.said.display()))?;
+        let output = |path: &Path| {
+            File::create(path).with_context(|| format!("{} not written", path.display()))
+        };
         let mut shell = Command::new("sh");
         shell
             .args(["-c", command])
@@ -151,8 +160,8 @@ impl Place {
             .env("HOME", &self.home)
             .env("FILEMAP_STATE", &self.state)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(said)
+            .stdout(output(&self.printed)?)
+            .stderr(output(&self.said)?)
             .process_group(0);
         for of_the_user in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
             shell.env_remove(of_the_user);
@@ -160,6 +169,18 @@ impl Place {
         let ended = wait(&mut shell, limit)?;
         let said = fs::read(&self.said).context("what the command said cannot be read")?;
         Ok(judge(ended, &String::from_utf8_lossy(&said)))
+    }
+
+    /// Prints the end of what the last command wrote, for somebody who reads the log of CI.
+    fn show_output(&self) {
+        for path in [&self.printed, &self.said] {
+            let text = fs::read(path).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            let lines: Vec<&str> = text.lines().collect();
+            for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
+                println!("    {line}");
+            }
+        }
     }
 }
 
