@@ -89,7 +89,7 @@ impl Error {
 
     /// The message in one line of readable length.
     pub fn one_line(&self) -> String {
-        let text = self.to_string();
+        let text = without_numbers(&self.to_string());
         // Blanks in a line may be those of a value.
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let line = lines.collect::<Vec<_>>().join(" ").replace('\t', " ");
@@ -104,8 +104,32 @@ impl Error {
     }
 }
 
+/// The text without the numbers of system errors, whose names stand before them.
+fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        kept += part.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    kept
+}
+
 /// What the operating system says, without its error number.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_errors_are_named_and_not_numbered() {
+        let error = Error::CannotRun("cannot boot x: No such file (os error 2); give y".into());
+        assert_eq!(error.one_line(), "cannot boot x: No such file; give y");
+        let error = Error::CannotRun("a (os error 5)".into());
+        assert_eq!(error.one_line(), "a");
+        assert_eq!(Error::CannotRun("a (b) c".into()).one_line(), "a (b) c");
+    }
 }

@@ -9,34 +9,35 @@ use crate::error::Error;
 /// The flags of a job: the same as the keys of a job file.
 #[derive(Debug, Args)]
 pub struct JobFlags {
-    /// Engine: model or kernel.
+    /// What runs the job: model or kernel [default: model].
     #[arg(long, value_name = "ENGINE", help_heading = ENGINE)]
     on: Option<String>,
-    /// Rules of the model: 6.12, 6.18, mm-2026-05 (the tree of exec-order) or host, the running
-    /// kernel's nearest [default: 6.18].
+    /// Kernel whose rules the model follows: 6.12, 6.18, mm-2026-05 (the tree of exec-order), or
+    /// host for the rules nearest to the running kernel [default: 6.18].
     #[arg(long, value_name = "VERSION", help_heading = ENGINE)]
     kernel: Option<String>,
-    /// A kernel to boot under QEMU and run the job on, with --on kernel; compare takes several.
+    /// Kernel to boot under QEMU and to run the job on, with --on kernel. compare takes several.
     #[arg(long, value_name = "PATH", help_heading = ENGINE)]
     pub image: Vec<String>,
-    /// Where the modules of the image are: a directory with lib/modules/RELEASE. Of several images
-    /// give it once for all, or once for each, in their order.
+    /// Directory with the modules of the image, in lib/modules/RELEASE. With several images give it
+    /// once for all of them, or once for each in their order.
     #[arg(long, value_name = "DIR", help_heading = ENGINE)]
     pub modules: Vec<String>,
-    /// Patch series on top: miss-fault-address (p1), miss-no-retry (p2), mmap-miss (both),
-    /// vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify.
+    /// Patch series that the model applies: miss-fault-address (p1), miss-no-retry (p2), mmap-miss
+    /// (both), vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify.
     #[arg(long, value_name = "SERIES,...", help_heading = ENGINE)]
     with: Option<String>,
-    /// How many runs.
+    /// How many times the job is run [default: 1].
     #[arg(long, value_name = "N", help_heading = ENGINE)]
     #[arg(value_parser = runs, allow_hyphen_values = true)]
     runs: Option<u64>,
-    /// Machine profile: what the device and a fault cost; default for the built-in one [default:
-    /// that of filemap calibrate, or the built-in one].
+    /// Machine profile: the costs of the device and of a fault. default is the built-in one
+    /// [default: the profile of filemap calibrate if there is one, else the built-in one].
     #[arg(long, value_name = "PROFILE.toml", help_heading = ENGINE)]
     machine: Option<String>,
-    /// random, stride:N, sequential, reverse, first, interleave:K, read-random,
-    /// read-sequential, elf (the segments of --file), or exec (calls: exec:cold, exec:random).
+    /// Order of the accesses: random, stride:N, sequential, reverse, first, interleave:K,
+    /// read-random, read-sequential, elf (to the segments of --file), or exec (calls of code:
+    /// exec:cold, exec:random).
     #[arg(long, value_name = "PATTERN", help_heading = WORKLOAD)]
     workload: Option<String>,
     /// Number of accesses [default: a fraction of 0.01].
@@ -48,14 +49,14 @@ pub struct JobFlags {
     #[arg(long, value_name = "F", help_heading = WORKLOAD)]
     #[arg(value_parser = fraction, allow_hyphen_values = true)]
     fraction: Option<f64>,
-    /// Page indexes of the mapping to access, one a line.
+    /// File with the page indexes of the mapping to access, one on each line.
     #[arg(long, value_name = "FILE", help_heading = WORKLOAD)]
     accesses_file: Option<String>,
-    /// Seed of random patterns, not 0 [default: 88172645463325252].
+    /// Seed of random accesses, not 0 [default: 88172645463325252].
     #[arg(long, value_name = "N", help_heading = WORKLOAD)]
     #[arg(value_parser = seed, allow_hyphen_values = true)]
     seed: Option<u64>,
-    /// Size of a read [default: 4k].
+    /// Size of each read(2) [default: 4k].
     #[arg(long, value_name = "SIZE", help_heading = WORKLOAD)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
     bs: Option<SizeText>,
@@ -64,7 +65,7 @@ pub struct JobFlags {
     #[arg(long, value_name = "SIZE", help_heading = FILE)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
     file_size: Option<SizeText>,
-    /// An existing file, for a real kernel; the program or library of --workload elf.
+    /// Existing file to access, or the program or library of --workload elf.
     #[arg(long, value_name = "PATH", help_heading = FILE)]
     file: Option<String>,
     /// Where in the file the mapping begins [default: 0].
@@ -75,37 +76,37 @@ pub struct JobFlags {
     #[arg(long, value_name = "SIZE", help_heading = FILE)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
     map_len: Option<SizeText>,
-    /// How many pages into its page-table page the mapping begins [default: 0].
+    /// Where in its page-table page the mapping begins, in pages [default: 0].
     #[arg(long, value_name = "PAGES", help_heading = FILE)]
     #[arg(value_parser = map_shift, allow_hyphen_values = true)]
     map_shift: Option<u64>,
-    /// Cut the mapping into VMAs of this many pages.
+    /// Divide the mapping into VMAs of this many pages.
     #[arg(long, value_name = "PAGES", help_heading = FILE)]
     #[arg(value_parser = split, allow_hyphen_values = true)]
     split: Option<u64>,
-    /// What every second VMA is made: write or exec [default: write].
+    /// Protection that every second VMA gets: write or exec [default: write].
     #[arg(long, value_name = "PROT", help_heading = FILE)]
     split_prot: Option<String>,
-    /// normal, random, sequential or hugepage [default: normal].
+    /// Advice for the mapping: normal, random, sequential or hugepage [default: normal].
     #[arg(long, value_name = "ADVICE", help_heading = FILE)]
     advice: Option<String>,
-    /// Map executable.
+    /// Make the mapping executable.
     #[arg(long, help_heading = FILE)]
     exec: bool,
-    /// Map privately, and write to each page accessed.
+    /// Make the mapping private, and write to each page that is accessed.
     #[arg(long, help_heading = FILE)]
     private: bool,
-    /// Leave the file without blocks on disk.
+    /// Use a file without blocks on disk.
     #[arg(long, help_heading = FILE)]
     sparse: bool,
-    /// Drop --file from the page cache for a real kernel even where much of it is cached.
+    /// Drop --file from the page cache for a real kernel, even where much of it is cached.
     #[arg(long, help_heading = FILE)]
     cold: bool,
-    /// RAM; the page cache gets 95 % of it.
+    /// Size of the RAM. The page cache can use 95 % of it.
     #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
     ram: Option<SizeText>,
-    /// Size of the page cache [default: no limit].
+    /// Largest size of the page cache [default: no limit].
     #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
     cache_limit: Option<SizeText>,
@@ -125,14 +126,14 @@ pub struct JobFlags {
     #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
     fault_around: Option<SizeText>,
-    /// x86-64 or arm64 [default: x86-64].
+    /// Architecture: x86-64 or arm64 [default: x86-64].
     #[arg(long, value_name = "ARCH", help_heading = MACHINE)]
     arch: Option<String>,
     /// Base page size: 4k, and 16k or 64k on arm64 [default: 4k].
     #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
     #[arg(value_parser = size, allow_hyphen_values = true)]
     page_size: Option<SizeText>,
-    /// ext4, xfs or base-pages, any filesystem without large folios [default: ext4].
+    /// Filesystem: ext4, xfs, or base-pages for one without large folios [default: ext4].
     #[arg(long, value_name = "FS", help_heading = MACHINE)]
     fs: Option<String>,
 }

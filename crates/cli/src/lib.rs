@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod engine;
 mod error;
+pub mod examples;
 mod host;
 mod input;
 mod interrupt;

@@ -146,7 +146,9 @@ pub enum Error {
         remedy: &'static str,
     },
     /// A fraction of the mapping comes to no access at all.
-    #[error("{fraction} of a mapping of {pages} pages is no access; give --accesses N instead")]
+    #[error(
+        "{fraction} of a mapping of {pages} pages is less than one access; give --accesses N instead"
+    )]
     NoAccess {
         /// The fraction of the mapping's pages.
         fraction: f64,
@@ -164,7 +166,7 @@ pub enum Error {
         bs: String,
     },
     /// The rules of the running kernel are wanted, and what runs is not known.
-    #[error("the rules nearest to '{release}' are not known; give --kernel {known}")]
+    #[error("it is not known which rules are nearest to '{release}'; give --kernel {known}")]
     UnknownHost {
         /// The release of the running kernel, or `this kernel`.
         release: String,

@@ -167,7 +167,7 @@ fn fractions_are_exact() {
             Ok(job) => assert_eq!(job.phases[0].accesses, accesses, "{fraction} of {pages}"),
             Err(error) => {
                 assert_eq!(accesses, 0, "{fraction} of {pages}: {error}");
-                assert!(error.to_string().contains("is no access; give --accesses N"));
+                assert!(error.to_string().contains("is less than one access; give --accesses N"));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Only root may do this.
-    #[error("{what} needs root: run it as root, or without what needs it")]
+    #[error("{what} needs root: run it as root, or leave out what needs root")]
     NeedsRoot {
         /// What was tried.
         what: &'static str,
@@ -50,7 +50,9 @@ pub enum Error {
         buffer_kib: u64,
     },
     /// A line of the trace is not as this program knows it.
-    #[error("cannot read trace event '{line}': this kernel's format is not known, report it")]
+    #[error(
+        "cannot read trace event '{line}': this kernel writes it in an unknown format, report it"
+    )]
     TraceFormat {
         /// The line.
         line: String,
@@ -72,15 +74,19 @@ pub enum Error {
         writeback: u64,
     },
     /// A journal or its directory belongs to somebody else.
-    #[error("journal '{}' is not this user's alone: remove it or set FILEMAP_STATE", path.display())]
+    #[error(
+        "the journal '{}' belongs to another user, or others can write to it: \
+         remove it, or name another directory in FILEMAP_STATE",
+        path.display()
+    )]
     JournalOwner {
         /// Journal directory.
         path: PathBuf,
     },
     /// Others take the pages of a file while it is watched.
     #[error(
-        "somebody took pages of '{}' from the page cache in {runs} runs: end what reclaims \
-         memory (such as DAMON), or use fewer accesses",
+        "something else removed pages of '{}' from the page cache in {runs} runs: stop what \
+         reclaims memory (such as DAMON), or use fewer accesses",
         path.display()
     )]
     Disturbed {
@@ -138,8 +144,8 @@ pub enum Error {
     },
     /// A file does not have, or no longer has, the size that the job says.
     #[error(
-        "'{}' has {bytes} bytes, not {expected}: leave it alone during a run, and give its own \
-         size or no --file-size",
+        "'{}' has {bytes} bytes, not {expected}: do not change it during a run, and give its \
+         actual size or no --file-size",
         path.display()
     )]
     SizeChanged {

@@ -125,8 +125,8 @@ fn qemu_that_is_missing_or_dies() {
     assert_eq!(missing.status.code(), Some(4), "{}", stderr(&missing));
     assert!(stderr(&missing).contains("install the package qemu-system-x86"));
     for (script, words) in [
-        ("#!/bin/sh\nexit 3\n", "QEMU died (exit status: 3)"),
-        ("#!/bin/sh\nkill -9 $$\n", "QEMU died (signal: 9"),
+        ("#!/bin/sh\nexit 3\n", "QEMU ended (exit status: 3)"),
+        ("#!/bin/sh\nkill -9 $$\n", "QEMU ended (signal: 9"),
         ("#!/bin/sh\nexit 0\n", "stopped without a result"),
     ] {
         let program = scratch.file("qemu-system-x86_64", script);

@@ -4,6 +4,7 @@ mod bad_input;
 mod calibrate;
 mod compare;
 mod conform;
+mod determinism;
 mod endings;
 mod explain;
 mod kernel;

@@ -59,7 +59,7 @@ pub enum Error {
         line: String,
     },
     /// A scratch file could not be made or written.
-    #[error("scratch file in {dir}: {source}; name a directory with room in TMPDIR")]
+    #[error("cannot write a scratch file in {dir}: {source}; name a directory with room in TMPDIR")]
     Scratch {
         /// The directory.
         dir: PathBuf,
@@ -76,8 +76,8 @@ pub enum Error {
     },
     /// QEMU ended with a failure of its own, or was killed.
     #[error(
-        "QEMU died ({status}) without a result; if nobody killed it, leave it more memory with a \
-         smaller --ram; last line: {line}"
+        "QEMU ended ({status}) without a result; if nobody killed it, give a smaller --ram, which \
+         leaves it more memory; last line: {line}"
     )]
     Died {
         /// How it ended.
@@ -93,7 +93,7 @@ pub enum Error {
     },
     /// The machine was killed at its time limit.
     #[error(
-        "the guest was not done after {} s and was killed; give fewer --accesses or --runs; last \
+        "the guest did not finish within {} s and was killed; give fewer --accesses or --runs; last \
          console line: {line}",
         limit.as_secs_f64()
     )]
