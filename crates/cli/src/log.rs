@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, ErrorKind, Write};
 
 use filemap_core::decision::{Decision, Log};
-use filemap_report::decisions::Line;
+use filemap_report::decisions::NumberedLine;
 
 use crate::error::Error;
 use crate::output::{Target, unless_closed};
@@ -16,6 +16,8 @@ pub struct LineLog {
     failed: Option<io::Error>,
     /// Nothing but the log is wanted.
     alone: bool,
+    /// The access at hand.
+    access: u64,
 }
 
 impl LineLog {
@@ -24,7 +26,7 @@ impl LineLog {
     pub fn new(target: Target, alone: bool) -> Result<Self, Error> {
         let (path, writer) = target.writer()?;
         let writer = BufWriter::with_capacity(1 << 16, writer);
-        Ok(LineLog { path, writer, failed: None, alone })
+        Ok(LineLog { path, writer, failed: None, alone, access: 0 })
     }
 
     /// Ends the log.
@@ -37,7 +39,7 @@ impl LineLog {
     }
 
     fn write(&mut self, decision: Decision) -> io::Result<()> {
-        serde_json::to_writer(&mut self.writer, &Line::from(decision))?;
+        serde_json::to_writer(&mut self.writer, &NumberedLine::new(self.access, decision))?;
         self.writer.write_all(b"\n")
     }
 }
@@ -53,5 +55,9 @@ impl Log for LineLog {
             std::process::exit(0);
         }
         self.failed = Some(error);
+    }
+
+    fn access(&mut self, number: u64) {
+        self.access = number;
     }
 }

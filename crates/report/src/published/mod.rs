@@ -8,6 +8,8 @@ mod data;
 mod exec_order;
 mod here;
 mod mmap_miss;
+mod source;
+mod touched;
 mod vma_bound;
 
 use filemap_job::{Job, Record};
@@ -18,6 +20,7 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
 use crate::table::Table;
+pub use source::Source;
 pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, Here, fio_jobs};
 
 /// Seeds of a random cell where none are given.
@@ -58,7 +61,10 @@ pub struct Findings {
     pub parts: Vec<Part>,
     /// Its cells, flat, for CSV.
     pub rows: Table,
-    /// Its cells for JSON: each with `series`, `figures`, `published`, `error` and `ok`.
+    /// Where the series comes from.
+    pub source: &'static Source,
+    /// Its cells for JSON: each with `series`, `figures`, `published`, `error`, `ok` and
+    /// `verdict`.
     pub cells: Vec<Value>,
     /// How many published cells the model misses.
     pub failed: usize,
@@ -107,11 +113,14 @@ pub fn report(findings: Vec<Findings>, records: &[Record], command: String) -> R
         schema: u32,
         #[serde(flatten)]
         footer: &'a Footer,
+        sources: Vec<&'a Source>,
         cells: Vec<&'a Value>,
     }
     let footer = Footer::new(records, command);
+    let sources = findings.iter().map(|findings| findings.source).collect();
     let cells = findings.iter().flat_map(|findings| &findings.cells).collect();
-    let json = to_json(&Json { schema: filemap_job::record::SCHEMA, footer: &footer, cells });
+    let schema = filemap_job::record::SCHEMA;
+    let json = to_json(&Json { schema, footer: &footer, sources, cells });
     let mut rows = Table::default();
     let mut parts = Vec::new();
     for found in findings {

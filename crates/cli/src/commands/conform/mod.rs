@@ -127,6 +127,7 @@ impl Bench {
         profile.device.io_bytes = subject.io_bytes();
         let mut log = ShownLog::default();
         trace_settled(job, &profile, &mut log)?;
+        let accesses = log.accesses().to_vec();
         let model = log.into_lines();
         let expected = model.iter().map(Shown::events).sum();
         let observed = match self.observer.observe(job, &subject, expected) {
@@ -140,7 +141,8 @@ impl Bench {
             Err(error) => return Err(error.into()),
         };
         self.disturbed += u64::from(observed.disturbed);
-        Ok(Finding::Compared(conform::compare(&model, &observed.log)))
+        let found = conform::compare(&model, &observed.log).with_accesses(&accesses);
+        Ok(Finding::Compared(found))
     }
 }
 
