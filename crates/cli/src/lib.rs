@@ -11,6 +11,7 @@ mod job_flags;
 mod log;
 mod output;
 mod progress;
+mod provenance;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

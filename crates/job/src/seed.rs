@@ -37,7 +37,7 @@ pub(crate) fn given(number: Option<u64>, text: Option<&str>) -> Result<Option<u6
     let seed = text.parse().map_err(|_| Error::NoNumber {
         what: "seed_text",
         text: shorten(text),
-        remedy: "give the digits of seed, or leave it out",
+        remedy: "the digits of seed, or leave it out",
     });
     seed.map(Some)
 }

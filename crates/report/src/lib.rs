@@ -8,12 +8,15 @@ pub mod calibrate;
 pub mod compare;
 pub mod conform;
 pub mod decisions;
+pub mod doctor;
 mod error;
 pub mod explain;
 pub mod footer;
 pub mod published;
 pub mod record;
 pub mod report;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod significance;
 pub mod stats;
 pub mod table;

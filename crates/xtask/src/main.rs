@@ -31,7 +31,7 @@ enum Task {
         #[arg(default_value = "target/completions")]
         directory: PathBuf,
     },
-    /// JSON schemas of job files and records.
+    /// JSON schemas of job files, of the JSON of each command, and of the lines of a log.
     Schema {
         /// Where they are written to.
         #[arg(default_value = "target/schema")]

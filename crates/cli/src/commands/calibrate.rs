@@ -18,6 +18,7 @@ use crate::input;
 use crate::interrupt;
 use crate::output::{Output, Target, unless_closed};
 use crate::progress::Progress;
+use crate::provenance;
 
 /// Size of the file where none is given.
 const DEFAULT_BYTES: u64 = 1 << 30;
@@ -222,6 +223,7 @@ fn profile_text(profile: &Profile) -> String {
 fn footer(bench: &Bench, bytes: u64, profile: &Profile, command: String) -> Footer {
     let place = bench.place();
     let mut environment = host_environment();
+    provenance::stamp(&mut environment, EngineKind::Kernel.name());
     let mut add = |key: &str, value: Value| environment.insert(key.to_string(), value);
     add("device", place.device.clone().into());
     add("filesystem", place.filesystem.clone().into());

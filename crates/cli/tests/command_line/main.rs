@@ -13,6 +13,7 @@ mod published;
 mod random_flags;
 mod run;
 mod running;
+mod schema;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

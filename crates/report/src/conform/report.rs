@@ -76,14 +76,16 @@ pub fn report(patterns: &[Pattern], footer: Footer) -> Report {
     Report { parts, rows: rows(patterns), footer, json }
 }
 
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize)]
-struct Json<'a> {
+pub(crate) struct Json<'a> {
     schema: u32,
     patterns: Vec<Entry<'a>>,
     #[serde(flatten)]
     footer: &'a Footer,
 }
 
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize)]
 struct Entry<'a> {
     name: &'a str,
@@ -97,6 +99,7 @@ struct Entry<'a> {
     job: &'a str,
 }
 
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize)]
 struct First {
     line: u64,

@@ -35,6 +35,8 @@ pub use counter::{COURSE_POINTS, Course, Moves, Point, Sight};
 pub use map::{Cell, Map};
 pub use origin::{Amount, Brought, Origin, PerOrigin};
 pub use svg::svg;
+#[cfg(feature = "schema")]
+pub(crate) use tables::Json;
 pub use tables::report;
 
 use counter::Counter;

@@ -106,16 +106,20 @@ fn study(name: &str, options: &Options) -> Option<Box<dyn Study>> {
     }
 }
 
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    footer: &'a Footer,
+    sources: Vec<&'a Source>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::PublishedCell>"))]
+    cells: Vec<&'a Value>,
+}
+
 /// One report on all `findings`; `records` are those of all studies, and `command` repeats it.
 pub fn report(findings: Vec<Findings>, records: &[Record], command: String) -> Report {
-    #[derive(Serialize)]
-    struct Json<'a> {
-        schema: u32,
-        #[serde(flatten)]
-        footer: &'a Footer,
-        sources: Vec<&'a Source>,
-        cells: Vec<&'a Value>,
-    }
     let footer = Footer::new(records, command);
     let sources = findings.iter().map(|findings| findings.source).collect();
     let cells = findings.iter().flat_map(|findings| &findings.cells).collect();

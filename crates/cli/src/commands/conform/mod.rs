@@ -19,6 +19,7 @@ use crate::input;
 use crate::interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::provenance;
 
 /// One pattern in so many may go without comparison before the whole tells nothing.
 const NOT_COMPARED_ONE_IN: usize = 10;
@@ -166,6 +167,7 @@ fn of_host(mut spec: JobSpec) -> JobSpec {
 fn footer(jobs: &[Job], disturbed: u64, command: String) -> Footer {
     let rules = jobs.first().map_or("", |job| job.rules.kernel.name());
     let mut environment = host_environment();
+    provenance::stamp(&mut environment, "model,kernel");
     environment.insert("runs_repeated_after_foreign_eviction".into(), disturbed.into());
     Footer {
         scope: format!(
