@@ -9,6 +9,7 @@ mod explain;
 mod kernel;
 mod lacking;
 mod live;
+mod pictures;
 mod published;
 mod random_flags;
 mod run;

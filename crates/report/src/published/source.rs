@@ -53,7 +53,6 @@ fn link(message_id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::data::PUBLISHED;
-    use super::*;
 
     #[test]
     fn every_series_says_what_it_does_and_where_it_was_posted() {
