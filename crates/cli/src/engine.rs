@@ -10,6 +10,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::error::Error;
 use crate::interrupt::{self, Undoing};
 use crate::progress::Progress;
+use crate::provenance;
 
 /// Runs `jobs`; the records are in the order of the jobs. Jobs of the model run in parallel;
 /// after them those of the kernel, one run of each in turn, and those that boot a kernel. With
@@ -50,7 +51,9 @@ pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Recor
                 Some(record)
             }
         };
-        records.push(record.expect("each job has run"));
+        let mut record = record.expect("each job has run");
+        provenance::stamp(&mut record.environment, &record.engine);
+        records.push(record);
     }
     Ok(records)
 }

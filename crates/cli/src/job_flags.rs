@@ -197,6 +197,7 @@ impl From<JobFlags> for JobSpec {
             page_size: flags.page_size,
             fs: flags.fs,
             phase: Vec::new(),
+            seed_text: None,
             accesses_text: None,
             elf: None,
         }

@@ -14,6 +14,7 @@ mod log;
 mod memory;
 mod output;
 mod progress;
+mod provenance;
 mod user_profile;
 mod words;
 

@@ -3,18 +3,22 @@
 use std::io::{self, BufWriter, Write};
 
 use filemap_core::decision::{Decision, Log};
-use filemap_report::decisions::Line;
+use filemap_report::decisions::NumberedLine;
 
 use crate::error::Error;
 use crate::output::Target;
 
 /// Writes decisions as lines of JSON as they come.
-pub struct LineLog(BufWriter<Target>);
+pub struct LineLog {
+    writer: BufWriter<Target>,
+    /// The access at hand.
+    access: u64,
+}
 
 impl LineLog {
     /// A log into `target`.
     pub fn new(target: Target) -> Self {
-        LineLog(BufWriter::with_capacity(1 << 16, target))
+        LineLog { writer: BufWriter::with_capacity(1 << 16, target), access: 0 }
     }
 
     /// Ends the log.
@@ -22,8 +26,8 @@ impl LineLog {
     /// # Errors
     /// When a line could not be written.
     pub fn finish(mut self) -> Result<(), Error> {
-        let flushed = self.0.flush();
-        let (target, _) = self.0.into_parts();
+        let flushed = self.writer.flush();
+        let (target, _) = self.writer.into_parts();
         match flushed {
             Ok(()) => target.finish(),
             Err(error) => Err(target.failed(&error)),
@@ -31,8 +35,8 @@ impl LineLog {
     }
 
     fn write(&mut self, decision: Decision) -> io::Result<()> {
-        serde_json::to_writer(&mut self.0, &Line::from(decision))?;
-        self.0.write_all(b"\n")
+        serde_json::to_writer(&mut self.writer, &NumberedLine::new(self.access, decision))?;
+        self.writer.write_all(b"\n")
     }
 }
 
@@ -40,7 +44,11 @@ impl Log for LineLog {
     fn record(&mut self, decision: Decision) {
         if let Err(error) = self.write(decision) {
             // The rules that call this cannot be stopped, and what is missing stays missing.
-            crate::end(&self.0.get_ref().failed(&error));
+            crate::end(&self.writer.get_ref().failed(&error));
         }
+    }
+
+    fn access(&mut self, number: u64) {
+        self.access = number;
     }
 }

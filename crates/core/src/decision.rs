@@ -208,6 +208,10 @@ pub enum Decision {
 pub trait Log {
     /// Takes the next decision.
     fn record(&mut self, decision: Decision);
+
+    /// Is told the number of the access, from 0, to which the decisions from here on belong. It
+    /// is no decision: what is logged does not depend on it.
+    fn access(&mut self, _number: u64) {}
 }
 
 /// Drops every decision.

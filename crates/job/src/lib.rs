@@ -22,6 +22,7 @@ pub mod record;
 mod replay;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod seed;
 pub mod shown;
 pub mod size;
 pub mod spec;
@@ -36,7 +37,9 @@ pub use filemap_core::vma::{Advice, Split, SplitProt};
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
 };
-pub use record::{Cached, Counters, PerCounter, PhaseRun, Record, Run, Spread, Summary};
+pub use record::{
+    Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Spread, Summary,
+};
 pub use shown::{Shown, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spec::{JobSpec, PhaseSpec};

@@ -9,6 +9,7 @@ use crate::accesses::parse_accesses;
 use crate::bounds::{DEFAULT_CALLS, MAX_ACCESSES, MAX_PHASES, MAX_READ_BYTES};
 use crate::job::{AccessList, Pattern, Phase};
 use crate::limits::{out_of_range, size, within};
+use crate::seed;
 use crate::size::{format_size, shorten};
 use crate::spec::{JobSpec, PhaseSpec};
 use crate::workload::{EXEC, Workload};
@@ -37,6 +38,7 @@ impl JobSpec {
             fraction: self.fraction,
             accesses_file: self.accesses_file.take(),
             seed: None,
+            seed_text: None,
             bs: self.bs.take(),
             accesses_text: self.accesses_text.take(),
         };
@@ -91,9 +93,10 @@ impl PhaseSpec {
             return Err(Error::Conflict { flag: "bs", other, remedy });
         }
         let bs_bytes = size("bs", &self.bs, 1, MAX_READ_BYTES)?.unwrap_or(DEFAULT_READ_BYTES);
+        let seed = seed::given(self.seed, self.seed_text.as_deref())?;
         Ok(Phase {
             accesses: self.count(&pattern, mapped, reads.then_some(bs_bytes))?,
-            seed: within("seed", self.seed.unwrap_or(job_seed), 1, u64::MAX)?,
+            seed: within("seed", seed.unwrap_or(job_seed), 1, u64::MAX)?,
             bs_bytes,
             pattern,
         })
@@ -157,7 +160,7 @@ impl PhaseSpec {
             ("workload", self.workload.as_deref().is_some_and(|name| name != "elf")),
             ("accesses", self.accesses.is_some()),
             ("fraction", self.fraction.is_some()),
-            ("seed", self.seed.is_some()),
+            ("seed", self.seed.is_some() || self.seed_text.is_some()),
         ];
         with_list.into_iter().find_map(|(flag, given)| given.then_some(flag))
     }

@@ -21,6 +21,9 @@ macro_rules! spec {
             /// Workloads one after the other, instead of `workload`.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub phase: Vec<PhaseSpec>,
+            /// `seed` as text, which no reader of JSON rounds: where it is given, it counts.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub seed_text: Option<String>,
             /// Text of `accesses_file`, which the caller reads.
             #[serde(skip)]
             pub accesses_text: Option<String>,
@@ -38,6 +41,10 @@ macro_rules! spec {
                 JobSpec {
                     $( $key: flags.$key.or(self.$key), )+
                     phase: if flags.phase.is_empty() { self.phase } else { flags.phase },
+                    seed_text: match flags.seed {
+                        Some(_) => flags.seed_text,
+                        None => flags.seed_text.or(self.seed_text),
+                    },
                     accesses_text: flags.accesses_text.or(self.accesses_text),
                     elf: flags.elf.or(self.elf),
                 }
@@ -146,6 +153,9 @@ pub struct PhaseSpec {
     /// Seed of random patterns; the job's if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// `seed` as text, which no reader of JSON rounds: where it is given, it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed_text: Option<String>,
     /// Size of a read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bs: Option<SizeText>,

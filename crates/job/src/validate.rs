@@ -14,6 +14,7 @@ use crate::elf::Elf;
 use crate::job::{EngineKind, File, Filesystem, Image, Job, Machine, Mapping};
 use crate::limits::{name, one_of, pages, size, unknown, within};
 use crate::phases::Extent;
+use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
 use crate::spec::JobSpec;
 
@@ -38,7 +39,8 @@ impl JobSpec {
             Some(elf) => self.valid_segments(elf, &arch)?,
             None => self.valid_mapping(&file, &arch)?,
         };
-        let seed = within("seed", self.seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?;
+        let given = seed::given(self.seed, self.seed_text.as_deref())?;
+        let seed = within("seed", given.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?;
         let engine = name("on", &self.on, EngineKind::Model)?;
         let bytes = match elf {
             Some(_) => file.size_bytes,

@@ -182,8 +182,13 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
         self.now_ns = self.now_ns.saturating_add(ns);
     }
 
-    fn touch(&mut self, index: PageIndex, vma: &Vma) -> Result<(), Error> {
+    fn begin_access(&mut self) {
+        self.log.access(self.tally.accesses);
         self.tally.accesses += 1;
+    }
+
+    fn touch(&mut self, index: PageIndex, vma: &Vma) -> Result<(), Error> {
+        self.begin_access();
         self.pass(self.profile.cost.touch_ns);
         if self.cache.touch(index) {
             return Ok(());
@@ -230,7 +235,7 @@ impl<'a, C: PageCache, L: Log> Run<'a, C, L> {
     }
 
     fn read(&mut self, offset: u64, bytes: u64, file_bytes: u64) -> Result<(), Error> {
-        self.tally.accesses += 1;
+        self.begin_access();
         self.pass(self.profile.cost.touch_ns);
         let mut read = Read::new(offset, bytes, file_bytes, &self.limits);
         loop {
@@ -409,6 +414,10 @@ impl<L: Log> Log for Metered<'_, L> {
             self.mapped += mapped;
         }
         self.log.record(decision);
+    }
+
+    fn access(&mut self, number: u64) {
+        self.log.access(number);
     }
 }
 

@@ -26,6 +26,7 @@ pub struct Calibration {
 
 /// A cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// What costs it.
     pub name: &'static str,
@@ -35,6 +36,7 @@ pub struct Cost {
 
 /// Reads that bypass the page cache, one at a time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Direct {
     /// Size of each.
     pub bytes: u64,
@@ -44,6 +46,7 @@ pub struct Direct {
 
 /// A job's time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// Its workload.
     pub workload: String,
@@ -184,27 +187,33 @@ fn flat(rows: &[Row]) -> Table {
     }
 }
 
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    schema: u32,
+    profile: &'a Value,
+    profile_toml: &'a str,
+    kept: &'a str,
+    costs: &'a [Cost],
+    direct: &'a [Direct],
+    rows: Vec<JsonRow<'a>>,
+    median_error_percent: Option<f64>,
+    worst: Option<String>,
+    #[serde(flatten)]
+    footer: &'a Footer,
+}
+
+/// A row as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct JsonRow<'a> {
+    #[serde(flatten)]
+    row: &'a Row,
+    error_percent: f64,
+}
+
 fn json(calibration: &Calibration, footer: &Footer) -> String {
-    #[derive(Serialize)]
-    struct Json<'a> {
-        schema: u32,
-        profile: &'a Value,
-        profile_toml: &'a str,
-        kept: &'a str,
-        costs: &'a [Cost],
-        direct: &'a [Direct],
-        rows: Vec<JsonRow<'a>>,
-        median_error_percent: Option<f64>,
-        worst: Option<String>,
-        #[serde(flatten)]
-        footer: &'a Footer,
-    }
-    #[derive(Serialize)]
-    struct JsonRow<'a> {
-        #[serde(flatten)]
-        row: &'a Row,
-        error_percent: f64,
-    }
     let rows = calibration.rows.iter();
     to_json(&Json {
         schema: SCHEMA,

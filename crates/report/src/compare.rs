@@ -1,5 +1,8 @@
 //! The report on one job in several variants, on one engine or several.
 
+#[cfg(feature = "schema")]
+use std::collections::BTreeMap;
+
 use filemap_job::record::SCHEMA;
 use filemap_job::{JobSpec, Record, Run, Spread, Summary};
 use serde::Serialize;
@@ -194,27 +197,34 @@ fn rows(cells: &[Cell], figures: &[Figures]) -> Table {
     Table { title: String::new(), columns: names.into_iter().map(Column::left).collect(), rows }
 }
 
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    footer: &'a Footer,
+    warnings: &'a [String],
+    cells: Vec<JsonCell<'a>>,
+}
+
+/// A cell as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct JsonCell<'a> {
+    variant: &'a str,
+    engine: &'a str,
+    job: &'a JobSpec,
+    figures: &'a Summary,
+    runs: &'a [Run],
+    /// In percent against the first cell.
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Option<f64>>"))]
+    change: Map<String, Value>,
+    error: Option<f64>,
+    ok: Option<bool>,
+}
+
 fn json(cells: &[Cell], figures: &[Figures], warnings: &[String], footer: &Footer) -> String {
-    #[derive(Serialize)]
-    struct Json<'a> {
-        schema: u32,
-        #[serde(flatten)]
-        footer: &'a Footer,
-        warnings: &'a [String],
-        cells: Vec<JsonCell<'a>>,
-    }
-    #[derive(Serialize)]
-    struct JsonCell<'a> {
-        variant: &'a str,
-        engine: &'a str,
-        job: &'a JobSpec,
-        figures: &'a Summary,
-        runs: &'a [Run],
-        /// In percent against the first cell.
-        change: Map<String, Value>,
-        error: Option<f64>,
-        ok: Option<bool>,
-    }
     let cells = cells.iter().zip(figures).map(|(cell, figures)| JsonCell {
         variant: &cell.variant,
         engine: &cell.record.engine,

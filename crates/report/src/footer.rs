@@ -6,12 +6,14 @@ use serde_json::{Map, Value};
 
 /// The end of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Footer {
     /// By which rules, and what they leave out.
     pub scope: String,
     /// The command that repeats the report.
     pub command: String,
     /// Where it ran.
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environments"))]
     pub environment: Map<String, Value>,
 }
 

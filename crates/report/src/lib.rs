@@ -8,6 +8,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod conform;
 pub mod decisions;
+pub mod doctor;
 mod error;
 pub mod explain;
 pub mod footer;
@@ -15,6 +16,8 @@ pub mod phases;
 pub mod published;
 pub mod record;
 pub mod report;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod significance;
 pub mod stats;
 pub mod table;

@@ -10,15 +10,18 @@ use crate::report::{Part, Report, to_json};
 use crate::significance;
 use crate::table::{Column, Table};
 
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    scope: &'a str,
+    command: &'a str,
+}
+
 /// The report on `record`, which `command` repeats.
 pub fn report(record: &Record, command: String) -> Report {
-    #[derive(Serialize)]
-    struct Json<'a> {
-        #[serde(flatten)]
-        record: &'a Record,
-        scope: &'a str,
-        command: &'a str,
-    }
     let footer = Footer::new(std::slice::from_ref(record), command);
     let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
     let mut parts = vec![Part::Heading(title(record)), Part::Table(summary(record))];

@@ -43,7 +43,7 @@ enum Task {
     },
     /// Builds a Debian package. Needs cargo-deb.
     Deb,
-    /// JSON schemas of job files and records.
+    /// JSON schemas of job files, of the JSON of each command, and of the lines of a log.
     Schema {
         /// Where they are written to.
         #[arg(default_value = "target/schema")]

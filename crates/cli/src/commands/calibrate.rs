@@ -18,6 +18,7 @@ use crate::input;
 use crate::interrupt;
 use crate::output::{Inputs, Output, is_stdout};
 use crate::progress::Progress;
+use crate::provenance;
 use crate::user_profile;
 
 /// Size of the file where none is given.
@@ -244,6 +245,7 @@ fn profile_text(profile: &Profile) -> String {
 fn footer(bench: &Bench, bytes: u64, profile: &Profile, command: String) -> Footer {
     let place = bench.place();
     let mut environment = host_environment();
+    provenance::stamp(&mut environment, EngineKind::Kernel.name());
     let mut add = |key: &str, value: Value| environment.insert(key.to_string(), value);
     add("device", place.device.clone().into());
     add("filesystem", place.filesystem.clone().into());

@@ -1,16 +1,17 @@
 //! `filemap doctor`.
 
+use filemap_job::EngineKind;
 use filemap_kernel::doctor::{Check, checks};
 use filemap_kernel::engine::host_environment;
 use filemap_report::report::{Part, Report};
-use filemap_report::{Column, Footer, Table};
-use serde_json::{Value, json};
+use filemap_report::{Column, Footer, Table, doctor};
 
 use crate::Outcome;
 use crate::args::DoctorArgs;
 use crate::error::Error;
 use crate::interrupt;
 use crate::output::{Inputs, Output};
+use crate::provenance;
 
 /// Prints what this machine allows.
 pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
@@ -22,10 +23,12 @@ pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
 
 fn report(checks: &[Check]) -> Report {
     let missing = checks.iter().filter(|check| check.state.is_err()).count();
+    let mut environment = host_environment();
+    provenance::stamp(&mut environment, EngineKind::Kernel.name());
     let footer = Footer {
         scope: "what commands need on a real kernel; the model needs nothing of it".to_string(),
         command: "filemap doctor".to_string(),
-        environment: host_environment(),
+        environment,
     };
     let summary = match missing {
         0 => "Nothing is missing.".to_string(),
@@ -70,24 +73,15 @@ fn here(check: &Check) -> &str {
 }
 
 fn json(checks: &[Check], footer: &Footer) -> String {
-    let checks: Vec<Value> = checks
+    let checks: Vec<_> = checks
         .iter()
-        .map(|check| {
-            json!({
-                "name": check.name,
-                "used_by": check.used_by,
-                "ok": check.state.is_ok(),
-                "here": here(check),
-                "note": check.note,
-            })
+        .map(|check| doctor::Check {
+            name: check.name,
+            used_by: check.used_by,
+            ok: check.state.is_ok(),
+            here: here(check),
+            note: check.note.as_deref(),
         })
         .collect();
-    let report = json!({
-        "schema": filemap_job::record::SCHEMA,
-        "checks": checks,
-        "scope": footer.scope,
-        "command": footer.command,
-        "environment": footer.environment,
-    });
-    format!("{report:#}")
+    doctor::json(&checks, footer)
 }

@@ -22,6 +22,7 @@ use crate::input;
 use crate::interrupt;
 use crate::judged;
 use crate::output::Output;
+use crate::provenance;
 
 /// Room in the trace for more than the model expects.
 const SPARE_EVENTS: u64 = 1 << 16;
@@ -114,7 +115,7 @@ fn of_kernel(job: &Job) -> Result<(Explanation, Record), Error> {
 /// What the log itself says of the run.
 fn record(job: &Job, explanation: &Explanation, traced: &Traced) -> Record {
     let mut environment = Map::new();
-    environment.insert("filemap".into(), env!("CARGO_PKG_VERSION").into());
+    provenance::stamp(&mut environment, EngineKind::Kernel.name());
     environment.insert("kernel".into(), json!(input::host_release()));
     environment.insert("pages_evicted_by_others".into(), traced.evicted_by_others.into());
     environment.insert("runs_repeated_after_that".into(), traced.repeated.into());

@@ -14,10 +14,12 @@ mod losses;
 mod one_meaning;
 mod outputs;
 mod phases;
+mod pictures;
 mod published;
 mod random_flags;
 mod run;
 mod running;
+mod schema;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

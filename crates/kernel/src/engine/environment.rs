@@ -35,6 +35,7 @@ pub(super) fn of(prepared: &Prepared) -> Map<String, Value> {
     add("mount", place.mount_options.clone().into());
     add("read_ahead_kb", place.read_ahead_kb.into());
     add("seed", prepared.job.seed.into());
+    add("seed_text", prepared.job.seed.to_string().into());
     if prepared.disturbed + prepared.unsettled > 0 {
         add("runs_repeated_after_foreign_eviction", prepared.disturbed.into());
         add("runs_kept_with_foreign_eviction", prepared.unsettled.into());

@@ -7,6 +7,8 @@ mod in_flight;
 mod report;
 
 pub use comparison::{Comparison, Difference, compare};
+#[cfg(feature = "schema")]
+pub(crate) use report::Json;
 pub use report::{Finding, Pattern, not_compared, report};
 
 #[cfg(doc)]

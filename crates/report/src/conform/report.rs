@@ -76,14 +76,16 @@ pub fn report(patterns: &[Pattern], footer: Footer) -> Report {
     Report { parts, rows: rows(patterns), footer, json }
 }
 
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize)]
-struct Json<'a> {
+pub(crate) struct Json<'a> {
     schema: u32,
     patterns: Vec<Entry<'a>>,
     #[serde(flatten)]
     footer: &'a Footer,
 }
 
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize)]
 struct Entry<'a> {
     name: &'a str,
@@ -97,9 +99,11 @@ struct Entry<'a> {
     job: &'a str,
 }
 
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize)]
 struct First {
     line: u64,
+    access: Option<u64>,
     before: Vec<String>,
     model: Vec<String>,
     kernel: Vec<String>,
@@ -117,6 +121,7 @@ impl<'a> Entry<'a> {
             mismatches: found.mismatches,
             first_mismatch: found.first.as_ref().map(|first| First {
                 line: first.line,
+                access: first.access,
                 before: texts(&first.before),
                 model: texts(&first.model),
                 kernel: texts(&first.kernel),
@@ -210,8 +215,9 @@ fn why_not(pattern: &Pattern) -> Option<Part> {
 
 /// The first difference of a pattern, and the job that repeats it.
 fn difference(pattern: &Pattern) -> Option<Part> {
-    let Difference { line, before, model, kernel } = pattern.found()?.first.as_ref()?;
-    let mut text = format!("{}: differs behind line {line}\n\n", pattern.name);
+    let Difference { line, access, before, model, kernel, .. } = pattern.found()?.first.as_ref()?;
+    let access = access.map_or(String::new(), |number| format!(", in access {number}"));
+    let mut text = format!("{}: differs behind line {line}{access}\n\n", pattern.name);
     for (whose, lines) in [("both", before), ("model", model), ("kernel", kernel)] {
         if lines.is_empty() {
             text += &format!("  {whose:<6}  (the end)\n");

@@ -18,6 +18,7 @@
 //! readahead size from that page on. Every other window has the same pages whatever the folios.
 
 mod answer;
+mod canvas;
 mod counter;
 mod map;
 mod origin;
@@ -35,6 +36,8 @@ pub use counter::{COURSE_POINTS, Course, Moves, Point, Sight};
 pub use map::{Cell, Map};
 pub use origin::{Amount, Brought, Origin, PerOrigin};
 pub use svg::svg;
+#[cfg(feature = "schema")]
+pub(crate) use tables::Json;
 pub use tables::report;
 
 use counter::Counter;

@@ -234,8 +234,10 @@ fn rows(explanation: &Explanation, record: &Record, page_size: u64) -> Table {
     }
 }
 
+/// The report as JSON.
 #[derive(Serialize)]
-struct Json<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
     schema: u32,
     job: &'a filemap_job::JobSpec,
     engine: &'a str,
@@ -244,14 +246,18 @@ struct Json<'a> {
     /// By the engine's own count.
     bytes_counted: Option<u64>,
     /// By origin; the sums are those of the whole.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::CauseEntry>"))]
     causes: Vec<Value>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::BroughtEntry>"))]
     brought_in: Vec<Value>,
     evicted_pages: u64,
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::MissCounter"))]
     mmap_miss: Object<String, Value>,
     answer: &'a str,
     map: &'a Map,
     scope: &'a str,
     command: &'a str,
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environments"))]
     environment: &'a Object<String, Value>,
 }
 

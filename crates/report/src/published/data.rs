@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use super::source::Source;
+
 /// The published figures.
 pub static PUBLISHED: LazyLock<Published> = LazyLock::new(|| {
     let text = include_str!("../../../../data/published.toml");
@@ -24,10 +26,9 @@ pub struct Published {
 /// The figures of the vma-bound series.
 #[derive(Debug, Deserialize)]
 pub struct VmaBound {
-    /// Title, version and date of the series.
-    pub title: String,
-    /// What was measured, on what.
-    pub setup: String,
+    /// What it does, who posted it where, and what was measured on what.
+    #[serde(flatten)]
+    pub source: Source,
     /// What is said of page counts, without a table.
     pub claim: String,
     /// fio's rows.
@@ -50,10 +51,9 @@ pub struct FioRow {
 /// The figures of the exec-order series.
 #[derive(Debug, Deserialize)]
 pub struct ExecOrder {
-    /// Title, version and date of the series.
-    pub title: String,
-    /// What was measured, on what.
-    pub setup: String,
+    /// What it does, who posted it where, and what was measured on what.
+    #[serde(flatten)]
+    pub source: Source,
     /// One row for each phase.
     pub rows: Vec<PhaseRow>,
 }
@@ -79,10 +79,9 @@ impl PhaseRow {
 /// The figures of the mmap-miss series.
 #[derive(Debug, Deserialize)]
 pub struct MmapMiss {
-    /// Title, version and date of the series.
-    pub title: String,
-    /// What was measured, on what.
-    pub setup: String,
+    /// What it does, who posted it where, and what was measured on what.
+    #[serde(flatten)]
+    pub source: Source,
     /// One table for each size of the file.
     pub case: Vec<Case>,
 }

@@ -20,6 +20,7 @@ use crate::interrupt;
 use crate::judged;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::provenance;
 
 /// One pattern in so many may go without comparison before the whole tells nothing.
 const NOT_COMPARED_ONE_IN: usize = 10;
@@ -151,6 +152,7 @@ impl Bench {
         profile.device.io_bytes = subject.io_bytes();
         let mut log = ShownLog::default();
         trace_settled(job, &profile, &mut log)?;
+        let accesses = log.accesses().to_vec();
         let model = log.into_lines();
         let expected = model.iter().map(Shown::events).sum();
         let observed = match self.observer.observe(job, &subject, expected) {
@@ -164,7 +166,8 @@ impl Bench {
             Err(error) => return Err(error.into()),
         };
         self.disturbed += u64::from(observed.disturbed);
-        Ok(Finding::Compared(conform::compare(&model, &observed.log)))
+        let found = conform::compare(&model, &observed.log).with_accesses(&accesses);
+        Ok(Finding::Compared(found))
     }
 }
 
@@ -184,6 +187,7 @@ fn of_place(spec: &mut JobSpec) -> Result<(), Error> {
 fn footer(jobs: &[Job], disturbed: u64, command: String) -> Footer {
     let rules = jobs.first().map_or("", |job| job.rules.kernel.name());
     let mut environment = host_environment();
+    provenance::stamp(&mut environment, "model,kernel");
     environment.insert("runs_repeated_after_foreign_eviction".into(), disturbed.into());
     Footer {
         scope: format!(

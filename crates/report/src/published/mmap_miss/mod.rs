@@ -1,5 +1,6 @@
 //! The mmap-miss series: two file sizes, five workloads, four variants.
 
+mod beside;
 mod cell;
 mod layout;
 mod notes;
@@ -70,6 +71,7 @@ impl Study for MmapMiss {
             parts: layout::parts(&measured, slope),
             rows: layout::rows(&measured),
             cells: measured.iter().map(Measured::json).collect(),
+            source: &PUBLISHED.mmap_miss.source,
             failed: measured.iter().filter(|cell| cell.ok == Some(false)).count(),
         }
     }
