@@ -316,8 +316,13 @@ mod tests {
         let counters = |pages| Counters { data_pages_read: Some(pages), ..Counters::default() };
         let cached = Cached { inside: Some(4), ..Cached::default() };
         let elapsed_ns = Some(7);
-        let run =
-            |pages| Run { seed: 5, counters: counters(pages), cached, elapsed_ns, vmstat: None };
+        let run = |pages| Run {
+            seed: 5,
+            counters: counters(pages),
+            cached,
+            elapsed_ns,
+            ..Run::default()
+        };
         let record = Record::new(&job, "model", Map::new(), vec![run(10), run(13)]);
         let json = serde_json::to_value(&record).unwrap();
         assert_eq!(json["schema"], 1);
