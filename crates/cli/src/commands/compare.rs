@@ -215,6 +215,10 @@ fn variants(spec: &JobSpec, given: Vec<String>) -> Result<Vec<String>, Error> {
         (None, true) => Ok(vec!["baseline".to_string()]),
         (None, false) => {
             let given: Vec<String> = given.iter().map(|name| name.trim().to_string()).collect();
+            if given.iter().any(String::is_empty) {
+                let message = "--variants has an empty name; give names such as baseline,mmap-miss";
+                return Err(Error::Usage(message.to_string()));
+            }
             for variant in &given {
                 let series = variant.parse::<Series>();
                 series.map_err(|error| Error::Usage(format!("--variants {variant}: {error}")))?;
