@@ -102,9 +102,10 @@ fn cells(
                 spec.with = Some(variant.clone());
                 spec.image = image.map(|(image, _)| image.path.clone());
                 spec.modules = image.and_then(|(image, _)| image.modules.clone());
-                if let Some(path) = &spec.image {
-                    let nearest = Kernel::nearest(&host::image_release(path)?);
-                    spec.kernel = nearest.map(|found| found.kernel.name().to_string());
+                if let Some((image, _)) = image
+                    && let Some(nearest) = Kernel::nearest(&host::image_release(&image.path)?)
+                {
+                    spec.kernel = Some(nearest.kernel.name().to_string());
                 }
                 let name = image.map_or(variant, |(_, name)| name).clone();
                 cells.push((name, spec.validate(release.as_deref())?));
