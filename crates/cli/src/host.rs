@@ -6,6 +6,7 @@ use filemap_core::rules::{Family, Kernel};
 use filemap_job::{EngineKind, JobSpec, SizeText};
 use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::holes::Holes;
+use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::observe::io_bytes;
 use filemap_kernel::page_size;
 use filemap_kernel::place::Place;
@@ -47,9 +48,16 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
     let engines = spec.on.as_deref().unwrap_or_default();
     let on_kernel = engines.split(',').any(|engine| engine == EngineKind::Kernel.name());
     let mut found = Found::default();
+    let on_kernel_alone = engines == EngineKind::Kernel.name();
     // A program's segments have been read, and with them its size.
     if let Some(path) = spec.file.clone().filter(|_| !spec.maps_elf()) {
-        resolve_file(spec, &path, &mut found)?;
+        let holes = resolve_file(spec, &path)?;
+        if holes == Holes::Some && !on_kernel_alone {
+            found.warnings.push(format!(
+                "'{path}' has holes, which are filled without its device; bytes_read and the \
+                 times of the model count them as read"
+            ));
+        }
     }
     if let Some(image) = spec.image.as_deref().filter(|_| on_kernel) {
         if let Some(nearest) = Kernel::nearest(&image_release(image)?) {
@@ -72,7 +80,8 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
     Ok(found)
 }
 
-fn resolve_file(spec: &mut JobSpec, path: &str, found: &mut Found) -> Result<(), Error> {
+/// Takes the size of the file at `path`; returns its holes.
+fn resolve_file(spec: &mut JobSpec, path: &str) -> Result<Holes, Error> {
     let (bytes, holes) = existing(path)?;
     let given = spec.file_size.get_or_insert(SizeText::of(bytes));
     if given.bytes().is_ok_and(|given| given != bytes) {
@@ -87,15 +96,10 @@ fn resolve_file(spec: &mut JobSpec, path: &str, found: &mut Found) -> Result<(),
             "--sparse does not go with --file '{path}', which has data; leave it out"
         )));
     }
-    match holes {
-        Holes::All => spec.sparse = Some(true),
-        Holes::Some => found.warnings.push(format!(
-            "'{path}' has holes, which are filled without its device; bytes_read and the times of \
-             the model count them as read"
-        )),
-        Holes::None => {}
+    if holes == Holes::All {
+        spec.sparse = Some(true);
     }
-    Ok(())
+    Ok(holes)
 }
 
 /// Where the file of `spec` lies, or would be made: a place of which readahead and filesystem are
@@ -134,7 +138,11 @@ fn resolve_place(spec: &mut JobSpec, place: &(Place, Option<u64>), found: &mut F
     // A file that the kernel engine makes lies elsewhere where the directory is not as wanted.
     let elsewhere = other(spec.read_ahead_kb.is_some(), spec.read_ahead_kb == read_ahead_kb)
         || other(spec.fs.is_some(), spec.fs.as_ref() == Some(&fs));
-    found.io_bytes = io_bytes.filter(|_| is_given || !elsewhere);
+    found.io_bytes = match is_given || !elsewhere {
+        true => *io_bytes,
+        // A loop device says nothing of its own.
+        false => Some(IO_BYTES),
+    };
     spec.read_ahead_kb = spec.read_ahead_kb.or_else(|| whole_pages(read_ahead_kb?, spec));
     spec.fs.get_or_insert(fs);
 }
@@ -163,6 +171,6 @@ fn existing(path: &str) -> Result<(u64, Holes), Error> {
             let reason = "it is empty".to_string();
             Err(Error::Read { what: "file", path: path.to_string(), reason })
         }
-        bytes => Ok((bytes, Holes::of(&file)?)),
+        bytes => Ok((bytes, Holes::of(&file))),
     }
 }

@@ -117,7 +117,8 @@ impl Quantity {
         let is_number = |c: char| c.is_ascii_digit() || c == '.';
         let end = unsigned.find(|c| !is_number(c)).unwrap_or(unsigned.len());
         let (number, unit) = unsigned.split_at(end);
-        let unit = unit.trim_start_matches(' ');
+        let letters = unit.trim_start_matches(' ');
+        let unit = if letters.is_empty() { unit } else { letters };
         let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
         if whole.is_empty() || part.is_empty() || part.contains('.') {
             return Err(Error::NoNumber {
@@ -288,6 +289,7 @@ mod tests {
             ("4ki b", "unknown unit 'ki b'"),
             ("4\tk", "unknown unit ' k' in '4 k'"),
             ("4k ", "unknown unit 'k ' in '4k '"),
+            ("4 ", "unknown unit ' ' in '4 '"),
             ("4k\n", "unknown unit 'k '"),
             ("1e9", "unknown unit 'e9'"),
             ("-4k", "'-4k' is negative"),

@@ -236,7 +236,11 @@ impl JobSpec {
         // What mprotect is to make so is so already: all of it stays one VMA.
         let (has_already, other, remedy) = match prot {
             SplitProt::Write => {
-                (private, "--private", "all of that can be written; give --split-prot exec")
+                let remedy = match exec {
+                    true => "remove it: every page can be written and executed already",
+                    false => "give --split-prot exec: every page can be written already",
+                };
+                (private, "--private", remedy)
             }
             SplitProt::Exec => {
                 (exec, "an executable mapping", "give --split-prot write, or remove it")

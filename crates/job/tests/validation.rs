@@ -112,6 +112,41 @@ fn kernels_and_series() {
 }
 
 #[test]
+fn runs_of_many_phases_are_bounded() {
+    let phases = "[[phase]]\nworkload = 'first'\naccesses = 1\n".repeat(1000);
+    let valid = |runs: u64| {
+        let spec = JobSpec::from_toml(&format!("file_size = '1m'\nruns = {runs}\n{phases}"));
+        spec.unwrap().validate(None)
+    };
+    assert!(valid(1000).is_ok());
+    let error = valid(1001).unwrap_err().to_string();
+    assert!(error.contains("--runs: 1001 is out of range; give 1 to 1000"), "{error}");
+}
+
+#[test]
+fn pieces_that_are_none_are_refused_or_told() {
+    let job = |keys: &str| {
+        let keys = format!("workload = 'first'\naccesses = 1\nfile_size = '1m'\n{keys}");
+        JobSpec::from_toml(&keys).unwrap().validate(None)
+    };
+    for (keys, words) in [
+        ("private = true\nsplit = 16", "--split does not go with --private"),
+        ("private = true\nsplit = 16\nsplit_prot = 'write'", "give --split-prot exec"),
+        ("exec = true\nsplit = 16\nsplit_prot = 'exec'", "with an executable mapping"),
+    ] {
+        let error = job(keys).unwrap_err().to_string();
+        assert!(error.contains(words), "{keys}: {error}");
+    }
+    for keys in ["private = true\nsplit = 16\nsplit_prot = 'exec'", "exec = true\nsplit = 255"] {
+        assert_eq!(job(keys).unwrap().without_effect(), [""; 0], "{keys}");
+    }
+    for pages in [256, 1000] {
+        let told = job(&format!("split = {pages}")).unwrap().without_effect();
+        assert!(told[0].contains("256 pages") && told[0].contains(&pages.to_string()), "{told:?}");
+    }
+}
+
+#[test]
 fn fractions_of_reads_are_of_bytes() {
     for (keys, accesses) in [
         // A tenth of the file, not a tenth of its pages times 1 MiB.

@@ -101,9 +101,10 @@ fn cells(
                 spec.with = Some(variant.clone());
                 spec.image = image.map(|(image, _)| image.path.clone());
                 spec.modules = image.and_then(|(image, _)| image.modules.clone());
-                if let Some(path) = &spec.image {
-                    let nearest = Kernel::nearest(&host::image_release(path)?);
-                    spec.kernel = nearest.map(|found| found.kernel.name().to_string());
+                if let Some((image, _)) = image
+                    && let Some(nearest) = Kernel::nearest(&host::image_release(&image.path)?)
+                {
+                    spec.kernel = Some(nearest.kernel.name().to_string());
                 }
                 let name = image.map_or(variant, |(_, name)| name).clone();
                 cells.push((name, spec.validate(release.as_deref())?));
@@ -214,6 +215,10 @@ fn variants(spec: &JobSpec, given: Vec<String>) -> Result<Vec<String>, Error> {
         (None, true) => Ok(vec!["baseline".to_string()]),
         (None, false) => {
             let given: Vec<String> = given.iter().map(|name| name.trim().to_string()).collect();
+            if given.iter().any(String::is_empty) {
+                let message = "--variants has an empty name; give names such as baseline,mmap-miss";
+                return Err(Error::Usage(message.to_string()));
+            }
             for variant in &given {
                 let series = variant.parse::<Series>();
                 series.map_err(|error| Error::Usage(format!("--variants {variant}: {error}")))?;

@@ -109,8 +109,8 @@ fn sizes() {
         ("-4k", &["'-4k' is negative"]),
         ("4x", &["unknown unit 'x' in '4x'", "k, m, g, t, p"]),
         ("big", &["'big' is no size", "4k"]),
-        ("99999999999999999999", &["99999999999999999999 is out of range"]),
-        ("16384p", &["16384p is out of range"]),
+        ("99999999999999999999", &["99999999999999999999 is out of range; give 1 to 1024p"]),
+        ("16384p", &["16384p is out of range; give 1 to 1024p"]),
         ("0.3k", &["'0.3k' is not a whole number of bytes"]),
     ] {
         let words = [&["--file-size"], words].concat();
@@ -141,6 +141,7 @@ fn what_means_nothing_is_refused() {
         ("published exec-order vma-bound --seeds 5", &["--seeds", "only mmap-miss has"]),
         ("published --seeds 99999999999999999999", &["give 1 to 1000"]),
         ("conform --fuzz 99999999999999999999", &["give 1 to 1000000"]),
+        (&format!("{compare} --variants baseline,"), &["--variants has an empty name"]),
         (&format!("{compare} --on model,model"), &["model is named twice", "once"]),
         (&format!("{compare} --variants baseline,p1 --modules /lib"), &["--modules", "--image"]),
         ("explain --image a --image b --workload first --file-size 1m", &["several", "compare"]),

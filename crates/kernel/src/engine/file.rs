@@ -137,7 +137,7 @@ impl JobFile {
         let plain = matches!(self.place.filesystem.as_str(), "ext4" | "xfs");
         let blocks = self.file.metadata().map_or(0, |metadata| metadata.blocks());
         let has_all = blocks.saturating_mul(512) >= self.bytes;
-        self.whole = plain && has_all && Holes::of(&self.file).is_ok_and(|h| h == Holes::None);
+        self.whole = plain && has_all && Holes::of(&self.file) == Holes::None;
         self
     }
 

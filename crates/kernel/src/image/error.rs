@@ -29,8 +29,8 @@ pub enum Error {
     },
     /// A kernel without modules has not built in what a guest needs.
     #[error(
-        "{path} needs the modules {names} to boot here; give --modules {dir}, a directory that \
-             holds lib/modules/{release}"
+        "{path} has not built in what it needs to boot here, {names}; give --modules {dir}, a \
+             directory that holds lib/modules/{release}"
     )]
     NeedsModules {
         /// The kernel as it was given.
@@ -127,11 +127,13 @@ impl Error {
     /// Whether something is missing on this machine or in the request (exit code 4), rather than
     /// a run that failed.
     pub fn cannot_run_here(&self) -> bool {
-        match self {
-            Self::Kernel { .. } | Self::Modules { .. } | Self::NeedsModules { .. } => true,
-            Self::Missing { .. } => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Kernel { .. }
+                | Self::Modules { .. }
+                | Self::NeedsModules { .. }
+                | Self::Missing { .. }
+        )
     }
 
     pub(super) fn io(action: impl Into<String>, source: io::Error) -> Self {

@@ -46,8 +46,6 @@ pub struct ExtentCache {
     locked: Locked,
     /// Words of which a page is cached in a folio smaller than a word.
     nodes: u64,
-    /// A large folio was added at some time.
-    had_large: bool,
     /// Evictions and activations so far, in pages.
     clock: u64,
     statistics: Statistics,
@@ -69,7 +67,6 @@ impl ExtentCache {
             stale: Stale::default(),
             locked: Locked::default(),
             nodes: 0,
-            had_large: false,
             clock: 0,
             statistics: Statistics::default(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
@@ -102,10 +99,14 @@ impl ExtentCache {
 
     fn add_folio(&mut self, head: u64, order: Order, marked: bool) {
         let end = head + order.pages();
-        self.had_large |= order > Order(0);
         let mut were_empty = 0;
         for (number, span) in by_chunk(head, end) {
-            were_empty += self.chunks.get_or_make(number).add(span, order);
+            let chunk = self.chunks.get_or_make(number);
+            let had_orders = chunk.keeps_orders();
+            were_empty += chunk.add(span, order);
+            if !had_orders && chunk.keeps_orders() {
+                self.chunks.note_orders();
+            }
         }
         self.nodes += if in_leaf(order) { were_empty } else { 0 };
         if marked {
@@ -324,7 +325,7 @@ impl PageCache for ExtentCache {
 
     fn held_bytes(&self) -> u64 {
         let lists = self.inactive.held_bytes() + self.active.held_bytes();
-        self.chunks.held_bytes(self.had_large) + lists + self.shadows.held_bytes()
+        self.chunks.held_bytes() + lists + self.shadows.held_bytes()
     }
 
     fn inactive(&self) -> PageCount {
