@@ -305,7 +305,10 @@ mod tests {
         assert_eq!(json["job"]["workload"], "first");
         assert_eq!(json["runs"][0]["counters"]["data_pages_read"], 10);
         assert_eq!(json["runs"][0]["counters"]["evicted_pages"], Value::Null);
-        assert_eq!((&json["runs"][0]["seed"], &json["runs"][0]["seed_text"]), (&5.into(), &"5".into()));
+        assert_eq!(
+            (&json["runs"][0]["seed"], &json["runs"][0]["seed_text"]),
+            (&5.into(), &"5".into())
+        );
         assert_eq!(json["runs"][0]["elapsed_ns"], 7);
         assert_eq!(json["runs"][0]["cached"]["before"], Value::Null);
         assert_eq!(json["summary"]["elapsed_ns"]["median"], 7);

@@ -37,9 +37,13 @@ fn close(schema: &mut Schema) {
     let own = has(object, "properties");
     if own && alternatives.is_some() {
         object.entry("unevaluatedProperties").or_insert(false.into());
-        for alternative in alternatives.and_then(|key| object.get_mut(key)?.as_array_mut()).into_iter().flatten() {
+        for alternative in
+            alternatives.and_then(|key| object.get_mut(key)?.as_array_mut()).into_iter().flatten()
+        {
             // Closed, each would refuse the keys beside it.
-            alternative.as_object_mut().map(|alternative| alternative.insert("additionalProperties".into(), true.into()));
+            alternative
+                .as_object_mut()
+                .map(|alternative| alternative.insert("additionalProperties".into(), true.into()));
         }
     } else if own {
         object.entry("additionalProperties").or_insert(false.into());

@@ -20,8 +20,8 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
-use crate::provenance;
 use crate::output::{Output, Target, unless_closed};
+use crate::provenance;
 
 /// Room in the trace for more than the model expects.
 const SPARE_EVENTS: u64 = 1 << 16;

@@ -215,8 +215,7 @@ fn why_not(pattern: &Pattern) -> Option<Part> {
 
 /// The first difference of a pattern, and the job that repeats it.
 fn difference(pattern: &Pattern) -> Option<Part> {
-    let Difference { line, access, before, model, kernel, .. } =
-        pattern.found()?.first.as_ref()?;
+    let Difference { line, access, before, model, kernel, .. } = pattern.found()?.first.as_ref()?;
     let access = access.map_or(String::new(), |number| format!(", in access {number}"));
     let mut text = format!("{}: differs behind line {line}{access}\n\n", pattern.name);
     for (whose, lines) in [("both", before), ("model", model), ("kernel", kernel)] {

@@ -20,8 +20,8 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
 use crate::table::Table;
-pub use source::Source;
 pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, Here, fio_jobs};
+pub use source::Source;
 
 /// Seeds of a random cell where none are given.
 pub const DEFAULT_SEEDS: u64 = 25;

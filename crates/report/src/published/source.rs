@@ -57,8 +57,11 @@ mod tests {
     #[test]
     fn every_series_says_what_it_does_and_where_it_was_posted() {
         let published = &*PUBLISHED;
-        let [miss, bound, exec] =
-            [&published.mmap_miss.source, &published.vma_bound.source, &published.exec_order.source];
+        let [miss, bound, exec] = [
+            &published.mmap_miss.source,
+            &published.vma_bound.source,
+            &published.exec_order.source,
+        ];
         for source in [miss, bound, exec] {
             assert!(!source.does.is_empty() && !source.does.ends_with('.'), "{}", source.does);
             assert!(source.posted.starts_with("linux-mm, 2026"), "{}", source.posted);

@@ -2,8 +2,8 @@
 
 use super::times::{Assumptions, Counts};
 use super::{CALLS, CONDITIONS, JUDGED, PHASES, Pair, Ratio, TOLERANCE_PERCENT, near};
-use crate::published::touched::touched_pages;
 use crate::published::data::{PUBLISHED, PhaseRow};
+use crate::published::touched::touched_pages;
 use crate::report::Part;
 use crate::table::{Column, Table};
 

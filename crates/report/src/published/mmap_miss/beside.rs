@@ -91,8 +91,7 @@ mod tests {
 
     #[test]
     fn the_allowance_is_a_fixed_part_and_one_that_grows_where_memory_is_short() {
-        let runs =
-            [run("a", 1, 300), run("a", 4, 500), run("b", 4, 900), run("a", 40, 700)];
+        let runs = [run("a", 1, 300), run("a", 4, 500), run("b", 4, 900), run("a", 40, 700)];
         assert_eq!(Beside::of(&runs), Beside { fixed_kib: 900.0, kib_for_a_gib: 10.0 });
         assert_eq!(Beside::of(&runs).bound_gib(2.0), 920.0 / 1048576.0);
     }

@@ -212,10 +212,9 @@ impl Tolerance {
 impl std::fmt::Display for Tolerance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Tolerance::Below(Beside { fixed_kib, kib_for_a_gib }) => write!(
-                f,
-                "0 to {fixed_kib:.0} KiB + {kib_for_a_gib:.0} KiB/GiB below"
-            ),
+            Tolerance::Below(Beside { fixed_kib, kib_for_a_gib }) => {
+                write!(f, "0 to {fixed_kib:.0} KiB + {kib_for_a_gib:.0} KiB/GiB below")
+            }
             Tolerance::Percent(most) => write!(f, "{most} %"),
             Tolerance::Spread => f.write_str("inside the seeds' spread"),
             Tolerance::SpreadOrPercent(most) => {

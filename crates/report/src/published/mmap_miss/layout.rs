@@ -85,7 +85,10 @@ fn case_table<'a>(case: &Case, cells: impl Iterator<Item = &'a Measured>) -> Tab
         ]
     };
     Table {
-        title: format!("GiB touched and read, {} GiB file, {} GiB RAM", case.file_gib, case.ram_gib),
+        title: format!(
+            "GiB touched and read, {} GiB file, {} GiB RAM",
+            case.file_gib, case.ram_gib
+        ),
         columns: vec![
             Column::left("workload"),
             Column::left("variant"),

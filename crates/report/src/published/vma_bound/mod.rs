@@ -64,7 +64,15 @@ impl Study for VmaBound {
             cells.extend(fio::measured_json(runs));
         }
         cells.push(claim_json(outside));
-        let names = ["series", "name", "variant", "cached_outside", "data_pages", "major_faults", "touched_pages"];
+        let names = [
+            "series",
+            "name",
+            "variant",
+            "cached_outside",
+            "data_pages",
+            "major_faults",
+            "touched_pages",
+        ];
         let mut rows: Vec<_> = pairs.iter().flat_map(Pair::csv_rows).collect();
         rows.extend(programs.iter().flat_map(Program::csv_rows));
         Findings {
