@@ -166,7 +166,7 @@ pub(super) fn ticks(first: f64, last: f64, count: f64, least: f64) -> Vec<f64> {
     let step = factor.unwrap_or(10.0) * power;
     let begin = (first / step).ceil();
     let mut values = Vec::new();
-    while (begin + values.len() as f64) * step <= last * (1.0 + 1e-9) {
+    while (begin + values.len() as f64) * step <= last + step * 1e-6 {
         values.push((begin + values.len() as f64) * step);
     }
     values
@@ -183,6 +183,8 @@ mod tests {
         assert_eq!(ticks(0.0, 1.0, 5.0, 0.1), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
         assert_eq!(ticks(4096.0, 4099.0, 5.0, 1.0), [4096.0, 4097.0, 4098.0, 4099.0]);
         assert_eq!(ticks(0.0, 0.0, 5.0, 1.0), [0.0]);
+        let far = ticks(137438953456.0, 137438953727.0, 4.0, 1.0);
+        assert_eq!(far, [137438953500.0, 137438953600.0, 137438953700.0]);
     }
 
     #[test]

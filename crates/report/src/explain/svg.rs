@@ -111,7 +111,8 @@ impl Picture {
             self.canvas.text(LEFT - 8.0, y + 15.0, 13.0, Anchor::End, origin.name());
             let width = (axis.at(value) - LEFT).max(0.5);
             self.canvas.rect((LEFT, y + 3.0), (width, BAR - 6.0), colour, 1.0);
-            let text = format!("{value:.1} {unit}");
+            let (own_unit, own_bytes) = self::unit(bytes(amount.pages));
+            let text = format!("{:.1} {own_unit}", bytes(amount.pages) / own_bytes);
             self.canvas.text(LEFT + width + 6.0, y + 15.0, SMALL, Anchor::Start, &text);
         }
         self.y = bottom + 36.0;
