@@ -107,7 +107,7 @@ pub fn built_binary() -> Result<PathBuf> {
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let executable = |message: Value| message["executable"].as_str().map(PathBuf::from);
-    messages.filter_map(executable).last().context("cargo names no binary")
+    messages.filter_map(executable).next_back().context("cargo names no binary")
 }
 
 fn cargo() -> Command {
