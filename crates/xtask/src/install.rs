@@ -29,15 +29,15 @@ struct Item {
     mode: u32,
 }
 
-/// Builds the command and installs it below `prefix` with its man pages, completions and
-/// licences. With `destdir`, that directory stands for `/`. Returns the paths of what is there now.
+/// Installs the `binary` below `prefix` with its man pages, completions and licences. With
+/// `destdir`, that directory stands for `/`. Returns the paths of what is there now.
 ///
 /// # Errors
-/// When something cannot be built or written.
-pub fn install(prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
+/// When something cannot be made or written.
+pub fn install(binary: &Path, prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
     let base = base(prefix, destdir)?;
     let mut paths = Vec::new();
-    for item in items(built_binary()?)? {
+    for item in items(binary.to_path_buf())? {
         let to = base.join(&item.to);
         put(&item, &to).with_context(|| {
             format!("{} cannot be written; give another --prefix", to.display())
@@ -107,7 +107,7 @@ pub fn built_binary() -> Result<PathBuf> {
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let executable = |message: Value| message["executable"].as_str().map(PathBuf::from);
-    messages.filter_map(executable).last().context("cargo names no binary")
+    messages.filter_map(executable).next_back().context("cargo names no binary")
 }
 
 fn cargo() -> Command {

@@ -79,7 +79,8 @@ fn main() -> Result<ExitCode> {
         Task::Man { directory } => man::write(&directory)?,
         Task::Completions { directory } => completions::write(&directory)?,
         Task::Install { place } => {
-            print_all(&install::install(&place.prefix, place.destdir.as_deref())?);
+            let binary = install::built_binary()?;
+            print_all(&install::install(&binary, &place.prefix, place.destdir.as_deref())?);
         }
         Task::Uninstall { place } => {
             print_all(&install::uninstall(&place.prefix, place.destdir.as_deref())?);
