@@ -63,7 +63,10 @@ fn packages() -> Vec<Package> {
         let source = std::fs::read_to_string(source).unwrap_or_default();
         Package { uses: of_kind(false), tests_use: of_kind(true), name, source }
     };
-    packages.iter().map(package).collect()
+    let packages: Vec<Package> = packages.iter().map(package).collect();
+    // Where cargo names none, nothing below would be looked at.
+    assert!(packages.len() >= 7, "{} packages", packages.len());
+    packages
 }
 
 fn is_ours(name: &str) -> bool {

@@ -23,6 +23,7 @@ pub struct Published {
 
 /// The figures of the vma-bound series.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VmaBound {
     /// Title, version and date of the series.
     pub title: String,
@@ -36,6 +37,7 @@ pub struct VmaBound {
 
 /// One job of fio, five runs before and five after.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FioRow {
     /// `mmap` or `psync`.
     pub ioengine: String,
@@ -49,6 +51,7 @@ pub struct FioRow {
 
 /// The figures of the exec-order series.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ExecOrder {
     /// Title, version and date of the series.
     pub title: String,
@@ -60,6 +63,7 @@ pub struct ExecOrder {
 
 /// One phase.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PhaseRow {
     /// `cold` or `random`.
     pub phase: String,
@@ -78,6 +82,7 @@ impl PhaseRow {
 
 /// The figures of the mmap-miss series.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MmapMiss {
     /// Title, version and date of the series.
     pub title: String,
@@ -89,6 +94,7 @@ pub struct MmapMiss {
 
 /// The table of one size of the file.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Case {
     /// Size of the file in GiB.
     pub file_gib: u64,
