@@ -60,7 +60,10 @@ fn packages() -> Vec<Package> {
         };
         Package { uses: of_kind(false), tests_use: of_kind(true), name }
     };
-    packages.iter().map(package).collect()
+    let packages: Vec<Package> = packages.iter().map(package).collect();
+    // Where cargo names none, nothing below would be looked at.
+    assert!(packages.len() >= 7, "{} packages", packages.len());
+    packages
 }
 
 fn is_ours(name: &str) -> bool {

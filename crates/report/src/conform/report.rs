@@ -41,9 +41,9 @@ impl Pattern {
         }
     }
 
-    /// Whether the logs were compared, and differ.
+    /// Whether the logs were compared, and differ or do not show that they agree.
     pub fn differs(&self) -> bool {
-        self.found().is_some_and(|found| found.mismatches > 0)
+        self.found().is_some_and(Comparison::differs)
     }
 
     fn reason(&self) -> Option<&str> {
@@ -59,6 +59,12 @@ pub fn not_compared(patterns: &[Pattern]) -> usize {
     patterns.iter().filter(|pattern| pattern.found().is_none()).count()
 }
 
+/// Why `patterns` together do not show that kernel and model agree, although each alone may.
+pub fn doubt(patterns: &[Pattern]) -> Option<String> {
+    let compared = patterns.iter().any(|pattern| pattern.found().is_some());
+    compared.then(|| total(patterns).doubt()).flatten()
+}
+
 /// The report on `patterns`.
 pub fn report(patterns: &[Pattern], footer: Footer) -> Report {
     let json = to_json(&Json {
@@ -72,6 +78,8 @@ pub fn report(patterns: &[Pattern], footer: Footer) -> Report {
     parts.push(Part::Table(table(listed(patterns), Some(&total))));
     parts.push(Part::Paragraph(summary(patterns, &total)));
     parts.extend(patterns.iter().filter_map(why_not));
+    parts.extend(patterns.iter().filter_map(why_doubtful));
+    parts.extend(doubt(patterns).map(|doubt| Part::Paragraph(format!("All patterns: {doubt}."))));
     parts.extend(patterns.iter().filter_map(difference));
     Report { parts, rows: rows(patterns), footer, json }
 }
@@ -127,7 +135,7 @@ impl<'a> Entry<'a> {
                 kernel: texts(&first.kernel),
             }),
             not_compared: pattern.reason(),
-            ok: pattern.found().map(|found| found.mismatches == 0),
+            ok: pattern.found().map(|found| !found.differs()),
             job: &pattern.job,
         }
     }
@@ -213,6 +221,12 @@ fn why_not(pattern: &Pattern) -> Option<Part> {
     Some(Part::Paragraph(format!("{}: not compared: {reason}.", pattern.name)))
 }
 
+/// Why a pattern without a mismatch does not show that kernel and model agree.
+fn why_doubtful(pattern: &Pattern) -> Option<Part> {
+    let doubt = pattern.found()?.doubt()?;
+    Some(Part::Paragraph(format!("{}: {doubt}.", pattern.name)))
+}
+
 /// The first difference of a pattern, and the job that repeats it.
 fn difference(pattern: &Pattern) -> Option<Part> {
     let Difference { line, access, before, model, kernel, .. } = pattern.found()?.first.as_ref()?;
@@ -295,6 +309,26 @@ mod tests {
         assert_eq!((&same["ok"], &same["not_compared"]), (&true.into(), &Value::Null));
         assert_eq!((&lost["ok"], &lost["decisions"]), (&Value::Null, &0.into()));
         assert_eq!(lost["not_compared"], "somebody took pages");
+    }
+
+    #[test]
+    fn too_much_excluded_is_named_for_a_pattern_and_for_all() {
+        let excluding = |name: &str, excluded| {
+            let found = Comparison { decisions: 100, excluded, ..Comparison::default() };
+            Pattern { finding: Finding::Compared(found), ..pattern(name, &[], &[]) }
+        };
+        let report = report(&[excluding("odd", 9), excluding("even", 0)], footer());
+        let text = report.render(Format::Table);
+        for words in ["odd: 9 lines were excluded, more than 8 of 100", "All patterns: 9 lines"] {
+            assert!(text.contains(words), "{text}");
+        }
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        assert_eq!([0, 1].map(|number| &json["patterns"][number]["ok"]), [false, true]);
+        // Each alone may be right, and all of them are not.
+        let patterns = ["a", "b", "c"].map(|name| excluding(name, 4));
+        assert!(!patterns.iter().any(Pattern::differs));
+        assert!(doubt(&patterns).is_some());
+        assert_eq!(doubt(&[not_compared()]), None);
     }
 
     #[test]

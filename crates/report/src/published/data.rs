@@ -25,6 +25,7 @@ pub struct Published {
 
 /// The figures of the vma-bound series.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VmaBound {
     /// What it does, who posted it where, and what was measured on what.
     #[serde(flatten)]
@@ -37,6 +38,7 @@ pub struct VmaBound {
 
 /// One job of fio, five runs before and five after.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FioRow {
     /// `mmap` or `psync`.
     pub ioengine: String,
@@ -50,6 +52,7 @@ pub struct FioRow {
 
 /// The figures of the exec-order series.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ExecOrder {
     /// What it does, who posted it where, and what was measured on what.
     #[serde(flatten)]
@@ -60,6 +63,7 @@ pub struct ExecOrder {
 
 /// One phase.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PhaseRow {
     /// `cold` or `random`.
     pub phase: String,
@@ -78,6 +82,7 @@ impl PhaseRow {
 
 /// The figures of the mmap-miss series.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MmapMiss {
     /// What it does, who posted it where, and what was measured on what.
     #[serde(flatten)]
@@ -88,6 +93,7 @@ pub struct MmapMiss {
 
 /// The table of one size of the file.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Case {
     /// Size of the file in GiB.
     pub file_gib: u64,

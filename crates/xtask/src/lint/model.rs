@@ -179,6 +179,17 @@ mod tests {
         assert_eq!(messages("").len(), 1);
     }
 
+    /// A table that is not found has no row to find fault with.
+    #[test]
+    fn the_tables_of_the_repository_are_found() {
+        let repository = Repository::read().unwrap();
+        let text = repository.text(PATH).unwrap();
+        assert!(rows(text, &RULE_COLUMNS).len() >= 34);
+        assert_eq!(rows(text, &SWITCH_COLUMNS).len(), Switch::ALL.len());
+        let mirrored = repository.under(SOURCE, ".rs").map(|file| mirrors(file).len());
+        assert!(mirrored.sum::<usize>() >= 30);
+    }
+
     #[test]
     fn every_switch_has_a_row() {
         let row =

@@ -123,9 +123,10 @@ fn check_seed(asked: &Asked, fuzz: &Option<u64>, spec: &JobSpec) -> Result<(), E
     Err(Error::Usage(message.to_string()))
 }
 
-/// A difference fails the check; too few comparisons are none.
+/// A difference fails the check, and so does what does not show that both agree; too few
+/// comparisons are none.
 fn outcome(patterns: &[Pattern]) -> Result<Outcome, Error> {
-    if patterns.iter().any(Pattern::differs) {
+    if patterns.iter().any(Pattern::differs) || conform::doubt(patterns).is_some() {
         return Ok(Outcome::CheckFailed);
     }
     let (missing, all) = (conform::not_compared(patterns), patterns.len());
@@ -211,7 +212,7 @@ mod tests {
             finding: finding.clone(),
             job: String::new(),
         };
-        let same = Finding::Compared(Comparison::default());
+        let same = Finding::Compared(Comparison { decisions: 1, ..Comparison::default() });
         let none = Finding::NotCompared { reason: String::new() };
         let other = Finding::Compared(Comparison { mismatches: 1, ..Comparison::default() });
         let kinds = [(compared, same), (missing, none), (differing, other)];
@@ -227,5 +228,16 @@ mod tests {
             assert_eq!(error.exit_code(), 4, "{error}");
         }
         assert!(matches!(outcome(&patterns(0, 5, 1)), Ok(Outcome::CheckFailed)));
+    }
+
+    #[test]
+    fn patterns_that_exclude_too_much_together_fail() {
+        let found = Comparison { decisions: 100, excluded: 3, ..Comparison::default() };
+        let mut patterns = patterns(3, 0, 0);
+        patterns.iter_mut().for_each(|one| one.finding = Finding::Compared(found.clone()));
+        assert!(matches!(outcome(&patterns), Ok(Outcome::CheckFailed)));
+        assert!(matches!(outcome(&patterns[..2]), Ok(Outcome::Done)));
+        patterns[0].finding = Finding::Compared(Comparison::default());
+        assert!(matches!(outcome(&patterns[..2]), Ok(Outcome::CheckFailed)));
     }
 }
