@@ -57,7 +57,8 @@ pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Recor
 /// A thread for each processor; where there is no room for them (`ulimit`), only this one.
 fn threads() -> Result<ThreadPool, Error> {
     let all = ThreadPoolBuilder::new().build();
-    let pool = all.or_else(|_| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
+    let pool =
+        all.or_else(|_| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
     pool.map_err(|error| Error::CannotRun(format!("no thread can be started: {error}")))
 }
 

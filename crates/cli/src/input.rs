@@ -170,7 +170,9 @@ impl Read for Patient {
                 Ok(0) if !self.had_writer && !buffer.is_empty() => {
                     let limit = Timespec::try_from(WITHOUT_WRITER).expect("it is seconds");
                     if !self.wait(Some(limit))? {
-                        return Err(io::Error::other("it is a named pipe into which nobody writes"));
+                        return Err(io::Error::other(
+                            "it is a named pipe into which nobody writes",
+                        ));
                     }
                     self.had_writer = true;
                 }

@@ -9,7 +9,8 @@ use filemap_kernel::probe;
 /// so in one line and exits; by itself it would abort.
 pub struct OrExit;
 
-const MESSAGE: &[u8] = b"filemap: no memory is left for this process; raise its limit (ulimit -v), \
+const MESSAGE: &[u8] =
+    b"filemap: no memory is left for this process; raise its limit (ulimit -v), \
     end other programs, or give a smaller job\n";
 
 /// The parent of a probe's child tells how that ended.

@@ -102,10 +102,7 @@ fn words(state: &mut u64) -> Vec<&'static str> {
 
 fn check(words: &[&str]) {
     let start = Instant::now();
-    let output = filemap("")
-        .args(words)
-        .output()
-        .expect("the program starts");
+    let output = filemap("").args(words).output().expect("the program starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     let code = output.status.code();
     assert!(matches!(code, Some(0 | 1 | 2 | 4)), "{words:?}: {code:?}, {errors}");
