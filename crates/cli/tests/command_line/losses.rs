@@ -32,7 +32,7 @@ fn nothing_is_lost() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes a minute"]
 fn nothing_is_lost_in_many_attempts() {
     attempts("many-losses", MANY);
 }
