@@ -16,6 +16,9 @@ const MESSAGE: &[u8] =
 /// The parent of a probe's child tells how that ended.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
+/// A thread has met the end of the memory.
+static TELLING: AtomicBool = AtomicBool::new(false);
+
 /// Leaves the message to the parent, where this process is a probe's child.
 pub fn quiet_in_child() {
     QUIET.store(probe::is_child(), Ordering::Relaxed);
@@ -24,6 +27,13 @@ pub fn quiet_in_child() {
 fn or_exit(memory: *mut u8) -> *mut u8 {
     if !memory.is_null() {
         return memory;
+    }
+    if TELLING.swap(true, Ordering::Relaxed) {
+        // Another thread got here first, and ends the process.
+        loop {
+            // SAFETY: it waits, and nothing else.
+            unsafe { libc::pause() };
+        }
     }
     if !QUIET.load(Ordering::Relaxed) {
         // SAFETY: the message has this length. Nothing here allocates.

@@ -219,7 +219,6 @@ fn json(calibration: &Calibration, footer: &Footer) -> String {
         schema: SCHEMA,
         profile: &calibration.profile.1,
         profile_toml: &calibration.profile.0,
-        kept: &calibration.kept,
         costs: &calibration.costs,
         direct: &calibration.direct,
         rows: rows.map(|row| JsonRow { row, error_percent: row.error_percent() }).collect(),

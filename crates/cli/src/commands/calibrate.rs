@@ -78,7 +78,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         kept: kept(&path, is_own),
         rows: rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?,
     };
-    let footer = footer(&bench, bytes, &profile, command(args, rounds));
+    let footer = footer(&bench, bytes, (&profile, &path), command(args, rounds));
     output.write(&calibrate::report(&calibration, footer))?;
     Ok(Outcome::Done)
 }
@@ -242,7 +242,7 @@ fn profile_text(profile: &Profile) -> String {
     format!("# Measured by filemap calibrate; queue_depth and itlb are assumed.\n{text}")
 }
 
-fn footer(bench: &Bench, bytes: u64, profile: &Profile, command: String) -> Footer {
+fn footer(bench: &Bench, bytes: u64, profile: (&Profile, &str), command: String) -> Footer {
     let place = bench.place();
     let mut environment = host_environment();
     provenance::stamp(&mut environment, EngineKind::Kernel.name());
@@ -251,7 +251,8 @@ fn footer(bench: &Bench, bytes: u64, profile: &Profile, command: String) -> Foot
     add("filesystem", place.filesystem.clone().into());
     add("read_ahead_kb", place.read_ahead_kb.into());
     add("file_bytes", bytes.into());
-    add("profile", json!(profile));
+    add("profile", json!(profile.0));
+    add("profile_path", profile.1.into());
     Footer {
         scope: "one thread, a written file that fits in memory, cold before each measurement; \
                 medians of the rounds"

@@ -52,7 +52,7 @@ impl Asked {
             _ => {
                 let mut job = job.clone();
                 // Where no flag says otherwise, the machine is the same again.
-                job.machine.profile = job.machine.profile.filter(|name| self.needs_said(name));
+                job.machine.profile = job.machine.profile.filter(|name| needs_said(name));
                 let command = job.command().replacen("filemap run", &format!("filemap {name}"), 1);
                 let rules = format!("--kernel {}", job.rules.kernel.name());
                 match self.kernel.as_deref() {
@@ -63,9 +63,9 @@ impl Asked {
             }
         }
     }
+}
 
-    /// Whether a command has to name the machine profile `name` to go by it.
-    fn needs_said(&self, name: &str) -> bool {
-        user_profile::read().is_ok_and(|(usual, _)| usual != name)
-    }
+/// Whether a command has to name the machine profile `name` to go by it.
+fn needs_said(name: &str) -> bool {
+    user_profile::read().map_or(true, |(usual, _)| usual != name)
 }

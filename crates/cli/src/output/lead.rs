@@ -29,8 +29,7 @@ impl Lead {
         for _ in 0..MAX_LINKS {
             let bytes = path.as_os_str().as_encoded_bytes();
             let (Some(name), false) = (path.file_name(), is_directory_name(bytes)) else {
-                let kind = if bytes.is_empty() { ErrorKind::NotFound } else { no_file(&path)? };
-                return Err(kind.into());
+                return Err(no_file(&path));
             };
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
             let directory = fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
@@ -54,11 +53,12 @@ fn is_directory_name(path: &[u8]) -> bool {
 }
 
 /// What is wrong with `path` as the name of a file, where it can only be a directory.
-fn no_file(path: &Path) -> io::Result<ErrorKind> {
-    fs::metadata(path).map(|data| match data.is_dir() {
-        true => ErrorKind::IsADirectory,
-        false => ErrorKind::NotADirectory,
-    })
+fn no_file(path: &Path) -> io::Error {
+    match fs::metadata(path) {
+        Ok(data) if data.is_dir() => ErrorKind::IsADirectory.into(),
+        Ok(_) => ErrorKind::NotADirectory.into(),
+        Err(error) => error,
+    }
 }
 
 /// The number of the open file that `name` in `directory` stands for, if it is one of ours.

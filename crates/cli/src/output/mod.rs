@@ -15,8 +15,8 @@ pub use collision::{Inputs, is_stdout};
 pub use replacement::abandon;
 pub use target::Target;
 
-/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error; by itself the kernel ends
-/// a program that tries.
+/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error. By itself the kernel
+/// ends a program that tries.
 pub fn fail_at_size_limit() {
     // SAFETY: ignoring a signal runs no code of ours.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

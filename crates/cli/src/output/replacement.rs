@@ -216,3 +216,55 @@ impl Drop for Temporary {
         drop(self.guard.take());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// A replacement of `path` on a filesystem that has no files without a name.
+    fn named(path: &Path) -> Replacement {
+        let (file, temporary) = Temporary::create(path.parent().unwrap()).unwrap();
+        let old = fs::metadata(path).ok();
+        Replacement { path: path.to_owned(), old, file, temporary: Some(temporary) }
+    }
+
+    #[test]
+    fn a_file_with_a_name_for_the_time_being_is_placed_or_gone() {
+        use std::io::Write;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        for contents in ["first", "second"] {
+            let mut replacement = named(&path);
+            replacement.file().write_all(contents.as_bytes()).unwrap();
+            assert_eq!(names(directory.path()).len(), 1 + usize::from(contents == "second"));
+            replacement.place().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), contents);
+            assert_eq!(names(directory.path()), ["file"]);
+        }
+        drop(named(&path));
+        assert_eq!(names(directory.path()), ["file"]);
+        assert!(names_in_use(directory.path()).is_empty());
+    }
+
+    fn names_in_use(directory: &Path) -> Vec<PathBuf> {
+        let names = super::names();
+        let here = names.iter().filter(|(path, _)| path.starts_with(directory));
+        here.map(|(path, _)| path.clone()).collect()
+    }
+
+    #[test]
+    fn what_cannot_be_placed_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("place");
+        for replacement in [named(&path), Replacement::of(path.clone(), None).unwrap()] {
+            fs::create_dir_all(&path).unwrap();
+            assert!(replacement.place().is_err());
+        }
+        assert_eq!(names(directory.path()), ["place"]);
+    }
+}

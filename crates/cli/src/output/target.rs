@@ -1,6 +1,6 @@
 //! One place that something is written to.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -25,7 +25,7 @@ enum Sink {
     Stdout(io::Stdout),
     /// A pipe or a device, or a file that whoever started this program has open.
     Stream(File),
-    Replacement(Replacement),
+    Replacement(Box<Replacement>),
 }
 
 impl Target {
@@ -134,7 +134,7 @@ fn open(path: &Path) -> io::Result<Sink> {
         if fs::metadata(path).is_ok() {
             return Err(io::Error::other("it has no name of its own"));
         }
-        return Replacement::of(entry, None).map(Sink::Replacement);
+        return replacement(entry, None);
     };
     let same = fs::metadata(path).is_ok_and(|at| (at.dev(), at.ino()) == (data.dev(), data.ino()));
     let kind = data.file_type();
@@ -143,13 +143,17 @@ fn open(path: &Path) -> io::Result<Sink> {
         () if kind.is_file() => {
             // Whether it may be written; a file that only its owner protects is not replaced.
             OpenOptions::new().write(true).open(&entry)?;
-            Replacement::of(entry, Some(data)).map(Sink::Replacement)
+            replacement(entry, Some(data))
         }
         () if kind.is_fifo() || kind.is_char_device() => stream(entry).map(Sink::Stream),
         () if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         () if kind.is_block_device() => Err(io::Error::other("it is a disk")),
         () => Err(io::Error::other("it is a socket")),
     }
+}
+
+fn replacement(path: PathBuf, old: Option<Metadata>) -> io::Result<Sink> {
+    Ok(Sink::Replacement(Box::new(Replacement::of(path, old)?)))
 }
 
 /// A FIFO that somebody reads, or a device.

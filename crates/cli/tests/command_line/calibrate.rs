@@ -135,10 +135,13 @@ fn the_model_goes_by_the_profile_of_the_user() {
     assert_eq!(after["environment"]["profile_from"], profile.as_str());
     assert_ne!(after["environment"]["profile"], before["environment"]["profile"]);
     let again = after["command"].as_str().unwrap().strip_prefix("filemap ").unwrap().to_string();
-    assert_eq!(record(&format!("{again} --json -")), after);
+    let again = record(&format!("{again} --json -"));
+    for key in ["job", "runs", "command"] {
+        assert_eq!(again[key], after[key]);
+    }
     let built_in = record(&format!("{job} --machine default"));
     assert_eq!(built_in["runs"], before["runs"]);
-    assert_eq!(built_in["environment"], before["environment"]);
+    assert_eq!(built_in["environment"]["profile"], before["environment"]["profile"]);
     assert!(built_in["command"].as_str().unwrap().contains("--machine default"), "{built_in}");
     let explained = record(&job.replacen("run", "explain", 1));
     assert_eq!(explained["environment"]["profile_from"], profile.as_str());

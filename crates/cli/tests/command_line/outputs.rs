@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::{Command, Output};
 
+use serde_json::Value;
+
 use crate::running::Running;
 use crate::{Scratch, filemap, stderr, without_profile};
 
@@ -22,6 +24,13 @@ fn fails(output: &Output, code: i32, words: &[&str]) {
     assert_eq!(output.status.code(), Some(code), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
     assert!(words.iter().all(|word| message.contains(word)), "{message}");
+}
+
+/// The runs of each record that is in `text`.
+fn runs(text: &[u8]) -> Vec<Value> {
+    let records = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
+    let runs = |record: serde_json::Result<Value>| record.expect("an object")["runs"].clone();
+    records.map(runs).inspect(|runs| assert!(runs.is_array())).collect()
 }
 
 #[track_caller]
@@ -85,7 +94,8 @@ fn what_is_no_place_for_a_report_is_told_before_the_job_is_run() {
 #[test]
 fn pipes_and_devices_are_written_to() {
     let scratch = Scratch::new("outputs-streams");
-    let alone = filemap(&format!("{JOB} --json -")).output().unwrap().stdout;
+    let alone = runs(&filemap(&format!("{JOB} --json -")).output().unwrap().stdout);
+    assert_eq!(alone.len(), 1);
     let read = |name: &str| fs::read(scratch.path(name)).unwrap();
     for script in [
         "mkfifo pipe; cat pipe > got & $0 JOB --json pipe > report; wait",
@@ -98,12 +108,12 @@ fn pipes_and_devices_are_written_to() {
     ] {
         let output = shell(&scratch, &script.replace("JOB", JOB));
         assert!(output.status.success(), "{script}: {}", stderr(&output));
-        assert_eq!(read("got"), alone, "{script}");
+        assert_eq!(runs(&read("got")), alone, "{script}");
         assert!(!read("report").is_empty(), "{script}");
     }
     let twice = "for i in 1 2; do $0 JOB --json /dev/fd/3 3>> both > report; done";
     succeeds(&shell(&scratch, &twice.replace("JOB", JOB)));
-    assert_eq!(read("both").len(), 2 * alone.len());
+    assert_eq!(runs(&read("both")), [alone.clone(), alone].concat());
     let null = filemap(&format!("{JOB} --json /dev/null --log /dev/null")).output().unwrap();
     succeeds(&null);
     assert!(!null.stdout.is_empty());
