@@ -1,6 +1,6 @@
 //! `filemap doctor`.
 
-use filemap_kernel::doctor::{Check, checks};
+use filemap_kernel::doctor::{COMMANDS, Check, checks};
 use filemap_kernel::engine::host_environment;
 use filemap_report::report::{Part, Report};
 use filemap_report::{Column, Footer, Table};
@@ -34,6 +34,8 @@ fn report(checks: &[Check]) -> Report {
     let mut parts = vec![Part::Heading("What this machine allows".to_string())];
     parts.push(Part::Table(table(checks, &["check", "", "here"], short)));
     parts.push(Part::Paragraph(summary));
+    parts.push(Part::Heading("What each command lacks here".to_string()));
+    parts.push(Part::Table(by_command(checks)));
     for check in checks {
         if let Some(note) = &check.note {
             parts.push(Part::Paragraph(format!("{} ({}): {note}.", check.name, check.used_by)));
@@ -60,6 +62,26 @@ fn table(checks: &[Check], names: &[&str], row: impl Fn(&Check) -> Vec<String>) 
     }
 }
 
+/// For each command what it lacks of what it uses.
+fn by_command(checks: &[Check]) -> Table {
+    let row = |command: &&str| {
+        let missing = lacked_by(checks, command);
+        let sign = if missing.is_empty() { "+" } else { "-" };
+        vec![command.to_string(), sign.to_string(), missing.join(", ")]
+    };
+    Table {
+        title: String::new(),
+        columns: ["command or flag", "", "lacks"].into_iter().map(Column::left).collect(),
+        rows: COMMANDS.iter().map(row).collect(),
+    }
+}
+
+fn lacked_by(checks: &[Check], command: &str) -> Vec<&'static str> {
+    let uses = |check: &&Check| check.used_by.split(", ").any(|name| name == command);
+    let lacked = checks.iter().filter(uses).filter(|check| check.state.is_err());
+    lacked.map(|check| check.name).collect()
+}
+
 fn short(check: &Check) -> Vec<String> {
     let sign = if check.state.is_ok() { "+" } else { "-" };
     vec![check.name.to_string(), sign.to_string(), here(check).to_string()]
@@ -70,6 +92,10 @@ fn here(check: &Check) -> &str {
 }
 
 fn json(checks: &[Check], footer: &Footer) -> String {
+    let commands: Vec<Value> = COMMANDS
+        .iter()
+        .map(|command| json!({ "name": command, "lacks": lacked_by(checks, command) }))
+        .collect();
     let checks: Vec<Value> = checks
         .iter()
         .map(|check| {
@@ -85,6 +111,7 @@ fn json(checks: &[Check], footer: &Footer) -> String {
     let report = json!({
         "schema": filemap_job::record::SCHEMA,
         "checks": checks,
+        "commands": commands,
         "scope": footer.scope,
         "command": footer.command,
         "environment": footer.environment,

@@ -6,6 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::running::Running;
+use crate::skip::skip;
 use crate::{filemap, stderr};
 
 /// Would run for days.
@@ -42,7 +43,7 @@ fn a_log_ends_with_its_reader() {
 #[test]
 fn a_full_disk_is_told() {
     let Ok(full) = File::options().write(true).open("/dev/full") else {
-        eprintln!("a_full_disk_is_told: skipped, there is no /dev/full");
+        skip("there is no /dev/full");
         return;
     };
     let job = "run --workload random --file-size 1m";

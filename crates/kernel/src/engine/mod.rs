@@ -26,6 +26,7 @@ use file::JobFile;
 pub(crate) use file::{may_drop, place_of, scratch_directory};
 use limits::MemoryLimits;
 pub(crate) use limits::{LruGen, lru_gen};
+pub(crate) use settings::FAULT_AROUND_FILE;
 use settings::Settings;
 
 /// The running kernel as an engine.

@@ -7,7 +7,7 @@ mod in_flight;
 mod report;
 
 pub use comparison::{Comparison, Difference, compare};
-pub use report::{Finding, Pattern, not_compared, report};
+pub use report::{Finding, Pattern, left_out, not_compared, report};
 
 #[cfg(doc)]
 use filemap_job::Shown;
