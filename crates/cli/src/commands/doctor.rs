@@ -62,17 +62,22 @@ fn table(checks: &[Check], names: &[&str], row: impl Fn(&Check) -> Vec<String>) 
     }
 }
 
-/// For each command what it lacks of what it uses.
+/// For each command what it lacks of what it uses, one thing a line.
 fn by_command(checks: &[Check]) -> Table {
-    let row = |command: &&str| {
-        let missing = lacked_by(checks, command);
-        let sign = if missing.is_empty() { "+" } else { "-" };
-        vec![command.to_string(), sign.to_string(), missing.join(", ")]
+    let rows = |command: &&str| {
+        let lacked = lacked_by(checks, command);
+        let Some((first, others)) = lacked.split_first() else {
+            return vec![[command, "+", ""].map(str::to_string).to_vec()];
+        };
+        let other = |name: &&str| ["", "", name].map(str::to_string).to_vec();
+        let mut rows = vec![[command, "-", first].map(str::to_string).to_vec()];
+        rows.extend(others.iter().map(other));
+        rows
     };
     Table {
         title: String::new(),
         columns: ["command or flag", "", "lacks"].into_iter().map(Column::left).collect(),
-        rows: COMMANDS.iter().map(row).collect(),
+        rows: COMMANDS.iter().flat_map(rows).collect(),
     }
 }
 

@@ -125,6 +125,34 @@ fn a_file_with_another_readahead_size_is_refused() {
 }
 
 #[test]
+fn a_file_that_is_cached_is_dropped_only_when_told() {
+    let scratch = Scratch::new("kernel_hot");
+    let path = scratch.file("file", vec![1; 4 << 20]);
+    let job =
+        format!("run --on kernel --workload sequential --accesses 1024 --file {path} --json -");
+    let run = |flags: &str| in_scratch(&scratch, &format!("{job} {flags}")).output().unwrap();
+    let Some(record) = json(&mut in_scratch(&scratch, &format!("{job} --cold"))) else { return };
+    assert!(record["command"].as_str().unwrap().contains(" --cold"), "{record}");
+    // What a run left of a cold file does not stand in the way of the next.
+    let again = run("");
+    assert!(again.status.success(), "{}", stderr(&again));
+    fs::read(&path).unwrap();
+    for command in ["run", "explain", "conform"] {
+        let args = job.replacen("run --on kernel", command, 1);
+        let flags = if command == "explain" { "--on kernel" } else { "" };
+        let args = if command == "run" { job.clone() } else { format!("{args} {flags}") };
+        let output = in_scratch(&scratch, &args).output().unwrap();
+        let message = stderr(&output);
+        if message.contains("tracefs") || message.contains("needs root") {
+            skip(message);
+            continue;
+        }
+        one_line(&args, &output, 4, &["1024 of the 1024 pages", "--cold"]);
+    }
+    assert_nothing_left(&scratch);
+}
+
+#[test]
 fn no_temporary_directory() {
     if !has_disk() {
         return;

@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::running::Running;
 use crate::skip::skip;
 use crate::{Scratch, can_change_mounts, filemap, has_disk, stderr};
@@ -45,6 +47,35 @@ fn no_loop_device() {
     let change = "mount --bind /dev/null /dev/loop-control;";
     lacking("no_loop", change, &format!("{JOB} {flags}"), 4, &["a loop device", "load the module"]);
     lacking("no_mkfs", "PATH=;", &format!("{JOB} {flags}"), 4, &["mkfs.ext4", "install"]);
+}
+
+#[test]
+fn conform_without_a_maker_of_filesystems() {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|directory| directory.join("mkfs.ext4"));
+    let Some(mkfs) = places.find(|path| path.exists()) else {
+        return skip("it needs mkfs.ext4");
+    };
+    let scratch = Scratch::new("no_mkfs_xfs");
+    std::os::unix::fs::symlink(mkfs, scratch.path("mkfs.ext4")).unwrap();
+    let mut command = filemap("conform --fuzz 8 --seed 7 --json -");
+    command.env("PATH", scratch.path("")).env("FILEMAP_STATE", scratch.path("state"));
+    let output = Running::start(&mut command).output();
+    if output.status.code() == Some(4) {
+        return skip(stderr(&output));
+    }
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let patterns = report["patterns"].as_array().unwrap();
+    let mut left_out = 0;
+    for pattern in patterns {
+        let needs_it = pattern["job"].as_str().unwrap().contains("fs = \"xfs\"");
+        let reason = pattern["left_out"].as_str().unwrap_or_default();
+        assert_eq!(needs_it, reason.contains("mkfs.xfs") && reason.contains("install xfsprogs"));
+        assert_eq!(pattern["ok"].is_null(), needs_it, "{pattern}");
+        left_out += usize::from(needs_it);
+    }
+    assert!((1..patterns.len()).contains(&left_out), "{left_out} were left out");
 }
 
 #[test]
@@ -104,7 +135,11 @@ fn a_disk_that_fills() {
     }
     let change = format!("mount -o loop {path} /mnt; export TMPDIR=/mnt;");
     let args = "run --on kernel --workload first --file-size 32m --accesses 1";
-    lacking("full_disk", &change, args, 4, &["no room", "/mnt", "33554432"]);
+    lacking("full_disk", &change, args, 4, &["no room", "/mnt", "33554432", "are available"]);
+    let change = format!("mount -o loop {path} /mnt; export TMPDIR=/mnt;");
+    let args = "run --on kernel --read-ahead-kb 64 --fs ext4 --workload first --accesses 1 \
+                --file-size 20m";
+    lacking("full_disk", &change, args, 4, &["no room", "/mnt", "are available"]);
 }
 
 #[test]
