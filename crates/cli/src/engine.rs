@@ -102,7 +102,9 @@ impl Arms {
         }
         let (journal, undoing) = interrupt::journal()?;
         let kernel = Kernel::new(journal)?.changing_settings(apply);
-        let arms = jobs.map(|job| Ok((kernel.prepare(job)?, job.runs, Vec::new())));
+        let jobs: Vec<&Job> = jobs.collect();
+        kernel.require_space(jobs.iter().copied())?;
+        let arms = jobs.into_iter().map(|job| Ok((kernel.prepare(job)?, job.runs, Vec::new())));
         let arms = arms.collect::<Result<_, Error>>()?;
         Ok(Arms { arms, _undoing: Some(undoing) })
     }

@@ -41,7 +41,8 @@ impl Filesystem {
         }
     }
 
-    const fn package(self) -> &'static str {
+    /// The Debian package that has it.
+    pub const fn package(self) -> &'static str {
         match self {
             Filesystem::Ext4 => "e2fsprogs",
             Filesystem::Xfs => "xfsprogs",
@@ -164,7 +165,11 @@ fn format(filesystem: Filesystem, image: &File, directory: &Path) -> Result<(), 
     let mut command = filesystem.format();
     let output = child::output(command.arg(temporary::name_for_children(image)));
     let output = output.map_err(|error| {
-        Error::unavailable(filesystem.tool(), format!("install {} ({error})", filesystem.package()))
+        let remedy = format!("install {}", filesystem.package());
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Error::unavailable(filesystem.tool(), remedy),
+            _ => Error::unavailable(filesystem.tool(), format!("{remedy} ({error})")),
+        }
     })?;
     if output.status.success() {
         return Ok(());

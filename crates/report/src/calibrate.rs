@@ -194,7 +194,6 @@ pub(crate) struct Json<'a> {
     schema: u32,
     profile: &'a Value,
     profile_toml: &'a str,
-    kept: &'a str,
     costs: &'a [Cost],
     direct: &'a [Direct],
     rows: Vec<JsonRow<'a>>,

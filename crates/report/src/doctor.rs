@@ -21,17 +21,28 @@ pub struct Check<'a> {
     pub note: Option<&'a str>,
 }
 
+/// A command of filemap.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Command<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The checks that fail, of those that it needs.
+    pub lacks: Vec<&'a str>,
+}
+
 /// The report as JSON.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Json<'a> {
     schema: u32,
     checks: &'a [Check<'a>],
+    commands: &'a [Command<'a>],
     #[serde(flatten)]
     footer: &'a Footer,
 }
 
-/// `checks` as a JSON object.
-pub fn json(checks: &[Check], footer: &Footer) -> String {
-    to_json(&Json { schema: filemap_job::record::SCHEMA, checks, footer })
+/// `checks`, and what each of `commands` lacks, as a JSON object.
+pub fn json(checks: &[Check], commands: &[Command], footer: &Footer) -> String {
+    to_json(&Json { schema: filemap_job::record::SCHEMA, checks, commands, footer })
 }

@@ -1,7 +1,7 @@
 //! `filemap doctor`.
 
 use filemap_job::EngineKind;
-use filemap_kernel::doctor::{Check, checks};
+use filemap_kernel::doctor::{COMMANDS, Check, checks};
 use filemap_kernel::engine::host_environment;
 use filemap_report::report::{Part, Report};
 use filemap_report::{Column, Footer, Table, doctor};
@@ -37,6 +37,8 @@ fn report(checks: &[Check]) -> Report {
     let mut parts = vec![Part::Heading("What this machine allows".to_string())];
     parts.push(Part::Table(table(checks, &["check", "", "here"], short)));
     parts.push(Part::Paragraph(summary));
+    parts.push(Part::Heading("What each command lacks here".to_string()));
+    parts.push(Part::Table(by_command(checks)));
     for check in checks {
         if let Some(note) = &check.note {
             parts.push(Part::Paragraph(format!("{} ({}): {note}.", check.name, check.used_by)));
@@ -63,6 +65,31 @@ fn table(checks: &[Check], names: &[&str], row: impl Fn(&Check) -> Vec<String>) 
     }
 }
 
+/// For each command what it lacks of what it uses, one thing a line.
+fn by_command(checks: &[Check]) -> Table {
+    let rows = |command: &&str| {
+        let lacked = lacked_by(checks, command);
+        let Some((first, others)) = lacked.split_first() else {
+            return vec![[command, "+", ""].map(str::to_string).to_vec()];
+        };
+        let other = |name: &&str| ["", "", name].map(str::to_string).to_vec();
+        let mut rows = vec![[command, "-", first].map(str::to_string).to_vec()];
+        rows.extend(others.iter().map(other));
+        rows
+    };
+    Table {
+        title: String::new(),
+        columns: ["command or flag", "", "lacks"].into_iter().map(Column::left).collect(),
+        rows: COMMANDS.iter().flat_map(rows).collect(),
+    }
+}
+
+fn lacked_by(checks: &[Check], command: &str) -> Vec<&'static str> {
+    let uses = |check: &&Check| check.used_by.split(", ").any(|name| name == command);
+    let lacked = checks.iter().filter(uses).filter(|check| check.state.is_err());
+    lacked.map(|check| check.name).collect()
+}
+
 fn short(check: &Check) -> Vec<String> {
     let sign = if check.state.is_ok() { "+" } else { "-" };
     vec![check.name.to_string(), sign.to_string(), here(check).to_string()]
@@ -73,6 +100,10 @@ fn here(check: &Check) -> &str {
 }
 
 fn json(checks: &[Check], footer: &Footer) -> String {
+    let commands: Vec<_> = COMMANDS
+        .iter()
+        .map(|command| doctor::Command { name: command, lacks: lacked_by(checks, command) })
+        .collect();
     let checks: Vec<_> = checks
         .iter()
         .map(|check| doctor::Check {
@@ -83,5 +114,5 @@ fn json(checks: &[Check], footer: &Footer) -> String {
             note: check.note.as_deref(),
         })
         .collect();
-    doctor::json(&checks, footer)
+    doctor::json(&checks, &commands, footer)
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use crate::skip::skip;
 use crate::{Scratch, filemap, stderr};
 
 const JOB: &str = "run --workload random --file-size 1m";
@@ -225,7 +226,7 @@ fn unreadable_files() {
     let nobody = std::fs::Permissions::from_mode(0o000);
     std::fs::set_permissions(&path, nobody).unwrap();
     if File::open(&path).is_ok() {
-        eprintln!("unreadable_files: skipped, this user may read every file");
+        skip("this user may read every file");
         return;
     }
     fails(&format!("run {path}"), 2, &["secret.toml", "permission denied"]);

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::running::Running;
+use crate::skip::skip;
 use crate::{Scratch, filemap, has_disk, stderr};
 
 const SMALL: &str = "--file-size 64m --runs 1";
@@ -47,7 +48,7 @@ fn a_profile_comes_out_that_the_model_takes() {
     assert_eq!(left(&scratch, "temporary"), [""; 0]);
     assert!(!left(&scratch, "state").iter().any(|name| name.ends_with(".journal")));
     if output.status.code() == Some(4) {
-        println!("skipped: {}", stderr(&output).trim());
+        skip(stderr(&output));
         let kept = fs::read_to_string(&profile).expect("it was there");
         assert_eq!(kept, "what was there before");
         return;
@@ -71,7 +72,7 @@ fn a_profile_comes_out_that_the_model_takes() {
 
 #[test]
 fn what_is_in_the_way_is_said_before_anything_is_measured() {
-    if !has_disk("what_is_in_the_way_is_said_before_anything_is_measured") {
+    if !has_disk() {
         return;
     }
     let scratch = Scratch::new("calibrate-refused");
@@ -95,7 +96,7 @@ fn what_is_in_the_way_is_said_before_anything_is_measured() {
 
 #[test]
 fn a_calibration_that_fails_leaves_no_profile() {
-    if !has_disk("a_calibration_that_fails_leaves_no_profile") {
+    if !has_disk() {
         return;
     }
     let scratch = Scratch::new("calibrate-failed");

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::running::Running;
+use crate::skip::skip;
 use crate::{filemap, stderr, without_profile};
 
 /// Would run for days.
@@ -43,7 +45,7 @@ fn a_log_ends_with_its_reader() {
 #[test]
 fn a_full_disk_is_told() {
     let Ok(full) = File::options().write(true).open("/dev/full") else {
-        eprintln!("a_full_disk_is_told: skipped, there is no /dev/full");
+        skip("there is no /dev/full");
         return;
     };
     let full_again = full.try_clone().expect("a file can be opened twice");
@@ -62,11 +64,26 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
-fn an_interrupted_command_ends_with_130() {
-    let child = Running::start(&mut filemap(ENDLESS));
+fn a_command_that_a_signal_ends_says_which() {
+    for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3), ("USR1", 10)] {
+        let child = Running::start(&mut filemap(ENDLESS));
+        sleep(Duration::from_millis(300));
+        child.signal(signal);
+        let output = child.output();
+        assert_eq!((output.status.code(), stderr(&output)), (Some(128 + number), String::new()));
+    }
+}
+
+#[test]
+fn a_hangup_that_was_ignored_stays_ignored() {
+    let script = format!("trap '' HUP; exec {} {ENDLESS}", env!("CARGO_BIN_EXE_filemap"));
+    let mut child = Running::start(Command::new("sh").args(["-c", &script]));
     sleep(Duration::from_millis(300));
-    child.signal("INT");
-    assert_eq!(child.output().status.code(), Some(130));
+    child.signal("HUP");
+    sleep(Duration::from_millis(300));
+    assert!(!child.has_ended());
+    child.signal("TERM");
+    assert_eq!(child.output().status.code(), Some(143));
 }
 
 #[test]

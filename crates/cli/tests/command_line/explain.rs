@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::running::Running;
+use crate::skip::skip;
 use crate::{Scratch, filemap, json, stderr};
 
 /// Jobs that read for different reasons.
@@ -26,7 +27,7 @@ fn explained(scratch: &Scratch, args: &str) -> Option<Value> {
     let command = format!("explain {args} --json {path}");
     let output = Running::start(&mut filemap(&command)).output();
     if output.status.code() == Some(4) {
-        println!("skipped: {}", stderr(&output).trim());
+        skip(stderr(&output));
         return None;
     }
     assert!(output.status.success(), "{args}: {}", stderr(&output));
@@ -181,7 +182,7 @@ fn the_kernel_reads_for_the_same_reasons() {
         let Some(kernel) = explained(&scratch, &format!("{job} --on kernel")) else { return };
         let model = explained(&scratch, &job).expect("the model runs everywhere");
         if kernel["environment"]["pages_evicted_by_others"] != 0 {
-            println!("skipped: {job}: somebody else evicted pages in each run");
+            skip(format!("{job}: somebody else evicted pages in each run"));
             continue;
         }
         assert_eq!(sums(&kernel), sums(&model), "{job}");

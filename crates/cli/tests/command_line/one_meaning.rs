@@ -101,7 +101,7 @@ fn drawn(rng: &mut Rng, pages: u64) -> String {
 
 #[test]
 fn the_model_reads_as_many_pages_of_a_file_as_the_kernel() {
-    if !has_disk("the_model_reads_as_many_pages_of_a_file_as_the_kernel") || !has_default_rules() {
+    if !has_disk() || !has_default_rules() {
         return;
     }
     let seed = std::env::var("FILEMAP_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
@@ -138,7 +138,7 @@ fn the_model_reads_as_many_pages_of_a_file_as_the_kernel() {
 
 #[test]
 fn a_file_has_the_readahead_of_its_device() {
-    if !has_disk("a_file_has_the_readahead_of_its_device") {
+    if !has_disk() {
         return;
     }
     let scratch = Scratch::new("readahead_of_device");
@@ -196,7 +196,7 @@ fn files_in_memory_have_no_readahead() {
 
 #[test]
 fn holes_are_told() {
-    if !has_disk("holes_are_told") {
+    if !has_disk() {
         return;
     }
     let scratch = Scratch::new("holes");

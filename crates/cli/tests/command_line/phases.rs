@@ -43,7 +43,7 @@ fn the_models_phases_add_up() {
 
 #[test]
 fn the_kernel_counts_its_phases() {
-    if !has_disk("the_kernel_counts_its_phases") {
+    if !has_disk() {
         return;
     }
     let scratch = Scratch::new("phases_kernel");

@@ -171,7 +171,7 @@ fn all_series_together_have_one_table_each_a_page_wide() {
 
 #[test]
 fn a_full_report_has_this_machines_programs_and_says_what_did_not_run() {
-    if !has_disk("a_full_report_has_this_machines_programs_and_says_what_did_not_run") {
+    if !has_disk() {
         return;
     }
     let mut command = filemap("published vma-bound --full");

@@ -148,7 +148,7 @@ fn doctors_report() {
 
 #[test]
 fn reports_of_the_running_kernel() {
-    if !has_disk("reports_of_the_running_kernel") {
+    if !has_disk() {
         return;
     }
     let run = json("run --on kernel --workload random --file-size 16m --runs 2 --json -");

@@ -154,6 +154,14 @@ impl JobFile {
     }
 }
 
+/// What the file that is made for `job` takes on disk.
+pub(super) fn written_bytes(job: &Job) -> u64 {
+    match &job.file.path {
+        Some(_) if job.elf.is_none() => 0,
+        _ => Contents::of(job).disk_bytes(job.file.size_bytes),
+    }
+}
+
 /// Refuses to drop the pages of the user's `file` at `path` where programs may need them, unless
 /// `job` says so. What the runs of `job` leave of it in the page cache goes with the guard, so that
 /// a cold file stays one.

@@ -17,6 +17,7 @@ use crate::Error;
 use crate::journal::Journal;
 use crate::observe::io_bytes;
 use crate::probe::Plan;
+use crate::temporary::require_space;
 
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
@@ -27,6 +28,7 @@ use file::JobFile;
 pub(crate) use file::{may_drop, place_of, scratch_directory};
 use limits::MemoryLimits;
 pub(crate) use limits::{LruGen, lru_gen};
+pub(crate) use settings::FAULT_AROUND_FILE;
 use settings::Settings;
 
 /// The running kernel as an engine.
@@ -55,6 +57,15 @@ impl Kernel {
     /// they are restored behind its runs.
     pub fn changing_settings(self, may: bool) -> Self {
         Kernel { may_change_settings: may, ..self }
+    }
+
+    /// Checks that there is room for the files of all of `jobs` at once, before any is written.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`].
+    pub fn require_space<'a>(&self, jobs: impl Iterator<Item = &'a Job>) -> Result<(), Error> {
+        let bytes = jobs.map(file::written_bytes).fold(0, u64::saturating_add);
+        require_space(&self.directory, bytes)
     }
 
     /// Makes ready for the runs of `job`: checks it, and makes its file and filesystem. All of it

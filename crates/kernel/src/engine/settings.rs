@@ -10,7 +10,7 @@ use crate::journal::{Guard, Journal, Undo};
 use crate::{Error, page_size};
 
 /// Where the kernel tells its size of fault-around, if debugfs is mounted and open.
-pub(super) const FAULT_AROUND_FILE: &str = "/sys/kernel/debug/fault_around_bytes";
+pub(crate) const FAULT_AROUND_FILE: &str = "/sys/kernel/debug/fault_around_bytes";
 
 /// Size of fault-around that kernels have unless told otherwise, in bytes.
 const FAULT_AROUND_BYTES: u64 = 65536;

@@ -16,6 +16,7 @@ use filemap_kernel::scratch::{Filesystem, Scratch};
 use filemap_kernel::tracefs::{Trace, TraceFs};
 
 use crate::probing::{plan, touch};
+use crate::skip::skip;
 use crate::tracing::{trace, tracefs};
 use crate::{Bench, HOLD};
 
@@ -31,7 +32,7 @@ pub(crate) fn scratch(bench: &Bench) {
         ) {
             Ok(scratch) => scratch,
             Err(error) if error.cannot_run_here() => {
-                println!("live: skipped: {error}");
+                skip(error);
                 continue;
             }
             Err(error) => panic!("{error}"),
@@ -79,7 +80,7 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
     let limits = Limits { max_bytes: Some(16 << 20), high_bytes: None };
     let cgroup = match MemoryCgroup::create(&bench.journal, limits) {
         Ok(cgroup) => cgroup,
-        Err(error) => return println!("live: skipped: {error}"),
+        Err(error) => return skip(error),
     };
     let (path, _guard) = bench.file("limited", 8192);
     let mut plan = plan(&path, 8192, touch((0..8192).rev()));

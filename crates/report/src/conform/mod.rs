@@ -10,7 +10,7 @@ mod report;
 pub use comparison::{Comparison, Difference, compare};
 #[cfg(feature = "schema")]
 pub(crate) use report::Json;
-pub use report::{Finding, Pattern, doubt, not_compared, report};
+pub use report::{Finding, Pattern, doubt, left_out, not_compared, report};
 
 #[cfg(doc)]
 use filemap_job::Shown;

@@ -1,5 +1,7 @@
 //! The report on compared patterns.
 
+use std::collections::BTreeMap;
+
 use filemap_job::Shown;
 use filemap_job::record::SCHEMA;
 use serde::Serialize;
@@ -30,6 +32,11 @@ pub enum Finding {
         /// Why, in one line.
         reason: String,
     },
+    /// The machine lacks what the pattern needs.
+    LeftOut {
+        /// What, and the remedy, in one line.
+        reason: String,
+    },
 }
 
 impl Pattern {
@@ -37,7 +44,7 @@ impl Pattern {
     pub fn found(&self) -> Option<&Comparison> {
         match &self.finding {
             Finding::Compared(found) => Some(found),
-            Finding::NotCompared { .. } => None,
+            Finding::NotCompared { .. } | Finding::LeftOut { .. } => None,
         }
     }
 
@@ -48,15 +55,27 @@ impl Pattern {
 
     fn reason(&self) -> Option<&str> {
         match &self.finding {
-            Finding::Compared(_) => None,
             Finding::NotCompared { reason } => Some(reason),
+            _ => None,
+        }
+    }
+
+    fn left_out(&self) -> Option<&str> {
+        match &self.finding {
+            Finding::LeftOut { reason } => Some(reason),
+            _ => None,
         }
     }
 }
 
-/// How many of `patterns` were not compared.
+/// How many of `patterns` were not compared although the machine has what they need.
 pub fn not_compared(patterns: &[Pattern]) -> usize {
-    patterns.iter().filter(|pattern| pattern.found().is_none()).count()
+    patterns.iter().filter(|pattern| pattern.reason().is_some()).count()
+}
+
+/// How many of `patterns` were left out.
+pub fn left_out(patterns: &[Pattern]) -> usize {
+    patterns.iter().filter(|pattern| pattern.left_out().is_some()).count()
 }
 
 /// Why `patterns` together do not show that kernel and model agree, although each alone may.
@@ -80,6 +99,7 @@ pub fn report(patterns: &[Pattern], footer: Footer) -> Report {
     parts.extend(patterns.iter().filter_map(why_not));
     parts.extend(patterns.iter().filter_map(why_doubtful));
     parts.extend(doubt(patterns).map(|doubt| Part::Paragraph(format!("All patterns: {doubt}."))));
+    parts.extend(why_left_out(patterns));
     parts.extend(patterns.iter().filter_map(difference));
     Report { parts, rows: rows(patterns), footer, json }
 }
@@ -103,6 +123,7 @@ struct Entry<'a> {
     mismatches: u64,
     first_mismatch: Option<First>,
     not_compared: Option<&'a str>,
+    left_out: Option<&'a str>,
     ok: Option<bool>,
     job: &'a str,
 }
@@ -135,6 +156,7 @@ impl<'a> Entry<'a> {
                 kernel: texts(&first.kernel),
             }),
             not_compared: pattern.reason(),
+            left_out: pattern.left_out(),
             ok: pattern.found().map(|found| !found.differs()),
             job: &pattern.job,
         }
@@ -185,8 +207,16 @@ fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: Option<&Compari
 
 /// One row for each pattern.
 fn rows(patterns: &[Pattern]) -> Table {
-    let names =
-        ["pattern", "decisions", "readahead_calls", "excluded", "mismatches", "ok", "not_compared"];
+    let names = [
+        "pattern",
+        "decisions",
+        "readahead_calls",
+        "excluded",
+        "mismatches",
+        "ok",
+        "not_compared",
+        "left_out",
+    ];
     let row = |pattern: &Pattern| {
         let entry = Entry::new(pattern);
         let counts = [entry.decisions, entry.readahead_calls, entry.excluded, entry.mismatches];
@@ -195,6 +225,7 @@ fn rows(patterns: &[Pattern]) -> Table {
         cells.extend(counts.map(known));
         cells.push(entry.ok.map_or(String::new(), |ok| ok.to_string()));
         cells.push(entry.not_compared.unwrap_or_default().to_string());
+        cells.push(entry.left_out.unwrap_or_default().to_string());
         cells
     };
     Table {
@@ -208,8 +239,12 @@ fn summary(patterns: &[Pattern], total: &Comparison) -> String {
     let Comparison { decisions, readahead_calls, excluded, mismatches, .. } = total;
     let (number, missing) = (patterns.len(), not_compared(patterns));
     let plural = if number == 1 { "" } else { "s" };
+    let left_out = match left_out(patterns) {
+        0 => String::new(),
+        some => format!("{some} left out, "),
+    };
     format!(
-        "{number} pattern{plural}, {missing} not compared, {decisions} decisions, {readahead_calls} \
+        "{number} pattern{plural}, {left_out}{missing} not compared, {decisions} decisions, {readahead_calls} \
          readahead calls, {mismatches} mismatches. Excluded: {excluded} lines of faults on pages \
          that were still on their way when an earlier fault mapped what was around them."
     )
@@ -225,6 +260,20 @@ fn why_not(pattern: &Pattern) -> Option<Part> {
 fn why_doubtful(pattern: &Pattern) -> Option<Part> {
     let doubt = pattern.found()?.doubt()?;
     Some(Part::Paragraph(format!("{}: {doubt}.", pattern.name)))
+}
+
+/// What the machine lacks, each with the patterns that need it.
+fn why_left_out(patterns: &[Pattern]) -> Vec<Part> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for pattern in patterns {
+        if let Some(reason) = pattern.left_out() {
+            by_reason.entry(reason).or_default().push(&pattern.name);
+        }
+    }
+    let text = |(reason, names): (&str, Vec<&str>)| {
+        Part::Paragraph(format!("Left out: {reason}. Patterns: {}.", names.join("; ")))
+    };
+    by_reason.into_iter().map(text).collect()
 }
 
 /// The first difference of a pattern, and the job that repeats it.
@@ -303,7 +352,7 @@ mod tests {
         {
             assert!(text.contains(words), "{text}");
         }
-        assert_eq!(report.rows.rows[1], ["lost", "", "", "", "", "", "somebody took pages"]);
+        assert_eq!(report.rows.rows[1], ["lost", "", "", "", "", "", "somebody took pages", ""]);
         let json: Value = serde_json::from_str(&report.json).unwrap();
         let [same, lost] = [0, 1].map(|number| &json["patterns"][number]);
         assert_eq!((&same["ok"], &same["not_compared"]), (&true.into(), &Value::Null));
@@ -329,6 +378,30 @@ mod tests {
         assert!(!patterns.iter().any(Pattern::differs));
         assert!(doubt(&patterns).is_some());
         assert_eq!(doubt(&[not_compared()]), None);
+    }
+
+    #[test]
+    fn what_was_left_out_is_named_with_what_is_missing() {
+        let reason = "mkfs.xfs is missing".to_string();
+        let finding = Finding::LeftOut { reason };
+        let lacking = |name| Pattern { finding: finding.clone(), ..pattern(name, &[], &[]) };
+        let patterns = [pattern("same", &[1], &[1]), lacking("one"), lacking("two")];
+        assert_eq!((super::not_compared(&patterns), left_out(&patterns)), (0, 2));
+        let report = report(&patterns, footer());
+        let text = report.render(Format::Table);
+        for words in [
+            "3 patterns, 2 left out, 0 not compared,",
+            "Left out: mkfs.xfs is missing. Patterns: one; two.",
+        ] {
+            assert!(text.contains(words), "{text}");
+        }
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let lacking = &json["patterns"][1];
+        assert_eq!(
+            (&lacking["ok"], &lacking["left_out"]),
+            (&Value::Null, &"mkfs.xfs is missing".into())
+        );
+        assert_eq!(json["patterns"][0]["left_out"], Value::Null);
     }
 
     #[test]

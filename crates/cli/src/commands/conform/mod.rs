@@ -58,7 +58,13 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let progress = Progress::new(jobs.len());
     let mut patterns = Vec::new();
     for ((name, spec), job) in named.iter().zip(&jobs) {
-        let mut finding = bench.compare(job)?;
+        let mut finding = match bench.compare(job) {
+            // The others may need less.
+            Err(Error::Kernel(error)) if jobs.len() > 1 && error.cannot_run_here() => {
+                Finding::LeftOut { reason: error.to_string() }
+            }
+            finding => finding?,
+        };
         let mut job = job.clone();
         if let (Finding::Compared(found), true) = (&finding, args.fuzz.is_some())
             && found.mismatches > 0
@@ -129,7 +135,11 @@ fn outcome(patterns: &[Pattern]) -> Result<Outcome, Error> {
     if patterns.iter().any(Pattern::differs) || conform::doubt(patterns).is_some() {
         return Ok(Outcome::CheckFailed);
     }
-    let (missing, all) = (conform::not_compared(patterns), patterns.len());
+    let all = patterns.len() - conform::left_out(patterns);
+    if let (0, Some(Finding::LeftOut { reason })) = (all, patterns.first().map(|p| &p.finding)) {
+        return Err(Error::CannotRun(format!("no pattern can run here: {reason}")));
+    }
+    let missing = conform::not_compared(patterns);
     if missing * NOT_COMPARED_ONE_IN > all {
         return Err(Error::CannotRun(format!(
             "{missing} of {all} patterns were not compared: end what takes pages out of the page \
@@ -239,5 +249,20 @@ mod tests {
         assert!(matches!(outcome(&patterns[..2]), Ok(Outcome::Done)));
         patterns[0].finding = Finding::Compared(Comparison::default());
         assert!(matches!(outcome(&patterns[..2]), Ok(Outcome::CheckFailed)));
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_no_failure_unless_nothing_is_left() {
+        let left_out = || {
+            let mut pattern = patterns(1, 0, 0).remove(0);
+            pattern.finding = Finding::LeftOut { reason: "no tool".to_string() };
+            pattern
+        };
+        let mut some = patterns(1, 0, 0);
+        some.extend([left_out(), left_out()]);
+        assert!(matches!(outcome(&some), Ok(Outcome::Done)));
+        let error = outcome(&[left_out()]).unwrap_err();
+        assert_eq!(error.exit_code(), 4);
+        assert!(error.to_string().contains("no tool"), "{error}");
     }
 }
