@@ -10,7 +10,7 @@ fn main() {
     if !is_checkout(&root) {
         return;
     }
-    for name in ["HEAD", "logs/HEAD", "index"] {
+    for name in ["HEAD", "logs/HEAD"] {
         if let Some(path) = git(&root, &["rev-parse", "--git-path", name]) {
             let path = root.join(path);
             if path.exists() {
@@ -36,7 +36,10 @@ fn is_checkout(root: &Path) -> bool {
 
 /// What git prints; `None` where it is missing or fails.
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
+    // Without locks, so that looking changes nothing that is looked at.
+    let mut command = Command::new("git");
+    let output = command.arg("-C").arg(root).arg("--no-optional-locks").args(arguments).output();
+    let output = output.ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     Some(text.trim().to_string()).filter(|text| !text.is_empty())
 }

@@ -29,24 +29,24 @@ pub fn written<T: JsonSchema>() -> Schema {
     settings.into_generator().into_root_schema_for::<T>()
 }
 
-/// Allows an object no keys but its own. Alternatives that stand beside its keys bring their own.
+/// Allows an object no keys but its own. Where alternatives stand beside its keys, each of them
+/// allows its own keys and these.
 fn close(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
-    let has = |object: &Map<String, Value>, key: &str| object.contains_key(key);
-    let alternatives = ["oneOf", "anyOf", "allOf"].into_iter().find(|key| has(object, key));
-    let own = has(object, "properties");
-    if own && alternatives.is_some() {
-        object.entry("unevaluatedProperties").or_insert(false.into());
-        for alternative in
-            alternatives.and_then(|key| object.get_mut(key)?.as_array_mut()).into_iter().flatten()
-        {
-            // Closed, each would refuse the keys beside it.
-            alternative
-                .as_object_mut()
-                .map(|alternative| alternative.insert("additionalProperties".into(), true.into()));
-        }
-    } else if own {
+    let Some(Value::Object(properties)) = object.get("properties") else { return };
+    let keys: Vec<String> = properties.keys().cloned().collect();
+    let Some(Value::Array(alternatives)) = object.get_mut("oneOf") else {
         object.entry("additionalProperties").or_insert(false.into());
+        return;
+    };
+    for alternative in alternatives.iter_mut().filter_map(Value::as_object_mut) {
+        let own = alternative.entry("properties").or_insert_with(|| Map::new().into());
+        if let Some(own) = own.as_object_mut() {
+            for key in &keys {
+                own.entry(key).or_insert(true.into());
+            }
+        }
+        alternative.entry("additionalProperties").or_insert(false.into());
     }
 }
 
