@@ -33,6 +33,9 @@ pub struct Recording {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
     pub repeats: Vec<Counts>,
+    /// By how much the model's pages may differ, read or cached, where that is more than elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_error: Option<PagesError>,
     /// What is known to make the model differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviation: Option<Deviation>,
@@ -47,6 +50,15 @@ pub struct Counts {
     pub cached_inside: u64,
     /// By the machine's own clock.
     pub elapsed_ns: u64,
+}
+
+/// How exact one job's pages are.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PagesError {
+    pub reason: String,
+    /// As a part of what the kernel counted.
+    pub part: f64,
 }
 
 /// A difference that is known.
