@@ -69,6 +69,15 @@ pub struct RunArgs {
     /// Decision log as JSON Lines, one decision a line; - for stdout, without the report.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub log: Option<String>,
+    /// Also every counter under the name that it has in JSON.
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+    /// Runs with that many seeds: --seed, then the generator's output after 1000, 2000 and so on
+    /// steps. Without it there is one, and a random job is tried with 12 others in the model where
+    /// that takes a few seconds at most.
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -76,8 +85,13 @@ pub struct CompareArgs {
     /// Job file: the flags as keys, with underscores. Flags go before its keys.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
-    /// Variants, the first one to be compared with: series joined by +, or baseline.
-    #[arg(long, value_name = "VARIANT,...", value_delimiter = ',')]
+    /// Variants, the first one to be compared with: baseline, or series and settings joined by +.
+    ///
+    /// A setting is a key of a job file with its value, such as advice=random, read_ahead_kb=128,
+    /// fault_around=4k, kernel=6.12 or ram=2g. A word that is no series goes on with the list of
+    /// the setting before it: baseline,read_ahead_kb=128,512+p1 is baseline, read_ahead_kb=128 and
+    /// read_ahead_kb=512+p1. A list with blanks needs quotes.
+    #[arg(long, value_name = "VARIANT,...", allow_hyphen_values = true)]
     pub variants: Vec<String>,
     #[command(flatten)]
     pub job: JobFlags,
@@ -86,6 +100,15 @@ pub struct CompareArgs {
     /// May change settings of the whole machine for the runs, such as its fault-around size.
     #[arg(long, help_heading = "Output")]
     pub apply: bool,
+    /// Also every counter under the name that it has in JSON.
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+    /// Runs with that many seeds: --seed, then the generator's output after 1000, 2000 and so on
+    /// steps. Without it there is one, and a random job is tried with 12 others in the model where
+    /// that takes a few seconds at most.
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -115,6 +138,12 @@ pub struct ExplainArgs {
     /// A picture of it as SVG; - for stdout.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub svg: Option<String>,
+    /// Runs with that many seeds: --seed, then the generator's output after 1000, 2000 and so on
+    /// steps. Without it there is one, and a random job is tried with 12 others in the model where
+    /// that takes a few seconds at most.
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
 }
 
 #[derive(Debug, Args)]

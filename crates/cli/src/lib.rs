@@ -11,6 +11,8 @@ mod job_flags;
 mod log;
 mod output;
 mod progress;
+mod seeds;
+mod variants;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -25,10 +25,11 @@ pub mod schema;
 pub mod shown;
 pub mod size;
 pub mod spec;
+mod used;
 mod validate;
 pub mod workload;
 
-pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seed_at};
+pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds};
 pub use elf::{Elf, Segment};
 pub use engine::Engine;
 pub use error::Error;
@@ -39,5 +40,5 @@ pub use job::{
 pub use record::{Cached, Counters, PerCounter, Record, Run, Spread, Summary};
 pub use shown::{Shown, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
-pub use spec::{JobSpec, PhaseSpec};
+pub use spec::{JobSpec, PhaseSpec, shell_word};
 pub use workload::Workload;

@@ -32,13 +32,30 @@ impl Footer {
         }
     }
 
-    /// The environment in one line.
-    pub fn environment_text(&self) -> String {
-        let mut words = Vec::new();
-        for (key, value) in self.environment.iter().filter(|(key, _)| *key != "scope") {
-            push_words(key, value, &mut words);
-        }
-        words.join(", ")
+    /// What ran, in a few words; all of the environment is in JSON.
+    pub fn engine(&self) -> String {
+        let several = || self.environment.values().filter_map(Value::as_object);
+        let engines: Vec<String> = match several().all(|map| map.contains_key(VERSION)) {
+            true if several().next().is_some() => several().map(engine).collect(),
+            _ => vec![engine(&self.environment)],
+        };
+        let version = std::iter::once(&self.environment).chain(several());
+        let version = version.filter_map(|map| map.get(VERSION)?.as_str()).next();
+        format!("{}; filemap {}", engines.join(" and "), version.unwrap_or("of unknown version"))
+    }
+}
+
+/// The key of the version of filemap in an environment.
+const VERSION: &str = "filemap";
+
+/// What ran where an environment is `environment`.
+fn engine(environment: &Map<String, Value>) -> String {
+    let text = |key: &str| environment.get(key).and_then(Value::as_str);
+    let Some(release) = text("kernel") else { return "the model".to_string() };
+    let on = [text("filesystem"), text("device")].into_iter().flatten().collect::<Vec<_>>();
+    match on.is_empty() {
+        true => format!("Linux {release}"),
+        false => format!("Linux {release} on {}", on.join(", ")),
     }
 }
 
@@ -56,17 +73,4 @@ fn scope(record: &Record) -> String {
 fn per_engine(records: &[Record]) -> Map<String, Value> {
     let of = |record: &Record| (record.engine.clone(), Value::Object(record.environment.clone()));
     records.iter().map(of).collect()
-}
-
-fn push_words(key: &str, value: &Value, words: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => {
-            for (inner, value) in map.iter().filter(|(key, _)| *key != "scope") {
-                push_words(&format!("{key}.{inner}"), value, words);
-            }
-        }
-        Value::String(text) => words.push(format!("{key} {text}")),
-        Value::Null => {}
-        other => words.push(format!("{key} {other}")),
-    }
 }

@@ -10,13 +10,18 @@ pub mod conform;
 pub mod decisions;
 mod error;
 pub mod explain;
+mod figures;
 pub mod footer;
 pub mod published;
 pub mod record;
+pub mod regression;
 pub mod report;
+pub mod setup;
 pub mod significance;
+pub mod spread;
 pub mod stats;
 pub mod table;
+pub mod units;
 
 pub use error::Error;
 pub use footer::Footer;

@@ -14,6 +14,11 @@ use crate::error::Error;
 use crate::input;
 use crate::job_flags::JobFlags;
 
+/// `command` with the number of seeds that was asked for.
+fn with_seeds(command: String, seeds: Option<u64>) -> String {
+    seeds.map_or(command.clone(), |seeds| format!("{command} --seeds {seeds}"))
+}
+
 /// Where the job of a command came from.
 struct Asked {
     file: Option<String>,

@@ -4,7 +4,7 @@ use filemap_core::rules::Kernel;
 use filemap_job::{EngineKind, Job, Record};
 use filemap_report::record;
 
-use super::Asked;
+use super::{Asked, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine;
@@ -13,6 +13,7 @@ use crate::host;
 use crate::input;
 use crate::log::LineLog;
 use crate::output::{Output, Target};
+use crate::seeds::{self, Cell};
 
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
@@ -36,6 +37,10 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
     }
+    if args.seeds.is_some_and(|seeds| seeds > 1) && args.log.is_some() {
+        let message = "--log is of one seed; give that with --seed, and leave out --seeds";
+        return Err(Error::Usage(message.to_string()));
+    }
     let output = Output::open(&args.output, args.log.as_deref().map(|path| ("--log", path)))?;
     if let Some(path) = args.log.as_deref() {
         let alone = path == "-" && args.output.json.is_none();
@@ -44,8 +49,19 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         filemap_model::trace(&job, &profile, &mut log)?;
         log.finish()?;
     }
-    let record = one(engine::run_all(std::slice::from_ref(&job), &profile, args.apply)?);
-    output.write(&record::report(&record, asked.command("run", &job)))?;
+    let seeds = args.seeds.unwrap_or(1);
+    let record = one(engine::run_seeds(std::slice::from_ref(&job), &[profile], seeds, args.apply)?);
+    let warnings = match args.seeds {
+        None => seeds::warnings(&[Cell {
+            name: "this job",
+            job: &job,
+            profile: &profile,
+            record: &record,
+        }])?,
+        Some(_) => Vec::new(),
+    };
+    let command = with_seeds(asked.command("run", &job), args.seeds);
+    output.write(&record::report(&record, &job, &warnings, args.verbose, command))?;
     Ok(Outcome::Done)
 }
 

@@ -8,7 +8,8 @@ use filemap_job::{Job, Record};
 use super::Explanation;
 use super::map::Cell;
 use super::origin::Origin;
-use crate::record::{number, title};
+use crate::record::title;
+use crate::units::number;
 
 /// A strip of the map: its name, what it counts of a cell, and its colour.
 type Strip = (&'static str, fn(&Cell) -> u64, &'static str);
