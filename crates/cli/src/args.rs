@@ -171,7 +171,8 @@ pub struct CalibrateArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputFlags {
-    /// table, markdown, csv or json.
+    /// table, markdown, csv or json. CSV has rows only: scope, command and environment are in the
+    /// other formats.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: Format,
     /// The report as JSON too; - for stdout, in place of the report.

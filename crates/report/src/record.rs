@@ -65,7 +65,7 @@ pub fn report(
 /// The figures that matter first.
 fn figures_table(record: &Record, job: &Job) -> Table {
     let several = record.runs.len() > 1;
-    let heads: &[&str] = if several { &["median", "min", "max"] } else { &[""] };
+    let heads: &[&str] = if several { &["median", "min", "max"] } else { &["value"] };
     let rows = FIGURES.iter().zip(figures::samples(record, job)).filter_map(|(figure, sample)| {
         let shown = figures::is_shown(figure, [&sample]);
         let sample = sample.filter(|_| shown)?;
@@ -74,7 +74,7 @@ fn figures_table(record: &Record, job: &Job) -> Table {
         Some([name].into_iter().chain(values.map(|value| figure.unit.text(value))).collect())
     });
     let first = match (several, spread::seeds(record)) {
-        (false, _) => String::new(),
+        (false, _) => "figure".to_string(),
         (true, 1) => format!("{} runs", record.runs.len()),
         (true, seeds) => format!("{seeds} seeds"),
     };
@@ -217,7 +217,7 @@ pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
     let figure = |key: &str| device.get(key).and_then(Value::as_u64).map(|value| value as f64);
     let (latency_ns, bandwidth) = (figure("latency_ns")?, figure("bandwidth_bytes")?);
     Some(format!(
-        "Times are predicted by {profile}: {} latency, {:.1} GB/s.",
+        "Times are predicted by {profile} ({}, {:.1} GB/s).",
         time(latency_ns),
         bandwidth / 1e9
     ))

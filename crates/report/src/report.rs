@@ -96,10 +96,10 @@ impl Report {
         let mut blocks: Vec<String> = self.parts.iter().map(Part::text).collect();
         blocks.push(
             [
-                labelled("Scope", &self.footer.scope),
-                labelled("Engine", &self.footer.engine()),
+                wrap(self.footer.limits(), "Scope:   ", "         "),
+                wrap(&self.footer.engine(), "Engine:  ", "         "),
                 // Not wrapped: it is there to be copied.
-                format!("{}{}\n", label("Command"), self.footer.command),
+                format!("Command: {}\n", self.footer.command),
             ]
             .concat(),
         );
@@ -110,7 +110,7 @@ impl Report {
         let mut blocks: Vec<String> = self.parts.iter().map(Part::markdown).collect();
         blocks.push(format!(
             "- Scope: {}\n- Engine: {}\n- Command: `{}`\n",
-            self.footer.scope,
+            self.footer.limits(),
             self.footer.engine(),
             self.footer.command
         ));
@@ -156,14 +156,10 @@ pub(crate) fn to_json(object: &impl Serialize) -> String {
     serde_json::to_string_pretty(object).expect("a report has text keys only")
 }
 
+/// What a label says, behind the widest label.
 fn labelled(name: &str, text: &str) -> String {
-    let first = label(name);
+    let first = format!("{:<11}", format!("{name}:"));
     wrap(text, &first, &" ".repeat(first.len()))
-}
-
-/// A label, as wide as the longest one.
-fn label(name: &str) -> String {
-    format!("{:<11}", format!("{name}:"))
 }
 
 /// `text` in lines of [`TEXT_COLUMNS`], the first behind `first`, the others behind `rest`.

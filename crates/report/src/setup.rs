@@ -14,16 +14,20 @@ const MOST_LISTED: usize = 4;
 /// Phases that are named.
 const MOST_PHASES: usize = 3;
 
+/// A label, and what it says in parts, of which those are empty that nothing is said of. Each part
+/// has its place, so that jobs can be laid side by side.
+type Line = (&'static str, Vec<String>);
+
 /// The lines on the job of `record`.
 pub fn of_record(record: &Record) -> Part {
-    Part::Facts(lines(&record.job, &kernel(record)))
+    facts(lines(&record.job, kernel(record)))
 }
 
 /// The lines on a job that says everything, where both the running kernel and the model's rules
 /// decide.
 pub fn of_job(job: &JobSpec) -> Part {
     let rules = format!("rules of Linux {}, and the running kernel", text(&job.kernel));
-    Part::Facts(lines(job, &rules))
+    facts(lines(job, rules))
 }
 
 /// The lines on several records. What differs among them is said with each of its values.
@@ -32,78 +36,93 @@ pub fn of_records(records: &[Record]) -> Part {
         // The series are the names of the columns.
         let mut record = record.clone();
         record.job.with = None;
-        lines(&record.job, &kernel(&record))
+        lines(&record.job, kernel(&record))
     };
-    let all: Vec<_> = records.iter().map(of).collect();
-    let mut facts = all[0].clone();
-    for (at, (_, text)) in facts.iter_mut().enumerate() {
-        let mut distinct: Vec<&str> = Vec::new();
-        for lines in &all {
-            if !distinct.contains(&lines[at].1.as_str()) {
-                distinct.push(&lines[at].1);
+    let all: Vec<Vec<Line>> = records.iter().map(of).collect();
+    let mut merged = all[0].clone();
+    for (line, (_, parts)) in merged.iter_mut().enumerate() {
+        for (place, part) in parts.iter_mut().enumerate() {
+            let mut distinct: Vec<&str> = Vec::new();
+            for lines in &all {
+                let own = match lines[line].1[place].as_str() {
+                    "" => "not so",
+                    own => own,
+                };
+                if !distinct.contains(&own) {
+                    distinct.push(own);
+                }
             }
+            *part = match distinct.len() {
+                1 => continue,
+                2..=MOST_LISTED => format!("by variant: {}", distinct.join(" / ")),
+                more => format!("by variant: {} and {} more", distinct[0], more - 1),
+            };
         }
-        *text = match distinct.len() {
-            1 => continue,
-            2..=MOST_LISTED => format!("by variant: {}", distinct.join("; ")),
-            more => format!("{more} by variant, the first: {}", distinct[0]),
-        };
     }
-    Part::Facts(facts)
+    facts(merged)
 }
 
-fn lines(job: &JobSpec, kernel: &str) -> Vec<(String, String)> {
-    let read_ahead = job.read_ahead_kb.unwrap_or(0);
+fn facts(lines: Vec<Line>) -> Part {
+    let fact = |(label, parts): Line| {
+        let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        (label.to_string(), said.join(", "))
+    };
+    Part::Facts(lines.into_iter().map(fact).collect())
+}
+
+fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
+    let read_ahead = format!("{} KiB", job.read_ahead_kb.unwrap_or(0));
     let fault_around = size(&job.fault_around).map_or_else(String::new, bytes);
-    let lines = [
+    let [arch, page_size] = architecture(job);
+    vec![
         ("File", file(job)),
         ("Mapping", mapping(job)),
-        ("Accesses", accesses(job)),
-        ("Readahead", format!("{read_ahead} KiB, fault-around {fault_around}")),
-        ("Memory", memory(job)),
-        ("Kernel", format!("{kernel}{}", architecture(job))),
-    ];
-    lines.map(|(label, text)| (label.to_string(), text)).into()
+        ("Accesses", vec![accesses(job)]),
+        ("Readahead", vec![read_ahead, format!("fault-around {fault_around}")]),
+        ("Memory", vec![memory(job)]),
+        ("Kernel", vec![kernel, arch, page_size]),
+    ]
 }
 
-fn file(job: &JobSpec) -> String {
-    let mut words = Vec::new();
-    words.extend(size(&job.file_size).map(bytes));
-    words.extend(job.file.as_ref().map(|path| format!("'{path}'")));
-    if job.sparse == Some(true) {
-        words.push("sparse".to_string());
-    }
-    words.extend(job.fs.clone());
-    words.join(", ")
+/// `text` where `holds`, or nothing.
+fn said(holds: bool, text: impl Into<String>) -> String {
+    if holds { text.into() } else { String::new() }
 }
 
-fn mapping(job: &JobSpec) -> String {
-    let mut words = vec![match (size(&job.map_len), size(&job.map_offset)) {
+fn file(job: &JobSpec) -> Vec<String> {
+    vec![
+        size(&job.file_size).map_or_else(String::new, bytes),
+        job.file.as_ref().map_or_else(String::new, |path| format!("'{path}'")),
+        said(job.sparse == Some(true), "sparse"),
+        job.fs.clone().unwrap_or_default(),
+    ]
+}
+
+fn mapping(job: &JobSpec) -> Vec<String> {
+    let place = match (size(&job.map_len), size(&job.map_offset)) {
         (None, _) => "the segments of the program".to_string(),
         (Some(len), None | Some(0.0)) if size(&job.file_size).is_none_or(|all| len >= all) => {
             "the whole file".to_string()
         }
         (Some(len), offset) => format!("{} from {} on", bytes(len), bytes(offset.unwrap_or(0.0))),
-    }];
-    if let Some(shift @ 1..) = job.map_shift {
-        words.push(format!("{shift} pages into its page-table page"));
-    }
-    if job.private == Some(true) {
-        words.push("private, written to".to_string());
-    }
-    if job.exec == Some(true) {
-        words.push("executable".to_string());
-    }
-    if let Some(pages) = job.split {
+    };
+    let shift = job.map_shift.unwrap_or(0);
+    let split = job.split.map_or_else(String::new, |pages| {
         let prot = match job.split_prot.as_deref() {
             Some(name) if name == SplitProt::Exec.name() => "executable",
             _ => "writable",
         };
-        words.push(format!("in VMAs of {pages} pages, every second one {prot}"));
-    }
+        format!("in VMAs of {pages} pages, every second one {prot}")
+    });
     let advice = job.advice.as_deref().unwrap_or(Advice::Normal.name());
-    words.push(format!("advice {advice}"));
-    words.join(", ")
+    vec![
+        place,
+        said(shift > 0, format!("{shift} pages into its page-table page")),
+        said(job.private == Some(true), "private and written to"),
+        said(job.exec == Some(true), "executable"),
+        split,
+        format!("advice {advice}"),
+    ]
 }
 
 fn accesses(job: &JobSpec) -> String {
@@ -178,17 +197,11 @@ fn kernel(record: &Record) -> String {
     format!("rules of Linux {}{series}", text(&record.job.kernel))
 }
 
-/// What is not as on most machines.
-fn architecture(job: &JobSpec) -> String {
+/// Architecture and page size, where they are not as on most machines.
+fn architecture(job: &JobSpec) -> [String; 2] {
     let page = size(&job.page_size).unwrap_or(4096.0);
-    let mut text = String::new();
-    if let Some(arch) = job.arch.as_deref().filter(|&arch| arch != "x86-64") {
-        text += &format!(", {arch}");
-    }
-    if page != 4096.0 {
-        text += &format!(", pages of {}", bytes(page));
-    }
-    text
+    let arch = job.arch.as_deref().filter(|&arch| arch != "x86-64").unwrap_or_default();
+    [arch.to_string(), said(page != 4096.0, format!("pages of {}", bytes(page)))]
 }
 
 fn text(value: &Option<String>) -> &str {
@@ -237,6 +250,32 @@ mod tests {
                         Kernel: rules of Linux 6.18 with miss-fault-address + miss-no-retry, \
                         arm64, pages of 16 KiB\n";
         assert_eq!(facts(job), expected);
+    }
+
+    #[test]
+    fn what_differs_is_said_by_variant() {
+        let job = |keys: &str| {
+            let toml = format!("workload = 'first'\nfile_size = '1m'\n{keys}");
+            let job = JobSpec::from_toml(&toml).unwrap().validate(None).unwrap();
+            Record::new(&job, "model", serde_json::Map::new(), Vec::new())
+        };
+        let of = |keys: &[&str]| {
+            let records: Vec<Record> = keys.iter().map(|keys| job(keys)).collect();
+            let Part::Facts(facts) = of_records(&records) else { panic!("facts") };
+            facts.into_iter().map(|(label, text)| format!("{label}: {text}\n")).collect::<String>()
+        };
+        let text = of(&["", "advice = 'random'\nram = '1g'", "kernel = '6.12'\nwith = 'p1'"]);
+        for line in [
+            "Mapping: the whole file, by variant: advice normal / advice random\n",
+            "Memory: by variant: no limit / RAM 1 GiB\n",
+            "Kernel: by variant: rules of Linux 6.18 / rules of Linux 6.12\n",
+            "Readahead: 128 KiB, fault-around 64 KiB\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        let sizes = [16, 32, 64, 128, 256].map(|kb| format!("read_ahead_kb = {kb}"));
+        let text = of(&sizes.each_ref().map(String::as_str));
+        assert!(text.contains("Readahead: by variant: 16 KiB and 4 more, fault-around"), "{text}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::stats::{Mode, Sample};
 use crate::units::{bytes, bytes_range};
 
 /// Bytes read over seeds are called wide where the most is more than so many times the least.
-pub const WIDE_FACTOR: f64 = 1.25;
+pub const WIDE_FACTOR: f64 = 1.5;
 
 /// Seeds that show how often each outcome of a cell comes, as in the published tables.
 pub const ENOUGH_SEEDS: u64 = crate::published::DEFAULT_SEEDS;
@@ -86,10 +86,10 @@ mod tests {
 
     #[test]
     fn a_narrow_spread_is_not() {
-        for narrow in [&[4.0, 4.0, 4.0][..], &[1.0], &[1.0, 1.25], &[0.0, 0.0]] {
+        for narrow in [&[4.0, 4.0, 4.0][..], &[1.0], &[1.0, 1.5], &[0.0, 0.0]] {
             assert_eq!(warning("p2", &sample(narrow)), None, "{narrow:?}");
         }
-        assert!(warning("p2", &sample(&[1.0, 1.26])).is_some());
+        assert!(warning("p2", &sample(&[1.0, 1.51])).is_some());
         assert!(warning("p2", &sample(&[0.0, 1.0])).is_some());
     }
 

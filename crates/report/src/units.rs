@@ -78,6 +78,7 @@ pub fn change(before: f64, after: f64) -> String {
         None if after == 0.0 => "=".to_string(),
         None => "new".to_string(),
         Some(percent) if percent >= 900.0 => factor(percent / 100.0 + 1.0),
+        Some(percent) if percent.abs() < 0.005 => "0.00 %".to_string(),
         Some(percent) if percent.abs() < 0.05 => format!("{percent:+.2} %"),
         Some(percent) => format!("{percent:+.1} %"),
     }
@@ -158,6 +159,7 @@ mod tests {
         assert_eq!(change(1.0, 4096.0), "x 4096");
         assert_eq!(change(200.0, 197.0), "-1.5 %");
         assert_eq!(change(100_000.0, 100_010.0), "+0.01 %");
+        assert_eq!(change(1_000_000.0, 999_999.0), "0.00 %");
         assert_eq!(change(200.0, 0.0), "-100.0 %");
     }
 }

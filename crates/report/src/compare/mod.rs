@@ -50,8 +50,11 @@ pub fn report(cells: &[Cell], warnings: &[String], verbose: bool, command: Strin
         parts.push(Part::Table(spread_table(cells)));
         let notes = cells.iter().filter_map(|cell| spread::note(&name(cell, cells), &read(cell)?));
         parts.extend(notes.map(Part::Paragraph));
-    } else if runs > 1 {
-        parts.push(Part::Paragraph(format!("Medians of {runs} runs.")));
+    }
+    match (seeds, runs) {
+        (_, 1) => {}
+        (1, runs) => parts.push(Part::Paragraph(format!("Medians of {runs} runs."))),
+        (seeds, _) => parts.push(Part::Paragraph(format!("Medians of {seeds} seeds."))),
     }
     let lines = cells.iter().zip(&worse);
     let lines =
@@ -153,6 +156,11 @@ fn time_verdict(first: &Cell, cell: &Cell) -> String {
     let times = format!("Time of {} against {}: {change:+.1} %", cell.variant, first.variant);
     let (runs, more) = (before.len().min(after.len()), before.len() + after.len());
     let least = least_p_value(before.len(), after.len());
+    if runs == 1 {
+        return format!(
+            "{times}, not tested: one run of each shows nothing; give --runs 5 or more."
+        );
+    }
     if least > LEVEL {
         return format!(
             "{times}, not tested: {runs} runs of each cannot show a difference (p is {least:.2} \
@@ -174,7 +182,8 @@ fn title(cells: &[Cell]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::EngineKind;
+    use filemap_job::{EngineKind, JobSpec, Run};
+    use serde_json::Map;
 
     use super::*;
 

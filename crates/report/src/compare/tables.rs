@@ -5,7 +5,7 @@
 
 use filemap_job::Spread;
 
-use super::{Cell, has_several_engines};
+use super::{Cell, has_several_engines, name};
 use crate::figures::{self, ELAPSED, FIGURES, Figure};
 use crate::record::spreads;
 use crate::report::TEXT_COLUMNS;
@@ -69,7 +69,7 @@ fn change_of(values: &[Option<f64>], at: usize) -> String {
 
 /// Each change beside its figure.
 fn beside(cells: &[Cell], samples: &[Samples]) -> Table {
-    let mut columns = vec![Column::left(""), Column::right(heading(&cells[0], cells))];
+    let mut columns = vec![Column::left("figure"), Column::right(heading(&cells[0], cells))];
     for cell in &cells[1..] {
         columns.extend([Column::right(heading(cell, cells)), Column::right("change")]);
     }
@@ -86,7 +86,7 @@ fn beside(cells: &[Cell], samples: &[Samples]) -> Table {
 /// Changes on a line of their own below each figure that changes.
 fn below(cells: &[Cell], samples: &[Samples]) -> Table {
     let headings = cells.iter().map(|cell| Column::right(heading(cell, cells)));
-    let columns = [Column::left("")].into_iter().chain(headings).collect();
+    let columns = [Column::left("figure")].into_iter().chain(headings).collect();
     let mut rows = Vec::new();
     for (figure, name, values) in shown(cells, samples) {
         let own = values.iter().map(|value| text(figure, *value));
@@ -100,28 +100,35 @@ fn below(cells: &[Cell], samples: &[Samples]) -> Table {
     Table { title: String::new(), columns, rows }
 }
 
-/// One row a variant: as many of [`OF_ROWS`] as there is room for.
+/// One row a variant: as many of [`OF_ROWS`] as there is room for, with their changes if these
+/// fit too.
 fn variants_as_rows(cells: &[Cell], samples: &[Samples]) -> Table {
     let mut table = Table {
         title: String::new(),
         columns: vec![Column::left("variant")],
-        rows: cells.iter().map(|cell| vec![heading(cell, cells).replace('\n', " ")]).collect(),
+        rows: cells.iter().map(|cell| vec![name(cell, cells)]).collect(),
     };
     let shown: Vec<_> = shown(cells, samples).collect();
     let of_rows = OF_ROWS.iter().filter_map(|name| shown.iter().find(|row| row.0.name == *name));
-    for (figure, name, values) in of_rows {
-        let mut wider = table.clone();
-        let heading = name.trim().replacen(' ', "\n", 1);
-        wider.columns.extend([Column::right(heading), Column::right("change")]);
-        for (at, row) in wider.rows.iter_mut().enumerate() {
-            let change = if at == 0 { String::new() } else { change_of(values, at) };
-            row.extend([text(figure, values[at]), change]);
-        }
+    for (position, (figure, name, values)) in of_rows.enumerate() {
+        let with = |changes: bool| {
+            let mut wider = table.clone();
+            wider.columns.push(Column::right(name.trim().replace(' ', "\n")));
+            wider.columns.extend(changes.then(|| Column::right("change")));
+            for (at, row) in wider.rows.iter_mut().enumerate() {
+                row.push(text(figure, values[at]));
+                let change = if at == 0 { String::new() } else { change_of(values, at) };
+                row.extend(changes.then_some(change));
+            }
+            wider
+        };
         // However long the names are, the first two figures are wanted.
-        if !fits(&wider) && table.columns.len() > 4 {
-            break;
-        }
-        table = wider;
+        let all = with(true);
+        table = match () {
+            () if position < 2 || fits(&all) => all,
+            () if fits(&with(false)) => with(false),
+            () => break,
+        };
     }
     table
 }

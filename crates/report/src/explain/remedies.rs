@@ -57,7 +57,10 @@ impl Cost {
 
     /// Bytes read and time as shares of those of `now`.
     fn shares(self, now: Cost) -> [f64; 2] {
-        [(self.read, now.read), (self.ns, now.ns)].map(|(own, now)| own / now.max(1.0))
+        [(self.read, now.read), (self.ns, now.ns)].map(|(own, now)| match now {
+            0.0 if own == 0.0 => 1.0,
+            now => own / now,
+        })
     }
 
     /// How good it is beside `now`: below 1 is better. Half the bytes weigh as much as half the
@@ -106,9 +109,7 @@ impl Remedies {
         let named = helping.iter().take(MOST_NAMED);
         let line = |trial: &&Trial| line(&trial.label, Cost::of(&trial.run, page_bytes), now);
         parts.push(Part::List(named.map(line).collect()));
-        parts.push(Part::Paragraph(format!(
-            "Tried in the model on the same accesses: {tried}. Times are predicted."
-        )));
+        parts.push(Part::Paragraph(format!("Tried in the model on the same accesses: {tried}.")));
         parts
     }
 
