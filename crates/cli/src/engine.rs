@@ -38,9 +38,9 @@ pub fn run_seeds(
     let others = on(Place::Model).count() + on(Place::Image).count();
     let progress = Progress::new((others + runs as usize) * count as usize);
     // Before the model runs: what cannot be done here is told at once.
-    let arms = Arms::prepare(on(Place::Host), count, apply)?;
+    let here = HostJobs::prepare(on(Place::Host), count, apply)?;
     let guests = on(Place::Image).next().map(|_| image::IO_BYTES);
-    let io_bytes = arms.io_bytes().or(guests);
+    let io_bytes = here.io_bytes().or(guests);
     let of_model = jobs.iter().zip(profiles).filter(|(job, _)| Place::of(job) == Place::Model);
     let of_model = of_model.flat_map(|(job, profile)| {
         let mut profile = *profile;
@@ -55,7 +55,7 @@ pub fn run_seeds(
         Ok::<_, Error>(record)
     });
     let mut models = models.collect::<Result<Vec<Record>, _>>()?.into_iter();
-    let mut measured = arms.run(&progress)?.into_iter();
+    let mut measured = here.run(&progress)?.into_iter();
     let mut records = Vec::with_capacity(jobs.len());
     for job in jobs {
         let record = match Place::of(job) {
@@ -107,21 +107,21 @@ impl Place {
 }
 
 /// Jobs that are run in turn on the running kernel.
-struct Arms {
-    arms: Vec<Arm>,
+struct HostJobs {
+    jobs: Vec<HostJob>,
     // Goes after what it has undone on Ctrl-C.
     _undoing: Option<Undoing>,
 }
 
 /// A job on the running kernel.
-struct Arm {
+struct HostJob {
     prepared: Prepared,
     /// The seed of each run that is still to come, the next one last.
     left: Vec<u64>,
     done: Vec<Run>,
 }
 
-impl Arm {
+impl HostJob {
     fn run(&mut self) -> Result<(), Error> {
         let Some(seed) = self.left.pop() else { return Ok(()) };
         self.prepared.reseed(seed)?;
@@ -130,7 +130,7 @@ impl Arm {
     }
 }
 
-impl Arms {
+impl HostJobs {
     fn prepare<'a>(
         jobs: impl Iterator<Item = &'a Job>,
         count: u64,
@@ -138,38 +138,38 @@ impl Arms {
     ) -> Result<Self, Error> {
         let mut jobs = jobs.peekable();
         if jobs.peek().is_none() {
-            return Ok(Arms { arms: Vec::new(), _undoing: None });
+            return Ok(HostJobs { jobs: Vec::new(), _undoing: None });
         }
         let (journal, undoing) = interrupt::journal()?;
         let kernel = Kernel::new(journal)?.changing_settings(apply);
-        let arms = jobs.map(|job| {
+        let jobs = jobs.map(|job| {
             let seeds: Vec<u64> = seeds(job.seed, count).collect();
             let each = seeds.iter().rev().flat_map(|seed| vec![*seed; job.runs as usize]);
-            Ok(Arm { prepared: kernel.prepare(job)?, left: each.collect(), done: Vec::new() })
+            Ok(HostJob { prepared: kernel.prepare(job)?, left: each.collect(), done: Vec::new() })
         });
-        let arms = arms.collect::<Result<_, Error>>()?;
-        Ok(Arms { arms, _undoing: Some(undoing) })
+        let jobs = jobs.collect::<Result<_, Error>>()?;
+        Ok(HostJobs { jobs, _undoing: Some(undoing) })
     }
 
     /// What the device that the first of them reads from takes at once, so that the model beside
     /// them decides alike.
     fn io_bytes(&self) -> Option<u64> {
-        self.arms.first().and_then(|arm| arm.prepared.io_bytes().ok())
+        self.jobs.first().and_then(|job| job.prepared.io_bytes().ok())
     }
 
     /// One run of each, and again: what changes on the machine meanwhile meets all of them.
     fn run(mut self, progress: &Progress) -> Result<Vec<Record>, Error> {
-        while self.arms.iter().any(|arm| !arm.left.is_empty()) {
-            for arm in self.arms.iter_mut().filter(|arm| !arm.left.is_empty()) {
-                arm.run()?;
+        while self.jobs.iter().any(|job| !job.left.is_empty()) {
+            for job in self.jobs.iter_mut().filter(|job| !job.left.is_empty()) {
+                job.run()?;
                 progress.advance();
             }
         }
-        let records = self.arms.into_iter().map(|mut arm| {
-            if let Some(first) = arm.done.first() {
-                arm.prepared.reseed(first.seed)?;
+        let records = self.jobs.into_iter().map(|mut job| {
+            if let Some(first) = job.done.first() {
+                job.prepared.reseed(first.seed)?;
             }
-            Ok(arm.prepared.record(arm.done))
+            Ok(job.prepared.record(job.done))
         });
         records.collect()
     }

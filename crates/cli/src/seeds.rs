@@ -6,8 +6,6 @@ use filemap_report::spread;
 use filemap_report::stats::Sample;
 use rayon::prelude::*;
 
-use crate::error::Error;
-
 /// Seeds that a job is tried with in the model where it was run with one.
 const OTHER_SEEDS: u64 = 12;
 
@@ -32,11 +30,9 @@ pub struct Cell<'a> {
 
 /// One line for each of `cells` whose bytes read differ widely over other seeds in the model.
 /// Nothing is tried where it would take more than a few seconds, for kernels that are booted, and
-/// for the running kernel where the model stands beside it.
-///
-/// # Errors
-/// Those of the model.
-pub fn warnings(cells: &[Cell]) -> Result<Vec<String>, Error> {
+/// for the running kernel where the model stands beside it. A seed that the model cannot run says
+/// nothing.
+pub fn warnings(cells: &[Cell]) -> Vec<String> {
     let model = |cell: &&Cell| cell.job.engine == EngineKind::Model;
     let has_model = cells.iter().any(|cell| model(&cell));
     let drawn = cells.iter().filter(|cell| {
@@ -47,7 +43,7 @@ pub fn warnings(cells: &[Cell]) -> Result<Vec<String>, Error> {
     let once: u64 = drawn.iter().map(|cell| work(cell.record)).sum();
     let others = OTHER_SEEDS.min(MOST_WORK / once.max(1));
     if others < LEAST_SEEDS {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let runs = drawn.iter().enumerate().flat_map(|(at, cell)| {
         seeds(cell.job.seed, others + 1).skip(1).map(move |seed| (at, seed))
@@ -55,17 +51,17 @@ pub fn warnings(cells: &[Cell]) -> Result<Vec<String>, Error> {
     let runs: Vec<(usize, u64)> = runs.collect();
     let read = |&(at, seed): &(usize, u64)| {
         let job = Job { engine: EngineKind::Model, runs: 1, ..drawn[at].job.with_seed(seed) };
-        let record = Model { profile: *drawn[at].profile }.run(&job)?;
-        Ok::<_, Error>((at, spread::bytes_read(&record, &job)))
+        let record = Model { profile: *drawn[at].profile }.run(&job).ok()?;
+        Some((at, spread::bytes_read(&record, &job)))
     };
-    let read = runs.par_iter().with_max_len(1).map(read).collect::<Result<Vec<_>, _>>()?;
+    let read: Vec<_> = runs.par_iter().with_max_len(1).filter_map(read).collect();
     let warning = |(at, cell): (usize, &&Cell)| {
         let others = read.iter().filter(|(of, _)| *of == at).flat_map(|(_, read)| read).copied();
         let own = spread::bytes_read(cell.record, cell.job);
         let own = own.into_iter().filter(|_| cell.job.engine == EngineKind::Model);
         spread::warning(cell.name, &Sample::of(own.chain(others).collect())?)
     };
-    Ok(drawn.iter().enumerate().filter_map(warning).collect())
+    drawn.iter().enumerate().filter_map(warning).collect()
 }
 
 /// How much one run of a record took the model to do.

@@ -123,10 +123,15 @@ impl Regression {
         json!({
             "variant": variant,
             "counter": self.counter,
-            "before": self.before,
-            "after": self.after,
+            "before": whole_if_it_is(self.before),
+            "after": whole_if_it_is(self.after),
         })
     }
+}
+
+/// A median without a decimal point, unless it is a half.
+fn whole_if_it_is(median: f64) -> Value {
+    if median.fract() == 0.0 { (median as u64).into() } else { median.into() }
 }
 
 #[cfg(test)]

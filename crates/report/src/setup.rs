@@ -6,7 +6,11 @@ use filemap_job::{
 use serde_json::Value;
 
 use crate::report::Part;
+use crate::spread;
 use crate::units::{bytes, number};
+
+/// The label of the line on the accesses.
+const ACCESSES: &str = "Accesses";
 
 /// Distinct values of one line that are listed.
 const MOST_LISTED: usize = 4;
@@ -20,7 +24,7 @@ type Line = (&'static str, Vec<String>);
 
 /// The lines on the job of `record`.
 pub fn of_record(record: &Record) -> Part {
-    facts(lines(&record.job, kernel(record)))
+    facts(lines_of(record, kernel(record)))
 }
 
 /// The lines on a job that says everything, where both the running kernel and the model's rules
@@ -36,7 +40,7 @@ pub fn of_records(records: &[Record]) -> Part {
         // The series are the names of the columns.
         let mut record = record.clone();
         record.job.with = None;
-        lines(&record.job, kernel(&record))
+        lines_of(&record, kernel(&record))
     };
     let all: Vec<Vec<Line>> = records.iter().map(of).collect();
     let mut merged = all[0].clone();
@@ -70,6 +74,16 @@ fn facts(lines: Vec<Line>) -> Part {
     Part::Facts(lines.into_iter().map(fact).collect())
 }
 
+fn lines_of(record: &Record, kernel: String) -> Vec<Line> {
+    let mut lines = lines(&record.job, kernel);
+    let seeds = spread::seeds(record);
+    if seeds > 1 {
+        let accesses = lines.iter_mut().filter(|(label, _)| *label == ACCESSES);
+        accesses.for_each(|(_, parts)| parts.push(format!("the first of {seeds} seeds")));
+    }
+    lines
+}
+
 fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
     let read_ahead = format!("{} KiB", job.read_ahead_kb.unwrap_or(0));
     let fault_around = size(&job.fault_around).map_or_else(String::new, bytes);
@@ -77,7 +91,7 @@ fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {
     vec![
         ("File", file(job)),
         ("Mapping", mapping(job)),
-        ("Accesses", vec![accesses(job)]),
+        (ACCESSES, vec![accesses(job)]),
         ("Readahead", vec![read_ahead, format!("fault-around {fault_around}")]),
         ("Memory", vec![memory(job)]),
         ("Kernel", vec![kernel, arch, page_size]),

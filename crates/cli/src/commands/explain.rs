@@ -63,7 +63,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
             job: &job,
             profile: &profile,
             record: &record,
-        }])?,
+        }]),
         Some(_) => Vec::new(),
     };
     let remedies = remedies::of(&job, &profile, &record)?;

@@ -57,7 +57,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
             job: &job,
             profile: &profile,
             record: &record,
-        }])?,
+        }]),
         Some(_) => Vec::new(),
     };
     let command = with_seeds(asked.command("run", &job), args.seeds);

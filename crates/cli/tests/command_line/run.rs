@@ -120,7 +120,7 @@ fn what_ends_a_report_has_four_lines() {
         let text = stdout(&command);
         let end = lines_between(&text, "Scope:", "nothing else");
         assert!(end.len() <= 4, "{command}: {end:?}");
-        assert!(end.iter().any(|line| line.contains("rules of Linux 6.18")), "{end:?}");
+        assert!(end.iter().any(|line| line.contains("rules of Linux ")), "{end:?}");
     }
     let text = stdout(JOB);
     let times: Vec<&str> = text.lines().filter(|line| line.contains("profile")).collect();
@@ -138,8 +138,8 @@ fn what_is_read_is_held_against_what_is_used() {
     assert_eq!(record["used_pages"], 3);
     assert_eq!(record["runs"][0]["counters"]["bytes_read"], 3 * 4096);
     let text = stdout(&job);
-    assert!(text.contains("read from device    12 KiB\n"), "{text}");
-    assert!(text.contains("  of what was used     x 1\n"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("read from device 12 KiB of what was used x 1 major"), "{text}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub enum Remedies {
     /// The job in the model as it is, and with each setting.
     Tried {
         /// As it is.
-        now: Run,
+        now: Box<Run>,
         /// With other settings.
         trials: Vec<Trial>,
     },
@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn labels(now: Run, trials: Vec<Trial>) -> Vec<String> {
-        let remedies = Remedies::Tried { now, trials };
+        let remedies = Remedies::Tried { now: Box::new(now), trials };
         remedies.helping(4096).iter().map(|trial| trial.label.clone()).collect()
     }
 
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn where_nothing_helps_it_says_so() {
         let remedies = Remedies::Tried {
-            now: run(10, 10, 10),
+            now: Box::new(run(10, 10, 10)),
             trials: vec![trial("MADV_RANDOM", run(10, 10, 10))],
         };
         let [_, Part::Paragraph(text)] = &remedies.parts(4096)[..] else { panic!("a sentence") };

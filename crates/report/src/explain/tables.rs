@@ -56,7 +56,8 @@ pub fn report(
     parts.push(Part::Table(map(&explanation.map)));
     parts.push(Part::Paragraph(MAP_NOTE.to_string()));
     parts.extend(remedies.parts(page_size));
-    parts.extend(elapsed_note(record).map(Part::Paragraph));
+    let of_model = "The times of what was tried are predicted by the model.".to_string();
+    parts.push(Part::Paragraph(elapsed_note(record).unwrap_or(of_model)));
     let texts = Texts { answer: &answer, warnings, footer: &footer };
     let json = Json::new(explanation, record, page_size, remedies.json(page_size), &texts);
     Report { parts, rows: rows(explanation, record, page_size), json: to_json(&json), footer }

@@ -4,10 +4,10 @@ use filemap_core::units::PageCount;
 use filemap_core::vma::Advice;
 use filemap_job::bounds::MAX_READ_AHEAD_KB;
 use filemap_job::{EngineKind, Job, Record};
-use filemap_model::Profile;
+use filemap_model::{Profile, trace};
 use filemap_report::explain::{Remedies, Trial};
+use rayon::prelude::*;
 
-use crate::engine;
 use crate::error::Error;
 use crate::seeds;
 
@@ -18,27 +18,24 @@ const READ_AHEAD_STEPS: [u64; 2] = [4, 16];
 const MOST_READ_AHEAD_KB: u64 = 65536;
 
 /// What of advice and readahead size helps `job`, which came to `record`. Nothing is tried where
-/// that takes more than a few seconds.
+/// that takes more than a few seconds. A setting that the model cannot run, because the memory is
+/// too small for it, is left out.
 ///
 /// # Errors
-/// Those of the model.
+/// When the model cannot run the job as it is.
 pub fn of(job: &Job, profile: &Profile, record: &Record) -> Result<Remedies, Error> {
     let now = Job { engine: EngineKind::Model, runs: 1, ..job.clone() };
     let settings = settings(&now, profile);
     if !seeds::is_cheap(record, settings.len() as u64 + 1) {
         return Ok(Remedies::TooLarge);
     }
-    let jobs = settings.iter().map(|setting| setting.job.clone());
-    let jobs: Vec<Job> = [now].into_iter().chain(jobs).collect();
-    let records = engine::run_all(&jobs, profile, false)?;
-    let mut runs = records.into_iter().filter_map(|record| record.runs.into_iter().next());
-    let now = runs.next().expect("the job has run");
-    let trial = |(setting, run): (Setting, _)| Trial {
-        label: setting.label,
-        setting: setting.variant,
-        run,
+    let now = Box::new(trace(&now, profile, &mut ())?.run);
+    let trial = |setting: Setting| {
+        let run = trace(&setting.job, profile, &mut ()).ok()?.run;
+        Some(Trial { label: setting.label, setting: setting.variant, run })
     };
-    Ok(Remedies::Tried { now, trials: settings.into_iter().zip(runs).map(trial).collect() })
+    let trials = settings.into_par_iter().with_max_len(1).filter_map(trial).collect();
+    Ok(Remedies::Tried { now, trials })
 }
 
 /// A job with one setting changed.
