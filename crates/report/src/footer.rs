@@ -53,7 +53,8 @@ impl Footer {
                 .rules_and_limits()
                 .map_or_else(|| "model".to_string(), |(rules, _)| format!("model by {rules}")),
         };
-        let names: Vec<String> = engines.iter().map(name).collect();
+        let mut names: Vec<String> = engines.iter().map(name).collect();
+        names.dedup();
         let version = engines[0].get(VERSION).and_then(Value::as_str).unwrap_or("unknown");
         format!("{}; filemap {version}", names.join(", "))
     }
@@ -95,10 +96,20 @@ fn scope(records: &[Record]) -> String {
     format!("{rules}{}", scopes.join("; "))
 }
 
-/// The environments under the names of the engines that they belong to.
+/// The environments under the names of the engines that they belong to; further ones of an engine,
+/// such as those with another machine profile, have a number.
 fn per_engine(records: &[Record]) -> Map<String, Value> {
-    let of = |record: &Record| (record.engine.clone(), Value::Object(record.environment.clone()));
-    records.iter().map(of).collect()
+    let mut map = Map::new();
+    for record in records {
+        let own = Value::Object(record.environment.clone());
+        let number = |number: u32| match number {
+            1 => record.engine.clone(),
+            more => format!("{} {more}", record.engine),
+        };
+        let free = (1..).map(number).find(|name| map.get(name).is_none_or(|known| *known == own));
+        map.insert(free.expect("numbers do not end"), own);
+    }
+    map
 }
 
 #[cfg(test)]
@@ -137,6 +148,11 @@ mod tests {
         let engine = footer.engine();
         assert!(engine.contains("model by rules of Linux 6.18"), "{engine}");
         assert!(engine.contains("Linux 6.18.3-x") && engine.ends_with("; filemap 1"), "{engine}");
+        let other = json!({ "filemap": "1", "scope": "one process", "kernel": "6.18.9-y" });
+        let several =
+            Footer::new(&[kernel.clone(), record("kernel", "6.18", other)], String::new());
+        assert_eq!(several.environment["kernel 2"]["kernel"], "6.18.9-y");
+        assert_eq!(several.engine(), "Linux 6.18.3-x, Linux 6.18.9-y; filemap 1");
         let alone = Footer::new(&[kernel], String::new());
         assert_eq!(
             (alone.limits(), alone.engine().as_str()),
