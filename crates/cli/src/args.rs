@@ -78,6 +78,15 @@ pub struct RunArgs {
     /// Write every decision as a line of JSON to this file. - means stdout, without the report.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub log: Option<String>,
+    /// Also show every counter under the name that it has in JSON.
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+    /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
+    /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
+    /// model, if that takes a few seconds at most.
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -85,8 +94,13 @@ pub struct CompareArgs {
     /// Job file. Its keys are the names of the flags, with underscores. A flag overrides the key.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
-    /// Variants to compare with the first one. A variant is baseline, or series joined by +.
-    #[arg(long, value_name = "VARIANT,...", value_delimiter = ',')]
+    /// Variants to compare with the first one: baseline, or series and settings joined by +.
+    ///
+    /// A setting is a key of a job file with its value, such as advice=random, read_ahead_kb=128,
+    /// fault_around=4k, kernel=6.12 or ram=2g. A word that is no series continues the list of the
+    /// setting before it: baseline,read_ahead_kb=128,512+p1 is baseline, read_ahead_kb=128 and
+    /// read_ahead_kb=512+p1. A list with blanks needs quotes.
+    #[arg(long, value_name = "VARIANT,...", allow_hyphen_values = true)]
     pub variants: Vec<String>,
     #[command(flatten)]
     pub job: JobFlags,
@@ -96,6 +110,15 @@ pub struct CompareArgs {
     /// restored after the runs.
     #[arg(long, help_heading = "Output")]
     pub apply: bool,
+    /// Also show every counter under the name that it has in JSON.
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+    /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
+    /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
+    /// model, if that takes a few seconds at most.
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -126,6 +149,12 @@ pub struct ExplainArgs {
     /// Write a picture as SVG to this file. - means stdout.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub svg: Option<String>,
+    /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
+    /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
+    /// model, if that takes a few seconds at most.
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -154,7 +183,8 @@ pub struct CalibrateArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputFlags {
-    /// Format of the report: table, markdown, csv or json.
+    /// Format of the report: table, markdown, csv or json. CSV has rows only. Scope, command and
+    /// environment are in the other formats.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: Format,
     /// Also write the report as JSON to this file. - means stdout, in place of the report.

@@ -17,6 +17,9 @@ pub enum Error {
     /// What is in a file makes no sense.
     #[error("{path}: {error}")]
     InFile { path: String, error: Box<Error> },
+    /// What is wrong with one variant of a comparison.
+    #[error("--variants {variant}: {error}")]
+    InVariant { variant: String, error: Box<Error> },
     /// A report that is not to be had.
     #[error(transparent)]
     Report(#[from] filemap_report::Error),
@@ -82,7 +85,7 @@ impl Error {
                     1
                 }
             }
-            Error::InFile { error, .. } => error.exit_code(),
+            Error::InFile { error, .. } | Error::InVariant { error, .. } => error.exit_code(),
             _ => 2,
         }
     }

@@ -57,15 +57,25 @@ pub fn profile(spec: &mut JobSpec) -> Result<Profile, Error> {
     let engines = spec.on.as_deref().unwrap_or(EngineKind::Model.name());
     let on_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     match spec.machine.as_deref() {
-        Some(user_profile::BUILT_IN) => Ok(Profile::DEFAULT),
-        Some(path) => profile_at(path),
         // A real kernel costs what it costs.
         None if !on_model => Ok(Profile::DEFAULT),
+        name @ Some(_) => profile_named(name),
         None => {
             let (name, profile) = user_profile::read()?;
             spec.machine = Some(name);
             Ok(profile)
         }
+    }
+}
+
+/// The machine profile that a job calls `name`; the built-in one for none.
+///
+/// # Errors
+/// A file that cannot be read, or is no profile.
+pub fn profile_named(name: Option<&str>) -> Result<Profile, Error> {
+    match name {
+        None | Some(user_profile::BUILT_IN) => Ok(Profile::DEFAULT),
+        Some(path) => profile_at(path),
     }
 }
 

@@ -15,7 +15,9 @@ mod memory;
 mod output;
 mod progress;
 mod provenance;
+mod seeds;
 mod user_profile;
+mod variants;
 mod words;
 
 use std::io::{self, Write};

@@ -118,6 +118,13 @@ impl Job {
         one_piece.into_iter().collect()
     }
 
+    /// Whether any of its accesses are drawn, so that another seed means other accesses.
+    pub fn is_random(&self) -> bool {
+        self.phases.iter().any(
+            |phase| matches!(&phase.pattern, Pattern::Generated(workload) if workload.is_random()),
+        )
+    }
+
     /// The same job with another seed: that of the job, and of the phases that had the job's.
     pub fn with_seed(&self, seed: u64) -> Job {
         let mut job = self.clone();

@@ -26,10 +26,11 @@ mod seed;
 pub mod shown;
 pub mod size;
 pub mod spec;
+mod used;
 mod validate;
 pub mod workload;
 
-pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seed_at};
+pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds};
 pub use elf::{Elf, Segment};
 pub use engine::Engine;
 pub use error::Error;
@@ -42,5 +43,5 @@ pub use record::{
 };
 pub use shown::{Shown, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
-pub use spec::{JobSpec, PhaseSpec};
+pub use spec::{JobSpec, PhaseSpec, shell_word};
 pub use workload::Workload;

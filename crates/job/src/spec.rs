@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::elf::Elf;
-use crate::size::{SizeText, shorten, shorten_to};
+use crate::limits::unknown;
+use crate::size::{SizeText, parse_count, shorten, shorten_to};
 use crate::workload::{EXEC, Workload};
 
 /// Declares the struct, and what goes over all its fields.
@@ -47,6 +48,20 @@ macro_rules! spec {
                     },
                     accesses_text: flags.accesses_text.or(self.accesses_text),
                     elf: flags.elf.or(self.elf),
+                }
+            }
+
+            /// Gives `key`, a flag's name with underscores, this value.
+            ///
+            /// # Errors
+            /// For a key that no job has, and a value that is not of its kind.
+            pub fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
+                match key {
+                    $( stringify!($key) => {
+                        self.$key = Some(FlagValue::of_text(value)?);
+                        Ok(())
+                    } )+
+                    _ => Err(unknown("key", key, [$(stringify!($key)),+])),
                 }
             }
 
@@ -235,23 +250,44 @@ fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
 }
 
 /// A value as a word of the command line.
-trait FlagValue {
+trait FlagValue: Sized {
+    fn of_text(text: &str) -> Result<Self, Error>;
     fn push_flag(&self, key: &str, words: &mut Vec<String>);
 }
 
 macro_rules! with_value {
-    ($($type:ty),+) => {$(
+    ($($type:ty: $read:expr,)+) => {$(
         impl FlagValue for $type {
+            fn of_text(text: &str) -> Result<Self, Error> {
+                $read(text)
+            }
             fn push_flag(&self, key: &str, words: &mut Vec<String>) {
-                words.extend([flag(key), quoted(&self.to_string())]);
+                words.extend([flag(key), shell_word(&self.to_string())]);
             }
         }
     )+};
 }
 
-with_value!(String, SizeText, u64, f64);
+with_value! {
+    String: |text: &str| Ok(text.to_string()),
+    SizeText: |text: &str| Ok(SizeText(text.to_string())),
+    u64: parse_count,
+    f64: |text: &str| text.parse().map_err(|_| no_number(text)),
+}
+
+fn no_number(text: &str) -> Error {
+    Error::NoNumber { what: "number", text: shorten(text), remedy: "a number such as 0.01" }
+}
 
 impl FlagValue for bool {
+    fn of_text(text: &str) -> Result<Self, Error> {
+        match text {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(unknown("value", text, ["true", "false"])),
+        }
+    }
+
     fn push_flag(&self, key: &str, words: &mut Vec<String>) {
         words.extend(self.then(|| flag(key)));
     }
@@ -262,7 +298,7 @@ fn flag(key: &str) -> String {
 }
 
 /// `word` as a POSIX shell takes it for one word.
-fn quoted(word: &str) -> String {
+pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_string()

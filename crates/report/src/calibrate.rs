@@ -123,7 +123,7 @@ fn costs(costs: &[Cost]) -> Table {
 
 /// Small figures with a decimal.
 fn figure(ns: f64) -> String {
-    if ns < 100.0 { format!("{ns:.1}") } else { crate::record::number(ns.round()) }
+    if ns < 100.0 { format!("{ns:.1}") } else { crate::units::number(ns.round()) }
 }
 
 fn direct(direct: &[Direct]) -> Table {

@@ -2,7 +2,7 @@
 
 use filemap_job::{PhaseRun, Record, Spread};
 
-use crate::record::number;
+use crate::units::number;
 use crate::report::Part;
 use crate::table::{Column, Table};
 

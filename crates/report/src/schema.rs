@@ -77,6 +77,44 @@ pub(crate) struct MissCounter {
     course: Vec<Point>,
 }
 
+/// A counter that got worse.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RegressionEntry {
+    variant: String,
+    counter: String,
+    /// Its median in the first variant.
+    before: f64,
+    /// Its median in this one.
+    after: f64,
+}
+
+/// Settings that were tried in the model.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Remedies {
+    /// The job as it is.
+    now: RemedyFigures,
+    tried: Vec<Remedy>,
+}
+
+/// A setting that was tried.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Remedy {
+    /// As a variant of `compare`.
+    setting: String,
+    /// From 1 for the best; null where it does not help.
+    rank: Option<u64>,
+    figures: RemedyFigures,
+}
+
+/// What a job costs.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RemedyFigures {
+    data_pages_read: Option<u64>,
+    bytes_read: Option<u64>,
+    major_faults: Option<u64>,
+    elapsed_ns: Option<u64>,
+}
+
 /// A cell of a published table, or one of the model beside it. Which keys it has follows its
 /// series.
 #[derive(Serialize, JsonSchema)]

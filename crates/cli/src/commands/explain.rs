@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+mod remedies;
+
 use filemap_core::decision::Log;
 use filemap_core::series::Series;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, Shown, ShownLog};
@@ -12,7 +14,7 @@ use filemap_model::{Profile, trace, trace_settled};
 use filemap_report::explain::{self, Explainer, Explanation, Sight};
 use serde_json::{Map, json};
 
-use super::Asked;
+use super::{Asked, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::engine;
@@ -23,6 +25,7 @@ use crate::interrupt;
 use crate::judged;
 use crate::output::Output;
 use crate::provenance;
+use crate::seeds::{self, Cell};
 
 /// Room in the trace for more than the model expects.
 const SPARE_EVENTS: u64 = 1 << 16;
@@ -37,13 +40,19 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
+    let seeds = args.seeds.unwrap_or(1);
     let found = host::resolve(&mut spec)?;
     let profile = found.on_device(input::profile(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
     check(&job)?;
     judged::check(&job)?;
+    if job.engine == EngineKind::Kernel && seeds > 1 {
+        let message =
+            "--seeds: a log of the running kernel is of one seed; leave it out, or give --on model";
+        return Err(Error::CannotRun(message.to_string()));
+    }
     let (explanation, mut record) = match job.engine {
-        EngineKind::Model => of_model(&job, &profile)?,
+        EngineKind::Model => of_model(&job, &profile, seeds)?,
         EngineKind::Kernel => of_kernel(&job)?,
     };
     record.warnings = found.warnings;
@@ -52,8 +61,14 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     if let Some(target) = output.take("--svg") {
         target.write(explain::svg(&explanation, &job, &record).as_bytes())?;
     }
-    let command = asked.command("explain", &job);
-    output.write(&explain::report(&explanation, &job, &record, command))?;
+    if args.seeds.is_none() {
+        let (job, profile) = (&job, &profile);
+        let cell = Cell { name: "this job", job, profile, record: &record };
+        record.warnings.extend(seeds::warnings(&[cell])?);
+    }
+    let remedies = remedies::of(&job, &profile, &record)?;
+    let command = with_seeds(asked.command("explain", &job), args.seeds);
+    output.write(&explain::report(&explanation, &job, &record, &remedies, command))?;
     Ok(Outcome::Done)
 }
 
@@ -84,10 +99,10 @@ fn check(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-fn of_model(job: &Job, profile: &Profile) -> Result<(Explanation, Record), Error> {
+fn of_model(job: &Job, profile: &Profile, seeds: u64) -> Result<(Explanation, Record), Error> {
     let mut explainer = Explainer::new(job, Sight::Every);
     trace(job, profile, &mut explainer)?;
-    let mut records = engine::run_all(std::slice::from_ref(job), profile, false)?;
+    let mut records = engine::run_seeds(std::slice::from_ref(job), &[*profile], seeds, false)?;
     Ok((explainer.finish(), records.pop().expect("one job has one record")))
 }
 

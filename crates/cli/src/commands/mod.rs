@@ -16,6 +16,11 @@ use crate::job_flags::JobFlags;
 use crate::output::Inputs;
 use crate::user_profile;
 
+/// `command` with the number of seeds that was asked for.
+fn with_seeds(command: String, seeds: Option<u64>) -> String {
+    seeds.map_or(command.clone(), |seeds| format!("{command} --seeds {seeds}"))
+}
+
 /// Where the job of a command came from.
 struct Asked {
     file: Option<String>,

@@ -3,7 +3,7 @@
 use filemap_job::{EngineKind, Record};
 use filemap_report::record;
 
-use super::Asked;
+use super::{Asked, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine;
@@ -13,6 +13,7 @@ use crate::input;
 use crate::judged;
 use crate::log::LineLog;
 use crate::output::Output;
+use crate::seeds::{self, Cell};
 
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
@@ -28,18 +29,28 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
     }
+    if args.seeds.is_some_and(|seeds| seeds > 1) && args.log.is_some() {
+        let message = "--log is of one seed; give that with --seed, and leave out --seeds";
+        return Err(Error::Usage(message.to_string()));
+    }
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
         // The model's runs decide all the same.
         filemap_model::trace(&job, &profile, &mut log)?;
         log.finish()?;
     }
-    let jobs = std::slice::from_ref(&job);
-    let mut record = one(engine::run_all(jobs, &profile, args.apply)?);
+    let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
+    let mut record = one(engine::run_seeds(jobs, &[profile], seeds, args.apply)?);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), jobs)?);
-    output.write(&record::report(&record, asked.command("run", &job)))?;
+    if args.seeds.is_none() {
+        let (job, profile) = (&job, &profile);
+        let cell = Cell { name: "this job", job, profile, record: &record };
+        record.warnings.extend(seeds::warnings(&[cell])?);
+    }
+    let command = with_seeds(asked.command("run", &job), args.seeds);
+    output.write(&record::report(&record, &job, args.verbose, command))?;
     Ok(Outcome::Done)
 }
 

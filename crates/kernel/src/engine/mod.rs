@@ -133,6 +133,18 @@ impl Prepared {
         io_bytes(&self.file.path)
     }
 
+    /// Makes its next runs those of another seed.
+    ///
+    /// # Errors
+    /// As for [`Kernel::prepare`].
+    pub fn reseed(&mut self, seed: u64) -> Result<(), Error> {
+        if seed != self.job.seed {
+            self.job = self.job.with_seed(seed);
+            self.plan = plan(&self.job, &self.file.path)?;
+        }
+        Ok(())
+    }
+
     /// The record of `runs`, with where and how they ran.
     pub fn record(&self, runs: Vec<Run>) -> Record {
         let environment = environment::of(self);

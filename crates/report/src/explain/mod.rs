@@ -24,6 +24,7 @@ mod map;
 mod origin;
 mod pages;
 mod parts;
+mod remedies;
 mod svg;
 mod tables;
 mod touches;
@@ -35,6 +36,7 @@ use filemap_job::Job;
 pub use counter::{COURSE_POINTS, Course, Moves, Point, Sight};
 pub use map::{Cell, Map};
 pub use origin::{Amount, Brought, Origin, PerOrigin};
+pub use remedies::{Remedies, Trial};
 pub use svg::svg;
 #[cfg(feature = "schema")]
 pub(crate) use tables::Json;

@@ -9,7 +9,8 @@ use super::Explanation;
 use super::canvas::{Anchor, Axis, Canvas, lines, text_width, ticks};
 use super::map::Cell;
 use super::origin::Origin;
-use crate::record::{number, title};
+use crate::record::title;
+use crate::units::number;
 
 /// A strip of the map: its name, what it counts of a cell, and its colour.
 type Strip = (&'static str, fn(&Cell) -> u64, &'static str);

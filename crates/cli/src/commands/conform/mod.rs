@@ -9,6 +9,7 @@ use filemap_kernel::observe::Observer;
 use filemap_model::{Profile, trace_settled};
 use filemap_report::Footer;
 use filemap_report::conform::{self, Finding, Pattern};
+use filemap_report::setup;
 
 use super::Asked;
 use crate::Outcome;
@@ -88,7 +89,11 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         None if is_job => asked.command("conform", &jobs[0]),
         None => format!("filemap conform{with_rules}"),
     };
-    output.write(&conform::report(&patterns, footer(&jobs, bench.disturbed, command)))?;
+    let mut report = conform::report(&patterns, footer(&jobs, bench.disturbed, command));
+    if let ([job], true, None) = (jobs.as_slice(), is_job, args.fuzz) {
+        report = report.of(setup::of_job(&job.to_spec()));
+    }
+    output.write(&report)?;
     outcome(&patterns)
 }
 

@@ -5,7 +5,7 @@ mod cell;
 mod layout;
 mod notes;
 
-use filemap_job::{Job, Record, seed_at};
+use filemap_job::{DEFAULT_SEED, Job, Record, seeds};
 
 use self::cell::{Cell, Measured};
 use super::data::PUBLISHED;
@@ -25,15 +25,15 @@ pub struct MmapMiss {
 }
 
 impl MmapMiss {
-    /// The study with `seeds` seeds, 1 or more, for each random cell.
-    pub fn new(seeds: u64) -> Self {
+    /// The study with `count` seeds, 1 or more, for each random cell.
+    pub fn new(count: u64) -> Self {
         let mut cells = Vec::new();
         for case in &PUBLISHED.mmap_miss.case {
             for workload in WORKLOADS {
                 cells.extend(VARIANTS.map(|variant| Cell { case, workload, variant }));
             }
         }
-        MmapMiss { cells, seeds: (0..seeds).map(seed_at).collect() }
+        MmapMiss { cells, seeds: seeds(DEFAULT_SEED, count).collect() }
     }
 
     /// The seeds that `cell` is run with.

@@ -6,7 +6,7 @@ use super::CAPACITY_STEP_GIB;
 use super::beside::{BESIDE, Beside};
 use super::cell::Measured;
 use super::layout::gib;
-use crate::stats::Mode;
+use crate::spread::outcomes;
 
 /// What the columns are.
 pub fn columns(cells: &[Measured]) -> String {
@@ -82,16 +82,9 @@ fn capacity(cells: &[Measured], slope: f64) -> String {
 
 /// How many seeds of a cell end where.
 fn modes(cell: &Measured) -> String {
-    let of = |mode: &Mode| {
-        let end = if mode.count == 1 { "ends" } else { "end" };
-        let range = if mode.count == 1 {
-            format!("at {} GiB", gib(mode.mean))
-        } else {
-            format!("near {} GiB ({} to {})", gib(mode.mean), gib(mode.min), gib(mode.max))
-        };
-        format!("{} {end} {range}", mode.count)
-    };
-    let counts: Vec<_> = cell.gib.modes.iter().rev().map(of).collect();
+    let figure = |value| format!("{} GiB", gib(value));
+    let range = |from, to| format!("{} to {}", gib(from), gib(to));
+    let outcomes = outcomes(&cell.gib.modes, figure, range);
     let published = cell
         .cell
         .published()
@@ -103,6 +96,6 @@ fn modes(cell: &Measured) -> String {
         cell.cell.workload,
         cell.cell.variant,
         cell.gib.samples.len(),
-        counts.join(", ")
+        outcomes
     )
 }
