@@ -102,7 +102,7 @@ impl Journal {
         Ok((made?, Guard { shared: self.0.clone(), id, armed: true }))
     }
 
-    /// Makes a directory in `parent` with a name that nobody has: `stem`, this process and a number.
+    /// Makes a directory in `parent` by a name that nobody has: `stem`, this process, a number.
     ///
     /// # Errors
     /// As [`Journal::change`]; [`Error::Os`] where there can be none.

@@ -15,8 +15,10 @@ use crate::{Scratch, can_change_mounts, filemap, has_disk, stderr};
 
 /// Between them they change whatever commands change. FILE is a file of the user's.
 const COMMANDS: [&str; 10] = [
-    "run --on kernel --workload random --file-size 8m --accesses 100 --runs 900 --read-ahead-kb 512",
-    "run --on kernel --workload stride:7 --file-size 32m --accesses 9000 --runs 900 --memory-max 16m",
+    "run --on kernel --workload random --file-size 8m --accesses 100 --runs 900 \
+     --read-ahead-kb 512",
+    "run --on kernel --workload stride:7 --file-size 32m --accesses 9000 --runs 900 \
+     --memory-max 16m",
     "compare --on model,kernel --workload random --file-size 16m --runs 900 --read-ahead-kb 512",
     "conform --fuzz 900 --seed 3",
     "explain --on kernel --workload random --file-size 64m --accesses 3000 --read-ahead-kb 512",

@@ -55,10 +55,10 @@ fn faults(picture: &str) -> Vec<String> {
     for (index, room) in rooms.iter().enumerate() {
         let [left, top, right, bottom] = room.edges;
         if left < 0.0 || top < 0.0 || right > width || bottom > height {
-            faults.push(format!("outside: {room:?}"));
+            faults.push(format!("'{}' is outside: {:?}", room.text, room.edges));
         }
         for other in rooms[index + 1..].iter().filter(|other| room.overlaps(other)) {
-            faults.push(format!("{:?} and {:?}", room, other));
+            faults.push(format!("'{}' and '{}'", room.text, other.text));
         }
     }
     faults
