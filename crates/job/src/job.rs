@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use filemap_core::rules::{Arch, Rules};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::{Advice, Split};
+use filemap_core::vma::{Advice, Split, SplitProt};
 
 use crate::accesses::{Accesses, Reads};
 use crate::elf::{Elf, Segment};
@@ -110,12 +110,22 @@ impl Job {
 
     /// What the job says that changes nothing, as a sentence each, without its full stop.
     pub fn without_effect(&self) -> Vec<String> {
-        let one_piece = self.mapping.split.filter(|split| split.pages >= self.mapping.pages);
-        let one_piece = one_piece.map(|split| {
-            let (split, pages) = (split.pages, self.mapping.pages);
-            format!("a mapping of {pages} pages is one piece of --split {split}, and stays whole")
-        });
-        one_piece.into_iter().collect()
+        let Some(split) = self.mapping.split else { return Vec::new() };
+        let (piece, pages) = (split.pages, self.mapping.pages);
+        let already = match split.prot {
+            SplitProt::Write => "can be written",
+            SplitProt::Exec => "can be executed",
+        };
+        match self.mapping.effective_split() {
+            None => vec![format!(
+                "every page of the mapping {already} already, so that --split {piece} changes \
+                 nothing and the mapping stays whole"
+            )],
+            Some(_) if piece >= pages => vec![format!(
+                "a mapping of {pages} pages is one piece of --split {piece}, and stays whole"
+            )],
+            Some(_) => Vec::new(),
+        }
     }
 
     /// Whether any of its accesses are drawn, so that another seed means other accesses.
@@ -237,6 +247,17 @@ pub struct Mapping {
     pub private: bool,
     /// Cut into several VMAs by `mprotect(2)`.
     pub split: Option<Split>,
+}
+
+impl Mapping {
+    /// The split, unless it changes nothing: `mprotect` leaves a piece alone that is protected that
+    /// way already. A private mapping is written to, so it is writable.
+    pub fn effective_split(&self) -> Option<Split> {
+        self.split.filter(|split| match split.prot {
+            SplitProt::Write => !self.private,
+            SplitProt::Exec => !self.exec,
+        })
+    }
 }
 
 impl Mapping {

@@ -201,7 +201,7 @@ impl JobSpec {
             advice: self.valid_advice()?,
             exec: self.exec.unwrap_or(false) || self.calls(),
             private,
-            split: self.valid_split(len, private)?,
+            split: self.valid_split(len)?,
         })
     }
 
@@ -214,7 +214,7 @@ impl JobSpec {
         one_of(flag, flag, &self.advice, Advice::Normal, known, Advice::name)
     }
 
-    fn valid_split(&self, mapped: u64, private: bool) -> Result<Option<Split>, Error> {
+    fn valid_split(&self, mapped: u64) -> Result<Option<Split>, Error> {
         let prot = one_of(
             "split-prot",
             "--split-prot",
@@ -232,23 +232,6 @@ impl JobSpec {
                 None => Ok(None),
             };
         };
-        let exec = self.exec.unwrap_or(false) || self.calls();
-        // What mprotect is to make so is so already: all of it stays one VMA.
-        let (has_already, other, remedy) = match prot {
-            SplitProt::Write => {
-                let remedy = match exec {
-                    true => "remove it: every page can be written and executed already",
-                    false => "give --split-prot exec: every page can be written already",
-                };
-                (private, "--private", remedy)
-            }
-            SplitProt::Exec => {
-                (exec, "an executable mapping", "give --split-prot write, or remove it")
-            }
-        };
-        if has_already {
-            return Err(Error::Conflict { flag: "split", other, remedy });
-        }
         let least = mapped.div_ceil(MAX_PIECES);
         let pages = PageCount(within("split", pages, least, MAX_BYTES)?);
         Ok(Some(Split { pages, prot }))

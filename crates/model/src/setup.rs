@@ -3,7 +3,7 @@
 use filemap_core::readahead::Limits;
 use filemap_core::segments::Segments;
 use filemap_core::units::{PageCount, Vpn};
-use filemap_core::vma::{Mapping, SplitProt, Vma};
+use filemap_core::vma::{Mapping, Vma};
 use filemap_job::{Filesystem, Job};
 
 use crate::profile::{Device, Profile};
@@ -50,17 +50,7 @@ pub fn mapping(job: &Job) -> Mapping {
         })
         .collect();
     let segments = job.elf.is_some().then(|| Segments::new(&vmas));
-    let split = job.mapping.split.filter(|split| changes(split.prot, job));
-    Mapping { segments, ..Mapping::new(whole, split) }
-}
-
-/// Whether a piece with `prot` becomes a VMA of its own: `mprotect` leaves one alone that is
-/// protected that way already. A private mapping is written to, so it is writable.
-fn changes(prot: SplitProt, job: &Job) -> bool {
-    match prot {
-        SplitProt::Write => !job.mapping.private,
-        SplitProt::Exec => !job.mapping.exec,
-    }
+    Mapping { segments, ..Mapping::new(whole, job.mapping.effective_split()) }
 }
 
 /// The device that the file lies on; holes take a nanosecond.

@@ -2,12 +2,12 @@
 
 use filemap_job::{PhaseRun, Record, Spread};
 
-use crate::units::number;
 use crate::report::Part;
 use crate::table::{Column, Table};
+use crate::units::number;
 
 /// Longest name of a phase, in characters.
-const NAME_COLUMNS: usize = 20;
+const NAME_COLUMNS: usize = 18;
 
 /// The counters shown of each phase, with their headings.
 const SHOWN: [(&str, &str); 5] = [
@@ -27,7 +27,7 @@ pub fn part(record: &Record) -> Option<Part> {
     let rows = first.phases.iter().enumerate().map(|(index, phase)| {
         let runs = || record.runs.iter().filter_map(move |run| run.phases.get(index));
         let median = |value: fn(&PhaseRun) -> Option<u64>| Spread::of(runs().filter_map(value));
-        let mut row = vec![(index + 1).to_string(), shortened(&phase.workload)];
+        let mut row = vec![(index + 1).to_string(), shortened(&phase.workload, NAME_COLUMNS)];
         row.extend(SHOWN.map(|(name, _)| {
             let spread = Spread::of(runs().filter_map(|run| counter(run, name)));
             spread.map_or("-".to_string(), |spread| number(spread.median))
@@ -45,12 +45,12 @@ fn counter(run: &PhaseRun, name: &str) -> Option<u64> {
 }
 
 /// The end of a name that is too long: of a path that says most.
-fn shortened(name: &str) -> String {
+pub(crate) fn shortened(name: &str, columns: usize) -> String {
     let length = name.chars().count();
-    if length <= NAME_COLUMNS {
+    if length <= columns {
         return name.to_string();
     }
-    let end: String = name.chars().skip(length - (NAME_COLUMNS - 3)).collect();
+    let end: String = name.chars().skip(length - (columns - 3)).collect();
     format!("...{end}")
 }
 
@@ -86,8 +86,8 @@ mod tests {
             &[(2_000_000, Some(1500)), (6_000_000, None)],
         ];
         let Some(Part::Table(table)) = part(&record(&runs)) else { panic!("there is a table") };
-        let name = "...ages-accessed.txt";
-        assert_eq!(table.rows[0], ["1", name, "-", "1 500", "-", "-", "-", "2.000"]);
+        let name = "...es-accessed.txt";
+        assert_eq!(table.rows[0], ["1", name, "-", "1500", "-", "-", "-", "2.000"]);
         assert_eq!(table.rows[1], ["2", name, "-", "-", "-", "-", "-", "6.000"]);
         let longest = table.text().lines().map(|line| line.chars().count()).max();
         assert!(longest <= Some(75), "{}", table.text());

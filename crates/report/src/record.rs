@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::figures::{self, FIGURES};
 use crate::footer::Footer;
-use crate::phases;
+use crate::phases::{self, shortened};
 use crate::report::{Part, Report, to_json};
 use crate::setup;
 use crate::significance;
@@ -15,6 +15,9 @@ use crate::spread;
 use crate::stats::Sample;
 use crate::table::{Column, Table};
 use crate::units::{number, time};
+
+/// Most characters of a machine profile's path in a report.
+const PATH_COLUMNS: usize = 24;
 
 /// The report as JSON.
 #[derive(Serialize)]
@@ -212,7 +215,7 @@ pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
         return None;
     }
     let profile = match record.job.machine.as_deref() {
-        Some(path) => format!("machine profile '{path}'"),
+        Some(path) => format!("machine profile '{}'", shortened(path, PATH_COLUMNS)),
         None => "the default machine profile".to_string(),
     };
     let device = record.environment.get("profile")?.get("device")?;

@@ -25,7 +25,7 @@ const INSIDE: [(&str, &[&str]); 5] = [
     ("filemap-mapcount", &[]),
     ("filemap-job", &["object", "schemars", "serde", "serde_json", "thiserror", "toml"]),
     ("filemap-model", &["serde", "serde_json", "thiserror", "toml"]),
-    ("filemap-report", &["serde", "serde_json", "thiserror", "toml"]),
+    ("filemap-report", &["schemars", "serde", "serde_json", "thiserror", "toml"]),
 ];
 
 struct Package {

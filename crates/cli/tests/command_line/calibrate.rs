@@ -147,7 +147,7 @@ fn the_model_goes_by_the_profile_of_the_user() {
     let explained = record(&job.replacen("run", "explain", 1));
     assert_eq!(explained["environment"]["profile_from"], profile.as_str());
     let of_published = |text: Value| text["environment"]["profile"].clone();
-    let published = record("published vma-bound --seeds 1 --json -");
+    let published = record("published vma-bound --json -");
     assert_eq!(of_published(published), of_published(before));
     fs::write(&profile, "speed = 3").expect("it is ours");
     let words = ["machine-profile.toml", "line 1", "filemap calibrate", "--machine default"];

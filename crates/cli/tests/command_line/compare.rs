@@ -34,7 +34,7 @@ fn lists_may_have_blanks() {
     };
     for words in [&["baseline, p1 + p2"] as &[&str], &["baseline,", "p1 + p2"]] {
         let names: Vec<Value> = cells(words);
-        assert_eq!(names, ["baseline", "p1 + p2"], "{words:?}");
+        assert_eq!(names, ["baseline", "p1+p2"], "{words:?}");
     }
     let output = filemap(&format!("{JOB} --json - --with")).arg("p1, p2").output().unwrap();
     assert!(output.status.code() == Some(2), "one cell is no comparison");

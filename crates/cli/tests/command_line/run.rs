@@ -125,7 +125,7 @@ fn what_ends_a_report_has_four_lines() {
     let text = stdout(JOB);
     let times: Vec<&str> = text.lines().filter(|line| line.contains("profile")).collect();
     let [line] = times[..] else { panic!("one line on the profile: {times:?}") };
-    assert!(line.contains("default machine profile") && line.len() <= 75, "{line}");
+    assert!(line.contains("machine profile 'default'") && line.len() <= 75, "{line}");
 }
 
 /// The pages used, counted from the job's own list, and what was read of each.

@@ -155,7 +155,10 @@ fn reports_of_the_running_kernel() {
     check("run", &run);
     assert_eq!(run["environment"]["seed_text"], "88172645463325252");
     check("compare", &json("compare --on model,kernel --workload first --file-size 1m --json -"));
-    check("calibrate", &json("calibrate --file-size 64m --runs 1 --json -"));
+    let scratch = Scratch::new("schema-calibrate");
+    let profile = scratch.path("profile.toml");
+    let calibrate = format!("calibrate --file-size 64m --runs 1 --out {profile} --json -");
+    check("calibrate", &json(&calibrate));
     for command in ["conform", "explain --on kernel"] {
         let job = "--workload random --file-size 4m --json -";
         let output = filemap(&format!("{command} {job}")).output().unwrap();

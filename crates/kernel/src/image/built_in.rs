@@ -96,7 +96,7 @@ mod tests {
         let message = refused();
         let root = dir.path().canonicalize().unwrap();
         assert!(
-            message.contains(" ext4 ") && message.contains(root.to_str().unwrap()),
+            message.contains(", ext4;") && message.contains(root.to_str().unwrap()),
             "{message}"
         );
         fs::write(modules.join("modules.builtin"), format!("{listed}kernel/fs/ext4/ext4.ko"))

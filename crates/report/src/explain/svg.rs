@@ -15,9 +15,9 @@ use crate::units::number;
 /// A strip of the map: its name, what it counts of a cell, and its colour.
 type Strip = (&'static str, fn(&Cell) -> u64, &'static str);
 
-const WIDTH: f64 = 900.0;
+const WIDTH: f64 = 916.0;
 const MARGIN: f64 = 16.0;
-const LEFT: f64 = 200.0;
+const LEFT: f64 = 216.0;
 const PLOT: f64 = 560.0;
 const BAR: f64 = 22.0;
 const CHART: f64 = 150.0;

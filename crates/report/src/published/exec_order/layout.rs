@@ -56,7 +56,7 @@ pub(super) fn parts(pairs: &[Pair], ratios: &[Ratio], assumed: &Assumptions) -> 
 fn touched_note(judged: &Pair) -> String {
     let job = &judged.jobs[0];
     let pages = touched_pages(job);
-    let mib = |pages: u64| pages * job.page_size() >> 20;
+    let mib = |pages: u64| (pages * job.page_size()) >> 20;
     let [cold, random] = judged.counts[1];
     format!(
         "The cold phase touches {pages} pages ({} MiB), each once, and reads {} MiB, before and \
