@@ -23,10 +23,10 @@ pub struct PageTables {
 #[derive(Clone, Debug, Default)]
 struct Tables(BTreeMap<u64, Box<[u64; 64]>>);
 
-/// A block of [`Tables`] with its place in the map.
-const BLOCK_BYTES: u64 = 512 + 40;
-
 impl Tables {
+    /// A block with its place in the map.
+    const BLOCK_BYTES: u64 = 512 + 40;
+
     /// Notes page-table page `number`; returns whether it is new.
     fn insert(&mut self, number: u64) -> bool {
         let block = self.0.entry(number / 4096).or_insert_with(|| Box::new([0; 64]));
@@ -62,7 +62,7 @@ impl PageTables {
 
     /// About how many bytes of memory the notes on them take.
     pub fn held_bytes(&self) -> u64 {
-        self.levels.iter().map(|level| level.0.len() as u64 * BLOCK_BYTES).sum()
+        self.levels.iter().map(|level| level.0.len() as u64 * Tables::BLOCK_BYTES).sum()
     }
 
     /// Pages that all of them take.

@@ -106,7 +106,13 @@ mod tests {
         let text = error.to_string();
         let place = directory.display().to_string();
         assert!(text.contains(&place) && text.contains("TMPDIR"), "{text}");
-        let (free, reserve) = free_bytes(&directory).unwrap();
-        assert!(reserve <= RESERVE_BYTES && available == free.saturating_sub(reserve));
+        let (_, reserve) = free_bytes(&directory).unwrap();
+        assert!(reserve > 0 && reserve <= RESERVE_BYTES);
+        // Others write meanwhile.
+        let is_free_less_reserve = (0..1000).any(|_| {
+            let (free, reserve) = free_bytes(&directory).unwrap();
+            available_bytes(&directory).unwrap() == free.saturating_sub(reserve)
+        });
+        assert!(is_free_less_reserve);
     }
 }

@@ -87,7 +87,7 @@ fn what_is_in_the_way_is_said_before_anything_is_measured() {
         ("calibrate --file-size some".to_string(), 2, &["--file-size", "some"]),
         ("calibrate --runs 0".to_string(), 2, &["--runs 0", "1 to 100"]),
         (format!("calibrate --out - {SMALL} --json -"), 2, &["--out -", "stdout"]),
-        ("calibrate --file-size 512p --runs 1".to_string(), 4, &["no room"]),
+        ("calibrate --file-size 512p --runs 1 --out profile".to_string(), 4, &["no room"]),
     ] {
         fails(&Running::start(&mut in_scratch(&scratch, &args)).output(), code, words);
         assert_eq!(left(&scratch, "temporary"), [""; 0], "{args}");

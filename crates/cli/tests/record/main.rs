@@ -1,9 +1,9 @@
 //! Records what a real kernel counts: fills in `data/measured-6.12-limits.json`.
 //!
-//! It takes an hour or so: `FILEMAP_TEST_IMAGE=... FILEMAP_TEST_MODULES=... cargo test --test record
-//! -- --ignored` runs every job of the file that has no repeats yet, in guests of that kernel, and
-//! writes the file after each guest. Remove the repeats of what is to be measured again. This
-//! program is also the guest's.
+//! It takes an hour or so: `FILEMAP_TEST_IMAGE=... FILEMAP_TEST_MODULES=... cargo test -p
+//! filemap-cli --test record -- --ignored` runs every job of the file that has no repeats yet, in
+//! guests of that kernel, and writes the file after each guest. Remove the repeats of what is to be
+//! measured again. This program is also the guest's.
 
 #[path = "../../../model/tests/support/recorded.rs"]
 mod recorded;
