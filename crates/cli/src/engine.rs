@@ -2,7 +2,6 @@
 
 use filemap_job::{Engine, EngineKind, Job, Record, Run, Summary, seeds};
 use filemap_kernel::engine::{Kernel, Prepared, boot, check_boot};
-use filemap_kernel::image;
 use filemap_model::{Model, Profile};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -15,16 +14,17 @@ use crate::provenance;
 /// Runs `jobs`, each once with its own seed and all in the model with `profile`: see
 /// [`run_seeds`].
 pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Record>, Error> {
-    run_seeds(jobs, &vec![*profile; jobs.len()], 1, apply)
+    run_seeds(jobs, &mut vec![*profile; jobs.len()], 1, apply)
 }
 
 /// Runs each of `jobs`, of which the model has the profile of the same position, with `count`
 /// seeds; the records are in the order of the jobs. Jobs of the model run in parallel; after them
 /// those of the kernel, one run of each in turn, and those that boot a kernel. With `apply`,
-/// settings of the machine are changed for them where they want others.
+/// settings of the machine are changed for them where they want others. Beside the running kernel
+/// `profiles` get the largest request of the device that it reads from.
 pub fn run_seeds(
     jobs: &[Job],
-    profiles: &[Profile],
+    profiles: &mut [Profile],
     count: u64,
     apply: bool,
 ) -> Result<Vec<Record>, Error> {
@@ -42,14 +42,12 @@ pub fn run_seeds(
     // Before the model runs: what cannot be done here is told at once.
     on(Place::Image).try_for_each(check_boot)?;
     let here = HostJobs::prepare(on(Place::Host), count, apply)?;
-    let guests = on(Place::Image).next().map(|_| image::IO_BYTES);
-    let io_bytes = here.io_bytes().or(guests);
-    let of_model = jobs.iter().zip(profiles).filter(|(job, _)| Place::of(job) == Place::Model);
-    let of_model = of_model.flat_map(|(job, profile)| {
-        let mut profile = *profile;
-        profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
-        with_seeds(job).into_iter().map(move |job| (job, profile))
-    });
+    if let Some(bytes) = here.io_bytes() {
+        profiles.iter_mut().for_each(|profile| profile.device.io_bytes = bytes);
+    }
+    let of_model = jobs.iter().zip(&*profiles).filter(|(job, _)| Place::of(job) == Place::Model);
+    let of_model = of_model
+        .flat_map(|(job, profile)| with_seeds(job).into_iter().map(move |job| (job, *profile)));
     let of_model: Vec<(Job, Profile)> = of_model.collect();
     // One job a piece: they differ in length by far.
     let models = of_model.par_iter().with_max_len(1).map(|(job, profile)| {
