@@ -13,8 +13,8 @@ use crate::provenance;
 
 /// Runs `jobs`, each once with its own seed and all in the model with `profile`: see
 /// [`run_seeds`].
-pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Record>, Error> {
-    run_seeds(jobs, &mut vec![*profile; jobs.len()], 1, apply)
+pub fn run_all(jobs: &[Job], profile: &Profile) -> Result<Vec<Record>, Error> {
+    run_seeds(jobs, &mut vec![*profile; jobs.len()], 1, false)
 }
 
 /// Runs each of `jobs`, of which the model has the profile of the same position, with `count`

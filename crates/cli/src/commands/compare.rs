@@ -1,5 +1,6 @@
 //! `filemap compare`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use filemap_core::rules::Kernel;
@@ -55,7 +56,8 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let seeds = args.seeds.unwrap_or(1);
     let records = engine::run_seeds(&jobs, &mut profiles, seeds, args.apply)?;
     let mut warnings = found.warnings;
-    warnings.extend(jobs[0].without_effect());
+    let without_effect: BTreeSet<String> = jobs.iter().flat_map(Job::without_effect).collect();
+    warnings.extend(without_effect);
     warnings.extend(judged::warnings(asked.kernel.as_deref(), &jobs)?);
     let cells = names.into_iter().zip(jobs).zip(records);
     let cells = cells.map(|((variant, job), record)| Cell { variant, job, record });
@@ -170,11 +172,7 @@ fn cells(
 }
 
 /// The job of one cell, on the kernel of `image` or none, and what was found for its settings.
-fn cell(
-    spec: &JobSpec,
-    variant: &Variant,
-    image: Option<&Booted>,
-) -> Result<(Job, Found), Error> {
+fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<(Job, Found), Error> {
     let mut spec = variant.applied(spec);
     spec.image = image.map(|image| image.path.clone());
     spec.modules = image.and_then(|image| image.modules.clone());

@@ -40,7 +40,8 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         log.finish()?;
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
-    let mut record = one(engine::run_seeds(jobs, std::slice::from_mut(&mut profile), seeds, args.apply)?);
+    let mut record =
+        one(engine::run_seeds(jobs, std::slice::from_mut(&mut profile), seeds, args.apply)?);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), jobs)?);
