@@ -180,3 +180,23 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
     assert!(restored.is_ok_and(|status| status.success()));
     assert_eq!(fs::read_to_string(protected).unwrap(), "old");
 }
+
+/// What only one variant or one image reads is an input too.
+#[test]
+fn a_comparison_keeps_what_its_variants_read() {
+    let scratch = Scratch::new("outputs-variants");
+    fs::create_dir_all(scratch.path("second/lib/modules/6.12.0")).unwrap();
+    let module = "second/lib/modules/6.12.0/ext4.ko";
+    for input in ["machine.toml", module] {
+        scratch.file(input, "kept");
+    }
+    let compare = "$0 compare --workload random --file-size 1m";
+    for (flags, input) in [
+        ("--variants baseline,machine=machine.toml", "machine.toml"),
+        ("--image a --image b --modules first --modules second", module),
+    ] {
+        let output = shell(&scratch, &format!("{compare} {flags} --json {input}"));
+        fails(&output, 2, &["--json", "is the same file as", "another file"]);
+        assert_eq!(fs::read_to_string(scratch.path(input)).unwrap(), "kept");
+    }
+}

@@ -117,14 +117,14 @@ fn differing(left: &[Shown], right: &[Shown]) -> u64 {
     (both + left.len().abs_diff(right.len())) as u64
 }
 
-/// Windows, and lone reads, which have none.
+/// Windows, and single reads, which have none.
 fn readahead_calls(lines: &[Shown]) -> u64 {
     let windows = lines.iter().filter(|line| matches!(line, Shown::Window { .. })).count();
-    let lone = lines
+    let single = lines
         .windows(2)
         .filter(|pair| matches!(pair, [Shown::Sync(_), Shown::BasePages { .. }]))
         .count();
-    (windows + lone) as u64
+    (windows + single) as u64
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
