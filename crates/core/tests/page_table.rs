@@ -2,13 +2,13 @@
 
 mod support;
 
-use filemap_core::cache::PageCache;
+use filemap_core::address::vma::Vma;
+use filemap_core::cache::FileCache;
 use filemap_core::fault::Access;
-use filemap_core::page_table::maps_whole;
+use filemap_core::fault::map::maps_whole;
 use filemap_core::readahead::Limits;
 use filemap_core::rules::Kernel;
 use filemap_core::units::{PageCount, PageIndex, Vpn};
-use filemap_core::vma::Vma;
 
 use Kernel::{V6_12, V6_18};
 use support::around::{Case, around, case};

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use filemap_core::address::mapping::Split;
+use filemap_core::address::vma::Advice;
 use filemap_core::rules::{Arch, Rules};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::{Advice, Split};
 
 use crate::accesses::{Accesses, Reads};
 use crate::elf::{Elf, Segment};

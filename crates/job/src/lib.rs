@@ -32,7 +32,8 @@ pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seed_at}
 pub use elf::{Elf, Segment};
 pub use engine::Engine;
 pub use error::Error;
-pub use filemap_core::vma::{Advice, Split, SplitProt};
+pub use filemap_core::address::mapping::{Split, SplitProt};
+pub use filemap_core::address::vma::Advice;
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
 };

@@ -1,9 +1,10 @@
 //! From a job as written to a job that can be run.
 
+use filemap_core::address::mapping::{Split, SplitProt};
+use filemap_core::address::vma::Advice;
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
 use filemap_core::series::{Series, UnknownSeries};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::{Advice, Split, SplitProt};
 
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use crate::profile;
 
@@ -20,9 +20,20 @@ pub struct Device {
     next_done_ns: Option<u64>,
     /// When each request will be complete, and how many of `runs` it reads.
     requests: VecDeque<(u64, usize)>,
-    runs: VecDeque<(PageIndex, PageCount)>,
+    runs: VecDeque<Run>,
     /// The last of `runs` that are in no request yet: how many, and their pages.
     asked: (usize, PageCount),
+}
+
+/// Consecutive pages of a file that are read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The file.
+    pub file: FileId,
+    /// The first of them.
+    pub start: PageIndex,
+    /// How many.
+    pub pages: PageCount,
 }
 
 impl Device {
@@ -40,8 +51,8 @@ impl Device {
     }
 
     /// Adds a run of pages to the next request.
-    pub fn ask(&mut self, start: PageIndex, pages: PageCount) {
-        self.runs.push_back((start, pages));
+    pub fn ask(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        self.runs.push_back(Run { file, start, pages });
         self.asked.0 += 1;
         self.asked.1 += pages;
     }
@@ -75,7 +86,7 @@ impl Device {
     }
 
     /// The next run of pages that has arrived at `now_ns`.
-    pub fn arrived(&mut self, now_ns: u64) -> Option<(PageIndex, PageCount)> {
+    pub fn arrived(&mut self, now_ns: u64) -> Option<Run> {
         if self.next_done_ns? > now_ns {
             return None;
         }

@@ -1,18 +1,26 @@
 //! The engine: a job's runs, and the record of them.
 
-use filemap_core::cache::PageCache;
+use filemap_core::address::vma::Advice;
 use filemap_core::decision::Log;
-use filemap_core::vma::Advice;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::FileId;
 use filemap_job::{Counters, Engine, Job, Phase, Record, Run};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
 use crate::census::cached;
+use crate::device::Device;
+use crate::drive;
 use crate::extents::ExtentCache;
+use crate::journal::Journal;
+use crate::memory::Memory;
+use crate::process::{Process, Row};
 use crate::profile::Profile;
-use crate::run::{self, Timing};
+use crate::setup;
 use crate::tally::Tally;
-use crate::tlb;
+use crate::task::Task;
+use crate::tlb::{self, Tlb};
+use crate::world::{Timing, World};
 
 /// The model as an engine.
 #[derive(Clone, Debug)]
@@ -89,28 +97,33 @@ pub fn trace_on<C: PageCache>(
     if job.mapping.advice == Advice::HugePage && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
-    let mut state = run::Run::new(job, profile, timing, cache, log);
+    let mut memory = Memory::new(&job.machine, 1, cache);
+    let row = Row::map(&setup::mappings(job), memory.mappings.of_mut(FileId::FIRST));
+    let mut open = setup::open(job, profile);
+    let device = Device::new(setup::device(job, profile), job.page_size());
+    let mut world = World::new(profile, timing, memory, vec![device], Journal::new(log));
+    let mut process = Process::new(Tlb::new(profile.itlb, job.page_size()));
     let mut phases = Vec::with_capacity(job.phases.len());
     for phase in &job.phases {
-        let (began_ns, before, tlb) = (state.elapsed_ns(), state.tally(), state.tlb());
-        state.phase(job, phase)?;
+        let (began_ns, before, tlb) = (world.now_ns(), world.tally, process.tlb.counts());
+        let mut task = Task { world: &mut world, process: &mut process };
+        drive::phase(job, phase, &row, &mut open, &mut task)?;
         phases.push(PhaseRun {
-            elapsed_ns: state.elapsed_ns() - began_ns,
-            tally: state.tally().since(&before),
-            tlb: state.tlb().since(&tlb),
+            elapsed_ns: world.now_ns() - began_ns,
+            tally: world.tally.since(&before),
+            tlb: process.tlb.counts().since(&tlb),
         });
     }
-    let cached = cached(job, &state.cache);
-    let counters = counters(job, &state);
+    let cached = cached(job, &world.memory.cache.file(FileId::FIRST));
+    let counters = counters(job, &world.tally, process.tlb.counts(), open.ra.mmap_miss);
     // The time of a run whose device waits is nobody's.
-    let elapsed_ns = (timing == Timing::Device).then(|| state.elapsed_ns());
+    let elapsed_ns = (timing == Timing::Device).then(|| world.now_ns());
     let run = Run { seed: job.seed, elapsed_ns, counters, cached, vmstat: None };
-    Ok(Traced { run, cache: state.cache, phases })
+    Ok(Traced { run, cache: world.memory.cache, phases })
 }
 
-fn counters<C: PageCache, L: Log>(job: &Job, state: &run::Run<'_, C, L>) -> Counters {
-    let tally = state.tally();
-    let tlb = job.phases.iter().any(Phase::is_exec).then(|| state.tlb());
+fn counters(job: &Job, tally: &Tally, tlb: tlb::Counts, mmap_miss: u16) -> Counters {
+    let tlb = job.phases.iter().any(Phase::is_exec).then_some(tlb);
     Counters {
         accesses: Some(tally.accesses),
         data_pages_read: Some(tally.pages_read),
@@ -122,7 +135,7 @@ fn counters<C: PageCache, L: Log>(job: &Job, state: &run::Run<'_, C, L>) -> Coun
         read_around: Some(tally.read_around),
         async_readahead: Some(tally.async_readahead),
         evicted_pages: Some(tally.evicted_pages),
-        mmap_miss: Some(state.mmap_miss().into()),
+        mmap_miss: Some(mmap_miss.into()),
         mmap_miss_max: Some(tally.mmap_miss_max.into()),
         retry_mmap_drop: Some(tally.lock_drops),
         retry_io_miss: Some(tally.retry_misses),

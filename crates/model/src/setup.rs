@@ -1,11 +1,12 @@
 //! From a job to what the rules look at.
 
-use filemap_core::readahead::Limits;
-use filemap_core::segments::Segments;
-use filemap_core::units::{PageCount, Vpn};
-use filemap_core::vma::{Mapping, SplitProt, Vma};
-use filemap_job::{Filesystem, Job};
+use filemap_core::address::mapping::{Mapping, SplitProt};
+use filemap_core::address::vma::Vma;
+use filemap_core::readahead::{Limits, ReadaheadState};
+use filemap_core::units::{FileId, PageCount, Vpn};
+use filemap_job::{Filesystem, Job, Segment};
 
+use crate::open::OpenFile;
 use crate::profile::{Device, Profile};
 
 /// The bounds of readahead and fault-around that `job` sets.
@@ -27,10 +28,20 @@ pub fn limits(job: &Job, profile: &Profile) -> Limits {
     }
 }
 
-/// The mapping that `job` makes. Addresses count from a page-table page's first entry.
-///
-/// A page of an ELF file's segments is one of all segments' pages, one behind the other.
-pub fn mapping(job: &Job) -> Mapping {
+/// The file of `job`, opened once.
+pub fn open(job: &Job, profile: &Profile) -> OpenFile {
+    OpenFile {
+        file: FileId::FIRST,
+        size_bytes: job.file.size_bytes,
+        device: 0,
+        limits: limits(job, profile),
+        ra: ReadaheadState::NEW,
+    }
+}
+
+/// The mappings that `job` makes: one, or that of each segment of a program. Addresses count from
+/// a page-table page's first entry.
+pub fn mappings(job: &Job) -> Vec<Mapping> {
     let whole = Vma {
         start: Vpn(job.mapping.shift.0),
         pgoff: job.mapping.offset,
@@ -38,20 +49,19 @@ pub fn mapping(job: &Job) -> Mapping {
         advice: job.mapping.advice,
         executable: job.mapping.exec,
     };
-    let vmas: Vec<Vma> = job
-        .segments()
-        .iter()
-        .map(|segment| Vma {
-            start: whole.start + segment.start,
-            pgoff: segment.offset,
-            pages: segment.pages,
-            executable: segment.executable,
-            ..whole
-        })
-        .collect();
-    let segments = job.elf.is_some().then(|| Segments::new(&vmas));
-    let split = job.mapping.split.filter(|split| changes(split.prot, job));
-    Mapping { segments, ..Mapping::new(whole, split) }
+    if job.elf.is_none() {
+        let split = job.mapping.split.filter(|split| changes(split.prot, job));
+        return vec![Mapping::new(whole, split)];
+    }
+    let of_segment = |segment: &Segment| Vma {
+        start: whole.start + segment.start,
+        pgoff: segment.offset,
+        pages: segment.pages,
+        executable: segment.executable,
+        ..whole
+    };
+    let vmas = job.segments();
+    vmas.iter().map(|segment| Mapping::new(of_segment(segment), None)).collect()
 }
 
 /// Whether a piece with `prot` becomes a VMA of its own: `mprotect` leaves one alone that is

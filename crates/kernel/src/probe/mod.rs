@@ -15,8 +15,9 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use filemap_core::address::mapping::{Split, SplitProt};
+pub use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
-pub use filemap_core::vma::{Advice, Split, SplitProt};
 pub use filemap_job::elf::Segment;
 
 use crate::Error;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use filemap_core::address::entries::Layer;
 use filemap_core::cache::{WORD_PAGES, words};
-use filemap_core::segments::Layer;
 use filemap_core::units::PageIndex;
 
 /// The entries of 64 pages in one layer.

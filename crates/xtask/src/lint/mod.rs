@@ -2,6 +2,7 @@
 
 mod documents;
 mod model;
+mod rooms;
 mod rules;
 mod text;
 
@@ -59,6 +60,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = text::check(repository);
     findings.extend(rules::check(repository));
     findings.extend(model::check(repository));
+    findings.extend(rooms::check(repository));
     findings.extend(documents::check(repository));
     findings
 }

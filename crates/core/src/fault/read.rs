@@ -1,11 +1,9 @@
 //! One `read(2)`, as a state machine without I/O.
 
-use crate::cache::{Folio, PageCache};
+use super::step::Step;
+use crate::cache::{FileCache, Folio};
 use crate::decision::{Cause, Decision, Log};
-use crate::fault::Step;
-use crate::marked;
-use crate::on_demand;
-use crate::readahead::{Limits, ReadaheadState, Request};
+use crate::readahead::{Limits, ReadaheadState, Request, marked, on_demand};
 use crate::units::{PageCount, PageIndex};
 
 /// Folios that are looked up together (`PAGEVEC_SIZE`).
@@ -18,7 +16,7 @@ pub struct ReadView<'a, C, L> {
     pub limits: &'a Limits,
     /// Readahead state of the open file.
     pub ra: &'a mut ReadaheadState,
-    /// The page cache of the file.
+    /// What is cached of the file.
     pub cache: &'a mut C,
     /// Where decisions go.
     pub log: &'a mut L,
@@ -70,7 +68,7 @@ impl Read {
     }
 
     /// Goes on until the caller has to do something. `Done` carries no fault.
-    pub fn step<C: PageCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Option<Step> {
+    pub fn step<C: FileCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Option<Step> {
         loop {
             match self.state {
                 State::Look | State::Missed if self.next >= self.end => {
@@ -104,7 +102,7 @@ impl Read {
     }
 
     /// The cached folios from here on, up to the first that is marked or still being read.
-    fn batch(&self, cache: &impl PageCache) -> Option<Batch> {
+    fn batch(&self, cache: &impl FileCache) -> Option<Batch> {
         let mut next = self.next;
         let mut last = None;
         for _ in 0..BATCH_FOLIOS {
@@ -120,7 +118,7 @@ impl Read {
         last.map(|last| Batch { last })
     }
 
-    fn miss<C: PageCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Step {
+    fn miss<C: FileCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Step {
         self.state = State::Missed;
         let ReadView { limits, ra, cache, log } = view;
         let request = Request {
@@ -133,7 +131,7 @@ impl Read {
         Step::Read(on_demand::on_miss(request, limits, ra, *cache))
     }
 
-    fn hit<C: PageCache, L: Log>(
+    fn hit<C: FileCache, L: Log>(
         &mut self,
         folio: Folio,
         view: &mut ReadView<'_, C, L>,
@@ -157,7 +155,7 @@ impl Read {
     }
 
     /// Marks the folios as accessed, but for the first where the last read ended in it.
-    fn copy<C: PageCache, L>(&mut self, end: PageIndex, view: &mut ReadView<'_, C, L>) {
+    fn copy<C: FileCache, L>(&mut self, end: PageIndex, view: &mut ReadView<'_, C, L>) {
         let page_size = view.limits.arch.page_size;
         let end = end.min(self.end);
         while self.next < end {

@@ -1,67 +1,19 @@
 //! One fault, as a state machine without I/O.
 
-use crate::cache::{Folio, PageCache};
+pub mod around;
+pub mod map;
+pub mod read;
+mod step;
+mod view;
+
+use crate::address::entries::MappedFile;
+use crate::cache::Folio;
 use crate::decision::{Decision, Lock, Log};
-use crate::fault_around;
-use crate::marked;
-use crate::page_table::{self, PageTables};
-use crate::readahead::{Limits, ReadaheadState, Window};
-use crate::sync;
+use crate::readahead::{Window, marked, sync};
 use crate::units::PageIndex;
-use crate::vma::Vma;
 
-/// What the faulting instruction does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Reads, or fetches an instruction.
-    Read,
-    /// Writes to a private mapping.
-    WritePrivate,
-}
-
-/// What the caller has to do before the fault goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Take this lock.
-    Lock(Lock),
-    /// Drop the lock that was taken.
-    Unlock,
-    /// Lay out this window, add its folios and begin to read them.
-    Read(Window),
-    /// Add a folio of one base page, if it is still absent, and begin to read it.
-    ReadPage(PageIndex),
-    /// Wait until the folio that holds the page is up to date.
-    Wait(PageIndex),
-    /// The fault was served; the lock that it still holds is to be dropped.
-    Done(Outcome),
-}
-
-/// How a fault was served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// Counts as major in the process's own accounting: the last try missed the cache, or was
-    /// the retry of one that missed.
-    pub major: bool,
-    /// How often it began.
-    pub tries: u32,
-}
-
-/// What a step of a fault looks at and changes. The caller owns it between steps.
-#[derive(Debug)]
-pub struct View<'a, C, L> {
-    /// Bounds of readahead and fault-around.
-    pub limits: &'a Limits,
-    /// The VMA that the fault lies in.
-    pub vma: &'a Vma,
-    /// Readahead state of the open file.
-    pub ra: &'a mut ReadaheadState,
-    /// Page tables of the process.
-    pub tables: &'a mut PageTables,
-    /// The page cache of the file.
-    pub cache: &'a mut C,
-    /// Where decisions go.
-    pub log: &'a mut L,
-}
+pub use self::step::{Access, Outcome, Step};
+pub use self::view::View;
 
 /// One fault. [`Fault::step`] is called until it returns [`Step::Done`].
 ///
@@ -123,7 +75,7 @@ impl Fault {
     }
 
     /// Goes on until the caller has to do something.
-    pub fn step<C: PageCache, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+    pub fn step<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         loop {
             match self.state {
                 State::Begin => {
@@ -178,14 +130,14 @@ impl Fault {
         }
     }
 
-    fn maps_around<C: PageCache, L: Log>(&self, view: &mut View<'_, C, L>) -> bool {
+    fn maps_around<C: MappedFile, L: Log>(&self, view: &mut View<'_, C, L>) -> bool {
         self.access == Access::Read
             && view.limits.fault_around.0 > 1
-            && fault_around::map_around(self.index, self.tried, view)
+            && around::map_around(self.index, self.tried, view)
     }
 
     /// Looks the page up, and decides on readahead.
-    fn look_up<C: PageCache, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Option<Step> {
+    fn look_up<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Option<Step> {
         let found = view.cache.folio(self.index);
         view.log.record(Decision::Lookup {
             index: self.index,
@@ -232,13 +184,13 @@ impl Fault {
     }
 
     /// Maps the folio found, whole where the kernel does so.
-    fn map<C: PageCache, L: Log>(&self, folio: Folio, view: &mut View<'_, C, L>) {
+    fn map<C: MappedFile, L: Log>(&self, folio: Folio, view: &mut View<'_, C, L>) {
         if self.access == Access::WritePrivate {
             view.cache.copy(self.index);
             view.log.record(Decision::Copied { index: self.index });
             return;
         }
-        page_table::map_found(self.index, folio, view);
+        map::map_found(self.index, folio, view);
     }
 
     fn done<C, L: Log>(&self, view: &mut View<'_, C, L>) -> Step {

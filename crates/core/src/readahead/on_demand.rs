@@ -1,9 +1,8 @@
 //! On-demand sync readahead: `read(2)`, and faults in mappings advised SEQUENTIAL.
 
-use crate::cache::PageCache;
+use super::{Limits, ReadaheadState, Request, Window, search};
+use crate::cache::FileCache;
 use crate::decision::Cause;
-use crate::readahead::{Limits, ReadaheadState, Request, Window};
-use crate::search;
 use crate::units::{Order, PageCount, PageIndex};
 
 /// The window for a request that found nothing at its page, and what it leaves in `ra`. A lone
@@ -14,7 +13,7 @@ pub fn on_miss(
     request: Request,
     limits: &Limits,
     ra: &mut ReadaheadState,
-    cache: &impl PageCache,
+    cache: &impl FileCache,
 ) -> Window {
     if limits.ra_pages == PageCount(0) {
         return lone(Request { pages: PageCount(1), ..request });

@@ -1,9 +1,9 @@
 //! How far readahead begun by a fault may go.
 
-use crate::readahead::Limits;
+use super::Limits;
+use crate::address::vma::Vma;
 use crate::series::Switch;
 use crate::units::{PageCount, PageIndex};
-use crate::vma::Vma;
 
 /// The first page that read-around may read: any, or with vma-bound the first of the VMA.
 ///

@@ -1,15 +1,13 @@
 //! Async readahead: a marked folio was hit.
 
-use crate::bound;
-use crate::cache::{Folio, PageCache};
+use super::on_demand::next_size;
+use super::search::first_absent;
+use super::{Limits, ReadaheadState, Request, Window, bound, miss};
+use crate::address::vma::{Advice, Vma};
+use crate::cache::{FileCache, Folio};
 use crate::decision::{Cause, Decision, Log};
-use crate::miss;
-use crate::on_demand::next_size;
-use crate::readahead::{Limits, ReadaheadState, Request, Window};
 use crate::rules::OrderGrowth;
-use crate::search::first_absent;
 use crate::units::{Order, PageCount, PageIndex};
-use crate::vma::{Advice, Vma};
 
 /// A fault found `folio` at `index`, and is not the retry of a miss. Counts the hit; returns the
 /// next window where the folio carried the mark.
@@ -21,7 +19,7 @@ pub fn on_fault_hit(
     vma: &Vma,
     limits: &Limits,
     ra: &mut ReadaheadState,
-    cache: &mut impl PageCache,
+    cache: &mut impl FileCache,
     log: &mut impl Log,
 ) -> Option<Hit> {
     if vma.advice == Advice::Random || limits.ra_pages == PageCount(0) {
@@ -63,7 +61,7 @@ pub fn next_window(
     folio: Folio,
     limits: &Limits,
     ra: &mut ReadaheadState,
-    cache: &mut impl PageCache,
+    cache: &mut impl FileCache,
 ) -> Option<Window> {
     let Request { cause, index, pages: req, last } = request;
     cache.clear_mark(index);

@@ -1,14 +1,14 @@
 //! Fault-around: mapping what is cached near a read fault.
 
-use crate::cache::{Folio, PageCache, PageWord, WORD_PAGES, word_mask, words};
+use super::map;
+use super::view::View;
+use crate::address::entries::{MappedFile, PageWord};
+use crate::address::vma::Vma;
+use crate::cache::{Folio, WORD_PAGES, word_mask, words};
 use crate::decision::{Decision, Log};
-use crate::fault::View;
-use crate::miss;
-use crate::page_table;
-use crate::readahead::Limits;
+use crate::readahead::{Limits, miss};
 use crate::series::Switch;
 use crate::units::{PageCount, PageIndex, Vpn};
-use crate::vma::Vma;
 
 /// The file pages that a fault-around looks at, first and last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn window(index: PageIndex, vma: &Vma, limits: &Limits) -> Around {
 /// from the counter. Returns whether the faulting page is now mapped.
 ///
 /// Mirrors `filemap_map_pages`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
-pub fn map_around<C: PageCache, L: Log>(
+pub fn map_around<C: MappedFile, L: Log>(
     index: PageIndex,
     tried: bool,
     view: &mut View<'_, C, L>,
@@ -53,7 +53,7 @@ pub fn map_around<C: PageCache, L: Log>(
     };
     let found = cache.folio(first).expect("a present page lies in a folio");
     let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
-    if !spares(found, limits) && page_table::map_huge(found, vma, limits, tables, cache, log) {
+    if !spares(found, limits) && map::map_huge(found, vma, limits, tables, cache, log) {
         return true;
     }
     if spares(found, limits) && !tables.is_installed(vpn, entries) {
@@ -84,7 +84,7 @@ fn spares(folio: Folio, limits: &Limits) -> bool {
 }
 
 /// The first page of `from..end` that fault-around may map.
-fn first_mappable(from: PageIndex, end: PageIndex, cache: &impl PageCache) -> Option<PageIndex> {
+fn first_mappable(from: PageIndex, end: PageIndex, cache: &impl MappedFile) -> Option<PageIndex> {
     words(from, end).find_map(|word| {
         let pages = mappable(&cache.word(word)) & word_mask(word, from, end);
         (pages != 0).then(|| PageIndex(word * WORD_PAGES + u64::from(pages.trailing_zeros())))
@@ -123,7 +123,7 @@ impl Visit {
         end: PageIndex,
         vma: &Vma,
         limits: &Limits,
-        cache: &mut impl PageCache,
+        cache: &mut impl MappedFile,
     ) -> PageIndex {
         let number = from.0 / WORD_PAGES;
         let word = cache.word(number);
@@ -134,7 +134,7 @@ impl Visit {
         while large != 0 {
             let first = PageIndex(number * WORD_PAGES + u64::from(large.trailing_zeros()));
             let folio = cache.folio(first).expect("a present page lies in a folio");
-            let whole = !spares(folio, limits) && page_table::maps_whole(folio, vma, limits);
+            let whole = !spares(folio, limits) && map::maps_whole(folio, vma, limits);
             let (start, stop) = match whole {
                 true => (folio.head, folio.end()),
                 false => (first, folio.end().min(end)),
@@ -153,7 +153,7 @@ impl Visit {
         word: &PageWord,
         pages: u64,
         limits: &Limits,
-        cache: &mut impl PageCache,
+        cache: &mut impl MappedFile,
     ) {
         self.hits += (pages & !word.workingset).count_ones();
         let new = pages & !word.mapped & !word.copied;
@@ -176,14 +176,14 @@ impl Visit {
         stop: PageIndex,
         workingset: bool,
         limits: &Limits,
-        cache: &mut impl PageCache,
+        cache: &mut impl MappedFile,
     ) {
         if !workingset {
             self.hits += (stop - start).0 as u32;
         }
         let holds_index = start <= self.index && self.index < stop;
         let young = limits.arch.prefaults_young || holds_index;
-        self.mapped += page_table::map_range(start, stop, young, cache);
+        self.mapped += map::map_range(start, stop, young, cache);
         if holds_index {
             self.reached = if workingset { Reached::Workingset } else { Reached::Yes };
         }

@@ -1,14 +1,11 @@
 //! Sync readahead on a fault: the window of a miss.
 
-use crate::bound;
-use crate::cache::PageCache;
+use super::{Limits, ReadaheadState, Request, Window, bound, miss, on_demand};
+use crate::address::vma::{Advice, Vma};
+use crate::cache::FileCache;
 use crate::decision::{Cause, Decision, Log};
-use crate::miss;
-use crate::on_demand;
-use crate::readahead::{Limits, ReadaheadState, Request, Window};
 use crate::series::Switch;
 use crate::units::{Order, PageCount, PageIndex};
-use crate::vma::{Advice, Vma};
 
 /// The window that a fault reads which found nothing at `index`, and what it leaves in `ra`.
 /// `None` where readahead is off: a single page is read.
@@ -19,7 +16,7 @@ pub fn on_miss(
     vma: &Vma,
     limits: &Limits,
     ra: &mut ReadaheadState,
-    cache: &impl PageCache,
+    cache: &impl FileCache,
     log: &mut impl Log,
 ) -> Option<Window> {
     let huge_order = (vma.advice == Advice::HugePage).then(|| huge_order(limits)).flatten();

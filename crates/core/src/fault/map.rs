@@ -1,67 +1,13 @@
-//! Page tables: which parts of the address space have a page of entries, and mapping folios whole.
+//! Mapping what is cached: by one PMD entry, folios whole, or page by page.
 
-use std::collections::BTreeMap;
-
-use crate::cache::{Folio, PageCache, word_mask, words};
+use super::view::View;
+use crate::address::entries::MappedFile;
+use crate::address::page_table::PageTables;
+use crate::address::vma::Vma;
+use crate::cache::{Folio, word_mask, words};
 use crate::decision::{Decision, Log};
-use crate::fault::View;
 use crate::readahead::Limits;
-use crate::units::{PageCount, PageIndex, Vpn};
-use crate::vma::Vma;
-
-/// Which page-table pages exist: those of page entries, and two levels above them. The topmost
-/// level comes with the process.
-///
-/// A PMD-sized folio is mapped by one PMD entry only where no page-table page is in its place.
-#[derive(Clone, Debug, Default)]
-pub struct PageTables {
-    levels: [Tables; 3],
-    pages: PageCount,
-}
-
-/// The page-table pages of one level, one bit each: 4096 a block, by the number of the block.
-#[derive(Clone, Debug, Default)]
-struct Tables(BTreeMap<u64, Box<[u64; 64]>>);
-
-impl Tables {
-    /// Notes page-table page `number`; returns whether it is new.
-    fn insert(&mut self, number: u64) -> bool {
-        let block = self.0.entry(number / 4096).or_insert_with(|| Box::new([0; 64]));
-        let word = &mut block[(number / 64 % 64) as usize];
-        let before = *word;
-        *word |= 1 << (number % 64);
-        *word != before
-    }
-
-    fn contains(&self, number: u64) -> bool {
-        let block = self.0.get(&(number / 4096));
-        block.is_some_and(|block| block[(number / 64 % 64) as usize] >> (number % 64) & 1 == 1)
-    }
-}
-
-impl PageTables {
-    /// The page-table page of `entries` entries that maps `vpn` exists from now on.
-    pub fn install(&mut self, vpn: Vpn, entries: u64) {
-        let mut number = vpn.0;
-        for level in &mut self.levels {
-            number /= entries;
-            if !level.insert(number) {
-                break;
-            }
-            self.pages += PageCount(1);
-        }
-    }
-
-    /// Whether the page-table page of `entries` entries that maps `vpn` exists.
-    pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
-        self.levels[0].contains(vpn.0 / entries)
-    }
-
-    /// Pages that all of them take.
-    pub fn pages(&self) -> PageCount {
-        self.pages
-    }
-}
+use crate::units::{PageCount, PageIndex};
 
 /// Maps `folio` by one PMD entry where it can be; returns whether it did.
 ///
@@ -71,7 +17,7 @@ pub fn map_huge(
     vma: &Vma,
     limits: &Limits,
     tables: &PageTables,
-    cache: &mut impl PageCache,
+    cache: &mut impl MappedFile,
     log: &mut impl Log,
 ) -> bool {
     if !maps_by_pmd(folio, vma, limits, tables) {
@@ -113,7 +59,7 @@ pub fn map_range(
     from: PageIndex,
     end: PageIndex,
     young: bool,
-    cache: &mut impl PageCache,
+    cache: &mut impl MappedFile,
 ) -> PageCount {
     let mut mapped = 0;
     for number in words(from, end) {
@@ -131,7 +77,7 @@ pub fn map_range(
 /// folio, or alone.
 ///
 /// Mirrors `finish_fault`, 6.12 and 6.18. Test: `tests/fault.rs`.
-pub fn map_found<C: PageCache, L: Log>(index: PageIndex, folio: Folio, view: &mut View<'_, C, L>) {
+pub fn map_found<C: MappedFile, L: Log>(index: PageIndex, folio: Folio, view: &mut View<'_, C, L>) {
     let View { limits, vma, tables, cache, log, .. } = view;
     let (cache, log) = (&mut **cache, &mut **log);
     if map_huge(folio, vma, limits, tables, cache, log) {
@@ -145,7 +91,7 @@ pub fn map_found<C: PageCache, L: Log>(index: PageIndex, folio: Folio, view: &mu
     }
 }
 
-fn is_unmapped(folio: Folio, cache: &impl PageCache) -> bool {
+fn is_unmapped(folio: Folio, cache: &impl MappedFile) -> bool {
     words(folio.head, folio.end()).all(|number| {
         let word = cache.word(number);
         (word.mapped | word.copied) & word_mask(number, folio.head, folio.end()) == 0

@@ -1,6 +1,5 @@
 //! The statistics of a memory cgroup: what reclaim and refaults know of the lists' sizes.
 
-use crate::cache::PageCache;
 use crate::units::PageCount;
 
 /// Between two flushes, in nanoseconds (`FLUSH_TIME`, 6.12 and 6.18).
@@ -17,11 +16,4 @@ pub struct Statistics {
     pub inactive: PageCount,
     /// Pages on the active list.
     pub active: PageCount,
-}
-
-impl Statistics {
-    /// What a flush of `cache` finds now.
-    pub fn of(cache: &impl PageCache) -> Statistics {
-        Statistics { inactive: cache.inactive(), active: cache.active() }
-    }
 }

@@ -1,10 +1,11 @@
 //! Reclaim over two lists: which folios leave, go round, or become active.
 
-use crate::cache::{PageCache, Shrunk, WORD_PAGES, word_mask};
+use super::lists::{Lists, Shrunk};
+use crate::address::entries::Layer;
+use crate::address::reverse_map::{FileMappings, ReverseMap};
 use crate::decision::Log;
-use crate::segments::Layer;
 use crate::units::{PageCount, PageIndex};
-use crate::vma::Mapping;
+use crate::word::{WORD_PAGES, word_mask};
 
 /// Pages looked at together (`SWAP_CLUSTER_MAX`): goals are whole batches.
 pub const BATCH: PageCount = PageCount(32);
@@ -20,7 +21,7 @@ const GIB_SHIFT: u32 = 30;
 /// disjoint and cover what was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdicts {
-    /// Leave the cache.
+    /// Leave the lists.
     pub evict: u64,
     /// Go round the inactive list once more, now referenced.
     pub keep: u64,
@@ -41,7 +42,7 @@ pub fn judge_pages(pages: u64, young: u64, referenced: u64, executable: u64) -> 
 /// What becomes of one folio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Leaves the cache.
+    /// Leaves the lists.
     Evict,
     /// Goes round the inactive list once more, now referenced.
     Keep,
@@ -57,7 +58,7 @@ pub enum Verdict {
 /// VMA, went round the inactive list and none became active.) Test: `tests/reclaim.rs`.
 #[derive(Debug)]
 pub struct Referenced<'a> {
-    mapping: &'a Mapping,
+    mappings: &'a FileMappings,
     /// The last VMA that had an accessed entry, by its layer and first page.
     last: Option<(Layer, PageIndex)>,
     /// VMAs with an accessed entry.
@@ -67,16 +68,16 @@ pub struct Referenced<'a> {
 }
 
 impl<'a> Referenced<'a> {
-    /// Nothing gathered yet.
-    pub fn new(mapping: &'a Mapping) -> Self {
-        Referenced { mapping, last: None, vmas: 0, executable: false }
+    /// Nothing gathered yet of a folio of the file that these map.
+    pub fn new(mappings: &'a FileMappings) -> Self {
+        Referenced { mappings, last: None, vmas: 0, executable: false }
     }
 
     /// Adds the pages of `mask` in `word` whose entries in `layer` were accessed.
     pub fn add(&mut self, layer: Layer, word: u64, mut mask: u64) {
         while mask != 0 {
             let index = PageIndex(word * WORD_PAGES + u64::from(mask.trailing_zeros()));
-            let vma = self.mapping.vma_in(layer, index);
+            let vma = self.mappings.vma(layer, index).expect("an entry lies in a VMA");
             if self.last != Some((layer, vma.pgoff)) {
                 self.last = Some((layer, vma.pgoff));
                 self.vmas += 1;
@@ -132,26 +133,26 @@ pub fn inactive_is_low(inactive: PageCount, active: PageCount, page_size: u64) -
 /// and where nothing can be evicted otherwise.
 ///
 /// Mirrors `do_try_to_free_pages` of the classic lists, 6.12 and 6.18. Test: `tests/reclaim.rs`.
-pub fn reclaim<C: PageCache>(
-    cache: &mut C,
+pub fn reclaim<L: Lists>(
+    lists: &mut L,
     goal: PageCount,
     page_size: u64,
-    mapping: &Mapping,
+    mappings: &ReverseMap,
     log: &mut impl Log,
 ) -> PageCount {
     let goal = PageCount(goal.0.next_multiple_of(BATCH.0));
-    let known = cache.statistics();
+    let known = lists.statistics();
     let mut ages = inactive_is_low(known.inactive, known.active, page_size);
     let mut evicted = PageCount(0);
     let mut idle_passes = 0;
     while evicted < goal && idle_passes < 2 {
         let freed = match ages {
-            true => shrink_both(cache, mapping, log),
-            false => cache.shrink(goal - evicted, mapping, log).evicted,
+            true => shrink_both(lists, mappings, log),
+            false => lists.shrink(goal - evicted, mappings, log).evicted,
         };
         evicted += freed;
         idle_passes = if freed == PageCount(0) { idle_passes + 1 } else { 0 };
-        if idle_passes == 2 && !ages && cache.active() > PageCount(0) {
+        if idle_passes == 2 && !ages && lists.active() > PageCount(0) {
             (ages, idle_passes) = (true, 0);
         }
     }
@@ -165,24 +166,24 @@ pub fn reclaim<C: PageCache>(
 /// in proportion to what was. (The kernel looks at the part, whatever it evicts of it.)
 ///
 /// Mirrors `shrink_lruvec` of the classic lists, 6.12 and 6.18. Test: `tests/aging.rs`.
-pub fn shrink_both<C: PageCache>(
-    cache: &mut C,
-    mapping: &Mapping,
+pub fn shrink_both<L: Lists>(
+    lists: &mut L,
+    mappings: &ReverseMap,
     log: &mut impl Log,
 ) -> PageCount {
     let mut evicted = PageCount(0);
     for priority in (0..=FIRST_PRIORITY).rev() {
-        let (inactive, active) = (cache.inactive().0, cache.active().0);
+        let (inactive, active) = (lists.inactive().0, lists.active().0);
         let shrunk = match PageCount(inactive >> priority) {
             PageCount(0) => Shrunk::default(),
-            share => cache.shrink(share, mapping, log),
+            share => lists.shrink(share, mappings, log),
         };
         evicted += shrunk.evicted;
         let looked_at = (shrunk.evicted + shrunk.kept).0;
         let aged = (active >> priority).max(looked_at * active / inactive.max(1));
         // The lists take turns, a batch each; of the active one no more once a batch is evicted.
         let turns = looked_at.next_multiple_of(BATCH.0);
-        cache.age(PageCount(if evicted < BATCH { aged } else { aged.min(turns) }), mapping);
+        lists.age(PageCount(if evicted < BATCH { aged } else { aged.min(turns) }), mappings);
         if evicted >= BATCH {
             break;
         }

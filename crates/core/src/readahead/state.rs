@@ -1,7 +1,6 @@
-//! The readahead state of an open file, and the windows that the rules ask for.
+//! The readahead state of an open file, and what asks for windows and gets them.
 
 use crate::decision::{Cause, Decision, Found};
-use crate::rules::{Arch, Rules};
 use crate::units::{Order, PageCount, PageIndex};
 
 /// The readahead state of an open file (`struct file_ra_state`).
@@ -44,42 +43,6 @@ impl ReadaheadState {
             previous_end: self.previous_end,
         };
         Decision::Entered { cause: request.cause, found }
-    }
-}
-
-/// What of the machine and the file bounds readahead and fault-around.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The kernel's rules.
-    pub rules: Rules,
-    /// The architecture.
-    pub arch: Arch,
-    /// Readahead size.
-    pub ra_pages: PageCount,
-    /// The device's optimal I/O size.
-    pub io_pages: PageCount,
-    /// Fault-around size: a power of two; 1 is off.
-    pub fault_around: PageCount,
-    /// Largest folio of the filesystem; `None` where it has base pages only.
-    pub max_folio: Option<Order>,
-    /// Pages of the file, the last partial one included: at least 1.
-    pub file_pages: PageCount,
-}
-
-impl Limits {
-    /// The last page of the file.
-    pub fn last_page(&self) -> PageIndex {
-        PageIndex(self.file_pages.0 - 1)
-    }
-
-    /// The largest window for a request of `req` pages: mirrors `ractl_max_pages`, 6.12 and 6.18.
-    /// Test: `tests/on_demand.rs`.
-    pub fn max_window(&self, req: PageCount) -> PageCount {
-        if req > self.ra_pages && self.io_pages > self.ra_pages {
-            req.min(self.io_pages)
-        } else {
-            self.ra_pages
-        }
     }
 }
 

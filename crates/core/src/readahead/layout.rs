@@ -1,8 +1,8 @@
 //! Laying out a window: which folios are added to the cache.
 
-use crate::cache::{FolioRun, PageCache};
+use super::{Limits, ReadaheadState, Window};
+use crate::cache::{FileCache, FolioRun};
 use crate::decision::{Decision, Log};
-use crate::readahead::{Limits, ReadaheadState, Window};
 use crate::rules::OrderGrowth;
 use crate::units::{Order, PageCount, PageIndex};
 
@@ -86,7 +86,7 @@ impl Layout {
     }
 
     /// The next folios to be added, or `None` when the window is complete.
-    pub fn next(&mut self, cache: &impl PageCache, log: &mut impl Log) -> Option<FolioRun> {
+    pub fn next(&mut self, cache: &impl FileCache, log: &mut impl Log) -> Option<FolioRun> {
         loop {
             match self.stage {
                 Stage::Done => return None,
@@ -120,7 +120,7 @@ impl Layout {
         largest: Order,
         end: PageIndex,
         mark: PageIndex,
-        cache: &impl PageCache,
+        cache: &impl FileCache,
     ) -> Option<FolioRun> {
         let start = self.next;
         let room = end - start;

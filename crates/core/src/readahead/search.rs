@@ -5,14 +5,14 @@
 //! So a search that begins inside a large folio looks at slots that lie before the pages it
 //! counts, until it enters another node: what it finds can be off.
 
-use crate::cache::{PageCache, WORD_PAGES};
+use crate::cache::{FileCache, WORD_PAGES};
 use crate::units::{PageCount, PageIndex};
 
 /// The first absent page at or behind `from`, as the index of the page cache finds it; `None`
 /// where `max` pages from `from` are all cached.
 ///
 /// Mirrors `page_cache_next_miss`, 6.12 and 6.18. Test: `tests/search.rs`.
-pub fn first_absent(from: PageIndex, max: PageCount, cache: &impl PageCache) -> Option<PageIndex> {
+pub fn first_absent(from: PageIndex, max: PageCount, cache: &impl FileCache) -> Option<PageIndex> {
     let end = from + max;
     let Some(mut walk) = Walk::begin(from, cache) else {
         return Some(from).filter(|&from| from < end);
@@ -34,7 +34,7 @@ pub fn first_absent(from: PageIndex, max: PageCount, cache: &impl PageCache) -> 
 /// counts them. It looks at `max` pages: one that meets no gap there counts one less.
 ///
 /// Mirrors `page_cache_prev_miss`, 6.12 and 6.18. Test: `tests/search.rs`.
-pub fn cached_before(last: PageIndex, max: PageCount, cache: &impl PageCache) -> PageCount {
+pub fn cached_before(last: PageIndex, max: PageCount, cache: &impl FileCache) -> PageCount {
     let Some(mut walk) = Walk::begin(last, cache) else {
         return PageCount(0);
     };
@@ -68,7 +68,7 @@ struct Walk {
 
 impl Walk {
     /// Stands where `index` is found; `None` where it is absent.
-    fn begin(index: PageIndex, cache: &impl PageCache) -> Option<Walk> {
+    fn begin(index: PageIndex, cache: &impl FileCache) -> Option<Walk> {
         let folio = cache.folio(index)?;
         Some(Walk { counted: index.0, slot: folio.head.0, level: level_of(folio.order.0) })
     }
@@ -114,7 +114,7 @@ impl Walk {
 
     /// Goes down from the slot to the folio in it, by the page that is counted. Returns whether
     /// there is one.
-    fn enter(&mut self, cache: &impl PageCache) -> bool {
+    fn enter(&mut self, cache: &impl FileCache) -> bool {
         loop {
             let here = PageIndex(self.slot);
             if let Some(folio) = cache.folio(here)
