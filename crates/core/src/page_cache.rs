@@ -21,7 +21,7 @@ pub trait PageCache: Lists {
     fn add(&mut self, file: FileId, run: FolioRun);
 
     /// The data of `pages` pages from `start`, a run as it was added, has arrived: its folios are
-    /// unlocked. Runs arrive in the order in which they were added.
+    /// unlocked.
     fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount);
 
     /// Words of which a page is cached in a folio of fewer than 64 pages: each takes a leaf node of

@@ -35,6 +35,20 @@ fn mappings_that_share_pages_are_in_different_layers() {
 }
 
 #[test]
+fn pages_of_a_mapping_that_is_gone_are_free() {
+    let mut mappings = FileMappings::default();
+    let parts = [(0, 10), (10, 20), (5, 15)];
+    assert_eq!(layers(&mut mappings, &parts), [0, 0, 1]);
+    mappings.insert(whole(advised(Advice::Random, part(40, 50))));
+    assert_eq!(mappings.believed_mask(Layer::FIRST, 1), 0, "they differ");
+    mappings.remove(Layer(0), PageIndex(40));
+    assert_eq!(mappings.believed_mask(Layer::FIRST, 1), u64::MAX, "they are alike again");
+    mappings.remove(Layer(0), PageIndex(0));
+    assert_eq!(mappings.vma(Layer(0), PageIndex(3)), None);
+    assert_eq!(layers(&mut mappings, &[(0, 11), (0, 10)]), [2, 0]);
+}
+
+#[test]
 fn many_mappings_at_once_take_as_few_layers() {
     let parts = [(0, 8), (4, 12), (8, 16), (12, 20), (2, 6)];
     let all: Vec<Mapping> = parts.iter().map(|&(from, end)| whole(part(from, end))).collect();

@@ -1,5 +1,6 @@
 //! A job that has been validated.
 
+use std::fmt;
 use std::ops::Range;
 
 use filemap_core::address::mapping::Split;
@@ -173,6 +174,15 @@ pub enum Pattern {
     Generated(Workload),
     /// A list that the caller gave.
     Listed(AccessList),
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Generated(workload) => workload.fmt(f),
+            Pattern::Listed(list) => write!(f, "{} listed pages", list.pages.len()),
+        }
+    }
 }
 
 /// Page indexes from an accesses file.

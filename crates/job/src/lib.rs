@@ -17,6 +17,7 @@ pub mod job;
 mod limits;
 mod name;
 mod phases;
+pub mod program;
 pub mod random;
 pub mod record;
 mod replay;
@@ -37,6 +38,7 @@ pub use filemap_core::address::vma::Advice;
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
 };
+pub use program::{Program, ProgramSpec};
 pub use record::{Cached, Counters, PerCounter, Record, Run, Spread, Summary};
 pub use shown::{Shown, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};

@@ -203,7 +203,7 @@ impl JobSpec {
 }
 
 /// What `error` says about `text`, with the line that it is about.
-fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
+pub(crate) fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
     let mut message = error.message().to_string();

@@ -52,7 +52,7 @@ impl JobSpec {
         })
     }
 
-    fn valid_arch(&self) -> Result<Arch, Error> {
+    pub(crate) fn valid_arch(&self) -> Result<Arch, Error> {
         let family =
             one_of("arch", "architecture", &self.arch, Family::X86_64, Family::ALL, Family::name)?;
         let page_size = size("page-size", &self.page_size, 0, MAX_BYTES)?.unwrap_or(4096);
@@ -66,7 +66,7 @@ impl JobSpec {
         })
     }
 
-    fn valid_rules(&self, host_release: Option<&str>) -> Result<Rules, Error> {
+    pub(crate) fn valid_rules(&self, host_release: Option<&str>) -> Result<Rules, Error> {
         let known = Kernel::ALL.map(Kernel::name);
         let kernel = match self.kernel.as_deref().unwrap_or(Kernel::V6_18.name()) {
             "host" => host_release.and_then(Kernel::nearest).ok_or_else(|| Error::UnknownHost {
@@ -214,7 +214,7 @@ impl JobSpec {
         Ok(Some(Split { pages, prot }))
     }
 
-    fn valid_machine(&self, arch: Arch) -> Result<Machine, Error> {
+    pub(crate) fn valid_machine(&self, arch: Arch) -> Result<Machine, Error> {
         let page_size = arch.page_size;
         let bytes = |flag, text: &Option<SizeText>| {
             pages(flag, text, 1, page_size).map(|count| count.map(|count| count * page_size))

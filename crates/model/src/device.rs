@@ -16,8 +16,6 @@ pub struct Device {
     page_size: u64,
     /// When the last byte asked for so far will have arrived.
     busy_until_ns: u64,
-    /// When the first request will be complete: asked for at every step, most often in vain.
-    next_done_ns: Option<u64>,
     /// When each request will be complete, and how many of `runs` it reads.
     requests: VecDeque<(u64, usize)>,
     runs: VecDeque<Run>,
@@ -43,7 +41,6 @@ impl Device {
             profile,
             page_size,
             busy_until_ns: 0,
-            next_done_ns: None,
             requests: VecDeque::new(),
             runs: VecDeque::new(),
             asked: (0, PageCount(0)),
@@ -82,25 +79,23 @@ impl Device {
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(transfer_ns);
         self.busy_until_ns = done_ns;
         self.requests.push_back((done_ns, runs));
-        self.next_done_ns.get_or_insert(done_ns);
     }
 
     /// The next run of pages that has arrived at `now_ns`.
     pub fn arrived(&mut self, now_ns: u64) -> Option<Run> {
-        if self.next_done_ns? > now_ns {
+        let (done_ns, runs) = self.requests.front_mut()?;
+        if *done_ns > now_ns {
             return None;
         }
-        let (_, runs) = self.requests.front_mut()?;
         *runs -= 1;
         if *runs == 0 {
             self.requests.pop_front();
-            self.next_done_ns = self.requests.front().map(|request| request.0);
         }
         self.runs.pop_front()
     }
 
     /// When the next request will be complete.
     pub fn next_done_ns(&self) -> Option<u64> {
-        self.next_done_ns
+        self.requests.front().map(|request| request.0)
     }
 }

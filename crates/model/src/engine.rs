@@ -100,7 +100,7 @@ pub fn trace_on<C: PageCache>(
     let mut memory = Memory::new(&job.machine, 1, cache);
     let row = Row::map(&setup::mappings(job), memory.mappings.of_mut(FileId::FIRST));
     let mut open = setup::open(job, profile);
-    let device = Device::new(setup::device(job, profile), job.page_size());
+    let device = Device::new(setup::device(job.file.sparse, profile), job.page_size());
     let mut world = World::new(profile, timing, memory, vec![device], Journal::new(log));
     let mut process = Process::new(Tlb::new(profile.itlb, job.page_size()));
     let mut phases = Vec::with_capacity(job.phases.len());
@@ -115,37 +115,23 @@ pub fn trace_on<C: PageCache>(
         });
     }
     let cached = cached(job, &world.memory.cache.file(FileId::FIRST));
-    let counters = counters(job, &world.tally, process.tlb.counts(), open.ra.mmap_miss);
+    let tlb = job.phases.iter().any(Phase::is_exec).then_some(process.tlb.counts());
+    // Holes are filled without the device.
+    let bytes_read = if job.file.sparse { 0 } else { world.tally.pages_read * job.page_size() };
+    let counters = Counters {
+        bytes_read: Some(bytes_read),
+        mmap_miss: Some(open.ra.mmap_miss.into()),
+        itlb_misses: tlb.map(|tlb| tlb.misses),
+        itlb_walks: tlb.map(|tlb| tlb.walks),
+        ..world.tally.counters()
+    };
     // The time of a run whose device waits is nobody's.
     let elapsed_ns = (timing == Timing::Device).then(|| world.now_ns());
     let run = Run { seed: job.seed, elapsed_ns, counters, cached, vmstat: None };
     Ok(Traced { run, cache: world.memory.cache, phases })
 }
 
-fn counters(job: &Job, tally: &Tally, tlb: tlb::Counts, mmap_miss: u16) -> Counters {
-    let tlb = job.phases.iter().any(Phase::is_exec).then_some(tlb);
-    Counters {
-        accesses: Some(tally.accesses),
-        data_pages_read: Some(tally.pages_read),
-        // Holes are filled without the device.
-        bytes_read: Some(if job.file.sparse { 0 } else { tally.pages_read * job.page_size() }),
-        major_faults: Some(tally.major_faults),
-        minor_faults: Some(tally.minor_faults),
-        readahead_calls: Some(tally.readahead_calls),
-        read_around: Some(tally.read_around),
-        async_readahead: Some(tally.async_readahead),
-        evicted_pages: Some(tally.evicted_pages),
-        mmap_miss: Some(mmap_miss.into()),
-        mmap_miss_max: Some(tally.mmap_miss_max.into()),
-        retry_mmap_drop: Some(tally.lock_drops),
-        retry_io_miss: Some(tally.retry_misses),
-        rounds: None,
-        itlb_misses: tlb.map(|tlb| tlb.misses),
-        itlb_walks: tlb.map(|tlb| tlb.walks),
-    }
-}
-
-fn environment(profile: &Profile) -> Map<String, Value> {
+pub(crate) fn environment(profile: &Profile) -> Map<String, Value> {
     let scope = "classic LRU; no NUMA, writeback, truncation or swap";
     let environment = json!({
         "filemap": env!("CARGO_PKG_VERSION"),

@@ -81,6 +81,11 @@ impl<C: PageCache> Memory<C> {
         self.anonymous += pages;
     }
 
+    /// So many pages that no file backs are gone.
+    pub fn release(&mut self, pages: PageCount) {
+        self.anonymous -= pages;
+    }
+
     /// What counts against the limit.
     fn used(&self, tables: &PageTables) -> PageCount {
         let charged = |charge: &Charge| charge.pages(tables, &self.cache, self.page_size);

@@ -47,16 +47,20 @@ pub struct Place {
     pub layer: Layer,
 }
 
+impl Area {
+    /// Page `page` of the mapping, counted from its first.
+    pub fn locate(&self, page: u64) -> Place {
+        let index = self.mapping.whole.pgoff + PageCount(page);
+        Place { index, vma: self.mapping.vma(index), layer: self.layer }
+    }
+}
+
 impl Row {
     /// Maps `mappings`, the first of a file.
     pub fn map(mappings: &[Mapping], of_file: &mut FileMappings) -> Row {
         let layers = of_file.insert_all(mappings);
         let areas = mappings.iter().zip(layers);
-        Row::new(areas.map(|(&mapping, layer)| Area { mapping, layer }).collect())
-    }
-
-    /// The row of these areas.
-    pub fn new(areas: Vec<Area>) -> Row {
+        let areas: Vec<Area> = areas.map(|(&mapping, layer)| Area { mapping, layer }).collect();
         let mut pages = PageCount(0);
         let before = areas.iter().map(|area| {
             pages += area.mapping.whole.pages;
@@ -71,8 +75,6 @@ impl Row {
             1 => 0,
             _ => self.before.partition_point(|before| before.0 <= page) - 1,
         };
-        let Area { mapping, layer } = self.areas[number];
-        let index = mapping.whole.pgoff + PageCount(page - self.before[number].0);
-        Place { index, vma: mapping.vma(index), layer }
+        self.areas[number].locate(page - self.before[number].0)
     }
 }

@@ -3,28 +3,29 @@
 use filemap_core::address::mapping::{Mapping, SplitProt};
 use filemap_core::address::vma::Vma;
 use filemap_core::readahead::{Limits, ReadaheadState};
+use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, PageCount, Vpn};
-use filemap_job::{Filesystem, Job, Segment};
+use filemap_job::{Filesystem, Job, Machine, Segment};
 
 use crate::open::OpenFile;
 use crate::profile::{Device, Profile};
 
-/// The bounds of readahead and fault-around that `job` sets.
-pub fn limits(job: &Job, profile: &Profile) -> Limits {
-    let arch = job.machine.arch;
-    let max_folio = match job.machine.fs {
-        Filesystem::Ext4 => job.rules.ext4_max_folio(&arch),
+/// The bounds of readahead and fault-around in a file of `file_pages` pages.
+pub fn limits(rules: Rules, machine: &Machine, file_pages: PageCount, profile: &Profile) -> Limits {
+    let arch = machine.arch;
+    let max_folio = match machine.fs {
+        Filesystem::Ext4 => rules.ext4_max_folio(&arch),
         Filesystem::Xfs => Some(arch.max_cache_order),
         Filesystem::BasePages => None,
     };
     Limits {
-        rules: job.rules,
+        rules,
         arch,
-        ra_pages: job.machine.read_ahead,
+        ra_pages: machine.read_ahead,
         io_pages: PageCount(profile.device.io_bytes / arch.page_size),
-        fault_around: job.machine.fault_around,
+        fault_around: machine.fault_around,
         max_folio,
-        file_pages: job.file_pages(),
+        file_pages,
     }
 }
 
@@ -34,7 +35,7 @@ pub fn open(job: &Job, profile: &Profile) -> OpenFile {
         file: FileId::FIRST,
         size_bytes: job.file.size_bytes,
         device: 0,
-        limits: limits(job, profile),
+        limits: limits(job.rules, &job.machine, job.file_pages(), profile),
         ra: ReadaheadState::NEW,
     }
 }
@@ -42,40 +43,45 @@ pub fn open(job: &Job, profile: &Profile) -> OpenFile {
 /// The mappings that `job` makes: one, or that of each segment of a program. Addresses count from
 /// a page-table page's first entry.
 pub fn mappings(job: &Job) -> Vec<Mapping> {
-    let whole = Vma {
-        start: Vpn(job.mapping.shift.0),
-        pgoff: job.mapping.offset,
-        pages: job.mapping.pages,
-        advice: job.mapping.advice,
-        executable: job.mapping.exec,
-    };
+    let start = Vpn(job.mapping.shift.0);
     if job.elf.is_none() {
-        let split = job.mapping.split.filter(|split| changes(split.prot, job));
-        return vec![Mapping::new(whole, split)];
+        return vec![mapping(&job.mapping, start)];
     }
     let of_segment = |segment: &Segment| Vma {
-        start: whole.start + segment.start,
+        start: start + segment.start,
         pgoff: segment.offset,
         pages: segment.pages,
+        advice: job.mapping.advice,
         executable: segment.executable,
-        ..whole
     };
     let vmas = job.segments();
     vmas.iter().map(|segment| Mapping::new(of_segment(segment), None)).collect()
 }
 
+/// One mapping that begins at `start`, with its split.
+pub fn mapping(mapping: &filemap_job::Mapping, start: Vpn) -> Mapping {
+    let whole = Vma {
+        start,
+        pgoff: mapping.offset,
+        pages: mapping.pages,
+        advice: mapping.advice,
+        executable: mapping.exec,
+    };
+    Mapping::new(whole, mapping.split.filter(|split| changes(split.prot, mapping)))
+}
+
 /// Whether a piece with `prot` becomes a VMA of its own: `mprotect` leaves one alone that is
 /// protected that way already. A private mapping is written to, so it is writable.
-fn changes(prot: SplitProt, job: &Job) -> bool {
+fn changes(prot: SplitProt, mapping: &filemap_job::Mapping) -> bool {
     match prot {
-        SplitProt::Write => !job.mapping.private,
-        SplitProt::Exec => !job.mapping.exec,
+        SplitProt::Write => !mapping.private,
+        SplitProt::Exec => !mapping.exec,
     }
 }
 
-/// The device that the file lies on; holes take a nanosecond.
-pub fn device(job: &Job, profile: &Profile) -> Device {
-    if !job.file.sparse {
+/// The device that a file lies on; holes take a nanosecond.
+pub fn device(sparse: bool, profile: &Profile) -> Device {
+    if !sparse {
         return profile.device;
     }
     Device { latency_ns: 0, bandwidth_bytes: u64::MAX, ..profile.device }

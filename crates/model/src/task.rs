@@ -1,14 +1,16 @@
 //! What a task does: touches, calls, and `read(2)`.
 
 use filemap_core::address::entries::MappedFile;
-use filemap_core::decision::Log;
+use filemap_core::cache::WORD_PAGES;
+use filemap_core::decision::{Decision, Lock, Log};
+use filemap_core::fault::map;
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Step, View};
 use filemap_core::page_cache::PageCache;
 
 use crate::Error;
 use crate::open::OpenFile;
-use crate::process::{Place, Process};
+use crate::process::{Area, Place, Process};
 use crate::tlb;
 use crate::world::World;
 
@@ -28,9 +30,19 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         world.log.about(open.file);
         world.tally.accesses += 1;
         world.pass(world.profile.cost.touch_ns);
-        if world.memory.cache.mapped(open.file, at.layer).touch(at.index) {
-            return Ok(());
+        let mut file = world.memory.cache.mapped(open.file, at.layer);
+        if file.touch(at.index) {
+            let is_copied = || {
+                let word = file.word(at.index.0 / WORD_PAGES);
+                word.copied >> (at.index.0 % WORD_PAGES) & 1 == 1
+            };
+            if access == Access::Read || is_copied() {
+                return Ok(());
+            }
+            drop(file);
+            return self.copy_mapped(at, open);
         }
+        drop(file);
         let mut fault = Fault::new(at.index, access);
         let mut misses_at_first = 0;
         let outcome = loop {
@@ -68,6 +80,32 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
             world.hold_page(at.index, open.file, &process.tables)?;
         }
         Ok(())
+    }
+
+    /// Writes to a page that a private mapping has mapped to read.
+    fn copy_mapped(&mut self, at: &Place, open: &OpenFile) -> Result<(), Error> {
+        let Task { world, process } = self;
+        world.pass(world.profile.cost.fault_ns);
+        world.tally.minor_faults += 1;
+        world.log.record(Decision::Locked(Lock::Vma));
+        let mut file = world.memory.cache.mapped(open.file, at.layer);
+        map::copy_mapped(at.index, &mut file, &mut world.log);
+        drop(file);
+        world.log.record(Decision::Served { index: at.index, major: false, tries: 1 });
+        world.hold_page(at.index, open.file, &process.tables)
+    }
+
+    /// Takes away a mapping of `open`.
+    pub fn unmap(&mut self, area: &Area, open: &OpenFile) {
+        let Task { world, process } = self;
+        let Area { mapping, layer } = *area;
+        let mut file = world.memory.cache.mapped(open.file, layer);
+        let copies = map::unmap(&mapping.whole, &mut file);
+        drop(file);
+        world.memory.release(copies);
+        let entries = open.limits.arch.pte_entries;
+        process.tables.remove(mapping.whole.start, mapping.whole.pages, entries);
+        world.memory.mappings.of_mut(open.file).remove(layer, mapping.whole.pgoff);
     }
 
     /// Calls the code in a page: touches it and looks its translation up.

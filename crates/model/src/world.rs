@@ -38,6 +38,8 @@ pub struct World<'a, C, L> {
     pub log: Journal<'a, L>,
     pub tally: Tally,
     now_ns: u64,
+    /// When the next request will be complete: asked for at every step, most often in vain.
+    next_done_ns: Option<u64>,
 }
 
 impl<'a, C: PageCache, L: Log> World<'a, C, L> {
@@ -49,7 +51,16 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         devices: Vec<Device>,
         log: Journal<'a, L>,
     ) -> World<'a, C, L> {
-        World { profile, timing, memory, devices, log, tally: Tally::default(), now_ns: 0 }
+        World {
+            profile,
+            timing,
+            memory,
+            devices,
+            log,
+            tally: Tally::default(),
+            now_ns: 0,
+            next_done_ns: None,
+        }
     }
 
     /// The time.
@@ -83,7 +94,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
                 break;
             }
         }
-        self.devices[open.device].submit(self.now_ns);
+        self.submit(open);
     }
 
     /// Adds the page `index` of `open`, where it is absent, and begins to read it.
@@ -100,7 +111,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         }
         if self.memory.cache.file(open.file).folio(index).is_none() {
             self.add(open, FolioRun { start: index, order: Order(0), folios: 1, marked: None });
-            self.devices[open.device].submit(self.now_ns);
+            self.submit(open);
         }
         Ok(())
     }
@@ -132,7 +143,8 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Unlocks what has arrived while nothing was waited for.
     pub fn arrivals(&mut self) {
-        if self.timing == Timing::Device {
+        let has_arrived = self.next_done_ns.is_some_and(|done_ns| done_ns <= self.now_ns);
+        if has_arrived && self.timing == Timing::Device {
             self.unlock_arrived();
         }
     }
@@ -165,9 +177,19 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         fits
     }
 
+    /// Begins to read what was asked for of `open`.
+    fn submit(&mut self, open: &OpenFile) {
+        self.devices[open.device].submit(self.now_ns);
+        self.note_next_done();
+    }
+
+    fn note_next_done(&mut self) {
+        self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
+    }
+
     /// Lets the next request of a device complete; `false` where none is under way.
     fn wait_for_device(&mut self) -> bool {
-        let Some(done_ns) = self.devices.iter().filter_map(Device::next_done_ns).min() else {
+        let Some(done_ns) = self.next_done_ns else {
             return false;
         };
         self.now_ns = self.now_ns.max(done_ns);
@@ -181,5 +203,6 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
                 self.memory.cache.unlock(run.file, run.start, run.pages);
             }
         }
+        self.note_next_done();
     }
 }

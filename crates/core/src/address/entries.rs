@@ -34,6 +34,15 @@ pub struct PageWord {
     pub large: u64,
 }
 
+/// Entries of one word that were taken away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unmapped {
+    /// Pages whose entries had been accessed.
+    pub accessed: u64,
+    /// Pages that had been replaced by private copies.
+    pub copied: u64,
+}
+
 /// A file with its entries in one layer.
 pub trait MappedFile: FileCache {
     /// The 64 pages that begin at page `64 * word`.
@@ -48,4 +57,11 @@ pub trait MappedFile: FileCache {
 
     /// Replaces `index` in the mapping by a private copy.
     fn copy(&mut self, index: PageIndex);
+
+    /// The words, in ascending order, that have an entry or a private copy for one of the pages
+    /// `from..end`.
+    fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64>;
+
+    /// Takes away the entries and private copies of the pages of `mask` in `word`.
+    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped;
 }

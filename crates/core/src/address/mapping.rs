@@ -73,6 +73,13 @@ impl Mapping {
         }
     }
 
+    /// Whether any of its VMAs is executable.
+    pub fn has_code(&self) -> bool {
+        let by_split =
+            |split: Split| split.prot == SplitProt::Exec && split.pages < self.whole.pages;
+        self.whole.executable || self.split.is_some_and(by_split)
+    }
+
     /// Whether reclaim believes the accessed bits of its entries.
     pub fn has_recency(&self) -> bool {
         self.whole.advice.has_recency()

@@ -1,6 +1,7 @@
 //! Page tables: which parts of the address space have a page of entries.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::units::{PageCount, Vpn};
 
@@ -28,6 +29,24 @@ impl Tables {
         *word != before
     }
 
+    fn remove(&mut self, number: u64) {
+        let block = self.0.get_mut(&(number / 4096)).expect("the page-table page exists");
+        block[(number / 64 % 64) as usize] &= !(1 << (number % 64));
+    }
+
+    /// The first of `numbers` that exists.
+    fn next(&self, numbers: Range<u64>) -> Option<u64> {
+        let blocks = numbers.start / 4096..numbers.end.div_ceil(4096);
+        let mut exist = self.0.range(blocks).flat_map(|(block, words)| {
+            let words = words.iter().enumerate().filter(|(_, word)| **word != 0);
+            words.flat_map(move |(number, &word)| {
+                let first = block * 4096 + number as u64 * 64;
+                (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit)
+            })
+        });
+        exist.find(|&number| number >= numbers.start).filter(|&number| number < numbers.end)
+    }
+
     fn contains(&self, number: u64) -> bool {
         let block = self.0.get(&(number / 4096));
         block.is_some_and(|block| block[(number / 64 % 64) as usize] >> (number % 64) & 1 == 1)
@@ -44,6 +63,28 @@ impl PageTables {
                 break;
             }
             self.pages += PageCount(1);
+        }
+    }
+
+    /// The page-table pages that map nothing but the `pages` pages from `start` are gone, where
+    /// nothing else is mapped in the reach of those at the ends.
+    pub fn remove(&mut self, start: Vpn, pages: PageCount, entries: u64) {
+        let (mut first, mut last) = (start.0, (start + pages).0 - 1);
+        for level in 0..self.levels.len() {
+            let (below, above) = self.levels.split_at_mut(level);
+            (first, last) = (first / entries, last / entries);
+            let is_empty = |number: u64| {
+                let children = number * entries..(number + 1) * entries;
+                below.last().is_none_or(|below| below.next(children).is_none())
+            };
+            let mut next = first;
+            while let Some(number) = above[0].next(next..last + 1) {
+                if is_empty(number) {
+                    above[0].remove(number);
+                    self.pages -= PageCount(1);
+                }
+                next = number + 1;
+            }
         }
     }
 

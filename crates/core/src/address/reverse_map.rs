@@ -22,6 +22,7 @@ impl ReverseMap {
     }
 
     /// The mappings of `file`.
+    #[inline]
     pub fn of(&self, file: FileId) -> &FileMappings {
         &self.files[file.number()]
     }
@@ -38,6 +39,8 @@ pub struct FileMappings {
     /// The mappings of each layer, in the order of their pages.
     layers: Vec<Vec<Mapping>>,
     recency: Recency,
+    /// Some VMA is executable.
+    has_code: bool,
 }
 
 /// Whether reclaim believes the accessed bits of a file's entries.
@@ -66,7 +69,7 @@ impl FileMappings {
         });
         let mappings = &mut self.layers[layer];
         mappings.insert(mappings.partition_point(|other| other.whole.pgoff < first), mapping);
-        self.note_recency();
+        self.note_kinds();
         Layer(layer as u32)
     }
 
@@ -94,8 +97,20 @@ impl FileMappings {
             self.layers[layer].push(mapping);
             of_each[position] = Layer(layer as u32);
         }
-        self.note_recency();
+        self.note_kinds();
         of_each
+    }
+
+    /// Takes away the mapping of `layer` that begins at page `first`.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn remove(&mut self, layer: Layer, first: PageIndex) {
+        let mappings = &mut self.layers[layer.0 as usize];
+        let at = mappings.partition_point(|mapping| mapping.whole.pgoff < first);
+        assert_eq!(mappings[at].whole.pgoff, first, "the mapping is there");
+        mappings.remove(at);
+        self.note_kinds();
     }
 
     /// The VMA of `layer` that maps `index`.
@@ -107,27 +122,36 @@ impl FileMappings {
     }
 
     /// Whether reclaim believes the accessed bits of any entry.
+    #[inline]
     pub fn has_recency(&self) -> bool {
         self.recency != Recency::Ignored
     }
 
     /// The pages of `word` whose accessed bits in `layer` reclaim believes.
+    #[inline]
     pub fn believed_mask(&self, layer: Layer, word: u64) -> u64 {
         match self.recency {
             Recency::Believed => u64::MAX,
             Recency::Ignored => 0,
-            Recency::Mixed => {
-                let believed = self.of_word(layer, word).filter(|mapping| mapping.has_recency());
-                believed.fold(0, |mask, Mapping { whole, .. }| {
-                    mask | word_mask(word, whole.pgoff, whole.end())
-                })
-            }
+            Recency::Mixed => self.mask(layer, word, |mapping| match mapping.has_recency() {
+                true => word_mask(word, mapping.whole.pgoff, mapping.whole.end()),
+                false => 0,
+            }),
         }
     }
 
     /// The pages of `word` that an executable VMA of `layer` maps.
+    #[inline]
     pub fn executable_mask(&self, layer: Layer, word: u64) -> u64 {
-        self.of_word(layer, word).fold(0, |mask, mapping| mask | mapping.executable_mask(word))
+        if !self.has_code {
+            return 0;
+        }
+        self.mask(layer, word, |mapping| mapping.executable_mask(word))
+    }
+
+    /// What `of` says of each mapping of `layer` that maps pages of `word`, together.
+    fn mask(&self, layer: Layer, word: u64, of: impl Fn(&Mapping) -> u64) -> u64 {
+        self.of_word(layer, word).fold(0, |mask, mapping| mask | of(mapping))
     }
 
     /// The mappings of `layer` that map pages of `word`.
@@ -138,7 +162,8 @@ impl FileMappings {
         mappings[first..].iter().take_while(move |mapping| mapping.whole.pgoff < end)
     }
 
-    fn note_recency(&mut self) {
+    fn note_kinds(&mut self) {
+        self.has_code = self.layers.iter().flatten().any(Mapping::has_code);
         let mut believed = self.layers.iter().flatten().map(Mapping::has_recency);
         let first = believed.next().unwrap_or(true);
         self.recency = match (first, believed.all(|other| other == first)) {

@@ -4,7 +4,7 @@ use super::view::View;
 use crate::address::entries::MappedFile;
 use crate::address::page_table::PageTables;
 use crate::address::vma::Vma;
-use crate::cache::{Folio, word_mask, words};
+use crate::cache::{Folio, WORD_PAGES, word_mask, words};
 use crate::decision::{Decision, Log};
 use crate::readahead::Limits;
 use crate::units::{PageCount, PageIndex};
@@ -96,4 +96,39 @@ fn is_unmapped(folio: Folio, cache: &impl MappedFile) -> bool {
         let word = cache.word(number);
         (word.mapped | word.copied) & word_mask(number, folio.head, folio.end()) == 0
     })
+}
+
+/// A write to the page `index`, which its private mapping has mapped to read: the page is copied.
+///
+/// Mirrors `do_wp_page`, 6.12 and 6.18. Test: `tests/page_table.rs`.
+pub fn copy_mapped(index: PageIndex, cache: &mut impl MappedFile, log: &mut impl Log) {
+    cache.copy(index);
+    log.record(Decision::Copied { index });
+}
+
+/// Takes away the entries of `vma`, as `munmap(2)` does. A folio whose entries were accessed is
+/// used by that, once, where the advice lets accesses count. Returns how many private copies
+/// are gone.
+///
+/// Mirrors `zap_present_folio_ptes`, 6.12 and 6.18. Test: `tests/page_table.rs`.
+pub fn unmap(vma: &Vma, cache: &mut impl MappedFile) -> PageCount {
+    let mut copies = 0;
+    // The end of the last folio that was used.
+    let mut used = PageIndex(0);
+    for word in cache.words_with_entries(vma.pgoff, vma.end()) {
+        let unmapped = cache.unmap(word, word_mask(word, vma.pgoff, vma.end()));
+        copies += u64::from(unmapped.copied.count_ones());
+        let mut accessed = if vma.advice.has_recency() { unmapped.accessed } else { 0 };
+        while accessed != 0 {
+            let index = PageIndex(word * WORD_PAGES + u64::from(accessed.trailing_zeros()));
+            accessed &= accessed - 1;
+            if index >= used
+                && let Some(folio) = cache.folio(index)
+            {
+                cache.mark_accessed(index);
+                used = folio.end();
+            }
+        }
+    }
+    PageCount(copies)
 }

@@ -1,7 +1,9 @@
 //! One file of the plain page cache.
 
+use std::collections::BTreeSet;
+
 use super::{Page, PlainCache, State, pages_of};
-use crate::address::entries::{Layer, MappedFile, PageWord};
+use crate::address::entries::{Layer, MappedFile, PageWord, Unmapped};
 use crate::cache::{FileCache, Folio, WORD_PAGES};
 use crate::lru::reclaim::{self, Used};
 use crate::units::{FileId, Order, PageCount, PageIndex};
@@ -108,6 +110,27 @@ impl MappedFile for PlainFile<'_> {
             return true;
         }
         self.cache.copied.contains(&entry)
+    }
+
+    fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
+        let entries = self.cache.mapped.iter().chain(&self.cache.copied);
+        let pages = entries
+            .filter(|((file, _), layer)| (*file, *layer) == (self.file, self.layer))
+            .map(|((_, page), _)| *page)
+            .filter(|&page| from <= page && page < end);
+        let words: BTreeSet<u64> = pages.map(|page| page.0 / WORD_PAGES).collect();
+        words.into_iter().collect()
+    }
+
+    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped {
+        let mut unmapped = Unmapped::default();
+        for offset in (0..WORD_PAGES).filter(|offset| mask >> offset & 1 == 1) {
+            let entry = self.entry(PageIndex(word * WORD_PAGES + offset));
+            self.cache.mapped.remove(&entry);
+            unmapped.accessed |= u64::from(self.cache.young.remove(&entry)) << offset;
+            unmapped.copied |= u64::from(self.cache.copied.remove(&entry)) << offset;
+        }
+        unmapped
     }
 
     fn copy(&mut self, index: PageIndex) {

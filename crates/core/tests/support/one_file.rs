@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use filemap_core::address::entries::{Layer, MappedFile, PageWord};
+use filemap_core::address::entries::{Layer, MappedFile, PageWord, Unmapped};
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun};
@@ -88,6 +88,14 @@ impl MappedFile for OneFile {
 
     fn copy(&mut self, index: PageIndex) {
         self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).copy(index);
+    }
+
+    fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
+        self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).words_with_entries(from, end)
+    }
+
+    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).unmap(word, mask)
     }
 }
 

@@ -1,6 +1,6 @@
 //! One file of the cache.
 
-use filemap_core::address::entries::{Layer, MappedFile, PageWord};
+use filemap_core::address::entries::{Layer, MappedFile, PageWord, Unmapped};
 use filemap_core::cache::{FileCache, Folio, WORD_PAGES};
 use filemap_core::lru::reclaim::{Used, used};
 use filemap_core::units::{FileId, PageCount, PageIndex};
@@ -46,21 +46,24 @@ impl<'a> ExtentFile<'a> {
 }
 
 impl FileCache for ExtentFile<'_> {
+    #[inline]
     fn folio(&self, index: PageIndex) -> Option<Folio> {
-        let folio = self.cache.folio((index + self.first).0)?;
-        Some(Folio { head: folio.head - self.first, ..folio })
+        self.cache.folio(self.first.0 + index.0, index)
     }
 
+    #[inline]
     fn next_absent(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let first = self.first.0;
         PageIndex(self.cache.find(first + from.0, first + end.0, false) - first)
     }
 
+    #[inline]
     fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let first = self.first.0;
         PageIndex(self.cache.find(first + from.0, first + end.0, true) - first)
     }
 
+    #[inline]
     fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex> {
         let absent = self.cache.previous_absent(last + self.first, floor + self.first)?;
         Some(absent - self.first)
@@ -71,18 +74,18 @@ impl FileCache for ExtentFile<'_> {
     }
 
     fn clear_mark(&mut self, index: PageIndex) {
-        if let Some(folio) = self.cache.folio((index + self.first).0) {
-            let (head, end) = (folio.head.0, folio.end().0);
+        if let Some(folio) = self.folio(index) {
+            let (head, end) = ((folio.head + self.first).0, (folio.end() + self.first).0);
             self.cache.set_range(head, end, |flags, mask| flags.marked &= !mask);
         }
     }
 
     fn mark_accessed(&mut self, index: PageIndex) {
-        let Some(folio) = self.cache.folio((index + self.first).0) else {
+        let Some(folio) = self.folio(index) else {
             return;
         };
         let cache = &mut *self.cache;
-        let (head, end) = (folio.head.0, folio.end().0);
+        let (head, end) = ((folio.head + self.first).0, (folio.end() + self.first).0);
         let chunk = cache.chunks.get(head / CHUNK_PAGES).expect("the page is cached");
         let flags = chunk.flags((head % CHUNK_PAGES / WORD_PAGES) as usize);
         let bit = 1 << (head % WORD_PAGES);
@@ -104,6 +107,7 @@ impl FileCache for ExtentFile<'_> {
 }
 
 impl MappedFile for ExtentFile<'_> {
+    #[inline]
     fn word(&self, word: u64) -> PageWord {
         let (cache, number) = (&*self.cache, self.word_in_row(word));
         let entries = |first: Entries| match self.layer {
@@ -122,6 +126,7 @@ impl MappedFile for ExtentFile<'_> {
         PageWord { present, locked, marked, workingset, mapped, copied, large: chunk.large(offset) }
     }
 
+    #[inline]
     fn map(&mut self, word: u64, mask: u64, young: u64) {
         let number = self.word_in_row(word);
         if self.layer != Layer::FIRST {
@@ -137,6 +142,7 @@ impl MappedFile for ExtentFile<'_> {
         flags.young |= young & mask;
     }
 
+    #[inline]
     fn touch(&mut self, index: PageIndex) -> bool {
         let index = index + self.first;
         if self.layer != Layer::FIRST {
@@ -153,6 +159,32 @@ impl MappedFile for ExtentFile<'_> {
         }
         chunk.flags_mut(word).young |= bit;
         true
+    }
+
+    fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
+        let row = (from + self.first, end + self.first);
+        let words = match self.layer {
+            Layer::FIRST => self.cache.chunks.words_with_entries(row.0, row.1),
+            layer => self.cache.aliases.words(row.0, row.1, layer),
+        };
+        words.into_iter().map(|word| word - self.first.0 / WORD_PAGES).collect()
+    }
+
+    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped {
+        let number = self.word_in_row(word);
+        if self.layer != Layer::FIRST {
+            return self.cache.aliases.unmap(number, self.layer, mask);
+        }
+        let chunk_number = number / CHUNK_WORDS as u64;
+        let cache = &mut *self.cache;
+        let Some(chunk) = cache.chunks.get_mut(chunk_number) else {
+            return Unmapped::default();
+        };
+        let unmapped = chunk.unmap(number as usize % CHUNK_WORDS, mask);
+        if chunk.is_empty() {
+            cache.retired.push_back((cache.clock, chunk_number));
+        }
+        unmapped
     }
 
     fn copy(&mut self, index: PageIndex) {

@@ -158,8 +158,8 @@ impl ExtentCache {
         end
     }
 
-    /// The folio that holds a page of the row.
-    fn folio(&self, page: u64) -> Option<Folio> {
+    /// The folio that holds a page of the row, which is `index` in its file.
+    fn folio(&self, page: u64, index: PageIndex) -> Option<Folio> {
         let chunk = self.chunks.get(page / CHUNK_PAGES)?;
         let offset = (page % CHUNK_PAGES) as usize;
         if !chunk.has(offset) {
@@ -168,7 +168,7 @@ impl ExtentCache {
         let order = chunk.order(offset);
         let locked = self.locked.any(page, page + 1);
         let marked = chunk.flags(offset / WORD_PAGES as usize).marked >> (page % WORD_PAGES) & 1;
-        let head = PageIndex(page).align_down(order);
+        let head = index.align_down(order);
         Some(Folio { head, order, locked, marked: marked == 1 })
     }
 
@@ -265,7 +265,7 @@ impl PageCache for ExtentCache {
     }
 
     fn unlock(&mut self, file: FileId, start: PageIndex, _: PageCount) {
-        self.locked.remove_first(first_page(file) + start.0);
+        self.locked.remove(first_page(file) + start.0);
     }
 
     fn nodes(&self) -> u64 {

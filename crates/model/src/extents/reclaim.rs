@@ -164,12 +164,14 @@ impl ExtentCache {
         let stale = self.stale.take(number, mask);
         let locked = locked & mask & !stale;
         let stays = verdicts.keep | verdicts.activate;
-        flags.young &= !(stays & mappings.believed_mask(Layer::FIRST, word));
-        for (layer, entries) in self.aliases.of_word(number) {
-            entries.young &= !(stays & mappings.believed_mask(layer, word));
+        if stays != 0 {
+            flags.young &= !(stays & mappings.believed_mask(Layer::FIRST, word));
+            for (layer, entries) in self.aliases.of_word(number) {
+                entries.young &= !(stays & mappings.believed_mask(layer, word));
+            }
+            flags.referenced |= stays;
+            flags.active |= verdicts.activate;
         }
-        flags.referenced |= stays;
-        flags.active |= verdicts.activate;
         let looked = u64::from((mask & !stale).count_ones());
         self.inactive.take(u64::from(mask.count_ones()), looked);
         self.inactive.push_mask(first, verdicts.keep | locked);
