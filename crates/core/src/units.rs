@@ -76,6 +76,13 @@ impl PageIndex {
     }
 }
 
+impl Vpn {
+    /// Rounds down to a multiple of `pages`, a power of two.
+    pub const fn align_down(self, pages: u64) -> Self {
+        Vpn(self.0 & !(pages - 1))
+    }
+}
+
 impl PageCount {
     /// Bytes in this many pages of `page_size` bytes; saturates at `u64::MAX`.
     pub const fn bytes(self, page_size: u64) -> u64 {

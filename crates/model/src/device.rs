@@ -16,11 +16,20 @@ pub struct Device {
     page_size: u64,
     /// When the last byte asked for so far will have arrived.
     busy_until_ns: u64,
-    /// When each request will be complete, and how many of `runs` it reads.
-    requests: VecDeque<(u64, usize)>,
-    runs: VecDeque<Run>,
+    requests: VecDeque<Request>,
+    runs: VecDeque<(PageIndex, PageCount)>,
     /// The last of `runs` that are in no request yet: how many, and their pages.
     asked: (usize, PageCount),
+}
+
+/// What is read of one file together.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    /// When it will be complete.
+    done_ns: u64,
+    /// How many of the device's runs it still has.
+    runs: usize,
+    file: FileId,
 }
 
 /// Consecutive pages of a file that are read together.
@@ -48,21 +57,22 @@ impl Device {
     }
 
     /// Adds a run of pages to the next request.
-    pub fn ask(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
-        self.runs.push_back(Run { file, start, pages });
+    pub fn ask(&mut self, start: PageIndex, pages: PageCount) {
+        self.runs.push_back((start, pages));
         self.asked.0 += 1;
         self.asked.1 += pages;
     }
 
-    /// Begins to read at `now_ns` what was asked for, if anything was. It arrives together.
-    pub fn submit(&mut self, now_ns: u64) {
+    /// Begins to read at `now_ns` what was asked for of `file`, if anything was. It arrives
+    /// together, at the time that is returned.
+    pub fn submit(&mut self, file: FileId, now_ns: u64) -> Option<u64> {
         let (runs, pages) = std::mem::take(&mut self.asked);
         if runs == 0 {
-            return;
+            return None;
         }
         let depth = self.profile.queue_depth as usize;
         let slot_ns = match self.requests.len().checked_sub(depth) {
-            Some(last_out) => self.requests[last_out].0,
+            Some(last_out) => self.requests[last_out].done_ns,
             None => 0,
         };
         let bytes = pages.bytes(self.page_size);
@@ -78,24 +88,27 @@ impl Device {
         let first_byte_ns = now_ns.max(slot_ns).saturating_add(self.profile.latency_ns);
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(transfer_ns);
         self.busy_until_ns = done_ns;
-        self.requests.push_back((done_ns, runs));
+        self.requests.push_back(Request { done_ns, runs, file });
+        Some(done_ns)
     }
 
     /// The next run of pages that has arrived at `now_ns`.
     pub fn arrived(&mut self, now_ns: u64) -> Option<Run> {
-        let (done_ns, runs) = self.requests.front_mut()?;
-        if *done_ns > now_ns {
+        let request = self.requests.front_mut()?;
+        if request.done_ns > now_ns {
             return None;
         }
-        *runs -= 1;
-        if *runs == 0 {
+        let file = request.file;
+        request.runs -= 1;
+        if request.runs == 0 {
             self.requests.pop_front();
         }
-        self.runs.pop_front()
+        let (start, pages) = self.runs.pop_front().expect("a request has its runs");
+        Some(Run { file, start, pages })
     }
 
     /// When the next request will be complete.
     pub fn next_done_ns(&self) -> Option<u64> {
-        self.requests.front().map(|request| request.0)
+        self.requests.front().map(|request| request.done_ns)
     }
 }

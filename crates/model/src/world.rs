@@ -166,7 +166,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.memory.add(open.file, run);
         self.tally.pages_read += run.pages().0;
         self.pass(self.profile.cost.add_page_ns.saturating_mul(run.pages().0));
-        self.devices[open.device].ask(open.file, run.start, run.pages());
+        self.devices[open.device].ask(run.start, run.pages());
     }
 
     /// Reclaims for `pages` more pages while a task is at `file`. Returns how many of them fit.
@@ -179,12 +179,9 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Begins to read what was asked for of `open`.
     fn submit(&mut self, open: &OpenFile) {
-        self.devices[open.device].submit(self.now_ns);
-        self.note_next_done();
-    }
-
-    fn note_next_done(&mut self) {
-        self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
+        if let Some(done_ns) = self.devices[open.device].submit(open.file, self.now_ns) {
+            self.next_done_ns = Some(self.next_done_ns.map_or(done_ns, |next| next.min(done_ns)));
+        }
     }
 
     /// Lets the next request of a device complete; `false` where none is under way.
@@ -203,6 +200,6 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
                 self.memory.cache.unlock(run.file, run.start, run.pages);
             }
         }
-        self.note_next_done();
+        self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
     }
 }

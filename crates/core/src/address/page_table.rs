@@ -54,11 +54,11 @@ impl Tables {
 }
 
 impl PageTables {
-    /// The page-table page of `entries` entries that maps `vpn` exists from now on.
+    /// The page-table page of `entries` entries, a power of two, that maps `vpn` exists from now on.
     pub fn install(&mut self, vpn: Vpn, entries: u64) {
-        let mut number = vpn.0;
+        let (mut number, bits) = (vpn.0, entries.ilog2());
         for level in &mut self.levels {
-            number /= entries;
+            number >>= bits;
             if !level.insert(number) {
                 break;
             }
@@ -72,7 +72,7 @@ impl PageTables {
         let (mut first, mut last) = (start.0, (start + pages).0 - 1);
         for level in 0..self.levels.len() {
             let (below, above) = self.levels.split_at_mut(level);
-            (first, last) = (first / entries, last / entries);
+            (first, last) = (first >> entries.ilog2(), last >> entries.ilog2());
             let is_empty = |number: u64| {
                 let children = number * entries..(number + 1) * entries;
                 below.last().is_none_or(|below| below.next(children).is_none())
@@ -90,7 +90,7 @@ impl PageTables {
 
     /// Whether the page-table page of `entries` entries that maps `vpn` exists.
     pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
-        self.levels[0].contains(vpn.0 / entries)
+        self.levels[0].contains(vpn.0 >> entries.ilog2())
     }
 
     /// Pages that all of them take.

@@ -38,21 +38,12 @@ impl ReverseMap {
 pub struct FileMappings {
     /// The mappings of each layer, in the order of their pages.
     layers: Vec<Vec<Mapping>>,
-    recency: Recency,
+    /// Reclaim believes the accessed bits of no entry.
+    is_ignored: bool,
+    /// Reclaim believes those of some entries only.
+    is_mixed: bool,
     /// Some VMA is executable.
     has_code: bool,
-}
-
-/// Whether reclaim believes the accessed bits of a file's entries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Recency {
-    /// Of all of them.
-    #[default]
-    Believed,
-    /// Of those of some mappings.
-    Mixed,
-    /// Of none.
-    Ignored,
 }
 
 impl FileMappings {
@@ -124,20 +115,19 @@ impl FileMappings {
     /// Whether reclaim believes the accessed bits of any entry.
     #[inline]
     pub fn has_recency(&self) -> bool {
-        self.recency != Recency::Ignored
+        !self.is_ignored
     }
 
     /// The pages of `word` whose accessed bits in `layer` reclaim believes.
     #[inline]
     pub fn believed_mask(&self, layer: Layer, word: u64) -> u64 {
-        match self.recency {
-            Recency::Believed => u64::MAX,
-            Recency::Ignored => 0,
-            Recency::Mixed => self.mask(layer, word, |mapping| match mapping.has_recency() {
-                true => word_mask(word, mapping.whole.pgoff, mapping.whole.end()),
-                false => 0,
-            }),
+        if !self.is_mixed {
+            return if self.is_ignored { 0 } else { u64::MAX };
         }
+        self.mask(layer, word, |mapping| match mapping.has_recency() {
+            true => word_mask(word, mapping.whole.pgoff, mapping.whole.end()),
+            false => 0,
+        })
     }
 
     /// The pages of `word` that an executable VMA of `layer` maps.
@@ -164,12 +154,9 @@ impl FileMappings {
 
     fn note_kinds(&mut self) {
         self.has_code = self.layers.iter().flatten().any(Mapping::has_code);
-        let mut believed = self.layers.iter().flatten().map(Mapping::has_recency);
-        let first = believed.next().unwrap_or(true);
-        self.recency = match (first, believed.all(|other| other == first)) {
-            (_, false) => Recency::Mixed,
-            (true, true) => Recency::Believed,
-            (false, true) => Recency::Ignored,
-        };
+        let mut recency = self.layers.iter().flatten().map(Mapping::has_recency);
+        let first = recency.next().unwrap_or(true);
+        self.is_mixed = recency.any(|other| other != first);
+        self.is_ignored = !first && !self.is_mixed;
     }
 }

@@ -8,7 +8,7 @@ use crate::cache::{Folio, WORD_PAGES, word_mask, words};
 use crate::decision::{Decision, Log};
 use crate::readahead::{Limits, miss};
 use crate::series::Switch;
-use crate::units::{PageCount, PageIndex, Vpn};
+use crate::units::{PageCount, PageIndex};
 
 /// The file pages that a fault-around looks at, first and last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub struct Around {
 pub fn window(index: PageIndex, vma: &Vma, limits: &Limits) -> Around {
     let entries = limits.arch.pte_entries;
     let vpn = vma.vpn(index);
-    let table = Vpn(vpn.0 - vpn.0 % entries);
-    let aligned = Vpn(vpn.0 - vpn.0 % limits.fault_around.0);
+    let table = vpn.align_down(entries);
+    let aligned = vpn.align_down(limits.fault_around.0);
     let from = aligned.max(vma.start);
     let end =
         (from + limits.fault_around).min(table + PageCount(entries)).min(vma.start + vma.pages);

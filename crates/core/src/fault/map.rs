@@ -33,7 +33,7 @@ pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables
     let entries = limits.arch.pte_entries;
     folio.order == limits.arch.pmd_order()
         && lies_within(folio, vma, limits)
-        && vma.vpn(folio.head).0.is_multiple_of(entries)
+        && vma.vpn(folio.head).align_down(entries) == vma.vpn(folio.head)
         && !tables.is_installed(vma.vpn(folio.head), entries)
 }
 
@@ -44,7 +44,8 @@ pub fn maps_whole(folio: Folio, vma: &Vma, limits: &Limits) -> bool {
     let entries = limits.arch.pte_entries;
     limits.rules.maps_whole_folio
         && lies_within(folio, vma, limits)
-        && vma.vpn(folio.head).0 / entries == vma.vpn(folio.end() - PageCount(1)).0 / entries
+        && vma.vpn(folio.head).align_down(entries)
+            == vma.vpn(folio.end() - PageCount(1)).align_down(entries)
 }
 
 /// Whether all of `folio` lies inside the VMA and the file.

@@ -44,16 +44,18 @@ impl Locked {
     /// Unlocks the run that begins at `from`: most often the one that was locked first of those
     /// that still are.
     pub fn remove(&mut self, from: u64) {
-        let is_first = |runs: &VecDeque<(u64, u64)>| runs.front().is_some_and(|run| run.0 == from);
-        let at = match self.streaks.first().is_some_and(is_first) {
-            true => (0, 0),
-            false => self.find(from).expect("the run is locked"),
+        let first = self.streaks.first_mut().expect("a run is locked");
+        let number = if first.front().is_some_and(|run| run.0 == from) {
+            first.pop_front();
+            0
+        } else {
+            let (number, place) = self.find(from).expect("the run is locked");
+            self.streaks[number].remove(place);
+            number
         };
-        let streak = &mut self.streaks[at.0];
-        streak.remove(at.1);
-        if streak.is_empty() {
+        if self.streaks[number].is_empty() {
             if self.streaks.len() > 1 {
-                self.streaks.remove(at.0);
+                self.streaks.remove(number);
             } else {
                 self.span = NOTHING;
             }
