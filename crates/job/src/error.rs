@@ -320,6 +320,12 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A job file of a program where a job of one file is wanted.
+    #[error(
+        "it has [[file]], [[open]], [[mapping]] or [[thread]] tables, so it is a program; run it \
+         with 'filemap run'"
+    )]
+    IsProgram,
     /// A number of threads that cannot be run.
     #[error("there are {threads} [[thread]] tables; give one: several threads are not modelled")]
     Threads {

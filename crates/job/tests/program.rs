@@ -35,6 +35,12 @@ fn tables_tell_the_form() {
 }
 
 #[test]
+fn a_program_is_no_job_of_one_file() {
+    let error = filemap_job::JobSpec::from_toml("seed = 1\n[[file]]\nname = 'f'").unwrap_err();
+    assert!(error.to_string().contains("so it is a program; run it with 'filemap run'"), "{error}");
+}
+
+#[test]
 fn programs_that_run() {
     let valid = phase("mapping = 'm'\nworkload = 'sequential'\naccesses = 3").unwrap();
     assert_eq!((valid.files.len(), valid.opens.len(), valid.mappings.len()), (1, 1, 1));

@@ -11,6 +11,7 @@ pub mod decisions;
 mod error;
 pub mod explain;
 pub mod footer;
+pub mod program;
 pub mod published;
 pub mod record;
 pub mod report;

@@ -4,7 +4,7 @@ use filemap_core::rules::Kernel;
 use filemap_job::{EngineKind, Job, Record};
 use filemap_report::record;
 
-use super::Asked;
+use super::{Asked, program};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine;
@@ -19,6 +19,12 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
     if args.job.image.len() > 1 {
         let message = "--image is given several times; give one, or filemap compare";
         return Err(Error::Usage(message.to_string()));
+    }
+    if let Some(path) = &args.job_file
+        && let Some(spec) = input::program(path)?
+    {
+        let path = path.clone();
+        return program::run(&spec, &path, args);
     }
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     host::resolve(&mut spec)?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::size::SizeText;
-use crate::spec::{PhaseSpec, in_one_line};
+use crate::spec::{PhaseSpec, has_tables, in_one_line};
 
 /// A program as written. What is `None` was not given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -196,10 +196,7 @@ impl ThreadPhaseSpec {
 impl ProgramSpec {
     /// Whether a job file is of this form: it has tables of files, opens, mappings or threads.
     pub fn is_meant(text: &str) -> bool {
-        let Ok(table) = text.parse::<toml::Table>() else { return false };
-        ["file", "open", "mapping", "thread"]
-            .iter()
-            .any(|&key| table.get(key).is_some_and(|value| value.is_array() || value.is_table()))
+        has_tables(text)
     }
 
     /// Reads a job file.
