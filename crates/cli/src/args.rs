@@ -2,8 +2,10 @@
 
 use clap::{Args, Parser, Subcommand};
 use filemap_job::SizeText;
-use filemap_report::{Format, published};
+use filemap_report::Format;
 
+use crate::commands::calibrate::MAX_ROUNDS;
+use crate::examples;
 use crate::job_flags::{JobFlags, count, size};
 
 /// Most seeds of a random cell.
@@ -12,7 +14,7 @@ const MAX_SEEDS: u64 = 1000;
 /// Most random patterns of one command.
 const MAX_FUZZ_JOBS: u64 = 1_000_000;
 
-/// Linux's file-mapped memory path as a model: page cache, readahead, fault-around and reclaim.
+/// Model of Linux's file-mapped memory path: page cache, readahead, fault-around and reclaim.
 #[derive(Debug, Parser)]
 #[command(name = "filemap", version, subcommand_required = true)]
 pub struct Cli {
@@ -22,79 +24,111 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Published tables of patch series beside the model's, cell by cell.
+    /// Compare the published tables of patch series with the model, cell by cell.
+    #[command(after_long_help = examples::help("published"))]
     Published(PublishedArgs),
-    /// One job on one engine.
+    /// Run one job, in the model or on a kernel.
+    #[command(after_long_help = examples::help("run"))]
     Run(RunArgs),
-    /// One job in several variants: before and after.
+    /// Run one job in several variants, and show how they differ.
+    #[command(after_long_help = examples::help("compare"))]
     Compare(CompareArgs),
-    /// Decisions of the running kernel beside the model's, line by line.
+    /// Compare the decisions of the running kernel with the model's, line by line.
+    #[command(after_long_help = examples::help("conform"))]
     Conform(ConformArgs),
-    /// Where a job's bytes came from, by cause; why readahead stopped, or did not.
+    /// Show why the bytes of a job were read, and why readahead stopped or went on.
+    #[command(after_long_help = examples::help("explain"))]
     Explain(ExplainArgs),
-    /// This machine's device and fault costs: a machine profile, and how well it predicts.
+    /// Measure the device and the fault costs of this machine, as a machine profile.
+    #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
-    /// What this machine allows, what is missing, and the remedy.
+    /// Show what filemap can do on this machine, what is missing, and the remedy.
+    #[command(after_long_help = examples::help("doctor"))]
     Doctor(DoctorArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct PublishedArgs {
-    /// Series: mmap-miss, vma-bound, exec-order. All of them if none is given.
+    /// Series to show: mmap-miss, vma-bound or exec-order [default: all of them].
     pub series: Vec<String>,
-    /// Also what takes minutes and differs from machine to machine: for vma-bound, fio itself at
-    /// the published sizes, and programs of this machine.
+    /// Also run what takes minutes and differs from machine to machine. For vma-bound this is fio
+    /// itself at the published sizes, and the programs of this machine.
     #[arg(long)]
     pub full: bool,
-    /// Seeds of each random cell.
-    #[arg(long, value_name = "N", default_value_t = published::DEFAULT_SEEDS, value_parser = seeds)]
-    #[arg(allow_hyphen_values = true)]
-    pub seeds: u64,
+    /// How many seeds each random cell is run with. Only mmap-miss has random cells [default: 25].
+    #[arg(long, value_name = "N", value_parser = seeds, allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
     #[command(flatten)]
     pub output: OutputFlags,
 }
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Job file: the flags as keys, with underscores. Flags go before its keys.
+    /// Job file. Its keys are the names of the flags, with underscores. A flag overrides the key.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
     #[command(flatten)]
     pub job: JobFlags,
     #[command(flatten)]
     pub output: OutputFlags,
-    /// May change settings of the whole machine for the runs, such as its fault-around size.
+    /// Allow changes to settings of the whole machine, such as its fault-around size. They are
+    /// restored after the runs.
     #[arg(long, help_heading = "Output")]
     pub apply: bool,
-    /// Decision log as JSON Lines, one decision a line; - for stdout, without the report.
+    /// Write every decision as a line of JSON to this file. - means stdout, without the report.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub log: Option<String>,
+    /// Also show every counter under the name that it has in JSON.
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+    /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
+    /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
+    /// model, if that takes a few seconds at most.
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Job file: the flags as keys, with underscores. Flags go before its keys.
+    /// Job file. Its keys are the names of the flags, with underscores. A flag overrides the key.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
-    /// Variants, the first one to be compared with: series joined by +, or baseline.
-    #[arg(long, value_name = "VARIANT,...", value_delimiter = ',')]
+    /// Variants to compare with the first one: baseline, or series and settings joined by +.
+    ///
+    /// A setting is a key of a job file with its value, such as advice=random, read_ahead_kb=128,
+    /// fault_around=4k, kernel=6.12 or ram=2g. A word that is no series continues the list of the
+    /// setting before it: baseline,read_ahead_kb=128,512+p1 is baseline, read_ahead_kb=128 and
+    /// read_ahead_kb=512+p1. A list with blanks needs quotes.
+    #[arg(long, value_name = "VARIANT,...", allow_hyphen_values = true)]
     pub variants: Vec<String>,
     #[command(flatten)]
     pub job: JobFlags,
     #[command(flatten)]
     pub output: OutputFlags,
-    /// May change settings of the whole machine for the runs, such as its fault-around size.
+    /// Allow changes to settings of the whole machine, such as its fault-around size. They are
+    /// restored after the runs.
     #[arg(long, help_heading = "Output")]
     pub apply: bool,
+    /// Also show every counter under the name that it has in JSON.
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+    /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
+    /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
+    /// model, if that takes a few seconds at most.
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub struct ConformArgs {
-    /// Job file: the flags as keys, with underscores. Flags go before its keys. Without a job,
-    /// the built-in patterns.
+    /// Job file. Its keys are the names of the flags, with underscores. A flag overrides the key.
+    /// Without a job, the built-in patterns are compared.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
-    /// That many random patterns, from --seed [default: 1]; one that differs is made smaller.
+    /// Compare this many random patterns, from --seed [default: 1]. A pattern that differs is
+    /// reduced to a smaller one.
     #[arg(long, value_name = "N", value_parser = random_jobs, allow_hyphen_values = true)]
     pub fuzz: Option<u64>,
     #[command(flatten)]
@@ -105,16 +139,22 @@ pub struct ConformArgs {
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// Job file: the flags as keys, with underscores. Flags go before its keys.
+    /// Job file. Its keys are the names of the flags, with underscores. A flag overrides the key.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
     #[command(flatten)]
     pub job: JobFlags,
     #[command(flatten)]
     pub output: OutputFlags,
-    /// A picture of it as SVG; - for stdout.
+    /// Write a picture as SVG to this file. - means stdout.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub svg: Option<String>,
+    /// How many seeds the job is run with: --seed, then the generator's output after 1000, 2000 and
+    /// so on steps. The default is one. A random job is then also tried with 12 other seeds in the
+    /// model, if that takes a few seconds at most.
+    #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub seeds: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -125,14 +165,15 @@ pub struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub struct CalibrateArgs {
-    /// Where the machine profile goes, for --machine.
-    #[arg(value_name = "PROFILE.toml")]
-    pub profile: Option<String>,
+    /// Where the machine profile goes, for --machine. The default is this user's own profile, which
+    /// the model then uses: filemap/machine-profile.toml in $XDG_STATE_HOME or ~/.local/state.
+    #[arg(long, value_name = "PROFILE.toml", allow_hyphen_values = true)]
+    pub out: Option<String>,
     /// Size of the temporary file that is read [default: 1g].
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     pub file_size: Option<SizeText>,
-    /// Times each figure is measured; medians count [default: 5].
-    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
+    /// How often each figure is measured. The median is used [default: 5].
+    #[arg(long, value_name = "N", value_parser = rounds, allow_hyphen_values = true)]
     pub runs: Option<u64>,
     #[command(flatten)]
     pub output: OutputFlags,
@@ -142,23 +183,28 @@ pub struct CalibrateArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputFlags {
-    /// table, markdown, csv or json.
+    /// Format of the report: table, markdown, csv or json. CSV has rows only. Scope, command and
+    /// environment are in the other formats.
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub format: Format,
-    /// The report as JSON too; - for stdout, in place of the report.
+    /// Also write the report as JSON to this file. - means stdout, in place of the report.
     #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
     pub json: Option<String>,
 }
 
 fn random_jobs(text: &str) -> Result<u64, String> {
-    match count(text)? {
+    match count(text, 1, MAX_FUZZ_JOBS)? {
         jobs @ 1..=MAX_FUZZ_JOBS => Ok(jobs),
         jobs => Err(format!("{jobs} is out of range; give 1 to {MAX_FUZZ_JOBS}")),
     }
 }
 
+fn rounds(text: &str) -> Result<u64, String> {
+    count(text, 1, MAX_ROUNDS)
+}
+
 fn seeds(text: &str) -> Result<u64, String> {
-    match count(text)? {
+    match count(text, 1, MAX_SEEDS)? {
         seeds @ 1..=MAX_SEEDS => Ok(seeds),
         seeds => Err(format!("{seeds} is out of range; give 1 to {MAX_SEEDS}")),
     }

@@ -1,55 +1,104 @@
 //! The engines, and how many jobs are run on them.
 
-use filemap_job::{Engine, EngineKind, Job, Record, Run};
-use filemap_kernel::engine::{Kernel, Prepared, boot};
+use filemap_job::{Engine, EngineKind, Job, Record, Run, Summary, seeds};
+use filemap_kernel::engine::{Kernel, Prepared, boot, check_boot};
 use filemap_kernel::image;
 use filemap_model::{Model, Profile};
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::Error;
 use crate::interrupt::{self, Undoing};
 use crate::progress::Progress;
+use crate::provenance;
 
-/// Runs `jobs`; the records are in the order of the jobs. Jobs of the model run in parallel;
-/// after them those of the kernel, one run of each in turn, and those that boot a kernel. With
-/// `apply`, settings of the machine are changed for them where they want others.
+/// Runs `jobs`, each once with its own seed and all in the model with `profile`: see
+/// [`run_seeds`].
 pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Record>, Error> {
+    run_seeds(jobs, &vec![*profile; jobs.len()], 1, apply)
+}
+
+/// Runs each of `jobs`, of which the model has the profile of the same position, with `count`
+/// seeds; the records are in the order of the jobs. Jobs of the model run in parallel; after them
+/// those of the kernel, one run of each in turn, and those that boot a kernel. With `apply`,
+/// settings of the machine are changed for them where they want others.
+pub fn run_seeds(
+    jobs: &[Job],
+    profiles: &[Profile],
+    count: u64,
+    apply: bool,
+) -> Result<Vec<Record>, Error> {
     if apply && jobs.iter().all(|job| Place::of(job) != Place::Host) {
         let message = "--apply is for the running kernel; give --on kernel, or remove it";
         return Err(Error::Usage(message.to_string()));
     }
     let on = |place: Place| jobs.iter().filter(move |job| Place::of(job) == place);
+    let with_seeds = |job: &Job| -> Vec<Job> {
+        seeds(job.seed, count).map(|seed| job.with_seed(seed)).collect()
+    };
     let runs: u64 = on(Place::Host).map(|job| job.runs).sum();
     let others = on(Place::Model).count() + on(Place::Image).count();
-    let progress = Progress::new(others + runs as usize);
+    let progress = Progress::new((others + runs as usize) * count as usize);
     // Before the model runs: what cannot be done here is told at once.
-    let arms = Arms::prepare(on(Place::Host), apply)?;
+    on(Place::Image).try_for_each(check_boot)?;
+    let here = HostJobs::prepare(on(Place::Host), count, apply)?;
     let guests = on(Place::Image).next().map(|_| image::IO_BYTES);
-    let mut profile = *profile;
-    profile.device.io_bytes = arms.io_bytes().or(guests).unwrap_or(profile.device.io_bytes);
-    let models: Vec<&Job> = on(Place::Model).collect();
+    let io_bytes = here.io_bytes().or(guests);
+    let of_model = jobs.iter().zip(profiles).filter(|(job, _)| Place::of(job) == Place::Model);
+    let of_model = of_model.flat_map(|(job, profile)| {
+        let mut profile = *profile;
+        profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
+        with_seeds(job).into_iter().map(move |job| (job, profile))
+    });
+    let of_model: Vec<(Job, Profile)> = of_model.collect();
     // One job a piece: they differ in length by far.
-    let models = models.par_iter().with_max_len(1).map(|job| {
-        let record = Model { profile }.run(job)?;
+    let models = of_model.par_iter().with_max_len(1).map(|(job, profile)| {
+        let record = Model { profile: *profile }.run(job)?;
         progress.advance();
         Ok::<_, Error>(record)
     });
-    let mut models = models.collect::<Result<Vec<Record>, _>>()?.into_iter();
-    let mut measured = arms.run(&progress)?.into_iter();
+    let models = threads()?.install(|| models.collect::<Result<Vec<Record>, _>>());
+    let mut models = models?.into_iter();
+    let mut measured = here.run(&progress)?.into_iter();
     let mut records = Vec::with_capacity(jobs.len());
     for job in jobs {
         let record = match Place::of(job) {
-            Place::Model => models.next(),
+            Place::Model => merged(models.by_ref().take(count as usize)),
             Place::Host => measured.next(),
             Place::Image => {
-                let record = boot(job)?;
-                progress.advance();
-                Some(record)
+                let booted = with_seeds(job).into_iter().map(|job| {
+                    let record = boot(&job)?;
+                    progress.advance();
+                    Ok::<_, Error>(record)
+                });
+                merged(booted.collect::<Result<Vec<_>, _>>()?)
             }
         };
-        records.push(record.expect("each job has run"));
+        let mut record = record.expect("each job has run");
+        provenance::stamp(&mut record.environment, &record.engine);
+        records.push(record);
     }
     Ok(records)
+}
+
+/// A thread for each processor; where there is no room for them (`ulimit`), only this one.
+///
+/// # Errors
+/// When there is no room even for that.
+pub fn threads() -> Result<ThreadPool, Error> {
+    let all = ThreadPoolBuilder::new().build();
+    let pool =
+        all.or_else(|_| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
+    pool.map_err(|error| Error::CannotRun(format!("no thread can be started: {error}")))
+}
+
+/// The first of `records` with the runs of all of them.
+fn merged(records: impl IntoIterator<Item = Record>) -> Option<Record> {
+    let mut records = records.into_iter();
+    let mut first = records.next()?;
+    first.runs.extend(records.flat_map(|record| record.runs));
+    first.summary = Summary::of(&first.runs);
+    Some(first)
 }
 
 /// Where a job runs.
@@ -74,41 +123,72 @@ impl Place {
 }
 
 /// Jobs that are run in turn on the running kernel.
-struct Arms {
-    arms: Vec<(Prepared, u64, Vec<Run>)>,
+struct HostJobs {
+    jobs: Vec<HostJob>,
     // Goes after what it has undone on Ctrl-C.
     _undoing: Option<Undoing>,
 }
 
-impl Arms {
-    fn prepare<'a>(jobs: impl Iterator<Item = &'a Job>, apply: bool) -> Result<Self, Error> {
+/// A job on the running kernel.
+struct HostJob {
+    prepared: Prepared,
+    /// The seed of each run that is still to come, the next one last.
+    left: Vec<u64>,
+    done: Vec<Run>,
+}
+
+impl HostJob {
+    fn run(&mut self) -> Result<(), Error> {
+        let Some(seed) = self.left.pop() else { return Ok(()) };
+        self.prepared.reseed(seed)?;
+        self.done.push(self.prepared.run()?);
+        Ok(())
+    }
+}
+
+impl HostJobs {
+    fn prepare<'a>(
+        jobs: impl Iterator<Item = &'a Job>,
+        count: u64,
+        apply: bool,
+    ) -> Result<Self, Error> {
         let mut jobs = jobs.peekable();
         if jobs.peek().is_none() {
-            return Ok(Arms { arms: Vec::new(), _undoing: None });
+            return Ok(HostJobs { jobs: Vec::new(), _undoing: None });
         }
         let (journal, undoing) = interrupt::journal()?;
         let kernel = Kernel::new(journal)?.changing_settings(apply);
-        let arms = jobs.map(|job| Ok((kernel.prepare(job)?, job.runs, Vec::new())));
-        let arms = arms.collect::<Result<_, Error>>()?;
-        Ok(Arms { arms, _undoing: Some(undoing) })
+        let jobs: Vec<&Job> = jobs.collect();
+        kernel.require_space(jobs.iter().copied())?;
+        let jobs = jobs.into_iter().map(|job| {
+            let seeds: Vec<u64> = seeds(job.seed, count).collect();
+            let each = seeds.iter().rev().flat_map(|seed| vec![*seed; job.runs as usize]);
+            Ok(HostJob { prepared: kernel.prepare(job)?, left: each.collect(), done: Vec::new() })
+        });
+        let jobs = jobs.collect::<Result<_, Error>>()?;
+        Ok(HostJobs { jobs, _undoing: Some(undoing) })
     }
 
     /// What the device that the first of them reads from takes at once, so that the model beside
     /// them decides alike.
     fn io_bytes(&self) -> Option<u64> {
-        self.arms.first().and_then(|(prepared, ..)| prepared.io_bytes().ok())
+        self.jobs.first().and_then(|job| job.prepared.io_bytes().ok())
     }
 
     /// One run of each, and again: what changes on the machine meanwhile meets all of them.
     fn run(mut self, progress: &Progress) -> Result<Vec<Record>, Error> {
-        while self.arms.iter().any(|(_, runs, done)| (done.len() as u64) < *runs) {
-            for (prepared, runs, done) in &mut self.arms {
-                if (done.len() as u64) < *runs {
-                    done.push(prepared.run()?);
-                    progress.advance();
-                }
+        while self.jobs.iter().any(|job| !job.left.is_empty()) {
+            for job in self.jobs.iter_mut().filter(|job| !job.left.is_empty()) {
+                job.run()?;
+                progress.advance();
             }
         }
-        Ok(self.arms.into_iter().map(|(prepared, _, runs)| prepared.record(runs)).collect())
+        let records = self.jobs.into_iter().map(|mut job| {
+            if let Some(first) = job.done.first() {
+                job.prepared.reseed(first.seed)?;
+            }
+            Ok(job.prepared.record(job.done))
+        });
+        records.collect()
     }
 }

@@ -17,6 +17,9 @@ pub enum Error {
     /// What is in a file makes no sense.
     #[error("{path}: {error}")]
     InFile { path: String, error: Box<Error> },
+    /// What is wrong with one variant of a comparison.
+    #[error("--variants {variant}: {error}")]
+    InVariant { variant: String, error: Box<Error> },
     /// A report that is not to be had.
     #[error(transparent)]
     Report(#[from] filemap_report::Error),
@@ -33,8 +36,17 @@ pub enum Error {
     #[error("'{path}' cannot be opened: {reason}; give a file that can be written, or -")]
     Open { path: String, reason: String },
     /// What came out did not reach its file.
-    #[error("'{path}' cannot be written: {reason}; give it room, or another file")]
+    #[error("'{path}' cannot be written: {reason}; give it room, or another place")]
     Write { path: String, reason: String },
+    /// Whoever read stdout has closed it, and knows.
+    #[error("the reader of stdout has left")]
+    ReaderLeft,
+    /// What `filemap calibrate` left for this user is no profile.
+    #[error(
+        "the machine profile of this user cannot be used: {error}; run filemap calibrate again, \
+         remove the file, or give --machine default"
+    )]
+    UserProfile { error: Box<Error> },
     /// What this machine or this build cannot do.
     #[error("{0}")]
     CannotRun(String),
@@ -61,8 +73,11 @@ impl Error {
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Write { .. } | Error::CannotRun(_) => 4,
-            Error::Kernel(filemap_kernel::Error::Plan(_)) => 2,
+            Error::Write { .. } | Error::ReaderLeft => 1,
+            Error::CannotRun(_) | Error::Model(filemap_model::Error::TooLarge { .. }) => 4,
+            Error::Kernel(
+                filemap_kernel::Error::Plan(_) | filemap_kernel::Error::OutOfMemory { .. },
+            ) => 2,
             Error::Kernel(error) => {
                 if error.cannot_run_here() {
                     4
@@ -70,16 +85,18 @@ impl Error {
                     1
                 }
             }
-            Error::InFile { error, .. } => error.exit_code(),
+            Error::InFile { error, .. } | Error::InVariant { error, .. } => error.exit_code(),
             _ => 2,
         }
     }
 
     /// The message in one line of readable length.
     pub fn one_line(&self) -> String {
-        let text = self.to_string();
-        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line: String = words.chars().filter(|c| !c.is_control()).collect();
+        let text = without_numbers(&self.to_string());
+        // Blanks in a line may be those of a value.
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let line = lines.collect::<Vec<_>>().join(" ").replace('\t', " ");
+        let line: String = line.chars().filter(|c| !c.is_control()).collect();
         if line.chars().count() <= MAX_MESSAGE {
             return line;
         }
@@ -90,8 +107,32 @@ impl Error {
     }
 }
 
+/// The text without the numbers of system errors, whose names stand before them.
+fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        kept += part.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    kept
+}
+
 /// What the operating system says, without its error number.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_errors_are_named_and_not_numbered() {
+        let error = Error::CannotRun("cannot boot x: No such file (os error 2); give y".into());
+        assert_eq!(error.one_line(), "cannot boot x: No such file; give y");
+        let error = Error::CannotRun("a (os error 5)".into());
+        assert_eq!(error.one_line(), "a");
+        assert_eq!(Error::CannotRun("a (b) c".into()).one_line(), "a (b) c");
+    }
 }

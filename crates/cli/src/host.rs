@@ -1,72 +1,157 @@
 //! What a job takes from this machine where its flags do not say.
 
-use std::fs::File;
 use std::path::Path;
 
-use filemap_core::rules::Kernel;
-use filemap_job::{EngineKind, Filesystem, JobSpec, SizeText};
+use filemap_core::rules::{Family, Kernel};
+use filemap_job::{EngineKind, JobSpec, SizeText};
 use filemap_kernel::engine::temporary_directory;
+use filemap_kernel::holes::Holes;
+use filemap_kernel::image::IO_BYTES;
+use filemap_kernel::observe::io_bytes;
+use filemap_kernel::page_size;
 use filemap_kernel::place::Place;
+use filemap_model::Profile;
 
-use crate::error::{Error, reason};
+use crate::error::Error;
+use crate::input;
+
+/// What was found here that no key of a job says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Largest request of the device that the file lies on, in bytes.
+    io_bytes: Option<u64>,
+    /// What a reader of the report should know.
+    pub warnings: Vec<String>,
+}
+
+impl Found {
+    /// `profile`, with the largest request of the file's device.
+    pub fn on_device(&self, mut profile: Profile) -> Profile {
+        if let Some(bytes) = self.io_bytes {
+            profile.device.io_bytes = bytes;
+        }
+        profile
+    }
+}
 
 /// Fills in what `spec` does not say. A kernel image is for the kernel engine. A file that exists
-/// has its size. For a real kernel the rules are its own, and for the running one the readahead
-/// and the filesystem are those of where the file lies.
+/// has its size, its device and its filesystem, in the model as on the running kernel; without a
+/// file, `--kernel host` and `--on kernel` stand for where the kernel engine makes one. On a real
+/// kernel the rules are its own.
 ///
 /// # Errors
-/// A file or image that cannot be used.
-pub fn resolve(spec: &mut JobSpec) -> Result<(), Error> {
+/// A file or image that cannot be used; a place that says nothing of its readahead.
+pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
     if spec.image.is_some() {
         spec.on.get_or_insert(EngineKind::Kernel.to_string());
     }
     let engines = spec.on.as_deref().unwrap_or_default();
     let on_kernel = engines.split(',').any(|engine| engine == EngineKind::Kernel.name());
+    let mut found = Found::default();
+    let on_kernel_alone = engines == EngineKind::Kernel.name();
     // A program's segments have been read, and with them its size.
     if let Some(path) = spec.file.clone().filter(|_| !spec.maps_elf()) {
-        let bytes = existing(&path)?;
-        let given = spec.file_size.get_or_insert(SizeText::of(bytes));
-        if given.bytes().is_ok_and(|given| given != bytes) {
-            let size = SizeText::of(bytes);
-            return Err(Error::Usage(format!(
-                "--file-size {} is not that of '{path}', {}; leave it out",
-                given.0, size.0
-            )));
+        let holes = resolve_file(spec, &path)?;
+        if holes == Holes::Some && !on_kernel_alone {
+            found.warnings.push(format!(
+                "'{path}' has holes, which are filled without its device; bytes_read and the \
+                 times of the model count them as read"
+            ));
         }
     }
-    match (on_kernel, spec.image.as_deref()) {
-        (false, _) => Ok(()),
-        (true, Some(image)) => {
-            let release = image_release(image)?;
-            if let Some(nearest) = Kernel::nearest(&release) {
-                spec.kernel.get_or_insert(nearest.name().to_string());
-            }
-            Ok(())
+    if let Some(image) = spec.image.as_deref().filter(|_| on_kernel) {
+        if let Some(nearest) = Kernel::nearest(&image_release(image)?) {
+            spec.kernel.get_or_insert(nearest.kernel.name().to_string());
         }
-        (true, None) => {
-            spec.kernel.get_or_insert("host".to_string());
+        return Ok(found);
+    }
+    if on_kernel {
+        spec.kernel.get_or_insert("host".to_string());
+    }
+    if on_kernel || spec.file.is_some() || spec.kernel.as_deref() == Some("host") {
+        match place_of(spec) {
+            Ok(place) => resolve_place(spec, &place, &mut found),
             // Without a place the engine refuses the job, unless something else is wrong with it.
-            if let Ok(place) = place_of(spec) {
-                resolve_place(spec, &place);
-            }
-            Ok(())
+            Err(_) if on_kernel => {}
+            Err(_) if spec.read_ahead_kb.is_some() && spec.fs.is_some() => {}
+            Err(error) => return Err(error),
         }
     }
+    Ok(found)
 }
 
-/// Where the file of `spec` lies, or would be made.
-fn place_of(spec: &JobSpec) -> Result<Place, filemap_kernel::Error> {
-    match &spec.file {
-        Some(path) if !spec.maps_elf() => Place::of(Path::new(path)),
-        // A program is copied.
-        _ => Place::of(&temporary_directory()?),
+/// Takes the size of the file at `path`; returns its holes.
+fn resolve_file(spec: &mut JobSpec, path: &str) -> Result<Holes, Error> {
+    let (bytes, holes) = existing(path)?;
+    let given = spec.file_size.get_or_insert(SizeText::of(bytes));
+    if given.bytes().is_ok_and(|given| given != bytes) {
+        let size = SizeText::of(bytes);
+        return Err(Error::Usage(format!(
+            "--file-size {} is not that of '{path}', {}; leave it out",
+            given.0, size.0
+        )));
     }
+    if spec.sparse == Some(true) && holes != Holes::All {
+        return Err(Error::Usage(format!(
+            "--sparse does not go with --file '{path}', which has data; leave it out"
+        )));
+    }
+    if holes == Holes::All {
+        spec.sparse = Some(true);
+    }
+    Ok(holes)
 }
 
-fn resolve_place(spec: &mut JobSpec, place: &Place) {
-    spec.read_ahead_kb = spec.read_ahead_kb.or(place.read_ahead_kb);
-    let filesystem = place.filesystem.parse().unwrap_or(Filesystem::BasePages);
-    spec.fs.get_or_insert(filesystem.to_string());
+/// Where the file of `spec` lies, or would be made: a place of which readahead and filesystem are
+/// known.
+fn place_of(spec: &JobSpec) -> Result<(Place, Option<u64>), Error> {
+    let path = match &spec.file {
+        Some(path) if !spec.maps_elf() => Path::new(path).to_owned(),
+        // A program is copied.
+        _ => temporary_directory()?,
+    };
+    let place = Place::of(&path)?;
+    let unknown = |reason: String| {
+        Error::CannotRun(format!(
+            "'{}' {reason}; give --read-ahead-kb and --fs, or a file on a disk",
+            path.display()
+        ))
+    };
+    if let Some(reason) = place.unsuited() {
+        return Err(unknown(reason));
+    }
+    if place.read_ahead_kb.or(spec.read_ahead_kb).is_none() {
+        return Err(unknown("lies on a device that tells no readahead size".to_string()));
+    }
+    Ok((place, io_bytes(&path).ok()))
+}
+
+fn resolve_place(spec: &mut JobSpec, place: &(Place, Option<u64>), found: &mut Found) {
+    let (place, io_bytes) = place;
+    let family = if cfg!(target_arch = "aarch64") { Family::Arm64 } else { Family::X86_64 };
+    if spec.arch.get_or_insert(family.name().to_string()) == family.name() {
+        spec.page_size.get_or_insert(SizeText::of(page_size()));
+    }
+    let (read_ahead_kb, fs) = (place.read_ahead_kb, place.folios().to_string());
+    let is_given = spec.file.is_some() && !spec.maps_elf();
+    let other = |given: bool, is_same: bool| given && !is_same;
+    // A file that the kernel engine makes lies elsewhere where the directory is not as wanted.
+    let elsewhere = other(spec.read_ahead_kb.is_some(), spec.read_ahead_kb == read_ahead_kb)
+        || other(spec.fs.is_some(), spec.fs.as_ref() == Some(&fs));
+    found.io_bytes = match is_given || !elsewhere {
+        true => *io_bytes,
+        // A loop device says nothing of its own.
+        false => Some(IO_BYTES),
+    };
+    spec.read_ahead_kb = spec.read_ahead_kb.or_else(|| whole_pages(read_ahead_kb?, spec));
+    spec.fs.get_or_insert(fs);
+}
+
+/// A readahead size in KiB as a machine with the pages of `spec` has it: whole pages.
+fn whole_pages(read_ahead_kb: u64, spec: &JobSpec) -> Option<u64> {
+    let page_size = spec.page_size.as_ref().and_then(|size| size.bytes().ok());
+    let page_kb = (page_size.unwrap_or(4096) / 1024).max(1);
+    Some(read_ahead_kb - read_ahead_kb % page_kb)
 }
 
 /// The release of the kernel at `path`.
@@ -78,15 +163,14 @@ pub fn image_release(path: &str) -> Result<String, Error> {
     release.map_err(|error| filemap_kernel::Error::from(error).into())
 }
 
-/// The size in bytes of the file at `path`, which can be read and is not empty.
-fn existing(path: &str) -> Result<u64, Error> {
-    let failed = |reason| Error::Read { what: "file", path: path.to_string(), reason };
-    let file = File::open(path).map_err(|error| failed(reason(&error)))?;
-    let data = file.metadata().map_err(|error| failed(reason(&error)))?;
-    match data.len() {
-        _ if data.is_dir() => Err(failed("it is a directory".to_string())),
-        _ if !data.is_file() => Err(failed("it is no regular file".to_string())),
-        0 => Err(failed("it is empty".to_string())),
-        bytes => Ok(bytes),
+/// The size in bytes and the holes of the file at `path`, which can be read and is not empty.
+fn existing(path: &str) -> Result<(u64, Holes), Error> {
+    let (file, bytes) = input::regular("file", path)?;
+    match bytes {
+        0 => {
+            let reason = "it is empty".to_string();
+            Err(Error::Read { what: "file", path: path.to_string(), reason })
+        }
+        bytes => Ok((bytes, Holes::of(&file))),
     }
 }

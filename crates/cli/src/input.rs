@@ -1,12 +1,18 @@
 //! Files that are read: job files, lists of accesses, machine profiles.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::time::Duration;
 
-use filemap_job::{Elf, JobSpec, ProgramSpec, format_size};
+use filemap_job::{Elf, EngineKind, JobSpec, ProgramSpec, format_size};
 use filemap_model::Profile;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::error::{Error, reason};
+use crate::user_profile;
 
 /// Longest job file or machine profile, in bytes.
 const MAX_TOML_BYTES: u64 = 1 << 20;
@@ -49,15 +55,46 @@ const MAX_ELF_BYTES: u64 = 1 << 30;
 /// Reads the headers of the file whose segments `spec` maps into it.
 pub fn segments(spec: &mut JobSpec) -> Result<(), Error> {
     let Some(path) = spec.file.clone().filter(|_| spec.maps_elf()) else { return Ok(()) };
+    regular("program", &path)?;
     let bytes = read_bytes("program", &path, MAX_ELF_BYTES)?;
     let elf = Elf::parse(&bytes);
     spec.elf = Some(elf.map_err(|error| Error::InFile { path, error: Box::new(error.into()) })?);
     Ok(())
 }
 
-/// The machine profile at `path`; the default one for none.
-pub fn profile(path: Option<&str>) -> Result<Profile, Error> {
-    let Some(path) = path else { return Ok(Profile::DEFAULT) };
+/// The machine profile that the model of `spec` goes by, which `spec` then names: the one that it
+/// says, else this user's own, else the built-in one.
+///
+/// # Errors
+/// A file that cannot be read, or is no profile.
+pub fn profile(spec: &mut JobSpec) -> Result<Profile, Error> {
+    let engines = spec.on.as_deref().unwrap_or(EngineKind::Model.name());
+    let on_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
+    match spec.machine.as_deref() {
+        // A real kernel costs what it costs.
+        None if !on_model => Ok(Profile::DEFAULT),
+        name @ Some(_) => profile_named(name),
+        None => {
+            let (name, profile) = user_profile::read()?;
+            spec.machine = Some(name);
+            Ok(profile)
+        }
+    }
+}
+
+/// The machine profile that a job calls `name`; the built-in one for none.
+///
+/// # Errors
+/// A file that cannot be read, or is no profile.
+pub fn profile_named(name: Option<&str>) -> Result<Profile, Error> {
+    match name {
+        None | Some(user_profile::BUILT_IN) => Ok(Profile::DEFAULT),
+        Some(path) => profile_at(path),
+    }
+}
+
+/// The machine profile at `path`.
+pub fn profile_at(path: &str) -> Result<Profile, Error> {
     let text = read("machine profile", path, MAX_TOML_BYTES)?;
     Profile::parse(&text)
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
@@ -67,6 +104,21 @@ pub fn profile(path: Option<&str>) -> Result<Profile, Error> {
 pub fn host_release() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     Some(text.trim().to_string())
+}
+
+/// The regular file at `path`, open, and its size in bytes. `what` names its kind.
+///
+/// # Errors
+/// A file that is missing, may not be read, or is something else.
+pub fn regular(what: &'static str, path: &str) -> Result<(File, u64), Error> {
+    let failed = |reason| Error::Read { what, path: path.to_string(), reason };
+    let file = open(path).map_err(|error| failed(reason(&error)))?;
+    let data = file.metadata().map_err(|error| failed(reason(&error)))?;
+    match data.len() {
+        _ if data.is_dir() => Err(failed("it is a directory".to_string())),
+        _ if !data.is_file() => Err(failed("it is no regular file".to_string())),
+        bytes => Ok((file, bytes)),
+    }
 }
 
 /// The text of the file at `path`, of at most `most` bytes. `what` names its kind.
@@ -79,7 +131,7 @@ fn read(what: &'static str, path: &str, most: u64) -> Result<String, Error> {
 /// The bytes of the file at `path`, at most `most`. `what` names its kind.
 fn read_bytes(what: &'static str, path: &str, most: u64) -> Result<Vec<u8>, Error> {
     let failed = |reason: String| Error::Read { what, path: path.to_string(), reason };
-    let file = File::open(path).map_err(|error| failed(reason(&error)))?;
+    let file = open(path).map_err(|error| failed(reason(&error)))?;
     let too_long = || failed(format!("it is longer than {}", format_size(most)));
     match file.metadata() {
         Ok(data) if data.is_dir() => return Err(failed("it is a directory".to_string())),
@@ -88,9 +140,71 @@ fn read_bytes(what: &'static str, path: &str, most: u64) -> Result<Vec<u8>, Erro
     }
     let mut bytes = Vec::new();
     // One byte more than allowed tells what is too long but has no size, such as a pipe.
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| failed(reason(&error)))?;
+    let read = Patient::new(file).take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(reason(&error)))?;
     if bytes.len() as u64 > most {
         return Err(too_long());
     }
     Ok(bytes)
+}
+
+/// Opens the file at `path` for reading. A FIFO does not make it wait for a writer.
+pub fn open(path: &str) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    File::options().read(true).custom_flags(flags).open(path)
+}
+
+/// A file that may be a pipe. Whoever writes into it may take as long as they want, but somebody
+/// has to.
+struct Patient {
+    file: File,
+    /// Somebody has written, or at least was there to do so.
+    had_writer: bool,
+}
+
+/// How long a FIFO may be without a writer.
+const WITHOUT_WRITER: Duration = Duration::from_secs(3);
+
+impl Patient {
+    fn new(file: File) -> Self {
+        let is_fifo = file.metadata().is_ok_and(|data| data.file_type().is_fifo());
+        Patient { file, had_writer: !is_fifo }
+    }
+
+    /// Waits until there is something to read, or nobody left to write; at most `limit`, if any.
+    fn wait(&self, limit: Option<Timespec>) -> io::Result<bool> {
+        let mut files = [PollFd::new(&self.file, PollFlags::IN)];
+        loop {
+            match poll(&mut files, limit.as_ref()) {
+                Err(Errno::INTR) => {}
+                ready => return Ok(ready? > 0),
+            }
+        }
+    }
+}
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.file.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.had_writer = true;
+                    self.wait(None)?;
+                }
+                Ok(0) if !self.had_writer && !buffer.is_empty() => {
+                    let limit = Timespec::try_from(WITHOUT_WRITER).expect("it is seconds");
+                    if !self.wait(Some(limit))? {
+                        return Err(io::Error::other(
+                            "it is a named pipe into which nobody writes",
+                        ));
+                    }
+                    self.had_writer = true;
+                }
+                other => {
+                    self.had_writer |= other.as_ref().is_ok_and(|bytes| *bytes > 0);
+                    return other;
+                }
+            }
+        }
+    }
 }

@@ -1,66 +1,112 @@
-//! Ctrl-C.
+//! Signals that end the command: what it changed is undone first.
 
+use std::fs;
 use std::io::{IsTerminal, Write, stderr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread::park;
+use std::thread::{Builder, park};
 
+use filemap_kernel::ending;
 use filemap_kernel::journal::Journal;
-use filemap_kernel::probe;
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
+use signal_hook::iterator::Signals;
 
 use crate::error::Error;
+use crate::output;
 
-/// Exit code of a command that was interrupted.
-const INTERRUPTED: i32 = 130;
+/// Shells and terminals take a command that ended with this much more than a signal for one that
+/// the signal ended.
+const SIGNALLED: i32 = 128;
+
+/// Signals that users and shells send to a command in the background too, where shells have it
+/// ignore them.
+const ALWAYS: [i32; 2] = [SIGINT, SIGQUIT];
+
+/// Other signals that end a program which does nothing about them. One that was ignored when the
+/// command was started stays ignored, as `nohup` wants it.
+const UNLESS_IGNORED: [i32; 6] = [SIGHUP, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU];
 
 /// Clears the line of a terminal, on which a progress bar may stand.
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
-/// Set before anything is ended: what fails from then on fails because of that.
-static ENDING: AtomicBool = AtomicBool::new(false);
-
 /// What has to be undone before the command ends.
 static JOURNAL: Mutex<Option<Journal>> = Mutex::new(None);
 
-/// Makes Ctrl-C end the command at once: children first, then what the journal lists is undone.
-pub fn exit_on_interrupt() {
-    // Without a handler Ctrl-C kills the command, and the next one undoes what it left.
-    let _ = ctrlc::set_handler(|| {
-        ENDING.store(true, Ordering::SeqCst);
-        if stderr().is_terminal() {
-            let _ = stderr().write_all(CLEAR_LINE.as_bytes());
+/// Makes signals end the command in order: children first, then what the journal lists is undone.
+/// Signals that come meanwhile change nothing.
+pub fn exit_on_signals() {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let heeded = UNLESS_IGNORED.into_iter().filter(|&signal| !ignores(&status, signal));
+    // Without a handler a signal kills the command, and the next one undoes what it left.
+    let Ok(mut signals) = Signals::new(ALWAYS.into_iter().chain(heeded)) else { return };
+    let _ = Builder::new().spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            end(signal);
         }
-        probe::kill_all();
-        let journal = JOURNAL.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for error in journal.map(|journal| journal.undo_all()).unwrap_or_default().failed {
-            let _ = writeln!(stderr(), "filemap: {error}");
-        }
-        std::process::exit(INTERRUPTED)
     });
 }
 
-/// Does not return once the command is being interrupted: the handler has the last word.
+/// Whether the process whose status in /proc this is ignores `signal`.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.unwrap_or(0) >> (signal - 1) & 1 == 1
+}
+
+fn end(signal: i32) -> ! {
+    // Held until the process is gone: no journal is opened from now on.
+    let journal = JOURNAL.lock().unwrap_or_else(PoisonError::into_inner);
+    ending::begin();
+    if stderr().is_terminal() {
+        let _ = stderr().write_all(CLEAR_LINE.as_bytes());
+    }
+    let failed = journal.as_ref().map(|journal| journal.undo_all().failed).unwrap_or_default();
+    for error in failed {
+        let _ = writeln!(stderr(), "filemap: {error}; the next command tries again");
+    }
+    output::abandon();
+    std::process::exit(SIGNALLED + signal)
+}
+
+/// Does not return once a signal is ending the command: what it ends with is the signal's.
 pub fn wait_if_ending() {
-    while ENDING.load(Ordering::SeqCst) {
+    while ending::has_begun() {
         park();
     }
 }
 
-/// As long as it lives, Ctrl-C undoes what the journal lists.
+/// As long as it lives, signals undo what the journal lists.
 pub struct Undoing(());
 
 impl Drop for Undoing {
     fn drop(&mut self) {
-        *JOURNAL.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut journal = JOURNAL.lock().unwrap_or_else(PoisonError::into_inner);
+        // Here, so that a signal finds either the journal or no file of it.
+        if let Some(journal) = journal.take() {
+            journal.remove_if_empty();
+        }
     }
 }
 
-/// A journal that is undone on Ctrl-C too, as long as the second value lives.
+/// A journal that is undone on signals too, as long as the second value lives.
 ///
 /// # Errors
 /// When there is no place for it.
 pub fn journal() -> Result<(Journal, Undoing), Error> {
+    let mut listed = JOURNAL.lock().unwrap_or_else(PoisonError::into_inner);
     let journal = Journal::open()?;
-    *JOURNAL.lock().unwrap_or_else(PoisonError::into_inner) = Some(journal.clone());
+    *listed = Some(journal.clone());
     Ok((journal, Undoing(())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_ignored_is_told_by_the_mask() {
+        let status = "Name:\tx\nSigBlk:\t00000000000000ff\nSigIgn:\t0000000000001001\n";
+        assert!(ignores(status, SIGHUP));
+        assert!(!ignores(status, SIGTERM));
+        assert!(!ignores("", SIGHUP));
+    }
 }

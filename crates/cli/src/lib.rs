@@ -4,13 +4,21 @@ mod args;
 mod commands;
 mod engine;
 mod error;
+pub mod examples;
 mod host;
 mod input;
 mod interrupt;
 mod job_flags;
+mod judged;
 mod log;
+mod memory;
 mod output;
 mod progress;
+mod provenance;
+mod seeds;
+mod user_profile;
+mod variants;
+mod words;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -21,6 +29,9 @@ use filemap_kernel::journal;
 
 use crate::args::{Cli, Command};
 use crate::error::Error;
+use crate::output::Target;
+
+pub use memory::OrExit;
 
 /// What a command that has done its work comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +48,20 @@ pub fn command() -> clap::Command {
 /// The whole program. A process that was started as a probe's child, or as the first one of a
 /// guest, does not return from here.
 pub fn main() -> ExitCode {
+    memory::quiet_in_child();
     filemap_kernel::probe::main_if_child();
     if guest::is_guest() {
         guest::main(filemap_kernel::engine::in_guest);
     }
-    interrupt::exit_on_interrupt();
-    let cli = match Cli::try_parse() {
+    interrupt::exit_on_signals();
+    output::fail_at_size_limit();
+    let cli = match Cli::try_parse_from(words::joined(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
-            // Help and version; to a closed pipe too.
-            let _ = error.print();
-            return ExitCode::SUCCESS;
+            return match print(&error) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => fail(&error),
+            };
         }
         Err(error) => return fail(&Error::from_clap(&error)),
     };
@@ -61,6 +75,7 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => commands::explain::run(args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
     };
+    interrupt::wait_if_ending();
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::CheckFailed) => ExitCode::from(1),
@@ -80,9 +95,31 @@ fn undo_what_was_left() {
     }
 }
 
+/// Prints help or the version.
+fn print(text: &clap::Error) -> Result<(), Error> {
+    let mut target = Target::stdout()?;
+    let printed = text.print().and_then(|()| target.flush());
+    printed.map_err(|error| target.failed(&error))
+}
+
 fn fail(error: &Error) -> ExitCode {
     interrupt::wait_if_ending();
-    // Nobody is left to be told if stderr is closed.
-    let _ = writeln!(io::stderr(), "filemap: {}", error.one_line());
+    tell(error);
     ExitCode::from(error.exit_code())
+}
+
+/// Ends the command because of `error`, from where it cannot be handed on.
+fn end(error: &Error) -> ! {
+    interrupt::wait_if_ending();
+    tell(error);
+    output::abandon();
+    std::process::exit(error.exit_code().into())
+}
+
+fn tell(error: &Error) {
+    // A reader of stdout that has left, as head does, wants to hear no more.
+    if !matches!(error, Error::ReaderLeft) {
+        // Nobody is left to be told if stderr is closed.
+        let _ = writeln!(io::stderr(), "filemap: {}", error.one_line());
+    }
 }

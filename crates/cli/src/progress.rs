@@ -25,14 +25,16 @@ impl Progress {
         let (done, wait) = channel::<()>();
         if stderr().is_terminal() {
             let shown = bar.clone();
-            thread::spawn(move || {
+            let show = move || {
                 use std::sync::mpsc::RecvTimeoutError::Timeout;
                 if wait.recv_timeout(SHOWN_AFTER) == Err(Timeout) {
                     shown.set_style(style());
                     shown.set_draw_target(ProgressDrawTarget::stderr());
                     shown.enable_steady_tick(Duration::from_millis(200));
                 }
-            });
+            };
+            // Where there is no room for a thread, there is no bar.
+            let _ = thread::Builder::new().spawn(show);
         }
         Progress { bar, _done: done }
     }

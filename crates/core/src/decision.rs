@@ -214,6 +214,10 @@ pub trait Log {
     /// What is recorded from now on is about `file`. A log that keeps decisions of several files
     /// records [`Decision::File`] where that is another one than before.
     fn about(&mut self, _file: FileId) {}
+
+    /// Is told the number of the access, from 0, to which the decisions from here on belong. It
+    /// is no decision: what is logged does not depend on it.
+    fn access(&mut self, _number: u64) {}
 }
 
 /// Drops every decision.

@@ -10,6 +10,11 @@ use crate::units::{FileId, PageCount, PageIndex};
 /// Implementations keep state; what happens to it is decided by the rules. All of them behave
 /// alike, to the order of evictions.
 pub trait PageCache: Lists {
+    /// About how many bytes of memory it takes itself; 0 where nobody bounds that.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
     /// What `file` has cached.
     fn file(&mut self, file: FileId) -> impl FileCache;
 

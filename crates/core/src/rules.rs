@@ -29,11 +29,22 @@ impl Kernel {
 
     /// The modelled kernel nearest to a release such as `6.18.3-amd64`: the newest that is not
     /// newer, or the oldest. `None` when the release does not begin with two numbers.
-    pub fn nearest(release: &str) -> Option<Kernel> {
+    pub fn nearest(release: &str) -> Option<Nearest> {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
         let version = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-        Some(if version < (6, 18) { Kernel::V6_12 } else { Kernel::V6_18 })
+        let kernel = if version < (6, 18) { Kernel::V6_12 } else { Kernel::V6_18 };
+        Some(Nearest { kernel, is_exact: version == (6, 12) || version == (6, 18) })
     }
+}
+
+/// The modelled kernel whose rules a release is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nearest {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Whether the release is of that version. The rules of others may differ from it, and nobody
+    /// looked.
+    pub is_exact: bool,
 }
 
 /// How the folio order of a readahead stream grows.

@@ -109,9 +109,9 @@ impl std::error::Error for UnknownSeries {}
 impl FromStr for Series {
     type Err = UnknownSeries;
 
-    /// Reads names joined by `+`; `baseline` is the empty set.
+    /// Reads names joined by `+`, with blanks around them or not; `baseline` is the empty set.
     fn from_str(text: &str) -> Result<Self, UnknownSeries> {
-        text.split('+').try_fold(Series::BASELINE, |all, name| {
+        text.split('+').map(str::trim).try_fold(Series::BASELINE, |all, name| {
             if name == "baseline" {
                 return Ok(all);
             }

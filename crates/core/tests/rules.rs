@@ -68,10 +68,22 @@ fn releases_find_their_kernel() {
         ("99999999999.1", None),
     ];
     for (release, kernel) in cases {
-        assert_eq!(Kernel::nearest(release), kernel, "{release}");
+        assert_eq!(Kernel::nearest(release).map(|found| found.kernel), kernel, "{release}");
     }
     for release in ["6.19.0", "7.0.0"] {
-        assert!(Kernel::nearest(release) >= Some(Kernel::V6_18), "{release}");
+        assert!(Kernel::nearest(release).unwrap().kernel >= Kernel::V6_18, "{release}");
+    }
+}
+
+#[test]
+fn only_the_modelled_versions_are_exact() {
+    let is_exact = |release: &str| Kernel::nearest(release).unwrap().is_exact;
+    for release in ["6.12", "6.12.117+deb12-cloud-amd64", "6.18.0", "6.18-rc1", "6.18.44-fc-v669"] {
+        assert!(is_exact(release), "{release}");
+    }
+    for release in ["5.18.0", "6.1.0-18-amd64", "6.11", "6.13.2", "6.17.9", "6.19", "7.12", "7.18"]
+    {
+        assert!(!is_exact(release), "{release}");
     }
 }
 

@@ -14,11 +14,12 @@ pub const DEFAULT_SEED: u64 = 88172645463325252;
 /// Steps of the generator between two seeds of a series of seeds.
 const STEPS_BETWEEN_SEEDS: u64 = 1000;
 
-/// The seed of run `number` of a series of seeds: the default seed for 0, then the generator's
-/// output after 1000 x `number` steps from it. Takes that many steps.
-pub fn seed_at(number: u64) -> u64 {
-    let steps = number.saturating_mul(STEPS_BETWEEN_SEEDS);
-    (0..steps).fold(DEFAULT_SEED, |state, _| xorshift64(state))
+/// The seeds of `count` runs that begin with seed `first`: that one, then the generator's output
+/// after 1000, 2000 and so on steps from it.
+pub fn seeds(first: u64, count: u64) -> impl Iterator<Item = u64> {
+    let later =
+        |seed: &u64| Some((0..STEPS_BETWEEN_SEEDS).fold(*seed, |state, _| xorshift64(state)));
+    std::iter::successors(Some(first), later).take(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 /// One step of the xorshift64 generator. Never 0 from a state that is not.
@@ -234,9 +235,11 @@ mod tests {
 
     #[test]
     fn seeds_are_a_thousand_steps_apart() {
-        assert_eq!(seed_at(0), 88172645463325252);
-        assert_eq!(seed_at(1), 1363160026601443621);
-        assert_eq!(seed_at(2), 14004281193724023956);
+        let first: Vec<u64> = seeds(DEFAULT_SEED, 3).collect();
+        assert_eq!(first, [88172645463325252, 1363160026601443621, 14004281193724023956]);
+        let later: Vec<u64> = seeds(first[1], 2).collect();
+        assert_eq!(later, first[1..], "a series goes on from any of its seeds");
+        assert_eq!(seeds(7, 1).collect::<Vec<_>>(), [7]);
     }
 
     #[test]

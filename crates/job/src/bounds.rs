@@ -22,6 +22,13 @@ pub const MAX_THINK_NS: u64 = 1_000_000_000_000;
 /// Most runs of one job.
 pub const MAX_RUNS: u64 = 100_000;
 
+/// Most runs times phases of one job: each phase of each run is in the record.
+pub const MAX_PHASE_RUNS: u64 = 1_000_000;
+
+/// Most memory that the model takes for one job, in bytes: 4 GiB, which is the state of some 14 TiB
+/// of cached file.
+pub const MAX_MODEL_BYTES: u64 = 4 << 30;
+
 /// Largest readahead size, in KiB: 4 GiB.
 pub const MAX_READ_AHEAD_KB: u64 = 1 << 22;
 

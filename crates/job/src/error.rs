@@ -146,15 +146,27 @@ pub enum Error {
         remedy: &'static str,
     },
     /// A fraction of the mapping comes to no access at all.
-    #[error("{fraction} of a mapping of {pages} pages is no access; give --accesses N instead")]
+    #[error(
+        "{fraction} of a mapping of {pages} pages is less than one access; give --accesses N instead"
+    )]
     NoAccess {
         /// The fraction of the mapping's pages.
         fraction: f64,
         /// Pages of the mapping.
         pages: u64,
     },
+    /// A fraction of the mapping comes to less than one read.
+    #[error("{fraction} of a mapping of {mapped} is less than one read of {bs}; give --accesses N")]
+    NoRead {
+        /// The fraction of the mapping's bytes.
+        fraction: f64,
+        /// Size of the mapping.
+        mapped: String,
+        /// Size of a read.
+        bs: String,
+    },
     /// The rules of the running kernel are wanted, and what runs is not known.
-    #[error("the rules nearest to '{release}' are not known; give --kernel {known}")]
+    #[error("it is not known which rules are nearest to '{release}'; give --kernel {known}")]
     UnknownHost {
         /// The release of the running kernel, or `this kernel`.
         release: String,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use filemap_core::address::mapping::Split;
+use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::address::vma::Advice;
 use filemap_core::rules::{Arch, Rules};
 use filemap_core::units::{PageCount, PageIndex};
@@ -81,11 +81,10 @@ impl Job {
     /// Bytes of the file that are mapped: the mapping's length up to the end of the file. Of an
     /// ELF file all, as reads know no segments.
     pub fn mapped_bytes(&self) -> u64 {
-        if self.elf.is_some() {
-            return self.file.size_bytes;
+        match self.elf {
+            Some(_) => self.file.size_bytes,
+            None => self.mapping.bytes_of(&self.file, self.page_size()),
         }
-        let start = self.mapping.offset.0 * self.page_size();
-        (self.file.size_bytes - start).min(self.mapping.pages.bytes(self.page_size()))
     }
 
     /// The pages that `phase` accesses, in order, as indexes into the mapping: into all segments
@@ -109,6 +108,33 @@ impl Job {
         let pages = if self.elf.is_some() { self.file_pages() } else { self.mapping.pages };
         let pages = random.then_some((pages, self.page_size(), phase.seed));
         Reads::new(pages, self.mapped_bytes(), phase.bs_bytes, phase.accesses)
+    }
+
+    /// What the job says that changes nothing, as a sentence each, without its full stop.
+    pub fn without_effect(&self) -> Vec<String> {
+        let Some(split) = self.mapping.split else { return Vec::new() };
+        let (piece, pages) = (split.pages, self.mapping.pages);
+        let already = match split.prot {
+            SplitProt::Write => "can be written",
+            SplitProt::Exec => "can be executed",
+        };
+        match self.mapping.effective_split() {
+            None => vec![format!(
+                "every page of the mapping {already} already, so that --split {piece} changes \
+                 nothing and the mapping stays whole"
+            )],
+            Some(_) if piece >= pages => vec![format!(
+                "a mapping of {pages} pages is one piece of --split {piece}, and stays whole"
+            )],
+            Some(_) => Vec::new(),
+        }
+    }
+
+    /// Whether any of its accesses are drawn, so that another seed means other accesses.
+    pub fn is_random(&self) -> bool {
+        self.phases.iter().any(
+            |phase| matches!(&phase.pattern, Pattern::Generated(workload) if workload.is_random()),
+        )
     }
 
     /// The same job with another seed: that of the job, and of the phases that had the job's.
@@ -161,6 +187,14 @@ impl Phase {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_read())
     }
 
+    /// What it does, as reports name it: its workload, or the path of its list.
+    pub fn name(&self) -> String {
+        match &self.pattern {
+            Pattern::Generated(workload) => workload.to_string(),
+            Pattern::Listed(list) => list.path.clone(),
+        }
+    }
+
     /// Whether the accesses are calls, not touches.
     pub fn is_exec(&self) -> bool {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_exec())
@@ -203,6 +237,8 @@ pub struct File {
     pub path: Option<String>,
     /// A temporary file is left without blocks on disk.
     pub sparse: bool,
+    /// An existing file is dropped from the page cache even where programs may need it there.
+    pub cold: bool,
 }
 
 /// The mapping of a job.
@@ -222,6 +258,25 @@ pub struct Mapping {
     pub private: bool,
     /// Cut into several VMAs by `mprotect(2)`.
     pub split: Option<Split>,
+}
+
+impl Mapping {
+    /// The split, unless it changes nothing: `mprotect` leaves a piece alone that is protected that
+    /// way already. A private mapping is written to, so it is writable.
+    pub fn effective_split(&self) -> Option<Split> {
+        self.split.filter(|split| match split.prot {
+            SplitProt::Write => !self.private,
+            SplitProt::Exec => !self.exec,
+        })
+    }
+}
+
+impl Mapping {
+    /// Bytes of `file` that it maps: its length, up to the end of the file.
+    pub(crate) fn bytes_of(&self, file: &File, page_size: u64) -> u64 {
+        let start = self.offset.0 * page_size;
+        (file.size_bytes - start).min(self.pages.bytes(page_size))
+    }
 }
 
 /// The machine of a job.

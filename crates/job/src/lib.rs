@@ -23,13 +23,15 @@ pub mod record;
 mod replay;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod seed;
 pub mod shown;
 pub mod size;
 pub mod spec;
+mod used;
 mod validate;
 pub mod workload;
 
-pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seed_at};
+pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds};
 pub use elf::{Elf, Segment};
 pub use engine::Engine;
 pub use error::Error;
@@ -39,8 +41,10 @@ pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
 };
 pub use program::{Program, ProgramSpec};
-pub use record::{Cached, Counters, PerCounter, Record, Run, Spread, Summary};
+pub use record::{
+    Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Spread, Summary,
+};
 pub use shown::{Shown, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
-pub use spec::{JobSpec, PhaseSpec};
+pub use spec::{JobSpec, PhaseSpec, shell_word};
 pub use workload::Workload;

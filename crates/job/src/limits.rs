@@ -23,11 +23,14 @@ pub(crate) fn size(
     to: u64,
 ) -> Result<Option<u64>, Error> {
     let Some(text) = text else { return Ok(None) };
-    let bytes = text.bytes().map_err(|error| error.of(flag))?;
-    if (from..=to).contains(&bytes) {
-        return Ok(Some(bytes));
+    match text.bytes() {
+        Ok(bytes) if (from..=to).contains(&bytes) => Ok(Some(bytes)),
+        // Too large for 64 bits, or for this flag.
+        Ok(_) | Err(Error::OutOfRange { .. }) => {
+            Err(out_of_range(shorten(&text.0), format_size(from), format_size(to)).of(flag))
+        }
+        Err(error) => Err(error.of(flag)),
     }
-    Err(out_of_range(shorten(&text.0), format_size(from), format_size(to)).of(flag))
 }
 
 /// The size in pages, if given, at least `from` pages and at most [`MAX_BYTES`].

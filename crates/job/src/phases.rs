@@ -9,29 +9,36 @@ use crate::accesses::parse_accesses;
 use crate::bounds::{DEFAULT_CALLS, MAX_ACCESSES, MAX_PHASES, MAX_READ_BYTES};
 use crate::job::{AccessList, Pattern, Phase};
 use crate::limits::{out_of_range, size, within};
-use crate::size::shorten;
+use crate::seed;
+use crate::size::{format_size, shorten};
 use crate::spec::{JobSpec, PhaseSpec};
 use crate::workload::{EXEC, Workload};
 
 /// Size of a read in bytes where none is given.
 pub(crate) const DEFAULT_READ_BYTES: u64 = 4096;
 
-/// Accesses as a fraction of the mapping's pages where neither is given.
+/// Accesses as a fraction of the mapping where neither is given.
 const DEFAULT_FRACTION: f64 = 0.01;
 
+/// What the accesses of a phase are counted against.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Pages of the mapping.
+    pub(crate) pages: PageCount,
+    /// Bytes that reads go over.
+    pub(crate) bytes: u64,
+}
+
 impl JobSpec {
-    /// Takes the workloads out of the job; `seed` is the job's, `mapped` the mapping's length.
-    pub(crate) fn take_phases(
-        &mut self,
-        seed: u64,
-        mapped: PageCount,
-    ) -> Result<Vec<Phase>, Error> {
+    /// Takes the workloads out of the job; `seed` is the job's, `mapped` what they access.
+    pub(crate) fn take_phases(&mut self, seed: u64, mapped: Extent) -> Result<Vec<Phase>, Error> {
         let own = PhaseSpec {
             workload: self.workload.take(),
             accesses: self.accesses,
             fraction: self.fraction,
             accesses_file: self.accesses_file.take(),
             seed: None,
+            seed_text: None,
             bs: self.bs.take(),
             accesses_text: self.accesses_text.take(),
         };
@@ -58,7 +65,7 @@ impl JobSpec {
 
 impl PhaseSpec {
     /// One phase, or the two of `exec`: the accesses given are the second's.
-    fn validate(self, job_seed: u64, mapped: PageCount) -> Result<Vec<Phase>, Error> {
+    fn validate(self, job_seed: u64, mapped: Extent) -> Result<Vec<Phase>, Error> {
         if self.workload.as_deref() != Some(EXEC) {
             return Ok(vec![self.validate_one(job_seed, mapped)?]);
         }
@@ -74,8 +81,8 @@ impl PhaseSpec {
         phases.into_iter().collect()
     }
 
-    pub(crate) fn validate_one(self, job_seed: u64, mapped: PageCount) -> Result<Phase, Error> {
-        let pattern = self.pattern(mapped)?;
+    pub(crate) fn validate_one(self, job_seed: u64, mapped: Extent) -> Result<Phase, Error> {
+        let pattern = self.pattern(mapped.pages)?;
         let reads = matches!(&pattern, Pattern::Generated(workload) if workload.is_read());
         if self.bs.is_some() && !reads {
             let (other, remedy) = (
@@ -85,10 +92,12 @@ impl PhaseSpec {
             );
             return Err(Error::Conflict { flag: "bs", other, remedy });
         }
+        let bs_bytes = size("bs", &self.bs, 1, MAX_READ_BYTES)?.unwrap_or(DEFAULT_READ_BYTES);
+        let seed = seed::given(self.seed, self.seed_text.as_deref())?;
         Ok(Phase {
-            accesses: self.count(&pattern, mapped)?,
-            seed: within("seed", self.seed.unwrap_or(job_seed), 1, u64::MAX)?,
-            bs_bytes: size("bs", &self.bs, 1, MAX_READ_BYTES)?.unwrap_or(DEFAULT_READ_BYTES),
+            accesses: self.count(&pattern, mapped, reads.then_some(bs_bytes))?,
+            seed: within("seed", seed.unwrap_or(job_seed), 1, u64::MAX)?,
+            bs_bytes,
             pattern,
         })
     }
@@ -120,7 +129,13 @@ impl PhaseSpec {
         Ok(Pattern::Generated(workload))
     }
 
-    fn count(&self, pattern: &Pattern, mapped: PageCount) -> Result<u64, Error> {
+    /// How many accesses; `bs_bytes` is the size of each where the phase reads.
+    fn count(
+        &self,
+        pattern: &Pattern,
+        mapped: Extent,
+        bs_bytes: Option<u64>,
+    ) -> Result<u64, Error> {
         match (pattern, self.accesses, self.fraction) {
             (Pattern::Listed(list), ..) => Ok(list.pages.len() as u64),
             (_, Some(_), Some(_)) => Err(Error::Conflict {
@@ -129,11 +144,13 @@ impl PhaseSpec {
                 remedy: "give one of them",
             }),
             (_, Some(accesses), None) => within("accesses", accesses, 1, MAX_ACCESSES),
-            (Pattern::Generated(Workload::Elf | Workload::ExecCold), None, None) => Ok(mapped.0),
+            (Pattern::Generated(Workload::Elf | Workload::ExecCold), None, None) => {
+                Ok(mapped.pages.0)
+            }
             (Pattern::Generated(Workload::ExecRandom), None, None) => Ok(DEFAULT_CALLS),
             (_, None, fraction) => {
                 let fraction = fraction.unwrap_or(DEFAULT_FRACTION);
-                fraction_of(mapped, fraction).map_err(|error| error.of("fraction"))
+                fraction_of(mapped, bs_bytes, fraction).map_err(|error| error.of("fraction"))
             }
         }
     }
@@ -143,7 +160,7 @@ impl PhaseSpec {
             ("workload", self.workload.as_deref().is_some_and(|name| name != "elf")),
             ("accesses", self.accesses.is_some()),
             ("fraction", self.fraction.is_some()),
-            ("seed", self.seed.is_some()),
+            ("seed", self.seed.is_some() || self.seed_text.is_some()),
         ];
         with_list.into_iter().find_map(|(flag, given)| given.then_some(flag))
     }
@@ -159,28 +176,40 @@ impl PhaseSpec {
     }
 }
 
-/// `fraction` of `pages`, rounded down, by the fraction's decimal digits: 0.29 of 100 is 29,
-/// which a product of floats would miss.
-fn fraction_of(pages: PageCount, fraction: f64) -> Result<u64, Error> {
+/// `fraction` of what is mapped, rounded down: of its pages, or where each access reads `bs_bytes`
+/// of its bytes. By the fraction's decimal digits: 0.29 of 100 is 29, which a product of floats
+/// would miss.
+fn fraction_of(mapped: Extent, bs_bytes: Option<u64>, fraction: f64) -> Result<u64, Error> {
     let most = MAX_ACCESSES as f64;
     if !(fraction > 0.0 && fraction <= most) {
         return Err(out_of_range(fraction, "a fraction above 0 such as 0.01", MAX_ACCESSES));
     }
     let text = fraction.to_string();
     let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
-    let none = Error::NoAccess { fraction, pages: pages.0 };
-    // A shortest decimal has at most 17 digits that matter, so the product of number and pages
-    // is below 2^57 x 2^48. With more places than this it is less than one page in any case.
-    if part.len() > 34 {
+    let (all, each) = match bs_bytes {
+        Some(bs_bytes) => (mapped.bytes, bs_bytes),
+        None => (mapped.pages.0, 1),
+    };
+    let none = match bs_bytes {
+        Some(bs_bytes) => {
+            let (mapped, bs) = (format_size(all), format_size(bs_bytes));
+            Error::NoRead { fraction, mapped, bs }
+        }
+        None => Error::NoAccess { fraction, pages: all },
+    };
+    // A shortest decimal has at most 17 digits that matter, so the product of number and bytes
+    // is below 2^57 x 2^60. With more places than this it is less than one byte in any case.
+    if part.len() > 38 {
         return Err(none);
     }
     let number: u128 = format!("{whole}{part}").parse().expect("a decimal has digits only");
-    let accesses = number * u128::from(pages.0) / 10u128.pow(part.len() as u32);
+    let accesses = number * u128::from(all) / 10u128.pow(part.len() as u32) / u128::from(each);
     match u64::try_from(accesses) {
         Ok(0) => Err(none),
         Ok(accesses) if accesses <= MAX_ACCESSES => Ok(accesses),
         _ => {
-            let value = format!("{fraction} of {} pages, {accesses} accesses,", pages.0);
+            let all = bs_bytes.map_or(format!("{all} pages"), |_| format_size(all));
+            let value = format!("{fraction} of {all}, {accesses} accesses,");
             Err(out_of_range(value, 1, MAX_ACCESSES))
         }
     }

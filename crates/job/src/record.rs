@@ -24,24 +24,28 @@ pub struct Record {
     /// What ran it: `model` or `kernel`.
     pub engine: String,
     /// Where it ran.
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environment"))]
     pub environment: Map<String, Value>,
     /// Every run, in order.
     pub runs: Vec<Run>,
-    /// Each counter over all runs.
+    /// Each counter, the time and the pages cached over all runs.
     pub summary: Summary,
+    /// What a reader of it should know, one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub warnings: Vec<String>,
 }
 
 impl Record {
     /// The record of `runs`, with their summary.
     pub fn new(job: &Job, engine: &str, environment: Map<String, Value>, runs: Vec<Run>) -> Self {
-        let per_run: Vec<_> = runs.iter().map(|run| run.counters).collect();
         Record {
             schema: SCHEMA,
             job: job.to_spec(),
             engine: engine.to_string(),
             environment,
+            summary: Summary::of(&runs),
             runs,
-            summary: PerCounter::summary(&per_run),
+            warnings: Vec::new(),
         }
     }
 }
@@ -50,7 +54,9 @@ impl Record {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
-    /// The seed of its random patterns.
+    /// The seed of its random patterns; in JSON also as text.
+    #[serde(flatten, with = "crate::seed")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::seed::SeedTwice"))]
     pub seed: u64,
     /// Time for all accesses, in nanoseconds: measured, or by the model predicted.
     pub elapsed_ns: Option<u64>,
@@ -58,10 +64,25 @@ pub struct Run {
     pub counters: Counters,
     /// What the page cache held at the end.
     pub cached: Cached,
+    /// Each phase by itself, in order, of a job of more than one.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub phases: Vec<PhaseRun>,
     /// By how much each counter of `/proc/vmstat` changed meanwhile, whoever did it: counters of
     /// the whole machine that changed. For a real kernel.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vmstat: Option<BTreeMap<String, i64>>,
+}
+
+/// One phase of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PhaseRun {
+    /// What it does: its workload, or the path of its accesses file.
+    pub workload: String,
+    /// Time for its accesses, in nanoseconds.
+    pub elapsed_ns: Option<u64>,
+    /// What it counted: `mmap_miss` at its end, `mmap_miss_max` since its beginning.
+    pub counters: Counters,
 }
 
 /// Pages of the file in the page cache at the end of a run.
@@ -109,8 +130,55 @@ impl Cached {
 /// The counters of one run; `None` = the engine cannot see it.
 pub type Counters = PerCounter<Option<u64>>;
 
-/// Each counter over all runs; `None` = no run saw it.
-pub type Summary = PerCounter<Option<Spread>>;
+/// What runs say, over all of them; `None` = no run saw it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Summary {
+    /// Each counter.
+    #[serde(flatten)]
+    pub counters: PerCounter<Option<Spread>>,
+    /// Time for all accesses, in nanoseconds.
+    #[serde(default)]
+    pub elapsed_ns: Option<Spread>,
+    /// Pages in the page cache at the end.
+    #[serde(default)]
+    pub cached: CachedSummary,
+}
+
+/// [`Cached`] over all runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CachedSummary {
+    /// Pages of the mapping.
+    pub inside: Option<Spread>,
+    /// Pages before its first page.
+    pub before: Option<Spread>,
+    /// Pages after its last page.
+    pub after: Option<Spread>,
+    /// Pages between the segments of an ELF file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub between: Option<Spread>,
+}
+
+impl Summary {
+    /// The summary of `runs`.
+    pub fn of(runs: &[Run]) -> Summary {
+        let counters: Vec<_> = runs.iter().map(|run| run.counters).collect();
+        let cached = |pages: fn(&Cached) -> Option<u64>| {
+            Spread::of(runs.iter().filter_map(|run| pages(&run.cached)))
+        };
+        Summary {
+            counters: PerCounter::summary(&counters),
+            elapsed_ns: Spread::of(runs.iter().filter_map(|run| run.elapsed_ns)),
+            cached: CachedSummary {
+                inside: cached(|cached| cached.inside),
+                before: cached(|cached| cached.before),
+                after: cached(|cached| cached.after),
+                between: cached(|cached| cached.between),
+            },
+        }
+    }
+}
 
 macro_rules! counters {
     ($( $(#[$doc:meta])* $name:ident, )+) => {
@@ -131,9 +199,9 @@ macro_rules! counters {
             }
         }
 
-        impl Summary {
+        impl PerCounter<Option<Spread>> {
             /// Each counter over the runs that saw it.
-            pub fn summary(runs: &[Counters]) -> Self {
+            fn summary(runs: &[Counters]) -> Self {
                 PerCounter {
                     $( $name: Spread::of(runs.iter().filter_map(|run| run.$name)), )+
                 }
@@ -246,15 +314,30 @@ mod tests {
         let spec = JobSpec::from_toml("workload = \"first\"\naccesses = 3\nfile_size = \"1m\"");
         let job = spec.unwrap().validate(None).unwrap();
         let counters = |pages| Counters { data_pages_read: Some(pages), ..Counters::default() };
-        let run = |pages| Run { seed: 5, counters: counters(pages), ..Run::default() };
+        let cached = Cached { inside: Some(4), ..Cached::default() };
+        let elapsed_ns = Some(7);
+        let run = |pages| Run {
+            seed: 5,
+            counters: counters(pages),
+            cached,
+            elapsed_ns,
+            ..Run::default()
+        };
         let record = Record::new(&job, "model", Map::new(), vec![run(10), run(13)]);
         let json = serde_json::to_value(&record).unwrap();
         assert_eq!(json["schema"], 1);
         assert_eq!(json["job"]["workload"], "first");
         assert_eq!(json["runs"][0]["counters"]["data_pages_read"], 10);
         assert_eq!(json["runs"][0]["counters"]["evicted_pages"], Value::Null);
-        assert_eq!(json["runs"][0]["elapsed_ns"], Value::Null);
-        assert_eq!(json["runs"][0]["cached"]["inside"], Value::Null);
+        assert_eq!(
+            (&json["runs"][0]["seed"], &json["runs"][0]["seed_text"]),
+            (&5.into(), &"5".into())
+        );
+        assert_eq!(json["runs"][0]["elapsed_ns"], 7);
+        assert_eq!(json["runs"][0]["cached"]["before"], Value::Null);
+        assert_eq!(json["summary"]["elapsed_ns"]["median"], 7);
+        assert_eq!(json["summary"]["cached"]["inside"]["max"], 4);
+        assert_eq!(json["summary"]["cached"]["after"], Value::Null);
         let summary = serde_json::json!({ "median": 11.5, "mad": 1.5, "min": 10, "max": 13 });
         assert_eq!(json["summary"]["data_pages_read"], summary);
         assert_eq!(json["summary"]["evicted_pages"], Value::Null);
@@ -262,6 +345,15 @@ mod tests {
         assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
         let at = |name: &str| text.find(&format!("\"{name}\"")).unwrap();
         assert!(Counters::NAMES.is_sorted_by_key(|name| at(name)), "order of the contract");
+    }
+
+    #[test]
+    fn a_seed_that_a_reader_rounded_is_read_from_its_text() {
+        let seed = 88172645463325252;
+        let text = serde_json::to_string(&Run { seed, ..Run::default() }).unwrap();
+        assert!(text.starts_with(r#"{"seed":88172645463325252,"seed_text":"88172645463325252","#));
+        let rounded = text.replacen("88172645463325252", "88172645463325250", 1);
+        assert_eq!(serde_json::from_str::<Run>(&rounded).unwrap().seed, seed);
     }
 
     #[test]

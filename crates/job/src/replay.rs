@@ -30,6 +30,7 @@ impl Job {
             runs: Some(self.runs),
             machine: machine.profile.clone(),
             seed: Some(self.seed),
+            seed_text: Some(self.seed.to_string()),
             file_size: Some(SizeText::of(self.file.size_bytes)),
             file: self.file.path.clone(),
             map_offset: Some(SizeText::of(mapping.offset.0 * self.page_size())),
@@ -41,6 +42,7 @@ impl Job {
             exec: Some(mapping.exec),
             private: Some(mapping.private),
             sparse: Some(self.file.sparse),
+            cold: self.file.cold.then_some(true),
             ram: machine.ram_bytes.map(SizeText::of),
             cache_limit: limit.map(bytes),
             memory_high: machine.memory_high_bytes.map(SizeText::of),
@@ -99,7 +101,11 @@ impl Job {
 
     /// The job as a job file.
     pub fn to_toml(&self) -> String {
-        toml::to_string(&self.to_spec()).expect("a job's keys and values are all TOML's")
+        let mut spec = self.to_spec();
+        // TOML does not round the number.
+        spec.seed_text = None;
+        spec.phase.iter_mut().for_each(|phase| phase.seed_text = None);
+        toml::to_string(&spec).expect("a job's keys and values are all TOML's")
     }
 
     /// The command line that repeats it, without what is default; for a job of several phases,
@@ -157,6 +163,7 @@ impl Phase {
                 spec.workload = Some(workload.to_string());
                 spec.accesses = Some(self.accesses);
                 spec.seed = Some(self.seed);
+                spec.seed_text = Some(self.seed.to_string());
             }
             Pattern::Listed(list) => spec.accesses_file = Some(list.path.clone()),
         }

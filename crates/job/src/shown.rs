@@ -75,6 +75,10 @@ pub struct ShownLog {
     lines: Vec<Shown>,
     /// Where the fault began that is not served yet.
     fault: Option<usize>,
+    /// Of each line, the number of the access that it belongs to.
+    accesses: Vec<u64>,
+    /// The access at hand.
+    access: u64,
 }
 
 impl ShownLog {
@@ -90,6 +94,12 @@ impl ShownLog {
             return;
         }
         self.lines.push(line);
+        self.accesses.push(self.access);
+    }
+
+    /// Of each line, the number of the access, from 0, that it belongs to.
+    pub fn accesses(&self) -> &[u64] {
+        &self.accesses
     }
 
     /// The lines in order.
@@ -117,6 +127,10 @@ impl Log for ShownLog {
                 }
             }
         }
+    }
+
+    fn access(&mut self, number: u64) {
+        self.access = number;
     }
 }
 
@@ -202,7 +216,10 @@ mod tests {
         ] {
             log.record(decision);
         }
-        assert_eq!(log.into_lines(), [Shown::Faulted { index }, Shown::LookedUp { index }]);
+        log.access(1);
+        log.record(Decision::Locked(Lock::Vma));
+        assert_eq!(log.accesses(), [0, 0, 1]);
+        assert_eq!(log.into_lines()[..2], [Shown::Faulted { index }, Shown::LookedUp { index }]);
     }
 
     #[test]

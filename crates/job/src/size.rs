@@ -18,8 +18,12 @@ const BYTE_UNITS: [(&str, u64); 6] =
 const TIME_UNITS: [(&str, u64); 4] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
+/// Letters that may follow the letter of a size without a change of its meaning.
+const BYTE_ENDINGS: [&str; 4] = ["", "b", "i", "ib"];
+
 /// Reads a size in bytes: a number, with `k`, `m`, `g`, `t` or `p` for powers of 1024 in either
-/// case. A decimal such as `1.5g` is taken if it is a whole number of bytes.
+/// case. `kB` and `KiB` mean the same as `k`, as in fio. A decimal such as `1.5g` is taken if it is
+/// a whole number of bytes, and blanks may stand before the unit.
 ///
 /// # Errors
 /// When the text is no number, is negative, is not whole bytes, does not fit 64 bits, or has
@@ -29,8 +33,9 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
         what: "size",
         unit: "bytes",
         units: &BYTE_UNITS,
+        endings: &BYTE_ENDINGS,
         remedy: "give a size such as 4096, 4k or 20g",
-        unit_remedy: "units are k, m, g, t, p (powers of 1024), as in 4k or 20g",
+        unit_remedy: "units are k, m, g, t, p (powers of 1024), as in 4k, 20g or 20GiB",
     };
     quantity.parse(text)
 }
@@ -44,6 +49,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, Error> {
         what: "duration",
         unit: "nanoseconds",
         units: &TIME_UNITS,
+        endings: &[""],
         remedy: "give a duration such as 60s or 100ms",
         unit_remedy: "units are ns, us, ms, s, as in 60s or 100ms",
     };
@@ -81,10 +87,11 @@ pub(crate) fn shorten(text: &str) -> String {
     shorten_to(60, text)
 }
 
-/// The first `limit` characters of `text` without line breaks or other control characters.
+/// The first `limit` characters of `text`, blanks around it included, without line breaks or other
+/// control characters.
 pub(crate) fn shorten_to(limit: usize, text: &str) -> String {
-    let mut line: String = text.trim().chars().take(limit).collect();
-    if text.trim().chars().nth(limit).is_some() {
+    let mut line: String = text.chars().take(limit).collect();
+    if text.chars().nth(limit).is_some() {
         line.push_str("...");
     }
     line.replace(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c), " ")
@@ -95,6 +102,8 @@ struct Quantity {
     what: &'static str,
     unit: &'static str,
     units: &'static [(&'static str, u64)],
+    /// What may follow a unit that is not empty.
+    endings: &'static [&'static str],
     remedy: &'static str,
     unit_remedy: &'static str,
 }
@@ -108,6 +117,8 @@ impl Quantity {
         let is_number = |c: char| c.is_ascii_digit() || c == '.';
         let end = unsigned.find(|c| !is_number(c)).unwrap_or(unsigned.len());
         let (number, unit) = unsigned.split_at(end);
+        let letters = unit.trim_start_matches(' ');
+        let unit = if letters.is_empty() { unit } else { letters };
         let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
         if whole.is_empty() || part.is_empty() || part.contains('.') {
             return Err(Error::NoNumber {
@@ -116,8 +127,7 @@ impl Quantity {
                 remedy: self.remedy.trim_start_matches("give "),
             });
         }
-        let known = self.units.iter().find(|known| known.0.eq_ignore_ascii_case(unit));
-        let &(_, scale) = known.ok_or_else(|| Error::UnknownUnit {
+        let scale = self.scale(unit).ok_or_else(|| Error::UnknownUnit {
             unit: shorten(unit),
             text: shorten(text),
             remedy: self.unit_remedy,
@@ -129,6 +139,16 @@ impl Quantity {
         let part = self.part(text, part, scale)?;
         let total = whole.checked_mul(scale).and_then(|bytes| bytes.checked_add(part));
         total.ok_or_else(|| out_of_range(text))
+    }
+
+    /// What one of `unit` is worth; `None` for no unit.
+    fn scale(&self, unit: &str) -> Option<u64> {
+        let lower = unit.to_ascii_lowercase();
+        self.units.iter().find_map(|&(name, scale)| {
+            let ending = lower.strip_prefix(name)?;
+            let is_known = ending.is_empty() || !name.is_empty() && self.endings.contains(&ending);
+            is_known.then_some(scale)
+        })
     }
 
     /// What the digits after the point are worth, if that is whole.
@@ -235,6 +255,15 @@ mod tests {
             ("1.50k", 1536),
             ("2.0", 2),
             ("0.5k", 512),
+            ("4GiB", 4 << 30),
+            ("4GB", 4 << 30),
+            ("4gb", 4 << 30),
+            ("4G", 4 << 30),
+            ("4Gi", 4 << 30),
+            ("4 GiB", 4 << 30),
+            ("1.5 GiB", 3 << 29),
+            ("128KiB", 128 << 10),
+            ("1PiB", 1 << 50),
             ("18446744073709551615", u64::MAX),
             ("16383.5p", 16383 * (1 << 50) + (1 << 49)),
         ] {
@@ -250,12 +279,18 @@ mod tests {
             (".5k", "'.5k' is no size"),
             ("5.k", "'5.k' is no size"),
             ("1.2.3", "'1.2.3' is no size"),
-            (" 4k", "'4k' is no size"),
+            (" 4k", "' 4k' is no size"),
             ("+4k", "'+4k' is no size"),
             ("4x", "unknown unit 'x' in '4x'; units are k, m, g"),
-            ("4kib", "unknown unit 'kib'"),
-            ("4 k", "unknown unit 'k' in '4 k'"),
-            ("4k\n", "unknown unit 'k'"),
+            ("4kbi", "unknown unit 'kbi'"),
+            ("4kk", "unknown unit 'kk'"),
+            ("4ib", "unknown unit 'ib'"),
+            ("4b", "unknown unit 'b'"),
+            ("4ki b", "unknown unit 'ki b'"),
+            ("4\tk", "unknown unit ' k' in '4 k'"),
+            ("4k ", "unknown unit 'k ' in '4k '"),
+            ("4 ", "unknown unit ' ' in '4 '"),
+            ("4k\n", "unknown unit 'k '"),
             ("1e9", "unknown unit 'e9'"),
             ("-4k", "'-4k' is negative"),
             ("0.3k", "'0.3k' is not a whole number of bytes"),

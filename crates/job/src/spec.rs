@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::elf::Elf;
-use crate::size::{SizeText, shorten, shorten_to};
+use crate::limits::unknown;
+use crate::size::{SizeText, parse_count, shorten, shorten_to};
 use crate::workload::{EXEC, Workload};
 
 /// Declares the struct, and what goes over all its fields.
@@ -21,6 +22,9 @@ macro_rules! spec {
             /// Workloads one after the other, instead of `workload`.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub phase: Vec<PhaseSpec>,
+            /// `seed` as text, which no reader of JSON rounds: where it is given, it counts.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub seed_text: Option<String>,
             /// Text of `accesses_file`, which the caller reads.
             #[serde(skip)]
             pub accesses_text: Option<String>,
@@ -38,8 +42,26 @@ macro_rules! spec {
                 JobSpec {
                     $( $key: flags.$key.or(self.$key), )+
                     phase: if flags.phase.is_empty() { self.phase } else { flags.phase },
+                    seed_text: match flags.seed {
+                        Some(_) => flags.seed_text,
+                        None => flags.seed_text.or(self.seed_text),
+                    },
                     accesses_text: flags.accesses_text.or(self.accesses_text),
                     elf: flags.elf.or(self.elf),
+                }
+            }
+
+            /// Gives `key`, a flag's name with underscores, this value.
+            ///
+            /// # Errors
+            /// For a key that no job has, and a value that is not of its kind.
+            pub fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
+                match key {
+                    $( stringify!($key) => {
+                        self.$key = Some(FlagValue::of_text(value)?);
+                        Ok(())
+                    } )+
+                    _ => Err(unknown("key", key, [$(stringify!($key)),+])),
                 }
             }
 
@@ -74,7 +96,7 @@ spec! {
     workload: String,
     /// Number of accesses.
     accesses: u64,
-    /// Number of accesses as a fraction of the mapping's pages.
+    /// Number of accesses as a fraction of the mapping: of its pages, of reads of its bytes.
     fraction: f64,
     /// Path of a list of page indexes.
     accesses_file: String,
@@ -104,6 +126,8 @@ spec! {
     private: bool,
     /// Leave the file without blocks on disk.
     sparse: bool,
+    /// Drop an existing file from the page cache even where programs may need it there.
+    cold: bool,
     /// RAM of the machine.
     ram: SizeText,
     /// Size of the page cache.
@@ -135,7 +159,7 @@ pub struct PhaseSpec {
     /// Number of accesses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accesses: Option<u64>,
-    /// Number of accesses as a fraction of the mapping's pages.
+    /// Number of accesses as a fraction of the mapping: of its pages, of reads of its bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
     /// Path of a list of page indexes.
@@ -144,6 +168,9 @@ pub struct PhaseSpec {
     /// Seed of random patterns; the job's if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// `seed` as text, which no reader of JSON rounds: where it is given, it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed_text: Option<String>,
     /// Size of a read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bs: Option<SizeText>,
@@ -227,29 +254,50 @@ pub(crate) fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
         .replace("expected a string", "give a text in quotes")
         .replace("expected a sequence", "give [[phase]] tables")
         .replace("duplicate key", "duplicate key; give it once");
-    let message = shorten_to(300, &message);
-    let shown = shorten(text.lines().nth(line).unwrap_or_default());
+    let message = shorten_to(300, message.trim());
+    let shown = shorten(text.lines().nth(line).unwrap_or_default().trim());
     Error::JobFile { line: line + 1, text: shown, message }
 }
 
 /// A value as a word of the command line.
-trait FlagValue {
+trait FlagValue: Sized {
+    fn of_text(text: &str) -> Result<Self, Error>;
     fn push_flag(&self, key: &str, words: &mut Vec<String>);
 }
 
 macro_rules! with_value {
-    ($($type:ty),+) => {$(
+    ($($type:ty: $read:expr,)+) => {$(
         impl FlagValue for $type {
+            fn of_text(text: &str) -> Result<Self, Error> {
+                $read(text)
+            }
             fn push_flag(&self, key: &str, words: &mut Vec<String>) {
-                words.extend([flag(key), quoted(&self.to_string())]);
+                words.extend([flag(key), shell_word(&self.to_string())]);
             }
         }
     )+};
 }
 
-with_value!(String, SizeText, u64, f64);
+with_value! {
+    String: |text: &str| Ok(text.to_string()),
+    SizeText: |text: &str| Ok(SizeText(text.to_string())),
+    u64: parse_count,
+    f64: |text: &str| text.parse().map_err(|_| no_number(text)),
+}
+
+fn no_number(text: &str) -> Error {
+    Error::NoNumber { what: "number", text: shorten(text), remedy: "a number such as 0.01" }
+}
 
 impl FlagValue for bool {
+    fn of_text(text: &str) -> Result<Self, Error> {
+        match text {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(unknown("value", text, ["true", "false"])),
+        }
+    }
+
     fn push_flag(&self, key: &str, words: &mut Vec<String>) {
         words.extend(self.then(|| flag(key)));
     }
@@ -260,7 +308,7 @@ fn flag(key: &str) -> String {
 }
 
 /// `word` as a POSIX shell takes it for one word.
-fn quoted(word: &str) -> String {
+pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_string()

@@ -8,10 +8,14 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
-use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS};
+use crate::bounds::{
+    DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS,
+};
 use crate::elf::Elf;
 use crate::job::{EngineKind, File, Filesystem, Image, Job, Machine, Mapping};
-use crate::limits::{name, one_of, out_of_range, pages, size, unknown, within};
+use crate::limits::{name, one_of, pages, size, unknown, within};
+use crate::phases::Extent;
+use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
 use crate::spec::JobSpec;
 
@@ -36,16 +40,28 @@ impl JobSpec {
             Some(elf) => self.valid_segments(elf, &arch)?,
             None => self.valid_mapping(&file, &arch)?,
         };
-        let seed = within("seed", self.seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?;
+        let given = seed::given(self.seed, self.seed_text.as_deref())?;
+        let seed = within("seed", given.unwrap_or(DEFAULT_SEED), 1, u64::MAX)?;
         let engine = name("on", &self.on, EngineKind::Model)?;
+        let bytes = match elf {
+            Some(_) => file.size_bytes,
+            None => mapping.bytes_of(&file, arch.page_size),
+        };
+        let extent = Extent { pages: mapping.pages, bytes };
+        let image = self.valid_image(engine)?;
+        let rules = self.valid_rules(host_release)?;
+        let runs = within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS)?;
+        let machine = self.valid_machine(arch)?;
+        let phases = self.take_phases(seed, extent)?;
+        let most_runs = MAX_PHASE_RUNS / phases.len() as u64;
         Ok(Job {
             engine,
-            image: self.valid_image(engine)?,
-            rules: self.valid_rules(host_release)?,
-            runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS)?,
+            image,
+            rules,
+            runs: within("runs", runs, 1, most_runs.min(MAX_RUNS))?,
             seed,
-            machine: self.valid_machine(arch)?,
-            phases: self.take_phases(seed, mapping.pages)?,
+            machine,
+            phases,
             file,
             mapping,
             elf,
@@ -69,10 +85,13 @@ impl JobSpec {
     pub(crate) fn valid_rules(&self, host_release: Option<&str>) -> Result<Rules, Error> {
         let known = Kernel::ALL.map(Kernel::name);
         let kernel = match self.kernel.as_deref().unwrap_or(Kernel::V6_18.name()) {
-            "host" => host_release.and_then(Kernel::nearest).ok_or_else(|| Error::UnknownHost {
-                release: shorten(host_release.unwrap_or("this kernel")),
-                known: known.join(" or "),
-            }),
+            "host" => match host_release.and_then(Kernel::nearest) {
+                Some(nearest) => Ok(nearest.kernel),
+                None => Err(Error::UnknownHost {
+                    release: shorten(host_release.unwrap_or("this kernel")),
+                    known: known.join(" or "),
+                }),
+            },
             name => Kernel::ALL
                 .into_iter()
                 .find(|kernel| kernel.name() == name)
@@ -152,7 +171,12 @@ impl JobSpec {
         let size_bytes = size("file-size", &self.file_size, 1, MAX_BYTES)?
             .or(default)
             .ok_or(Error::Missing { flag: "file-size", remedy: "a size such as 1g" })?;
-        Ok(File { size_bytes, path: self.file.clone(), sparse: self.sparse.unwrap_or(false) })
+        Ok(File {
+            size_bytes,
+            path: self.file.clone(),
+            sparse: self.sparse.unwrap_or(false),
+            cold: self.cold.unwrap_or(false),
+        })
     }
 
     fn valid_mapping(&self, file: &File, arch: &Arch) -> Result<Mapping, Error> {
@@ -216,15 +240,16 @@ impl JobSpec {
 
     pub(crate) fn valid_machine(&self, arch: Arch) -> Result<Machine, Error> {
         let page_size = arch.page_size;
-        let bytes = |flag, text: &Option<SizeText>| {
-            pages(flag, text, 1, page_size).map(|count| count.map(|count| count * page_size))
+        let bytes = |flag, text: &Option<SizeText>, from| {
+            pages(flag, text, from, page_size).map(|count| count.map(|count| count * page_size))
         };
         let cache_limit = pages("cache-limit", &self.cache_limit, 1, page_size)?.map(PageCount);
         let mut machine = Machine {
             cache_limit,
-            ram_bytes: bytes("ram", &self.ram)?,
-            memory_high_bytes: bytes("memory-high", &self.memory_high)?,
-            memory_max_bytes: bytes("memory-max", &self.memory_max)?,
+            // The kernel's part of one page leaves none to the cache.
+            ram_bytes: bytes("ram", &self.ram, 2)?,
+            memory_high_bytes: bytes("memory-high", &self.memory_high, 1)?,
+            memory_max_bytes: bytes("memory-max", &self.memory_max, 1)?,
             read_ahead: self.valid_read_ahead(page_size)?,
             fault_around: self.valid_fault_around(&arch)?,
             arch,
@@ -233,12 +258,6 @@ impl JobSpec {
         };
         machine.cache_limit =
             [machine.implied_cache_limit(), cache_limit].into_iter().flatten().min();
-        if machine.cache_limit == Some(PageCount(0)) {
-            let from = format_size(2 * page_size);
-            return Err(
-                out_of_range(format_size(page_size), from, format_size(MAX_BYTES)).of("ram")
-            );
-        }
         Ok(machine)
     }
 

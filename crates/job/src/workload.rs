@@ -58,6 +58,11 @@ impl Workload {
         matches!(self, Workload::ReadRandom | Workload::ReadSequential)
     }
 
+    /// Whether its pages are drawn from a seed.
+    pub const fn is_random(self) -> bool {
+        matches!(self, Workload::Random | Workload::ReadRandom | Workload::ExecRandom)
+    }
+
     /// Whether it calls what it maps, so that the mapping is executable.
     pub const fn is_exec(self) -> bool {
         matches!(self, Workload::ExecCold | Workload::ExecRandom)

@@ -55,7 +55,26 @@ fn specs_and_commands_repeat_the_job() {
         assert_eq!(validate(job.to_spec()), job, "{toml}");
         let again = JobSpec::from_toml(&job.to_toml());
         assert_eq!(validate(again.unwrap()), job, "{}", job.to_toml());
+        assert!(!job.to_toml().contains("seed_text"), "{}", job.to_toml());
         let json = serde_json::to_string(&job.to_spec()).unwrap();
         assert_eq!(validate(serde_json::from_str(&json).unwrap()), job, "{json}");
     }
+}
+
+/// What a reader of JSON that rounds numbers leaves of a job still makes the same one.
+#[test]
+fn the_text_of_a_seed_counts() {
+    let validate = |toml: &str| JobSpec::from_toml(toml).unwrap().validate(None);
+    let seed = |toml: &str| validate(toml).map(|job| (job.seed, job.phases[0].seed)).unwrap();
+    let job = "workload = 'random'\nfile_size = '1m'\nseed = 88172645463325250\n";
+    assert_eq!(seed(job).0, 88172645463325250);
+    let text = "seed_text = '88172645463325252'\n";
+    assert_eq!(seed(&format!("{job}{text}")), (88172645463325252, 88172645463325252));
+    let phase = "file_size = '1m'\n[[phase]]\nworkload = 'random'\nseed_text = '7'";
+    assert_eq!(seed(phase).1, 7);
+    let flags = JobSpec { seed: Some(9), ..JobSpec::default() };
+    let of_file = JobSpec::from_toml(&format!("{job}{text}")).unwrap();
+    assert_eq!(of_file.overlay(flags).validate(None).unwrap().seed, 9, "a flag counts more");
+    let wrong = validate(&format!("{job}seed_text = '5x'")).unwrap_err().to_string();
+    assert_eq!(wrong, "'5x' is no seed_text; give the digits of seed, or leave it out");
 }

@@ -112,6 +112,77 @@ fn kernels_and_series() {
 }
 
 #[test]
+fn runs_of_many_phases_are_bounded() {
+    let phases = "[[phase]]\nworkload = 'first'\naccesses = 1\n".repeat(1000);
+    let valid = |runs: u64| {
+        let spec = JobSpec::from_toml(&format!("file_size = '1m'\nruns = {runs}\n{phases}"));
+        spec.unwrap().validate(None)
+    };
+    assert!(valid(1000).is_ok());
+    let error = valid(1001).unwrap_err().to_string();
+    assert!(error.contains("--runs: 1001 is out of range; give 1 to 1000"), "{error}");
+}
+
+#[test]
+fn pieces_that_are_none_are_told() {
+    let job = |keys: &str| {
+        let keys = format!("workload = 'first'\naccesses = 1\nfile_size = '1m'\n{keys}");
+        JobSpec::from_toml(&keys).unwrap().validate(None)
+    };
+    for (keys, words) in [
+        ("private = true\nsplit = 16", "can be written already"),
+        ("private = true\nsplit = 16\nsplit_prot = 'write'", "--split 16 changes nothing"),
+        ("exec = true\nsplit = 16\nsplit_prot = 'exec'", "can be executed already"),
+    ] {
+        let told = job(keys).unwrap().without_effect();
+        assert!(told.len() == 1 && told[0].contains(words), "{keys}: {told:?}");
+    }
+    for keys in ["private = true\nsplit = 16\nsplit_prot = 'exec'", "exec = true\nsplit = 255"] {
+        assert_eq!(job(keys).unwrap().without_effect(), [""; 0], "{keys}");
+    }
+    for pages in [256, 1000] {
+        let told = job(&format!("split = {pages}")).unwrap().without_effect();
+        assert!(told[0].contains("256 pages") && told[0].contains(&pages.to_string()), "{told:?}");
+    }
+}
+
+#[test]
+fn fractions_of_reads_are_of_bytes() {
+    for (keys, accesses) in [
+        // A tenth of the file, not a tenth of its pages times 1 MiB.
+        ("file_size = '1g'\nbs = '1m'\nfraction = 0.1", 102),
+        ("file_size = '1g'\nbs = '1m'\nfraction = 1.0", 1024),
+        ("file_size = '1g'\nbs = '1m'\nfraction = 2.5", 2560),
+        ("file_size = '1g'\nbs = '1m'", 10),
+        ("file_size = '1g'\nfraction = 0.1", 26214),
+        ("file_size = '1g'\nbs = '512'\nfraction = 0.1", 209715),
+        ("file_size = '1000'\nbs = '1'\nfraction = 0.1", 100),
+        ("file_size = '1000'\nbs = '300'\nfraction = 1.0", 3),
+        // The mapping counts, up to the end of the file.
+        ("file_size = '1m'\nmap_offset = '512k'\nbs = '64k'\nfraction = 1.0", 8),
+        ("file_size = '1m'\nmap_len = '256k'\nbs = '64k'\nfraction = 1.0", 4),
+        ("file_size = '10000'\nmap_offset = '8k'\nbs = '100'\nfraction = 1.0", 18),
+        ("file_size = '1p'\nbs = '1'\nfraction = 1e-15", 1),
+    ] {
+        for workload in ["read-random", "read-sequential"] {
+            let spec = JobSpec::from_toml(&format!("workload = '{workload}'\n{keys}"));
+            let job = spec.unwrap().validate(None).unwrap();
+            assert_eq!(job.phases[0].accesses, accesses, "{keys}");
+        }
+    }
+    for (keys, words) in [
+        ("file_size = '64m'\nbs = '1m'", "0.01 of a mapping of 64m is less than one read of 1m"),
+        ("file_size = '1m'\nfraction = 1e-9", "less than one read of 4k; give --accesses N"),
+        ("file_size = '1'\nbs = '1'\nfraction = 1e-300", "less than one read of 1"),
+        ("file_size = '1p'\nbs = '1'\nfraction = 1e9", "1000000000 of 1p"),
+    ] {
+        let spec = JobSpec::from_toml(&format!("workload = 'read-random'\n{keys}"));
+        let error = spec.unwrap().validate(None).unwrap_err().to_string();
+        assert!(error.contains(words), "{keys}: {error}");
+    }
+}
+
+#[test]
 fn fractions_are_exact() {
     for (fraction, pages, accesses) in [
         ("0.01", 5_242_880, 52_428),
@@ -131,7 +202,7 @@ fn fractions_are_exact() {
             Ok(job) => assert_eq!(job.phases[0].accesses, accesses, "{fraction} of {pages}"),
             Err(error) => {
                 assert_eq!(accesses, 0, "{fraction} of {pages}: {error}");
-                assert!(error.to_string().contains("is no access; give --accesses N"));
+                assert!(error.to_string().contains("is less than one access; give --accesses N"));
             }
         }
     }
@@ -211,7 +282,7 @@ const BAD: &[(&str, &[&str])] = &[
     ("split = 8\nsplit_prot = 'read'", &["unknown --split-prot 'read'", "write, exec"]),
     ("split_prot = 'exec'", &["--split is missing"]),
     ("advice = 'willneed'", &["unknown advice 'willneed'", "hugepage"]),
-    ("ram = 0", &["--ram: 0 is out of range; give 4k"]),
+    ("ram = 0", &["--ram: 0 is out of range; give 8k"]),
     ("ram = '4k'", &["--ram: 4k is out of range; give 8k"]),
     ("ram = '-1g'", &["--ram: '-1g' is negative"]),
     ("ram = '2000p'", &["--ram: 2000p is out of range"]),

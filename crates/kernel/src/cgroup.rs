@@ -3,13 +3,11 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
 use crate::procstat::VmStat;
-use crate::undo::is_missing;
 
 /// How much memory the cgroup may use, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,15 +49,12 @@ impl MemoryCgroup {
                 "cgroup version 1 has none: use a max limit, or boot with cgroup version 2",
             ));
         }
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = root.join(format!("filemap-{}-{number}", std::process::id()));
-        let guard = journal.guard(Undo::RemoveCgroup(path.clone()))?;
-        fs::create_dir(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                Error::unavailable("a memory cgroup", format!("{}: {error}", root.display()))
+        let made = journal.directory_in(&root, "filemap", Undo::RemoveCgroup);
+        let (path, guard) = made.map_err(|error| match error {
+            Error::Os { source, .. } if is_forbidden(&source) => {
+                Error::unavailable("a memory cgroup", format!("{}: {source}", root.display()))
             }
-            _ => Error::os("create", &path, error),
+            error => error,
         })?;
         let cgroup = MemoryCgroup { path, version, _guard: guard };
         if let Some(bytes) = limits.high_bytes {
@@ -102,6 +97,17 @@ impl MemoryCgroup {
         text.trim().parse().map_err(|_| {
             Error::os("read a number from", &path, io::Error::from(io::ErrorKind::InvalidData))
         })
+    }
+
+    /// Whether the kernel killed a process in it because the limit left no page.
+    pub fn has_killed(&self) -> bool {
+        let name = match self.version {
+            Version::V1 => "memory.oom_control",
+            Version::V2 => "memory.events",
+        };
+        let text = fs::read_to_string(self.path.join(name)).unwrap_or_default();
+        let mut kills = text.lines().filter_map(|line| line.strip_prefix("oom_kill "));
+        kills.any(|number| number.trim() != "0")
     }
 
     fn max_file(&self) -> &'static str {
@@ -157,26 +163,18 @@ fn hierarchies(mounts: &str) -> (Option<PathBuf>, Option<PathBuf>) {
     (v1, v2)
 }
 
-/// Moves the processes that remain to the parent and removes the cgroup.
-pub(crate) fn remove(path: &Path) -> Result<(), Error> {
-    for _ in 0..50 {
-        let procs = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-        if let Some(parent) = path.parent() {
-            for pid in procs.lines() {
-                let _ = fs::write(parent.join("cgroup.procs"), pid);
-            }
-        }
-        match fs::remove_dir(path) {
-            Ok(()) => return Ok(()),
-            Err(_) if is_missing(path) => return Ok(()),
-            // The last process is gone from the list a moment before it is gone.
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
-            Err(error) => return Err(Error::os("remove", path, error)),
-        }
+fn is_forbidden(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+}
+
+/// Moves the processes that remain to the parent.
+pub(crate) fn empty(path: &Path) {
+    let procs = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+    let Some(parent) = path.parent() else { return };
+    for pid in procs.lines() {
+        // The last process is gone from the list a moment before it is gone.
+        let _ = fs::write(parent.join("cgroup.procs"), pid);
     }
-    Err(Error::os("remove", path, io::Error::from(io::ErrorKind::ResourceBusy)))
 }
 
 #[cfg(test)]

@@ -1,17 +1,53 @@
 //! Programs that run as children of this one.
 
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getppid, pidfd_open, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, getppid, kill_process, pidfd_open, set_parent_process_death_signal,
 };
+
+use crate::ending;
 
 /// How often a running child is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A child that was killed is gone by then, unless its disk has stopped.
+const DEATH_TAKES: Duration = Duration::from_secs(10);
+
+/// Process ids of the children that may run, none of them reaped.
+static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Kills every child and waits until it is dead. To be called when the process is ending.
+pub(crate) fn kill_all() {
+    let doomed: Vec<OwnedFd> = {
+        let children = children();
+        let pids = children.iter().filter_map(|pid| Pid::from_raw(pid.cast_signed()));
+        let watched = pids.filter_map(|pid| {
+            let watched = pidfd_open(pid, PidfdFlags::empty()).ok();
+            // One that has ended is not reaped yet, so that the number is still its own.
+            let _ = kill_process(pid, Signal::KILL);
+            watched
+        });
+        watched.collect()
+    };
+    let deadline = Instant::now() + DEATH_TAKES;
+    for child in &doomed {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).expect("a few seconds fit");
+        let _ = poll(&mut [PollFd::new(child, PollFlags::IN)], Some(&left));
+    }
+}
+
+fn children() -> MutexGuard<'static, Vec<u32>> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Keeps signals of the terminal from the child, and has the kernel kill it when this process is
 /// gone, however that went.
@@ -27,11 +63,61 @@ pub(crate) fn die_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(before_exec) };
 }
 
+/// Runs a program that takes no input to its end. What it prints is short.
+pub(crate) fn output(command: &mut Command) -> io::Result<Output> {
+    die_with_parent(command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running::spawn(command)?;
+    let (stdout, stderr) = (running.0.stdout.take(), running.0.stderr.take());
+    // Two pipes, of which either could fill.
+    let stderr = std::thread::spawn(move || all_of(stderr));
+    let stdout = all_of(stdout)?;
+    let stderr = stderr.join().expect("reading does not panic")?;
+    Ok(Output { status: running.ended()?, stdout, stderr })
+}
+
+fn all_of(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes)).map(|_| bytes)
+}
+
 /// A child while it runs; killed and reaped when dropped.
 #[derive(Debug)]
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
+    /// Starts a child that is killed when this process ends because of a signal.
+    ///
+    /// # Errors
+    /// When it cannot be started, or the process is ending.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
+        let mut children = children();
+        // Looked at under the lock: who ends the process kills what is listed.
+        if ending::has_begun() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let child = command.spawn()?;
+        children.push(child.id());
+        Ok(Running(child))
+    }
+
+    /// Kills the child if it has not ended, and says how it did.
+    pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
+        // It fails only for a child that has been reaped already.
+        let _ = self.0.kill();
+        self.ended()
+    }
+
+    /// Waits for the end of the child, and says how it ended.
+    pub(crate) fn ended(&mut self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.reaped()? {
+                return Ok(status);
+            }
+            self.until_dead();
+        }
+    }
+
     /// Waits until the child ends, `until` has something to say, or `limit` is over.
     ///
     /// # Errors
@@ -40,23 +126,40 @@ impl Running {
         &mut self,
         limit: Duration,
         mut until: impl FnMut() -> Option<T>,
-    ) -> std::io::Result<Ended<T>> {
-        let ended = pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty())?;
-        let deadline = Instant::now() + limit;
-        let slice = Timespec::try_from(LOOK_EVERY).expect("a tenth of a second fits");
+    ) -> io::Result<Ended<T>> {
+        let start = Instant::now();
         loop {
-            // Interrupted or timed out, the state is looked at all the same.
-            let _ = poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&slice));
-            if let Some(status) = self.0.try_wait()? {
+            self.until_dead();
+            if let Some(status) = self.reaped()? {
                 return Ok(Ended::Itself(status));
             }
             if let Some(reason) = until() {
                 return Ok(Ended::Because(reason));
             }
-            if Instant::now() >= deadline {
+            if start.elapsed() >= limit {
                 return Ok(Ended::Late);
             }
         }
+    }
+
+    /// Waits for the child's death, for a short time.
+    fn until_dead(&self) {
+        let slice = Timespec::try_from(LOOK_EVERY).expect("a tenth of a second fits");
+        match pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty()) {
+            // Interrupted or timed out, the state is looked at all the same.
+            Ok(child) => drop(poll(&mut [PollFd::new(&child, PollFlags::IN)], Some(&slice))),
+            Err(_) => std::thread::sleep(LOOK_EVERY / 20),
+        }
+    }
+
+    /// Reaps a dead child; its number may become another's from then on.
+    fn reaped(&mut self) -> io::Result<Option<ExitStatus>> {
+        let mut children = children();
+        let status = self.0.try_wait()?;
+        if status.is_some() {
+            children.retain(|&pid| pid != self.0.id());
+        }
+        Ok(status)
     }
 }
 
@@ -73,8 +176,29 @@ pub(crate) enum Ended<T> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only for a child that has been reaped already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_prints_comes_with_how_it_ended() {
+        let mut shell = Command::new("sh");
+        let output = output(shell.args(["-c", "echo a; echo b >&2; exit 3"])).unwrap();
+        assert_eq!((output.stdout, output.stderr), (b"a\n".to_vec(), b"b\n".to_vec()));
+        assert_eq!(output.status.code(), Some(3));
+    }
+
+    #[test]
+    fn a_child_is_gone_with_its_owner() {
+        let running = Running::spawn(Command::new("sleep").arg("1000")).unwrap();
+        let pid = running.0.id();
+        assert!(children().contains(&pid));
+        drop(running);
+        assert!(!children().contains(&pid));
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
 }

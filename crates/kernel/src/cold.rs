@@ -8,10 +8,15 @@ use std::time::Duration;
 use rustix::fs::{Advice, fadvise, fsync};
 
 use crate::residency::{CacheStat, resident_pages};
-use crate::{Error, page_size};
+use crate::{Error, ending, page_size};
 
 /// Pages may still be on their way to the lists from which they can be dropped.
 const ATTEMPTS: u32 = 10;
+
+/// A file may be dropped of which up to so many pages are cached, or one page in so many: as much
+/// as a look at its header leaves there.
+const HOT_PAGES: u64 = 64;
+const HOT_ONE_IN: u64 = 100;
 
 /// Writes the file back and drops its pages, until none is cached.
 ///
@@ -26,6 +31,7 @@ pub fn drop_file(path: &Path) -> Result<(), Error> {
 pub fn drop_open_file(file: &File, path: &Path) -> Result<(), Error> {
     let mut left = CacheStat::default();
     for attempt in 0..ATTEMPTS {
+        ending::check()?;
         sleep(Duration::from_millis(u64::from(attempt) * 5));
         fsync(file).map_err(|errno| Error::os("write back", path, errno))?;
         fadvise(file, 0, None, Advice::DontNeed)
@@ -41,6 +47,28 @@ pub fn drop_open_file(file: &File, path: &Path) -> Result<(), Error> {
         dirty: left.dirty,
         writeback: left.writeback,
     })
+}
+
+/// Drops what can be dropped of the file at `path`, if it is still there.
+pub(crate) fn try_to_drop(path: &Path) {
+    if let Ok(file) = File::open(path) {
+        let _ = fadvise(&file, 0, None, Advice::DontNeed);
+    }
+}
+
+/// Refuses a file of which more is cached than `HOT_ONE_IN` and `HOT_PAGES` allow: programs that
+/// run may need it there.
+///
+/// # Errors
+/// [`Error::Hot`]; when nothing tells what is cached.
+pub(crate) fn require_cold(file: &File, path: &Path) -> Result<(), Error> {
+    let bytes = file.metadata().map_err(|error| Error::os("read the size of", path, error))?.len();
+    let pages = bytes.div_ceil(page_size());
+    let cached = still_cached(file, path)?.cached;
+    if cached <= HOT_PAGES || cached <= pages / HOT_ONE_IN {
+        return Ok(());
+    }
+    Err(Error::Hot { path: path.to_owned(), cached, pages })
 }
 
 /// Counts by `cachestat`, or by `mincore` where that is missing (before 6.5) or not permitted.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use filemap_job::{Job, Phase};
 
 use crate::probe::RETURN;
-use crate::{Error, page_size};
+use crate::{Error, ending, page_size};
 
 /// What is written at once.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -35,11 +35,16 @@ impl Contents {
         }
     }
 
+    /// What `bytes` bytes of it take on disk.
+    pub(crate) fn disk_bytes(&self, bytes: u64) -> u64 {
+        if *self == Contents::Holes { 0 } else { bytes }
+    }
+
     /// Writes `bytes` bytes to an empty file, down to its device.
     ///
     /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] for a program that is shorter; what reading and writing
-    /// give.
+    /// [`io::ErrorKind::UnexpectedEof`] for a program that is shorter;
+    /// [`io::ErrorKind::Interrupted`] when the process is ending; what reading and writing give.
     pub(crate) fn write(&self, mut file: &File, bytes: u64) -> io::Result<()> {
         match self {
             Contents::Holes => file.set_len(bytes)?,
@@ -47,6 +52,9 @@ impl Contents {
                 let block = vec![RETURN; BLOCK_BYTES];
                 let mut left = bytes;
                 while left > 0 {
+                    if ending::has_begun() {
+                        return Err(io::ErrorKind::Interrupted.into());
+                    }
                     let length = left.min(BLOCK_BYTES as u64);
                     file.write_all(&block[..length as usize])?;
                     left -= length;

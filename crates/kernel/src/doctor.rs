@@ -8,20 +8,22 @@ use filemap_core::rules::Kernel;
 
 use crate::Error;
 use crate::cgroup::{Version, memory_hierarchy};
-use crate::engine::{LruGen, lru_gen, temporary_directory};
+use crate::engine::{FAULT_AROUND_FILE, LruGen, lru_gen, temporary_directory};
 use crate::error::require_root;
 use crate::interference::damon_pageout;
 use crate::journal::Journal;
 use crate::place::Place;
 use crate::residency::CacheStat;
+use crate::scratch::Filesystem;
+use crate::temporary::available_bytes;
 use crate::tracefs::TraceFs;
 
-/// One thing that commands need, and whether it is here.
+/// One thing that commands use, and whether it is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     /// What it is.
     pub name: &'static str,
-    /// What it is for.
+    /// The commands and flags that use it, separated by commas: one of [`COMMANDS`] each.
     pub used_by: &'static str,
     /// How it is here; or why it is not.
     pub state: Result<String, String>,
@@ -29,7 +31,35 @@ pub struct Check {
     pub note: Option<String>,
 }
 
-/// Looks at everything that commands need. Nothing that is changed for it stays.
+/// What can be asked of the program that uses more than a file and a processor.
+pub const COMMANDS: [&str; 11] = [
+    "run --on kernel",
+    "compare --on kernel",
+    "explain --on kernel",
+    "conform",
+    "calibrate",
+    "published --full",
+    "--kernel host",
+    "--read-ahead-kb",
+    "--memory-max",
+    "--image",
+    "--apply",
+];
+
+/// Commands that run jobs on the running kernel.
+const ON_KERNEL: &str = "run --on kernel, compare --on kernel, explain --on kernel, conform";
+
+/// Commands that tell what is in the page cache.
+const CACHE_COUNTS: &str = "run --on kernel, compare --on kernel, conform, published --full";
+
+/// Commands that make files of their own.
+const TEMPORARY: &str = "run --on kernel, compare --on kernel, explain --on kernel, conform, \
+                         calibrate, published --full, --image";
+
+/// Commands that make scratch filesystems, some of them with a flag only.
+const SCRATCH: &str = "--read-ahead-kb, explain --on kernel, conform";
+
+/// Looks at everything that commands use. Nothing that is changed for it stays.
 pub fn checks(journal: &Journal) -> Vec<Check> {
     vec![
         rules(),
@@ -39,8 +69,12 @@ pub fn checks(journal: &Journal) -> Vec<Check> {
         io_accounting(),
         lru(),
         memory_cgroup(),
-        scratch(),
+        loop_devices(),
+        mkfs("mkfs.ext4", Filesystem::Ext4),
+        mkfs("mkfs.xfs", Filesystem::Xfs),
         tracepoints(journal),
+        debugfs(),
+        fio(),
         qemu(),
         kvm(),
         interference(),
@@ -62,15 +96,11 @@ fn check(name: &'static str, used_by: &'static str, found: Result<String, Error>
 
 fn rules() -> Check {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    let nearest = Kernel::nearest(&release);
-    let exact = nearest.filter(|kernel| release.starts_with(&format!("{}.", kernel.name())));
-    let note = match (nearest, exact) {
-        (Some(nearest), None) => {
-            Some(format!("the nearest rules that are modelled are those of {}", nearest.name()))
-        }
-        _ => None,
-    };
-    Check { note, ..check("kernel", "--kernel host, compare, conform", Ok(release)) }
+    let inexact = Kernel::nearest(&release).filter(|nearest| !nearest.is_exact);
+    let note = inexact.map(|nearest| {
+        format!("the nearest rules that are modelled are those of {}", nearest.kernel.name())
+    });
+    Check { note, ..check("kernel", "--kernel host, compare --on kernel, conform", Ok(release)) }
 }
 
 fn root() -> Check {
@@ -79,23 +109,28 @@ fn root() -> Check {
         "run as root for another readahead size, memory limits and conform; the rest needs none"
             .to_owned()
     });
-    Check { note, ..check("root", "--read-ahead-kb, --memory-max, conform", found) }
+    Check {
+        note,
+        ..check(
+            "root",
+            "--read-ahead-kb, --memory-max, --apply, explain --on kernel, conform",
+            found,
+        )
+    }
 }
 
 fn temporary() -> Check {
     let found = temporary_directory().and_then(|directory| {
         let place = Place::of(&directory)?;
-        let free = rustix::fs::statvfs(&directory)
-            .map_err(|errno| Error::os("find the free space of", &directory, errno))?;
-        let free_gib = (free.f_bavail.saturating_mul(free.f_frsize)) >> 30;
+        let available_gib = available_bytes(&directory)? >> 30;
         let read_ahead = place.read_ahead_kb.map_or("no".to_owned(), |kib| format!("{kib} KiB"));
         Ok(format!(
-            "{}: {}, {free_gib} GiB free, {read_ahead} readahead",
+            "{}: {}, {available_gib} GiB available, {read_ahead} readahead",
             directory.display(),
             place.filesystem
         ))
     });
-    check("temporary files", "--on kernel", found)
+    check("temporary files", TEMPORARY, found)
 }
 
 fn residency() -> Check {
@@ -108,7 +143,7 @@ fn residency() -> Check {
     let found = found.ok_or_else(|| lacks("file to look at"));
     let refused = |_| lacks("cachestat of this program's file");
     let found = found.and_then(|file| CacheStat::of(&file, ..).map_err(refused));
-    check("cachestat", "cached and evicted pages", found.map(|_| "yes".to_owned()))
+    check("cachestat", CACHE_COUNTS, found.map(|_| "yes".to_owned()))
 }
 
 fn io_accounting() -> Check {
@@ -116,7 +151,7 @@ fn io_accounting() -> Check {
     let found = crate::procstat::read_bytes(&text).map(|_| "yes".to_owned());
     check(
         "I/O accounting",
-        "bytes read",
+        ON_KERNEL,
         found.ok_or_else(|| {
             Error::unavailable("/proc/self/io", "use a kernel with CONFIG_TASK_IO_ACCOUNTING")
         }),
@@ -131,7 +166,7 @@ fn lru() -> Check {
             "echo 0 > /sys/kernel/mm/lru_gen/enabled, or keep to files that fit into memory",
         )),
     };
-    check("reclaim", "files larger than memory", state)
+    check("reclaim", "run --on kernel, compare --on kernel, --memory-max", state)
 }
 
 fn memory_cgroup() -> Check {
@@ -143,22 +178,52 @@ fn memory_cgroup() -> Check {
         };
         format!("{}: {version}", root.display())
     });
-    check("memory cgroups", "--memory-max, --memory-high", found)
+    check("memory cgroups", "--memory-max", found)
 }
 
-fn scratch() -> Check {
+fn loop_devices() -> Check {
     let found = require_root("a scratch filesystem").and_then(|()| {
-        if !Path::new("/dev/loop-control").exists() {
-            return Err(Error::unavailable("loop devices", "load the module loop"));
+        match Path::new("/dev/loop-control").exists() {
+            true => Ok("/dev/loop-control".to_owned()),
+            false => Err(Error::unavailable("loop devices", "load the module loop")),
         }
-        let makers = ["mkfs.ext4", "mkfs.xfs"].map(|name| (name, installed(name)));
-        let found: Vec<&str> = makers.iter().filter(|maker| maker.1).map(|maker| maker.0).collect();
-        if found.is_empty() {
-            return Err(Error::unavailable("mkfs.ext4", "install e2fsprogs, and xfsprogs for XFS"));
-        }
-        Ok(format!("loop devices, {}", found.join(", ")))
     });
-    check("scratch filesystems", "--read-ahead-kb, --fs, conform", found)
+    check("loop devices", SCRATCH, found)
+}
+
+fn mkfs(name: &'static str, filesystem: Filesystem) -> Check {
+    let found = match installed(name) {
+        true => Ok(name.to_owned()),
+        false => Err(Error::unavailable(
+            name,
+            format!(
+                "install {}: without it no scratch filesystem is {}, and conform leaves such \
+                 patterns out",
+                filesystem.package(),
+                filesystem.name()
+            ),
+        )),
+    };
+    check(name, SCRATCH, found)
+}
+
+fn debugfs() -> Check {
+    let found = match fs::metadata(FAULT_AROUND_FILE) {
+        Ok(_) => Ok(FAULT_AROUND_FILE.to_owned()),
+        Err(_) => Err(Error::unavailable(
+            FAULT_AROUND_FILE,
+            "mount -t debugfs debugfs /sys/kernel/debug as root, or leave out --fault-around",
+        )),
+    };
+    check("fault-around size", "--apply", found)
+}
+
+fn fio() -> Check {
+    let found = match installed("fio") {
+        true => Ok("fio".to_owned()),
+        false => Err(Error::unavailable("fio", "install the package fio")),
+    };
+    check("fio", "published --full", found)
 }
 
 fn tracepoints(journal: &Journal) -> Check {
@@ -168,7 +233,7 @@ fn tracepoints(journal: &Journal) -> Check {
             false => format!("tracefs at {}", tracefs.root().display()),
         }
     });
-    check("tracepoints", "conform, explain --on kernel", found)
+    check("tracepoints", "explain --on kernel, conform", found)
 }
 
 fn qemu() -> Check {
@@ -188,7 +253,7 @@ fn kvm() -> Check {
             "images run emulated: their counters are right, their times are left out",
         )),
     };
-    check("KVM", "times with --image", found)
+    check("KVM", "--image", found)
 }
 
 fn interference() -> Check {
@@ -201,12 +266,12 @@ fn interference() -> Check {
         Some(_) => Err("DAMON pages out".to_owned()),
         None => Ok("no other reclaim".to_owned()),
     };
-    Check { name: "quiet page cache", used_by: "--on kernel, conform", state, note }
+    Check { name: "quiet page cache", used_by: ON_KERNEL, state, note }
 }
 
-/// Whether a program can be started by its name, administrators' ones included.
+/// Whether a program can be started by its name.
 fn installed(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let path = std::env::var("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| {
         let file = fs::metadata(directory.join(program));
         file.is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
@@ -222,8 +287,13 @@ mod tests {
         let missing = check("x", "y", Err(Error::unavailable("thing", "buy one")));
         assert_eq!(missing.state, Err("no thing".to_owned()));
         assert_eq!(missing.note.as_deref(), Some("buy one"));
+        let used = |check: &Check| check.used_by.split(", ").all(|name| COMMANDS.contains(&name));
+        for check in [loop_devices(), mkfs("mkfs.xfs", Filesystem::Xfs), debugfs(), fio()] {
+            assert!(used(&check), "{check:?}");
+        }
         for check in [rules(), root(), residency(), io_accounting(), lru(), qemu(), kvm()] {
             assert!(check.state.is_ok() || check.note.is_some(), "{check:?}");
+            assert!(used(&check), "{check:?}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Only root may do this.
-    #[error("{what} needs root: run it as root, or without what needs it")]
+    #[error("{what} needs root: run it as root, or leave out what needs root")]
     NeedsRoot {
         /// What was tried.
         what: &'static str,
@@ -20,6 +20,9 @@ pub enum Error {
         /// What to install, enable or do instead.
         remedy: String,
     },
+    /// A signal ends the process: nothing is begun any more.
+    #[error("a signal ended this")]
+    Ending,
     /// A system call on a path failed.
     #[error("cannot {action} '{}': {source}", path.display())]
     Os {
@@ -47,7 +50,9 @@ pub enum Error {
         buffer_kib: u64,
     },
     /// A line of the trace is not as this program knows it.
-    #[error("cannot read trace event '{line}': this kernel's format is not known, report it")]
+    #[error(
+        "cannot read trace event '{line}': this kernel writes it in an unknown format, report it"
+    )]
     TraceFormat {
         /// The line.
         line: String,
@@ -69,15 +74,19 @@ pub enum Error {
         writeback: u64,
     },
     /// A journal or its directory belongs to somebody else.
-    #[error("journal '{}' is not this user's alone: remove it or set FILEMAP_STATE", path.display())]
+    #[error(
+        "the journal '{}' belongs to another user, or others can write to it: \
+         remove it, or name another directory in FILEMAP_STATE",
+        path.display()
+    )]
     JournalOwner {
         /// Journal directory.
         path: PathBuf,
     },
     /// Others take the pages of a file while it is watched.
     #[error(
-        "somebody took pages of '{}' from the page cache in {runs} runs: end what reclaims \
-         memory (such as DAMON), or use fewer accesses",
+        "something else removed pages of '{}' from the page cache in {runs} runs: stop what \
+         reclaims memory (such as DAMON), or use fewer accesses",
         path.display()
     )]
     Disturbed {
@@ -104,24 +113,39 @@ pub enum Error {
         /// How it ended, or what is wrong with what it printed.
         message: String,
     },
-    /// The disk has no room for a temporary file.
+    /// The disk has no room for what a run writes.
     #[error(
-        "no room for a temporary file of {bytes} bytes in '{}' ({free_bytes} free): \
-         name another directory in TMPDIR, or give a smaller --file-size, --sparse or --file",
+        "no room for {bytes} bytes in '{}': {available_bytes} bytes are available there, beside \
+         a reserve that stays free; name another directory in TMPDIR, or give a smaller \
+         --file-size, --sparse or --file",
         path.display()
     )]
     NoSpace {
         /// The directory.
         path: PathBuf,
-        /// Size of the file.
+        /// What the run writes there.
         bytes: u64,
-        /// What was free before.
-        free_bytes: u64,
+        /// What may be written there.
+        available_bytes: u64,
+    },
+    /// A file that others use is in the page cache, and was to be dropped from it.
+    #[error(
+        "{cached} of the {pages} pages of '{}' are in the page cache, and programs may need them \
+         there: give --cold to drop them, or the --file of a copy",
+        path.display()
+    )]
+    Hot {
+        /// The file.
+        path: PathBuf,
+        /// Pages that are cached.
+        cached: u64,
+        /// Pages of the file.
+        pages: u64,
     },
     /// A file does not have, or no longer has, the size that the job says.
     #[error(
-        "'{}' has {bytes} bytes, not {expected}: leave it alone during a run, and give its own \
-         size or no --file-size",
+        "'{}' has {bytes} bytes, not {expected}: do not change it during a run, and give its \
+         actual size or no --file-size",
         path.display()
     )]
     SizeChanged {
@@ -144,6 +168,21 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// The kernel killed the probe's child because its memory cgroup had no page left.
+    #[error("out of memory in {limit_bytes} bytes: raise the memory limit, or use a smaller file")]
+    OutOfMemory {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// The system refuses the probe's child memory, or room for addresses.
+    #[error(
+        "the probe stopped: {message}; raise the limit of this shell (ulimit -v), or use a \
+         smaller file"
+    )]
+    Starved {
+        /// What it said.
+        message: String,
+    },
     /// The probe's child was killed.
     #[error("the probe was killed by signal {signal}: {remedy}")]
     ChildKilled {
@@ -159,9 +198,19 @@ impl Error {
     pub fn cannot_run_here(&self) -> bool {
         match self {
             Error::Image(error) => error.cannot_run_here(),
-            Error::NeedsRoot { .. } | Error::Unavailable { .. } | Error::NoSpace { .. } => true,
-            _ => false,
+            Error::NeedsRoot { .. }
+            | Error::Unavailable { .. }
+            | Error::NoSpace { .. }
+            | Error::Hot { .. }
+            | Error::Starved { .. } => true,
+            _ => self.is_starved(),
         }
+    }
+
+    /// Whether the system had no memory for a call.
+    pub(crate) fn is_starved(&self) -> bool {
+        let (Error::Os { source, .. } | Error::Call { source, .. }) = self else { return false };
+        source.kind() == io::ErrorKind::OutOfMemory
     }
 
     pub(crate) fn os(action: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {

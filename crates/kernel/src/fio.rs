@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::child::{Ended, Running, die_with_parent};
+use crate::child::{self, Ended, Running, die_with_parent};
 use crate::cold::drop_open_file;
 use crate::contents::Contents;
 use crate::residency::CacheStat;
@@ -58,8 +58,7 @@ impl Fio {
     /// # Errors
     /// fio is not installed; no room.
     pub fn create(directory: &Path, bytes: u64) -> Result<Self, Error> {
-        let output = Command::new(PROGRAM).arg("--version").stdin(Stdio::null()).output();
-        let output = output.map_err(start_error)?;
+        let output = child::output(Command::new(PROGRAM).arg("--version")).map_err(start_error)?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let file = temporary::file(directory, bytes, &Contents::Returns)?;
         Ok(Fio { version, path: temporary::name_for_children(&file), file, bytes })
@@ -101,7 +100,7 @@ impl Fio {
 
 fn output_of(mut command: Command) -> Result<String, Error> {
     die_with_parent(&mut command);
-    let mut running = Running(command.spawn().map_err(start_error)?);
+    let mut running = Running::spawn(&mut command).map_err(start_error)?;
     let mut stdout = running.0.stdout.take().expect("its output is a pipe");
     // fio writes all of it in the end; a thread reads it, so that the pipe cannot fill.
     let reader = std::thread::spawn(move || {

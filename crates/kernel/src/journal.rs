@@ -8,12 +8,13 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
 pub use crate::undo::Undo;
+use crate::undo::patiently;
 
 /// Names a directory that holds the journals and temporary files of this program.
 pub const STATE_VARIABLE: &str = "FILEMAP_STATE";
@@ -27,6 +28,8 @@ pub struct Journal(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
+    // Held while something is changed, so that a change is either in the list or never made.
+    open: Mutex<bool>,
     state: Mutex<State>,
 }
 
@@ -65,7 +68,7 @@ impl Journal {
             let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
             if locked && file.metadata().is_ok_and(|metadata| metadata.nlink() > 0) {
                 let state = Mutex::new(State { file, next: 0, pending: Vec::new() });
-                return Ok(Journal(Arc::new(Shared { path, state })));
+                return Ok(Journal(Arc::new(Shared { path, open: Mutex::new(true), state })));
             }
         }
     }
@@ -75,54 +78,131 @@ impl Journal {
         self.0.path.parent().expect("a journal is opened inside a directory")
     }
 
-    /// Writes down how to undo a change. Make the change only after this returned.
-    pub fn guard(&self, undo: Undo) -> Result<Guard, Error> {
-        let mut state = self.0.lock();
-        let id = state.next;
-        self.0.append(&mut state, &format!("+ {id} {}", undo.encode()))?;
-        state.next += 1;
-        state.pending.push((id, undo));
-        drop(state);
-        Ok(Guard { shared: self.0.clone(), id, armed: true })
+    /// Writes down how to undo a change, and makes it. `make` either makes the change whole or
+    /// fails without having made it; nothing is undone then.
+    ///
+    /// # Errors
+    /// [`Error::Ending`] after [`Journal::undo_all`]; those of `make`.
+    pub fn change<T>(
+        &self,
+        undo: Undo,
+        make: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<(T, Guard), Error> {
+        let open = lock(&self.0.open);
+        if !*open {
+            return Err(Error::Ending);
+        }
+        let id = self.0.list(undo)?;
+        let made = make();
+        if made.is_err() {
+            let mut state = self.0.lock();
+            self.0.strike(&mut state, id);
+        }
+        drop(open);
+        Ok((made?, Guard { shared: self.0.clone(), id, armed: true }))
+    }
+
+    /// Makes a directory in `parent` by a name that nobody has: `stem`, this process, a number.
+    ///
+    /// # Errors
+    /// As [`Journal::change`]; [`Error::Os`] where there can be none.
+    pub(crate) fn directory_in(
+        &self,
+        parent: &Path,
+        stem: &str,
+        undo: fn(PathBuf) -> Undo,
+    ) -> Result<(PathBuf, Guard), Error> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = parent.join(format!("{stem}-{}-{number}", std::process::id()));
+            let make = || fs::create_dir(&path).map_err(|error| Error::os("create", &path, error));
+            match self.change(undo(path.clone()), make) {
+                Ok(((), guard)) => return Ok((path, guard)),
+                // Another container's process may have the same number.
+                Err(Error::Os { source, .. })
+                    if source.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Undoes everything now, the last change first: for a process that is about to exit without
-    /// dropping its guards, because of a signal.
+    /// dropping its guards, because of a signal. A change that is being made is waited for; none
+    /// is made from now on.
     pub fn undo_all(&self) -> Recovery {
+        *lock(&self.0.open) = false;
         let pending: Vec<(u64, Undo)> = self.0.lock().pending.iter().rev().cloned().collect();
         let mut recovery = Recovery::default();
         recovery.take(pending, |(id, _)| self.0.undo(*id).map(|undone| undone.is_some()));
-        if recovery.failed.is_empty() {
+        self.remove_if_empty();
+        recovery
+    }
+
+    /// Removes the file if nothing is left to undo: for a process that is about to exit.
+    pub fn remove_if_empty(&self) {
+        if self.0.lock().pending.is_empty() {
             let _ = fs::remove_file(&self.0.path);
         }
-        recovery
     }
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.state)
+    }
+
+    fn list(&self, undo: Undo) -> Result<u64, Error> {
+        let mut state = self.lock();
+        let id = state.next;
+        if undo.outlives_process() {
+            self.append(&mut state, &format!("+ {id} {}", undo.encode()))?;
+        }
+        state.next += 1;
+        state.pending.push((id, undo));
+        Ok(id)
+    }
+
+    /// Takes a change off the list that was undone, or never made.
+    fn strike(&self, state: &mut State, id: u64) {
+        state.pending.retain(|(pending, _)| *pending != id);
+        // Where a full disk takes the line away the step is taken twice, which does no harm.
+        let _ = self.append(state, &format!("- {id}"));
     }
 
     fn append(&self, state: &mut State, line: &str) -> Result<(), Error> {
         // One write a line, and no sync: what is listed here outlives a process, not the machine.
+        // A full disk may have cut the line before short, which must not swallow this one.
         state
             .file
-            .write_all(format!("{line}\n").as_bytes())
+            .write_all(format!("\n{line}\n").as_bytes())
             .map_err(|error| Error::os("write", &self.path, error))
     }
 
     /// Takes one step, unless it was taken. One that fails stays in the journal.
     fn undo(&self, id: u64) -> Result<Option<Undo>, Error> {
-        let mut state = self.lock();
-        let Some(at) = state.pending.iter().position(|(pending, _)| *pending == id) else {
-            return Ok(None);
+        let find = |state: &State| {
+            state.pending.iter().find(|(pending, _)| *pending == id).map(|(_, undo)| undo.clone())
         };
-        state.pending[at].1.run()?;
-        let (_, undo) = state.pending.remove(at);
-        self.append(&mut state, &format!("- {id}"))?;
-        Ok(Some(undo))
+        let Some(undo) = find(&self.lock()) else { return Ok(None) };
+        // Between two attempts another thread may undo what is in the way, or the step itself.
+        let is_ours = patiently(&undo, |undo, attempt| {
+            let mut state = self.lock();
+            if find(&state).is_none() {
+                return Ok(Some(false));
+            }
+            let done = undo.attempt(attempt)?;
+            if done {
+                self.strike(&mut state, id);
+            }
+            Ok(done.then_some(true))
+        })?;
+        Ok(is_ours.then_some(undo))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Shared {
@@ -290,13 +370,17 @@ mod tests {
         path
     }
 
+    fn written(journal: &Journal, path: &Path) -> Guard {
+        let make = || fs::write(path, "x").map_err(|error| Error::os("write", path, error));
+        journal.change(Undo::RemoveFile(path.to_owned()), make).unwrap().1
+    }
+
     #[test]
     fn a_guard_undoes_and_the_journal_goes() {
         let directory = directory("guard");
         let file = directory.join("victim");
         let journal = Journal::open_in(&directory).unwrap();
-        let guard = journal.guard(Undo::RemoveFile(file.clone())).unwrap();
-        fs::write(&file, "x").unwrap();
+        let guard = written(&journal, &file);
         assert!(recover(&directory).unwrap().undone.is_empty(), "the journal is in use");
         drop(journal);
         drop(guard);
@@ -309,14 +393,61 @@ mod tests {
         let directory = directory("signal");
         let inner = directory.join("d");
         let journal = Journal::open_in(&directory).unwrap();
-        let outer = journal.guard(Undo::RemoveDir(inner.clone())).unwrap();
-        fs::create_dir(&inner).unwrap();
-        let _file = journal.guard(Undo::RemoveFile(inner.join("f"))).unwrap();
-        fs::write(inner.join("f"), "x").unwrap();
+        let make = || fs::create_dir(&inner).map_err(|error| Error::os("create", &inner, error));
+        let ((), outer) = journal.change(Undo::RemoveDir(inner.clone()), make).unwrap();
+        let _file = written(&journal, &inner.join("f"));
         let recovery = journal.undo_all();
         assert_eq!((recovery.undone.len(), recovery.failed.len()), (2, 0));
+        let late = journal.change(Undo::RemoveDir(inner.clone()), || panic!("it is too late"));
+        assert!(matches!(late, Err::<((), Guard), _>(Error::Ending)));
         outer.undo().unwrap();
         fs::remove_dir(&directory).unwrap();
+    }
+
+    #[test]
+    fn what_could_not_be_made_is_not_undone() {
+        let directory = directory("unmade");
+        let journal = Journal::open_in(&directory).unwrap();
+        let file = directory.join("another's");
+        fs::write(&file, "x").unwrap();
+        let make = || Err::<(), _>(Error::Ending);
+        assert!(journal.change(Undo::RemoveFile(file.clone()), make).is_err());
+        assert!(journal.undo_all().undone.is_empty());
+        assert!(file.exists());
+        fs::remove_file(&file).unwrap();
+        fs::remove_dir(&directory).unwrap();
+    }
+
+    /// Changes are made and undone by one thread while another one ends it all.
+    #[test]
+    fn a_change_is_listed_or_never_made() {
+        for round in 0..200 {
+            let directory = directory(&format!("race-{round}"));
+            let journal = Journal::open_in(&directory).unwrap();
+            let maker = {
+                let (journal, directory) = (journal.clone(), directory.clone());
+                std::thread::spawn(move || {
+                    let mut last = None;
+                    for number in 0.. {
+                        let path = directory.join(format!("made-{number}"));
+                        let make = || {
+                            fs::create_dir(&path).map_err(|error| Error::os("make", &path, error))
+                        };
+                        match journal.change(Undo::RemoveDir(path.clone()), make) {
+                            Ok(((), guard)) => last = Some(guard),
+                            Err(_) => break,
+                        }
+                    }
+                    last
+                })
+            };
+            std::thread::sleep(std::time::Duration::from_micros(20 * round));
+            assert!(journal.undo_all().failed.is_empty());
+            let left = fs::read_dir(&directory).unwrap().count();
+            assert_eq!(left, 0, "round {round}");
+            drop(maker.join().unwrap());
+            fs::remove_dir(&directory).unwrap();
+        }
     }
 
     #[test]

@@ -13,39 +13,58 @@ use crate::journal::{Guard, Journal, Undo};
 #[derive(Debug)]
 pub(crate) struct LoopDevice {
     path: PathBuf,
+    backing: PathBuf,
     // Keeps the device attached until it is mounted, and has to close before the guard looks.
-    _open: File,
+    open: Option<File>,
     _guard: Guard,
 }
 
 impl LoopDevice {
-    /// Attaches the file at `backing`, an absolute path, to a free device.
-    pub(crate) fn attach(journal: &Journal, backing: &Path) -> Result<Self, Error> {
+    /// Attaches `file` to a free device.
+    pub(crate) fn attach(journal: &Journal, file: &File) -> Result<Self, Error> {
         let control_path = Path::new("/dev/loop-control");
         let missing = |error: io::Error| {
             Error::unavailable("a loop device", format!("load the module loop ({error})"))
         };
         let control = open(control_path).map_err(missing)?;
-        let file = open(backing).map_err(|error| Error::os("open", backing, error))?;
+        let own_name = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        // As the kernel calls it, also where it has no name any more.
+        let backing =
+            fs::read_link(&own_name).map_err(|error| Error::os("read", &own_name, error))?;
         // Somebody else may take the free device first.
         for _ in 0..16 {
             let number = call(&control, GET_FREE, 0).map_err(missing)?;
             let path = PathBuf::from(format!("/dev/loop{number}"));
-            let undo = Undo::DetachLoop { device: path.clone(), backing: backing.to_owned() };
-            let guard = journal.guard(undo)?;
             let device = open(&path).map_err(|error| {
                 Error::unavailable(
                     path.display().to_string(),
                     format!("create the device node ({error})"),
                 )
             })?;
-            match configure(&device, &file) {
-                Ok(()) => return Ok(LoopDevice { path, _open: device, _guard: guard }),
-                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
-                Err(error) => return Err(Error::os("attach a file to", &path, error)),
+            let undo = Undo::DetachLoop { device: path.clone(), backing: backing.clone() };
+            let configure = || {
+                configure(&device, file)
+                    .map_err(|error| Error::os("attach a file to", &path, error))
+            };
+            match journal.change(undo, configure) {
+                Ok(((), guard)) => {
+                    return Ok(LoopDevice { path, backing, open: Some(device), _guard: guard });
+                }
+                Err(Error::Os { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => {}
+                Err(error) => return Err(error),
             }
         }
         Err(Error::unavailable("a free loop device", "detach those that are not needed"))
+    }
+
+    /// Says that it is mounted, which keeps it attached.
+    pub(crate) fn is_mounted(&mut self) {
+        self.open = None;
+    }
+
+    /// What backs it, as the kernel calls it.
+    pub(crate) fn backing(&self) -> &Path {
+        &self.backing
     }
 
     /// Path of the block device.
@@ -55,24 +74,40 @@ impl LoopDevice {
 
     /// File of sysfs with a setting of the device's queue.
     pub(crate) fn queue_setting(&self, name: &str) -> PathBuf {
-        sysfs(&self.path).join("queue").join(name)
+        queue_setting(&self.path, name)
     }
 }
 
-/// Detaches `device` if it is `backing` that backs it.
-pub(crate) fn detach(device: &Path, backing: &Path) -> Result<(), Error> {
-    let Ok(current) = fs::read_to_string(sysfs(device).join("loop/backing_file")) else {
-        return Ok(());
-    };
-    if Path::new(current.trim_end_matches('\n')) != backing {
-        return Ok(());
+/// File of sysfs with a setting of the queue of `device`.
+pub(crate) fn queue_setting(device: &Path, name: &str) -> PathBuf {
+    sysfs(device).join("queue").join(name)
+}
+
+/// What backs `device`, as the kernel calls it; `None` where it is not attached.
+pub(crate) fn backing(device: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(sysfs(device).join("loop/backing_file")).ok()?;
+    Some(text.trim_end_matches('\n').into())
+}
+
+/// Detaches `device` if it is `backing` that backs it, and says whether it is detached, or will be
+/// when its last user goes.
+pub(crate) fn detach(device: &Path, of: &Path) -> Result<bool, Error> {
+    if backing(device).as_deref() != Some(of) {
+        return Ok(true);
     }
-    let file = open(device).map_err(|error| Error::os("open", device, error))?;
+    let file = match open(device) {
+        Ok(file) => file,
+        // It went meanwhile, by itself.
+        Err(_) if backing(device).as_deref() != Some(of) => return Ok(true),
+        Err(error) => return Err(Error::os("open", device, error)),
+    };
     match call(&file, CLEAR, 0) {
-        Err(error) if error.raw_os_error() != Some(libc::ENXIO) => {
-            Err(Error::os("detach", device, error))
-        }
-        _ => Ok(()),
+        Ok(_) => Ok(true),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ENXIO) => Ok(true),
+            Some(libc::EBUSY) => Ok(false),
+            _ => Err(Error::os("detach", device, error)),
+        },
     }
 }
 

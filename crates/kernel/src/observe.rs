@@ -12,12 +12,13 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::cold::drop_file;
 use crate::contents::{Contents, check_calls};
 use crate::decisions::{Event, FileId, Seen};
-use crate::engine::{check, place_of, plan};
+use crate::engine::{check, may_drop, place_of, plan, scratch_directory};
 use crate::interference::{pageout_interval, pause_before};
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::{Plan, Probe};
 use crate::residency::CacheStat;
 use crate::scratch::{self, Scratch};
+use crate::temporary::{self, require_space};
 use crate::tracefs::{Trace, TraceFs};
 use crate::{Error, page_size};
 
@@ -46,12 +47,12 @@ pub struct Observed {
     pub disturbed: u32,
 }
 
-/// The file of a job, which goes when this drops if it is not the user's.
+/// The file of a job. When this drops it goes, or, of the user's, its pages in the page cache.
 #[derive(Debug)]
 pub struct Subject {
     path: PathBuf,
     io_bytes: u64,
-    _guard: Option<Guard>,
+    _guard: Guard,
 }
 
 impl Subject {
@@ -98,17 +99,19 @@ impl Observer {
         if let Some(path) = job.file.path.as_ref().filter(|_| job.elf.is_none()) {
             let path = PathBuf::from(path);
             let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
-            check_calls(job, &file, &path)?;
             place_of(job, &path)?;
-            return Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: None });
+            let guard = may_drop(job, &self.journal, &file, &path)?;
+            check_calls(job, &file, &path)?;
+            return Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: guard });
         }
-        let root = self.scratch(job)?.root().to_owned();
-        let path = root.join("file");
-        let guard = self.journal.guard(Undo::RemoveFile(path.clone()))?;
-        File::create(&path)
-            .and_then(|file| Contents::of(job).write(&file, job.file.size_bytes))
-            .map_err(|error| Error::os("write", &path, error))?;
-        Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: Some(guard) })
+        let journal = self.journal.clone();
+        let scratch = self.scratch(job)?;
+        let path = scratch.root().join("file");
+        let (file, guard) = journal.change(Undo::RemoveFile(path.clone()), || {
+            File::create_new(&path).map_err(|error| Error::os("create", &path, error))
+        })?;
+        temporary::write(&file, scratch.directory(), job.file.size_bytes, &Contents::of(job))?;
+        Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: guard })
     }
 
     /// Runs `job` on a cold file, waiting after each access until nothing is being read, as often
@@ -188,12 +191,18 @@ impl Observer {
         };
         let kib = job.machine.read_ahead.bytes(page_size()) / 1024;
         let bytes = job.file.size_bytes;
+        let written = Contents::of(job).disk_bytes(bytes);
         let suits =
             |(known, room, _): &&(Filesystem, u64, Scratch)| *known == filesystem && *room >= bytes;
-        if self.scratches.iter().find(suits).is_none() {
-            let room = bytes.max(SCRATCH_BYTES);
-            let scratch = Scratch::create(&self.journal, kind, room, kib)?;
-            self.scratches.push((filesystem, room, scratch));
+        match self.scratches.iter().find(suits) {
+            Some((.., scratch)) => require_space(scratch.directory(), written)?,
+            None => {
+                let room = bytes.max(SCRATCH_BYTES);
+                let directory = scratch_directory(&self.journal)?;
+                let scratch =
+                    Scratch::create(&self.journal, &directory, kind, (room, written), kib)?;
+                self.scratches.push((filesystem, room, scratch));
+            }
         }
         let (.., scratch) = self.scratches.iter().find(suits).expect("there is one now");
         scratch.set_read_ahead(kib)?;

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use filemap_job::Filesystem;
 use rustix::fs::{major, minor};
 
 use crate::Error;
@@ -55,6 +56,17 @@ impl Place {
             }
             "overlay" => Some("has its pages in another file below overlay".to_owned()),
             _ => None,
+        }
+    }
+
+    /// The size of folios there: that of the filesystem, which ext4 gives up where it also keeps
+    /// the data in its journal.
+    pub fn folios(&self) -> Filesystem {
+        let journals_data = self.mount_options.split(',').any(|option| option == "data=journal");
+        match self.filesystem.as_str() {
+            "ext4" if !journals_data => Filesystem::Ext4,
+            "xfs" => Filesystem::Xfs,
+            _ => Filesystem::BasePages,
         }
     }
 
@@ -164,6 +176,10 @@ mod tests {
         assert_eq!(of((254, 0), "/mnt/with blank/x").mount_options, "ro,rw");
         assert_eq!(of((0, 31), "/tmp/x").unsuited().unwrap(), "lives in memory on tmpfs");
         assert_eq!(Place::in_mounts(MOUNTS, (1, 1), Path::new("/")), None);
+        assert_eq!(root.folios(), Filesystem::Ext4);
+        assert_eq!(of((0, 31), "/tmp/x").folios(), Filesystem::BasePages);
+        let journal = Place { mount_options: "rw,data=journal".into(), ..root };
+        assert_eq!(journal.folios(), Filesystem::BasePages);
     }
 
     #[test]

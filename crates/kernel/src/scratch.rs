@@ -3,14 +3,14 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mount::{MountFlags, mount};
 
-use crate::Error;
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
 use crate::loop_device::LoopDevice;
+use crate::temporary::require_space;
+use crate::{Error, child, temporary};
 
 /// Which filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,10 +33,19 @@ impl Filesystem {
         }
     }
 
-    const fn tool(self) -> &'static str {
+    /// The program that makes it.
+    pub const fn tool(self) -> &'static str {
         match self {
             Filesystem::Ext4 => "mkfs.ext4",
             Filesystem::Xfs => "mkfs.xfs",
+        }
+    }
+
+    /// The Debian package that has it.
+    pub const fn package(self) -> &'static str {
+        match self {
+            Filesystem::Ext4 => "e2fsprogs",
+            Filesystem::Xfs => "xfsprogs",
         }
     }
 
@@ -60,62 +69,68 @@ impl Filesystem {
 #[derive(Debug)]
 pub struct Scratch {
     // Undone from the first to the last.
+    _read_ahead: Guard,
     _mount: Guard,
     _mount_point: Guard,
-    _read_ahead: Guard,
     device: LoopDevice,
-    _backing: Guard,
+    // Without a name, so that it goes with the device.
+    _backing: File,
+    directory: PathBuf,
     root: PathBuf,
 }
 
 impl Scratch {
-    /// Makes a filesystem with room for a file of `bytes`, whose files read ahead
-    /// `read_ahead_kib` KiB. The backing file is sparse and lies beside the journal.
+    /// Makes a filesystem with room for a file of `bytes`, of which `disk_bytes` are written, whose
+    /// files read ahead `read_ahead_kib` KiB. The file behind it is sparse and lies in `directory`.
     ///
     /// # Errors
     /// Not root; no loop device; mkfs missing or failed; no space.
     pub fn create(
         journal: &Journal,
+        directory: &Path,
         filesystem: Filesystem,
-        bytes: u64,
+        (bytes, disk_bytes): (u64, u64),
         read_ahead_kib: u64,
     ) -> Result<Self, Error> {
         require_root("a scratch filesystem")?;
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let stem = format!("scratch-{}-{number}", std::process::id());
-        let image = journal.directory().join(&stem).with_extension("img");
-        let image = std::path::absolute(&image).map_err(|e| Error::os("find", &image, e))?;
-
-        let backing = journal.guard(Undo::RemoveFile(image.clone()))?;
-        File::create(&image)
-            .and_then(|file| file.set_len(image_bytes(filesystem, bytes)))
-            .map_err(|error| Error::os("create", &image, error))?;
-        format(filesystem, &image)?;
-        let device = LoopDevice::attach(journal, &image)?;
-        let read_ahead = set_read_ahead(journal, &device, read_ahead_kib)?;
-
-        let root = image.with_extension("mnt");
-        let mount_point = journal.guard(Undo::RemoveDir(root.clone()))?;
-        fs::create_dir(&root).map_err(|error| Error::os("create", &root, error))?;
-        let mounted = journal.guard(Undo::Unmount(root.clone()))?;
-        mount(device.path(), &root, filesystem.name(), MountFlags::NOATIME, None).map_err(|e| {
-            match e {
-                rustix::io::Errno::NODEV => Error::unavailable(
-                    format!("the filesystem {}", filesystem.name()),
-                    "load its module, or choose another with --fs",
-                ),
-                errno => Error::os("mount", &root, errno),
-            }
+        let image_bytes = image_bytes(filesystem, bytes);
+        require_space(directory, image_bytes - bytes + disk_bytes)?;
+        let backing = temporary::unnamed(directory)?;
+        backing
+            .set_len(image_bytes)
+            .map_err(|error| Error::os("create a temporary file in", directory, error))?;
+        format(filesystem, &backing, directory)?;
+        let mut device = LoopDevice::attach(journal, &backing)?;
+        let (root, mount_point) =
+            journal.directory_in(journal.directory(), "scratch", Undo::RemoveDir)?;
+        let ((), mounted) = journal.change(Undo::Unmount(root.clone()), || {
+            mount(device.path(), &root, filesystem.name(), MountFlags::NOATIME, None).map_err(
+                |errno| match errno {
+                    rustix::io::Errno::NODEV => Error::unavailable(
+                        format!("the filesystem {}", filesystem.name()),
+                        "load its module, or choose another with --fs",
+                    ),
+                    errno => Error::os("mount", &root, errno),
+                },
+            )
         })?;
+        device.is_mounted();
+        // Last, so that it is undone while nobody else can have the device.
+        let read_ahead = set_read_ahead(journal, &device, read_ahead_kib)?;
         Ok(Scratch {
+            _read_ahead: read_ahead,
             _mount: mounted,
             _mount_point: mount_point,
-            _read_ahead: read_ahead,
             device,
             _backing: backing,
+            directory: directory.to_owned(),
             root,
         })
+    }
+
+    /// The directory whose filesystem holds what is written here.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Where it is mounted.
@@ -146,9 +161,15 @@ fn image_bytes(filesystem: Filesystem, bytes: u64) -> u64 {
     }
 }
 
-fn format(filesystem: Filesystem, image: &Path) -> Result<(), Error> {
-    let output = filesystem.format().arg(image).output().map_err(|error| {
-        Error::unavailable(filesystem.tool(), format!("install the package that has it ({error})"))
+fn format(filesystem: Filesystem, image: &File, directory: &Path) -> Result<(), Error> {
+    let mut command = filesystem.format();
+    let output = child::output(command.arg(temporary::name_for_children(image)));
+    let output = output.map_err(|error| {
+        let remedy = format!("install {}", filesystem.package());
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Error::unavailable(filesystem.tool(), remedy),
+            _ => Error::unavailable(filesystem.tool(), format!("{remedy} ({error})")),
+        }
     })?;
     if output.status.success() {
         return Ok(());
@@ -156,7 +177,7 @@ fn format(filesystem: Filesystem, image: &Path) -> Result<(), Error> {
     let text = String::from_utf8_lossy(&output.stderr);
     Err(Error::Tool {
         tool: filesystem.tool(),
-        path: image.to_owned(),
+        path: directory.to_owned(),
         message: text.lines().next().unwrap_or("no message").to_owned(),
     })
 }
@@ -164,7 +185,12 @@ fn format(filesystem: Filesystem, image: &Path) -> Result<(), Error> {
 fn set_read_ahead(journal: &Journal, device: &LoopDevice, kib: u64) -> Result<Guard, Error> {
     let path = device.queue_setting("read_ahead_kb");
     let value = fs::read_to_string(&path).map_err(|error| Error::os("read", &path, error))?;
-    let guard = journal.guard(Undo::Restore { path: path.clone(), value })?;
+    let (device_path, backing) = (device.path().to_owned(), device.backing().to_owned());
+    let undo = Undo::RestoreReadAhead { device: device_path, backing, value };
+    let write =
+        || fs::write(&path, kib.to_string()).map_err(|error| Error::os("write", &path, error));
+    let ((), guard) = journal.change(undo, write)?;
+    // The kernel may have made another size of it.
     write_read_ahead(device, kib)?;
     Ok(guard)
 }

@@ -3,14 +3,13 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mount::{MountFlags, mount};
 
-use crate::Error;
 use crate::decisions::{Event, FileId, parse};
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
+use crate::{Error, ending};
 
 /// Bytes that one event takes in the buffer, with room to spare.
 const EVENT_BYTES: u64 = 112;
@@ -53,12 +52,12 @@ impl TraceFs {
         if let Some(root) = mounted(&text) {
             return Ok(TraceFs { root, _mount: None, _mount_point: None });
         }
-        let root = journal.directory().join(unique(PRIVATE_MOUNT));
-        let mount_point = journal.guard(Undo::RemoveDir(root.clone()))?;
-        fs::create_dir(&root).map_err(|error| Error::os("create", &root, error))?;
-        let mounted = journal.guard(Undo::Unmount(root.clone()))?;
-        mount("tracefs", &root, "tracefs", MountFlags::empty(), None).map_err(|errno| {
-            Error::unavailable("tracefs", format!("use a kernel with CONFIG_TRACING ({errno})"))
+        let (root, mount_point) =
+            journal.directory_in(journal.directory(), PRIVATE_MOUNT, Undo::RemoveDir)?;
+        let ((), mounted) = journal.change(Undo::Unmount(root.clone()), || {
+            mount("tracefs", &root, "tracefs", MountFlags::empty(), None).map_err(|errno| {
+                Error::unavailable("tracefs", format!("use a kernel with CONFIG_TRACING ({errno})"))
+            })
         })?;
         Ok(TraceFs { root, _mount: Some(mounted), _mount_point: Some(mount_point) })
     }
@@ -101,9 +100,9 @@ impl Trace {
                 "use a kernel that has it (6.18)",
             ));
         }
-        let path = tracefs.root.join("instances").join(unique("filemap"));
-        let guard = journal.guard(Undo::RemoveTraceInstance(path.clone()))?;
-        fs::create_dir(&path).map_err(|error| Error::os("create", &path, error))?;
+        let instances = tracefs.root.join("instances");
+        let (path, guard) =
+            journal.directory_in(&instances, "filemap", Undo::RemoveTraceInstance)?;
         let buffer_kib = (events.saturating_mul(EVENT_BYTES) / 1024).max(SMALLEST_BUFFER_KIB);
         let trace = Trace { path, files: files.to_owned(), buffer_kib, _guard: guard };
         trace.write("tracing_on", "0")?;
@@ -149,6 +148,8 @@ impl Trace {
         let mut reader = BufReader::with_capacity(1 << 20, file);
         let (mut events, mut line) = (Vec::new(), Vec::new());
         loop {
+            // An instance that somebody reads cannot be removed.
+            ending::check()?;
             line.clear();
             let read = reader.read_until(b'\n', &mut line);
             if read.map_err(|error| Error::os("read", &path, error))? == 0 {
@@ -203,11 +204,6 @@ fn lost_events(stats: &str) -> u64 {
 fn inode_filter(files: &[FileId]) -> String {
     let terms: Vec<String> = files.iter().map(|file| format!("i_ino == {}", file.inode)).collect();
     terms.join(" || ")
-}
-
-fn unique(stem: &str) -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    format!("{stem}-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(test)]

@@ -10,11 +10,14 @@ use std::{fs, io};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{UnmountFlags, unmount};
 
-use crate::{Error, cgroup, loop_device};
+use crate::{Error, cgroup, cold, loop_device};
 
 /// How often, and with which pauses, a step is tried that others are in the way of.
-const PATIENCE: u32 = 20;
+const PATIENCE: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// After so many attempts a mount that is in use is let go when that ends.
+const UNMOUNT_PATIENCE: u32 = 20;
 
 /// One step back. Each may run twice, and when its change was never made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,23 +46,61 @@ pub enum Undo {
         /// What it held.
         value: String,
     },
+    /// Writes the readahead size of a loop device back, as long as that file backs it: afterwards
+    /// the device may be another's.
+    RestoreReadAhead {
+        /// The device.
+        device: PathBuf,
+        /// The file that backed it.
+        backing: PathBuf,
+        /// What the setting held.
+        value: String,
+    },
+    /// Drops the pages of a file from the page cache, where there were none before.
+    DropPages(PathBuf),
 }
 
 impl Undo {
     /// Takes the step; what is gone already is no error.
     pub fn run(&self) -> Result<(), Error> {
+        patiently(self, |undo, attempt| Ok(undo.attempt(attempt)?.then_some(())))
+    }
+
+    /// Tries to take the step, and says whether what it names is gone. If not, somebody uses it,
+    /// and another attempt is worth it.
+    pub(crate) fn attempt(&self, attempt: u32) -> Result<bool, Error> {
         match self {
-            Undo::Unmount(path) => unmount_patiently(path),
+            Undo::Unmount(path) => try_unmount(path, attempt),
             Undo::RemoveFile(path) => gone("remove", path, fs::remove_file(path)),
-            Undo::RemoveDir(path) => gone("remove", path, fs::remove_dir(path)),
+            Undo::RemoveDir(path) => remove_directory(path),
             Undo::DetachLoop { device, backing } => loop_device::detach(device, backing),
-            Undo::RemoveCgroup(path) => cgroup::remove(path),
+            Undo::RemoveCgroup(path) => {
+                cgroup::empty(path);
+                remove_directory(path)
+            }
             Undo::RemoveTraceInstance(path) => {
                 gone("stop the trace of", path, fs::write(path.join("tracing_on"), "0"))?;
-                remove_patiently(path)
+                remove_directory(path)
             }
             Undo::Restore { path, value } => gone("restore", path, fs::write(path, value)),
+            Undo::RestoreReadAhead { device, backing, value } => {
+                if loop_device::backing(device).as_ref() != Some(backing) {
+                    return Ok(true);
+                }
+                let path = loop_device::queue_setting(device, "read_ahead_kb");
+                gone("restore", &path, fs::write(&path, value))
+            }
+            Undo::DropPages(path) => {
+                cold::try_to_drop(path);
+                Ok(true)
+            }
         }
+    }
+
+    /// Whether a later process takes the step when this one could not. Until then others may have
+    /// begun to use the pages of a file.
+    pub(crate) fn outlives_process(&self) -> bool {
+        !matches!(self, Undo::DropPages(_))
     }
 
     /// Whether the step takes away the place that `other` is about.
@@ -71,8 +112,9 @@ impl Undo {
             | Undo::RemoveDir(path)
             | Undo::RemoveCgroup(path)
             | Undo::RemoveTraceInstance(path)
+            | Undo::DropPages(path)
             | Undo::Restore { path, .. } => path.starts_with(place),
-            Undo::DetachLoop { .. } => false,
+            Undo::DetachLoop { .. } | Undo::RestoreReadAhead { .. } => false,
         }
     }
 
@@ -88,6 +130,10 @@ impl Undo {
             Undo::RemoveCgroup(path) => ("cgroup", vec![path.as_os_str()]),
             Undo::RemoveTraceInstance(path) => ("trace", vec![path.as_os_str()]),
             Undo::Restore { path, value } => ("restore", vec![path.as_os_str(), OsStr::new(value)]),
+            Undo::RestoreReadAhead { device, backing, value } => {
+                ("read-ahead", vec![device.as_os_str(), backing.as_os_str(), OsStr::new(value)])
+            }
+            Undo::DropPages(path) => ("pages", vec![path.as_os_str()]),
         };
         words.iter().fold(name.to_owned(), |line, word| line + " " + &escape(word))
     }
@@ -98,24 +144,58 @@ impl Undo {
         let name = words.next()?;
         let args = words.map(unescape).collect::<Option<Vec<OsString>>>()?;
         let path = PathBuf::from(args.first()?);
-        Some(match (name, args.get(1)) {
-            ("unmount", None) => Undo::Unmount(path),
-            ("file", None) => Undo::RemoveFile(path),
-            ("dir", None) => Undo::RemoveDir(path),
-            ("loop", Some(backing)) => Undo::DetachLoop { device: path, backing: backing.into() },
-            ("cgroup", None) => Undo::RemoveCgroup(path),
-            ("trace", None) => Undo::RemoveTraceInstance(path),
-            ("restore", Some(value)) => Undo::Restore { path, value: value.to_str()?.to_owned() },
+        let text = |word: &OsString| word.to_str().map(str::to_owned);
+        Some(match (name, &args[1..]) {
+            ("unmount", []) => Undo::Unmount(path),
+            ("file", []) => Undo::RemoveFile(path),
+            ("dir", []) => Undo::RemoveDir(path),
+            ("loop", [backing]) => Undo::DetachLoop { device: path, backing: backing.into() },
+            ("cgroup", []) => Undo::RemoveCgroup(path),
+            ("trace", []) => Undo::RemoveTraceInstance(path),
+            ("restore", [value]) => Undo::Restore { path, value: text(value)? },
+            ("read-ahead", [backing, value]) => {
+                let backing = backing.into();
+                Undo::RestoreReadAhead { device: path, backing, value: text(value)? }
+            }
+            ("pages", []) => Undo::DropPages(path),
             _ => return None,
         })
     }
 }
 
+/// Has `step` make one attempt after the other until it gives something.
+///
+/// # Errors
+/// Those of `step`; [`Error::Os`] when the patience is over.
+pub(crate) fn patiently<T>(
+    undo: &Undo,
+    mut step: impl FnMut(&Undo, u32) -> Result<Option<T>, Error>,
+) -> Result<T, Error> {
+    for attempt in 0..PATIENCE {
+        if let Some(value) = step(undo, attempt)? {
+            return Ok(value);
+        }
+        sleep(PAUSE);
+    }
+    let busy = io::Error::from(io::ErrorKind::ResourceBusy);
+    match undo {
+        Undo::DetachLoop { device, .. } => Err(Error::os("detach", device, busy)),
+        Undo::Unmount(path) => Err(Error::os("unmount", path, busy)),
+        Undo::RemoveFile(path)
+        | Undo::RemoveDir(path)
+        | Undo::RemoveCgroup(path)
+        | Undo::RemoveTraceInstance(path) => Err(Error::os("remove", path, busy)),
+        Undo::Restore { path, .. }
+        | Undo::RestoreReadAhead { device: path, .. }
+        | Undo::DropPages(path) => Err(Error::os("restore", path, busy)),
+    }
+}
+
 /// Turns "there is no such thing" into success.
-fn gone(action: &'static str, path: &Path, result: io::Result<()>) -> Result<(), Error> {
+fn gone(action: &'static str, path: &Path, result: io::Result<()>) -> Result<bool, Error> {
     match result {
         Err(source) if !is_missing(path) => Err(Error::os(action, path, source)),
-        _ => Ok(()),
+        _ => Ok(true),
     }
 }
 
@@ -131,31 +211,28 @@ fn is_mounted(path: &Path) -> bool {
     stat.is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// Removes a directory that is busy as long as somebody reads what is in it.
-fn remove_patiently(path: &Path) -> Result<(), Error> {
-    for _ in 0..PATIENCE {
-        match fs::remove_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => sleep(PAUSE),
-            result => return gone("remove", path, result),
-        }
+/// Removes a directory, which is busy as long as somebody reads what is in it.
+fn remove_directory(path: &Path) -> Result<bool, Error> {
+    match fs::remove_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(false),
+        result => gone("remove", path, result),
     }
-    gone("remove", path, fs::remove_dir(path))
 }
 
-/// Waits for the last user of a mount for a second, then lets the mount go when that ends.
-fn unmount_patiently(path: &Path) -> Result<(), Error> {
+/// Unmounts what nobody uses; after a second what is in use goes when its last user does.
+fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
     use rustix::io::Errno;
-    for attempt in 0..=PATIENCE {
-        let flags = if attempt < PATIENCE { UnmountFlags::empty() } else { UnmountFlags::DETACH };
-        match unmount(path, flags) {
-            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => return Ok(()),
-            // Who may not mount may not unmount either.
-            Err(Errno::PERM) if !is_mounted(path) => return Ok(()),
-            Err(Errno::BUSY) => sleep(PAUSE),
-            Err(errno) => return Err(Error::os("unmount", path, errno)),
-        }
+    let patient = attempt < UNMOUNT_PATIENCE;
+    let flags = if patient { UnmountFlags::empty() } else { UnmountFlags::DETACH };
+    match unmount(path, flags) {
+        // Something else may have been mounted over it.
+        Ok(()) => Ok(!is_mounted(path)),
+        Err(Errno::INVAL | Errno::NOENT) => Ok(true),
+        // Who may not mount may not unmount either.
+        Err(Errno::PERM) if !is_mounted(path) => Ok(true),
+        Err(Errno::BUSY) => Ok(false),
+        Err(errno) => Err(Error::os("unmount", path, errno)),
     }
-    Ok(())
 }
 
 fn escape(word: &OsStr) -> String {
@@ -199,7 +276,13 @@ mod tests {
             Undo::DetachLoop { device: "/dev/loop3".into(), backing: odd.clone() },
             Undo::RemoveCgroup(odd.clone()),
             Undo::RemoveTraceInstance(odd.clone()),
-            Undo::Restore { path: odd, value: "always [never]\n".into() },
+            Undo::Restore { path: odd.clone(), value: "always [never]\n".into() },
+            Undo::RestoreReadAhead {
+                device: "/dev/loop3".into(),
+                backing: odd.clone(),
+                value: "128\n".into(),
+            },
+            Undo::DropPages(odd),
         ] {
             let line = undo.encode();
             assert!(!line.contains('\n'));
@@ -232,6 +315,7 @@ mod tests {
             Undo::RemoveCgroup(missing.clone()),
             Undo::RemoveTraceInstance(missing.clone()),
             Undo::DetachLoop { device: missing.clone(), backing: missing.clone() },
+            Undo::DropPages(missing),
         ] {
             undo.run().unwrap();
         }

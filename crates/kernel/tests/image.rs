@@ -6,12 +6,17 @@ use std::time::Duration;
 
 use filemap_kernel::image::{Error, Filesystem, Image, guest};
 
+#[path = "support/skip.rs"]
+mod skip;
+
+use skip::skip;
+
 fn main() {
     if guest::is_guest() {
         guest::main(in_guest);
     }
     let Some(kernel) = std::env::var_os("FILEMAP_TEST_IMAGE") else {
-        println!("skipped: no kernel image named in FILEMAP_TEST_IMAGE");
+        skip("FILEMAP_TEST_IMAGE names no kernel image");
         return;
     };
     let mut image = Image::new(kernel).expect("own executable");

@@ -35,6 +35,11 @@ impl Charge {
         }
     }
 
+    /// About how many bytes of memory the notes on them take.
+    pub fn held_bytes(&self) -> u64 {
+        self.words.len() as u64 * 24
+    }
+
     /// Pages charged for the index of `cache` and the page tables.
     pub fn pages(&self, tables: &PageTables, cache: &impl PageCache, page_size: u64) -> PageCount {
         let cached = cache.inactive() + cache.active();

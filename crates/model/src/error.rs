@@ -24,6 +24,17 @@ pub enum Error {
         /// The file.
         file: String,
     },
+    /// The job takes more memory than the model may have.
+    #[error(
+        "the model needs about {needed_gib} GiB of memory for this job, and takes {most_gib} at \
+         most; give fewer --accesses, a smaller --file-size, or --ram"
+    )]
+    TooLarge {
+        /// What all accesses would take, by what those so far took.
+        needed_gib: u64,
+        /// [`filemap_job::bounds::MAX_MODEL_BYTES`].
+        most_gib: u64,
+    },
     /// A machine profile that is no TOML, or not of its form.
     #[error("machine profile, line {line}: {reason}")]
     Profile {

@@ -33,6 +33,10 @@ impl<L: Log> Log for Journal<'_, L> {
         self.log.record(decision);
     }
 
+    fn access(&mut self, number: u64) {
+        self.log.access(number);
+    }
+
     fn about(&mut self, file: FileId) {
         if file != self.file {
             self.file = file;

@@ -76,6 +76,11 @@ impl<C: PageCache> Memory<C> {
         }
     }
 
+    /// About how many bytes of memory the model takes for it.
+    pub fn held_bytes(&self) -> u64 {
+        self.cache.held_bytes() + self.charge.as_ref().map_or(0, Charge::held_bytes)
+    }
+
     /// So many pages that no file backs take room from now on.
     pub fn hold(&mut self, pages: PageCount) {
         self.anonymous += pages;

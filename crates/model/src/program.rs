@@ -8,6 +8,7 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::ReadaheadState;
 use filemap_core::units::{FileId, PageIndex, Vpn};
 use filemap_job::Counters;
+use filemap_job::bounds::MAX_MODEL_BYTES;
 use filemap_job::program::{
     FileRun, MappingRun, PhaseRun, Program, ProgramRecord, ProgramRun, ProgramSpec, ProgramStep,
 };
@@ -37,7 +38,7 @@ pub fn run_program(
     profile: &Profile,
 ) -> Result<ProgramRecord, Error> {
     let run = trace_program(program, profile, &mut ())?;
-    Ok(ProgramRecord::new(spec.clone(), "model", environment(profile), run))
+    Ok(ProgramRecord::new(spec.clone(), "model", environment(&program.machine, profile), run))
 }
 
 /// Runs `program` on a cache of the kind that engines use, sending its decisions to `log`.
@@ -70,9 +71,12 @@ pub fn trace_program_on<C: PageCache>(
         return Err(Error::NoHugePages);
     }
     let mut running = Running::new(program, profile, timing, cache, log);
+    running.world.bound(MAX_MODEL_BYTES, program.steps.iter().map(ProgramStep::accesses));
     let mut done = Vec::with_capacity(program.steps.len());
     for (number, step) in program.steps.iter().enumerate() {
-        let (began_ns, before) = (running.world.now_ns(), running.world.tally);
+        let began_ns = running.world.now_ns();
+        let mmap_miss = running.opens[running.open_of(step)].ra.mmap_miss;
+        let before = running.world.begin_phase(mmap_miss);
         running.step(number, step)?;
         let tally = running.world.tally.since(&before);
         done.push(Done { tally, elapsed_ns: running.world.now_ns() - began_ns });
@@ -236,7 +240,9 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let blocks = self.program.files.iter().zip(&by_file);
         let read = blocks.filter(|(file, _)| !file.file.sparse).map(|(_, tally)| tally.pages_read);
         let bytes_read = read.sum::<u64>() * self.program.page_size();
-        let counters = Counters { bytes_read: Some(bytes_read), ..self.world.tally.counters() };
+        let highest = done.iter().map(|done| done.tally.mmap_miss_max).max().unwrap_or(0);
+        let tally = Tally { mmap_miss_max: highest, ..self.world.tally };
+        let counters = Counters { bytes_read: Some(bytes_read), ..tally.counters() };
         let mut files = Vec::with_capacity(by_file.len());
         for (number, tally) in by_file.iter().enumerate() {
             files.push(self.file(number, tally));

@@ -1,6 +1,6 @@
 //! From a job to what the rules look at.
 
-use filemap_core::address::mapping::{Mapping, SplitProt};
+use filemap_core::address::mapping::Mapping;
 use filemap_core::address::vma::Vma;
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::Rules;
@@ -67,16 +67,7 @@ pub fn mapping(mapping: &filemap_job::Mapping, start: Vpn) -> Mapping {
         advice: mapping.advice,
         executable: mapping.exec,
     };
-    Mapping::new(whole, mapping.split.filter(|split| changes(split.prot, mapping)))
-}
-
-/// Whether a piece with `prot` becomes a VMA of its own: `mprotect` leaves one alone that is
-/// protected that way already. A private mapping is written to, so it is writable.
-fn changes(prot: SplitProt, mapping: &filemap_job::Mapping) -> bool {
-    match prot {
-        SplitProt::Write => !mapping.private,
-        SplitProt::Exec => !mapping.exec,
-    }
+    Mapping::new(whole, mapping.effective_split())
 }
 
 /// The device that a file lies on; holes take a nanosecond.

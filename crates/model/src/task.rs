@@ -27,9 +27,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
     /// When the memory is too small to hold what the access needs.
     pub fn touch(&mut self, at: &Place, access: Access, open: &mut OpenFile) -> Result<(), Error> {
         let Task { world, process } = self;
-        world.log.about(open.file);
-        world.tally.accesses += 1;
-        world.pass(world.profile.cost.touch_ns);
+        world.begin_access(open.file);
         let mut file = world.memory.cache.mapped(open.file, at.layer);
         if file.touch(at.index) {
             let is_copied = || {
@@ -79,7 +77,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         if access == Access::WritePrivate {
             world.hold_page(at.index, open.file, &process.tables)?;
         }
-        Ok(())
+        world.check_held(&process.tables)
     }
 
     /// Writes to a page that a private mapping has mapped to read.
@@ -128,9 +126,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
     /// As for [`Task::touch`].
     pub fn read(&mut self, offset: u64, bytes: u64, open: &mut OpenFile) -> Result<(), Error> {
         let Task { world, process } = self;
-        world.log.about(open.file);
-        world.tally.accesses += 1;
-        world.pass(world.profile.cost.touch_ns);
+        world.begin_access(open.file);
         let mut read = Read::new(offset, bytes, open.size_bytes, &open.limits);
         loop {
             world.arrivals();
@@ -142,7 +138,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
             });
             match step {
                 Some(step) => carry_out(step, open, world, process)?,
-                None => return Ok(()),
+                None => return world.check_held(&process.tables),
             }
         }
     }

@@ -40,6 +40,10 @@ pub struct World<'a, C, L> {
     now_ns: u64,
     /// When the next request will be complete: asked for at every step, most often in vain.
     next_done_ns: Option<u64>,
+    /// Most memory that the model itself may take.
+    most_bytes: u64,
+    /// Accesses that are to be made in all.
+    accesses: u64,
 }
 
 impl<'a, C: PageCache, L: Log> World<'a, C, L> {
@@ -60,7 +64,48 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             tally: Tally::default(),
             now_ns: 0,
             next_done_ns: None,
+            most_bytes: u64::MAX,
+            accesses: 0,
         }
+    }
+
+    /// Ends the run where it takes more than `most_bytes` of memory itself; the `accesses` of its
+    /// phases say how much of it was done by then.
+    pub fn bound(&mut self, most_bytes: u64, accesses: impl Iterator<Item = u64>) {
+        self.most_bytes = most_bytes;
+        self.accesses = accesses.fold(0, u64::saturating_add);
+    }
+
+    /// What was counted before a phase, which begins with `mmap_miss`: the highest value of that
+    /// counter is noted by phase.
+    pub fn begin_phase(&mut self, mmap_miss: u16) -> Tally {
+        self.tally.mmap_miss_max = mmap_miss;
+        self.tally
+    }
+
+    /// Notes that an access to `file` begins.
+    pub fn begin_access(&mut self, file: FileId) {
+        self.log.about(file);
+        self.log.access(self.tally.accesses);
+        self.tally.accesses += 1;
+        self.pass(self.profile.cost.touch_ns);
+    }
+
+    /// Refuses to take more memory than allowed: what a job needs shows only as it goes.
+    ///
+    /// # Errors
+    /// When it does.
+    pub fn check_held(&self, tables: &PageTables) -> Result<(), Error> {
+        let held = self.memory.held_bytes() + tables.held_bytes();
+        if held <= self.most_bytes {
+            return Ok(());
+        }
+        let all = u128::from(held) * u128::from(self.accesses.max(1));
+        let needed = (all / u128::from(self.tally.accesses.max(1))).max(held.into());
+        Err(Error::TooLarge {
+            needed_gib: u64::try_from(needed >> 30).unwrap_or(u64::MAX).saturating_add(1),
+            most_gib: self.most_bytes >> 30,
+        })
     }
 
     /// The time.

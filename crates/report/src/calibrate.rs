@@ -18,12 +18,15 @@ pub struct Calibration {
     pub direct: Vec<Direct>,
     /// The machine profile, as TOML and as a value.
     pub profile: (String, Value),
+    /// Where the profile is, and who uses it from now on, as a sentence.
+    pub kept: String,
     /// Jobs with their measured and predicted times.
     pub rows: Vec<Row>,
 }
 
 /// A cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// What costs it.
     pub name: &'static str,
@@ -33,6 +36,7 @@ pub struct Cost {
 
 /// Reads that bypass the page cache, one at a time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Direct {
     /// Size of each.
     pub bytes: u64,
@@ -42,6 +46,7 @@ pub struct Direct {
 
 /// A job's time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// Its workload.
     pub workload: String,
@@ -94,6 +99,7 @@ pub fn report(calibration: &Calibration, footer: Footer) -> Report {
         Part::Heading("Predicted and measured".to_string()),
         Part::Table(rows(&calibration.rows)),
         Part::Paragraph(conclusion),
+        Part::Paragraph(calibration.kept.clone()),
     ];
     Report { parts, rows: flat(&calibration.rows), footer, json }
 }
@@ -117,7 +123,7 @@ fn costs(costs: &[Cost]) -> Table {
 
 /// Small figures with a decimal.
 fn figure(ns: f64) -> String {
-    if ns < 100.0 { format!("{ns:.1}") } else { crate::record::number(ns.round()) }
+    if ns < 100.0 { format!("{ns:.1}") } else { crate::units::number(ns.round()) }
 }
 
 fn direct(direct: &[Direct]) -> Table {
@@ -181,26 +187,32 @@ fn flat(rows: &[Row]) -> Table {
     }
 }
 
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    schema: u32,
+    profile: &'a Value,
+    profile_toml: &'a str,
+    costs: &'a [Cost],
+    direct: &'a [Direct],
+    rows: Vec<JsonRow<'a>>,
+    median_error_percent: Option<f64>,
+    worst: Option<String>,
+    #[serde(flatten)]
+    footer: &'a Footer,
+}
+
+/// A row as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct JsonRow<'a> {
+    #[serde(flatten)]
+    row: &'a Row,
+    error_percent: f64,
+}
+
 fn json(calibration: &Calibration, footer: &Footer) -> String {
-    #[derive(Serialize)]
-    struct Json<'a> {
-        schema: u32,
-        profile: &'a Value,
-        profile_toml: &'a str,
-        costs: &'a [Cost],
-        direct: &'a [Direct],
-        rows: Vec<JsonRow<'a>>,
-        median_error_percent: Option<f64>,
-        worst: Option<String>,
-        #[serde(flatten)]
-        footer: &'a Footer,
-    }
-    #[derive(Serialize)]
-    struct JsonRow<'a> {
-        #[serde(flatten)]
-        row: &'a Row,
-        error_percent: f64,
-    }
     let rows = calibration.rows.iter();
     to_json(&Json {
         schema: SCHEMA,
@@ -232,7 +244,8 @@ mod tests {
     fn the_worst_row_and_the_median_are_those_of_absolute_errors() {
         let rows = vec![row("a", 1.0, 1.1), row("b", 1.0, 0.5), row("c", 2.0, 2.0)];
         let profile = (String::new(), Value::Null);
-        let calibration = Calibration { costs: vec![], direct: vec![], profile, rows };
+        let kept = String::new();
+        let calibration = Calibration { costs: vec![], direct: vec![], profile, kept, rows };
         assert_eq!(calibration.worst().map(|row| row.workload.as_str()), Some("b"));
         let median = calibration.median_error_percent().expect("there are rows");
         assert!((median - 10.0).abs() < 1e-9, "{median}");

@@ -3,9 +3,28 @@
 use filemap_core::decision::Decision;
 use serde::Serialize;
 
+/// A line of a decision log: a decision with the access that it was made in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NumberedLine {
+    /// Number of the access, from 0, over all phases of the job.
+    pub access: u64,
+    /// The decision.
+    #[serde(flatten)]
+    pub line: Line,
+}
+
+impl NumberedLine {
+    /// The line of `decision`, which was made in the access with that number.
+    pub fn new(access: u64, decision: Decision) -> Self {
+        NumberedLine { access, line: decision.into() }
+    }
+}
+
 /// A decision as an object of a decision log: `decision` names its kind, the other keys are
 /// its values; indexes and sizes count base pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "decision", rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the fields are those of Decision")]
 pub enum Line {
@@ -150,6 +169,8 @@ mod tests {
             ),
         ] {
             assert_eq!(serde_json::to_string(&Line::from(decision)).unwrap(), expected);
+            let numbered = serde_json::to_string(&NumberedLine::new(7, decision)).unwrap();
+            assert_eq!(numbered, expected.replacen('{', "{\"access\":7,", 1));
         }
     }
 }

@@ -6,22 +6,22 @@ use serde_json::{Map, Value};
 
 /// The end of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Footer {
     /// By which rules, and what they leave out.
     pub scope: String,
     /// The command that repeats the report.
     pub command: String,
     /// Where it ran.
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environments"))]
     pub environment: Map<String, Value>,
 }
 
 impl Footer {
     /// The footer of a report on `records`, which `command` repeats.
     pub fn new(records: &[Record], command: String) -> Self {
-        let mut scopes: Vec<String> = records.iter().map(scope).collect();
-        scopes.dedup();
         Footer {
-            scope: scopes.join("; "),
+            scope: scope(records),
             command,
             environment: match records {
                 [first, rest @ ..] if rest.iter().all(|r| r.environment == first.environment) => {
@@ -32,41 +32,133 @@ impl Footer {
         }
     }
 
-    /// The environment in one line.
-    pub fn environment_text(&self) -> String {
-        let mut words = Vec::new();
-        for (key, value) in self.environment.iter().filter(|(key, _)| *key != "scope") {
-            push_words(key, value, &mut words);
-        }
-        words.join(", ")
+    /// The scope without the rules, which [`Footer::engine`] names.
+    pub fn limits(&self) -> &str {
+        self.rules_and_limits().map_or(&self.scope, |(_, limits)| limits)
+    }
+
+    /// The rules of the model and what they leave out, where it is the model's scope.
+    fn rules_and_limits(&self) -> Option<(&str, &str)> {
+        self.scope.split_once(", ").filter(|(rules, _)| rules.starts_with(RULES))
+    }
+
+    /// What ran by which rules, in a few words; all of the environment is in JSON.
+    pub fn engine(&self) -> String {
+        let several = || self.environment.values().filter_map(Value::as_object);
+        let of_engines =
+            several().next().is_some() && several().all(|map| map.contains_key(VERSION));
+        let engines: Vec<&Map<String, Value>> =
+            if of_engines { several().collect() } else { vec![&self.environment] };
+        let name = |environment: &&Map<String, Value>| match release(environment) {
+            Some(release) => format!("Linux {release}"),
+            None => self
+                .rules_and_limits()
+                .map_or_else(|| "model".to_string(), |(rules, _)| format!("model by {rules}")),
+        };
+        let mut names: Vec<String> = engines.iter().map(name).collect();
+        names.dedup();
+        let version = engines[0].get(VERSION).and_then(Value::as_str).unwrap_or("unknown");
+        format!("{}; filemap {version}", names.join(", "))
     }
 }
 
-/// By which rules `record` came about; an engine on a real kernel says itself which that is.
-fn scope(record: &Record) -> String {
-    let own = record.environment.get("scope").and_then(Value::as_str);
-    let rules = (record.engine == EngineKind::Model.name()).then(|| {
-        let kernel = record.job.kernel.as_deref().unwrap_or("an unknown version");
-        format!("rules of Linux {kernel}")
-    });
-    rules.as_deref().into_iter().chain(own).collect::<Vec<_>>().join(", ")
+/// The key of the version of filemap in an environment.
+const VERSION: &str = "filemap";
+
+/// How the rules of the model begin in a scope.
+const RULES: &str = "rules of Linux";
+
+/// The release of the kernel that ran, where one did.
+fn release(environment: &Map<String, Value>) -> Option<&str> {
+    environment.get("kernel").and_then(Value::as_str)
 }
 
-/// The environments under the names of the engines that they belong to.
-fn per_engine(records: &[Record]) -> Map<String, Value> {
-    let of = |record: &Record| (record.engine.clone(), Value::Object(record.environment.clone()));
-    records.iter().map(of).collect()
-}
-
-fn push_words(key: &str, value: &Value, words: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => {
-            for (inner, value) in map.iter().filter(|(key, _)| *key != "scope") {
-                push_words(&format!("{key}.{inner}"), value, words);
+/// By which rules `records` came about, and what they leave out; an engine on a real kernel says
+/// itself which that is.
+fn scope(records: &[Record]) -> String {
+    let mut kernels: Vec<&str> = Vec::new();
+    let mut scopes: Vec<&str> = Vec::new();
+    for record in records {
+        if record.engine == EngineKind::Model.name() {
+            let kernel = record.job.kernel.as_deref().unwrap_or("of an unknown version");
+            if !kernels.contains(&kernel) {
+                kernels.push(kernel);
             }
         }
-        Value::String(text) => words.push(format!("{key} {text}")),
-        Value::Null => {}
-        other => words.push(format!("{key} {other}")),
+        if let Some(own) = record.environment.get("scope").and_then(Value::as_str)
+            && !scopes.contains(&own)
+        {
+            scopes.push(own);
+        }
+    }
+    let rules = match kernels.is_empty() {
+        true => String::new(),
+        false => format!("{RULES} {}, ", kernels.join(" and ")),
+    };
+    format!("{rules}{}", scopes.join("; "))
+}
+
+/// The environments under the names of the engines that they belong to; further ones of an engine,
+/// such as those with another machine profile, have a number.
+fn per_engine(records: &[Record]) -> Map<String, Value> {
+    let mut map = Map::new();
+    for record in records {
+        let own = Value::Object(record.environment.clone());
+        let number = |number: u32| match number {
+            1 => record.engine.clone(),
+            more => format!("{} {more}", record.engine),
+        };
+        let free = (1..).map(number).find(|name| map.get(name).is_none_or(|known| *known == own));
+        map.insert(free.expect("numbers do not end"), own);
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::JobSpec;
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(engine: &str, kernel: &str, environment: Value) -> Record {
+        let toml = format!("workload = 'first'\nfile_size = '1m'\nkernel = '{kernel}'");
+        let job = JobSpec::from_toml(&toml).unwrap().validate(None).unwrap();
+        let Value::Object(environment) = environment else { panic!("an object") };
+        Record::new(&job, engine, environment, Vec::new())
+    }
+
+    #[test]
+    fn rules_are_named_with_their_engine() {
+        let model = |kernel| record("model", kernel, json!({ "filemap": "1", "scope": "no swap" }));
+        let footer = Footer::new(&[model("6.18")], String::new());
+        assert_eq!(footer.scope, "rules of Linux 6.18, no swap");
+        assert_eq!(footer.limits(), "no swap");
+        assert_eq!(footer.engine(), "model by rules of Linux 6.18; filemap 1");
+        let footer = Footer::new(&[model("6.18"), model("6.12"), model("6.18")], String::new());
+        assert_eq!(footer.scope, "rules of Linux 6.18 and 6.12, no swap");
+    }
+
+    #[test]
+    fn each_engine_is_named_once() {
+        let own = json!({ "filemap": "1", "scope": "no swap", "profile": { "device": {} } });
+        let model = record("model", "6.18", own);
+        let host = json!({ "filemap": "1", "scope": "one process", "kernel": "6.18.3-x" });
+        let kernel = record("kernel", "6.18", host);
+        let footer = Footer::new(&[model, kernel.clone()], String::new());
+        assert_eq!(footer.scope, "rules of Linux 6.18, no swap; one process");
+        let engine = footer.engine();
+        assert!(engine.contains("model by rules of Linux 6.18"), "{engine}");
+        assert!(engine.contains("Linux 6.18.3-x") && engine.ends_with("; filemap 1"), "{engine}");
+        let other = json!({ "filemap": "1", "scope": "one process", "kernel": "6.18.9-y" });
+        let several =
+            Footer::new(&[kernel.clone(), record("kernel", "6.18", other)], String::new());
+        assert_eq!(several.environment["kernel 2"]["kernel"], "6.18.9-y");
+        assert_eq!(several.engine(), "Linux 6.18.3-x, Linux 6.18.9-y; filemap 1");
+        let alone = Footer::new(&[kernel], String::new());
+        assert_eq!(
+            (alone.limits(), alone.engine().as_str()),
+            ("one process", "Linux 6.18.3-x; filemap 1")
+        );
     }
 }

@@ -8,16 +8,25 @@ pub mod calibrate;
 pub mod compare;
 pub mod conform;
 pub mod decisions;
+pub mod doctor;
 mod error;
 pub mod explain;
+mod figures;
 pub mod footer;
+pub mod phases;
 pub mod program;
 pub mod published;
 pub mod record;
+pub mod regression;
 pub mod report;
+#[cfg(feature = "schema")]
+pub mod schema;
+pub mod setup;
 pub mod significance;
+pub mod spread;
 pub mod stats;
 pub mod table;
+pub mod units;
 
 pub use error::Error;
 pub use footer::Footer;

@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::footer::Footer;
-use crate::record::number;
 use crate::report::{Part, Report, to_json};
 use crate::table::{Column, Table};
+use crate::units::number;
 
 /// The report on `record`, which `command` repeats.
 pub fn report(record: &ProgramRecord, command: String) -> Report {

@@ -1,30 +1,94 @@
 //! The report on one record.
 
 use filemap_core::address::mapping::SplitProt;
-use filemap_job::{EngineKind, Record, Run, Spread};
+use filemap_job::{EngineKind, Job, Record, Run, Spread};
 use serde::Serialize;
+use serde_json::Value;
 
+use crate::figures::{self, FIGURES};
 use crate::footer::Footer;
+use crate::phases::{self, shortened};
 use crate::report::{Part, Report, to_json};
+use crate::setup;
 use crate::significance;
+use crate::spread;
+use crate::stats::Sample;
 use crate::table::{Column, Table};
+use crate::units::{number, time};
 
-/// The report on `record`, which `command` repeats.
-pub fn report(record: &Record, command: String) -> Report {
-    #[derive(Serialize)]
-    struct Json<'a> {
-        #[serde(flatten)]
-        record: &'a Record,
-        scope: &'a str,
-        command: &'a str,
-    }
+/// Most characters of a machine profile's path in a report.
+const PATH_COLUMNS: usize = 24;
+
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    used_pages: Option<u64>,
+    scope: &'a str,
+    command: &'a str,
+}
+
+/// The report on `record`, which is of `job`; `command` repeats it. With `verbose`, every counter
+/// under its own name too.
+pub fn report(record: &Record, job: &Job, verbose: bool, command: String) -> Report {
     let footer = Footer::new(std::slice::from_ref(record), command);
-    let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
-    let mut parts = vec![Part::Heading(title(record)), Part::Table(summary(record))];
+    let json = to_json(&Json {
+        record,
+        used_pages: job.used_pages(),
+        scope: &footer.scope,
+        command: &footer.command,
+    });
+    let mut parts = vec![
+        Part::Heading(title(record)),
+        setup::of_record(record),
+        Part::Table(figures_table(record, job)),
+    ];
+    parts.extend(phases::part(record));
+    let read = Sample::of(spread::bytes_read(record, job));
+    if spread::seeds(record) > 1 {
+        let note = read.as_ref().and_then(|read| spread::note("The job", read));
+        parts.extend(note.map(Part::Paragraph));
+    }
+    parts.extend(warnings(record));
+    if verbose {
+        parts.push(Part::Table(summary(record)));
+    }
     parts.extend(outlier_note(record).map(Part::Paragraph));
     parts.extend(reclaim_note(record).map(Part::Paragraph));
+    parts.extend(foreign_note(record).map(Part::Paragraph));
     parts.extend(elapsed_note(record).map(Part::Paragraph));
     Report { parts, rows: rows(record), footer, json }
+}
+
+/// What the engine's caller has to say of `record`.
+pub(crate) fn warnings(record: &Record) -> impl Iterator<Item = Part> {
+    record.warnings.iter().map(|warning| Part::Paragraph(format!("Warning: {warning}.")))
+}
+
+/// The figures that matter first.
+fn figures_table(record: &Record, job: &Job) -> Table {
+    let several = record.runs.len() > 1;
+    let heads: &[&str] = if several { &["median", "min", "max"] } else { &["value"] };
+    let rows = FIGURES.iter().zip(figures::samples(record, job)).filter_map(|(figure, sample)| {
+        let shown = figures::is_shown(figure, [&sample]);
+        let sample = sample.filter(|_| shown)?;
+        let values = [sample.median, sample.min, sample.max].into_iter().take(heads.len());
+        let name = figures::row_name(figure, [record.engine.as_str()]);
+        Some([name].into_iter().chain(values.map(|value| figure.unit.text(value))).collect())
+    });
+    let first = match (several, spread::seeds(record)) {
+        (false, _) => "figure".to_string(),
+        (true, 1) => format!("{} runs", record.runs.len()),
+        (true, seeds) => format!("{seeds} seeds"),
+    };
+    let heads = heads.iter().copied().map(Column::right);
+    Table {
+        title: String::new(),
+        columns: [Column::left(first)].into_iter().chain(heads).collect(),
+        rows: rows.collect(),
+    }
 }
 
 /// What one run says, by name, in the order of the record: counters, pages cached, time.
@@ -51,23 +115,10 @@ pub fn spreads(record: &Record) -> Vec<(&'static str, Option<Spread>)> {
     names.enumerate().map(spread).collect()
 }
 
-/// A number of things with its thousands apart; medians may be halves.
-pub fn number(value: f64) -> String {
-    let whole = format!("{:.0}", value.trunc());
-    let mut text = String::new();
-    for (position, digit) in whole.chars().enumerate() {
-        if position > 0 && (whole.len() - position).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    if value.fract() != 0.0 { text + ".5" } else { text }
-}
-
 /// What `record` is of: `random of 1g, baseline, on the model`.
 pub(crate) fn title(record: &Record) -> String {
     let series = record.job.with.as_deref().unwrap_or("baseline");
-    // A kernel is what it is.
+    // A kernel has the patches that it was built with.
     let rules = match record.engine == EngineKind::Model.name() {
         true => format!(", {series}"),
         false => String::new(),
@@ -115,9 +166,8 @@ pub(crate) fn measured_ns(record: &Record) -> Vec<u64> {
 /// Names the runs of a real kernel that took much longer or shorter than the others.
 pub(crate) fn outlier_note(record: &Record) -> Option<String> {
     let times = measured_ns(record);
-    let name = |&position: &usize| {
-        format!("run {} ({:.3} ms)", position + 1, times[position] as f64 / 1e6)
-    };
+    let name =
+        |&position: &usize| format!("run {} ({})", position + 1, time(times[position] as f64));
     let named: Vec<String> = significance::outliers(&times).iter().map(name).collect();
     (!named.is_empty()).then(|| format!("Outliers in time: {}.", named.join(", ")))
 }
@@ -132,9 +182,9 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     let executable = job.exec == Some(true)
         || job.maps_elf()
         || job.split_prot.as_deref() == Some(SplitProt::Exec.name());
-    let advice = match job.machine {
-        Some(_) => "",
-        None => ": give --machine a profile of the machine in question (filemap calibrate)",
+    let advice = match job.machine.as_deref() {
+        Some(name) if name != "default" => "",
+        _ => ": give --machine a profile of the machine in question (filemap calibrate)",
     };
     Some(match executable {
         true => format!(
@@ -148,11 +198,34 @@ pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     })
 }
 
-/// What is to be said of the time.
-pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
-    (record.engine == EngineKind::Model.name()).then(|| {
-        "elapsed_ns of the model is predicted from the machine profile, not measured.".to_string()
+/// What is to be said of runs of a real kernel that somebody else's eviction has disturbed.
+pub(crate) fn foreign_note(record: &Record) -> Option<String> {
+    let kept = record.environment.get("runs_kept_with_foreign_eviction").and_then(Value::as_u64);
+    kept.filter(|&kept| kept > 0).map(|kept| {
+        let of = record.runs.len();
+        format!(
+            "Warning: in {kept} of {of} runs somebody else took pages of the file from the cache."
+        )
     })
+}
+
+/// What is to be said of the time, in one line.
+pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
+    if record.engine != EngineKind::Model.name() {
+        return None;
+    }
+    let profile = match record.job.machine.as_deref() {
+        Some(path) => format!("machine profile '{}'", shortened(path, PATH_COLUMNS)),
+        None => "the default machine profile".to_string(),
+    };
+    let device = record.environment.get("profile")?.get("device")?;
+    let figure = |key: &str| device.get(key).and_then(Value::as_u64).map(|value| value as f64);
+    let (latency_ns, bandwidth) = (figure("latency_ns")?, figure("bandwidth_bytes")?);
+    Some(format!(
+        "Times are predicted by {profile} ({}, {:.1} GB/s).",
+        time(latency_ns),
+        bandwidth / 1e9
+    ))
 }
 
 #[cfg(test)]
@@ -160,20 +233,6 @@ mod tests {
     use filemap_job::Counters;
 
     use super::*;
-
-    #[test]
-    fn numbers_have_their_thousands_apart() {
-        for (value, text) in [
-            (0.0, "0"),
-            (999.0, "999"),
-            (1000.0, "1 000"),
-            (1234567.0, "1 234 567"),
-            (2.5, "2.5"),
-            (1000.5, "1 000.5"),
-        ] {
-            assert_eq!(number(value), text);
-        }
-    }
 
     #[test]
     fn values_are_the_counters_and_more() {

@@ -18,7 +18,8 @@ pub enum Format {
     Table,
     /// Markdown.
     Markdown,
-    /// CSV: one header line, one line for each result.
+    /// CSV: one header line, one line for each result, and nothing else: scope, command and
+    /// environment are in the other formats.
     Csv,
     /// JSON: one object.
     Json,
@@ -62,6 +63,10 @@ pub struct Report {
 pub enum Part {
     /// A heading.
     Heading(String),
+    /// Labels, each with what it says.
+    Facts(Vec<(String, String)>),
+    /// Items, each on lines of its own.
+    List(Vec<String>),
     /// A paragraph.
     Paragraph(String),
     /// A table.
@@ -71,16 +76,18 @@ pub enum Part {
 }
 
 impl Report {
+    /// This report with `facts` under its first heading.
+    pub fn of(mut self, facts: Part) -> Self {
+        self.parts.insert(1.min(self.parts.len()), facts);
+        self
+    }
+
     /// The report in `format`, ending in a line break.
     pub fn render(&self, format: Format) -> String {
         match format {
             Format::Table => self.text(),
             Format::Markdown => self.markdown(),
-            Format::Csv => self.rows.csv(&[
-                ("scope", self.footer.scope.clone()),
-                ("command", self.footer.command.clone()),
-                ("environment", self.footer.environment_text()),
-            ]),
+            Format::Csv => self.rows.csv(),
             Format::Json => format!("{}\n", self.json),
         }
     }
@@ -89,10 +96,10 @@ impl Report {
         let mut blocks: Vec<String> = self.parts.iter().map(Part::text).collect();
         blocks.push(
             [
-                labelled("Scope", &self.footer.scope),
+                wrap(self.footer.limits(), "Scope:   ", "         "),
+                wrap(&self.footer.engine(), "Engine:  ", "         "),
                 // Not wrapped: it is there to be copied.
-                format!("Command:     {}\n", self.footer.command),
-                labelled("Environment", &self.footer.environment_text()),
+                format!("Command: {}\n", self.footer.command),
             ]
             .concat(),
         );
@@ -102,10 +109,10 @@ impl Report {
     fn markdown(&self) -> String {
         let mut blocks: Vec<String> = self.parts.iter().map(Part::markdown).collect();
         blocks.push(format!(
-            "- Scope: {}\n- Command: `{}`\n- Environment: {}\n",
-            self.footer.scope,
-            self.footer.command,
-            self.footer.environment_text()
+            "- Scope: {}\n- Engine: {}\n- Command: `{}`\n",
+            self.footer.limits(),
+            self.footer.engine(),
+            self.footer.command
         ));
         blocks.join("\n")
     }
@@ -119,6 +126,8 @@ impl Part {
                 let width = lines.lines().map(|line| line.chars().count()).max().unwrap_or(0);
                 format!("{lines}{}\n", "=".repeat(width))
             }
+            Part::Facts(facts) => facts.iter().map(|(label, text)| labelled(label, text)).collect(),
+            Part::List(items) => items.iter().map(|item| wrap(item, "  ", "    ")).collect(),
             Part::Paragraph(text) => wrap(text, "", ""),
             Part::Table(table) => table.text(),
             Part::Preformatted(text) => format!("{text}\n"),
@@ -128,6 +137,10 @@ impl Part {
     fn markdown(&self) -> String {
         match self {
             Part::Heading(text) => format!("## {text}\n"),
+            Part::Facts(facts) => {
+                facts.iter().map(|(label, text)| format!("- {label}: {text}\n")).collect()
+            }
+            Part::List(items) => items.iter().map(|item| format!("- {item}\n")).collect(),
             Part::Paragraph(text) => format!("{text}\n"),
             Part::Table(table) => table.markdown(),
             Part::Preformatted(text) => format!("```\n{text}\n```\n"),
@@ -143,8 +156,10 @@ pub(crate) fn to_json(object: &impl Serialize) -> String {
     serde_json::to_string_pretty(object).expect("a report has text keys only")
 }
 
-fn labelled(label: &str, text: &str) -> String {
-    wrap(text, &format!("{:<13}", format!("{label}:")), &" ".repeat(13))
+/// What a label says, behind the widest label.
+fn labelled(name: &str, text: &str) -> String {
+    let first = format!("{:<11}", format!("{name}:"));
+    wrap(text, &first, &" ".repeat(first.len()))
 }
 
 /// `text` in lines of [`TEXT_COLUMNS`], the first behind `first`, the others behind `rest`.

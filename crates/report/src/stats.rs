@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 /// A number of figures and what describes them.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sample {
     /// Arithmetic mean.
@@ -22,6 +23,7 @@ pub struct Sample {
 }
 
 /// Figures that lie together.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mode {
     /// How many.

@@ -77,14 +77,11 @@ impl Table {
         text
     }
 
-    /// As CSV (RFC 4180, but lines end in LF), each row with the cells of `constant` behind its
-    /// own: pairs of a column's name and its text.
-    pub fn csv(&self, constant: &[(&str, String)]) -> String {
-        let names = self.columns.iter().map(|column| column.name.as_str());
-        let mut text = csv_row(names.chain(constant.iter().map(|(name, _)| *name)));
+    /// As CSV (RFC 4180, but lines end in LF).
+    pub fn csv(&self) -> String {
+        let mut text = csv_row(self.columns.iter().map(|column| column.name.as_str()));
         for row in &self.rows {
-            let cells = row.iter().map(String::as_str);
-            text += &csv_row(cells.chain(constant.iter().map(|(_, cell)| cell.as_str())));
+            text += &csv_row(row.iter().map(String::as_str));
         }
         text
     }
@@ -200,7 +197,6 @@ mod tests {
     fn csv_quotes() {
         let mut table = table();
         table.columns[1].name = "N".to_string();
-        let expected = "name,N,k\na,1,v\n\"b|\"\"c,\",12345,v\n";
-        assert_eq!(table.csv(&[("k", "v".to_string())]), expected);
+        assert_eq!(table.csv(), "name,N\na,1\n\"b|\"\"c,\",12345\n");
     }
 }

@@ -1,12 +1,16 @@
-//! What `cargo xtask` does: man pages, completions, outputs shown in documents, and the
-//! repository's own lint.
+//! What `cargo xtask` does: installation with man pages and completions, a Debian package, outputs
+//! shown in documents, the tour of README.md, and the repository's own lint.
 #![forbid(unsafe_code)]
 
-pub mod command_line;
+pub mod blocks;
+pub mod completions;
+pub mod install;
 pub mod lint;
+pub mod man;
 pub mod outputs;
 pub mod repository;
 pub mod schema;
+pub mod tour;
 
 /// README.md's example, compiled and run as a test.
 #[cfg(doctest)]

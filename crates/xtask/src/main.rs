@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use xtask::lint::{self, Severity};
 use xtask::repository::Repository;
-use xtask::{command_line, outputs, schema};
+use xtask::{completions, install, man, outputs, schema, tour};
 
 /// Tasks of this repository.
 #[derive(Debug, Parser)]
@@ -31,7 +31,19 @@ enum Task {
         #[arg(default_value = "target/completions")]
         directory: PathBuf,
     },
-    /// JSON schemas of job files and records.
+    /// Builds filemap and installs it with its man pages, completions and licences.
+    Install {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Removes what install put there.
+    Uninstall {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Builds a Debian package. Needs cargo-deb.
+    Deb,
+    /// JSON schemas of job files, of the JSON of each command, and of the lines of a log.
     Schema {
         /// Where they are written to.
         #[arg(default_value = "target/schema")]
@@ -40,6 +52,9 @@ enum Task {
     /// What the compiler and clippy do not look at: lengths, names, and whether the documents
     /// agree with the code.
     Lint,
+    /// Runs every filemap command that README.md shows. Each has to work, or to say what this
+    /// machine lacks.
+    Tour,
     /// Runs the commands whose outputs the documents show, and puts the outputs there.
     Outputs {
         /// Change nothing; fail where an output differs from what is shown.
@@ -48,12 +63,32 @@ enum Task {
     },
 }
 
+/// Where filemap is installed.
+#[derive(Debug, Args)]
+struct Place {
+    /// The directory below which bin and share are.
+    #[arg(long, default_value = "/usr/local")]
+    prefix: PathBuf,
+    /// A directory that stands for /, for packages.
+    #[arg(long, value_name = "DIR")]
+    destdir: Option<PathBuf>,
+}
+
 fn main() -> Result<ExitCode> {
     match Tasks::parse().task {
-        Task::Man { directory } => command_line::man(&directory)?,
-        Task::Completions { directory } => command_line::completions(&directory)?,
+        Task::Man { directory } => man::write(&directory)?,
+        Task::Completions { directory } => completions::write(&directory)?,
+        Task::Install { place } => {
+            let binary = install::built_binary()?;
+            print_all(&install::install(&binary, &place.prefix, place.destdir.as_deref())?);
+        }
+        Task::Uninstall { place } => {
+            print_all(&install::uninstall(&place.prefix, place.destdir.as_deref())?);
+        }
+        Task::Deb => print_all(&[install::debian_package()?]),
         Task::Schema { directory } => schema::write(&directory)?,
         Task::Lint => return lint(),
+        Task::Tour => return Ok(exit_code(tour::run()?)),
         Task::Outputs { check } => return refresh_outputs(check),
     }
     Ok(ExitCode::SUCCESS)
@@ -65,7 +100,7 @@ fn lint() -> Result<ExitCode> {
         println!("{finding}");
     }
     let failed = findings.iter().any(|finding| finding.severity == Severity::Error);
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(exit_code(!failed))
 }
 
 fn refresh_outputs(check: bool) -> Result<ExitCode> {
@@ -73,6 +108,15 @@ fn refresh_outputs(check: bool) -> Result<ExitCode> {
     for path in &differing {
         println!("{path}: {}", if check { "shows another output" } else { "refreshed" });
     }
-    let failed = check && !differing.is_empty();
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(exit_code(!check || differing.is_empty()))
+}
+
+fn print_all(paths: &[PathBuf]) {
+    for path in paths {
+        println!("{}", path.display());
+    }
+}
+
+fn exit_code(passed: bool) -> ExitCode {
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

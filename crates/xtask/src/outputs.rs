@@ -48,7 +48,7 @@ fn replaced(document: &str, run: impl Fn(&str) -> Result<String>) -> Result<Stri
         text += line;
         let marker = line.trim_end().strip_prefix(BEGIN).and_then(|l| l.strip_suffix(BEGIN_END));
         let Some(marker) = marker else { continue };
-        let (args, until) = marker.split_once(UNTIL).unwrap_or((marker, "Environment:"));
+        let (args, until) = marker.split_once(UNTIL).unwrap_or((marker, "Scope:"));
         ensure!(lines.any(|line| line.trim_end() == END), "'{END}' is missing behind '{marker}'");
         text += &format!("\n```text\n{}\n```\n\n{END}\n", cut(&run(args)?, until)?);
     }
@@ -66,6 +66,8 @@ fn filemap(args: &str) -> Result<String> {
     let output = Command::new(cargo)
         .args(["run", "--release", "--quiet", "--package", "filemap-cli", "--"])
         .args(args.split_whitespace())
+        // Documents show the built-in machine profile, whoever refreshes them.
+        .env("XDG_STATE_HOME", "/dev/null/no-state")
         .current_dir(root())
         .output()
         .context("cargo does not start")?;

@@ -74,7 +74,8 @@ fn read_directory(directory: &Path, prefix: &str, files: &mut Vec<File>) -> Resu
             if !skipped && !NOT_WRITTEN.contains(&name.as_str()) {
                 read_directory(&entry.path(), &format!("{path}/"), files)?;
             }
-        } else if kind.is_file() {
+        // In a worktree, .git is a file that names a path of this machine.
+        } else if kind.is_file() && name != ".git" {
             match fs::read_to_string(entry.path()) {
                 Ok(text) => files.push(File { path, text }),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}

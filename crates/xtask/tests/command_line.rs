@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use filemap_cli::command;
-use xtask::command_line::{completions, man};
+use filemap_cli::{command, examples};
+use xtask::{completions, man};
 
 /// A directory that goes when the test ends.
 struct Scratch(PathBuf);
@@ -25,7 +25,7 @@ impl Drop for Scratch {
 #[test]
 fn every_command_has_a_man_page_with_its_flags() {
     let scratch = Scratch::new("man");
-    man(&scratch.0).unwrap();
+    man::write(&scratch.0).unwrap();
     let top = fs::read_to_string(scratch.0.join("filemap.1")).unwrap();
     for command in command().get_subcommands() {
         let name = command.get_name();
@@ -35,13 +35,20 @@ fn every_command_has_a_man_page_with_its_flags() {
             let flag = format!("\\-\\-{}", flag.replace('-', "\\-"));
             assert!(page.contains(&flag), "{flag} is not in filemap-{name}.1");
         }
+        for section in ["EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO"] {
+            let heading =
+                if section.contains(' ') { format!("\"{section}\"") } else { section.into() };
+            assert!(page.contains(&format!(".SH {heading}")), "filemap-{name}.1 has no {section}");
+        }
+        let example = examples::of(name)[0].command.replace('-', "\\-");
+        assert!(page.contains(&example), "'{example}' is not in filemap-{name}.1");
     }
 }
 
 #[test]
 fn completions_know_every_flag() {
     let scratch = Scratch::new("completions");
-    completions(&scratch.0).unwrap();
+    completions::write(&scratch.0).unwrap();
     for file in ["filemap.bash", "_filemap", "filemap.fish"] {
         let script = fs::read_to_string(scratch.0.join(file)).unwrap();
         for command in command().get_subcommands() {

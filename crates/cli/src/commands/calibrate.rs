@@ -16,8 +16,10 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
-use crate::output::{Output, Target, unless_closed};
+use crate::output::{Inputs, Output, is_stdout};
 use crate::progress::Progress;
+use crate::provenance;
+use crate::user_profile;
 
 /// Size of the file where none is given.
 const DEFAULT_BYTES: u64 = 1 << 30;
@@ -25,7 +27,7 @@ const DEFAULT_BYTES: u64 = 1 << 30;
 /// Rounds where no number is given.
 const DEFAULT_ROUNDS: u64 = 5;
 
-const MAX_ROUNDS: u64 = 100;
+pub const MAX_ROUNDS: u64 = 100;
 
 /// The published workloads, each with either advice.
 const WORKLOADS: [&str; 5] = ["random", "stride:1021", "stride:2053", "stride:4099", "sequential"];
@@ -40,9 +42,10 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
             "--runs {rounds} is out of range; give 1 to {MAX_ROUNDS}"
         )));
     }
-    let profile = args.profile.as_deref().map(|path| ("the profile", path));
-    let output = Output::open(&args.output, profile)?;
-    let target = args.profile.as_deref().map(Target::open).transpose()?;
+    let (path, is_own) = place(args)?;
+    let out = (user_profile::FLAG, Some(path.as_str()));
+    let mut output = Output::open(&args.output, &Inputs::default(), &[out])?;
+    let target = output.take(user_profile::FLAG).expect("it was opened");
     let (journal, _undoing) = interrupt::journal()?;
     let directory = temporary_directory()?;
     let bench = Bench::create(&directory, bytes)?;
@@ -67,20 +70,39 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
     }
     let profile = profile_of(&samples, io_bytes(bench.path())?)?;
     let text = profile_text(&profile);
-    if let Some(target) = target {
-        let (path, mut writer) = target.writer()?;
-        let written = writer.write_all(text.as_bytes()).and_then(|()| writer.flush());
-        written.or_else(|error| unless_closed(&path, &error))?;
-    }
+    target.write(text.as_bytes())?;
     let calibration = Calibration {
         costs: costs(&samples),
         direct: direct(&samples),
         profile: (text, json!(profile)),
+        kept: kept(&path, is_own),
         rows: rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?,
     };
-    let footer = footer(&bench, bytes, &profile, command(args, rounds));
+    let footer = footer(&bench, bytes, (&profile, &path), command(args, rounds));
     output.write(&calibrate::report(&calibration, footer))?;
     Ok(Outcome::Done)
+}
+
+/// What the report says of the profile at `path`.
+fn kept(path: &str, is_own: bool) -> String {
+    match is_own {
+        true => format!(
+            "The profile is in {path}. The model goes by it from now on; --machine default is the \
+             built-in profile."
+        ),
+        false if is_stdout(path) => "The profile went to stdout.".to_string(),
+        false => format!("The profile is in {path}. The model goes by it with --machine {path}."),
+    }
+}
+
+/// Where the profile goes, and whether that is where the model looks for it by itself.
+fn place(args: &CalibrateArgs) -> Result<(String, bool), Error> {
+    if let Some(path) = &args.out {
+        return Ok((path.clone(), false));
+    }
+    let path = user_profile::path()?;
+    user_profile::make_directory(&path)?;
+    Ok((path, true))
 }
 
 fn bytes(args: &CalibrateArgs) -> Result<u64, Error> {
@@ -115,6 +137,7 @@ impl Measured {
             workload: Some(workload.to_string()),
             advice: Some(advice.to_string()),
             file: Some(bench.path().display().to_string()),
+            cold: Some(true),
             ..JobSpec::default()
         };
         host::resolve(&mut spec)?;
@@ -219,15 +242,17 @@ fn profile_text(profile: &Profile) -> String {
     format!("# Measured by filemap calibrate; queue_depth and itlb are assumed.\n{text}")
 }
 
-fn footer(bench: &Bench, bytes: u64, profile: &Profile, command: String) -> Footer {
+fn footer(bench: &Bench, bytes: u64, profile: (&Profile, &str), command: String) -> Footer {
     let place = bench.place();
     let mut environment = host_environment();
+    provenance::stamp(&mut environment, EngineKind::Kernel.name());
     let mut add = |key: &str, value: Value| environment.insert(key.to_string(), value);
     add("device", place.device.clone().into());
     add("filesystem", place.filesystem.clone().into());
     add("read_ahead_kb", place.read_ahead_kb.into());
     add("file_bytes", bytes.into());
-    add("profile", json!(profile));
+    add("profile", json!(profile.0));
+    add("profile_path", profile.1.into());
     Footer {
         scope: "one thread, a written file that fits in memory, cold before each measurement; \
                 medians of the rounds"
@@ -238,7 +263,7 @@ fn footer(bench: &Bench, bytes: u64, profile: &Profile, command: String) -> Foot
 }
 
 fn command(args: &CalibrateArgs, rounds: u64) -> String {
-    let profile = args.profile.iter().map(|path| format!(" {path}"));
+    let profile = args.out.iter().map(|path| format!(" --out {path}"));
     let size = args.file_size.iter().map(|SizeText(size)| format!(" --file-size {size}"));
     let rest: String = profile.chain(size).collect();
     format!("filemap calibrate{rest} --runs {rounds}")

@@ -2,95 +2,215 @@
 
 use std::path::Path;
 
-use filemap_core::series::{Series, Switch};
-use filemap_job::{EngineKind, Job, JobSpec};
+use filemap_core::rules::Kernel;
+use filemap_core::series::Switch;
+use filemap_job::{EngineKind, Job, JobSpec, shell_word};
 use filemap_model::{Digest, Profile};
 use filemap_report::compare::{self, Cell};
 
-use super::Asked;
+use super::{Asked, needs_said, with_seeds};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine;
 use crate::error::Error;
 use crate::host;
 use crate::input;
+use crate::judged;
 use crate::output::Output;
+use crate::seeds;
+use crate::variants::{self, Variant};
 
 /// Runs one job in several variants and prints what changes.
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
-    let images = args.job.image.clone();
-    let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
-    // Said for all cells at once.
-    asked.flags = JobSpec { on: None, with: None, image: None, modules: None, ..asked.flags };
+    let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
+    let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let output = Output::open(&args.output, &asked.inputs, &[])?;
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
-    spec.image = images.first().cloned();
-    let variants = variants(&spec, args.variants)?;
-    let profile = input::profile(spec.machine.as_deref())?;
-    host::resolve(&mut spec)?;
+    let modules =
+        if modules.is_empty() { spec.modules.take().into_iter().collect() } else { modules };
+    let images = Booted::pair(images, &modules)?;
+    spec.image = images.first().map(|image| image.path.clone());
+    let variants = variants(&spec, &args.variants)?;
+    spec.on = spec.on.as_deref().map(engines).transpose()?;
+    let found = host::resolve(&mut spec)?;
+    let profile = input::profile(&mut spec)?;
     let engines = spec.on.clone().unwrap_or("model".to_string());
     let cells = cells(&spec, &engines, &variants, &images)?;
     if cells.len() < 2 {
         let message = "there is one variant only; give --variants baseline,mmap-miss";
         return Err(Error::Usage(message.to_string()));
     }
-    let output = Output::open(&args.output, None)?;
-    let mut shown = cells[0].1.clone();
-    shown.image = None;
-    let mut command = command(&asked, &shown, &engines, &variants);
-    let images = images.iter().map(|image| format!(" --image {image}"));
-    let modules = spec.modules.map(|modules| format!(" --modules {modules}"));
-    command.extend(images.chain(modules));
+    check(&cells, args.apply)?;
+    let command = command(&asked, &spec, &variants, &images, &modules);
     let (names, jobs): (Vec<String>, Vec<Job>) = cells.into_iter().unzip();
-    let records = engine::run_all(&jobs, &profile, args.apply)?;
-    let cells = names.into_iter().zip(records);
-    let cells: Vec<_> = cells.map(|(variant, record)| Cell { variant, record }).collect();
-    let warnings = unseen(&cells, &jobs, &profile)?;
-    output.write(&compare::report(&cells, &warnings, command))?;
+    let of_cell = |job: &Job| match job.machine.profile.as_deref() {
+        name if name == spec.machine.as_deref() => Ok(found.on_device(profile)),
+        name => Ok(found.on_device(input::profile_named(name)?)),
+    };
+    let profiles = jobs.iter().map(of_cell).collect::<Result<Vec<Profile>, Error>>()?;
+    let seeds = args.seeds.unwrap_or(1);
+    let records = engine::run_seeds(&jobs, &profiles, seeds, args.apply)?;
+    let mut warnings = found.warnings;
+    warnings.extend(jobs[0].without_effect());
+    warnings.extend(judged::warnings(asked.kernel.as_deref(), &jobs)?);
+    let cells = names.into_iter().zip(jobs).zip(records);
+    let cells = cells.map(|((variant, job), record)| Cell { variant, job, record });
+    let cells: Vec<Cell> = cells.collect();
+    warnings.extend(unseen(&cells, &profiles)?);
+    if args.seeds.is_none() {
+        warnings.extend(one_seed(&cells, &profiles)?);
+    }
+    let command = with_seeds(command, args.seeds);
+    output.write(&compare::report(&cells, &warnings, args.verbose, command))?;
     Ok(Outcome::Done)
 }
 
-/// The jobs, and what each is called: every variant on every engine. A kernel that is booted is
-/// what it was built to be: beside the model, whose variants are then meant, an image is one cell.
+/// The engines of a list, each named once, without the blanks around them.
+fn engines(text: &str) -> Result<String, Error> {
+    let names: Vec<&str> = text.split(',').map(str::trim).collect();
+    let twice = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
+    match twice {
+        Some(at) => Err(Error::Usage(format!(
+            "--on {text}: {} is named twice; give each engine once",
+            names[at]
+        ))),
+        None => Ok(names.join(",")),
+    }
+}
+
+/// What one seed does not show of `cells`.
+fn one_seed(cells: &[Cell], profiles: &[Profile]) -> Result<Vec<String>, Error> {
+    fn cell<'a>((cell, profile): (&'a Cell, &'a Profile)) -> seeds::Cell<'a> {
+        seeds::Cell { name: &cell.variant, job: &cell.job, profile, record: &cell.record }
+    }
+    let cells: Vec<seeds::Cell> = cells.iter().zip(profiles).map(cell).collect();
+    seeds::warnings(&cells)
+}
+
+/// Refuses what the running kernel, which has one setting of each kind, cannot be in turn.
+fn check(cells: &[(String, Job)], apply: bool) -> Result<(), Error> {
+    let mut here =
+        cells.iter().filter(|(_, job)| job.engine == EngineKind::Kernel && job.image.is_none());
+    let release = input::host_release();
+    let nearest = release.as_deref().and_then(Kernel::nearest);
+    let other = |job: &Job| nearest.is_some_and(|nearest| nearest.kernel != job.rules.kernel);
+    if let Some((name, _)) = here.clone().find(|(_, job)| other(job)) {
+        return Err(Error::CannotRun(format!(
+            "--variants {name}: the running kernel has rules of its own; leave kernel out, or give \
+             --on model"
+        )));
+    }
+    let fault_around = here.next().map(|(_, job)| job.machine.fault_around);
+    if let Some((name, _)) = here.find(|(_, job)| Some(job.machine.fault_around) != fault_around)
+        && apply
+    {
+        return Err(Error::CannotRun(format!(
+            "--variants {name}: the running kernel has one fault-around size for all variants; \
+             give it with --fault-around, one comparison each, or give --on model"
+        )));
+    }
+    Ok(())
+}
+
+/// The jobs, and what each is called: every variant on every engine. A kernel that is booted
+/// contains the series that it was built with. Beside the model, whose series are then meant, an
+/// image has the settings of the variants only.
 fn cells(
     spec: &JobSpec,
     engines: &str,
-    variants: &[String],
-    images: &[String],
+    variants: &[Variant],
+    images: &[Booted],
 ) -> Result<Vec<(String, Job)>, Error> {
-    let release = input::host_release();
     let names = image_names(images)?;
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
-    let as_built = ["baseline".to_string()];
+    let mut of_images: Vec<Variant> = Vec::new();
+    for variant in variants {
+        let left = if beside_model { variant.without_series() } else { variant.clone() };
+        if !of_images.contains(&left) {
+            of_images.push(left);
+        }
+    }
     let mut cells = Vec::new();
     for engine in engines.split(',') {
-        let booted = engine == EngineKind::Kernel.name() && !images.is_empty();
-        let kernels = match booted {
-            true => images.iter().zip(&names).map(Some).collect(),
-            false => vec![None],
-        };
-        let variants = if booted && beside_model { &as_built } else { variants };
-        for image in kernels {
+        let spec = JobSpec { on: Some(engine.to_string()), ..spec.clone() };
+        if engine != EngineKind::Kernel.name() || images.is_empty() {
             for variant in variants {
-                let mut spec = spec.clone();
-                spec.on = Some(engine.to_string());
-                if engine == EngineKind::Kernel.name() && !booted {
-                    spec.kernel = Some("host".to_string());
-                }
-                spec.with = Some(variant.clone());
-                spec.image = image.map(|(path, _)| path.clone());
-                let name = image.map_or(variant, |(_, name)| name).clone();
-                spec.modules = spec.modules.filter(|_| booted);
-                cells.push((name, spec.validate(release.as_deref())?));
+                cells.push((variant.name(), cell(&spec, variant, None)?));
+            }
+            continue;
+        }
+        for (image, name) in images.iter().zip(&names) {
+            for variant in &of_images {
+                let name = match variant.has_settings() {
+                    true => format!("{name}+{}", variant.name()),
+                    false => name.clone(),
+                };
+                cells.push((name, cell(&spec, variant, Some(image))?));
             }
         }
     }
     Ok(cells)
 }
 
+/// The job of one cell, on the kernel of `image` or none.
+fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<Job, Error> {
+    let mut spec = variant.applied(spec);
+    spec.image = image.map(|image| image.path.clone());
+    spec.modules = image.and_then(|image| image.modules.clone());
+    if let Some(image) = image
+        && let Some(nearest) = Kernel::nearest(&host::image_release(&image.path)?)
+        && !variant.sets("kernel")
+    {
+        spec.kernel = Some(nearest.kernel.name().to_string());
+    }
+    let on_kernel = spec.on.as_deref() == Some(EngineKind::Kernel.name());
+    if on_kernel && image.is_none() && !variant.sets("kernel") {
+        spec.kernel = Some("host".to_string());
+    }
+    let job = |mut spec: JobSpec| {
+        if variant.has_settings() {
+            // A file has its size, whatever a variant says.
+            host::resolve(&mut spec)?;
+        }
+        Ok(spec.validate(input::host_release().as_deref())?)
+    };
+    job(spec).map_err(|error| variant.error(error))
+}
+
 /// What kernel images are called: by their releases, or where these are the same by their files.
-fn image_names(images: &[String]) -> Result<Vec<String>, Error> {
-    let releases = images.iter().map(|image| host::image_release(image));
-    Ok(distinct(images, releases.collect::<Result<_, _>>()?))
+fn image_names(images: &[Booted]) -> Result<Vec<String>, Error> {
+    let paths: Vec<String> = images.iter().map(|image| image.path.clone()).collect();
+    let releases = paths.iter().map(|path| host::image_release(path));
+    let releases = releases.collect::<Result<_, _>>()?;
+    Ok(distinct(&paths, releases))
+}
+
+/// A kernel image, and where its modules are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Booted {
+    path: String,
+    modules: Option<String>,
+}
+
+impl Booted {
+    /// The images at `paths`, each with the directory of `modules` in its place, or all with the
+    /// only one.
+    fn pair(paths: Vec<String>, modules: &[String]) -> Result<Vec<Booted>, Error> {
+        if paths.is_empty() && !modules.is_empty() {
+            let message = "--modules is of a kernel to boot; give that with --image, or remove it";
+            return Err(Error::Usage(message.to_string()));
+        }
+        if modules.len() > 1 && modules.len() != paths.len() {
+            return Err(Error::Usage(format!(
+                "--modules is given {} times for {} images; give it once for all, or once for each",
+                modules.len(),
+                paths.len()
+            )));
+        }
+        let of = |number: usize| modules.get(number).or(modules.first()).cloned();
+        let pairs = paths.into_iter().enumerate();
+        Ok(pairs.map(|(number, path)| Booted { path, modules: of(number) }).collect())
+    }
 }
 
 /// `releases`, unless two are the same: then the names of the files at `paths`, or the paths.
@@ -107,32 +227,33 @@ fn distinct(paths: &[String], releases: Vec<String>) -> Vec<String> {
 
 /// What to warn of: variants whose rules the job never told from the first one's. Every decision
 /// of the model was the same, not only what was counted.
-fn unseen(cells: &[Cell], jobs: &[Job], profile: &Profile) -> Result<Vec<String>, Error> {
-    let digest = |job: &Job| {
+fn unseen(cells: &[Cell], profiles: &[Profile]) -> Result<Vec<String>, Error> {
+    let digest = |(cell, profile): (&Cell, &Profile)| {
         let mut digest = Digest::default();
-        filemap_model::trace(job, profile, &mut digest)?;
+        filemap_model::trace(&cell.job, profile, &mut digest)?;
         Ok::<_, Error>(digest)
     };
-    let mut of_model = cells.iter().zip(jobs).filter(|(_, job)| job.engine == EngineKind::Model);
-    let Some((first, first_job)) = of_model.next() else { return Ok(Vec::new()) };
+    let of_model = |(cell, _): &(&Cell, &Profile)| cell.job.engine == EngineKind::Model;
+    let mut of_model = cells.iter().zip(profiles).filter(of_model);
+    let Some(first) = of_model.next() else { return Ok(Vec::new()) };
     let mut first_digest = None;
     let mut warnings = Vec::new();
-    for (cell, job) in of_model {
-        let switches = differing(first_job, job);
-        if switches.is_empty() || cell.record.runs != first.record.runs {
+    for (cell, profile) in of_model {
+        let switches = differing(&first.0.job, &cell.job);
+        if switches.is_empty() || cell.record.runs != first.0.record.runs {
             continue;
         }
         let before = match first_digest {
             Some(before) => before,
-            None => *first_digest.insert(digest(first_job)?),
+            None => *first_digest.insert(digest(first)?),
         };
-        if digest(job)? == before {
+        if digest((cell, profile))? == before {
             warnings.push(format!(
                 "this job cannot see this change: in {} no rule of {} ever decided otherwise than \
                  in {}; all {} decisions are the same",
                 cell.variant,
                 switches.join(", "),
-                first.variant,
+                first.0.variant,
                 before.decisions(),
             ));
         }
@@ -148,40 +269,74 @@ fn differing(one: &Job, other: &Job) -> Vec<&'static str> {
 }
 
 /// The variants that are asked for; the job's own series where none are.
-fn variants(spec: &JobSpec, given: Vec<String>) -> Result<Vec<String>, Error> {
+fn variants(spec: &JobSpec, given: &[String]) -> Result<Vec<Variant>, Error> {
     match (&spec.with, given.is_empty()) {
         (Some(_), false) => Err(Error::Usage(
             "--with does not go with --variants; join the series to each variant with +"
                 .to_string(),
         )),
-        (Some(series), true) => Ok(vec![series.clone()]),
-        (None, true) => Ok(vec!["baseline".to_string()]),
-        (None, false) => {
-            for variant in &given {
-                let series = variant.parse::<Series>();
-                series.map_err(|error| Error::Usage(format!("--variants {variant}: {error}")))?;
-            }
-            Ok(given)
-        }
+        (Some(series), true) => Ok(vec![Variant::series(&series.replace(',', "+"))]),
+        (None, true) => Ok(vec![Variant::baseline()]),
+        (None, false) => variants::parse(&given.join(",")),
     }
 }
 
-/// The command that compares the same again.
-fn command(asked: &Asked, job: &Job, engines: &str, variants: &[String]) -> String {
-    let mut job = job.clone();
-    job.rules.series = Series::BASELINE;
-    job.engine = EngineKind::Model;
-    let command = asked.command("compare", &job);
-    let on = match engines {
-        "model" => String::new(),
-        several => format!(" --on {several}"),
+/// The command that compares the same again. What variants may change is said as it was asked for:
+/// a number of accesses that follows from the size of the file follows from that of each variant.
+fn command(
+    asked: &Asked,
+    spec: &JobSpec,
+    variants: &[Variant],
+    images: &[Booted],
+    modules: &[String],
+) -> String {
+    let mut shown = match (&asked.file, spec.phase.is_empty()) {
+        (Some(_), false) => asked.flags.clone(),
+        _ => spec.clone(),
     };
-    format!("{command}{on} --variants {}", variants.join(","))
+    let of_model = JobSpec { on: None, image: None, modules: None, ..spec.clone() };
+    let kernel = of_model.validate(input::host_release().as_deref());
+    if let (Ok(job), true) = (kernel, spec.phase.is_empty()) {
+        shown.kernel = Some(match asked.kernel.as_deref() {
+            // More than the rules is this machine's.
+            Some("host") => "host".to_string(),
+            _ => job.rules.kernel.name().to_string(),
+        });
+    }
+    // Where no flag says otherwise, the machine is the same again.
+    shown.machine = shown.machine.filter(|name| needs_said(name));
+    shown = JobSpec { on: None, with: None, image: None, modules: None, ..shown };
+    let mut words = vec!["filemap compare".to_string()];
+    words.extend(asked.file.clone().filter(|_| !spec.phase.is_empty()));
+    words.extend(shown.flags());
+    words.extend(spec.on.iter().filter(|on| *on != "model").map(|on| format!("--on {on}")));
+    let names: Vec<String> = variants.iter().map(Variant::name).collect();
+    words.push(format!("--variants {}", shell_word(&names.join(","))));
+    words.extend(images.iter().map(|image| format!("--image {}", shell_word(&image.path))));
+    words.extend(modules.iter().map(|path| format!("--modules {}", shell_word(path))));
+    words.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modules_are_of_all_images_or_of_each() {
+        let pair = |modules: &[&str]| {
+            let modules: Vec<String> = modules.iter().map(|path| path.to_string()).collect();
+            let pairs = Booted::pair(vec!["a".into(), "b".into()], &modules)?;
+            Ok::<_, Error>(pairs.into_iter().map(|image| image.modules).collect::<Vec<_>>())
+        };
+        let some = |path: &str| Some(path.to_string());
+        assert_eq!(pair(&[]).unwrap(), [None, None]);
+        assert_eq!(pair(&["m"]).unwrap(), [some("m"), some("m")]);
+        assert_eq!(pair(&["m", "n"]).unwrap(), [some("m"), some("n")]);
+        assert!(Booted::pair(Vec::new(), &["m".to_string()]).is_err());
+        let error = pair(&["m", "n", "o"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("3 times for 2 images"), "{error}");
+    }
 
     #[test]
     fn images_are_called_by_what_tells_them_apart() {

@@ -1,20 +1,21 @@
 //! `filemap doctor`.
 
-use filemap_kernel::doctor::{Check, checks};
+use filemap_job::EngineKind;
+use filemap_kernel::doctor::{COMMANDS, Check, checks};
 use filemap_kernel::engine::host_environment;
 use filemap_report::report::{Part, Report};
-use filemap_report::{Column, Footer, Table};
-use serde_json::{Value, json};
+use filemap_report::{Column, Footer, Table, doctor};
 
 use crate::Outcome;
 use crate::args::DoctorArgs;
 use crate::error::Error;
 use crate::interrupt;
-use crate::output::Output;
+use crate::output::{Inputs, Output};
+use crate::provenance;
 
 /// Prints what this machine allows.
 pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
-    let output = Output::open(&args.output, None)?;
+    let output = Output::open(&args.output, &Inputs::default(), &[])?;
     let (journal, _undoing) = interrupt::journal()?;
     output.write(&report(&checks(&journal)))?;
     Ok(Outcome::Done)
@@ -22,10 +23,12 @@ pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
 
 fn report(checks: &[Check]) -> Report {
     let missing = checks.iter().filter(|check| check.state.is_err()).count();
+    let mut environment = host_environment();
+    provenance::stamp(&mut environment, EngineKind::Kernel.name());
     let footer = Footer {
         scope: "what commands need on a real kernel; the model needs nothing of it".to_string(),
         command: "filemap doctor".to_string(),
-        environment: host_environment(),
+        environment,
     };
     let summary = match missing {
         0 => "Nothing is missing.".to_string(),
@@ -34,6 +37,8 @@ fn report(checks: &[Check]) -> Report {
     let mut parts = vec![Part::Heading("What this machine allows".to_string())];
     parts.push(Part::Table(table(checks, &["check", "", "here"], short)));
     parts.push(Part::Paragraph(summary));
+    parts.push(Part::Heading("What each command lacks here".to_string()));
+    parts.push(Part::Table(by_command(checks)));
     for check in checks {
         if let Some(note) = &check.note {
             parts.push(Part::Paragraph(format!("{} ({}): {note}.", check.name, check.used_by)));
@@ -60,6 +65,31 @@ fn table(checks: &[Check], names: &[&str], row: impl Fn(&Check) -> Vec<String>) 
     }
 }
 
+/// For each command what it lacks of what it uses, one thing a line.
+fn by_command(checks: &[Check]) -> Table {
+    let rows = |command: &&str| {
+        let lacked = lacked_by(checks, command);
+        let Some((first, others)) = lacked.split_first() else {
+            return vec![[command, "+", ""].map(str::to_string).to_vec()];
+        };
+        let other = |name: &&str| ["", "", name].map(str::to_string).to_vec();
+        let mut rows = vec![[command, "-", first].map(str::to_string).to_vec()];
+        rows.extend(others.iter().map(other));
+        rows
+    };
+    Table {
+        title: String::new(),
+        columns: ["command or flag", "", "lacks"].into_iter().map(Column::left).collect(),
+        rows: COMMANDS.iter().flat_map(rows).collect(),
+    }
+}
+
+fn lacked_by(checks: &[Check], command: &str) -> Vec<&'static str> {
+    let uses = |check: &&Check| check.used_by.split(", ").any(|name| name == command);
+    let lacked = checks.iter().filter(uses).filter(|check| check.state.is_err());
+    lacked.map(|check| check.name).collect()
+}
+
 fn short(check: &Check) -> Vec<String> {
     let sign = if check.state.is_ok() { "+" } else { "-" };
     vec![check.name.to_string(), sign.to_string(), here(check).to_string()]
@@ -70,24 +100,19 @@ fn here(check: &Check) -> &str {
 }
 
 fn json(checks: &[Check], footer: &Footer) -> String {
-    let checks: Vec<Value> = checks
+    let commands: Vec<_> = COMMANDS
         .iter()
-        .map(|check| {
-            json!({
-                "name": check.name,
-                "used_by": check.used_by,
-                "ok": check.state.is_ok(),
-                "here": here(check),
-                "note": check.note,
-            })
+        .map(|command| doctor::Command { name: command, lacks: lacked_by(checks, command) })
+        .collect();
+    let checks: Vec<_> = checks
+        .iter()
+        .map(|check| doctor::Check {
+            name: check.name,
+            used_by: check.used_by,
+            ok: check.state.is_ok(),
+            here: here(check),
+            note: check.note.as_deref(),
         })
         .collect();
-    let report = json!({
-        "schema": filemap_job::record::SCHEMA,
-        "checks": checks,
-        "scope": footer.scope,
-        "command": footer.command,
-        "environment": footer.environment,
-    });
-    format!("{report:#}")
+    doctor::json(&checks, &commands, footer)
 }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+mod remedies;
+
 use filemap_core::decision::Log;
 use filemap_core::series::Series;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, Shown, ShownLog};
@@ -12,7 +14,7 @@ use filemap_model::{Profile, trace, trace_settled};
 use filemap_report::explain::{self, Explainer, Explanation, Sight};
 use serde_json::{Map, json};
 
-use super::Asked;
+use super::{Asked, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::engine;
@@ -20,36 +22,53 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
-use crate::output::{Output, Target, unless_closed};
+use crate::judged;
+use crate::output::Output;
+use crate::provenance;
+use crate::seeds::{self, Cell};
 
 /// Room in the trace for more than the model expects.
 const SPARE_EVENTS: u64 = 1 << 16;
 
 /// Says where a job's bytes came from, and why readahead stopped or did not.
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
+    args.job.check_one_kernel()?;
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let svg = ("--svg", args.svg.as_deref());
+    let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;
     if spec.runs.is_some_and(|runs| runs != 1) {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    host::resolve(&mut spec)?;
-    let profile = input::profile(spec.machine.as_deref())?;
+    let seeds = args.seeds.unwrap_or(1);
+    let found = host::resolve(&mut spec)?;
+    let profile = found.on_device(input::profile(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
     check(&job)?;
-    let output = Output::open(&args.output, args.svg.as_deref().map(|path| ("--svg", path)))?;
-    let svg = args.svg.as_deref().map(Target::open).transpose()?;
-    let (explanation, record) = match job.engine {
-        EngineKind::Model => of_model(&job, &profile)?,
+    judged::check(&job)?;
+    if job.engine == EngineKind::Kernel && seeds > 1 {
+        let message =
+            "--seeds: a log of the running kernel is of one seed; leave it out, or give --on model";
+        return Err(Error::CannotRun(message.to_string()));
+    }
+    let (explanation, mut record) = match job.engine {
+        EngineKind::Model => of_model(&job, &profile, seeds)?,
         EngineKind::Kernel => of_kernel(&job)?,
     };
-    if let Some(target) = svg {
-        let (path, mut writer) = target.writer()?;
-        let picture = explain::svg(&explanation, &job, &record);
-        let written = writer.write_all(picture.as_bytes()).and_then(|()| writer.flush());
-        written.or_else(|error| unless_closed(&path, &error))?;
+    record.warnings = found.warnings;
+    record.warnings.extend(job.without_effect());
+    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), std::slice::from_ref(&job))?);
+    if let Some(target) = output.take("--svg") {
+        target.write(explain::svg(&explanation, &job, &record).as_bytes())?;
     }
-    let command = asked.command("explain", &job);
-    output.write(&explain::report(&explanation, &job, &record, command))?;
+    if args.seeds.is_none() {
+        let (job, profile) = (&job, &profile);
+        let cell = Cell { name: "this job", job, profile, record: &record };
+        record.warnings.extend(seeds::warnings(&[cell])?);
+    }
+    let remedies = remedies::of(&job, &profile, &record)?;
+    let command = with_seeds(asked.command("explain", &job), args.seeds);
+    output.write(&explain::report(&explanation, &job, &record, &remedies, command))?;
     Ok(Outcome::Done)
 }
 
@@ -80,10 +99,10 @@ fn check(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-fn of_model(job: &Job, profile: &Profile) -> Result<(Explanation, Record), Error> {
+fn of_model(job: &Job, profile: &Profile, seeds: u64) -> Result<(Explanation, Record), Error> {
     let mut explainer = Explainer::new(job, Sight::Every);
     trace(job, profile, &mut explainer)?;
-    let mut records = engine::run_all(std::slice::from_ref(job), profile, false)?;
+    let mut records = engine::run_seeds(std::slice::from_ref(job), &[*profile], seeds, false)?;
     Ok((explainer.finish(), records.pop().expect("one job has one record")))
 }
 
@@ -111,7 +130,7 @@ fn of_kernel(job: &Job) -> Result<(Explanation, Record), Error> {
 /// What the log itself says of the run.
 fn record(job: &Job, explanation: &Explanation, traced: &Traced) -> Record {
     let mut environment = Map::new();
-    environment.insert("filemap".into(), env!("CARGO_PKG_VERSION").into());
+    provenance::stamp(&mut environment, EngineKind::Kernel.name());
     environment.insert("kernel".into(), json!(input::host_release()));
     environment.insert("pages_evicted_by_others".into(), traced.evicted_by_others.into());
     environment.insert("runs_repeated_after_that".into(), traced.repeated.into());

@@ -14,24 +14,37 @@ use filemap_job::{Job, JobSpec};
 use crate::error::Error;
 use crate::input;
 use crate::job_flags::JobFlags;
+use crate::output::Inputs;
+use crate::user_profile;
+
+/// `command` with the number of seeds that was asked for.
+fn with_seeds(command: String, seeds: Option<u64>) -> String {
+    seeds.map_or(command.clone(), |seeds| format!("{command} --seeds {seeds}"))
+}
 
 /// Where the job of a command came from.
 struct Asked {
     file: Option<String>,
     /// What flags said on top of the file.
     flags: JobSpec,
+    /// What was said with --kernel, or in the file, if anything was.
+    kernel: Option<String>,
+    /// What the command reads.
+    inputs: Inputs,
 }
 
 impl Asked {
     /// Whence the job of `flags` on top of that of `file` came, and that job with the lists and
     /// headers that it needs.
     fn new(file: Option<String>, flags: JobFlags) -> Result<(Self, JobSpec), Error> {
+        let images = flags.image.clone();
         let flags = JobSpec::from(flags);
         let of_file = file.as_deref().map_or(Ok(JobSpec::default()), input::job_file)?;
         let mut spec = of_file.overlay(flags.clone());
+        let inputs = Inputs::of(file.as_deref(), &images, &spec);
         input::accesses_files(&mut spec)?;
         input::segments(&mut spec)?;
-        Ok((Asked { file, flags }, spec))
+        Ok((Asked { file, flags, kernel: spec.kernel.clone(), inputs }, spec))
     }
 
     /// The command that runs `job`, which came of this, again. What is said in phases has no
@@ -42,7 +55,23 @@ impl Asked {
                 let words = ["filemap".to_string(), name.to_string(), file.clone()];
                 words.into_iter().chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
             }
-            _ => job.command().replacen("filemap run", &format!("filemap {name}"), 1),
+            _ => {
+                let mut job = job.clone();
+                // Where no flag says otherwise, the machine is the same again.
+                job.machine.profile = job.machine.profile.filter(|name| needs_said(name));
+                let command = job.command().replacen("filemap run", &format!("filemap {name}"), 1);
+                let rules = format!("--kernel {}", job.rules.kernel.name());
+                match self.kernel.as_deref() {
+                    // More than the rules is this machine's.
+                    Some("host") => command.replacen(&rules, "--kernel host", 1),
+                    _ => command,
+                }
+            }
         }
     }
+}
+
+/// Whether a command has to name the machine profile `name` to go by it.
+fn needs_said(name: &str) -> bool {
+    user_profile::read().map_or(true, |(usual, _)| usual != name)
 }

@@ -1,25 +1,23 @@
 //! `filemap run`.
 
-use filemap_core::rules::Kernel;
-use filemap_job::{EngineKind, Job, Record};
+use filemap_job::{EngineKind, Record};
 use filemap_report::record;
 
-use super::{Asked, program};
+use super::{Asked, program, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine;
 use crate::error::Error;
 use crate::host;
 use crate::input;
+use crate::judged;
 use crate::log::LineLog;
-use crate::output::{Output, Target};
+use crate::output::Output;
+use crate::seeds::{self, Cell};
 
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
-    if args.job.image.len() > 1 {
-        let message = "--image is given several times; give one, or filemap compare";
-        return Err(Error::Usage(message.to_string()));
-    }
+    args.job.check_one_kernel()?;
     if let Some(path) = &args.job_file
         && let Some(spec) = input::program(path)?
     {
@@ -27,37 +25,39 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         return program::run(&spec, &path, args);
     }
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
-    host::resolve(&mut spec)?;
-    let profile = input::profile(spec.machine.as_deref())?;
-    let release = input::host_release();
-    let job = spec.validate(release.as_deref())?;
-    let nearest = release.as_deref().and_then(Kernel::nearest);
-    if runs_here(&job) && nearest.is_some_and(|nearest| nearest != job.rules.kernel) {
-        return Err(Error::CannotRun(format!(
-            "--kernel {}: the running kernel has rules of its own; leave it out, or give --on model",
-            job.rules.kernel.name()
-        )));
-    }
+    let log = ("--log", args.log.as_deref());
+    let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
+    let found = host::resolve(&mut spec)?;
+    let profile = found.on_device(input::profile(&mut spec)?);
+    let job = spec.validate(input::host_release().as_deref())?;
+    judged::check(&job)?;
     if job.engine == EngineKind::Kernel && args.log.is_some() {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
     }
-    let output = Output::open(&args.output, args.log.as_deref().map(|path| ("--log", path)))?;
-    if let Some(path) = args.log.as_deref() {
-        let alone = path == "-" && args.output.json.is_none();
-        let mut log = LineLog::new(Target::open(path)?, alone)?;
+    if args.seeds.is_some_and(|seeds| seeds > 1) && args.log.is_some() {
+        let message = "--log is of one seed; give that with --seed, and leave out --seeds";
+        return Err(Error::Usage(message.to_string()));
+    }
+    if let Some(target) = output.take("--log") {
+        let mut log = LineLog::new(target);
         // The model's runs decide all the same.
         filemap_model::trace(&job, &profile, &mut log)?;
         log.finish()?;
     }
-    let record = one(engine::run_all(std::slice::from_ref(&job), &profile, args.apply)?);
-    output.write(&record::report(&record, asked.command("run", &job)))?;
+    let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
+    let mut record = one(engine::run_seeds(jobs, &[profile], seeds, args.apply)?);
+    record.warnings = found.warnings;
+    record.warnings.extend(job.without_effect());
+    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), jobs)?);
+    if args.seeds.is_none() {
+        let (job, profile) = (&job, &profile);
+        let cell = Cell { name: "this job", job, profile, record: &record };
+        record.warnings.extend(seeds::warnings(&[cell])?);
+    }
+    let command = with_seeds(asked.command("run", &job), args.seeds);
+    output.write(&record::report(&record, &job, args.verbose, command))?;
     Ok(Outcome::Done)
-}
-
-/// Whether the job is for the running kernel.
-fn runs_here(job: &Job) -> bool {
-    job.engine == EngineKind::Kernel && job.image.is_none()
 }
 
 fn one(records: Vec<Record>) -> Record {

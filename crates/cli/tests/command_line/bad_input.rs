@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use crate::skip::skip;
 use crate::{Scratch, filemap, stderr};
 
 const JOB: &str = "run --workload random --file-size 1m";
@@ -73,7 +74,7 @@ fn values() {
         ("--workload random --fraction -1", &["--fraction", "-1 is out of range"]),
         ("--workload random --fraction nan", &["--fraction", "NaN is out of range"]),
         ("--workload random --fraction half", &["--fraction", "'half'", "0.01"]),
-        ("--workload random --fraction 1e-9", &["no access; give --accesses"]),
+        ("--workload random --fraction 1e-9", &["less than one access; give --accesses"]),
         ("--workload random --map-offset 1g", &["ends beyond the file", "--file-size"]),
         ("--workload random --map-len 2m", &["ends beyond the file", "--map-len"]),
         ("--workload random --map-offset 5k", &["not a multiple of the page size", "4k or 8k"]),
@@ -83,9 +84,20 @@ fn values() {
         ("--workload random --read-ahead-kb 3", &["--read-ahead-kb", "not a multiple"]),
         ("--workload random --bs 4k", &["--bs does not go with"]),
         ("--workload random --accesses 3 --fraction 0.1", &["does not go with --fraction"]),
+        ("--workload random --seed 18446744073709551616", &["give 1 to 18446744073709551615"]),
+        ("--workload random --runs 99999999999999999999", &["--runs", "give 1 to 100000"]),
+        ("--workload random --accesses 99999999999999999999", &["give 1 to 1099511627776"]),
+        ("--workload random --read-ahead-kb 99999999999999999999", &["give 0 to 4194304"]),
+        ("--workload random --map-shift 99999999999999999999", &["give 0 to 8191"]),
+        ("--workload random --split 99999999999999999999", &["--split", "give 1 to"]),
+        ("--workload random --ram 0", &["--ram: 0 is out of range; give 8k to"]),
+        ("--workload random --ram 4k", &["--ram: 4k is out of range; give 8k to"]),
+        ("--workload random --memory-max 0", &["give 4k to"]),
+        ("--workload read-random --bs 1m --file-size 64m", &["less than one read of 1m"]),
         ("", &["--workload is missing", "random"]),
     ] {
-        fails(&format!("run --file-size 1m {flags}"), 2, words);
+        let size = if flags.contains("--file-size") { "" } else { "--file-size 1m " };
+        fails(&format!("run {size}{flags}"), 2, words);
     }
 }
 
@@ -96,14 +108,45 @@ fn sizes() {
         ("-4k", &["'-4k' is negative"]),
         ("4x", &["unknown unit 'x' in '4x'", "k, m, g, t, p"]),
         ("big", &["'big' is no size", "4k"]),
-        ("99999999999999999999", &["99999999999999999999 is out of range"]),
-        ("16384p", &["16384p is out of range"]),
+        ("99999999999999999999", &["99999999999999999999 is out of range; give 1 to 1024p"]),
+        ("16384p", &["16384p is out of range; give 1 to 1024p"]),
         ("0.3k", &["'0.3k' is not a whole number of bytes"]),
     ] {
         let words = [&["--file-size"], words].concat();
         fails(&format!("run --workload random --file-size {size}"), 2, &words);
     }
     fails("run --workload random", 2, &["--file-size is missing", "1g"]);
+}
+
+#[test]
+fn values_are_shown_as_they_were_given() {
+    for (value, shown) in [(" 4k", "' 4k' is no size"), ("4  x", "'4  x'"), ("4k ", "'4k '")] {
+        let mut command = filemap("run --workload random --file-size");
+        let output = command.arg(value).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{value}");
+        assert!(stderr(&output).contains(shown), "{value}: {}", stderr(&output));
+    }
+    let file = "run --workload random --accesses 1 --file";
+    let output = filemap(file).arg("/no  such file").output().unwrap();
+    assert!(stderr(&output).contains("'/no  such file'"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_means_nothing_is_refused() {
+    let compare = "compare --workload random --file-size 1m --accesses 9";
+    for (args, words) in [
+        ("conform --seed 5", &["--seed goes with --fuzz", "--workload"] as &[&str]),
+        ("published vma-bound --seeds 5", &["--seeds", "only mmap-miss has"]),
+        ("published exec-order vma-bound --seeds 5", &["--seeds", "only mmap-miss has"]),
+        ("published --seeds 99999999999999999999", &["give 1 to 1000"]),
+        ("conform --fuzz 99999999999999999999", &["give 1 to 1000000"]),
+        (&format!("{compare} --on model,model"), &["model is named twice", "once"]),
+        (&format!("{compare} --variants baseline,p1 --modules /lib"), &["--modules", "--image"]),
+        ("explain --image a --image b --workload first --file-size 1m", &["several", "compare"]),
+        ("run --modules a --modules b --workload first --file-size 1m", &["--modules", "several"]),
+    ] {
+        fails(args, 2, words);
+    }
 }
 
 #[test]
@@ -180,7 +223,7 @@ fn unreadable_files() {
     let nobody = std::fs::Permissions::from_mode(0o000);
     std::fs::set_permissions(&path, nobody).unwrap();
     if File::open(&path).is_ok() {
-        eprintln!("unreadable_files: skipped, this user may read every file");
+        skip("this user may read every file");
         return;
     }
     fails(&format!("run {path}"), 2, &["secret.toml", "permission denied"]);
@@ -231,7 +274,13 @@ fn comparisons() {
         ("--variants baseline", &["one variant only", "--variants baseline,mmap-miss"] as &[&str]),
         ("", &["one variant only"]),
         ("--variants baseline,nothing", &["--variants nothing: unknown series 'nothing'"]),
-        ("--variants baseline,", &["unknown series ''"]),
+        ("--variants baseline,", &["a variant is missing", "quotes"]),
+        ("--variants baseline,speed=3", &["--variants speed=3: unknown setting 'speed'", "advice"]),
+        ("--variants baseline,advice=no", &["--variants advice=no: ", "unknown advice 'no'"]),
+        ("--variants baseline,advice=random,p9", &["unknown advice 'p9'", "'p9' is no series"]),
+        ("--variants baseline,map_len=3g", &["--variants map_len=3g: ", "beyond the file"]),
+        ("--variants baseline,p1 --seeds 0", &["0 is out of range; give 1 to 1000"]),
+        ("--variants baseline,machine=/no/such", &["'/no/such'", "cannot be read"]),
         ("--variants baseline,p1 --with p2", &["--with does not go with --variants"]),
         ("--variants baseline,p1 --on model,sun", &["unknown engine 'sun'"]),
     ] {

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::running::Running;
+use crate::skip::skip;
 use crate::{Scratch, filemap, has_disk, stderr};
 
 const SMALL: &str = "--file-size 64m --runs 1";
@@ -42,12 +43,12 @@ fn a_profile_comes_out_that_the_model_takes() {
     let scratch = Scratch::new("calibrate");
     let profile = scratch.file("profile.toml", "what was there before");
     let report = scratch.path("report.json");
-    let args = format!("calibrate {profile} {SMALL} --json {report}");
+    let args = format!("calibrate --out {profile} {SMALL} --json {report}");
     let output = Running::start(&mut in_scratch(&scratch, &args)).output();
     assert_eq!(left(&scratch, "temporary"), [""; 0]);
     assert!(!left(&scratch, "state").iter().any(|name| name.ends_with(".journal")));
     if output.status.code() == Some(4) {
-        println!("skipped: {}", stderr(&output).trim());
+        skip(stderr(&output));
         let kept = fs::read_to_string(&profile).expect("it was there");
         assert_eq!(kept, "what was there before");
         return;
@@ -71,18 +72,22 @@ fn a_profile_comes_out_that_the_model_takes() {
 
 #[test]
 fn what_is_in_the_way_is_said_before_anything_is_measured() {
-    if !has_disk("what_is_in_the_way_is_said_before_anything_is_measured") {
+    if !has_disk() {
         return;
     }
     let scratch = Scratch::new("calibrate-refused");
     for (args, code, words) in [
-        (format!("calibrate {SMALL} /no/such/profile.toml"), 2, &["/no/such", "opened"] as &[&str]),
-        (format!("calibrate {SMALL} {}", scratch.path("")), 2, &["opened", "can be written"]),
+        (
+            format!("calibrate {SMALL} --out /no/such/profile.toml"),
+            2,
+            &["/no/such", "opened"] as &[&str],
+        ),
+        (format!("calibrate {SMALL} --out {}", scratch.path("")), 2, &["opened", "directory"]),
         ("calibrate --file-size 1m".to_string(), 2, &["--file-size 1m", "64m"]),
         ("calibrate --file-size some".to_string(), 2, &["--file-size", "some"]),
         ("calibrate --runs 0".to_string(), 2, &["--runs 0", "1 to 100"]),
-        (format!("calibrate - {SMALL} --json -"), 2, &["the profile", "stdout"]),
-        ("calibrate --file-size 512p --runs 1".to_string(), 4, &["no room"]),
+        (format!("calibrate --out - {SMALL} --json -"), 2, &["--out -", "stdout"]),
+        ("calibrate --file-size 512p --runs 1 --out profile".to_string(), 4, &["no room"]),
     ] {
         fails(&Running::start(&mut in_scratch(&scratch, &args)).output(), code, words);
         assert_eq!(left(&scratch, "temporary"), [""; 0], "{args}");
@@ -91,12 +96,62 @@ fn what_is_in_the_way_is_said_before_anything_is_measured() {
 
 #[test]
 fn a_calibration_that_fails_leaves_no_profile() {
-    if !has_disk("a_calibration_that_fails_leaves_no_profile") {
+    if !has_disk() {
         return;
     }
     let scratch = Scratch::new("calibrate-failed");
     let profile = scratch.path("profile.toml");
-    let args = format!("calibrate {profile} --file-size 512p --runs 1");
+    let args = format!("calibrate --out {profile} --file-size 512p --runs 1");
     fails(&Running::start(&mut in_scratch(&scratch, &args)).output(), 4, &["no room"]);
     assert!(!fs::exists(&profile).expect("it can be asked for"));
+}
+
+#[test]
+fn the_model_goes_by_the_profile_of_the_user() {
+    let scratch = Scratch::new("calibrate-user");
+    let state = scratch.path("state-home");
+    let of_user = |args: &str| {
+        let mut command = in_scratch(&scratch, args);
+        Running::start(command.env("XDG_STATE_HOME", &state)).output()
+    };
+    let job = "run --workload random --file-size 1m --accesses 5 --json -";
+    let record = |args: &str| -> Value {
+        let output = of_user(args);
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).expect("one JSON object")
+    };
+    let before = record(job);
+    assert_eq!(before["job"]["machine"], "default");
+    assert!(!before["command"].as_str().unwrap().contains("--machine"), "{before}");
+    let calibrated = of_user(&format!("calibrate {SMALL}"));
+    if calibrated.status.code() == Some(4) {
+        println!("skipped: {}", stderr(&calibrated).trim());
+        return;
+    }
+    let profile = format!("{state}/filemap/machine-profile.toml");
+    let words = String::from_utf8_lossy(&calibrated.stdout).split_whitespace().collect::<String>();
+    assert!(words.contains(&profile), "{words}");
+    let after = record(job);
+    assert_eq!(after["job"]["machine"], profile.as_str());
+    assert_eq!(after["environment"]["profile_from"], profile.as_str());
+    assert_ne!(after["environment"]["profile"], before["environment"]["profile"]);
+    let again = after["command"].as_str().unwrap().strip_prefix("filemap ").unwrap().to_string();
+    let again = record(&format!("{again} --json -"));
+    for key in ["job", "runs", "command"] {
+        assert_eq!(again[key], after[key]);
+    }
+    let built_in = record(&format!("{job} --machine default"));
+    assert_eq!(built_in["runs"], before["runs"]);
+    assert_eq!(built_in["environment"]["profile"], before["environment"]["profile"]);
+    assert!(built_in["command"].as_str().unwrap().contains("--machine default"), "{built_in}");
+    let explained = record(&job.replacen("run", "explain", 1));
+    assert_eq!(explained["environment"]["profile_from"], profile.as_str());
+    let of_published = |text: Value| text["environment"]["profile"].clone();
+    let published = record("published vma-bound --json -");
+    assert_eq!(of_published(published), of_published(before));
+    fs::write(&profile, "speed = 3").expect("it is ours");
+    let words = ["machine-profile.toml", "line 1", "filemap calibrate", "--machine default"];
+    fails(&of_user(job), 2, &words);
+    assert!(of_user(&format!("{job} --machine default")).status.success());
+    assert!(of_user("doctor").status.success());
 }

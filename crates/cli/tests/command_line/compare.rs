@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{json, stdout};
+use crate::{filemap, json, stderr, stdout};
 
 const JOB: &str = "compare --workload random --file-size 64m --accesses 500";
 
@@ -22,6 +22,23 @@ fn cells_are_those_of_the_variants() {
     assert_eq!(cells[0]["figures"], cells[1]["figures"], "p1 alone changes nothing");
     assert!(cells[2]["change"]["bytes_read"].as_f64().unwrap() < -50.0);
     assert_eq!(cells[2]["job"]["with"], "miss-fault-address+miss-no-retry");
+}
+
+#[test]
+fn lists_may_have_blanks() {
+    let args = format!("{JOB} --json - --variants");
+    let cells = |words: &[&str]| {
+        let output = filemap(&args).args(words).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["cells"].as_array().unwrap().iter().map(|cell| cell["variant"].clone()).collect()
+    };
+    for words in [&["baseline, p1 + p2"] as &[&str], &["baseline,", "p1 + p2"]] {
+        let names: Vec<Value> = cells(words);
+        assert_eq!(names, ["baseline", "p1+p2"], "{words:?}");
+    }
+    let output = filemap(&format!("{JOB} --json - --with")).arg("p1, p2").output().unwrap();
+    assert!(output.status.code() == Some(2), "one cell is no comparison");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("one variant"));
 }
 
 #[test]
@@ -46,7 +63,7 @@ fn tables_keep_to_75_columns() {
 #[test]
 fn csv_has_one_line_a_cell_and_counter() {
     let text = stdout(&format!("{JOB} --variants baseline,p2 --format csv"));
-    assert!(text.starts_with("engine,variant,counter,median,mad,min,max,change_percent,"));
+    assert!(text.starts_with("engine,variant,counter,median,mad,min,max,change_percent\n"));
     let lines = text.lines().filter(|line| line.contains(",bytes_read,"));
     assert_eq!(lines.count(), 2);
 }
@@ -69,4 +86,143 @@ fn a_job_that_cannot_see_a_change_is_warned_of() {
     let warnings = report["warnings"].as_array().unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].as_str().unwrap().contains("in exec-bypass no rule"));
+}
+
+/// A variant is the job with its settings as flags: the same runs, each in a command of its own.
+#[test]
+fn settings_are_those_of_the_flags() {
+    let job = "--workload random --file-size 64m --accesses 500 --map-len 32m";
+    for (variant, flags) in [
+        ("advice=random", "--advice random"),
+        ("read_ahead_kb=1024", "--read-ahead-kb 1024"),
+        ("fault_around=4k", "--fault-around 4k"),
+        ("kernel=6.12", "--kernel 6.12"),
+        ("ram=16m", "--ram 16m"),
+        ("cache_limit=4m", "--cache-limit 4m"),
+        ("memory_max=8m", "--memory-max 8m"),
+        ("memory_high=8m", "--memory-high 8m"),
+        ("fs=xfs", "--fs xfs"),
+        ("arch=arm64+page_size=16k", "--arch arm64 --page-size 16k"),
+        ("split=16", "--split 16"),
+        ("split=16+split_prot=exec", "--split 16 --split-prot exec"),
+        ("map_len=16m", "--map-len 16m"),
+        ("map_offset=1m", "--map-offset 1m"),
+        ("map_shift=7", "--map-shift 7"),
+        ("exec=true", "--exec"),
+        ("private=true", "--private"),
+        ("sparse=true", "--sparse"),
+        ("accesses=77", "--accesses 77"),
+        ("fraction=0.02", "--fraction 0.02"),
+        ("seed=5", "--seed 5"),
+        ("file_size=128m", "--file-size 128m"),
+        ("p1+advice=random", "--with p1 --advice random"),
+    ] {
+        let report = json(&format!("compare {job} --variants baseline,{variant} --json -"));
+        // Each of the job's flags, unless the variant gives it or what excludes it.
+        let replaced = |flag: &str| {
+            let excluded = flag.starts_with("accesses ") && flags.contains("--fraction");
+            excluded || flags.contains(&format!("--{} ", flag.split(' ').next().unwrap()))
+        };
+        let own = job.trim_start_matches("--").split(" --").filter(|flag| !replaced(flag));
+        let own: Vec<String> = own.map(|flag| format!("--{flag}")).collect();
+        let record = json(&format!("run {} {flags} --json -", own.join(" ")));
+        assert_eq!(report["cells"][1]["variant"], variant);
+        assert_eq!(report["cells"][1]["runs"], record["runs"], "{variant}");
+        assert_eq!(report["cells"][1]["job"], record["job"], "{variant}");
+    }
+}
+
+#[test]
+fn a_sweep_is_written_out_and_repeated_exactly() {
+    let mut command = filemap(JOB);
+    command.args(["--variants", "baseline, read-ahead-kb=16,512+p1, advice=random", "--json", "-"]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names: Vec<_> =
+        report["cells"].as_array().unwrap().iter().map(|cell| &cell["variant"]).collect();
+    assert_eq!(names, ["baseline", "read_ahead_kb=16", "read_ahead_kb=512+p1", "advice=random"]);
+    let command = report["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
+    assert_eq!(report, json(&format!("{command} --json -")));
+}
+
+/// The number of accesses of each variant follows from its own file, also when it is repeated.
+#[test]
+fn a_repeated_command_means_the_same_where_variants_change_the_size() {
+    let command = "compare --workload random --variants file_size=16m,64m --json -";
+    let report = json(command);
+    let accesses = |at: usize| report["cells"][at]["job"]["accesses"].as_u64().unwrap();
+    assert_eq!((accesses(0), accesses(1)), (40, 163));
+    let command = report["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
+    assert_eq!(report["cells"], json(&format!("{command} --json -"))["cells"]);
+}
+
+#[test]
+fn many_variants_are_the_rows_of_one_table() {
+    let variants = "baseline,advice=random,sequential,read_ahead_kb=16,512,8192,ram=8m,p1+p2";
+    let text = stdout(&format!("{JOB} --variants {variants}"));
+    for line in text.lines().filter(|line| !line.starts_with("Command:")) {
+        assert!(line.chars().count() <= 75, "{line}");
+    }
+    let begins = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+    for name in ["baseline ", "advice=random ", "read_ahead_kb=512 ", "ram=8m ", "p1+p2 "] {
+        assert_eq!(begins(name), 1, "{name}: {text}");
+    }
+    let four = stdout(&format!("{JOB} --variants baseline,p1,p2,p1+p2"));
+    let rows = four.lines().filter(|line| line.starts_with("read from device"));
+    assert_eq!(rows.count(), 1, "one table: {four}");
+}
+
+#[test]
+fn a_regression_is_named() {
+    let job = "compare --workload sequential --file-size 256m --accesses 65536 --split 16";
+    let text = stdout(&format!("{job} --variants baseline,vma-bound"));
+    assert!(text.contains("Regression against baseline:"), "{text}");
+    assert!(text.contains("  vma-bound, split 16: 1 -> 4096 major faults (x 4096)"), "{text}");
+    let report = json(&format!("{job} --variants baseline,vma-bound --json -"));
+    let first = &report["regressions"][0];
+    assert_eq!(
+        (&first["counter"], &first["variant"]),
+        (&"major_faults".into(), &"vma-bound".into())
+    );
+    assert_eq!((&first["before"], &first["after"]), (&1.into(), &4096.into()));
+    let turned = stdout(&format!("{job} --variants vma-bound,baseline"));
+    assert!(!turned.contains("Regression"), "{turned}");
+}
+
+/// A cell with two outcomes over seeds looks like no change with one seed.
+#[test]
+fn a_cell_with_several_outcomes_is_warned_of_with_one_seed() {
+    let job = "compare --workload random --file-size 20g --ram 8g --read-ahead-kb 8192 \
+               --variants baseline,p2";
+    let report = json(&format!("{job} --json -"));
+    let warnings = report["warnings"].as_array().unwrap();
+    let [warning] = &warnings[..] else { panic!("one warning: {warnings:?}") };
+    let warning = warning.as_str().unwrap();
+    assert!(warning.starts_with("with other seeds p2 reads from "), "{warning}");
+    assert!(warning.ends_with(" to 223.6 GiB; give --seeds 25"), "{warning}");
+    let text = stdout(&format!("{job} --seeds 4"));
+    assert!(!text.contains("with other seeds"), "{text}");
+    assert!(text.contains("Read from device over 4 seeds"), "{text}");
+    assert!(text.contains("Medians of 4 seeds."), "{text}");
+    let steady = "compare --workload sequential --file-size 20g --ram 8g --variants baseline,p2";
+    assert!(!stdout(steady).contains("with other seeds"));
+}
+
+/// What the running kernel cannot be is said before anything runs.
+#[test]
+fn variants_that_no_running_kernel_has_are_exit_4() {
+    for (variant, words) in [
+        ("p1", "series"),
+        ("kernel=mm-2026-05", "--variants kernel=mm-2026-05: the running kernel has rules"),
+        ("ram=2g", "another size of RAM"),
+        ("arch=arm64+page_size=64k", "--arch and --page-size"),
+    ] {
+        let job = "compare --on kernel --workload random --file-size 64m --accesses 20";
+        let output = filemap(&format!("{job} --variants baseline,{variant}")).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(4), "{variant}: {message}");
+        assert_eq!(message.matches('\n').count(), 1, "{message}");
+        assert!(message.contains(words) || message.contains("not available"), "{message}");
+    }
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::running::Running;
+use crate::skip::skip;
 use crate::{Scratch, filemap, stderr};
 
 const JOB: &str = "conform --workload random --accesses 20 --file-size 2m --map-shift 3";
@@ -14,7 +15,7 @@ const JOB: &str = "conform --workload random --accesses 20 --file-size 2m --map-
 fn report(args: &str, code: i32) -> Option<Value> {
     let output = filemap(&format!("{args} --json -")).output().expect("the command starts");
     if output.status.code() == Some(4) {
-        println!("skipped: {}", stderr(&output).trim());
+        skip(stderr(&output));
         return None;
     }
     assert_eq!(output.status.code(), Some(code), "{args}: {}", stderr(&output));
@@ -38,7 +39,7 @@ fn a_job_agrees() {
 fn a_file_has_the_readahead_of_where_it_lies() {
     let scratch = Scratch::new("conform-file");
     let path = scratch.file("file", vec![1; 4 << 20]);
-    let job = format!("conform --workload random --accesses 20 --file {path}");
+    let job = format!("conform --workload random --accesses 20 --cold --file {path}");
     let Some(report) = report(&job, 0) else { return };
     let again = report["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
     assert!(again.contains(" --read-ahead-kb ") && again.contains("--file-size 4m"), "{again}");
@@ -57,19 +58,20 @@ fn a_pattern_that_somebody_disturbs_every_time_is_named() {
     let scratch = Scratch::new("conform-disturbed");
     let path = scratch.file("file", vec![1; 4 << 20]);
     let json = scratch.path("report.json");
-    let job = format!("conform --workload random --accesses 400 --file {path} --json {json}");
+    let job =
+        format!("conform --workload random --accesses 400 --cold --file {path} --json {json}");
     let mut shell = Command::new("sh");
     let intruder = Running::start(shell.args(["-c", INTRUDER, &path]).stdin(Stdio::null()));
     let output = Running::start(&mut filemap(&job)).output();
     drop(intruder);
     if output.status.success() {
-        println!("skipped: a run went by between two visits");
+        skip("a run went by between two visits");
         return;
     }
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     let message = stderr(&output);
     if !message.contains("1 of 1 patterns were not compared") {
-        println!("skipped: {}", message.trim());
+        skip(message);
         return;
     }
     let text = String::from_utf8(output.stdout).unwrap();

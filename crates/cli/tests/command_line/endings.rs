@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::running::Running;
-use crate::{filemap, stderr};
+use crate::skip::skip;
+use crate::{filemap, stderr, without_profile};
 
 /// Would run for days.
 const ENDLESS: &str = "run --workload first --file-size 1m --accesses 1099511627776";
@@ -22,7 +24,7 @@ fn a_closed_pipe_is_quiet() {
         let (reader, writer) = std::io::pipe().expect("there are pipes");
         drop(reader);
         let output = filemap(args).stdout(writer).output().expect("the command starts");
-        assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{args}");
+        assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()), "{args}");
     }
 }
 
@@ -35,33 +37,74 @@ fn a_log_ends_with_its_reader() {
     let mut line = String::new();
     reader.read_line(&mut line).expect("the log begins at once");
     drop(reader);
-    assert!(line.starts_with("{\"decision\":"), "{line}");
-    assert_eq!(child.output().status.code(), Some(0));
+    assert!(line.starts_with("{\"access\":0,\"decision\":"), "{line}");
+    let output = child.output();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
 }
 
 #[test]
 fn a_full_disk_is_told() {
     let Ok(full) = File::options().write(true).open("/dev/full") else {
-        eprintln!("a_full_disk_is_told: skipped, there is no /dev/full");
+        skip("there is no /dev/full");
         return;
     };
+    let full_again = full.try_clone().expect("a file can be opened twice");
     let job = "run --workload random --file-size 1m";
     let to_stdout = filemap(job).stdout(full).output().unwrap();
     for output in [
         to_stdout,
         filemap(&format!("{job} --json /dev/full")).output().unwrap(),
         filemap(&format!("{job} --log /dev/full")).output().unwrap(),
+        filemap("--help").stdout(full_again).output().unwrap(),
     ] {
-        assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
         assert!(stderr(&output).contains("no space left"), "{}", stderr(&output));
         assert_eq!(stderr(&output).matches('\n').count(), 1);
     }
 }
 
 #[test]
-fn an_interrupted_command_ends_with_130() {
-    let child = Running::start(&mut filemap(ENDLESS));
+fn a_command_that_a_signal_ends_says_which() {
+    for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3), ("USR1", 10)] {
+        let child = Running::start(&mut filemap(ENDLESS));
+        sleep(Duration::from_millis(300));
+        child.signal(signal);
+        let output = child.output();
+        assert_eq!((output.status.code(), stderr(&output)), (Some(128 + number), String::new()));
+    }
+}
+
+#[test]
+fn a_hangup_that_was_ignored_stays_ignored() {
+    let script = format!("trap '' HUP; exec {} {ENDLESS}", env!("CARGO_BIN_EXE_filemap"));
+    let mut child = Running::start(Command::new("sh").args(["-c", &script]));
     sleep(Duration::from_millis(300));
-    child.signal("INT");
-    assert_eq!(child.output().status.code(), Some(130));
+    child.signal("HUP");
+    sleep(Duration::from_millis(300));
+    assert!(!child.has_ended());
+    child.signal("TERM");
+    assert_eq!(child.output().status.code(), Some(143));
+}
+
+#[test]
+fn memory_that_is_refused_is_told() {
+    let jobs = [
+        "run --workload random --file-size 64g --accesses 200000",
+        "published vma-bound",
+        "run --on kernel --workload random --file-size 64m --accesses 200",
+    ];
+    let mut refused = 0;
+    for job in jobs {
+        for kib in [12_000, 16_000, 20_000, 30_000, 45_000, 150_000] {
+            let script = format!("ulimit -v {kib}; exec \"$0\" {job}");
+            let mut shell = without_profile("sh");
+            shell.args(["-c", &script, env!("CARGO_BIN_EXE_filemap")]);
+            let output = Running::start(&mut shell).output();
+            let (code, message) = (output.status.code(), stderr(&output));
+            assert!(matches!(code, Some(0 | 4)), "{job}, {kib} KiB: {code:?}, {message}");
+            assert_eq!(message.lines().count(), usize::from(code == Some(4)), "{message}");
+            refused += usize::from(code == Some(4));
+        }
+    }
+    assert!(refused > 0);
 }

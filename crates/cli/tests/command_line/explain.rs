@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::running::Running;
+use crate::skip::skip;
 use crate::{Scratch, filemap, json, stderr};
 
 /// Jobs that read for different reasons.
@@ -26,7 +27,7 @@ fn explained(scratch: &Scratch, args: &str) -> Option<Value> {
     let command = format!("explain {args} --json {path}");
     let output = Running::start(&mut filemap(&command)).output();
     if output.status.code() == Some(4) {
-        println!("skipped: {}", stderr(&output).trim());
+        skip(stderr(&output));
         return None;
     }
     assert!(output.status.success(), "{args}: {}", stderr(&output));
@@ -104,6 +105,9 @@ fn the_json_has_its_keys() {
         "bytes_counted",
         "causes",
         "brought_in",
+        "runs",
+        "remedies",
+        "warnings",
         "evicted_pages",
         "mmap_miss",
         "answer",
@@ -181,7 +185,7 @@ fn the_kernel_reads_for_the_same_reasons() {
         let Some(kernel) = explained(&scratch, &format!("{job} --on kernel")) else { return };
         let model = explained(&scratch, &job).expect("the model runs everywhere");
         if kernel["environment"]["pages_evicted_by_others"] != 0 {
-            println!("skipped: {job}: somebody else evicted pages in each run");
+            skip(format!("{job}: somebody else evicted pages in each run"));
             continue;
         }
         assert_eq!(sums(&kernel), sums(&model), "{job}");
@@ -209,4 +213,70 @@ fn what_cannot_be_explained_is_refused() {
         assert!(words.iter().all(|word| message.contains(word)), "{args}: {message}");
         assert!(output.stdout.is_empty(), "{args}");
     }
+}
+
+/// What is said to help is what `run` and `compare` say of the same settings.
+#[test]
+fn what_would_help_is_what_a_run_with_that_setting_does() {
+    let scratch = Scratch::new("explain-remedies");
+    let job = "--workload random --file-size 1g --read-ahead-kb 512";
+    let remedies = explained(&scratch, job).expect("the model runs everywhere")["remedies"].take();
+    let plain = json(&format!("run {job} --json -"))["runs"][0].take();
+    let tried = remedies["tried"].as_array().expect("trials");
+    assert!(tried.len() >= 5, "{tried:?}");
+    let figures = |run: &Value| {
+        let counters = &run["counters"];
+        let names = ["data_pages_read", "bytes_read", "major_faults"];
+        let mut all = names.map(|name| counters[name].as_u64()).to_vec();
+        all.push(run["elapsed_ns"].as_u64());
+        all
+    };
+    let said = |figures: &Value| {
+        ["data_pages_read", "bytes_read", "major_faults", "elapsed_ns"]
+            .map(|name| figures[name].as_u64())
+            .to_vec()
+    };
+    assert_eq!(said(&remedies["now"]), figures(&plain));
+    for trial in tried {
+        let setting = trial["setting"].as_str().expect("a setting");
+        let (key, value) = setting.split_once('=').expect("a key and a value");
+        let flags = match key {
+            "advice" => format!("{job} --advice {value}"),
+            _ => job.replace("512", value),
+        };
+        let run = json(&format!("run {flags} --json -"))["runs"][0].take();
+        assert_eq!(said(&trial["figures"]), figures(&run), "{setting}");
+    }
+    let best = tried.iter().find(|trial| trial["rank"] == 1).expect("something helps");
+    assert_eq!(best["setting"], "advice=random");
+    let output = filemap(&format!("explain {job}")).output().expect("the command starts");
+    let text = String::from_utf8(output.stdout).expect("reports are text");
+    let read = |run: &Value| run["data_pages_read"].as_u64().expect("pages") as f64 / 256.0;
+    let expected = format!(
+        "  MADV_RANDOM: {:.1} instead of {:.1} MiB,",
+        read(&best["figures"]),
+        read(&remedies["now"])
+    );
+    assert!(text.contains(&expected), "{expected}: {text}");
+}
+
+#[test]
+fn where_nothing_would_help_it_says_so() {
+    let output = filemap("explain --workload first --file-size 4k --accesses 1").output();
+    let text = String::from_utf8(output.expect("it starts").stdout).expect("reports are text");
+    assert!(text.contains("None of the settings that were tried in the model:"), "{text}");
+}
+
+#[test]
+fn seeds_are_runs_beside_the_explained_one() {
+    let scratch = Scratch::new("explain-seeds");
+    let found = explained(&scratch, &format!("{} --seeds 3", JOBS[0])).expect("the model runs");
+    let record = json(&format!("run {} --seeds 3 --json -", JOBS[0]));
+    assert_eq!(found["runs"], record["runs"]);
+    let first = &record["runs"][0]["counters"]["data_pages_read"];
+    assert_eq!(&found["pages_read"], first, "the first seed is explained");
+    let job = format!("explain {} --seeds 3", JOBS[0]);
+    let refused = filemap(&format!("{job} --on kernel")).output().expect("it starts");
+    assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
+    assert_eq!(stderr(&refused).matches('\n').count(), 1);
 }

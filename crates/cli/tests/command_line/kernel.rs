@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::running::{Running, signal};
+use crate::skip::skip;
 use crate::{Scratch, filemap, has_disk, stderr};
 
 const JOB: &str = "run --on kernel --workload random --file-size 1m";
@@ -46,7 +47,7 @@ fn one_line(args: &str, output: &Output, code: i32, words: &[&str]) {
 fn json(command: &mut Command) -> Option<Value> {
     let output = command.output().expect("the command starts");
     if output.status.code() == Some(4) {
-        eprintln!("skipped: {}", stderr(&output).trim());
+        skip(stderr(&output));
         return None;
     }
     assert!(output.status.success(), "{}", stderr(&output));
@@ -55,7 +56,7 @@ fn json(command: &mut Command) -> Option<Value> {
 
 #[test]
 fn what_is_not_this_kernels_is_refused() {
-    if !has_disk("what_is_not_this_kernels_is_refused") {
+    if !has_disk() {
         return;
     }
     for (flags, words) in [
@@ -101,17 +102,19 @@ fn files_that_cannot_be_used() {
     if Path::new("/dev/shm").is_dir() {
         let path = format!("/dev/shm/filemap-test-{}", std::process::id());
         if fs::write(&path, [1; 4096]).is_err() {
-            return println!("a file in memory: skipped, /dev/shm is not ours to write to");
+            return skip("/dev/shm is not ours to write to");
         }
         let output = filemap(&run(&format!("--file {path}"))).output().unwrap();
         fs::remove_file(&path).unwrap();
         one_line("--file on tmpfs", &output, 4, &["lives in memory", "on a disk"]);
+    } else {
+        skip("a file in memory: there is no /dev/shm");
     }
 }
 
 #[test]
 fn a_file_with_another_readahead_size_is_refused() {
-    if !has_disk("a_file_with_another_readahead_size_is_refused") {
+    if !has_disk() {
         return;
     }
     let scratch = Scratch::new("kernel_read_ahead");
@@ -122,8 +125,36 @@ fn a_file_with_another_readahead_size_is_refused() {
 }
 
 #[test]
+fn a_file_that_is_cached_is_dropped_only_when_told() {
+    let scratch = Scratch::new("kernel_hot");
+    let path = scratch.file("file", vec![1; 4 << 20]);
+    let job =
+        format!("run --on kernel --workload sequential --accesses 1024 --file {path} --json -");
+    let run = |flags: &str| in_scratch(&scratch, &format!("{job} {flags}")).output().unwrap();
+    let Some(record) = json(&mut in_scratch(&scratch, &format!("{job} --cold"))) else { return };
+    assert!(record["command"].as_str().unwrap().contains(" --cold"), "{record}");
+    // What a run left of a cold file does not stand in the way of the next.
+    let again = run("");
+    assert!(again.status.success(), "{}", stderr(&again));
+    fs::read(&path).unwrap();
+    for command in ["run", "explain", "conform"] {
+        let args = job.replacen("run --on kernel", command, 1);
+        let flags = if command == "explain" { "--on kernel" } else { "" };
+        let args = if command == "run" { job.clone() } else { format!("{args} {flags}") };
+        let output = in_scratch(&scratch, &args).output().unwrap();
+        let message = stderr(&output);
+        if message.contains("tracefs") || message.contains("needs root") {
+            skip(message);
+            continue;
+        }
+        one_line(&args, &output, 4, &["1024 of the 1024 pages", "--cold"]);
+    }
+    assert_nothing_left(&scratch);
+}
+
+#[test]
 fn no_temporary_directory() {
-    if !has_disk("no_temporary_directory") {
+    if !has_disk() {
         return;
     }
     let output = filemap(JOB).env("TMPDIR", "/no/such/directory").output().unwrap();
@@ -133,6 +164,8 @@ fn no_temporary_directory() {
     if Path::new("/dev/shm").is_dir() {
         let output = filemap(JOB).env("TMPDIR", "/dev/shm").output().unwrap();
         one_line("TMPDIR in memory", &output, 4, &["lives in memory", "on a disk"]);
+    } else {
+        skip("TMPDIR in memory: there is no /dev/shm");
     }
 }
 
@@ -168,6 +201,8 @@ fn model_and_kernel_in_one_table() {
             let (model, kernel) = (median(&cells[0]), median(&cells[1]));
             assert!((kernel / model - 1.0).abs() <= 0.01, "{name}: {model}, {kernel}");
         }
+    } else {
+        skip(format!("the rules of {} are not compared", cells[0]["job"]["kernel"]));
     }
     assert_nothing_left(&scratch);
 }
@@ -232,7 +267,7 @@ fn a_killed_conform_leaves_nothing_for_long() {
 fn a_file_that_shrinks_ends_the_job() {
     let scratch = Scratch::new("kernel_shrinks");
     let path = scratch.file("file", vec![1; 16 << 20]);
-    let job = ENDLESS.replace("--file-size 16m", &format!("--file {path}"));
+    let job = ENDLESS.replace("--file-size 16m", &format!("--cold --file {path}"));
     let Some(child) = started(&scratch, &job) else { return };
     File::options().write(true).open(&path).unwrap().set_len(5000).unwrap();
     let output = child.output();
@@ -274,7 +309,7 @@ fn started(scratch: &Scratch, job: &str) -> Option<Running> {
 fn skipped(child: Running) {
     let output = child.output();
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
-    eprintln!("skipped: {}", stderr(&output).trim());
+    skip(stderr(&output));
 }
 
 /// A child of any thread of the process.

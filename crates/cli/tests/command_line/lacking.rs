@@ -6,8 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::running::Running;
-use crate::{Scratch, filemap, has_disk, stderr};
+use crate::skip::skip;
+use crate::{Scratch, can_change_mounts, filemap, has_disk, stderr, without_profile};
 
 const JOB: &str = "run --on kernel --workload first --file-size 4m --accesses 1";
 
@@ -18,7 +21,7 @@ fn lacking(test: &str, change: &str, args: &str, code: i32, words: &[&str]) {
     let scratch = Scratch::new(test);
     let state = scratch.path("state");
     let script = format!("{change} exec {} {args}", env!("CARGO_BIN_EXE_filemap"));
-    let mut command = Command::new("unshare");
+    let mut command = without_profile("unshare");
     command.args(["--mount", "sh", "-e", "-c", &script]).env("FILEMAP_STATE", &state);
     let output = Running::start(&mut command).output();
     let message = stderr(&output);
@@ -29,25 +32,17 @@ fn lacking(test: &str, change: &str, args: &str, code: i32, words: &[&str]) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Whether mounts can be made that nobody else sees; says so where they cannot.
-fn can_change_mounts(test: &str) -> bool {
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]);
-    let can = command.output().is_ok_and(|output| output.status.success());
-    if !can {
-        eprintln!("{test}: skipped, it needs root and unshare");
-    }
-    can
-}
-
 #[test]
 fn no_loop_device() {
     let flags = "--read-ahead-kb 64 --fs ext4";
-    if !can_change_mounts("no_loop_device") || !Path::new("/dev/loop-control").exists() {
+    if !can_change_mounts() {
         return;
     }
+    if !Path::new("/dev/loop-control").exists() {
+        return skip("there are no loop devices");
+    }
     if filemap(&format!("{JOB} {flags}")).output().unwrap().status.code() == Some(4) {
-        return eprintln!("no_loop_device: skipped, no scratch filesystem can be made here");
+        return skip("no scratch filesystem can be made here");
     }
     let change = "mount --bind /dev/null /dev/loop-control;";
     lacking("no_loop", change, &format!("{JOB} {flags}"), 4, &["a loop device", "load the module"]);
@@ -55,13 +50,47 @@ fn no_loop_device() {
 }
 
 #[test]
+fn conform_without_a_maker_of_filesystems() {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|directory| directory.join("mkfs.ext4"));
+    let Some(mkfs) = places.find(|path| path.exists()) else {
+        return skip("it needs mkfs.ext4");
+    };
+    let scratch = Scratch::new("no_mkfs_xfs");
+    std::os::unix::fs::symlink(mkfs, scratch.path("mkfs.ext4")).unwrap();
+    let mut command = filemap("conform --fuzz 8 --seed 7 --json -");
+    command.env("PATH", scratch.path("")).env("FILEMAP_STATE", scratch.path("state"));
+    let output = Running::start(&mut command).output();
+    if output.status.code() == Some(4) {
+        return skip(stderr(&output));
+    }
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let patterns = report["patterns"].as_array().unwrap();
+    let mut left_out = 0;
+    for pattern in patterns {
+        let needs_it = pattern["job"].as_str().unwrap().contains("fs = \"xfs\"");
+        let reason = pattern["left_out"].as_str().unwrap_or_default();
+        assert_eq!(needs_it, reason.contains("mkfs.xfs") && reason.contains("install xfsprogs"));
+        assert_eq!(pattern["ok"].is_null(), needs_it, "{pattern}");
+        left_out += usize::from(needs_it);
+    }
+    assert!((1..patterns.len()).contains(&left_out), "{left_out} were left out");
+}
+
+#[test]
 fn no_tracefs() {
     let setpriv = Command::new("setpriv").arg("--version").output();
-    if !can_change_mounts("no_tracefs") || setpriv.is_err() {
+    if !can_change_mounts() {
         return;
     }
+    if setpriv.is_err() {
+        return skip("it needs setpriv");
+    }
     let args = "conform --workload first --file-size 4m --accesses 1";
-    let unprivileged = "umount -q /sys/kernel/tracing || true; umount -q /sys/kernel/debug || true; \
+    // Wherever it is mounted, and more than once at one place.
+    let unprivileged = "while point=$(awk '$3 == \"tracefs\" { print $2; exit }' /proc/self/mounts) \
+                        && [ -n \"$point\" ]; do umount -l \"$point\"; done; \
                         exec setpriv --bounding-set=-sys_admin";
     let script = format!("{unprivileged} {} {args};", env!("CARGO_BIN_EXE_filemap"));
     lacking("no_tracefs", &script, "", 4, &["tracefs"]);
@@ -70,8 +99,10 @@ fn no_tracefs() {
 #[test]
 fn a_read_only_cgroup() {
     let places = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
-    let Some(place) = places.into_iter().find(|place| Path::new(place).is_dir()) else { return };
-    if !can_change_mounts("a_read_only_cgroup") {
+    let Some(place) = places.into_iter().find(|place| Path::new(place).is_dir()) else {
+        return skip("no cgroups are mounted");
+    };
+    if !can_change_mounts() {
         return;
     }
     let change = format!("mount --bind {place} {place}; mount -o remount,bind,ro {place};");
@@ -81,7 +112,7 @@ fn a_read_only_cgroup() {
 
 #[test]
 fn the_multi_generational_lru() {
-    if !can_change_mounts("the_multi_generational_lru") {
+    if !can_change_mounts() {
         return;
     }
     let change = "mount -t tmpfs none /sys/kernel/mm; mkdir /sys/kernel/mm/lru_gen; \
@@ -92,7 +123,7 @@ fn the_multi_generational_lru() {
 
 #[test]
 fn a_disk_that_fills() {
-    if !can_change_mounts("a_disk_that_fills") {
+    if !can_change_mounts() {
         return;
     }
     let image = Scratch::new("filling_image");
@@ -100,16 +131,20 @@ fn a_disk_that_fills() {
     fs::File::options().write(true).open(&path).unwrap().set_len(16 << 20).unwrap();
     let mkfs = Command::new("mkfs.ext4").args(["-q", &path]).status();
     if !mkfs.is_ok_and(|status| status.success()) {
-        return eprintln!("a_disk_that_fills: skipped, it needs mkfs.ext4");
+        return skip("it needs mkfs.ext4");
     }
     let change = format!("mount -o loop {path} /mnt; export TMPDIR=/mnt;");
     let args = "run --on kernel --workload first --file-size 32m --accesses 1";
-    lacking("full_disk", &change, args, 4, &["no room", "/mnt", "33554432"]);
+    lacking("full_disk", &change, args, 4, &["no room", "/mnt", "33554432", "are available"]);
+    let change = format!("mount -o loop {path} /mnt; export TMPDIR=/mnt;");
+    let args = "run --on kernel --read-ahead-kb 64 --fs ext4 --workload first --accesses 1 \
+                --file-size 20m";
+    lacking("full_disk", &change, args, 4, &["no room", "/mnt", "are available"]);
 }
 
 #[test]
 fn qemu_that_is_missing_or_dies() {
-    if !has_disk("qemu_that_is_missing_or_dies") {
+    if !has_disk() {
         return;
     }
     let scratch = Scratch::new("no_qemu");
@@ -125,8 +160,8 @@ fn qemu_that_is_missing_or_dies() {
     assert_eq!(missing.status.code(), Some(4), "{}", stderr(&missing));
     assert!(stderr(&missing).contains("install the package qemu-system-x86"));
     for (script, words) in [
-        ("#!/bin/sh\nexit 3\n", "QEMU died (exit status: 3)"),
-        ("#!/bin/sh\nkill -9 $$\n", "QEMU died (signal: 9"),
+        ("#!/bin/sh\nexit 3\n", "QEMU ended (exit status: 3)"),
+        ("#!/bin/sh\nkill -9 $$\n", "QEMU ended (signal: 9"),
         ("#!/bin/sh\nexit 0\n", "stopped without a result"),
     ] {
         let program = scratch.file("qemu-system-x86_64", script);

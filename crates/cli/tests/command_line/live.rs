@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::running::Running;
+use crate::skip::skip;
 use crate::{Scratch, filemap, has_disk, stderr};
 
 /// What both engines count of a run.
@@ -45,11 +46,11 @@ fn both(scratch: &Scratch, keys: &str) -> Option<Counts> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let rules = measured["job"]["kernel"].as_str().unwrap();
     if !release.starts_with(&format!("{rules}.")) {
-        println!("skipped: the rules of {rules} are not those of {}", release.trim());
+        skip(format!("the rules of {rules} are not those of {release}"));
         return None;
     }
     if measured["environment"]["runs_kept_with_foreign_eviction"].as_u64() > Some(0) {
-        println!("skipped: others took pages of the file in every run: {keys:?}");
+        skip(format!("others took pages of the file in every run: {keys:?}"));
         return None;
     }
     // What the model does not see of the machine.
@@ -69,7 +70,7 @@ fn record(scratch: &Scratch, args: &str) -> Option<Value> {
     command.env("FILEMAP_STATE", scratch.path("state")).env("TMPDIR", scratch.path(""));
     let output = Running::start(&mut command).output();
     if output.status.code() == Some(4) {
-        println!("skipped: {}", stderr(&output).trim());
+        skip(stderr(&output));
         return None;
     }
     assert!(output.status.success(), "{args}: {}", stderr(&output));
@@ -287,7 +288,7 @@ fn a_program_on_both_engines_in_one_table() {
 
 #[test]
 fn what_is_not_code_is_not_called() {
-    if !has_disk("what_is_not_code_is_not_called") {
+    if !has_disk() {
         return;
     }
     let scratch = Scratch::new("live_no_code");

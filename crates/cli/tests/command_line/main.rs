@@ -4,15 +4,25 @@ mod bad_input;
 mod calibrate;
 mod compare;
 mod conform;
+mod determinism;
 mod endings;
 mod explain;
 mod kernel;
+mod kills;
 mod lacking;
 mod live;
+mod losses;
+mod one_meaning;
+mod outputs;
+mod phases;
+mod pictures;
 mod published;
 mod random_flags;
 mod run;
 mod running;
+mod schema;
+#[path = "../../../kernel/tests/support/skip.rs"]
+mod skip;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -20,10 +30,19 @@ use std::process::{Command, Output, Stdio};
 use filemap_kernel::place::Place;
 use serde_json::Value;
 
-/// The command with `args`, joined by spaces.
+use skip::skip;
+
+/// The command with `args`, joined by spaces. It finds no machine profile of whoever runs it.
 fn filemap(args: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_filemap"));
+    let mut command = without_profile(env!("CARGO_BIN_EXE_filemap"));
     command.args(args.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// `program`, for which the user has no machine profile.
+fn without_profile(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("XDG_STATE_HOME", "/dev/null/no-state");
     command
 }
 
@@ -43,8 +62,8 @@ fn stderr(output: &Output) -> String {
 }
 
 /// Whether jobs on the running kernel find a disk with a readahead size here, where tests put their
-/// files and where commands do by themselves; says that `test` is skipped where not.
-fn has_disk(test: &str) -> bool {
+/// files and where commands do by themselves; says that the test is skipped where not.
+fn has_disk() -> bool {
     let own = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let usual = filemap_kernel::engine::temporary_directory();
     let on_disk = |directory: &PathBuf| {
@@ -53,9 +72,20 @@ fn has_disk(test: &str) -> bool {
     };
     let found = usual.is_ok_and(|usual| [own, usual].iter().all(on_disk));
     if !found {
-        println!("{test}: skipped: no disk of which the readahead size is known");
+        skip("no disk of which the readahead size is known");
     }
     found
+}
+
+/// Whether mounts can be made that nobody else sees; says that the test is skipped where not.
+fn can_change_mounts() -> bool {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]);
+    let can = command.output().is_ok_and(|output| output.status.success());
+    if !can {
+        skip("it needs root and unshare");
+    }
+    can
 }
 
 /// A directory for the files of one test, removed with its owner.

@@ -2,8 +2,9 @@
 //!
 //! `FILEMAP_FUZZ_SECONDS` sets how long it goes on (2 s if not set); a failure prints the words.
 
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::filemap;
 
 /// The longest that one command may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -101,11 +102,7 @@ fn words(state: &mut u64) -> Vec<&'static str> {
 
 fn check(words: &[&str]) {
     let start = Instant::now();
-    let output = Command::new(env!("CARGO_BIN_EXE_filemap"))
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program starts");
+    let output = filemap("").args(words).output().expect("the program starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     let code = output.status.code();
     assert!(matches!(code, Some(0 | 1 | 2 | 4)), "{words:?}: {code:?}, {errors}");

@@ -54,8 +54,8 @@ fn the_command_of_a_report_repeats_it() {
 }
 
 #[test]
-fn every_format_carries_scope_command_and_environment() {
-    for format in ["table", "markdown", "csv", "json"] {
+fn every_format_but_csv_carries_scope_command_and_engine() {
+    for format in ["table", "markdown", "json"] {
         let text = stdout(&format!("{JOB} --format {format}"));
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in ["rules of Linux 6.18", "classic LRU", "filemap run ", "0.1.0"] {
@@ -69,6 +69,103 @@ fn csv_has_one_line_a_run() {
     let text = stdout(&format!("{JOB} --runs 3 --format csv"));
     assert_eq!(text.lines().count(), 4);
     assert!(text.starts_with("engine,seed,accesses,data_pages_read,bytes_read"));
+    let header = text.lines().next().unwrap();
+    assert!(header.ends_with(",elapsed_ns"), "counters only: {header}");
+}
+
+/// The lines between two words that lines begin with.
+fn lines_between<'a>(text: &'a str, from: &str, to: &str) -> Vec<&'a str> {
+    let rest = text.lines().skip_while(|line| !line.starts_with(from));
+    rest.take_while(|line| !line.starts_with(to)).collect()
+}
+
+#[test]
+fn the_first_lines_say_what_was_used() {
+    let job = "--workload read-random --bs 16k --file-size 8m --accesses 50 --map-offset 1m \
+               --map-len 4m --split 64 --advice random --memory-max 2m --read-ahead-kb 64 \
+               --fault-around 32k --kernel 6.12 --with p2 --fs xfs --arch arm64 --page-size 16k";
+    for (command, series) in
+        [("run", " with miss-no-retry"), ("explain", " with miss-no-retry"), ("compare", "")]
+    {
+        let job = match command {
+            "compare" => format!("{} --variants baseline,p2", job.replace(" --with p2", "")),
+            _ => job.to_string(),
+        };
+        let text = stdout(&format!("{command} {job}"));
+        let head = lines_between(&text, "File:", "Never").join("\n");
+        let flat = head.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "File: 8 MiB, xfs Mapping: 4 MiB from 1 MiB on, in VMAs of 64 pages, every second \
+             one writable, advice random",
+            "Accesses: 50 read-random of 16 KiB, seed 88172645463325252",
+            "Readahead: 64 KiB, fault-around 32 KiB",
+            "Memory: memory.max 2 MiB",
+            &format!("Kernel: rules of Linux 6.12{series}, arm64, pages of 16 KiB"),
+        ] {
+            assert!(flat.contains(words), "{command}: no '{words}' in {text}");
+        }
+        assert!(text.lines().take(5).any(|line| line.starts_with("File:")), "{text}");
+    }
+}
+
+#[test]
+fn what_ends_a_report_has_four_lines() {
+    for command in [
+        JOB.to_string(),
+        format!("{JOB} --memory-max 4m"),
+        JOB.replace("run", "explain"),
+        JOB.replace("run", "compare") + " --variants baseline,p1,kernel=6.12",
+        "published exec-order".to_string(),
+    ] {
+        let text = stdout(&command);
+        let end = lines_between(&text, "Scope:", "nothing else");
+        assert!(end.len() <= 4, "{command}: {end:?}");
+        assert!(end.iter().any(|line| line.contains("rules of Linux ")), "{end:?}");
+    }
+    let text = stdout(JOB);
+    let times: Vec<&str> = text.lines().filter(|line| line.contains("profile")).collect();
+    let [line] = times[..] else { panic!("one line on the profile: {times:?}") };
+    assert!(line.contains("machine profile 'default'") && line.len() <= 75, "{line}");
+}
+
+/// The pages used, counted from the job's own list, and what was read of each.
+#[test]
+fn what_is_read_is_held_against_what_is_used() {
+    let scratch = Scratch::new("read_against_used");
+    let list = scratch.file("list", "0\n1000\n0\n1000\n500\n");
+    let job = format!("run --file-size 8m --accesses-file {list} --advice random");
+    let record = json(&format!("{job} --json -"));
+    assert_eq!(record["used_pages"], 3);
+    assert_eq!(record["runs"][0]["counters"]["bytes_read"], 3 * 4096);
+    let text = stdout(&job);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("read from device 12 KiB of what was used x 1 major"), "{text}");
+}
+
+#[test]
+fn verbose_adds_every_counter_by_its_name() {
+    let usual = stdout(JOB);
+    assert!(!usual.contains("data_pages_read") && usual.contains("read from device"), "{usual}");
+    let verbose = stdout(&format!("{JOB} --verbose"));
+    for name in ["data_pages_read", "bytes_read", "retry_io_miss", "cached_before", "elapsed_ns"] {
+        assert!(verbose.contains(&format!("\n{name} ")), "{name}: {verbose}");
+    }
+}
+
+#[test]
+fn each_seed_is_a_run_of_its_own() {
+    let record = json(&format!("{JOB} --seeds 3 --json -"));
+    let runs = record["runs"].as_array().unwrap();
+    let seeds: Vec<u64> = runs.iter().map(|run| run["seed"].as_u64().unwrap()).collect();
+    assert_eq!(seeds, [88172645463325252, 1363160026601443621, 14004281193724023956]);
+    for (seed, run) in seeds.iter().zip(runs) {
+        assert_eq!(*run, json(&format!("{JOB} --seed {seed} --json -"))["runs"][0]);
+    }
+    let command = record["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
+    assert!(command.ends_with(" --seeds 3"), "{command}");
+    assert_eq!(record, json(&format!("{command} --json -")));
+    let text = stdout(&format!("{JOB} --seeds 3"));
+    assert!(text.contains("\n3 seeds "), "{text}");
 }
 
 #[test]
@@ -93,7 +190,7 @@ fn logs_and_json_go_to_files_beside_the_report() {
     let old = "x".repeat(1 << 20);
     let (log, record) = (scratch.file("log", &old), scratch.file("record", &old));
     let report = stdout(&format!("{JOB} --log {log} --json {record}"));
-    assert!(report.contains("data_pages_read"));
+    assert!(report.contains("read from device"));
     assert_eq!(std::fs::read_to_string(&log).unwrap(), stdout(&format!("{JOB} --log -")));
     assert_eq!(std::fs::read_to_string(&record).unwrap(), stdout(&format!("{JOB} --json -")));
 }

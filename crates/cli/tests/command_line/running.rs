@@ -1,5 +1,6 @@
 //! A command that runs while a test does something to it.
 
+use std::fmt::Display;
 use std::io::Read;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
@@ -93,9 +94,9 @@ fn emptied(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// Whether there was a process to send it to.
-pub fn signal(name: &str, pid: u32) -> bool {
+/// Whether there was a process to send it to, or, for a number below 0, a group of processes.
+pub fn signal(name: &str, target: impl Display) -> bool {
     let mut shell = Command::new("sh");
-    let kill = shell.args(["-c", &format!("kill -{name} {pid}")]);
+    let kill = shell.args(["-c", &format!("kill -s {name} -- {target}")]);
     kill.stderr(Stdio::null()).status().expect("there is a shell").success()
 }

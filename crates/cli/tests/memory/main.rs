@@ -5,6 +5,9 @@
 //! that alone are to run. `FILEMAP_TEST_IMAGE` names an image
 //! (and `FILEMAP_TEST_MODULES` its modules) to be tried beside the running kernel.
 
+#[path = "../../../kernel/tests/support/skip.rs"]
+mod skip;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,6 +22,8 @@ use filemap_kernel::journal::Journal;
 use filemap_kernel::probe::main_if_child;
 use filemap_kernel::residency::PageSet;
 use serde_json::{Value, json};
+
+use skip::skip;
 
 const JOBS: [(&str, u64); 2] = [("random", 10485), ("stride:4099", 2600)];
 const MEMORY: &str = "file_size = '4g'\nmemory_max = '1600m'\nread_ahead_kb = 8192\n";
@@ -35,7 +40,7 @@ fn main() {
         guest::main(in_guest);
     }
     if !std::env::args().any(|argument| argument == "--ignored") {
-        println!("skipped: files larger than memory take minutes; give -- --ignored");
+        skip("files larger than memory take minutes; give -- --ignored");
         return;
     }
     let named: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
@@ -63,7 +68,7 @@ fn on_host(workload: &str, text: &str) -> usize {
     let live = match measure(&kernel, &job) {
         Ok(live) => live,
         Err(error) => {
-            println!("{workload}: skipped on the running kernel: {error}");
+            skip(format!("{workload} on the running kernel: {error}"));
             return 0;
         }
     };
@@ -74,7 +79,7 @@ fn on_host(workload: &str, text: &str) -> usize {
 
 fn in_image(workload: &str, text: &str) -> usize {
     let Some(path) = std::env::var_os("FILEMAP_TEST_IMAGE") else {
-        println!("{workload}: skipped in an image: FILEMAP_TEST_IMAGE names none");
+        skip(format!("{workload} in an image: FILEMAP_TEST_IMAGE names none"));
         return 0;
     };
     let release = image::release(Path::new(&path)).expect("a kernel");
@@ -162,7 +167,7 @@ fn compare(what: &str, model: &Left, kernel: &Left, disturbed: bool) -> usize {
         kernel.resident.len(),
     );
     if disturbed {
-        println!("{what}: not judged: DAMON takes pages of it every few seconds");
+        skip(format!("{what}: not judged, DAMON takes pages of it every few seconds"));
         return 0;
     }
     usize::from(error.abs() > PAGES_ERROR || overlap < OVERLAP)

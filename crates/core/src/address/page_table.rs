@@ -20,6 +20,9 @@ pub struct PageTables {
 struct Tables(BTreeMap<u64, Box<[u64; 64]>>);
 
 impl Tables {
+    /// A block with its place in the map.
+    const BLOCK_BYTES: u64 = 512 + 40;
+
     /// Notes page-table page `number`; returns whether it is new.
     fn insert(&mut self, number: u64) -> bool {
         let block = self.0.entry(number / 4096).or_insert_with(|| Box::new([0; 64]));
@@ -54,7 +57,8 @@ impl Tables {
 }
 
 impl PageTables {
-    /// The page-table page of `entries` entries, a power of two, that maps `vpn` exists from now on.
+    /// The page-table page of `entries` entries, a power of two, that maps `vpn` exists from now
+    /// on.
     pub fn install(&mut self, vpn: Vpn, entries: u64) {
         let (mut number, bits) = (vpn.0, entries.ilog2());
         for level in &mut self.levels {
@@ -91,6 +95,11 @@ impl PageTables {
     /// Whether the page-table page of `entries` entries that maps `vpn` exists.
     pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
         self.levels[0].contains(vpn.0 >> entries.ilog2())
+    }
+
+    /// About how many bytes of memory the notes on them take.
+    pub fn held_bytes(&self) -> u64 {
+        self.levels.iter().map(|level| level.0.len() as u64 * Tables::BLOCK_BYTES).sum()
     }
 
     /// Pages that all of them take.

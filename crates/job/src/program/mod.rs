@@ -108,6 +108,18 @@ pub enum ProgramStep {
     },
 }
 
+impl ProgramStep {
+    /// How many accesses it makes.
+    pub fn accesses(&self) -> u64 {
+        match self {
+            ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
+                accesses.accesses
+            }
+            ProgramStep::Map { .. } | ProgramStep::Unmap { .. } => 0,
+        }
+    }
+}
+
 impl Program {
     /// Base page size in bytes.
     pub fn page_size(&self) -> u64 {

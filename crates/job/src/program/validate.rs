@@ -15,6 +15,7 @@ use crate::bounds::{
 };
 use crate::job::{AccessList, File, Machine, Mapping, Pattern, Phase};
 use crate::limits::{one_of, out_of_range, pages, size, within};
+use crate::phases::Extent;
 use crate::size::{format_size, shorten};
 use crate::spec::JobSpec;
 use crate::workload::Workload;
@@ -186,7 +187,7 @@ impl FileSpec {
         let size_bytes = size("size", &self.size, 1, MAX_BYTES).map_err(of_this)?;
         let missing = Error::Missing { flag: "size", remedy: "a size such as 1g" };
         let size_bytes = size_bytes.ok_or_else(|| of_this(missing))?;
-        let file = File { size_bytes, path: None, sparse: self.sparse };
+        let file = File { size_bytes, path: None, sparse: self.sparse, cold: false };
         Ok(NamedFile { name: self.name.clone(), file })
     }
 }
@@ -305,7 +306,11 @@ impl ThreadPhaseSpec {
             });
         }
         let accesses = match &self.pages {
-            None => self.generated(program.seed, of.mapping.pages)?,
+            None => self.generated(
+                program.seed,
+                of.mapping.pages,
+                of.mapping.pages.bytes(program.page_size()),
+            )?,
             Some(list) => self.listed(list, of, program.seed)?,
         };
         let takes = |workload: &Workload| {
@@ -322,12 +327,12 @@ impl ThreadPhaseSpec {
     }
 
     /// The accesses of a pattern over so many pages.
-    fn generated(&self, seed: u64, pages: PageCount) -> Result<Phase, Error> {
+    fn generated(&self, seed: u64, pages: PageCount, bytes: u64) -> Result<Phase, Error> {
         if self.workload.is_some() && self.accesses.is_none() {
             let (key, remedy) = ("accesses".to_string(), "how many, such as 1000");
             return Err(Error::MissingKey { key, remedy });
         }
-        self.accesses().validate_one(seed, pages).map_err(keyed)
+        self.accesses().validate_one(seed, Extent { pages, bytes }).map_err(keyed)
     }
 
     /// The pages that are listed in the phase itself.
@@ -361,7 +366,7 @@ impl ThreadPhaseSpec {
         let rest = file_bytes - offset_bytes;
         let len_bytes = size("len", &self.len, 1, rest).map_err(keyed)?.unwrap_or(rest);
         let pages = PageCount(len_bytes.div_ceil(program.page_size()));
-        let accesses = self.generated(program.seed, pages)?;
+        let accesses = self.generated(program.seed, pages, len_bytes)?;
         if !accesses.is_read() {
             let (key, other) = ("workload", "an open file");
             let remedy = "give read-random or read-sequential";

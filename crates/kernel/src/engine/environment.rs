@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
 use super::{Prepared, limits};
+use crate::child;
 use crate::interference::damon_pageout;
 
 /// Options of the kernel's configuration that the rules or their cost depend on.
@@ -23,9 +23,6 @@ pub const CONFIG_OPTIONS: [&str; 8] = [
     "CONFIG_TRANSPARENT_HUGEPAGE",
 ];
 
-/// Longest configuration that is read, unpacked.
-const MAX_CONFIG_BYTES: u64 = 4 << 20;
-
 /// The environment of what `prepared` ran.
 pub(super) fn of(prepared: &Prepared) -> Map<String, Value> {
     let place = &prepared.file.place;
@@ -38,6 +35,7 @@ pub(super) fn of(prepared: &Prepared) -> Map<String, Value> {
     add("mount", place.mount_options.clone().into());
     add("read_ahead_kb", place.read_ahead_kb.into());
     add("seed", prepared.job.seed.into());
+    add("seed_text", prepared.job.seed.to_string().into());
     if prepared.disturbed + prepared.unsettled > 0 {
         add("runs_repeated_after_foreign_eviction", prepared.disturbed.into());
         add("runs_kept_with_foreign_eviction", prepared.unsettled.into());
@@ -96,18 +94,8 @@ fn packed_config() -> Option<String> {
     if !packed.exists() {
         return None;
     }
-    let mut child = Command::new("gzip")
-        .args(["-dc"])
-        .stdin(fs::File::open(packed).ok()?)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let mut text = String::new();
-    let output = child.stdout.take().expect("its output is a pipe");
-    let read = output.take(MAX_CONFIG_BYTES).read_to_string(&mut text);
-    let _ = child.wait();
-    read.ok().map(|_| text)
+    let output = child::output(Command::new("gzip").arg("-dc").arg(packed)).ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn cpu_model() -> Option<String> {

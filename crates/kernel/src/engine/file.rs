@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use filemap_job::{Filesystem, Job};
 
+use crate::cold::require_cold;
 use crate::contents::{Contents, check_calls};
-use crate::journal::Journal;
+use crate::holes::Holes;
+use crate::journal::{Guard, Journal, Undo};
 use crate::place::Place;
 use crate::scratch::{self, Scratch};
-use crate::temporary::{self, require_space};
-use crate::{Error, page_size};
+use crate::{Error, page_size, temporary};
 
 /// Directories for temporary files, after the user's own.
 const DIRECTORIES: [&str; 2] = ["/var/tmp", "/tmp"];
@@ -59,6 +60,8 @@ pub(super) struct JobFile {
     /// Every page of it has a block on disk.
     pub(super) whole: bool,
     bytes: u64,
+    // Drops the pages of the user's file again.
+    _pages: Option<Guard>,
     // The file has to close before its filesystem goes.
     _scratch: Option<Scratch>,
 }
@@ -69,30 +72,37 @@ impl JobFile {
     /// program whose segments are mapped is copied into a new file.
     pub(super) fn of(job: &Job, journal: &Journal, directory: &Path) -> Result<Self, Error> {
         match &job.file.path {
-            Some(path) if job.elf.is_none() => Self::existing(job, Path::new(path)),
-            _ if suits(job, &Place::of(directory)?) => Self::temporary(job, directory, None),
+            Some(path) if job.elf.is_none() => Self::existing(job, journal, Path::new(path)),
+            _ if suits(job, &Place::of(directory)?) => {
+                let (bytes, contents) = (job.file.size_bytes, Contents::of(job));
+                let file = temporary::file(directory, bytes, &contents)?;
+                Self::temporary(job, file, directory, None)
+            }
             _ => {
-                let bytes = if job.file.sparse { 0 } else { job.file.size_bytes };
-                require_space(journal.directory(), bytes)?;
+                let (bytes, contents) = (job.file.size_bytes, Contents::of(job));
+                let room = (bytes, contents.disk_bytes(bytes));
                 let filesystem = scratch_filesystem(job)?;
-                let read_ahead_kib = read_ahead_kb(job);
-                let room = job.file.size_bytes;
-                let scratch = Scratch::create(journal, filesystem, room, read_ahead_kib)?;
+                let scratch =
+                    Scratch::create(journal, directory, filesystem, room, read_ahead_kb(job))?;
                 let root = scratch.root().to_owned();
-                Self::temporary(job, &root, Some(scratch))
+                let file = temporary::unnamed(&root)?;
+                temporary::write(&file, directory, bytes, &contents)?;
+                Self::temporary(job, file, &root, Some(scratch))
             }
         }
     }
 
-    fn existing(job: &Job, path: &Path) -> Result<Self, Error> {
+    fn existing(job: &Job, journal: &Journal, path: &Path) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
         let place = place_of(job, path)?;
+        let pages = may_drop(job, journal, &file, path)?;
         let file = JobFile {
             whole: false,
             path: path.to_owned(),
             name: path.to_owned(),
             place,
             bytes: job.file.size_bytes,
+            _pages: Some(pages),
             _scratch: None,
             file,
         };
@@ -101,19 +111,24 @@ impl JobFile {
         Ok(file.with_blocks())
     }
 
-    fn temporary(job: &Job, directory: &Path, scratch: Option<Scratch>) -> Result<Self, Error> {
+    fn temporary(
+        job: &Job,
+        file: File,
+        directory: &Path,
+        scratch: Option<Scratch>,
+    ) -> Result<Self, Error> {
         let bytes = job.file.size_bytes;
         let place = Place::of(directory)?;
-        let contents = Contents::of(job);
-        let file = temporary::file(directory, bytes, &contents)?;
         let path = temporary::name_for_children(&file);
-        let name = directory.join(match &contents {
+        let name = directory.join(match Contents::of(job) {
             Contents::CopyOf(path) => {
                 format!("(copy of {})", path.file_name().unwrap_or_default().display())
             }
             _ => "(temporary)".to_owned(),
         });
-        let file = JobFile { file, path, name, place, whole: false, bytes, _scratch: scratch };
+        let whole = false;
+        let file =
+            JobFile { file, path, name, place, whole, bytes, _pages: None, _scratch: scratch };
         Ok(file.with_blocks())
     }
 
@@ -121,7 +136,8 @@ impl JobFile {
         // Where blocks are compressed or packed, what is read says nothing of pages.
         let plain = matches!(self.place.filesystem.as_str(), "ext4" | "xfs");
         let blocks = self.file.metadata().map_or(0, |metadata| metadata.blocks());
-        self.whole = plain && blocks.saturating_mul(512) >= self.bytes;
+        let has_all = blocks.saturating_mul(512) >= self.bytes;
+        self.whole = plain && has_all && Holes::of(&self.file) == Holes::None;
         self
     }
 
@@ -136,6 +152,46 @@ impl JobFile {
         let (path, bytes, expected) = (self.name.clone(), metadata.len(), self.bytes);
         Err(Error::SizeChanged { path, bytes, expected })
     }
+}
+
+/// What the file that is made for `job` takes on disk.
+pub(super) fn written_bytes(job: &Job) -> u64 {
+    match &job.file.path {
+        Some(_) if job.elf.is_none() => 0,
+        _ => Contents::of(job).disk_bytes(job.file.size_bytes),
+    }
+}
+
+/// Refuses to drop the pages of the user's `file` at `path` where programs may need them, unless
+/// `job` says so. What the runs of `job` leave of it in the page cache goes with the guard, so that
+/// a cold file stays one.
+///
+/// # Errors
+/// [`Error::Hot`].
+pub(crate) fn may_drop(
+    job: &Job,
+    journal: &Journal,
+    file: &File,
+    path: &Path,
+) -> Result<Guard, Error> {
+    if !job.file.cold {
+        require_cold(file, path)?;
+    }
+    let path = std::path::absolute(path).map_err(|error| Error::os("find", path, error))?;
+    journal.change(Undo::DropPages(path), || Ok(())).map(|((), guard)| guard)
+}
+
+/// The directory for the files behind scratch filesystems: that for temporary files, or the
+/// journal's where there is no such directory on a disk.
+///
+/// # Errors
+/// When the user named one in TMPDIR that does not suit.
+pub(crate) fn scratch_directory(journal: &Journal) -> Result<PathBuf, Error> {
+    let named = std::env::var_os("TMPDIR").is_some_and(|path| !path.is_empty());
+    temporary_directory().or_else(|error| match named {
+        true => Err(error),
+        false => Ok(journal.directory().to_owned()),
+    })
 }
 
 /// Where a file that `job` names lies.
@@ -171,12 +227,9 @@ pub(crate) fn place_of(job: &Job, path: &Path) -> Result<Place, Error> {
 
 /// Whether `place` has the readahead size and the filesystem of `job`.
 fn suits(job: &Job, place: &Place) -> bool {
-    let filesystem = match job.machine.fs {
-        Filesystem::Ext4 => place.filesystem == "ext4",
-        Filesystem::Xfs => place.filesystem == "xfs",
-        Filesystem::BasePages => !matches!(place.filesystem.as_str(), "ext4" | "xfs"),
-    };
-    filesystem && place.read_ahead_kb == Some(read_ahead_kb(job)) && place.unsuited().is_none()
+    job.machine.fs == place.folios()
+        && place.read_ahead_kb == Some(read_ahead_kb(job))
+        && place.unsuited().is_none()
 }
 
 fn read_ahead_kb(job: &Job) -> u64 {

@@ -7,7 +7,7 @@ use filemap_job::{Filesystem, Image as JobImage, Job, JobSpec, Pattern, Record};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value, json};
 
-use super::limits::available_bytes;
+use super::limits::{MemoryLimits, available_bytes};
 use super::{Kernel, plan, settings, temporary_directory};
 use crate::image::{self, Accelerator, Image, Outcome, guest};
 use crate::journal::Journal;
@@ -17,14 +17,33 @@ use crate::{Error, page_size};
 /// RAM beside what the file takes.
 const OWN_RAM_BYTES: u64 = 768 << 20;
 
-/// Space on the scratch disk beside what the file takes.
+/// Space on the scratch disk beside what the file takes, and one byte in so many of the file for
+/// what the filesystem keeps free. The file behind the disk is sparse.
 const OWN_DISK_BYTES: u64 = 256 << 20;
+const SPARE_ONE_IN: u64 = 4;
+
+/// What a machine writes beside the file: its filesystem's own blocks, and what it boots from.
+const OWN_WRITTEN_BYTES: u64 = 128 << 20;
 
 /// In the guest, which has no other place for it.
 const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
 
 /// How much of the file a slow machine writes or reads in a second.
 const SLOW_BYTES_A_SECOND: u64 = 4 << 20;
+
+/// Looks whether [`boot`] can begin: that the image is a kernel, that the modules it needs are
+/// there, and that there is room.
+///
+/// # Errors
+/// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
+///
+/// # Panics
+/// When the job names no image.
+pub fn check_boot(job: &Job) -> Result<(), Error> {
+    let named = job.image.as_ref().expect("the caller has a job with an image");
+    check(job)?;
+    Ok(machine(job, named)?.check()?)
+}
 
 /// Boots the image of `job` and runs all of the job's runs there.
 ///
@@ -37,16 +56,27 @@ pub fn boot(job: &Job) -> Result<Record, Error> {
     let named = job.image.as_ref().expect("the caller has a job with an image");
     check(job)?;
     let image = machine(job, named)?;
-    let outcome = image.run(&payload(job))?;
+    let outcome = image.run(&payload(job)).map_err(|error| of_guest(job, error))?;
     let mut record: Record = serde_json::from_str(&outcome.record)
         .map_err(|error| image::Error::Damaged { reason: format!("it is no record ({error})") })?;
     record.job = job.to_spec();
     describe(&mut record.environment, &image, &outcome);
     if outcome.accelerator == Accelerator::Tcg {
         // What an emulator takes says nothing of any machine.
-        record.runs.iter_mut().for_each(|run| run.elapsed_ns = None);
+        for run in &mut record.runs {
+            run.elapsed_ns = None;
+            run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
+        }
     }
     Ok(record)
+}
+
+/// `error`, or what the guest means by it where the job's memory is too small.
+fn of_guest(job: &Job, error: image::Error) -> Error {
+    match (&error, MemoryLimits::of(job).exceeded()) {
+        (image::Error::Guest(text), Some(exceeded)) if *text == exceeded.to_string() => exceeded,
+        _ => error.into(),
+    }
 }
 
 /// Refuses what the machine to be booted cannot be.
@@ -74,7 +104,8 @@ fn check(job: &Job) -> Result<(), Error> {
 fn machine(job: &Job, named: &JobImage) -> Result<Image, Error> {
     let directory = temporary_directory()?;
     let bytes = job.file.size_bytes;
-    require_space(&directory, if job.file.sparse { 0 } else { bytes })?;
+    let written = if job.file.sparse { 0 } else { bytes };
+    require_space(&directory, written.saturating_add(OWN_WRITTEN_BYTES))?;
     let needed = bytes.saturating_add(bytes / 8).saturating_add(OWN_RAM_BYTES);
     let ram_bytes = job.machine.ram_bytes.unwrap_or(needed);
     if available_bytes().is_some_and(|available| ram_bytes > available) {
@@ -87,7 +118,7 @@ fn machine(job: &Job, named: &JobImage) -> Result<Image, Error> {
     image.modules = named.modules.as_ref().map(Into::into);
     image.ram_bytes = ram_bytes;
     image.read_ahead_kb = Some(job.machine.read_ahead.bytes(page_size()) >> 10);
-    image.disk_bytes = bytes.saturating_add(bytes / 16).saturating_add(OWN_DISK_BYTES);
+    image.disk_bytes = bytes.saturating_add(bytes / SPARE_ONE_IN).saturating_add(OWN_DISK_BYTES);
     image.filesystem = match job.machine.fs {
         Filesystem::Xfs => image::Filesystem::Xfs,
         Filesystem::Ext4 | Filesystem::BasePages => image::Filesystem::Ext4,

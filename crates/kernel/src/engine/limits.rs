@@ -53,6 +53,11 @@ impl MemoryLimits {
         memory.into_iter().flatten().min().is_none_or(|memory| needed <= memory)
     }
 
+    /// What it means that the kernel killed somebody for exceeding the hard limit.
+    pub(super) fn exceeded(&self) -> Option<Error> {
+        self.0?.max_bytes.map(|limit_bytes| Error::OutOfMemory { limit_bytes })
+    }
+
     /// Whether there is any.
     pub(super) fn is_some(&self) -> bool {
         self.0.is_some()

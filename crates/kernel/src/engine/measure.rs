@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use filemap_core::units::PageIndex;
 use filemap_job::{Cached, Counters, Run};
 
-use super::Prepared;
+use super::{Prepared, phases};
 use crate::cgroup::MemoryCgroup;
 use crate::cold::drop_open_file;
 use crate::probe::{Outcome, Probe};
@@ -65,7 +65,10 @@ impl Prepared {
             cgroup.add(probe.pid())?;
         }
         let before = VmStat::now().ok();
-        let outcome = probe.run()?;
+        let outcome = probe.run().map_err(|error| match &cgroup {
+            Some(cgroup) if cgroup.has_killed() => self.limits.exceeded().unwrap_or(error),
+            _ => error,
+        })?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let cached = Cached::of(&self.job, |pages: Range<PageIndex>| {
             CacheStat::of(&self.file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)
@@ -81,6 +84,7 @@ impl Prepared {
                 seed: self.job.seed,
                 elapsed_ns: Some(outcome.phases.iter().map(|phase| phase.elapsed_ns).sum()),
                 counters: seen.counters(self.job.phases.iter().map(|phase| phase.accesses).sum()),
+                phases: phases::runs(&self.job, &outcome, self.file.whole, seen.major_faults),
                 // Null before Linux 6.5.
                 cached: cached.unwrap_or_default(),
                 vmstat: vmstat.map(VmStat::into_map),

@@ -5,6 +5,7 @@ mod file;
 mod guest;
 mod limits;
 mod measure;
+mod phases;
 mod plan;
 mod settings;
 
@@ -16,16 +17,18 @@ use crate::Error;
 use crate::journal::Journal;
 use crate::observe::io_bytes;
 use crate::probe::Plan;
+use crate::temporary::require_space;
 
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
-pub use guest::{boot, in_guest, mount_memory_cgroups};
+pub use guest::{boot, check_boot, in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
 
 use file::JobFile;
-pub(crate) use file::place_of;
+pub(crate) use file::{may_drop, place_of, scratch_directory};
 use limits::MemoryLimits;
 pub(crate) use limits::{LruGen, lru_gen};
+pub(crate) use settings::FAULT_AROUND_FILE;
 use settings::Settings;
 
 /// The running kernel as an engine.
@@ -54,6 +57,15 @@ impl Kernel {
     /// they are restored behind its runs.
     pub fn changing_settings(self, may: bool) -> Self {
         Kernel { may_change_settings: may, ..self }
+    }
+
+    /// Checks that there is room for the files of all of `jobs` at once, before any is written.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`].
+    pub fn require_space<'a>(&self, jobs: impl Iterator<Item = &'a Job>) -> Result<(), Error> {
+        let bytes = jobs.map(file::written_bytes).fold(0, u64::saturating_add);
+        require_space(&self.directory, bytes)
     }
 
     /// Makes ready for the runs of `job`: checks it, and makes its file and filesystem. All of it
@@ -119,6 +131,18 @@ impl Prepared {
     /// When its device does not tell.
     pub fn io_bytes(&self) -> Result<u64, Error> {
         io_bytes(&self.file.path)
+    }
+
+    /// Makes its next runs those of another seed.
+    ///
+    /// # Errors
+    /// As for [`Kernel::prepare`].
+    pub fn reseed(&mut self, seed: u64) -> Result<(), Error> {
+        if seed != self.job.seed {
+            self.job = self.job.with_seed(seed);
+            self.plan = plan(&self.job, &self.file.path)?;
+        }
+        Ok(())
     }
 
     /// The record of `runs`, with where and how they ran.

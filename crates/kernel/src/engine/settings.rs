@@ -10,7 +10,7 @@ use crate::journal::{Guard, Journal, Undo};
 use crate::{Error, page_size};
 
 /// Where the kernel tells its size of fault-around, if debugfs is mounted and open.
-pub(super) const FAULT_AROUND_FILE: &str = "/sys/kernel/debug/fault_around_bytes";
+pub(crate) const FAULT_AROUND_FILE: &str = "/sys/kernel/debug/fault_around_bytes";
 
 /// Size of fault-around that kernels have unless told otherwise, in bytes.
 const FAULT_AROUND_BYTES: u64 = 65536;
@@ -39,8 +39,9 @@ impl Settings {
             )
         };
         let value = fs::read_to_string(path).map_err(locked)?;
-        let guard = journal.guard(Undo::Restore { path: path.to_owned(), value })?;
-        fs::write(path, wanted.to_string()).map_err(locked)?;
+        let undo = Undo::Restore { path: path.to_owned(), value };
+        let write = || fs::write(path, wanted.to_string()).map_err(locked);
+        let ((), guard) = journal.change(undo, write)?;
         Ok(Settings { _fault_around: Some(guard) })
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::{Error, name_for_child, scratch_file, start_error};
+use crate::child;
 
 /// A filesystem for the scratch disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +48,11 @@ impl Filesystem {
         }
     }
 
+    /// Those of [`Filesystem::modules`] that no guest does without, unless they are built in.
+    pub(super) fn required_modules(self) -> [&'static str; 3] {
+        ["virtio_pci", "virtio_blk", self.name()]
+    }
+
     /// Mount options: without them, ext4 goes on writing inode tables behind the job's back.
     pub(super) fn mount_options(self) -> &'static std::ffi::CStr {
         match self {
@@ -72,12 +78,8 @@ pub(super) fn create(dir: &Path, bytes: u64, filesystem: Filesystem) -> Result<F
     // Administrators' programs are often outside of the search path of other users.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let name = name_for_child(&file);
-    let output = Command::new(program)
-        .env("PATH", path)
-        .args(arguments)
-        .arg(&name)
-        .stdin(Stdio::null())
-        .output()
+    let mut command = Command::new(program);
+    let output = child::output(command.env("PATH", path).args(arguments).arg(&name))
         .map_err(|source| start_error(program, package, source))?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);

@@ -27,6 +27,21 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A kernel without modules has not built in what a guest needs.
+    #[error(
+        "{path} has not built in what it needs to boot here, {names}; give --modules {dir}, a \
+             directory that holds lib/modules/{release}"
+    )]
+    NeedsModules {
+        /// The kernel as it was given.
+        path: PathBuf,
+        /// What it needs as modules.
+        names: String,
+        /// Where they are, or `DIR`.
+        dir: String,
+        /// Its release.
+        release: String,
+    },
     /// A program that is needed is not installed.
     #[error("{program} is not installed; install the package {package}")]
     Missing {
@@ -44,7 +59,7 @@ pub enum Error {
         line: String,
     },
     /// A scratch file could not be made or written.
-    #[error("scratch file in {dir}: {source}; name a directory with room in TMPDIR")]
+    #[error("cannot write a scratch file in {dir}: {source}; name a directory with room in TMPDIR")]
     Scratch {
         /// The directory.
         dir: PathBuf,
@@ -61,8 +76,8 @@ pub enum Error {
     },
     /// QEMU ended with a failure of its own, or was killed.
     #[error(
-        "QEMU died ({status}) without a result; if nobody killed it, leave it more memory with a \
-         smaller --ram; last line: {line}"
+        "QEMU ended ({status}) without a result; if nobody killed it, give a smaller --ram, which \
+         leaves it more memory; last line: {line}"
     )]
     Died {
         /// How it ended.
@@ -78,7 +93,7 @@ pub enum Error {
     },
     /// The machine was killed at its time limit.
     #[error(
-        "the guest was not done after {} s and was killed; give fewer --accesses or --runs; last \
+        "the guest did not finish within {} s and was killed; give fewer --accesses or --runs; last \
          console line: {line}",
         limit.as_secs_f64()
     )]
@@ -112,7 +127,13 @@ impl Error {
     /// Whether something is missing on this machine or in the request (exit code 4), rather than
     /// a run that failed.
     pub fn cannot_run_here(&self) -> bool {
-        matches!(self, Self::Kernel { .. } | Self::Modules { .. } | Self::Missing { .. })
+        matches!(
+            self,
+            Self::Kernel { .. }
+                | Self::Modules { .. }
+                | Self::NeedsModules { .. }
+                | Self::Missing { .. }
+        )
     }
 
     pub(super) fn io(action: impl Into<String>, source: io::Error) -> Self {

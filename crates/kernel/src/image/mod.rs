@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 mod accelerator;
+mod built_in;
 mod bzimage;
 mod disk;
 mod elf;
@@ -107,11 +108,7 @@ impl Image {
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells a missing piece from a failed run.
     pub fn run(&self, payload: &str) -> Result<Outcome, Error> {
-        let release = bzimage::release(&self.kernel)?;
-        let modules = match &self.modules {
-            Some(dir) => modules::collect(dir, &release, self.filesystem.modules())?,
-            None => Vec::new(),
-        };
+        let (release, modules) = self.with_modules()?;
         let disk = disk::create(&self.scratch_dir, self.disk_bytes, self.filesystem)?;
         let settings = Settings {
             payload: Some(payload.to_owned()),
@@ -131,6 +128,28 @@ impl Image {
         }
         .run()?;
         Ok(Outcome { record, release, accelerator, elapsed: started.elapsed() })
+    }
+
+    /// Looks whether the kernel can boot with the modules that it is given, without booting it.
+    ///
+    /// # Errors
+    /// What is no kernel, and what is missing, all of it by name.
+    pub fn check(&self) -> Result<(), Error> {
+        self.with_modules().map(|_| ())
+    }
+
+    /// The release of the kernel, and the modules that it needs.
+    fn with_modules(&self) -> Result<(String, Vec<modules::Module>), Error> {
+        let release = bzimage::release(&self.kernel)?;
+        let required = self.filesystem.required_modules();
+        let modules = match &self.modules {
+            Some(dir) => modules::collect(dir, &release, self.filesystem.modules(), &required)?,
+            None => {
+                built_in::check(&self.kernel, &release, &required)?;
+                Vec::new()
+            }
+        };
+        Ok((release, modules))
     }
 
     fn initramfs(

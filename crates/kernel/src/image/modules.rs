@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::{Error, elf, start_error};
+use super::{Error, built_in, elf, start_error};
+use crate::child;
 
 /// A module, ready to be given to init_module(2).
 pub(super) struct Module {
@@ -20,23 +21,41 @@ pub(super) struct Module {
 
 /// The modules called `wanted` and all that they need, each after what it depends on.
 ///
-/// A name that has no file is left out: the kernel has it built in, or does without it.
-pub(super) fn collect(dir: &Path, release: &str, wanted: &[&str]) -> Result<Vec<Module>, Error> {
+/// A name that has no file is left out: the kernel has it built in, or does without it. Those of
+/// `required` it cannot do without, so they are refused where the directory says that they are not
+/// built in; so is what they depend on.
+pub(super) fn collect(
+    dir: &Path,
+    release: &str,
+    wanted: &[&str],
+    required: &[&str],
+) -> Result<Vec<Module>, Error> {
     let fail = |reason: String| Error::Modules { dir: dir.to_owned(), reason };
     let root = release_dir(dir, release)
         .ok_or_else(|| fail(format!("it has nothing for release {release}")))?;
     let mut files = BTreeMap::new();
     index(&root, &mut files).map_err(|source| fail(source.to_string()))?;
-    let mut search =
-        Search { files, release, seen: BTreeSet::new(), found: Vec::new(), fail: &fail };
+    let mut search = Search {
+        files,
+        release,
+        built_in: built_in::listed(&root),
+        seen: BTreeSet::new(),
+        missing: Vec::new(),
+        found: Vec::new(),
+        fail: &fail,
+    };
     for name in wanted {
-        search.add(name)?;
+        search.add(name, required.contains(name))?;
+    }
+    if !search.missing.is_empty() {
+        let names = search.missing.join(", ");
+        return Err(fail(format!("not there and not built in: {names}")));
     }
     Ok(search.found)
 }
 
 /// Where below `dir` the modules of `release` are.
-fn release_dir(dir: &Path, release: &str) -> Option<PathBuf> {
+pub(super) fn release_dir(dir: &Path, release: &str) -> Option<PathBuf> {
     let below = ["lib/modules", "usr/lib/modules", ""].map(|part| dir.join(part).join(release));
     let itself = [dir.to_owned()].into_iter().filter(|dir| dir.join("kernel").is_dir());
     below.into_iter().filter(|path| path.is_dir()).chain(itself).next()
@@ -61,18 +80,28 @@ fn index(dir: &Path, files: &mut BTreeMap<String, PathBuf>) -> std::io::Result<(
 struct Search<'a> {
     files: BTreeMap<String, PathBuf>,
     release: &'a str,
+    /// What the kernel has built in, where the directory says so.
+    built_in: Option<BTreeSet<String>>,
     seen: BTreeSet<String>,
+    /// What is needed and neither a file nor built in.
+    missing: Vec<String>,
     found: Vec<Module>,
     fail: &'a dyn Fn(String) -> Error,
 }
 
 impl Search<'_> {
-    fn add(&mut self, name: &str) -> Result<(), Error> {
+    fn add(&mut self, name: &str, required: bool) -> Result<(), Error> {
         let name = name.replace('-', "_");
-        let Some(path) = self.files.get(&name).cloned() else { return Ok(()) };
         if !self.seen.insert(name.clone()) {
             return Ok(());
         }
+        let Some(path) = self.files.get(&name).cloned() else {
+            let known = self.built_in.as_ref().filter(|_| required);
+            if known.is_some_and(|built_in| !built_in.contains(&name)) {
+                self.missing.push(name);
+            }
+            return Ok(());
+        };
         let bytes = unpack(&path)?;
         let info = Info::parse(&bytes)
             .ok_or_else(|| (self.fail)(format!("{} is no kernel module", path.display())))?;
@@ -81,7 +110,10 @@ impl Search<'_> {
             return Err((self.fail)(format!("{name} is for {built}, the kernel is {kernel}")));
         }
         for needed in &info.needs {
-            self.add(needed)?;
+            self.add(needed, required)?;
+        }
+        for wished in &info.wishes {
+            self.add(wished, false)?;
         }
         self.found.push(Module { name, bytes });
         Ok(())
@@ -91,13 +123,16 @@ impl Search<'_> {
 /// What a module says of itself.
 struct Info {
     release: String,
+    /// What it does not load without.
     needs: Vec<String>,
+    /// What it wants loaded before, if it is there.
+    wishes: Vec<String>,
 }
 
 impl Info {
     fn parse(module: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(elf::section(module, ".modinfo")?).into_owned();
-        let mut info = Self { release: String::new(), needs: Vec::new() };
+        let mut info = Self { release: String::new(), needs: Vec::new(), wishes: Vec::new() };
         for (key, value) in text.split('\0').filter_map(|field| field.split_once('=')) {
             match key {
                 "vermagic" => {
@@ -106,7 +141,7 @@ impl Info {
                 "depends" => info
                     .needs
                     .extend(value.split(',').filter(|name| !name.is_empty()).map(str::to_owned)),
-                "softdep" => info.needs.extend(soft_needs(value)),
+                "softdep" => info.wishes.extend(soft_needs(value)),
                 _ => {}
             }
         }
@@ -136,11 +171,7 @@ fn unpack(path: &Path) -> Result<Vec<u8>, Error> {
                 .map_err(|source| Error::io(format!("read {}", path.display()), source));
         }
     };
-    let output = Command::new(program)
-        .args(["-d", "-c", "--"])
-        .arg(path)
-        .stdin(Stdio::null())
-        .output()
+    let output = child::output(Command::new(program).args(["-d", "-c", "--"]).arg(path))
         .map_err(|source| start_error(program, package, source))?;
     if !output.status.success() {
         let line = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " ");
@@ -178,11 +209,29 @@ mod tests {
     #[test]
     fn other_release_and_junk_are_refused_in_one_line() {
         let dir = tempfile::tempdir().unwrap();
-        let missing = collect(dir.path(), "6.2", &["ext4"]).err().unwrap().to_string();
+        let missing = collect(dir.path(), "6.2", &["ext4"], &[]).err().unwrap().to_string();
         assert!(missing.contains("6.2") && !missing.contains('\n'), "{missing}");
         std::fs::create_dir_all(dir.path().join("6.2")).unwrap();
         std::fs::write(dir.path().join("6.2/ext4.ko"), "junk").unwrap();
-        let junk = collect(dir.path(), "6.2", &["ext4"]).err().unwrap().to_string();
+        let junk = collect(dir.path(), "6.2", &["ext4"], &[]).err().unwrap().to_string();
         assert!(junk.contains("ext4.ko") && !junk.contains('\n'), "{junk}");
+    }
+
+    #[test]
+    fn what_is_neither_there_nor_built_in_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("lib/modules/6.2");
+        std::fs::create_dir_all(&root).unwrap();
+        let names = ["8250", "virtio_blk", "ext4"];
+        let collect = || collect(dir.path(), "6.2", &names, &names[1..]);
+        assert!(collect().is_ok(), "nobody says what is built in");
+        std::fs::write(root.join("modules.builtin"), "kernel/drivers/block/virtio_blk.ko\n")
+            .unwrap();
+        let missing = collect().err().unwrap().to_string();
+        assert!(missing.contains("built in: ext4;"), "{missing}");
+        std::fs::write(root.join("modules.builtin"), "").unwrap();
+        let missing = collect().err().unwrap();
+        assert!(missing.to_string().contains("built in: virtio_blk, ext4;"), "{missing}");
+        assert!(missing.cannot_run_here());
     }
 }

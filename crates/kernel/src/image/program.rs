@@ -1,9 +1,10 @@
 //! The program that becomes init, with its shared libraries if it has any.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::{Error, elf};
+use crate::child;
 
 /// An executable and the files that it needs to start.
 pub(super) struct Program {
@@ -30,11 +31,7 @@ impl Program {
 
 /// The loader and every library that it would load for `program`.
 fn needed(loader: &str, program: &Path) -> Result<Vec<PathBuf>, Error> {
-    let output = Command::new(loader)
-        .arg("--list")
-        .arg(program)
-        .stdin(Stdio::null())
-        .output()
+    let output = child::output(Command::new(loader).arg("--list").arg(program))
         .map_err(|source| Error::io(format!("start {loader}"), source))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut paths: Vec<_> = text.lines().filter_map(listed_path).map(PathBuf::from).collect();

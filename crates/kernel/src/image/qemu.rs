@@ -36,8 +36,10 @@ impl Machine<'_> {
     pub(super) fn run(&self) -> Result<String, Error> {
         let output = Output::new()?;
         let mut command = self.command(&output)?;
-        let child = command.spawn().map_err(|source| start_error(PROGRAM, PACKAGE, source))?;
-        let ended = Running(child).wait(self.time_limit, || output.kvm_failure());
+        let running = Running::spawn(&mut command);
+        let mut running = running.map_err(|source| start_error(PROGRAM, PACKAGE, source))?;
+        let ended = running.wait(self.time_limit, || output.kvm_failure());
+        drop(running);
         let status = match ended.map_err(|source| Error::io(format!("watch {PROGRAM}"), source))? {
             Ended::Itself(status) => status,
             Ended::Because(line) => return Err(Error::Kvm { line }),

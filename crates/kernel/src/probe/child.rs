@@ -11,7 +11,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::mapping::{self, Mapped};
 use super::wire::{Reply, write_reply};
-use super::{Access, Outcome, PhaseCost, Plan};
+use super::{Access, Left, Outcome, PhaseCost, Plan};
 use crate::procstat::{Faults, read_bytes};
 use crate::residency::{CacheStat, View, mapped_pages};
 use crate::{Error, page_size};
@@ -32,6 +32,7 @@ pub(super) fn main() -> i32 {
     });
     let reply_written = match reply {
         Ok(done) => self::reply(&done),
+        Err(error) if error.is_starved() => self::reply(&Reply::Starved(error.to_string())),
         Err(error) => self::reply(&Reply::Failed(error.to_string())),
     };
     i32::from(reply_written.is_err())
@@ -87,7 +88,7 @@ impl Prepared {
         let mut phases = Vec::with_capacity(self.plan.phases.len());
         let Prepared { plan, mapped, meter, settle, buffer, .. } = &mut self;
         for accesses in &plan.phases {
-            let cost = meter.phase(|| {
+            let mut cost = meter.phase(|| {
                 for &access in accesses {
                     perform(mapped, access, buffer)?;
                     if let Some(settle) = settle {
@@ -96,6 +97,10 @@ impl Prepared {
                 }
                 Ok(())
             })?;
+            if plan.phases.len() > 1 {
+                let stat = CacheStat::of(&mapped.file, ..).ok();
+                cost.left = stat.map(|stat| Left { cached: stat.cached, evicted: stat.evicted });
+            }
             phases.push(cost);
         }
         let mapped = if self.plan.report_mapped {
@@ -149,6 +154,7 @@ impl Meter {
             major: faults.major,
             read_bytes,
             elapsed_ns: elapsed.as_nanos() as u64,
+            left: None,
         })
     }
 

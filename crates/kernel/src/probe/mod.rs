@@ -12,8 +12,7 @@ mod wire;
 use std::io::{BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::Advice;
@@ -21,6 +20,7 @@ use filemap_core::units::{PageCount, PageIndex};
 pub use filemap_job::elf::Segment;
 
 use crate::Error;
+use crate::child::Running;
 use crate::residency::PageSet;
 use wire::{Reply, read_reply};
 
@@ -29,10 +29,18 @@ const CHILD_ARGUMENT: &str = "__filemap-probe";
 
 /// Turns this process into a probe's child, if it was started as one; does not return then.
 pub fn main_if_child() {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == CHILD_ARGUMENT) {
+    if is_child() {
         std::process::exit(child::main());
     }
 }
+
+/// Whether this process was started as a probe's child.
+pub fn is_child() -> bool {
+    std::env::args_os().nth(1).is_some_and(|argument| argument == CHILD_ARGUMENT)
+}
+
+/// Exit code of a child that could not allocate memory.
+pub const STARVED_EXIT_CODE: i32 = 4;
 
 /// The mapping of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,24 +86,6 @@ pub const RETURN: u8 = 0xc3;
 /// The longest single read.
 pub const MAX_READ_BYTES: u64 = 256 << 20;
 
-/// Process ids of the children that may run, none of them reaped.
-static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
-
-/// Kills the child of every probe, for a process that is about to end because of a signal. Its
-/// [`Probe::run`] fails then.
-pub fn kill_all() {
-    for &pid in children().iter() {
-        if let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) {
-            // One that has ended is not reaped yet, so that the number is still its own.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
-    }
-}
-
-fn children() -> MutexGuard<'static, Vec<u32>> {
-    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What a probe does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -126,6 +116,18 @@ pub struct PhaseCost {
     pub read_bytes: Option<u64>,
     /// How long it took.
     pub elapsed_ns: u64,
+    /// Pages of the file in the cache at its end, and evicted since the run began: of plans of
+    /// more than one phase, where the kernel tells.
+    pub left: Option<Left>,
+}
+
+/// What a phase left of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Pages in the cache.
+    pub cached: u64,
+    /// Pages that reclaim took and that did not come back.
+    pub evicted: u64,
 }
 
 /// What came out of a probe.
@@ -144,7 +146,8 @@ pub struct Outcome {
 /// A child that has mapped its file and waits. It is killed when this drops.
 #[derive(Debug)]
 pub struct Probe {
-    child: Child,
+    child: Running,
+    input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
@@ -157,8 +160,9 @@ impl Probe {
     pub fn start(plan: &Plan) -> Result<Self, Error> {
         plan.check()?;
         let mut child = spawn()?;
-        let output = child.stdout.take().expect("the child's output is a pipe");
-        let mut probe = Probe { child, output: BufReader::new(output) };
+        let input = child.0.stdin.take().expect("the child's input is a pipe");
+        let output = child.0.stdout.take().expect("the child's output is a pipe");
+        let mut probe = Probe { child, input, output: BufReader::new(output) };
         probe.send(&plan.encode())?;
         match probe.receive()? {
             Reply::Ready => Ok(probe),
@@ -168,7 +172,7 @@ impl Probe {
 
     /// Process id of the child.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Has the child make its accesses, and waits for it.
@@ -184,15 +188,15 @@ impl Probe {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let input = self.child.stdin.as_mut().expect("the child's input is a pipe");
         // A child that is gone says more by how it ended than a closed pipe does.
-        let _ = input.write_all(bytes).and_then(|()| input.flush());
+        let _ = self.input.write_all(bytes).and_then(|()| self.input.flush());
         Ok(())
     }
 
     fn receive(&mut self) -> Result<Reply, Error> {
         match read_reply(&mut self.output) {
             Ok(Reply::Failed(message)) => Err(Error::Child { message }),
+            Ok(Reply::Starved(message)) => Err(Error::Starved { message }),
             Ok(reply) => Ok(reply),
             Err(_) => Err(self.confused()),
         }
@@ -201,9 +205,12 @@ impl Probe {
     /// The error for a child that did not answer as agreed.
     fn confused(&mut self) -> Error {
         let _ = self.output.read_to_end(&mut Vec::new());
-        match self.reap() {
+        match self.child.ended() {
             Ok(status) => match status.signal() {
                 Some(signal) => Error::ChildKilled { signal, remedy: remedy(signal) },
+                None if status.code() == Some(STARVED_EXIT_CODE) => {
+                    Error::Starved { message: "it could not allocate memory".to_string() }
+                }
                 None => Error::Child {
                     message: format!("it ended early with {status}; is main_if_child called?"),
                 },
@@ -213,32 +220,12 @@ impl Probe {
     }
 }
 
-impl Probe {
-    /// Waits for the child's end.
-    fn reap(&mut self) -> std::io::Result<ExitStatus> {
-        // Its number may become another's as soon as it is reaped.
-        let mut children = children();
-        children.retain(|&pid| pid != self.child.id());
-        self.child.wait()
-    }
-}
-
-impl Drop for Probe {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.reap();
-    }
-}
-
-fn spawn() -> Result<Child, Error> {
+fn spawn() -> Result<Running, Error> {
     let mut command = Command::new("/proc/self/exe");
     command.arg(CHILD_ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped());
     // A signal from the terminal is for the parent, which then ends the child.
     command.process_group(0);
-    let mut children = children();
-    let child = command.spawn().map_err(|error| Error::call("start the probe's child", error))?;
-    children.push(child.id());
-    Ok(child)
+    Running::spawn(&mut command).map_err(|error| Error::call("start the probe's child", error))
 }
 
 fn remedy(signal: i32) -> &'static str {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use filemap_core::units::{PageCount, PageIndex};
 
-use super::{Access, Advice, Mapping, Outcome, PhaseCost, Plan, Segment, Split, SplitProt};
+use super::{Access, Advice, Left, Mapping, Outcome, PhaseCost, Plan, Segment, Split, SplitProt};
 use crate::residency::PageSet;
 
 /// What the child says.
@@ -16,6 +16,8 @@ pub(super) enum Reply {
     Ready,
     /// It cannot go on.
     Failed(String),
+    /// It cannot go on, because the system refuses it memory.
+    Starved(String),
     /// The accesses are made.
     Done(Outcome),
 }
@@ -23,6 +25,7 @@ pub(super) enum Reply {
 const READY: u64 = 1;
 const FAILED: u64 = 2;
 const DONE: u64 = 3;
+const STARVED: u64 = 4;
 
 impl Plan {
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -131,17 +134,17 @@ pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<
     let mut out = Vec::new();
     match reply {
         Reply::Ready => put(&mut out, READY),
-        Reply::Failed(message) => {
-            put(&mut out, FAILED);
-            put_bytes(&mut out, message.as_bytes());
-        }
+        Reply::Failed(message) => put_message(&mut out, FAILED, message),
+        Reply::Starved(message) => put_message(&mut out, STARVED, message),
         Reply::Done(outcome) => {
             let header = [DONE, outcome.address, u64::from(outcome.locked)];
             header.iter().for_each(|&word| put(&mut out, word));
             put(&mut out, outcome.phases.len() as u64);
             for phase in &outcome.phases {
                 let read_bytes = phase.read_bytes.unwrap_or(u64::MAX);
-                let words = [phase.minor, phase.major, read_bytes, phase.elapsed_ns];
+                let left = phase.left.unwrap_or(Left { cached: u64::MAX, evicted: 0 });
+                let PhaseCost { minor, major, elapsed_ns, .. } = *phase;
+                let words = [minor, major, read_bytes, elapsed_ns, left.cached, left.evicted];
                 words.iter().for_each(|&word| put(&mut out, word));
             }
             put(&mut out, outcome.mapped.words().len() as u64);
@@ -152,10 +155,20 @@ pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<
     output.flush()
 }
 
+fn put_message(out: &mut Vec<u8>, kind: u64, message: &str) {
+    put(out, kind);
+    put_bytes(out, message.as_bytes());
+}
+
+fn get_message(input: &mut impl Read) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&get_bytes(input)?).into_owned())
+}
+
 pub(super) fn read_reply(input: &mut impl Read) -> io::Result<Reply> {
     match get(input)? {
         READY => Ok(Reply::Ready),
-        FAILED => Ok(Reply::Failed(String::from_utf8_lossy(&get_bytes(input)?).into_owned())),
+        FAILED => Ok(Reply::Failed(get_message(input)?)),
+        STARVED => Ok(Reply::Starved(get_message(input)?)),
         DONE => {
             let (address, locked) = (get(input)?, get(input)? != 0);
             let mut phases = Vec::new();
@@ -165,6 +178,8 @@ pub(super) fn read_reply(input: &mut impl Read) -> io::Result<Reply> {
                     major: get(input)?,
                     read_bytes: Some(get(input)?).filter(|&bytes| bytes != u64::MAX),
                     elapsed_ns: get(input)?,
+                    left: Some(Left { cached: get(input)?, evicted: get(input)? })
+                        .filter(|left| left.cached != u64::MAX),
                 });
             }
             let words = (0..get(input)?).map(|_| get(input)).collect::<io::Result<_>>()?;
@@ -247,7 +262,13 @@ mod tests {
             address: 0x7f00_0000_0000,
             locked: true,
             phases: vec![
-                PhaseCost { minor: 1, major: 2, read_bytes: Some(3), elapsed_ns: 4 },
+                PhaseCost {
+                    minor: 1,
+                    major: 2,
+                    read_bytes: Some(3),
+                    elapsed_ns: 4,
+                    left: Some(Left { cached: 5, evicted: 6 }),
+                },
                 PhaseCost { read_bytes: None, ..PhaseCost::default() },
             ],
             mapped: PageSet::collect([true, false, true].into_iter()),

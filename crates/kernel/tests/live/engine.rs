@@ -8,6 +8,7 @@ use filemap_kernel::engine::Kernel;
 use filemap_kernel::place::Place;
 
 use crate::Bench;
+use crate::skip::skip;
 
 /// A job of the keys given, with the readahead and filesystem of where the tests' files are.
 fn job(bench: &Bench, keys: &str) -> Job {
@@ -31,7 +32,7 @@ fn run(bench: &Bench, keys: &str) -> Option<Record> {
     match kernel(bench).run(&job(bench, keys)) {
         Ok(record) => Some(record),
         Err(error) if error.cannot_run_here() => {
-            println!("live: skipped: {error}");
+            skip(error);
             None
         }
         Err(error) => panic!("{keys}: {error}"),
@@ -110,11 +111,11 @@ pub(crate) fn impossible_jobs(bench: &Bench) {
 pub(crate) fn changing_files(bench: &Bench) {
     let (path, _guard) = bench.file("changing", 64);
     let keys = format!(
-        "workload = 'first'\nfile_size = '256k'\naccesses = 1\nfile = '{}'",
+        "workload = 'first'\nfile_size = '256k'\naccesses = 1\ncold = true\nfile = '{}'",
         path.display()
     );
     let mut prepared = match kernel(bench).prepare(&job(bench, &keys)) {
-        Err(error) if error.cannot_run_here() => return println!("live: skipped: {error}"),
+        Err(error) if error.cannot_run_here() => return skip(error),
         prepared => prepared.unwrap(),
     };
     prepared.run().unwrap();

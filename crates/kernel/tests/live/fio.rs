@@ -3,13 +3,14 @@
 use filemap_kernel::fio::{Fio, Job};
 
 use crate::Bench;
+use crate::skip::skip;
 
 const PAGES: u64 = 4096;
 
 pub(crate) fn jobs(bench: &Bench) {
     let fio = match Fio::create(&bench.directory, PAGES * 4096) {
         Ok(fio) => fio,
-        Err(error) if error.cannot_run_here() => return println!("live: skipped: {error}"),
+        Err(error) if error.cannot_run_here() => return skip(error),
         Err(error) => panic!("{error}"),
     };
     assert!(fio.version().starts_with("fio-"));

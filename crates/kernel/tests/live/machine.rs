@@ -16,16 +16,23 @@ use filemap_kernel::scratch::{Filesystem, Scratch};
 use filemap_kernel::tracefs::{Trace, TraceFs};
 
 use crate::probing::{plan, touch};
+use crate::skip::skip;
 use crate::tracing::{trace, tracefs};
 use crate::{Bench, HOLD};
 
 pub(crate) fn scratch(bench: &Bench) {
     let Some(tracefs) = tracefs(bench) else { return };
     for (filesystem, kib) in [(Filesystem::Ext4, 64), (Filesystem::Xfs, 512)] {
-        let scratch = match Scratch::create(&bench.journal, filesystem, 32 << 20, kib) {
+        let scratch = match Scratch::create(
+            &bench.journal,
+            &bench.directory,
+            filesystem,
+            (32 << 20, 32 << 20),
+            kib,
+        ) {
             Ok(scratch) => scratch,
             Err(error) if error.cannot_run_here() => {
-                println!("live: skipped: {error}");
+                skip(error);
                 continue;
             }
             Err(error) => panic!("{error}"),
@@ -73,7 +80,7 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
     let limits = Limits { max_bytes: Some(16 << 20), high_bytes: None };
     let cgroup = match MemoryCgroup::create(&bench.journal, limits) {
         Ok(cgroup) => cgroup,
-        Err(error) => return println!("live: skipped: {error}"),
+        Err(error) => return skip(error),
     };
     let (path, _guard) = bench.file("limited", 8192);
     let mut plan = plan(&path, 8192, touch((0..8192).rev()));
@@ -102,7 +109,8 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
 /// Changes whatever can be changed, says so, and waits to be killed.
 pub(crate) fn hold(directory: &Path) -> ! {
     let journal = Journal::open_in(directory).unwrap();
-    let scratch = Scratch::create(&journal, Filesystem::Ext4, 8 << 20, 64).unwrap();
+    let scratch = Scratch::create(&journal, directory, Filesystem::Ext4, (8 << 20, 8 << 20), 64);
+    let scratch = scratch.unwrap();
     let tracefs = TraceFs::open(&journal).unwrap();
     let trace = Trace::create(&tracefs, &journal, &[FileId { major: 1, minor: 1, inode: 1 }], 1);
     let limits = Limits { max_bytes: Some(8 << 20), high_bytes: None };

@@ -8,15 +8,21 @@ mod fio;
 mod machine;
 mod observing;
 mod probing;
+#[path = "../support/skip.rs"]
+mod skip;
 mod tracing;
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use filemap_kernel::journal::{Journal, Undo};
 use filemap_kernel::page_size;
 use filemap_kernel::place::Place;
 use filemap_kernel::probe::main_if_child;
+
+use skip::skip;
 
 /// Has this binary change the machine and wait to be killed.
 const HOLD: &str = "__hold";
@@ -60,12 +66,17 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let bench = Bench::new();
     if let Some(reason) = Place::of(&bench.directory).unwrap().unsuited() {
-        return println!("live: skipped: {} {reason}", bench.directory.display());
+        return skip(format!("{} {reason}", bench.directory.display()));
     }
     for (name, test) in TESTS {
         if wanted.iter().all(|part| name.contains(part.as_str())) {
             println!("live: {name}");
-            test(&bench);
+            // Skips name the test by its thread.
+            thread::scope(|scope| {
+                let running = thread::Builder::new().name(name.to_string());
+                let running = running.spawn_scoped(scope, || test(&bench)).expect("a thread");
+                running.join().unwrap_or_else(|panic| resume_unwind(panic));
+            });
         }
     }
 }
@@ -87,14 +98,17 @@ impl Bench {
     /// A written file of `pages` pages, and what removes it.
     pub(crate) fn file(&self, name: &str, pages: u64) -> (PathBuf, impl Drop + use<>) {
         let path = self.directory.join(name);
-        let guard = self.journal.guard(Undo::RemoveFile(path.clone())).unwrap();
-        fs::write(&path, vec![7; (pages * page_size()) as usize]).unwrap();
+        let write = || {
+            fs::write(&path, vec![7; (pages * page_size()) as usize]).unwrap();
+            Ok(())
+        };
+        let ((), guard) = self.journal.change(Undo::RemoveFile(path.clone()), write).unwrap();
         (path, guard)
     }
 
     pub(crate) fn needs_root(&self) -> bool {
         if !self.root {
-            println!("live: skipped: it needs root");
+            skip("it needs root");
         }
         self.root
     }

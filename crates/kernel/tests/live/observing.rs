@@ -5,6 +5,7 @@ use filemap_job::{JobSpec, Shown, SizeText};
 use filemap_kernel::observe::Observer;
 
 use crate::Bench;
+use crate::skip::skip;
 use crate::tracing::tracefs;
 
 fn spec(pages: u64, list: &str) -> JobSpec {
@@ -26,7 +27,7 @@ pub(crate) fn observed(bench: &Bench) {
     let job = spec(256, "100\n101\n").validate(Some("6.18.1")).unwrap();
     let subject = match observer.subject(&job) {
         Ok(subject) => subject,
-        Err(error) if error.cannot_run_here() => return println!("live: skipped: {error}"),
+        Err(error) if error.cannot_run_here() => return skip(error),
         Err(error) => panic!("{error}"),
     };
     assert!(subject.io_bytes() >= 4096);

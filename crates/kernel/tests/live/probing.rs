@@ -12,6 +12,7 @@ use filemap_kernel::residency::{CacheStat, resident_pages};
 use filemap_kernel::{Error, page_size};
 
 use crate::Bench;
+use crate::skip::skip;
 
 pub(crate) fn plan(path: &Path, pages: u64, accesses: Vec<Access>) -> Plan {
     Plan {
@@ -83,7 +84,7 @@ pub(crate) fn cold_and_warm(bench: &Bench) {
     let file = File::open(&path).unwrap();
     match CacheStat::of(&file, 512..1536) {
         Ok(stat) => assert_eq!(stat.cached, 1024),
-        Err(error) => println!("live: residency skipped: {error}"),
+        Err(error) => skip(format!("residency: {error}")),
     }
     assert_eq!(resident_pages(&file, 4096).unwrap().len(), 1024);
     let warm = Probe::start(&plan).unwrap().run().unwrap();

@@ -11,6 +11,7 @@ use filemap_kernel::{Error, page_size};
 
 use crate::Bench;
 use crate::probing::{plan, touch};
+use crate::skip::skip;
 
 /// Runs a plan on a cold file under a trace: what the child did, without other addresses' faults.
 pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, plan: &Plan) -> Vec<Seen> {
@@ -32,11 +33,11 @@ pub(crate) fn tracefs(bench: &Bench) -> Option<TraceFs> {
     match TraceFs::open(&bench.journal) {
         Ok(tracefs) if tracefs.missing_events().is_empty() => Some(tracefs),
         Ok(tracefs) => {
-            println!("live: skipped: this kernel lacks {:?}", tracefs.missing_events());
+            skip(format!("this kernel lacks {:?}", tracefs.missing_events()));
             None
         }
         Err(error) => {
-            println!("live: skipped: {error}");
+            skip(error);
             None
         }
     }

@@ -138,6 +138,11 @@ impl Chunk {
         self.orders.of(offset)
     }
 
+    /// Whether it keeps the order of each page.
+    pub fn keeps_orders(&self) -> bool {
+        self.orders.are_kept()
+    }
+
     /// The pages of `word` that are in large folios.
     pub fn large(&self, word: usize) -> u64 {
         self.orders.large(word) & self.present(word)

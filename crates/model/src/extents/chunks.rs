@@ -9,12 +9,17 @@ use filemap_core::units::PageIndex;
 
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
 
+/// Bytes of a chunk with its words, 64 bytes each, and its slot in the table.
+const CHUNK_BYTES: u64 = (size_of::<Chunk>() + CHUNK_WORDS * 64 + 32) as u64;
+
 /// Chunks by number. Memory grows with the chunks in use, not with the file.
 #[derive(Debug)]
 pub struct Chunks {
     slots: HashMap<u64, u32, BuildHasherDefault<Spread>>,
     chunks: Vec<Chunk>,
     free: Vec<u32>,
+    /// Chunks that keep the order of each page.
+    with_orders: u64,
     /// Chunks that were looked up lately and their slots, each at its number's place: a fault, its
     /// window and what is reclaimed for that go to and fro between a few.
     recent: [Cell<(u64, u32)>; RECENT],
@@ -32,6 +37,7 @@ impl Default for Chunks {
             slots: HashMap::default(),
             chunks: Vec::new(),
             free: Vec::new(),
+            with_orders: 0,
             recent: [const { Cell::new((NONE, 0)) }; RECENT],
         }
     }
@@ -66,6 +72,16 @@ impl Chunks {
         &mut self.chunks[slot as usize]
     }
 
+    /// About how many bytes of memory they take. A chunk that was in use keeps its words.
+    pub fn held_bytes(&self) -> u64 {
+        self.chunks.len() as u64 * CHUNK_BYTES + self.with_orders * CHUNK_PAGES
+    }
+
+    /// Notes that one more chunk keeps the order of each page.
+    pub fn note_orders(&mut self) {
+        self.with_orders += 1;
+    }
+
     /// Every chunk in use with its number, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
         self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]))
@@ -92,7 +108,9 @@ impl Chunks {
     /// Forgets chunk `number`, in which nothing is cached or copied.
     pub fn remove(&mut self, number: u64) {
         if let Some(slot) = self.slots.remove(&number) {
-            self.chunks[slot as usize].forget();
+            let chunk = &mut self.chunks[slot as usize];
+            self.with_orders -= u64::from(chunk.keeps_orders());
+            chunk.forget();
             self.free.push(slot);
             self.recent(number).set((NONE, 0));
         }

@@ -41,6 +41,11 @@ impl List {
         }
     }
 
+    /// Bytes of memory that its extents take.
+    pub fn held_bytes(&self) -> u64 {
+        (self.extents.len() * size_of::<Extent>()) as u64
+    }
+
     /// The extent at the tail.
     pub fn tail(&self) -> Option<Extent> {
         self.extents.front().copied()

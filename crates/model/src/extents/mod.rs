@@ -102,7 +102,12 @@ impl ExtentCache {
         let end = head + order.pages();
         let mut were_empty = 0;
         for (number, span) in by_chunk(head, end) {
-            were_empty += self.chunks.get_or_make(number).add(span, order);
+            let chunk = self.chunks.get_or_make(number);
+            let had_orders = chunk.keeps_orders();
+            were_empty += chunk.add(span, order);
+            if !had_orders && chunk.keeps_orders() {
+                self.chunks.note_orders();
+            }
         }
         self.nodes += if in_leaf(order) { were_empty } else { 0 };
         if marked {
@@ -241,6 +246,11 @@ impl Lists for ExtentCache {
 }
 
 impl PageCache for ExtentCache {
+    fn held_bytes(&self) -> u64 {
+        let lists = self.inactive.held_bytes() + self.active.held_bytes();
+        self.chunks.held_bytes() + lists + self.shadows.held_bytes()
+    }
+
     fn file(&mut self, file: FileId) -> impl FileCache {
         ExtentFile::new(self, file, Layer::FIRST)
     }

@@ -17,6 +17,11 @@ pub struct Orders {
 const WORD: usize = WORD_PAGES as usize;
 
 impl Orders {
+    /// Whether it takes memory.
+    pub fn are_kept(&self) -> bool {
+        self.orders.is_some()
+    }
+
     /// Order of the folio that the page at `offset` is in; meaningless for an absent page.
     pub fn of(&self, offset: usize) -> Order {
         Order(self.kept(offset / WORD).map_or(0, |orders| orders[offset % WORD]))

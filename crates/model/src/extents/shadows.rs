@@ -44,6 +44,11 @@ pub struct Shadows {
 }
 
 impl Shadows {
+    /// Bytes of memory that they take.
+    pub fn held_bytes(&self) -> u64 {
+        (self.evictions.len() * size_of::<(Shadow, Newest)>()) as u64
+    }
+
     /// Forgets those that left before the clock `oldest`.
     pub fn forget(&mut self, oldest: u64) {
         while self.evictions.front().is_some_and(|old| old.0.end() < oldest) {

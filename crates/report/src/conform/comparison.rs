@@ -29,6 +29,10 @@ pub struct Comparison {
 pub struct Difference {
     /// How many lines both logs had before.
     pub line: u64,
+    /// Lines of the model's log before it, those that were excluded among them.
+    pub model_line: u64,
+    /// Number of the access, from 0, that the model is in there, where its log tells.
+    pub access: Option<u64>,
     /// The last of these.
     pub before: Vec<Shown>,
     /// What the model's log goes on with; nothing at its end.
@@ -67,11 +71,25 @@ pub fn compare(model: &[Shown], kernel: &[Shown]) -> Comparison {
     comparison.mismatches = differing(left, right);
     comparison.first = (comparison.mismatches > 0).then(|| Difference {
         line: same.len() as u64,
+        model_line: (model.len() - left.len()) as u64,
+        access: None,
         before: same[same.len().saturating_sub(CONTEXT)..].to_vec(),
         model: left.iter().take(CONTEXT).copied().collect(),
         kernel: right.iter().take(CONTEXT).copied().collect(),
     });
     comparison
+}
+
+impl Comparison {
+    /// The same with the access of the first difference, by the `accesses` of the model's lines.
+    /// Where the model's log has ended, that is its last access.
+    pub fn with_accesses(mut self, accesses: &[u64]) -> Comparison {
+        if let Some(first) = &mut self.first {
+            let at = accesses.get(first.model_line as usize).or(accesses.last());
+            first.access = at.copied();
+        }
+        self
+    }
 }
 
 /// Lines that differ, position by position.
@@ -193,8 +211,14 @@ mod tests {
         assert_eq!((found.decisions, found.mismatches, found.excluded), (7, 3, 0));
         let first = found.first.unwrap();
         assert_eq!((first.line, first.before), (4, miss()));
+        assert_eq!((first.model_line, first.access), (4, None));
         assert_eq!(first.model, [window(40), window(72)]);
         assert_eq!(first.kernel, [window(41), window(73), window(99)]);
+        let access = |accesses: &[u64]| {
+            compare(&model, &kernel).with_accesses(accesses).first.and_then(|first| first.access)
+        };
+        assert_eq!(access(&[0, 0, 0, 0, 3, 4]), Some(3));
+        assert_eq!(access(&[0, 0]), Some(0), "the last access of a log that ended");
         let found = compare(&model, &miss());
         assert_eq!(found.mismatches, 2);
         assert_eq!(found.first.unwrap().kernel, []);

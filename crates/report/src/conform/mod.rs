@@ -3,11 +3,14 @@
 //! Both logs are in the form of [`Shown`]; where they come from is nobody's business here.
 
 mod comparison;
+mod doubt;
 mod in_flight;
 mod report;
 
 pub use comparison::{Comparison, Difference, compare};
-pub use report::{Finding, Pattern, not_compared, report};
+#[cfg(feature = "schema")]
+pub(crate) use report::Json;
+pub use report::{Finding, Pattern, doubt, left_out, not_compared, report};
 
 #[cfg(doc)]
 use filemap_job::Shown;

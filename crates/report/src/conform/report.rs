@@ -1,5 +1,7 @@
 //! The report on compared patterns.
 
+use std::collections::BTreeMap;
+
 use filemap_job::Shown;
 use filemap_job::record::SCHEMA;
 use serde::Serialize;
@@ -30,6 +32,11 @@ pub enum Finding {
         /// Why, in one line.
         reason: String,
     },
+    /// The machine lacks what the pattern needs.
+    LeftOut {
+        /// What, and the remedy, in one line.
+        reason: String,
+    },
 }
 
 impl Pattern {
@@ -37,26 +44,44 @@ impl Pattern {
     pub fn found(&self) -> Option<&Comparison> {
         match &self.finding {
             Finding::Compared(found) => Some(found),
-            Finding::NotCompared { .. } => None,
+            Finding::NotCompared { .. } | Finding::LeftOut { .. } => None,
         }
     }
 
-    /// Whether the logs were compared, and differ.
+    /// Whether the logs were compared, and differ or do not show that they agree.
     pub fn differs(&self) -> bool {
-        self.found().is_some_and(|found| found.mismatches > 0)
+        self.found().is_some_and(Comparison::differs)
     }
 
     fn reason(&self) -> Option<&str> {
         match &self.finding {
-            Finding::Compared(_) => None,
             Finding::NotCompared { reason } => Some(reason),
+            _ => None,
+        }
+    }
+
+    fn left_out(&self) -> Option<&str> {
+        match &self.finding {
+            Finding::LeftOut { reason } => Some(reason),
+            _ => None,
         }
     }
 }
 
-/// How many of `patterns` were not compared.
+/// How many of `patterns` were not compared although the machine has what they need.
 pub fn not_compared(patterns: &[Pattern]) -> usize {
-    patterns.iter().filter(|pattern| pattern.found().is_none()).count()
+    patterns.iter().filter(|pattern| pattern.reason().is_some()).count()
+}
+
+/// How many of `patterns` were left out.
+pub fn left_out(patterns: &[Pattern]) -> usize {
+    patterns.iter().filter(|pattern| pattern.left_out().is_some()).count()
+}
+
+/// Why `patterns` together do not show that kernel and model agree, although each alone may.
+pub fn doubt(patterns: &[Pattern]) -> Option<String> {
+    let compared = patterns.iter().any(|pattern| pattern.found().is_some());
+    compared.then(|| total(patterns).doubt()).flatten()
 }
 
 /// The report on `patterns`.
@@ -72,18 +97,23 @@ pub fn report(patterns: &[Pattern], footer: Footer) -> Report {
     parts.push(Part::Table(table(listed(patterns), Some(&total))));
     parts.push(Part::Paragraph(summary(patterns, &total)));
     parts.extend(patterns.iter().filter_map(why_not));
+    parts.extend(patterns.iter().filter_map(why_doubtful));
+    parts.extend(doubt(patterns).map(|doubt| Part::Paragraph(format!("All patterns: {doubt}."))));
+    parts.extend(why_left_out(patterns));
     parts.extend(patterns.iter().filter_map(difference));
     Report { parts, rows: rows(patterns), footer, json }
 }
 
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize)]
-struct Json<'a> {
+pub(crate) struct Json<'a> {
     schema: u32,
     patterns: Vec<Entry<'a>>,
     #[serde(flatten)]
     footer: &'a Footer,
 }
 
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize)]
 struct Entry<'a> {
     name: &'a str,
@@ -93,13 +123,16 @@ struct Entry<'a> {
     mismatches: u64,
     first_mismatch: Option<First>,
     not_compared: Option<&'a str>,
+    left_out: Option<&'a str>,
     ok: Option<bool>,
     job: &'a str,
 }
 
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize)]
 struct First {
     line: u64,
+    access: Option<u64>,
     before: Vec<String>,
     model: Vec<String>,
     kernel: Vec<String>,
@@ -117,12 +150,14 @@ impl<'a> Entry<'a> {
             mismatches: found.mismatches,
             first_mismatch: found.first.as_ref().map(|first| First {
                 line: first.line,
+                access: first.access,
                 before: texts(&first.before),
                 model: texts(&first.model),
                 kernel: texts(&first.kernel),
             }),
             not_compared: pattern.reason(),
-            ok: pattern.found().map(|found| found.mismatches == 0),
+            left_out: pattern.left_out(),
+            ok: pattern.found().map(|found| !found.differs()),
             job: &pattern.job,
         }
     }
@@ -172,8 +207,16 @@ fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: Option<&Compari
 
 /// One row for each pattern.
 fn rows(patterns: &[Pattern]) -> Table {
-    let names =
-        ["pattern", "decisions", "readahead_calls", "excluded", "mismatches", "ok", "not_compared"];
+    let names = [
+        "pattern",
+        "decisions",
+        "readahead_calls",
+        "excluded",
+        "mismatches",
+        "ok",
+        "not_compared",
+        "left_out",
+    ];
     let row = |pattern: &Pattern| {
         let entry = Entry::new(pattern);
         let counts = [entry.decisions, entry.readahead_calls, entry.excluded, entry.mismatches];
@@ -182,6 +225,7 @@ fn rows(patterns: &[Pattern]) -> Table {
         cells.extend(counts.map(known));
         cells.push(entry.ok.map_or(String::new(), |ok| ok.to_string()));
         cells.push(entry.not_compared.unwrap_or_default().to_string());
+        cells.push(entry.left_out.unwrap_or_default().to_string());
         cells
     };
     Table {
@@ -195,8 +239,12 @@ fn summary(patterns: &[Pattern], total: &Comparison) -> String {
     let Comparison { decisions, readahead_calls, excluded, mismatches, .. } = total;
     let (number, missing) = (patterns.len(), not_compared(patterns));
     let plural = if number == 1 { "" } else { "s" };
+    let left_out = match left_out(patterns) {
+        0 => String::new(),
+        some => format!("{some} left out, "),
+    };
     format!(
-        "{number} pattern{plural}, {missing} not compared, {decisions} decisions, {readahead_calls} \
+        "{number} pattern{plural}, {left_out}{missing} not compared, {decisions} decisions, {readahead_calls} \
          readahead calls, {mismatches} mismatches. Excluded: {excluded} lines of faults on pages \
          that were still on their way when an earlier fault mapped what was around them."
     )
@@ -208,10 +256,31 @@ fn why_not(pattern: &Pattern) -> Option<Part> {
     Some(Part::Paragraph(format!("{}: not compared: {reason}.", pattern.name)))
 }
 
+/// Why a pattern without a mismatch does not show that kernel and model agree.
+fn why_doubtful(pattern: &Pattern) -> Option<Part> {
+    let doubt = pattern.found()?.doubt()?;
+    Some(Part::Paragraph(format!("{}: {doubt}.", pattern.name)))
+}
+
+/// What the machine lacks, each with the patterns that need it.
+fn why_left_out(patterns: &[Pattern]) -> Vec<Part> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for pattern in patterns {
+        if let Some(reason) = pattern.left_out() {
+            by_reason.entry(reason).or_default().push(&pattern.name);
+        }
+    }
+    let text = |(reason, names): (&str, Vec<&str>)| {
+        Part::Paragraph(format!("Left out: {reason}. Patterns: {}.", names.join("; ")))
+    };
+    by_reason.into_iter().map(text).collect()
+}
+
 /// The first difference of a pattern, and the job that repeats it.
 fn difference(pattern: &Pattern) -> Option<Part> {
-    let Difference { line, before, model, kernel } = pattern.found()?.first.as_ref()?;
-    let mut text = format!("{}: differs behind line {line}\n\n", pattern.name);
+    let Difference { line, access, before, model, kernel, .. } = pattern.found()?.first.as_ref()?;
+    let access = access.map_or(String::new(), |number| format!(", in access {number}"));
+    let mut text = format!("{}: differs behind line {line}{access}\n\n", pattern.name);
     for (whose, lines) in [("both", before), ("model", model), ("kernel", kernel)] {
         if lines.is_empty() {
             text += &format!("  {whose:<6}  (the end)\n");
@@ -283,12 +352,56 @@ mod tests {
         {
             assert!(text.contains(words), "{text}");
         }
-        assert_eq!(report.rows.rows[1], ["lost", "", "", "", "", "", "somebody took pages"]);
+        assert_eq!(report.rows.rows[1], ["lost", "", "", "", "", "", "somebody took pages", ""]);
         let json: Value = serde_json::from_str(&report.json).unwrap();
         let [same, lost] = [0, 1].map(|number| &json["patterns"][number]);
         assert_eq!((&same["ok"], &same["not_compared"]), (&true.into(), &Value::Null));
         assert_eq!((&lost["ok"], &lost["decisions"]), (&Value::Null, &0.into()));
         assert_eq!(lost["not_compared"], "somebody took pages");
+    }
+
+    #[test]
+    fn too_much_excluded_is_named_for_a_pattern_and_for_all() {
+        let excluding = |name: &str, excluded| {
+            let found = Comparison { decisions: 100, excluded, ..Comparison::default() };
+            Pattern { finding: Finding::Compared(found), ..pattern(name, &[], &[]) }
+        };
+        let report = report(&[excluding("odd", 9), excluding("even", 0)], footer());
+        let text = report.render(Format::Table);
+        for words in ["odd: 9 lines were excluded, more than 8 of 100", "All patterns: 9 lines"] {
+            assert!(text.contains(words), "{text}");
+        }
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        assert_eq!([0, 1].map(|number| &json["patterns"][number]["ok"]), [false, true]);
+        // Each alone may be right, and all of them are not.
+        let patterns = ["a", "b", "c"].map(|name| excluding(name, 4));
+        assert!(!patterns.iter().any(Pattern::differs));
+        assert!(doubt(&patterns).is_some());
+        assert_eq!(doubt(&[not_compared()]), None);
+    }
+
+    #[test]
+    fn what_was_left_out_is_named_with_what_is_missing() {
+        let reason = "mkfs.xfs is missing".to_string();
+        let finding = Finding::LeftOut { reason };
+        let lacking = |name| Pattern { finding: finding.clone(), ..pattern(name, &[], &[]) };
+        let patterns = [pattern("same", &[1], &[1]), lacking("one"), lacking("two")];
+        assert_eq!((super::not_compared(&patterns), left_out(&patterns)), (0, 2));
+        let report = report(&patterns, footer());
+        let text = report.render(Format::Table);
+        for words in [
+            "3 patterns, 2 left out, 0 not compared,",
+            "Left out: mkfs.xfs is missing. Patterns: one; two.",
+        ] {
+            assert!(text.contains(words), "{text}");
+        }
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let lacking = &json["patterns"][1];
+        assert_eq!(
+            (&lacking["ok"], &lacking["left_out"]),
+            (&Value::Null, &"mkfs.xfs is missing".into())
+        );
+        assert_eq!(json["patterns"][0]["left_out"], Value::Null);
     }
 
     #[test]

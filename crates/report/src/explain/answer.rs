@@ -8,7 +8,7 @@ use filemap_job::{Advice, Job};
 use super::Explanation;
 use super::counter::{Moves, Sight};
 use super::origin::{Brought, Origin};
-use crate::record::number;
+use crate::units::number;
 
 /// The answer for a run of `job`.
 pub(super) fn answer(explanation: &Explanation, job: &Job) -> String {

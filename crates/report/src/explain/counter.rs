@@ -19,6 +19,7 @@ pub enum Sight {
 
 /// What moved the counter, over the whole log. Of a log that shows it in places only, the
 /// changes are 0 and the misses and retries stand.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Moves {
     /// Misses that looked at the counter.
@@ -233,6 +234,7 @@ pub struct Course {
 pub const COURSE_POINTS: u64 = 512;
 
 /// The counter in one piece of the run.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Point {
     /// Number of the first access of the piece, from 0.

@@ -7,6 +7,7 @@ use super::pages::Pages;
 use super::parts::Parts;
 
 /// The part of the file that the mapping and the pages that came in lie in, in equal cells.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Map {
     /// Its first page.
@@ -18,6 +19,7 @@ pub struct Map {
 }
 
 /// Pages of one cell of a [`Map`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cell {
     /// In the cell.

@@ -18,11 +18,13 @@
 //! readahead size from that page on. Every other window has the same pages whatever the folios.
 
 mod answer;
+mod canvas;
 mod counter;
 mod map;
 mod origin;
 mod pages;
 mod parts;
+mod remedies;
 mod svg;
 mod tables;
 mod touches;
@@ -34,7 +36,10 @@ use filemap_job::Job;
 pub use counter::{COURSE_POINTS, Course, Moves, Point, Sight};
 pub use map::{Cell, Map};
 pub use origin::{Amount, Brought, Origin, PerOrigin};
+pub use remedies::{Remedies, Trial};
 pub use svg::svg;
+#[cfg(feature = "schema")]
+pub(crate) use tables::Json;
 pub use tables::report;
 
 use counter::Counter;

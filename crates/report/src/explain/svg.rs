@@ -6,152 +6,237 @@ use filemap_core::readahead::miss::THRESHOLD;
 use filemap_job::{Job, Record};
 
 use super::Explanation;
+use super::canvas::{Anchor, Axis, Canvas, lines, text_width, ticks};
 use super::map::Cell;
 use super::origin::Origin;
-use crate::record::{number, title};
+use crate::record::title;
+use crate::units::number;
 
 /// A strip of the map: its name, what it counts of a cell, and its colour.
 type Strip = (&'static str, fn(&Cell) -> u64, &'static str);
 
-const WIDTH: f64 = 900.0;
-const LEFT: f64 = 200.0;
+const WIDTH: f64 = 916.0;
+const MARGIN: f64 = 16.0;
+const LEFT: f64 = 216.0;
 const PLOT: f64 = 560.0;
 const BAR: f64 = 22.0;
-const STRIP: f64 = 24.0;
 const CHART: f64 = 150.0;
 
-/// Colours of the origins: what was used, and what was not.
+/// Size of the title, of headings, and of the rest in pixels.
+const TITLE: f64 = 17.0;
+const HEADING: f64 = 14.0;
+const SMALL: f64 = 11.0;
+
+/// Colours: what was accessed, what was accessed after it had been in before, and what was not.
 const USED: &str = "#2a7f62";
+const AGAIN: &str = "#c99a2e";
 const EXCESS: &str = "#c8553d";
 const LINE: &str = "#33507a";
 
 /// Bars of the bytes by cause, the course of `mmap_miss`, and the map of the file, as SVG.
 pub fn svg(explanation: &Explanation, job: &Job, record: &Record) -> String {
-    let mut picture = Picture { body: String::new(), y: 34.0 };
-    picture.text(16.0, "title", &title(record));
+    let (canvas, height) = draw(explanation, job, record);
+    canvas.svg(WIDTH, height)
+}
+
+/// The picture and its height.
+fn draw(explanation: &Explanation, job: &Job, record: &Record) -> (Canvas, f64) {
+    let mut picture = Picture { canvas: Canvas::default(), y: MARGIN };
+    for line in lines(&title(record), TITLE, WIDTH - 2.0 * MARGIN) {
+        picture.y += TITLE * 1.3;
+        picture.canvas.text(MARGIN, picture.y, TITLE, Anchor::Start, &line);
+    }
     picture.causes(explanation, job.page_size());
     picture.course(explanation);
-    picture.map(explanation);
-    let height = picture.y + 10.0;
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" \
-         font-family=\"sans-serif\" font-size=\"13\">\n<style>.title{{font-size:17px}}\
-         .end{{text-anchor:end}}.small{{font-size:11px;fill:#555}}</style>\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
-        picture.body
-    )
+    picture.map(explanation, job.page_size());
+    (picture.canvas, picture.y + MARGIN)
 }
 
 struct Picture {
-    body: String,
-    /// Where the next part begins.
+    canvas: Canvas,
+    /// Where the last part ended.
     y: f64,
 }
 
 impl Picture {
-    fn causes(&mut self, explanation: &Explanation, page_size: u64) {
-        self.y += 24.0;
-        let total = explanation.pages_read().max(1) as f64;
-        for (origin, amount) in explanation.amounts.iter().filter(|(_, amount)| amount.pages > 0) {
-            let width = amount.pages as f64 / total * PLOT;
-            let colour = if origin == Origin::Used { USED } else { EXCESS };
-            self.text(LEFT - 8.0, "end", origin.name());
-            self.rect(LEFT, -14.0, width.max(0.5), BAR - 6.0, colour, 1.0);
-            let mib = (amount.pages * page_size) as f64 / f64::from(1 << 20);
-            self.text(LEFT + width + 6.0, "small", &format!("{mib:.1} MiB"));
-            self.y += BAR;
+    fn heading(&mut self, text: &str) {
+        self.y += 34.0;
+        self.canvas.text(MARGIN, self.y, HEADING, Anchor::Start, text);
+        self.y += 8.0;
+    }
+
+    /// Colours with what they mean, in one row.
+    fn legend(&mut self, entries: &[(&str, f64, &str)]) {
+        self.y += 16.0;
+        let mut x = LEFT;
+        for (colour, opacity, text) in entries {
+            self.canvas.rect((x, self.y - 9.0), (12.0, 10.0), "#eeeeee", 1.0);
+            self.canvas.rect((x, self.y - 9.0), (12.0, 10.0), colour, *opacity);
+            self.canvas.text(x + 17.0, self.y, SMALL, Anchor::Start, text);
+            x += 17.0 + text_width(text, SMALL) + 18.0;
         }
+        self.y += 8.0;
+    }
+
+    fn causes(&mut self, explanation: &Explanation, page_size: u64) {
+        self.heading("Bytes read, by cause");
+        let bytes = |pages: u64| (pages * page_size) as f64;
+        let most = explanation.amounts.iter().map(|(_, amount)| amount.pages).max().unwrap_or(0);
+        if most == 0 {
+            self.y += 16.0;
+            self.canvas.text(LEFT, self.y, SMALL, Anchor::Start, "nothing was read");
+            return;
+        }
+        self.legend(&[
+            (USED, 1.0, "accessed"),
+            (AGAIN, 1.0, "accessed, and read before already"),
+            (EXCESS, 1.0, "not accessed"),
+        ]);
+        let (unit, unit_bytes) = unit(bytes(most));
+        let axis = Axis { left: LEFT, width: PLOT, first: 0.0, last: bytes(most) / unit_bytes };
+        let shown: Vec<_> =
+            explanation.amounts.iter().filter(|(_, amount)| amount.pages > 0).collect();
+        let top = self.y + 4.0;
+        let bottom = top + BAR * shown.len() as f64;
+        let marks = ticks(0.0, axis.last, 5.0, 0.01).into_iter();
+        let marks: Vec<_> = marks.map(|value| (value, round(value))).collect();
+        self.canvas.horizontal(&axis, (top, bottom), &marks, &format!("{unit} read"));
+        for (number, (origin, amount)) in shown.into_iter().enumerate() {
+            let y = top + BAR * number as f64;
+            let value = bytes(amount.pages) / unit_bytes;
+            let colour = match origin {
+                Origin::Used => USED,
+                Origin::Refetched => AGAIN,
+                _ => EXCESS,
+            };
+            self.canvas.text(LEFT - 8.0, y + 15.0, 13.0, Anchor::End, origin.name());
+            let width = (axis.at(value) - LEFT).max(0.5);
+            self.canvas.rect((LEFT, y + 3.0), (width, BAR - 6.0), colour, 1.0);
+            let (own_unit, own_bytes) = self::unit(bytes(amount.pages));
+            let text = format!("{:.1} {own_unit}", bytes(amount.pages) / own_bytes);
+            self.canvas.text(LEFT + width + 6.0, y + 15.0, SMALL, Anchor::Start, &text);
+        }
+        self.y = bottom + 36.0;
     }
 
     fn course(&mut self, explanation: &Explanation) {
-        self.y += 30.0;
-        let accesses = number(explanation.course.accesses() as f64);
-        self.text(16.0, "", &format!("mmap_miss along {accesses} accesses"));
-        self.y += 12.0;
-        let top = f64::from(explanation.mmap_miss_max.max(THRESHOLD + THRESHOLD / 4));
-        let bottom = self.y + CHART;
-        let at = |value: u16| bottom - f64::from(value) / top * CHART;
+        self.heading("mmap_miss, the counter of misses");
+        let above = format!("threshold {THRESHOLD}: above it a miss reads a single page");
+        self.legend(&[(LINE, 1.0, "mmap_miss, lowest to highest"), (EXCESS, 1.0, &above)]);
+        let highest = f64::from(explanation.mmap_miss_max.max(THRESHOLD + THRESHOLD / 4));
+        let (top, bottom) = (self.y + 6.0, self.y + 6.0 + CHART);
+        let height = |value: f64| bottom - value / highest * CHART;
         let last = explanation.course.accesses().max(1) as f64;
-        let (mut path, mut before) = (String::new(), 0);
-        for point in explanation.course.points() {
-            let x = LEFT + point.access as f64 / last * PLOT;
-            let command = if path.is_empty() { 'M' } else { 'L' };
-            let from = if path.is_empty() { at(point.low) } else { at(before) };
-            let _ = write!(path, "{command}{x:.1} {from:.1}");
-            for value in [point.high, point.low, point.last] {
-                let _ = write!(path, "L{x:.1} {:.1}", at(value));
-            }
-            before = point.last;
-        }
-        let (threshold, end) = (at(THRESHOLD), LEFT + PLOT);
-        let _ = writeln!(
-            self.body,
-            "<path d=\"M{LEFT} {:.1}V{bottom:.1}H{end}\" fill=\"none\" stroke=\"#888\"/>\n\
-             <path d=\"M{LEFT} {threshold:.1}H{end}\" stroke=\"{EXCESS}\" \
-             stroke-dasharray=\"4 3\"/>\n\
-             <path d=\"{path}\" fill=\"none\" stroke=\"{LINE}\" stroke-width=\"1.2\"/>",
-            self.y
-        );
-        for value in [0, THRESHOLD, explanation.mmap_miss_max] {
-            let label = format!("{value}");
-            let y = at(value) + 4.0;
-            let _ = writeln!(
-                self.body,
-                "<text x=\"{}\" y=\"{y:.1}\" class=\"end small\">{label}</text>",
-                LEFT - 8.0
-            );
-        }
-        self.y = bottom;
+        let axis = Axis { left: LEFT, width: PLOT, first: 0.0, last };
+        let marks: Vec<_> = whole_ticks(0.0, last);
+        self.canvas.horizontal(&axis, (top, bottom), &marks, "accesses done");
+        let values = ticks(0.0, highest, 5.0, 1.0).into_iter();
+        let marks: Vec<_> = values.map(|value| (height(value), number(value))).collect();
+        self.canvas.vertical(LEFT, (top, bottom), &marks);
+        let name = "mmap_miss (count)";
+        self.canvas.text(LEFT - 60.0, top + CHART / 2.0, SMALL, Anchor::End, name);
+        let threshold = height(f64::from(THRESHOLD));
+        let across = format!("M{LEFT} {threshold:.1}h{PLOT}");
+        self.canvas.line(&across, EXCESS, "stroke-dasharray=\"4 3\"");
+        let path = path(explanation, &axis, |value| height(f64::from(value)));
+        self.canvas.line(&path, LINE, "stroke-width=\"1.2\"");
+        self.y = bottom + 36.0;
     }
 
-    fn map(&mut self, explanation: &Explanation) {
-        self.y += 34.0;
+    fn map(&mut self, explanation: &Explanation, page_size: u64) {
+        self.heading("Pages of the file");
+        let colour = "#555555";
+        self.legend(&[
+            (colour, 0.0, "none of the pages there"),
+            (colour, 0.25, "up to a quarter"),
+            (colour, 0.5, "half"),
+            (colour, 1.0, "all"),
+        ]);
         let map = &explanation.map;
-        self.text(16.0, "", &format!("pages {} to {}", map.start, map.start + map.pages - 1));
-        self.y += 24.0;
         let strips: [Strip; 4] = [
             ("mapped", |cell| cell.mapped, "#777777"),
-            ("came in", |cell| cell.came, LINE),
+            ("read", |cell| cell.came, LINE),
             ("accessed", |cell| cell.used, USED),
-            ("left", |cell| cell.left, EXCESS),
+            ("evicted at the end", |cell| cell.left, EXCESS),
         ];
+        let top = self.y + 4.0;
+        let bottom = top + BAR * strips.len() as f64;
+        let (first, last) = (map.start as f64, (map.start + map.pages) as f64);
+        let axis = Axis { left: LEFT, width: PLOT, first, last };
+        let marks = whole_ticks(first, last - 1.0);
+        let name = format!("page of the file, of {} KiB", page_size >> 10);
+        self.canvas.horizontal(&axis, (top, bottom), &marks, &name);
         let width = PLOT / map.cells.len() as f64;
-        for (name, part, colour) in strips {
-            self.text(LEFT - 8.0, "end", name);
-            self.rect(LEFT, -14.0, PLOT, STRIP - 6.0, "#eeeeee", 1.0);
-            let mut number = 0;
+        for (row, (name, part, colour)) in strips.into_iter().enumerate() {
+            let y = top + BAR * row as f64;
+            self.canvas.text(LEFT - 8.0, y + 15.0, 13.0, Anchor::End, name);
+            self.canvas.rect((LEFT, y + 3.0), (PLOT, BAR - 6.0), "#eeeeee", 1.0);
+            let mut before = 0;
             for alike in map.cells.chunk_by(|a, b| shade(part, a) == shade(part, b)) {
                 let opacity = shade(part, &alike[0]);
                 if opacity > 0.0 {
-                    let x = LEFT + number as f64 * width;
-                    let length = width * alike.len() as f64;
-                    self.rect(x, -14.0, length, STRIP - 6.0, colour, opacity);
+                    let at = (LEFT + before as f64 * width, y + 3.0);
+                    let size = (width * alike.len() as f64, BAR - 6.0);
+                    self.canvas.rect(at, size, colour, opacity);
                 }
-                number += alike.len();
+                before += alike.len();
             }
-            self.y += STRIP;
         }
+        self.y = bottom + 36.0;
     }
+}
 
-    fn text(&mut self, x: f64, class: &str, text: &str) {
-        let text = text.replace('&', "&amp;").replace('<', "&lt;");
-        let y = self.y;
-        let _ =
-            writeln!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{text}</text>");
+/// The course of the counter as a path.
+fn path(explanation: &Explanation, axis: &Axis, height: impl Fn(u16) -> f64) -> String {
+    let (mut path, mut before) = (String::new(), 0);
+    for point in explanation.course.points() {
+        let x = axis.at(point.access as f64);
+        let (command, from) = if path.is_empty() { ('M', point.low) } else { ('L', before) };
+        let _ = write!(path, "{command}{x:.1} {:.1}", height(from));
+        for value in [point.high, point.low, point.last] {
+            let _ = write!(path, "L{x:.1} {:.1}", height(value));
+        }
+        before = point.last;
     }
+    if !path.is_empty() {
+        let _ = write!(path, "L{:.1} {:.1}", axis.at(axis.last), height(before));
+    }
+    path
+}
 
-    /// A rectangle that begins `above` below the text line.
-    fn rect(&mut self, x: f64, above: f64, width: f64, height: f64, colour: &str, opacity: f64) {
-        let _ = writeln!(
-            self.body,
-            "<rect x=\"{x:.2}\" y=\"{:.1}\" width=\"{width:.2}\" height=\"{height:.1}\" \
-             fill=\"{colour}\" fill-opacity=\"{opacity:.2}\"/>",
-            self.y + above
-        );
-    }
+/// Ticks of whole numbers with their texts.
+fn whole_ticks(first: f64, last: f64) -> Vec<(f64, String)> {
+    ticks(first, last, 4.0, 1.0).into_iter().map(|value| (value, number(value))).collect()
+}
+
+/// The largest unit of which `bytes` are one or more, with its bytes.
+fn unit(bytes: f64) -> (&'static str, f64) {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    let sizes = units.into_iter().zip(1..).map(|(name, power)| (name, 1024f64.powi(power)));
+    sizes.take_while(|(_, size)| *size <= bytes).last().unwrap_or(("KiB", 1024.0))
+}
+
+/// A value of an axis without needless digits.
+fn round(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
 /// How dark a cell is, in eighths: what is there at all can be seen.
 fn shade(part: fn(&Cell) -> u64, cell: &Cell) -> f64 {
     (part(cell) as f64 / cell.pages as f64 * 8.0).ceil() / 8.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units() {
+        assert_eq!(unit(4096.0).0, "KiB");
+        assert_eq!(unit(1048575.0).0, "KiB");
+        assert_eq!(unit(1048576.0).0, "MiB");
+        assert_eq!(unit(2f64.powi(41)).0, "TiB");
+        assert_eq!([0.0, 0.6000000000000001, 20.0, 2.5].map(round), ["0", "0.6", "20", "2.5"]);
+    }
 }

@@ -1,6 +1,6 @@
 //! An explanation as a report.
 
-use filemap_job::{Job, Record};
+use filemap_job::{Job, Record, Run};
 use serde::Serialize;
 use serde_json::{Map as Object, Value, json};
 
@@ -9,40 +9,72 @@ use super::answer::answer;
 use super::counter::{Moves, Point, Sight};
 use super::map::{Cell, Map};
 use super::origin::Origin;
+use super::remedies::Remedies;
 use crate::footer::Footer;
-use crate::record::{number, title};
+use crate::record::{elapsed_note, title, warnings};
 use crate::report::{Part, Report, to_json};
+use crate::setup;
+use crate::spread;
+use crate::stats::Sample;
 use crate::table::{Column, Table};
+use crate::units::{bytes, bytes_range, number};
 
 /// Cells in a line of text.
 const LINE_CELLS: usize = 62;
 
-/// The report on `explanation` of a run of `job` that `record` is of; `command` repeats it.
-pub fn report(explanation: &Explanation, job: &Job, record: &Record, command: String) -> Report {
+/// The report on `explanation`, which is of the first run of `record`, of `job`; with what
+/// `remedies` there are. `command` repeats it.
+pub fn report(
+    explanation: &Explanation,
+    job: &Job,
+    record: &Record,
+    remedies: &Remedies,
+    command: String,
+) -> Report {
     let footer = Footer::new(std::slice::from_ref(record), command);
     let page_size = job.page_size();
     let answer = answer(explanation, job);
     let mut parts = vec![
         Part::Heading(format!("{}: bytes by cause", title(record))),
+        setup::of_record(record),
         Part::Table(causes(explanation, page_size)),
         Part::Paragraph(causes_note(explanation, record, page_size)),
         Part::Table(brought(explanation)),
+    ];
+    parts.extend(over_seeds(record, job));
+    parts.extend(warnings(record));
+    parts.extend([
         Part::Heading("mmap_miss".to_string()),
         Part::Paragraph(answer.clone()),
         Part::Table(course(explanation)),
-    ];
+    ]);
     if explanation.sight == Sight::Every {
         parts.push(Part::Table(moves(&explanation.moves)));
     }
     parts.push(Part::Heading("Pages".to_string()));
     parts.push(Part::Table(map(&explanation.map)));
     parts.push(Part::Paragraph(MAP_NOTE.to_string()));
-    let json = Json::new(explanation, record, page_size, &answer, &footer);
+    parts.extend(remedies.parts(page_size));
+    let of_model = "The times of what was tried are predicted by the model.".to_string();
+    parts.push(Part::Paragraph(elapsed_note(record).unwrap_or(of_model)));
+    let texts = Texts { answer: &answer, footer: &footer };
+    let json = Json::new(explanation, record, page_size, remedies.json(page_size), &texts);
     Report { parts, rows: rows(explanation, record, page_size), json: to_json(&json), footer }
 }
 
-fn mib(pages: u64, page_size: u64) -> String {
-    format!("{:.1}", (pages * page_size) as f64 / f64::from(1 << 20))
+/// What the runs read, where each has a seed of its own.
+fn over_seeds(record: &Record, job: &Job) -> Vec<Part> {
+    let seeds = spread::seeds(record);
+    let Some(read) = Sample::of(spread::bytes_read(record, job)).filter(|_| seeds > 1) else {
+        return Vec::new();
+    };
+    let text = format!(
+        "This is the first of {seeds} seeds. Over all of them the job reads {} (median), from {}.",
+        bytes(read.median),
+        bytes_range(read.min, read.max)
+    );
+    let note = spread::note("The job", &read);
+    [Some(text), note].into_iter().flatten().map(Part::Paragraph).collect()
 }
 
 /// The bytes read, by origin.
@@ -53,7 +85,7 @@ fn causes(explanation: &Explanation, page_size: u64) -> Table {
         vec![
             name.to_string(),
             number(pages as f64),
-            mib(pages, page_size),
+            bytes((pages * page_size) as f64),
             format!("{share:.1}"),
             number(again as f64),
         ]
@@ -69,7 +101,7 @@ fn causes(explanation: &Explanation, page_size: u64) -> Table {
         columns: vec![
             Column::left("cause"),
             Column::right("pages"),
-            Column::right("MiB"),
+            Column::right("bytes"),
             Column::right("%"),
             Column::right("again"),
         ],
@@ -79,15 +111,18 @@ fn causes(explanation: &Explanation, page_size: u64) -> Table {
 
 /// What the sums are, and whether they are all.
 fn causes_note(explanation: &Explanation, record: &Record, page_size: u64) -> String {
-    let bytes = explanation.pages_read() * page_size;
+    let sum = explanation.pages_read() * page_size;
+    let text = |sum: u64| number(sum as f64);
     let counted = match counted(record) {
         None => String::new(),
-        Some(counted) if counted == bytes => {
-            format!(" They add up to the {} bytes that the {} counts.", bytes, record.engine)
+        Some(counted) if counted == sum => {
+            format!(" They add up to the {} that the {} counts.", bytes(sum as f64), record.engine)
         }
         Some(counted) => format!(
-            " They add up to {bytes} bytes; the {} counts {counted} read from the device.",
-            record.engine
+            " They add up to {} bytes; the {} counts {} read from the device.",
+            text(sum),
+            record.engine,
+            text(counted)
         ),
     };
     format!(
@@ -233,8 +268,10 @@ fn rows(explanation: &Explanation, record: &Record, page_size: u64) -> Table {
     }
 }
 
+/// The report as JSON.
 #[derive(Serialize)]
-struct Json<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
     schema: u32,
     job: &'a filemap_job::JobSpec,
     engine: &'a str,
@@ -243,15 +280,29 @@ struct Json<'a> {
     /// By the engine's own count.
     bytes_counted: Option<u64>,
     /// By origin; the sums are those of the whole.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::CauseEntry>"))]
     causes: Vec<Value>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::BroughtEntry>"))]
     brought_in: Vec<Value>,
+    runs: &'a [Run],
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::Remedies>"))]
+    remedies: Value,
+    warnings: &'a [String],
     evicted_pages: u64,
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::MissCounter"))]
     mmap_miss: Object<String, Value>,
     answer: &'a str,
     map: &'a Map,
     scope: &'a str,
     command: &'a str,
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environments"))]
     environment: &'a Object<String, Value>,
+}
+
+/// What is said of all of it.
+struct Texts<'a> {
+    answer: &'a str,
+    footer: &'a Footer,
 }
 
 impl<'a> Json<'a> {
@@ -259,8 +310,8 @@ impl<'a> Json<'a> {
         explanation: &'a Explanation,
         record: &'a Record,
         page_size: u64,
-        answer: &'a str,
-        footer: &'a Footer,
+        remedies: Value,
+        texts: &Texts<'a>,
     ) -> Self {
         let causes = Origin::ALL.map(|(origin, _, key)| {
             let amount = explanation.amounts.get(origin);
@@ -282,11 +333,14 @@ impl<'a> Json<'a> {
             brought_in: brought.into(),
             evicted_pages: explanation.evicted,
             mmap_miss: counter(explanation),
-            answer,
+            runs: &record.runs,
+            remedies,
+            warnings: &record.warnings,
+            answer: texts.answer,
             map: &explanation.map,
-            scope: &footer.scope,
-            command: &footer.command,
-            environment: &footer.environment,
+            scope: &texts.footer.scope,
+            command: &texts.footer.command,
+            environment: &texts.footer.environment,
         }
     }
 }

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use super::source::Source;
+
 /// The published figures.
 pub static PUBLISHED: LazyLock<Published> = LazyLock::new(|| {
     let text = include_str!("../../../../data/published.toml");
@@ -23,11 +25,11 @@ pub struct Published {
 
 /// The figures of the vma-bound series.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VmaBound {
-    /// Title, version and date of the series.
-    pub title: String,
-    /// What was measured, on what.
-    pub setup: String,
+    /// What it does, who posted it where, and what was measured on what.
+    #[serde(flatten)]
+    pub source: Source,
     /// What is said of page counts, without a table.
     pub claim: String,
     /// fio's rows.
@@ -36,6 +38,7 @@ pub struct VmaBound {
 
 /// One job of fio, five runs before and five after.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FioRow {
     /// `mmap` or `psync`.
     pub ioengine: String,
@@ -49,17 +52,18 @@ pub struct FioRow {
 
 /// The figures of the exec-order series.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ExecOrder {
-    /// Title, version and date of the series.
-    pub title: String,
-    /// What was measured, on what.
-    pub setup: String,
+    /// What it does, who posted it where, and what was measured on what.
+    #[serde(flatten)]
+    pub source: Source,
     /// One row for each phase.
     pub rows: Vec<PhaseRow>,
 }
 
 /// One phase.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PhaseRow {
     /// `cold` or `random`.
     pub phase: String,
@@ -78,17 +82,18 @@ impl PhaseRow {
 
 /// The figures of the mmap-miss series.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MmapMiss {
-    /// Title, version and date of the series.
-    pub title: String,
-    /// What was measured, on what.
-    pub setup: String,
+    /// What it does, who posted it where, and what was measured on what.
+    #[serde(flatten)]
+    pub source: Source,
     /// One table for each size of the file.
     pub case: Vec<Case>,
 }
 
 /// The table of one size of the file.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Case {
     /// Size of the file in GiB.
     pub file_gib: u64,

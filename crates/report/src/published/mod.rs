@@ -8,6 +8,8 @@ mod data;
 mod exec_order;
 mod here;
 mod mmap_miss;
+mod source;
+mod touched;
 mod vma_bound;
 
 use filemap_job::{Job, Record};
@@ -19,6 +21,7 @@ use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
 use crate::table::Table;
 pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, Here, fio_jobs};
+pub use source::Source;
 
 /// Seeds of a random cell where none are given.
 pub const DEFAULT_SEEDS: u64 = 25;
@@ -58,7 +61,10 @@ pub struct Findings {
     pub parts: Vec<Part>,
     /// Its cells, flat, for CSV.
     pub rows: Table,
-    /// Its cells for JSON: each with `series`, `figures`, `published`, `error` and `ok`.
+    /// Where the series comes from.
+    pub source: &'static Source,
+    /// Its cells for JSON: each with `series`, `figures`, `published`, `error`, `ok` and
+    /// `verdict`.
     pub cells: Vec<Value>,
     /// How many published cells the model misses.
     pub failed: usize,
@@ -100,18 +106,25 @@ fn study(name: &str, options: &Options) -> Option<Box<dyn Study>> {
     }
 }
 
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    footer: &'a Footer,
+    sources: Vec<&'a Source>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::PublishedCell>"))]
+    cells: Vec<&'a Value>,
+}
+
 /// One report on all `findings`; `records` are those of all studies, and `command` repeats it.
 pub fn report(findings: Vec<Findings>, records: &[Record], command: String) -> Report {
-    #[derive(Serialize)]
-    struct Json<'a> {
-        schema: u32,
-        #[serde(flatten)]
-        footer: &'a Footer,
-        cells: Vec<&'a Value>,
-    }
     let footer = Footer::new(records, command);
+    let sources = findings.iter().map(|findings| findings.source).collect();
     let cells = findings.iter().flat_map(|findings| &findings.cells).collect();
-    let json = to_json(&Json { schema: filemap_job::record::SCHEMA, footer: &footer, cells });
+    let schema = filemap_job::record::SCHEMA;
+    let json = to_json(&Json { schema, footer: &footer, sources, cells });
     let mut rows = Table::default();
     let mut parts = Vec::new();
     for found in findings {

@@ -1,6 +1,7 @@
 //! What documents say about commands and files is so.
 
 use super::Finding;
+use crate::blocks;
 use crate::repository::{File, Repository};
 
 const README: &str = "README.md";
@@ -18,36 +19,19 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
 
 /// Each `filemap` command in a shell block is one that the command line takes.
 fn commands(file: &File, findings: &mut Vec<Finding>) {
-    for (line, command) in shell_lines(&file.text) {
-        let words = command.split(" #").next().unwrap_or(command).split_whitespace();
-        let mut words = words.skip_while(|word| *word != "filemap" && *word != "--").peekable();
-        if words.next_if_eq(&"--").is_none() && words.next_if_eq(&"filemap").is_none() {
-            continue;
-        }
-        if command.starts_with("cargo") && !command.starts_with("cargo run --release -- ") {
-            continue;
-        }
-        let words = ["filemap"].into_iter().chain(words.take_while(|word| *word != "|"));
+    for (line, text) in blocks::lines(&file.text, "sh") {
+        let Some(command) = blocks::filemap_command(text) else { continue };
+        let words = command.split_whitespace().take_while(|word| *word != "|");
         if let Err(error) = filemap_cli::command().try_get_matches_from(words) {
+            // Help and version are answers, not mistakes.
+            if !error.use_stderr() {
+                continue;
+            }
             let reason = error.to_string();
             let reason = reason.lines().next().unwrap_or_default().to_string();
-            findings.push(Finding::error(&file.path, line, format!("'{command}': {reason}")));
+            findings.push(Finding::error(&file.path, line, format!("'{text}': {reason}")));
         }
     }
-}
-
-/// The lines of `sh` blocks, with their numbers.
-fn shell_lines(text: &str) -> Vec<(usize, &str)> {
-    let mut lines = Vec::new();
-    let mut within = false;
-    for (index, line) in text.lines().enumerate() {
-        match line.strip_prefix("```") {
-            Some(language) => within = !within && language == "sh",
-            None if within => lines.push((index + 1, line)),
-            None => {}
-        }
-    }
-    lines
 }
 
 /// Each link to a file of the repository leads to one.
@@ -88,9 +72,9 @@ fn ci_runs_the_tests(repository: &Repository, findings: &mut Vec<Finding>) {
     let (Some(readme), Some(ci)) = (repository.text(README), repository.text(CI)) else {
         return;
     };
-    let tests: Vec<_> = shell_lines(readme)
+    let tests: Vec<_> = blocks::lines(readme, "sh")
         .into_iter()
-        .map(|(number, line)| (number, line.split(" #").next().unwrap_or(line).trim_end()))
+        .map(|(number, line)| (number, blocks::without_comment(line)))
         .filter(|(_, line)| line.starts_with("cargo test"))
         .collect();
     if tests.is_empty() {
@@ -127,6 +111,7 @@ mod tests {
         let found = of("filemap run --wrkload random");
         assert!(found[0].starts_with("docs/A.md:3: error: 'filemap run --wrkload"), "{found:?}");
         assert_eq!(of("cargo run --release -- publish").len(), 1);
+        assert_eq!(of("filemap --version"), [""; 0]);
     }
 
     #[test]

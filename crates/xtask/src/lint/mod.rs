@@ -2,6 +2,9 @@
 
 mod documents;
 mod model;
+mod named;
+mod outline;
+mod purity;
 mod rooms;
 mod rules;
 mod text;
@@ -60,6 +63,8 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = text::check(repository);
     findings.extend(rules::check(repository));
     findings.extend(model::check(repository));
+    findings.extend(named::check(repository));
+    findings.extend(purity::check(repository));
     findings.extend(rooms::check(repository));
     findings.extend(documents::check(repository));
     findings

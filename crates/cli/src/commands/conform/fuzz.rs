@@ -101,7 +101,7 @@ fn random_spec(seed: u64, number: u64) -> JobSpec {
     let split = rng.chance(25).then(|| 1 + rng.below(length.min(700)));
     let size = |pages: u64| Some(SizeText((pages * PAGE).to_string()));
     let phases = 1 + rng.below(6);
-    JobSpec {
+    let mut spec = JobSpec {
         seed: Some(1 + rng.below(1 << 40)),
         file_size: Some(SizeText(bytes.to_string())),
         map_offset: size(offset),
@@ -118,7 +118,16 @@ fn random_spec(seed: u64, number: u64) -> JobSpec {
         fs: Some(rng.pick(&["ext4", "xfs"]).to_string()),
         phase: (0..phases).map(|_| random_phase(&mut rng, length)).collect(),
         ..JobSpec::default()
-    }
+    };
+    // Pieces that are protected so already are none.
+    spec.split_prot = match (spec.private, spec.exec) {
+        (Some(true), Some(true)) => None,
+        (Some(true), _) => split.map(|_| "exec".to_string()),
+        (_, Some(true)) => split.map(|_| "write".to_string()),
+        _ => spec.split_prot,
+    };
+    spec.split = split.filter(|_| spec.split_prot.is_some());
+    spec
 }
 
 /// Readahead sizes, the usual ones more than once.

@@ -9,6 +9,7 @@ use filemap_kernel::observe::Observer;
 use filemap_model::{Profile, trace_settled};
 use filemap_report::Footer;
 use filemap_report::conform::{self, Finding, Pattern};
+use filemap_report::setup;
 
 use super::Asked;
 use crate::Outcome;
@@ -17,34 +18,54 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
+use crate::judged;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::provenance;
 
 /// One pattern in so many may go without comparison before the whole tells nothing.
 const NOT_COMPARED_ONE_IN: usize = 10;
 
 /// Compares what the running kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
+    args.job.check_one_kernel()?;
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let output = Output::open(&args.output, &asked.inputs, &[])?;
     check(&asked, &spec)?;
-    of_place(&mut spec)?;
+    let release = input::host_release();
+    judged::check_running(spec.kernel.as_deref(), release.as_deref().unwrap_or_default())?;
+    // Rules are for patterns of ours as well.
+    let kernel = spec.kernel.take();
     let is_job = asked.file.is_some() || spec != JobSpec::default();
     let seed = fuzz::seed(&spec);
+    check_seed(&asked, &args.fuzz, &spec)?;
+    if args.fuzz.is_none() && is_job {
+        spec.kernel = kernel.clone();
+        of_place(&mut spec)?;
+    }
     let named = match args.fuzz {
         Some(jobs) => fuzz::named(jobs, spec)?,
         None if is_job => vec![("job".to_string(), spec)],
         None => patterns::built_in(),
     };
-    let release = input::host_release();
-    let validate = |spec: &JobSpec| of_host(spec.clone()).validate(release.as_deref());
+    let rules = kernel.clone().unwrap_or("host".to_string());
+    let validate = |spec: &JobSpec| {
+        let spec = JobSpec { kernel: Some(rules.clone()), ..spec.clone() };
+        spec.validate(release.as_deref())
+    };
     let jobs = named.iter().map(|(_, spec)| validate(spec)).collect::<Result<Vec<_>, _>>()?;
-    let output = Output::open(&args.output, None)?;
     let (journal, _guard) = interrupt::journal()?;
     let mut bench = Bench { observer: Observer::open(&journal)?, disturbed: 0 };
     let progress = Progress::new(jobs.len());
     let mut patterns = Vec::new();
     for ((name, spec), job) in named.iter().zip(&jobs) {
-        let mut finding = bench.compare(job)?;
+        let mut finding = match bench.compare(job) {
+            // The others may need less.
+            Err(Error::Kernel(error)) if jobs.len() > 1 && error.cannot_run_here() => {
+                Finding::LeftOut { reason: error.to_string() }
+            }
+            finding => finding?,
+        };
         let mut job = job.clone();
         if let (Finding::Compared(found), true) = (&finding, args.fuzz.is_some())
             && found.mismatches > 0
@@ -62,12 +83,17 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         progress.advance();
     }
     drop(progress);
+    let with_rules = kernel.map_or(String::new(), |kernel| format!(" --kernel {kernel}"));
     let command = match args.fuzz {
-        Some(number) => format!("filemap conform --fuzz {number} --seed {seed}"),
+        Some(number) => format!("filemap conform --fuzz {number} --seed {seed}{with_rules}"),
         None if is_job => asked.command("conform", &jobs[0]),
-        None => "filemap conform".to_string(),
+        None => format!("filemap conform{with_rules}"),
     };
-    output.write(&conform::report(&patterns, footer(&jobs, bench.disturbed, command)))?;
+    let mut report = conform::report(&patterns, footer(&jobs, bench.disturbed, command));
+    if let ([job], true, None) = (jobs.as_slice(), is_job, args.fuzz) {
+        report = report.of(setup::of_job(&job.to_spec()));
+    }
+    output.write(&report)?;
     outcome(&patterns)
 }
 
@@ -98,12 +124,27 @@ fn check(asked: &Asked, spec: &JobSpec) -> Result<(), Error> {
     }
 }
 
-/// A difference fails the check; too few comparisons are none.
+/// Refuses a seed of nothing: the built-in patterns have their own.
+fn check_seed(asked: &Asked, fuzz: &Option<u64>, spec: &JobSpec) -> Result<(), Error> {
+    let only_seed = JobSpec { seed: spec.seed, ..JobSpec::default() };
+    if spec.seed.is_none() || fuzz.is_some() || asked.file.is_some() || *spec != only_seed {
+        return Ok(());
+    }
+    let message = "--seed goes with --fuzz N, or with a --workload; give one of them";
+    Err(Error::Usage(message.to_string()))
+}
+
+/// A difference fails the check, and so does what does not show that both agree; too few
+/// comparisons are none.
 fn outcome(patterns: &[Pattern]) -> Result<Outcome, Error> {
-    if patterns.iter().any(Pattern::differs) {
+    if patterns.iter().any(Pattern::differs) || conform::doubt(patterns).is_some() {
         return Ok(Outcome::CheckFailed);
     }
-    let (missing, all) = (conform::not_compared(patterns), patterns.len());
+    let all = patterns.len() - conform::left_out(patterns);
+    if let (0, Some(Finding::LeftOut { reason })) = (all, patterns.first().map(|p| &p.finding)) {
+        return Err(Error::CannotRun(format!("no pattern can run here: {reason}")));
+    }
+    let missing = conform::not_compared(patterns);
     if missing * NOT_COMPARED_ONE_IN > all {
         return Err(Error::CannotRun(format!(
             "{missing} of {all} patterns were not compared: end what takes pages out of the page \
@@ -127,6 +168,7 @@ impl Bench {
         profile.device.io_bytes = subject.io_bytes();
         let mut log = ShownLog::default();
         trace_settled(job, &profile, &mut log)?;
+        let accesses = log.accesses().to_vec();
         let model = log.into_lines();
         let expected = model.iter().map(Shown::events).sum();
         let observed = match self.observer.observe(job, &subject, expected) {
@@ -140,13 +182,16 @@ impl Bench {
             Err(error) => return Err(error.into()),
         };
         self.disturbed += u64::from(observed.disturbed);
-        Ok(Finding::Compared(conform::compare(&model, &observed.log)))
+        let found = conform::compare(&model, &observed.log).with_accesses(&accesses);
+        Ok(Finding::Compared(found))
     }
 }
 
-/// Fills in what `spec` does not say of the file that it names.
+/// Fills in what `spec` does not say of the file that it names, or of this machine where it asks
+/// for that.
 fn of_place(spec: &mut JobSpec) -> Result<(), Error> {
-    if spec.file.is_none() || spec.maps_elf() {
+    let has_file = spec.file.is_some() && !spec.maps_elf();
+    if !has_file && spec.kernel.as_deref() != Some("host") {
         return Ok(());
     }
     let engine = spec.on.replace(EngineKind::Kernel.to_string());
@@ -155,15 +200,10 @@ fn of_place(spec: &mut JobSpec) -> Result<(), Error> {
     Ok(())
 }
 
-/// `spec` by the rules of the running kernel, unless it names others.
-fn of_host(mut spec: JobSpec) -> JobSpec {
-    spec.kernel.get_or_insert_with(|| "host".to_string());
-    spec
-}
-
 fn footer(jobs: &[Job], disturbed: u64, command: String) -> Footer {
     let rules = jobs.first().map_or("", |job| job.rules.kernel.name());
     let mut environment = host_environment();
+    provenance::stamp(&mut environment, "model,kernel");
     environment.insert("runs_repeated_after_foreign_eviction".into(), disturbed.into());
     Footer {
         scope: format!(
@@ -187,7 +227,7 @@ mod tests {
             finding: finding.clone(),
             job: String::new(),
         };
-        let same = Finding::Compared(Comparison::default());
+        let same = Finding::Compared(Comparison { decisions: 1, ..Comparison::default() });
         let none = Finding::NotCompared { reason: String::new() };
         let other = Finding::Compared(Comparison { mismatches: 1, ..Comparison::default() });
         let kinds = [(compared, same), (missing, none), (differing, other)];
@@ -203,5 +243,31 @@ mod tests {
             assert_eq!(error.exit_code(), 4, "{error}");
         }
         assert!(matches!(outcome(&patterns(0, 5, 1)), Ok(Outcome::CheckFailed)));
+    }
+
+    #[test]
+    fn patterns_that_exclude_too_much_together_fail() {
+        let found = Comparison { decisions: 100, excluded: 3, ..Comparison::default() };
+        let mut patterns = patterns(3, 0, 0);
+        patterns.iter_mut().for_each(|one| one.finding = Finding::Compared(found.clone()));
+        assert!(matches!(outcome(&patterns), Ok(Outcome::CheckFailed)));
+        assert!(matches!(outcome(&patterns[..2]), Ok(Outcome::Done)));
+        patterns[0].finding = Finding::Compared(Comparison::default());
+        assert!(matches!(outcome(&patterns[..2]), Ok(Outcome::CheckFailed)));
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_no_failure_unless_nothing_is_left() {
+        let left_out = || {
+            let mut pattern = patterns(1, 0, 0).remove(0);
+            pattern.finding = Finding::LeftOut { reason: "no tool".to_string() };
+            pattern
+        };
+        let mut some = patterns(1, 0, 0);
+        some.extend([left_out(), left_out()]);
+        assert!(matches!(outcome(&some), Ok(Outcome::Done)));
+        let error = outcome(&[left_out()]).unwrap_err();
+        assert_eq!(error.exit_code(), 4);
+        assert!(error.to_string().contains("no tool"), "{error}");
     }
 }

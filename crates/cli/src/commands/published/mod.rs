@@ -9,16 +9,26 @@ use crate::Outcome;
 use crate::args::PublishedArgs;
 use crate::engine;
 use crate::error::Error;
-use crate::output::Output;
+use crate::output::{Inputs, Output};
 
 /// The series to which this machine has something to add.
 const VMA_BOUND: &str = "vma-bound";
 
+/// The series with random cells.
+const RANDOM: &str = "mmap-miss";
+
 /// Prints the published tables beside the model's.
 pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
-    let mut options = Options { seeds: args.seeds, here: None };
+    let is_random = |name: &String| name == RANDOM;
+    if args.seeds.is_some() && !args.series.is_empty() && !args.series.iter().any(is_random) {
+        return Err(Error::Usage(format!(
+            "--seeds is of random cells, which only {RANDOM} has; remove it, or add that series"
+        )));
+    }
+    let seeds = args.seeds.unwrap_or(DEFAULT_SEEDS);
+    let mut options = Options { seeds, here: None };
     let mut studies = published::studies(&args.series, &options)?;
-    let output = Output::open(&args.output, None)?;
+    let output = Output::open(&args.output, &Inputs::default(), &[])?;
     let with_vma_bound = args.series.is_empty() || args.series.iter().any(|name| name == VMA_BOUND);
     if args.full && with_vma_bound {
         options.here = Some(here::measured()?);
@@ -44,8 +54,8 @@ fn command(args: &PublishedArgs) -> String {
     if args.full {
         words.push("--full".to_string());
     }
-    if args.seeds != DEFAULT_SEEDS {
-        words.push(format!("--seeds {}", args.seeds));
+    if let Some(seeds) = args.seeds.filter(|&seeds| seeds != DEFAULT_SEEDS) {
+        words.push(format!("--seeds {seeds}"));
     }
     words.join(" ")
 }

@@ -11,11 +11,8 @@ use crate::table::{Column, Table};
 /// changes with a step of page cache.
 pub fn parts(cells: &[Measured], slope: f64) -> Vec<Part> {
     let published = &PUBLISHED.mmap_miss;
-    let mut parts = vec![
-        Part::Heading(published.title.clone()),
-        Part::Paragraph(format!("Published: {}.", published.setup)),
-        Part::Paragraph(notes::columns(cells)),
-    ];
+    let mut parts = published.source.parts();
+    parts.push(Part::Paragraph(notes::columns(cells)));
     for case in &published.case {
         let of_case = cells.iter().filter(|cell| cell.cell.case.file_gib == case.file_gib);
         parts.push(Part::Table(case_table(case, of_case)));
@@ -43,6 +40,8 @@ pub fn rows(cells: &[Measured]) -> Table {
         "sd_gib",
         "min_gib",
         "max_gib",
+        "touched_gib",
+        "verdict",
     ];
     let row = |cell: &Measured| {
         let published = cell.cell.published();
@@ -62,6 +61,8 @@ pub fn rows(cells: &[Measured]) -> Table {
             cell.gib.sd.to_string(),
             cell.gib.min.to_string(),
             cell.gib.max.to_string(),
+            cell.touched_gib.to_string(),
+            cell.verdict().to_string(),
         ]
     };
     let columns = names.into_iter().map(Column::left).collect();
@@ -73,22 +74,25 @@ fn case_table<'a>(case: &Case, cells: impl Iterator<Item = &'a Measured>) -> Tab
         vec![
             cell.cell.workload.to_string(),
             cell.cell.variant.to_string(),
+            gib(cell.touched_gib),
             cell.cell.published().map_or("-".to_string(), |row| gib(row.gib)),
             gib(cell.figure_gib),
             cell.error_percent.map_or("-".to_string(), signed_percent),
             match cell.ok {
-                Some(true) => "ok".to_string(),
                 Some(false) => format!("FAIL: not {}", cell.cell.tolerance()),
-                None if cell.cell.published().is_some() => "needs more seeds".to_string(),
-                None => "model only".to_string(),
+                _ => cell.verdict().to_string(),
             },
         ]
     };
     Table {
-        title: format!("GiB read, {} GiB file, {} GiB RAM", case.file_gib, case.ram_gib),
+        title: format!(
+            "GiB touched and read, {} GiB file, {} GiB RAM",
+            case.file_gib, case.ram_gib
+        ),
         columns: vec![
             Column::left("workload"),
             Column::left("variant"),
+            Column::right("touched"),
             Column::right("published"),
             Column::right("model"),
             Column::right("error"),

@@ -1,10 +1,11 @@
 //! The mmap-miss series: two file sizes, five workloads, four variants.
 
+mod beside;
 mod cell;
 mod layout;
 mod notes;
 
-use filemap_job::{Job, Record, seed_at};
+use filemap_job::{DEFAULT_SEED, Job, Record, seeds};
 
 use self::cell::{Cell, Measured};
 use super::data::PUBLISHED;
@@ -24,15 +25,15 @@ pub struct MmapMiss {
 }
 
 impl MmapMiss {
-    /// The study with `seeds` seeds, 1 or more, for each random cell.
-    pub fn new(seeds: u64) -> Self {
+    /// The study with `count` seeds, 1 or more, for each random cell.
+    pub fn new(count: u64) -> Self {
         let mut cells = Vec::new();
         for case in &PUBLISHED.mmap_miss.case {
             for workload in WORKLOADS {
                 cells.extend(VARIANTS.map(|variant| Cell { case, workload, variant }));
             }
         }
-        MmapMiss { cells, seeds: (0..seeds).map(seed_at).collect() }
+        MmapMiss { cells, seeds: seeds(DEFAULT_SEED, count).collect() }
     }
 
     /// The seeds that `cell` is run with.
@@ -70,6 +71,7 @@ impl Study for MmapMiss {
             parts: layout::parts(&measured, slope),
             rows: layout::rows(&measured),
             cells: measured.iter().map(Measured::json).collect(),
+            source: &PUBLISHED.mmap_miss.source,
             failed: measured.iter().filter(|cell| cell.ok == Some(false)).count(),
         }
     }

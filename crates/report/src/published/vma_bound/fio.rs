@@ -22,6 +22,7 @@ pub(super) fn published_json(row: &FioRow) -> Value {
         },
         "error": null,
         "ok": null,
+        "verdict": "not compared",
     })
 }
 
@@ -136,6 +137,7 @@ pub(super) fn measured_json(runs: &FioRuns) -> impl Iterator<Item = Value> {
             },
             "error": null,
             "ok": null,
+            "verdict": "measured here",
         })
     })
 }

@@ -64,7 +64,15 @@ impl Study for VmaBound {
             cells.extend(fio::measured_json(runs));
         }
         cells.push(claim_json(outside));
-        let names = ["series", "name", "variant", "cached_outside", "data_pages", "major_faults"];
+        let names = [
+            "series",
+            "name",
+            "variant",
+            "cached_outside",
+            "data_pages",
+            "major_faults",
+            "touched_pages",
+        ];
         let mut rows: Vec<_> = pairs.iter().flat_map(Pair::csv_rows).collect();
         rows.extend(programs.iter().flat_map(Program::csv_rows));
         Findings {
@@ -75,6 +83,7 @@ impl Study for VmaBound {
                 rows,
             },
             cells,
+            source: &PUBLISHED.vma_bound.source,
             failed: usize::from(outside > 0),
         }
     }
@@ -84,12 +93,9 @@ impl VmaBound {
     fn parts(&self, pairs: &[Pair], programs: &[Program], outside: u64) -> Vec<Part> {
         let published = &PUBLISHED.vma_bound;
         let (of_fio, seeing) = pairs.split_at(FIO.len());
-        let mut parts = vec![
-            Part::Heading(published.title.clone()),
-            Part::Paragraph(format!(
-                "Published: {}. Claimed: {}.",
-                published.setup, published.claim
-            )),
+        let mut parts = published.source.parts();
+        parts.extend([
+            Part::Paragraph(format!("Claimed: {}.", published.claim)),
             Part::Table(fio::published_table()),
             Part::Paragraph(
                 "These rows cannot see the change. fio's mmap engine advises its mapping \
@@ -102,7 +108,7 @@ impl VmaBound {
             ),
             Part::Table(shapes::table("The same shapes in the model, 128 KiB readahead", of_fio)),
             Part::Paragraph(ends(of_fio)),
-        ];
+        ]);
         parts.extend(self.fio.iter().flat_map(fio::measured_parts));
         parts.extend([
             Part::Table(shapes::table(
@@ -145,6 +151,7 @@ fn claim_json(outside: u64) -> Value {
         "error": outside,
         "error_unit": "pages",
         "ok": outside == 0,
+        "verdict": if outside == 0 { "ok" } else { "fail" },
     })
 }
 

@@ -84,6 +84,7 @@ impl Program<'_> {
                 },
                 "error": null,
                 "ok": null,
+                "verdict": "model only",
             })
         };
         self.pairs().map(cell).collect()
@@ -93,7 +94,8 @@ impl Program<'_> {
         let row = |touch: &str, variant: &str, figures: [u64; 3]| {
             let name = format!("{} {touch}", self.path);
             let names = ["vma-bound".to_string(), name, variant.to_string()];
-            names.into_iter().chain(figures.map(|figure| figure.to_string())).collect()
+            let figures = figures.map(|figure| figure.to_string());
+            names.into_iter().chain(figures).chain([String::new()]).collect()
         };
         let both = |(touch, before, after)| {
             [row(touch, VARIANTS[0], before), row(touch, VARIANTS[1], after)]

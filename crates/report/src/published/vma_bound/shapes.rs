@@ -3,6 +3,7 @@
 use filemap_job::{Job, JobSpec, Record, SizeText};
 use serde_json::{Value, json};
 
+use crate::published::touched::touched_pages;
 use crate::table::{Column, Table};
 
 /// Without the series, and with it.
@@ -138,16 +139,25 @@ impl Pair<'_> {
         figures(&self.records[index])
     }
 
+    /// The same with the series and without.
+    fn touched_pages(&self) -> u64 {
+        touched_pages(&self.shape.job(VARIANTS[0]))
+    }
+
     fn row(&self) -> Vec<String> {
-        let name = [self.shape.name.to_string()];
-        name.into_iter().chain(side_by_side(self.figures(0), self.figures(1))).collect()
+        // Without its comma a long name leaves the table within the width of a page.
+        let first = [self.shape.name.replacen("split scan, ", "split scan ", 1)];
+        let touched = [self.touched_pages().to_string()];
+        let rest = side_by_side(self.figures(0), self.figures(1));
+        first.into_iter().chain(touched).chain(rest).collect()
     }
 
     pub(super) fn csv_rows(&self) -> impl Iterator<Item = Vec<String>> {
         (0..VARIANTS.len()).map(|index| {
             let figures = self.figures(index).map(|figure| figure.to_string());
             let names = ["vma-bound", self.shape.name, VARIANTS[index]].map(str::to_string);
-            [names, figures].concat()
+            let touched = vec![self.touched_pages().to_string()];
+            [names.to_vec(), figures.to_vec(), touched].concat()
         })
     }
 
@@ -160,6 +170,7 @@ impl Pair<'_> {
                 "name": self.shape.name,
                 "variant": variant,
                 "published": null,
+                "touched_pages": self.touched_pages(),
                 "figures": {
                     "cached_outside": self.figures(index)[0],
                     "cached": run.cached,
@@ -167,6 +178,7 @@ impl Pair<'_> {
                 },
                 "error": null,
                 "ok": null,
+                "verdict": "model only",
                 "job": record.job,
             })
         };
@@ -175,7 +187,7 @@ impl Pair<'_> {
 }
 
 pub(super) fn table(title: &str, pairs: &[Pair]) -> Table {
-    let mut columns = vec![Column::left("job")];
+    let mut columns = vec![Column::left("job"), Column::right("pages\ntouched")];
     columns.extend(figure_columns(["outside", "pages\nread", "major"]));
     Table { title: title.to_string(), columns, rows: pairs.iter().map(Pair::row).collect() }
 }

@@ -1,0 +1,124 @@
+//! Examples of each command, for its help and its man page.
+
+/// A command line, and what it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// What it does, as a sentence.
+    pub does: &'static str,
+    /// The command line.
+    pub command: &'static str,
+}
+
+const fn example(does: &'static str, command: &'static str) -> Example {
+    Example { does, command }
+}
+
+const PUBLISHED: &[Example] = &[
+    example("Show every published table beside the model's figures.", "filemap published"),
+    example(
+        "Show one series, with 100 seeds for each random cell.",
+        "filemap published mmap-miss --seeds 100",
+    ),
+];
+
+const RUN: &[Example] = &[
+    example(
+        "Count what random accesses to a file larger than memory cost.",
+        "filemap run --workload random --file-size 4g --ram 2g",
+    ),
+    example(
+        "Run a job file, and also write the report as JSON.",
+        "filemap run job.toml --json record.json",
+    ),
+    example(
+        "Run the same kind of job on the kernel of this machine.",
+        "filemap run --on kernel --workload random --file-size 1g",
+    ),
+    example(
+        "Write every decision of the model to a file, one JSON object a line.",
+        "filemap run --workload stride:7 --file-size 256m --log decisions.jsonl",
+    ),
+];
+
+const COMPARE: &[Example] = &[
+    example(
+        "Compare a job without and with a patch series.",
+        "filemap compare --workload random --file-size 4g --variants baseline,mmap-miss",
+    ),
+    example(
+        "Compare the model with the kernel of this machine, on a file of your own.",
+        "filemap compare --on model,kernel --workload random --file data.bin --runs 3",
+    ),
+    example(
+        "Compare two kernels that are booted under QEMU.",
+        "filemap compare --on kernel --image old/bzImage --image new/bzImage \
+         --workload random --file-size 1g",
+    ),
+];
+
+const CONFORM: &[Example] = &[
+    example(
+        "Compare the decisions of the running kernel with the model's, as root.",
+        "filemap conform",
+    ),
+    example(
+        "Do so for 30 random patterns. The seed makes the patterns repeatable.",
+        "filemap conform --fuzz 30 --seed 1",
+    ),
+];
+
+const EXPLAIN: &[Example] = &[example(
+    "Say where the bytes of a job came from, and draw it.",
+    "filemap explain --workload random --file-size 4g --read-ahead-kb 8192 --svg random.svg",
+)];
+
+const CALIBRATE: &[Example] = &[example(
+    "Measure this machine with a temporary file of 256 MiB.",
+    "filemap calibrate --file-size 256m",
+)];
+
+const DOCTOR: &[Example] =
+    &[example("List what filemap can do on this machine, and what is missing.", "filemap doctor")];
+
+/// The examples of the subcommand `name`; none for a name that is no subcommand.
+pub fn of(name: &str) -> &'static [Example] {
+    match name {
+        "published" => PUBLISHED,
+        "run" => RUN,
+        "compare" => COMPARE,
+        "conform" => CONFORM,
+        "explain" => EXPLAIN,
+        "calibrate" => CALIBRATE,
+        "doctor" => DOCTOR,
+        _ => &[],
+    }
+}
+
+/// The examples of the subcommand `name` as the end of its help.
+pub fn help(name: &str) -> String {
+    of(name).iter().fold("Examples:".to_string(), |text, example| {
+        format!("{text}\n  {}\n    {}\n", example.does, example.command)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_examples_that_it_takes() {
+        let root = crate::command();
+        for command in root.get_subcommands() {
+            let name = command.get_name();
+            assert_ne!(of(name), [], "{name} has no example");
+            for example in of(name) {
+                let words = example.command.split_whitespace();
+                assert_eq!(words.clone().nth(1), Some(name), "{}", example.command);
+                let taken = crate::command().try_get_matches_from(words);
+                assert!(taken.is_ok(), "{}: {:?}", example.command, taken.err());
+            }
+            let help = command.clone().render_long_help().to_string();
+            assert!(help.contains(of(name)[0].does), "{name} --help shows no example");
+        }
+    }
+}

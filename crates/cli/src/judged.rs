@@ -1,0 +1,160 @@
+//! By which rules jobs are judged, where these are not those of the kernel in question.
+
+use filemap_core::rules::{Kernel, Nearest};
+use filemap_job::{EngineKind, Job};
+
+use crate::error::Error;
+use crate::{host, input};
+
+/// What to say of the rules of `jobs`. `kernel` is what was given with --kernel, if anything was.
+///
+/// # Errors
+/// A kernel image that cannot be read.
+pub fn warnings(kernel: Option<&str>, jobs: &[Job]) -> Result<Vec<String>, Error> {
+    let mut warnings = Vec::new();
+    let mut add = |warning: String| {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    };
+    let models = || jobs.iter().filter(|job| job.engine == EngineKind::Model);
+    for job in jobs {
+        let Some((release, nearest)) = kernel_of(job)? else { continue };
+        inexact(&release, nearest).into_iter().for_each(&mut add);
+        let others = models().filter(|model| model.rules.kernel != nearest.kernel);
+        others.for_each(|model| {
+            let rules = model.rules.kernel.name();
+            add(format!(
+                "the model goes by the rules of Linux {rules}, and the kernel beside it is \
+                 {release}; leave --kernel out to give both the same"
+            ));
+        });
+    }
+    let release = input::host_release().unwrap_or_default();
+    let here = Kernel::nearest(&release);
+    if let (Some(nearest), true) = (here, jobs.len() == models().count()) {
+        let warning = match kernel {
+            Some("host") => inexact(&release, nearest),
+            None => jobs.iter().find_map(|job| otherwise(job, &release, nearest)),
+            Some(_) => None,
+        };
+        warning.into_iter().for_each(add);
+    }
+    Ok(warnings)
+}
+
+/// Refuses a job for a kernel whose rules are not those that the job names.
+///
+/// # Errors
+/// Such a job; a kernel image that cannot be read.
+pub fn check(job: &Job) -> Result<(), Error> {
+    let Some((release, nearest)) = kernel_of(job)? else { return Ok(()) };
+    if nearest.kernel == job.rules.kernel {
+        return Ok(());
+    }
+    let which = if job.image.is_some() { "booted" } else { "running" };
+    Err(Error::CannotRun(format!(
+        "--kernel {}: the {which} kernel, {release}, has rules of its own; leave it out, or give \
+         --on model",
+        job.rules.kernel.name()
+    )))
+}
+
+/// Refuses to hold the running kernel, `release`, against rules that are not its own, unless
+/// `kernel`, what was given with --kernel, names them.
+///
+/// # Errors
+/// Such a comparison.
+pub fn check_running(kernel: Option<&str>, release: &str) -> Result<(), Error> {
+    let Some(nearest) = Kernel::nearest(release).filter(|nearest| !nearest.is_exact) else {
+        return Ok(());
+    };
+    match kernel {
+        None | Some("host") => Err(Error::CannotRun(format!(
+            "the running kernel, {release}, is none of those that are modelled; give --kernel {} \
+             to compare it with the nearest",
+            nearest.kernel.name()
+        ))),
+        Some(_) => Ok(()),
+    }
+}
+
+/// The release of the kernel that `job` runs on, and the rules nearest to it; `None` for a job of
+/// the model, and for a release that says no version.
+fn kernel_of(job: &Job) -> Result<Option<(String, Nearest)>, Error> {
+    if job.engine == EngineKind::Model {
+        return Ok(None);
+    }
+    let release = match &job.image {
+        Some(image) => host::image_release(&image.path)?,
+        None => input::host_release().unwrap_or_default(),
+    };
+    Ok(Kernel::nearest(&release).map(|nearest| (release, nearest)))
+}
+
+fn inexact(release: &str, nearest: Nearest) -> Option<String> {
+    (!nearest.is_exact).then(|| {
+        format!(
+            "Linux {release} is none of the kernels that are modelled; the rules are those of {}, \
+             the nearest",
+            nearest.kernel.name()
+        )
+    })
+}
+
+/// A job on a file of this machine that goes by other rules than those nearest to its kernel.
+fn otherwise(job: &Job, release: &str, nearest: Nearest) -> Option<String> {
+    let rules = job.rules.kernel;
+    (job.file.path.is_some() && rules != nearest.kernel).then(|| {
+        format!(
+            "the file is this machine's, which runs Linux {release}, and the rules are those of \
+             {}; give --kernel host for the nearest to it",
+            rules.name()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::JobSpec;
+
+    use super::*;
+
+    #[test]
+    fn other_kernels_than_the_modelled_ones_are_told() {
+        let warning = |release: &str| inexact(release, Kernel::nearest(release).unwrap());
+        assert_eq!(warning("6.12.117+deb12-cloud-amd64"), None);
+        assert_eq!(warning("6.18.3"), None);
+        let told = warning("6.1.0-18-amd64").unwrap();
+        assert!(told.contains("Linux 6.1.0-18-amd64") && told.contains("6.12, the nearest"));
+        assert!(warning("6.19.1").unwrap().contains("6.18, the nearest"));
+    }
+
+    #[test]
+    fn a_comparison_by_the_line_needs_the_rules_or_their_name() {
+        for release in ["6.12.3", "6.18.44-fc-v669", "no version"] {
+            assert!(check_running(None, release).is_ok(), "{release}");
+        }
+        for kernel in [None, Some("host")] {
+            let error = check_running(kernel, "6.1.0-18-amd64").unwrap_err();
+            assert_eq!(error.exit_code(), 4);
+            let message = error.to_string();
+            assert!(message.contains("6.1.0-18-amd64") && message.contains("--kernel 6.12"));
+        }
+        assert!(check_running(Some("6.12"), "6.1.0-18-amd64").is_ok());
+    }
+
+    #[test]
+    fn a_file_of_another_kernels_machine_is_told() {
+        let job = |keys: &str| {
+            let spec = JobSpec::from_toml(&format!("workload = 'first'\nfile_size = '1m'\n{keys}"));
+            spec.unwrap().validate(None).unwrap()
+        };
+        let warning =
+            |job: &Job, release| otherwise(job, release, Kernel::nearest(release).unwrap());
+        assert_eq!(warning(&job(""), "6.12.3"), None);
+        assert_eq!(warning(&job("file = 'f'"), "6.18.3"), None);
+        let told = warning(&job("file = 'f'"), "6.12.3").unwrap();
+        assert!(told.contains("Linux 6.12.3") && told.contains("those of 6.18"), "{told}");
+    }
+}

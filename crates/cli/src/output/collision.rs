@@ -1,0 +1,155 @@
+//! An output is never an input, and never another output.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use filemap_job::JobSpec;
+
+use super::lead::{Identity, Lead};
+use crate::error::Error;
+use crate::user_profile;
+
+/// What a command reads.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    /// What each file is, and its path.
+    files: Vec<(String, String)>,
+    /// Directories with `lib/modules`.
+    modules: Vec<String>,
+}
+
+impl Inputs {
+    /// What the job file at `job_file`, the kernels `images` and the job `spec` read.
+    pub fn of(job_file: Option<&str>, images: &[String], spec: &JobSpec) -> Self {
+        let mut files = Vec::new();
+        let mut add = |what: &str, path: &str| files.push((what.to_string(), path.to_string()));
+        job_file.iter().for_each(|path| add("the job file", path));
+        spec.file.iter().for_each(|path| add("--file", path));
+        spec.accesses_file.iter().for_each(|path| add("--accesses-file", path));
+        let of_phases = spec.phase.iter().filter_map(|phase| phase.accesses_file.as_ref());
+        of_phases.for_each(|path| add("the accesses_file of a phase", path));
+        let machine = spec.machine.iter().filter(|name| *name != user_profile::BUILT_IN);
+        machine.for_each(|path| add("--machine", path));
+        images.iter().chain(&spec.image).for_each(|path| add("--image", path));
+        Inputs { files, modules: spec.modules.iter().cloned().collect() }
+    }
+}
+
+/// Refuses `outputs`, each a flag and its value, of which one is an input or another output.
+/// Nothing is opened, made or changed.
+pub fn check(outputs: &[(&'static str, &str)], inputs: &Inputs) -> Result<(), Error> {
+    let mut places = vec![Place::stdout()];
+    for &(flag, path) in outputs {
+        let place = Place::of(flag, path);
+        match places.iter().find(|other| place.is(other)) {
+            Some(other) if place.is_stdout => return Err(both_on_stdout(&place, other)),
+            Some(other) => return Err(refused(&place, &other.name())),
+            None => {}
+        }
+        places.push(place);
+    }
+    let own = user_profile::path().ok();
+    let own = own.map(|path| ("the machine profile of this user".to_string(), path));
+    for place in &places {
+        let own = own.iter().filter(|_| place.flag != user_profile::FLAG);
+        for (what, path) in inputs.files.iter().chain(own) {
+            let input = Identity::of_path(Path::new(path));
+            if place.identity.is_some() && place.identity == input {
+                return Err(refused(place, &format!("{what} '{path}'")));
+            }
+        }
+        for directory in &inputs.modules {
+            if place.lies_below(&Path::new(directory).join("lib/modules")) {
+                return Err(refused(place, &format!("a file of --modules '{directory}'")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refused(place: &Place, other: &str) -> Error {
+    let remedy = match place.flag {
+        STDOUT => "send stdout elsewhere".to_string(),
+        flag => format!("give {flag} another file"),
+    };
+    Error::Usage(format!("{} is the same file as {other}; {remedy}", place.name()))
+}
+
+fn both_on_stdout(one: &Place, other: &Place) -> Error {
+    let names = [other, one].map(|place| format!("{} {}", place.flag, place.path)).join(" and ");
+    Error::Usage(format!("{names} cannot both go to stdout; give one a file"))
+}
+
+const STDOUT: &str = "stdout";
+
+/// Where something is to be written.
+struct Place<'a> {
+    flag: &'static str,
+    path: &'a str,
+    is_stdout: bool,
+    identity: Option<Identity>,
+}
+
+impl<'a> Place<'a> {
+    fn of(flag: &'static str, path: &'a str) -> Self {
+        let is_stdout = is_stdout(path);
+        let identity = match is_stdout {
+            true => Place::stdout().identity,
+            false => Identity::of_path(Path::new(path)),
+        };
+        Place { flag, path, is_stdout, identity }
+    }
+
+    /// Where the report goes if nothing else does.
+    fn stdout() -> Self {
+        let stdout = io::stdout().as_fd().try_clone_to_owned();
+        let data = stdout.and_then(|stdout| File::from(stdout).metadata()).ok();
+        let identity = data.as_ref().and_then(Identity::of);
+        Place { flag: STDOUT, path: "-", is_stdout: false, identity }
+    }
+
+    /// Whether both are one. What goes to stdout takes the place of the report.
+    fn is(&self, other: &Place) -> bool {
+        match (self.is_stdout, other.flag) {
+            (true, STDOUT) => false,
+            (true, _) if other.is_stdout => true,
+            _ => self.identity.is_some() && self.identity == other.identity,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self.flag {
+            STDOUT => STDOUT.to_string(),
+            flag => format!("{flag} '{}'", self.path),
+        }
+    }
+
+    /// Whether this is a file that is there, below `directory` or linked from there.
+    fn lies_below(&self, directory: &Path) -> bool {
+        let (Ok(directory), Some(Identity::Inode(dev, ino))) =
+            (fs::canonicalize(directory), &self.identity)
+        else {
+            return false;
+        };
+        let path = fs::canonicalize(self.path);
+        path.is_ok_and(|path| path.starts_with(&directory)) || contains(&directory, (*dev, *ino))
+    }
+}
+
+/// Whether a file with this device and inode lies below `directory`.
+fn contains(directory: &Path, file: (u64, u64)) -> bool {
+    let Ok(entries) = fs::read_dir(directory) else { return false };
+    entries.flatten().any(|entry| match entry.metadata() {
+        Ok(data) if data.is_dir() => contains(&entry.path(), file),
+        Ok(data) => (data.dev(), data.ino()) == file,
+        Err(_) => false,
+    })
+}
+
+/// Whether `path` is stdout by any of its names.
+pub fn is_stdout(path: &str) -> bool {
+    path == "-" || matches!(Lead::of(Path::new(path)), Ok(Lead::Descriptor(1)))
+}

@@ -1,0 +1,143 @@
+//! Where a path leads.
+
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::fd::RawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Links that are followed before they are taken for a circle, as by the kernel.
+const MAX_LINKS: u32 = 40;
+
+/// Where a path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lead {
+    /// To a file that this process has open, such as `/dev/stdout`.
+    Descriptor(RawFd),
+    /// To a directory entry that is no link, or to one that is not there yet.
+    Entry(PathBuf),
+}
+
+impl Lead {
+    /// Follows the links of `path`, also those to what is not there.
+    ///
+    /// # Errors
+    /// A directory that is missing or may not be looked into; a circle of links.
+    pub fn of(path: &Path) -> io::Result<Lead> {
+        let mut path = path.to_path_buf();
+        for _ in 0..MAX_LINKS {
+            let bytes = path.as_os_str().as_encoded_bytes();
+            let (Some(name), false) = (path.file_name(), is_directory_name(bytes)) else {
+                return Err(no_file(&path));
+            };
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let directory = fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
+            if let Some(descriptor) = descriptor(&directory, name.to_str()) {
+                return Ok(Lead::Descriptor(descriptor));
+            }
+            let entry = directory.join(name);
+            match fs::symlink_metadata(&entry) {
+                Ok(data) if data.is_symlink() => path = directory.join(fs::read_link(&entry)?),
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => return Ok(Lead::Entry(entry)),
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::ELOOP))
+    }
+}
+
+/// Whether a path can only be that of a directory.
+fn is_directory_name(path: &[u8]) -> bool {
+    path.ends_with(b"/") || path.ends_with(b"/.")
+}
+
+/// What is wrong with `path` as the name of a file, where it can only be a directory.
+fn no_file(path: &Path) -> io::Error {
+    match fs::metadata(path) {
+        Ok(data) if data.is_dir() => ErrorKind::IsADirectory.into(),
+        Ok(_) => ErrorKind::NotADirectory.into(),
+        Err(error) => error,
+    }
+}
+
+/// The number of the open file that `name` in `directory` stands for, if it is one of ours.
+fn descriptor(directory: &Path, name: Option<&str>) -> Option<RawFd> {
+    let own = ["/proc/self/fd", "/proc/thread-self/fd"];
+    let is_own = own.iter().any(|own| fs::canonicalize(own).is_ok_and(|own| own == directory));
+    name?.parse().ok().filter(|number| is_own && *number >= 0)
+}
+
+/// What tells one file from another, whatever its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// A file that is there, by its device and inode.
+    Inode(u64, u64),
+    /// A file that is not, by the device and inode of its directory, and its name there.
+    New(u64, u64, OsString),
+}
+
+impl Identity {
+    /// What `path` leads to. Nothing for a device such as `/dev/null` or a terminal, to which
+    /// everybody may write, and for what cannot be opened anyway.
+    pub fn of_path(path: &Path) -> Option<Identity> {
+        if let Ok(data) = fs::metadata(path) {
+            return Identity::of(&data);
+        }
+        let Ok(Lead::Entry(entry)) = Lead::of(path) else { return None };
+        let directory = fs::metadata(entry.parent()?).ok()?;
+        Some(Identity::New(directory.dev(), directory.ino(), entry.file_name()?.to_owned()))
+    }
+
+    /// What `data` is of.
+    pub fn of(data: &Metadata) -> Option<Identity> {
+        let kind = data.file_type();
+        let shared = kind.is_char_device() || kind.is_socket();
+        (!shared).then(|| Identity::Inode(data.dev(), data.ino()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn names_of_one_file_lead_to_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = |name: &str| scratch.path().join(name);
+        fs::create_dir(path("d")).unwrap();
+        fs::write(path("d/file"), "").unwrap();
+        fs::hard_link(path("d/file"), path("hard")).unwrap();
+        symlink(path("d"), path("directory")).unwrap();
+        symlink("d/new", path("dangling")).unwrap();
+        symlink("circle", path("circle")).unwrap();
+        let same = |one: &str, other: &str| {
+            let [one, other] = [one, other].map(|name| Identity::of_path(&path(name)));
+            assert!(one.is_some());
+            one == other
+        };
+        assert!(same("d/file", "hard") && same("directory/./file", "d/../hard"));
+        assert!(same("d/new", "dangling") && same("directory/new", "dangling"));
+        assert!(!same("d/new", "d/file") && !same("d/new", "new"));
+        assert_eq!(Identity::of_path(&path("circle")), None);
+        assert_eq!(Identity::of_path(Path::new("/dev/null")), None);
+        for (name, kind) in [
+            ("no/file", ErrorKind::NotFound),
+            ("d/", ErrorKind::IsADirectory),
+            ("d/..", ErrorKind::IsADirectory),
+        ] {
+            assert_eq!(Lead::of(&path(name)).unwrap_err().kind(), kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn open_files_have_names_too() {
+        for name in ["/proc/self/fd/2", "/dev/fd/2", "/dev/stderr"] {
+            if Path::new(name).exists() {
+                assert_eq!(Lead::of(Path::new(name)).unwrap(), Lead::Descriptor(2), "{name}");
+            }
+        }
+    }
+}

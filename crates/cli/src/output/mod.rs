@@ -1,0 +1,81 @@
+//! Where reports go.
+
+mod collision;
+mod lead;
+mod replacement;
+mod stdout;
+mod target;
+
+use filemap_report::{Format, Report};
+
+use crate::args::OutputFlags;
+use crate::error::Error;
+
+pub use collision::{Inputs, is_stdout};
+pub use replacement::abandon;
+pub use target::Target;
+
+/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error. By itself the kernel
+/// ends a program that tries.
+pub fn fail_at_size_limit() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// The places that a report goes to, open before the jobs are run: what cannot be written is
+/// known at once, and nothing is written over what the command reads.
+pub struct Output {
+    format: Format,
+    json: Option<Target>,
+    /// What else the command writes, by its flag.
+    others: Vec<(&'static str, Target)>,
+    /// Where the report itself goes, unless something else goes to stdout.
+    stdout: Option<Target>,
+}
+
+impl Output {
+    /// Opens what `flags` name, and what `others` do: the other outputs of the command, each a
+    /// flag and its value. A file keeps what is in it until the whole of the new is written.
+    ///
+    /// # Errors
+    /// When an output is one of `inputs` or another output, or cannot be written to.
+    pub fn open(
+        flags: &OutputFlags,
+        inputs: &Inputs,
+        others: &[(&'static str, Option<&str>)],
+    ) -> Result<Self, Error> {
+        let mut named: Vec<(&'static str, &str)> = Vec::new();
+        named.extend(flags.json.as_deref().map(|path| ("--json", path)));
+        named.extend(others.iter().filter_map(|&(flag, path)| Some((flag, path?))));
+        collision::check(&named, inputs)?;
+        let mut targets = Vec::new();
+        for (flag, path) in named {
+            targets.push((flag, Target::open(path)?));
+        }
+        let taken = targets.iter().any(|(_, target)| target.is_stdout());
+        let stdout = if taken { None } else { Some(Target::stdout()?) };
+        let mut output = Output { format: flags.format, json: None, others: targets, stdout };
+        output.json = output.take("--json");
+        Ok(output)
+    }
+
+    /// What `flag` names, for the command to write.
+    pub fn take(&mut self, flag: &str) -> Option<Target> {
+        let at = self.others.iter().position(|(name, _)| *name == flag)?;
+        Some(self.others.remove(at).1)
+    }
+
+    /// Writes `report`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(self, report: &Report) -> Result<(), Error> {
+        if let Some(target) = self.json {
+            target.write(report.render(Format::Json).as_bytes())?;
+        }
+        match self.stdout {
+            Some(target) => target.write(report.render(self.format).as_bytes()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! A file that gets new contents whole, or keeps its old ones.
+
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use filemap_kernel::Error as KernelError;
+use filemap_kernel::journal::{Guard, Journal, Undo};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
+
+/// Mode of a new file, from which the umask takes.
+const NEW_MODE: u32 = 0o666;
+
+/// Bits of a mode that a file hands to what takes its place. Writing to it takes the others.
+const MODE_BITS: u32 = 0o777;
+
+/// The new contents of a file, beside it. They are gone unless they are placed.
+pub struct Replacement {
+    path: PathBuf,
+    old: Option<Metadata>,
+    file: File,
+    /// Its name for the time being, where the filesystem knows no files without one.
+    temporary: Option<Temporary>,
+}
+
+impl Replacement {
+    /// Makes room for new contents of `path`, which is no link; `old` says what is there.
+    ///
+    /// # Errors
+    /// When nothing can be made in the directory, or what is there cannot be replaced.
+    pub fn of(path: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        if old.as_ref().is_some_and(|old| is_kept_in_place(&path, old, directory)) {
+            return Err(io::Error::other("it cannot be replaced where it is"));
+        }
+        let (file, temporary) = match nameless(directory) {
+            Ok(file) => (file, None),
+            Err(error) if has_no_nameless(&error) => {
+                let (file, temporary) = Temporary::create(directory)?;
+                (file, Some(temporary))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Replacement { path, old, file, temporary })
+    }
+
+    /// Where the new contents are written.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Puts the new contents in the place of the old ones, once the disk has them.
+    ///
+    /// # Errors
+    /// When that fails; the old ones are then there as they were.
+    pub fn place(self) -> io::Result<()> {
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        if let Some(old) = &self.old {
+            take_over(&self.file, old)?;
+        }
+        match self.file.sync_all() {
+            Err(error) if error.kind() != io::ErrorKind::InvalidInput => return Err(error),
+            _ => {}
+        }
+        match self.temporary {
+            Some(temporary) => temporary.rename(&self.path)?,
+            None if self.old.is_none() && link(&self.file, &self.path).is_ok() => {}
+            // A link cannot replace what is there.
+            None => Temporary::link(&self.file, directory)?.rename(&self.path)?,
+        }
+        // The contents are safe; that their name is, not every filesystem can promise.
+        let _ = File::open(directory).and_then(|directory| directory.sync_all());
+        Ok(())
+    }
+}
+
+/// Gives `file` the owner and mode of `old`.
+fn take_over(file: &File, old: &Metadata) -> io::Result<()> {
+    let new = file.metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+        // Only root may give files away.
+        let _ = fchown(file, Some(old.uid()), Some(old.gid()));
+    }
+    file.set_permissions(Permissions::from_mode(old.mode() & MODE_BITS))
+}
+
+/// Whether `path` may be written and yet not be replaced: something is mounted there, or it is
+/// another user's in a directory such as `/tmp`.
+fn is_kept_in_place(path: &Path, old: &Metadata, directory: &Path) -> bool {
+    let stat = rustix::fs::statx(CWD, path, AtFlags::NO_AUTOMOUNT, StatxFlags::empty());
+    let mounted = stat.is_ok_and(|s| s.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+    let user = rustix::process::geteuid().as_raw();
+    let sticky = fs::metadata(directory).is_ok_and(|directory| {
+        directory.mode() & 0o1000 != 0 && directory.uid() != user && old.uid() != user
+    });
+    mounted || (sticky && user != 0)
+}
+
+/// A file in `directory` without a name, which goes with this process however that ends.
+fn nameless(directory: &Path) -> io::Result<File> {
+    if !Path::new("/proc/self/fd").exists() {
+        return Err(rustix::io::Errno::OPNOTSUPP.into());
+    }
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(directory, flags, Mode::from_raw_mode(NEW_MODE))?.into())
+}
+
+/// Whether the filesystem, and nothing else, is why there is no file without a name.
+fn has_no_nameless(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOSYS))
+}
+
+/// Gives `file`, which has no name, that of `path`.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::linkat(CWD, open, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+/// A name for the time being, of which the journal knows: the next command removes what a killed
+/// one left.
+struct Temporary {
+    path: PathBuf,
+    guard: Option<Guard>,
+}
+
+/// The names that there are. Whoever holds the lock is about to make or to change one.
+static NAMES: Mutex<Vec<(PathBuf, Option<Journal>)>> = Mutex::new(Vec::new());
+
+fn names() -> MutexGuard<'static, Vec<(PathBuf, Option<Journal>)>> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what has a name for the time being, for a process that is about to exit without
+/// dropping anything. Nothing is placed after it.
+pub fn abandon() {
+    let names = names();
+    for (path, journal) in names.iter() {
+        let _ = fs::remove_file(path);
+        journal.iter().for_each(|journal| drop(journal.undo_all()));
+    }
+    std::mem::forget(names);
+}
+
+impl Temporary {
+    /// A new file in `directory`.
+    fn create(directory: &Path) -> io::Result<(File, Self)> {
+        Temporary::named(directory, |path| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true).mode(NEW_MODE).open(path)
+        })
+    }
+
+    /// A name in `directory` for `file`.
+    fn link(file: &File, directory: &Path) -> io::Result<Self> {
+        Ok(Temporary::named(directory, |path| link(file, path))?.1)
+    }
+
+    /// Makes something by `make` under a name in `directory` that is free.
+    fn named<T>(directory: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(T, Self)> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        // Without a place for it, only a kill at the wrong moment leaves something.
+        let journal = Journal::open().ok();
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".filemap-{}-{number}.tmp", std::process::id());
+            let path = directory.join(name);
+            if fs::symlink_metadata(&path).is_ok() {
+                continue;
+            }
+            let mut names = names();
+            let undo = Undo::RemoveFile(path.clone());
+            let (made, guard) = match &journal {
+                None => (make(&path)?, None),
+                Some(journal) => {
+                    let failed =
+                        |source| KernelError::Os { action: "create", path: path.clone(), source };
+                    let change = journal.change(undo, || make(&path).map_err(failed));
+                    let (made, guard) = change.map_err(cause)?;
+                    (made, Some(guard))
+                }
+            };
+            names.push((path.clone(), journal));
+            return Ok((made, Temporary { path, guard }));
+        }
+    }
+
+    /// Gives what has the name that of `path`.
+    fn rename(mut self, path: &Path) -> io::Result<()> {
+        let names = names();
+        let renamed = fs::rename(&self.path, path);
+        drop(names);
+        if renamed.is_ok() {
+            drop(self.guard.take());
+        }
+        renamed
+    }
+}
+
+/// What the system said.
+fn cause(error: KernelError) -> io::Error {
+    match error {
+        KernelError::Os { source, .. } => source,
+        other => io::Error::other(other),
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let mut names = names();
+        names.retain(|(path, _)| *path != self.path);
+        let _ = fs::remove_file(&self.path);
+        drop(self.guard.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// A replacement of `path` on a filesystem that has no files without a name.
+    fn named(path: &Path) -> Replacement {
+        let (file, temporary) = Temporary::create(path.parent().unwrap()).unwrap();
+        let old = fs::metadata(path).ok();
+        Replacement { path: path.to_owned(), old, file, temporary: Some(temporary) }
+    }
+
+    #[test]
+    fn a_file_with_a_name_for_the_time_being_is_placed_or_gone() {
+        use std::io::Write;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        for contents in ["first", "second"] {
+            let mut replacement = named(&path);
+            replacement.file().write_all(contents.as_bytes()).unwrap();
+            assert_eq!(names(directory.path()).len(), 1 + usize::from(contents == "second"));
+            replacement.place().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), contents);
+            assert_eq!(names(directory.path()), ["file"]);
+        }
+        drop(named(&path));
+        assert_eq!(names(directory.path()), ["file"]);
+        assert!(names_in_use(directory.path()).is_empty());
+    }
+
+    fn names_in_use(directory: &Path) -> Vec<PathBuf> {
+        let names = super::names();
+        let here = names.iter().filter(|(path, _)| path.starts_with(directory));
+        here.map(|(path, _)| path.clone()).collect()
+    }
+
+    #[test]
+    fn what_cannot_be_placed_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("place");
+        for replacement in [named(&path), Replacement::of(path.clone(), None).unwrap()] {
+            fs::create_dir_all(&path).unwrap();
+            assert!(replacement.place().is_err());
+        }
+        assert_eq!(names(directory.path()), ["place"]);
+    }
+}

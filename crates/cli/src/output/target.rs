@@ -1,0 +1,188 @@
+//! One place that something is written to.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::FdFlags;
+
+use super::collision::is_stdout;
+use super::lead::Lead;
+use super::replacement::Replacement;
+use super::stdout;
+use crate::error::{Error, reason};
+
+/// A file, or stdout for `-`. A file has its old contents until [`Target::finish`].
+pub struct Target {
+    path: String,
+    sink: Sink,
+}
+
+enum Sink {
+    Stdout(io::Stdout),
+    /// A pipe or a device, or a file that whoever started this program has open.
+    Stream(File),
+    Replacement(Box<Replacement>),
+}
+
+impl Target {
+    /// Opens `path` and leaves what is in it.
+    ///
+    /// # Errors
+    /// When it cannot be written to.
+    pub fn open(path: &str) -> Result<Self, Error> {
+        if is_stdout(path) {
+            return Target::stdout();
+        }
+        let failed = |reason| Error::Open { path: path.to_string(), reason };
+        let sink = open(Path::new(path)).map_err(|error| failed(reason(&error)))?;
+        Ok(Target { path: path.to_string(), sink })
+    }
+
+    /// Stdout.
+    ///
+    /// # Errors
+    /// When this program was started without one.
+    pub fn stdout() -> Result<Self, Error> {
+        let path = "stdout".to_string();
+        if !stdout::was_open() {
+            return Err(Error::Write { path, reason: "it is closed".to_string() });
+        }
+        Ok(Target { path, sink: Sink::Stdout(io::stdout()) })
+    }
+
+    /// Whether it is stdout.
+    pub fn is_stdout(&self) -> bool {
+        matches!(self.sink, Sink::Stdout(_))
+    }
+
+    /// Writes `bytes`, which are all there is to write.
+    ///
+    /// # Errors
+    /// When they cannot be written; a file is then as it was.
+    pub fn write(mut self, bytes: &[u8]) -> Result<(), Error> {
+        match self.write_all(bytes) {
+            Ok(()) => self.finish(),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// Ends what was written: a file has its new contents from here on.
+    ///
+    /// # Errors
+    /// When they cannot be written; a file is then as it was.
+    pub fn finish(self) -> Result<(), Error> {
+        let Target { path, sink } = self;
+        let finished = match sink {
+            Sink::Stdout(mut stdout) => {
+                return stdout.flush().map_err(|error| failed_on_stdout(&error));
+            }
+            Sink::Stream(_) => Ok(()),
+            Sink::Replacement(replacement) => replacement.place(),
+        };
+        finished.map_err(|error| Error::Write { path, reason: reason(&error) })
+    }
+
+    /// What `error` comes to, which writing to it met.
+    pub fn failed(&self, error: &io::Error) -> Error {
+        match self.sink {
+            Sink::Stdout(_) => failed_on_stdout(error),
+            _ => Error::Write { path: self.path.clone(), reason: reason(error) },
+        }
+    }
+}
+
+/// What `error` comes to, which writing to stdout met.
+pub fn failed_on_stdout(error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Error::ReaderLeft,
+        _ => Error::Write { path: "stdout".to_string(), reason: reason(error) },
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.sink {
+            Sink::Stdout(stdout) => stdout.write(bytes),
+            Sink::Stream(file) => file.write(bytes),
+            Sink::Replacement(replacement) => replacement.file().write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::Stdout(stdout) => stdout.flush(),
+            Sink::Stream(_) | Sink::Replacement(_) => Ok(()),
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<Sink> {
+    let entry = match Lead::of(path)? {
+        Lead::Descriptor(number) => return inherited(number).map(Sink::Stream),
+        Lead::Entry(entry) => entry,
+    };
+    let there = match fs::metadata(&entry) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        other => Some(other?),
+    };
+    let Some(data) = there else {
+        // The way there led through the name of a file that another process has open.
+        if fs::metadata(path).is_ok() {
+            return Err(io::Error::other("it has no name of its own"));
+        }
+        return replacement(entry, None);
+    };
+    let same = fs::metadata(path).is_ok_and(|at| (at.dev(), at.ino()) == (data.dev(), data.ino()));
+    let kind = data.file_type();
+    match () {
+        () if !same => Err(io::Error::other("its name leads to another file meanwhile")),
+        () if kind.is_file() => {
+            // Whether it may be written; a file that only its owner protects is not replaced.
+            OpenOptions::new().write(true).open(&entry)?;
+            replacement(entry, Some(data))
+        }
+        () if kind.is_fifo() || kind.is_char_device() => stream(entry).map(Sink::Stream),
+        () if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        () if kind.is_block_device() => Err(io::Error::other("it is a disk")),
+        () => Err(io::Error::other("it is a socket")),
+    }
+}
+
+fn replacement(path: PathBuf, old: Option<Metadata>) -> io::Result<Sink> {
+    Ok(Sink::Replacement(Box::new(Replacement::of(path, old)?)))
+}
+
+/// A FIFO that somebody reads, or a device.
+fn stream(path: PathBuf) -> io::Result<File> {
+    // A FIFO without a reader would not let go of us.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let opened = OpenOptions::new().write(true).custom_flags(flags).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO) => io::Error::other("nobody reads from it"),
+        _ => error,
+    })?;
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// The file that whoever started this program opened as `number`. What is written goes behind
+/// what was written there, as for stdout.
+fn inherited(number: RawFd) -> io::Result<File> {
+    let missing = || io::Error::from_raw_os_error(libc::EBADF);
+    // SAFETY: it is only asked about and duplicated, and both fail where it is not open.
+    let file = unsafe { BorrowedFd::borrow_raw(number) };
+    // What this program has opened itself closes in its children.
+    if rustix::io::fcntl_getfd(file)?.contains(FdFlags::CLOEXEC) {
+        return Err(missing());
+    }
+    let mode = rustix::fs::fcntl_getfl(file)? & OFlags::RWMODE;
+    if mode == OFlags::RDONLY {
+        return Err(io::Error::other("it is open for reading only"));
+    }
+    Ok(rustix::io::fcntl_dupfd_cloexec(file, 0)?.into())
+}

@@ -1,0 +1,343 @@
+//! The variants of a comparison: series and settings.
+//!
+//! ```text
+//! variants = part { "," part }
+//! part     = word { "+" word }
+//! word     = "baseline" | series | setting "=" value
+//! ```
+//!
+//! A part whose first word is none of these goes on with the list of the setting before it: it is
+//! the part before with that word as the value of its last setting, and with its further words
+//! added. So `read_ahead_kb=128,512+p1` is `read_ahead_kb=128` and `read_ahead_kb=512+p1`. Blanks
+//! around `,`, `+` and `=` do not count.
+
+use filemap_core::series::Series;
+use filemap_job::JobSpec;
+
+use crate::error::Error;
+
+/// The keys of a job that are settings. The others say what is compared, not how it is served, or
+/// have a flag that takes several values.
+const SETTINGS: [&str; 25] = [
+    "advice",
+    "read_ahead_kb",
+    "fault_around",
+    "kernel",
+    "ram",
+    "cache_limit",
+    "memory_high",
+    "memory_max",
+    "fs",
+    "arch",
+    "page_size",
+    "split",
+    "split_prot",
+    "map_offset",
+    "map_len",
+    "map_shift",
+    "exec",
+    "private",
+    "sparse",
+    "machine",
+    "accesses",
+    "fraction",
+    "seed",
+    "bs",
+    "file_size",
+];
+
+/// A variant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    words: Vec<Word>,
+    /// The word that went on with a list, for messages.
+    continued: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Word {
+    /// Series by a name of theirs, or `baseline`.
+    Series(String),
+    /// A key of a job, and its value.
+    Setting(String, String),
+}
+
+/// The variants that `text` lists.
+///
+/// # Errors
+/// In one line: what is no series, no setting, or no value of it.
+pub fn parse(text: &str) -> Result<Vec<Variant>, Error> {
+    let mut variants: Vec<Variant> = Vec::new();
+    for part in text.split(',') {
+        let part = part.trim();
+        if part.is_empty() {
+            return Err(Error::Usage(format!(
+                "--variants {}: a variant is missing beside a comma; a list with blanks needs \
+                 quotes, as in \"baseline, p1\"",
+                text.trim()
+            )));
+        }
+        let variant = Variant::of(part, variants.last());
+        variants.push(variant.map_err(|reason| in_variant(part, reason))?);
+    }
+    Ok(variants)
+}
+
+fn in_variant(variant: &str, reason: String) -> Error {
+    Error::InVariant { variant: variant.to_string(), error: Box::new(Error::Usage(reason)) }
+}
+
+impl Variant {
+    /// The variant without anything.
+    pub fn baseline() -> Self {
+        Variant::series("baseline")
+    }
+
+    /// The variant with these series, joined by `+`.
+    pub fn series(names: &str) -> Self {
+        let words = names.split('+').map(|name| Word::Series(name.to_string())).collect();
+        Variant { words, continued: None }
+    }
+
+    fn of(part: &str, before: Option<&Variant>) -> Result<Self, String> {
+        let mut texts = part.split('+').map(str::trim);
+        let first = texts.next().unwrap_or_default();
+        let mut variant = match (Word::of(first), before.and_then(|before| before.with(first))) {
+            (Err(_), Some(next)) if !first.contains('=') => next,
+            (word, _) => Variant { words: vec![word?], continued: None },
+        };
+        for text in texts {
+            variant.words.push(Word::of(text)?);
+        }
+        variant.check()?;
+        Ok(variant)
+    }
+
+    /// This one with another value of its last setting, if it has one.
+    fn with(&self, value: &str) -> Option<Variant> {
+        let mut next = self.clone();
+        let last = next.words.iter_mut().rev().find_map(|word| match word {
+            Word::Setting(_, value) => Some(value),
+            Word::Series(_) => None,
+        })?;
+        *last = value.to_string();
+        next.continued = Some(value.to_string());
+        Some(next)
+    }
+
+    /// Refuses a setting that is given twice, and values that are not of its kind.
+    fn check(&self) -> Result<(), String> {
+        let mut spec = JobSpec::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for (key, value) in self.settings() {
+            if seen.contains(&key) {
+                return Err(format!("{key} is given twice; give it once"));
+            }
+            seen.push(key);
+            spec.set(key, value).map_err(|error| self.explained(format!("{key}: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// `message`, with why a word was taken for a value, if it was.
+    fn explained(&self, message: String) -> String {
+        match &self.continued {
+            None => message,
+            Some(word) => {
+                format!("{message} ('{word}' is no series, so it goes on with the list before it)")
+            }
+        }
+    }
+
+    fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.words.iter().filter_map(|word| match word {
+            Word::Setting(key, value) => Some((key.as_str(), value.as_str())),
+            Word::Series(_) => None,
+        })
+    }
+
+    /// As it is written on the command line, its list written out.
+    pub fn name(&self) -> String {
+        let text = |word: &Word| match word {
+            Word::Series(name) => name.clone(),
+            Word::Setting(key, value) => format!("{key}={value}"),
+        };
+        self.words.iter().map(text).collect::<Vec<_>>().join("+")
+    }
+
+    /// Whether it sets `key`.
+    pub fn sets(&self, key: &str) -> bool {
+        self.settings().any(|(own, _)| own == key)
+    }
+
+    /// Whether it sets anything.
+    pub fn has_settings(&self) -> bool {
+        self.settings().next().is_some()
+    }
+
+    /// What is left of it for a kernel that has the series it was built with.
+    pub fn without_series(&self) -> Variant {
+        let is_setting = |word: &&Word| matches!(word, Word::Setting(..));
+        let words: Vec<Word> = self.words.iter().filter(is_setting).cloned().collect();
+        match words.is_empty() {
+            true => Variant::baseline(),
+            false => Variant { words, continued: self.continued.clone() },
+        }
+    }
+
+    /// `spec` in this variant.
+    pub fn applied(&self, spec: &JobSpec) -> JobSpec {
+        let mut own = JobSpec::default();
+        for (key, value) in self.settings() {
+            own.set(key, value).expect("it was checked when it was read");
+        }
+        let names = self.words.iter().filter_map(|word| match word {
+            Word::Series(name) => Some(name.as_str()),
+            Word::Setting(..) => None,
+        });
+        let names: Vec<&str> = names.collect();
+        own.with = Some(if names.is_empty() { "baseline".to_string() } else { names.join("+") });
+        spec.clone().overlay(own)
+    }
+
+    /// `error`, which `spec` in this variant brought about, with the variant's name where its
+    /// settings may be the cause.
+    pub fn error(&self, error: Error) -> Error {
+        if !self.has_settings() {
+            return error;
+        }
+        let error = match (&self.continued, error) {
+            (Some(_), error @ Error::Job(_)) => Error::Usage(self.explained(error.to_string())),
+            (_, error) => error,
+        };
+        Error::InVariant { variant: self.name(), error: Box::new(error) }
+    }
+}
+
+impl Word {
+    fn of(text: &str) -> Result<Self, String> {
+        let Some((key, value)) = text.split_once('=') else {
+            return match text.parse::<Series>() {
+                Ok(_) => Ok(Word::Series(text.to_string())),
+                Err(error) => Err(format!("{error}; or a setting such as advice=random")),
+            };
+        };
+        let (key, value) = (key.trim().trim_start_matches("--").replace('-', "_"), value.trim());
+        if !SETTINGS.iter().any(|known| *known == key) {
+            return Err(format!("unknown setting '{key}'; known: {}", SETTINGS.join(", ")));
+        }
+        if value.is_empty() {
+            return Err(format!("{key} has no value; give {key}=VALUE"));
+        }
+        Ok(Word::Setting(key, value.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        parse(text).unwrap().iter().map(Variant::name).collect()
+    }
+
+    #[test]
+    fn lists_are_written_out() {
+        for (text, expected) in [
+            ("baseline", &["baseline"][..]),
+            ("baseline,p1", &["baseline", "p1"]),
+            ("baseline, p1", &["baseline", "p1"]),
+            (" p1 + p2 ,baseline ", &["p1+p2", "baseline"]),
+            ("advice=random", &["advice=random"]),
+            ("advice = random", &["advice=random"]),
+            (
+                "baseline,read_ahead_kb=128,512,8192,p1",
+                &["baseline", "read_ahead_kb=128", "read_ahead_kb=512", "read_ahead_kb=8192", "p1"],
+            ),
+            ("read-ahead-kb=128, 512", &["read_ahead_kb=128", "read_ahead_kb=512"]),
+            ("read_ahead_kb=128+p1,512", &["read_ahead_kb=128+p1", "read_ahead_kb=512+p1"]),
+            ("p1+read_ahead_kb=128,512", &["p1+read_ahead_kb=128", "p1+read_ahead_kb=512"]),
+            ("read_ahead_kb=128,512+p1", &["read_ahead_kb=128", "read_ahead_kb=512+p1"]),
+            (
+                "read_ahead_kb=128,512,advice=random,normal",
+                &["read_ahead_kb=128", "read_ahead_kb=512", "advice=random", "advice=normal"],
+            ),
+            (
+                "advice=random+read_ahead_kb=16,32",
+                &["advice=random+read_ahead_kb=16", "advice=random+read_ahead_kb=32"],
+            ),
+            ("kernel=6.12,6.18", &["kernel=6.12", "kernel=6.18"]),
+            (
+                "split=16+split_prot=write,exec",
+                &["split=16+split_prot=write", "split=16+split_prot=exec"],
+            ),
+            ("exec=true,false", &["exec=true", "exec=false"]),
+            ("file_size=1g,2g,vma-bound", &["file_size=1g", "file_size=2g", "vma-bound"]),
+        ] {
+            assert_eq!(names(text), expected, "{text}");
+            let written = names(text).join(",");
+            assert_eq!(names(&written), expected, "{text}: what is written reads the same");
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_refused_in_one_line() {
+        for (text, words) in [
+            ("nothing", &["--variants nothing: unknown series 'nothing'", "advice=random"][..]),
+            ("baseline,nothing", &["--variants nothing: unknown series 'nothing'"]),
+            ("", &["a variant is missing beside a comma"]),
+            ("baseline,", &["a variant is missing beside a comma", "quotes"]),
+            ("p1,,p2", &["a variant is missing"]),
+            ("p1+", &["unknown series ''"]),
+            ("+p1", &["unknown series ''"]),
+            ("speed=3", &["--variants speed=3: unknown setting 'speed'; known: advice"]),
+            ("with=p1", &["unknown setting 'with'"]),
+            ("on=kernel", &["unknown setting 'on'"]),
+            ("advice=", &["advice has no value; give advice=VALUE"]),
+            ("read_ahead_kb=x", &["read_ahead_kb: 'x' is no whole number"]),
+            ("read_ahead_kb=128,p9", &["'p9' is no series, so it goes on with the list"]),
+            ("exec=yes", &["exec: unknown value 'yes'; known: true, false"]),
+            ("advice=random+advice=normal", &["advice is given twice"]),
+            ("fraction=a", &["fraction: 'a' is no number"]),
+        ] {
+            let error = parse(text).unwrap_err();
+            let line = error.to_string();
+            assert!(words.iter().all(|word| line.contains(word)), "{text}: {line}");
+            assert!(!line.contains('\n') && error.exit_code() == 2, "{line}");
+        }
+    }
+
+    /// A variant is the job with its settings as flags, and its series.
+    #[test]
+    fn a_variant_is_a_job_with_its_flags() {
+        let spec = JobSpec::from_toml("workload = 'random'\nfile_size = '1g'\nfraction = 0.5");
+        let spec = spec.unwrap();
+        for (variant, keys) in [
+            ("baseline", "with = 'baseline'"),
+            ("p1+p2", "with = 'p1+p2'"),
+            ("advice=random+p1", "with = 'p1'\nadvice = 'random'"),
+            ("accesses=7+ram=2g", "with = 'baseline'\naccesses = 7\nram = '2g'"),
+            ("exec=true+split=16", "with = 'baseline'\nexec = true\nsplit = 16"),
+        ] {
+            let applied = parse(variant).unwrap()[0].applied(&spec);
+            let flags = JobSpec::from_toml(keys).unwrap();
+            assert_eq!(applied, spec.clone().overlay(flags), "{variant}");
+        }
+    }
+
+    #[test]
+    fn each_setting_is_a_key_of_a_job() {
+        for key in SETTINGS {
+            let known = JobSpec::default().set(key, "1").is_ok()
+                || JobSpec::default().set(key, "true").is_ok();
+            assert!(known, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_booted_kernel_has_its_own_series() {
+        let left = |text: &str| parse(text).unwrap()[0].without_series().name();
+        assert_eq!(left("p1+p2"), "baseline");
+        assert_eq!(left("p1+advice=random"), "advice=random");
+    }
+}

@@ -1,0 +1,242 @@
+//! Commands that are killed at random moments: nothing of theirs is left on the machine, behind
+//! them or, where they could not help it, behind the next one.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::running::{Running, signal};
+use crate::skip::skip;
+use crate::{Scratch, can_change_mounts, filemap, has_disk, stderr};
+
+/// Between them they change whatever commands change. FILE is a file of the user's.
+const COMMANDS: [&str; 10] = [
+    "run --on kernel --workload random --file-size 8m --accesses 100 --runs 900 \
+     --read-ahead-kb 512",
+    "run --on kernel --workload stride:7 --file-size 32m --accesses 9000 --runs 900 \
+     --memory-max 16m",
+    "compare --on model,kernel --workload random --file-size 16m --runs 900 --read-ahead-kb 512",
+    "conform --fuzz 900 --seed 3",
+    "explain --on kernel --workload random --file-size 64m --accesses 3000 --read-ahead-kb 512",
+    "calibrate --file-size 64m --runs 90 --out /dev/null",
+    "run --on kernel --workload sequential --file-size 8m --accesses 2048 --runs 900 \
+     --read-ahead-kb 512 --memory-max 64m",
+    "conform",
+    "run --on kernel --workload random --accesses 100 --runs 900 --cold --file FILE",
+    "doctor",
+];
+
+/// Signals by name and number. The last one leaves no time to undo anything.
+const SIGNALS: [(&str, i32); 4] = [("INT", 2), ("TERM", 15), ("HUP", 1), ("KILL", 9)];
+
+/// The latest moment of a kill, in milliseconds.
+const LATEST_MS: u64 = 2500;
+
+const SEED: u64 = 20;
+
+#[test]
+fn a_few_killed_commands_leave_nothing() {
+    killed_at_random(12);
+}
+
+#[test]
+#[ignore = "takes minutes; FILEMAP_KILLS says how many kills, FILEMAP_KILL_SEED which"]
+fn many_killed_commands_leave_nothing() {
+    killed_at_random(number("FILEMAP_KILLS").unwrap_or(120));
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Kills so many commands, one after the other; none of them may leave anything.
+fn killed_at_random(kills: u64) {
+    if !has_disk() || !can_change_mounts() {
+        return;
+    }
+    let mut state = number("FILEMAP_KILL_SEED").unwrap_or(SEED).max(1);
+    let mut below = |bound: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % bound
+    };
+    let tracefs = OwnTracefs::mount();
+    let (mut left, mut in_time, mut impossible) = (Vec::new(), 0, 0);
+    for kill in 0..kills {
+        let command = COMMANDS[below(COMMANDS.len() as u64) as usize];
+        // Each signal as often as the others.
+        let by = SIGNALS[kill as usize % SIGNALS.len()];
+        let at = Duration::from_millis(below(LATEST_MS));
+        let (whole_group, again) = (below(2) == 0, below(3) == 0);
+        let what = format!("kill {kill}, {} after {at:?}, {command}", by.0);
+        let killed = Killed::new(command);
+        let (found, output) = killed.leftovers(by.0, at, whole_group, again, &tracefs);
+        let (code, message) = (output.status.code(), stderr(&output));
+        let ended_by_it = code.is_none() || code == Some(128 + by.1);
+        in_time += u64::from(ended_by_it);
+        impossible += u64::from(code == Some(4));
+        // One that had ended before, or that cannot run here, ended as always.
+        let as_it_should = match code {
+            Some(code) if code == 128 + by.1 => message.is_empty(),
+            None => by.0 == "KILL",
+            code => matches!(code, Some(0 | 1 | 4)),
+        };
+        if !as_it_should || !found.is_empty() {
+            left.push(format!("{what}: {:?}: {message}: {found:?}", output.status));
+        }
+    }
+    println!("{kills} kills, {in_time} before the end, {} left something", left.len());
+    assert!(left.is_empty(), "{}", left.join("\n"));
+    if impossible > 0 {
+        skip(format!("{impossible} of {kills} commands cannot run here"));
+    }
+    let possible = kills - impossible;
+    assert!(in_time * 4 >= possible, "most had ended: {in_time} of {possible} were killed");
+}
+
+/// A command to be killed, with places of its own.
+struct Killed {
+    scratch: Scratch,
+    args: String,
+}
+
+impl Killed {
+    fn new(args: &str) -> Self {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("kills").replace("::", "-");
+        let scratch = Scratch::new(&name);
+        for directory in ["state", "temporary"] {
+            fs::create_dir_all(scratch.path(directory)).expect("the target directory is ours");
+            let private = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(scratch.path(directory), private).expect("it is ours");
+        }
+        let args = match args.contains("FILE") {
+            true => args.replace("FILE", &scratch.file("file", vec![1; 4 << 20])),
+            false => args.to_string(),
+        };
+        Killed { scratch, args }
+    }
+
+    fn command(&self, args: &str) -> Command {
+        let mut command = filemap(args);
+        command.env("FILEMAP_STATE", self.scratch.path("state"));
+        command.env("TMPDIR", self.scratch.path("temporary"));
+        command
+    }
+
+    /// What is left of the command after it was killed.
+    fn leftovers(
+        &self,
+        by: &str,
+        at: Duration,
+        whole_group: bool,
+        again: bool,
+        tracefs: &OwnTracefs,
+    ) -> (Vec<String>, Output) {
+        let running = Running::start(self.command(&self.args).process_group(0));
+        let pid = running.id();
+        sleep(at);
+        let read_ahead = self.read_ahead();
+        let target = if whole_group { format!("-{pid}") } else { pid.to_string() };
+        signal(by, &target);
+        if again {
+            sleep(Duration::from_millis(3));
+            signal(by, &target);
+        }
+        let output = running.output();
+        if by == "KILL" {
+            let next = self.command("run --workload first --file-size 1m").output();
+            let next = next.expect("the command starts");
+            assert!(next.status.success() && stderr(&next).is_empty(), "{}", stderr(&next));
+        }
+        let mut left = self.left(pid, tracefs);
+        left.extend(read_ahead.into_iter().filter_map(changed));
+        (left, output)
+    }
+
+    /// Files, mounts, loop devices, cgroups, trace instances and processes.
+    fn left(&self, pid: u32, tracefs: &OwnTracefs) -> Vec<String> {
+        let own = self.scratch.path("");
+        let mut left = Vec::new();
+        for directory in ["state", "temporary"] {
+            left.extend(listed(Path::new(&self.scratch.path(directory))));
+        }
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("there is /proc");
+        left.extend(mounts.lines().filter(|line| line.contains(&own)).map(str::to_string));
+        for device in listed(Path::new("/sys/block")) {
+            let backing = Path::new(&device).join("loop/backing_file");
+            let backing = fs::read_to_string(backing).unwrap_or_default();
+            left.extend(backing.contains(&own).then(|| format!("{device}: {backing}")));
+        }
+        let name = format!("/filemap-{pid}-");
+        for parent in ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"].map(PathBuf::from) {
+            left.extend(listed(&parent).into_iter().filter(|path| path.contains(&name)));
+        }
+        let instances = tracefs.0.join("instances");
+        left.extend(listed(&instances).into_iter().filter(|path| path.contains(&name)));
+        for process in listed(Path::new("/proc")) {
+            let environ = fs::read(Path::new(&process).join("environ")).unwrap_or_default();
+            let state = format!("FILEMAP_STATE={}", self.scratch.path("state"));
+            let is_ours = environ.split(|&byte| byte == 0).any(|word| word == state.as_bytes());
+            left.extend(is_ours.then_some(process));
+        }
+        left
+    }
+
+    /// The loop devices whose readahead size the command has changed so far, with what it was.
+    fn read_ahead(&self) -> Vec<(String, String)> {
+        let journals = listed(Path::new(&self.scratch.path("state"))).into_iter();
+        let texts = journals.filter_map(|path| fs::read_to_string(path).ok());
+        let text: String = texts.collect();
+        let words = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let changed = words.filter_map(|words| match words[..] {
+            ["+", _, "read-ahead", device, _, value] => {
+                Some((device.to_string(), value.replace("%0a", "")))
+            }
+            _ => None,
+        });
+        changed.collect()
+    }
+}
+
+/// A loop device that nobody has and whose readahead size is not what it was.
+fn changed((device, value): (String, String)) -> Option<String> {
+    let sysfs = device.replace("/dev/", "/sys/block/");
+    let now = fs::read_to_string(format!("{sysfs}/queue/read_ahead_kb")).unwrap_or_default();
+    let is_free = !Path::new(&sysfs).join("loop").exists();
+    (is_free && now.trim() != value).then(|| format!("{device}: {} KiB, not {value}", now.trim()))
+}
+
+fn listed(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path().display().to_string()).collect()
+}
+
+/// A look at the trace instances of the machine. Commands leave a mount of that name alone.
+struct OwnTracefs(PathBuf);
+
+impl OwnTracefs {
+    fn mount() -> Self {
+        let path =
+            std::env::temp_dir().join(format!("filemap-tracefs-test-{}", std::process::id()));
+        let path =
+            path.with_extension(std::thread::current().name().unwrap_or("").replace(':', ""));
+        fs::create_dir_all(&path).expect("there is a temporary directory");
+        let mount = Command::new("mount").args(["-t", "tracefs", "none"]).arg(&path).output();
+        // Without tracefs no command makes an instance either.
+        mount.expect("there is mount");
+        OwnTracefs(path)
+    }
+}
+
+impl Drop for OwnTracefs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+        let _ = fs::remove_dir(&self.0);
+    }
+}

@@ -1,0 +1,218 @@
+//! A flag means the same to the model and to the running kernel: on one file both read as many
+//! pages.
+//!
+//! `FILEMAP_FUZZ_SEED` sets what is drawn; it is printed.
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+use filemap_core::rules::Kernel;
+use filemap_job::random::Rng;
+use filemap_kernel::place::Place;
+use serde_json::Value;
+
+use crate::running::Running;
+use crate::{Scratch, filemap, has_disk, json, stderr, stdout};
+
+/// Configurations that are drawn.
+const DRAWN: usize = 12;
+
+const PAGE: u64 = 4096;
+
+/// What the command prints; `None`, with a line that says so, where it cannot run.
+#[track_caller]
+fn record(scratch: &Scratch, args: &str) -> Option<Value> {
+    let mut command = filemap(&format!("run {args} --json -"));
+    command.env("FILEMAP_STATE", scratch.path("state")).env("TMPDIR", scratch.path(""));
+    let output = Running::start(&mut command).output();
+    if output.status.code() == Some(4) {
+        println!("skipped: {}", stderr(&output).trim());
+        return None;
+    }
+    assert!(output.status.success(), "{args}: {}", stderr(&output));
+    Some(serde_json::from_slice(&output.stdout).expect("one JSON object"))
+}
+
+fn pages_read(record: &Value) -> u64 {
+    record["runs"][0]["counters"]["data_pages_read"].as_u64().expect("both engines count them")
+}
+
+/// The release of the running kernel, if its rules are those that a job has by default.
+fn has_default_rules() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let nearest = Kernel::nearest(release.trim());
+    let own = nearest.is_some_and(|nearest| nearest.is_exact && nearest.kernel == Kernel::V6_18);
+    if !own {
+        println!("skipped: the rules of 6.18 are not those of {}", release.trim());
+    }
+    own
+}
+
+/// A file of so many bytes in `scratch`, all of it data.
+fn file(scratch: &Scratch, bytes: u64) -> String {
+    let block: Vec<u8> =
+        (0..1 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let path = scratch.path("data.bin");
+    let mut file = File::create(&path).unwrap();
+    let mut left = bytes;
+    while left > 0 {
+        let length = left.min(block.len() as u64);
+        file.write_all(&block[..length as usize]).unwrap();
+        left -= length;
+    }
+    file.sync_all().unwrap();
+    path
+}
+
+/// The flags of a job on a file of so many pages.
+fn drawn(rng: &mut Rng, pages: u64) -> String {
+    let workload = match rng.below(9) {
+        0 | 1 => "random".to_string(),
+        2 => format!("stride:{}", 1 + rng.below(3000)),
+        3 => "sequential".to_string(),
+        4 => "reverse".to_string(),
+        5 => format!("interleave:{}", 1 + rng.below(8)),
+        6 => "first".to_string(),
+        7 => "read-random".to_string(),
+        _ => "read-sequential".to_string(),
+    };
+    let mut flags = format!("--workload {workload} --accesses {}", 1 + rng.below(600));
+    flags += &format!(" --seed {}", 1 + rng.below(1 << 40));
+    if workload.starts_with("read") {
+        flags += &format!(" --bs {}", rng.pick(&["512", "4k", "5000", "64k", "300k", "1m", "20m"]));
+    }
+    if rng.chance(40) {
+        let offset = rng.below(pages / 2);
+        let length = 16 + rng.below(pages - offset - 16);
+        flags += &format!(" --map-offset {} --map-len {}", offset * PAGE, length * PAGE);
+    }
+    if rng.chance(40) {
+        flags += &format!(" --advice {}", rng.pick(&["random", "sequential", "normal"]));
+    }
+    if rng.chance(20) {
+        flags += &format!(" --map-shift {}", rng.below(512));
+    }
+    if rng.chance(20) {
+        flags += &format!(" --split {}", 8 + rng.below(500));
+    }
+    flags
+}
+
+#[test]
+fn the_model_reads_as_many_pages_of_a_file_as_the_kernel() {
+    if !has_disk() || !has_default_rules() {
+        return;
+    }
+    let seed = std::env::var("FILEMAP_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or(u64::from(std::process::id()));
+    println!("FILEMAP_FUZZ_SEED={seed}");
+    let mut rng = Rng(seed);
+    let scratch = Scratch::new("one_meaning");
+    let pages = 8192 + rng.below(8192);
+    let path = file(&scratch, pages * PAGE - rng.pick(&[0, 1, 4095]));
+    let fixed = ["random", "stride:37", "sequential"].map(|name| format!("--workload {name}"));
+    let (mut compared, mut disturbed) = (0, 0);
+    for flags in fixed.into_iter().chain((0..DRAWN).map(|_| drawn(&mut rng, pages))) {
+        let flags = format!("--file {path} {flags}");
+        let Some(measured) = record(&scratch, &format!("{flags} --on kernel")) else { return };
+        if measured["environment"]["runs_kept_with_foreign_eviction"].as_u64() > Some(0) {
+            disturbed += 1;
+            continue;
+        }
+        for model in ["", "--kernel host"] {
+            let predicted = record(&scratch, &format!("{flags} {model}")).expect("it ran above");
+            for key in ["read_ahead_kb", "fs", "page_size", "arch", "kernel", "file_size"] {
+                assert_eq!(predicted["job"][key], measured["job"][key], "{key}, {flags} {model}");
+            }
+            assert_eq!(
+                pages_read(&predicted),
+                pages_read(&measured),
+                "FILEMAP_FUZZ_SEED={seed}: model and kernel, {flags} {model}"
+            );
+        }
+        compared += 1;
+    }
+    println!("{compared} configurations compared, {disturbed} disturbed by others");
+}
+
+#[test]
+fn a_file_has_the_readahead_of_its_device() {
+    if !has_disk() {
+        return;
+    }
+    let scratch = Scratch::new("readahead_of_device");
+    let path = file(&scratch, 1 << 20);
+    let place = Place::of(Path::new(&path)).unwrap();
+    let job = format!("run --workload random --accesses 9 --file {path} --json -");
+    let found = json(&job);
+    assert_eq!(found["job"]["read_ahead_kb"].as_u64(), place.read_ahead_kb);
+    assert_eq!(found["job"]["fs"], place.folios().name());
+    assert_eq!(found["job"]["kernel"], "6.18", "--file says nothing of rules");
+    let io_bytes = filemap_kernel::observe::io_bytes(Path::new(&path)).ok();
+    let profile = |record: &Value| record["environment"]["profile"]["device"]["io_bytes"].as_u64();
+    if io_bytes.is_some() {
+        assert_eq!(profile(&found), io_bytes);
+    }
+    // What a flag says holds.
+    let told = json(&format!("{job} --read-ahead-kb 64 --fs xfs"));
+    assert_eq!((&told["job"]["read_ahead_kb"], &told["job"]["fs"]), (&64.into(), &"xfs".into()));
+    // Other commands take the same.
+    let args =
+        format!("compare --workload random --accesses 9 --file {path} --variants baseline,p2");
+    let cells = json(&format!("{args} --json -"));
+    assert_eq!(cells["cells"][1]["job"]["read_ahead_kb"].as_u64(), place.read_ahead_kb);
+    // A size alone has nothing to do with this machine.
+    let sized = json("run --workload random --accesses 9 --file-size 1m --json -");
+    assert_eq!(sized["job"]["read_ahead_kb"], 128);
+    let here = json("run --workload random --accesses 9 --file-size 1m --kernel host --json -");
+    let usual = filemap_kernel::engine::temporary_directory().unwrap();
+    assert_eq!(here["job"]["read_ahead_kb"].as_u64(), Place::of(&usual).unwrap().read_ahead_kb);
+    let command = here["command"].as_str().unwrap();
+    assert!(command.contains("--kernel host"), "{command}");
+}
+
+#[test]
+fn files_in_memory_have_no_readahead() {
+    let directory = Path::new("/dev/shm");
+    if !Place::of(directory).is_ok_and(|place| place.unsuited().is_some()) {
+        println!("files_in_memory_have_no_readahead: skipped: /dev/shm is not in memory");
+        return;
+    }
+    let path = directory.join(format!("filemap-one-meaning-{}", std::process::id()));
+    fs::write(&path, [1; 8192]).unwrap();
+    let job = format!("run --workload first --accesses 1 --file {}", path.display());
+    let refused = filemap(&job).output().unwrap();
+    let told = filemap(&format!("{job} --read-ahead-kb 128 --fs ext4")).output().unwrap();
+    fs::remove_file(&path).unwrap();
+    assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
+    let message = stderr(&refused);
+    assert_eq!(message.matches('\n').count(), 1);
+    for word in ["in memory", "--read-ahead-kb", "--fs"] {
+        assert!(message.contains(word), "{message}");
+    }
+    assert!(told.status.success(), "{}", stderr(&told));
+}
+
+#[test]
+fn holes_are_told() {
+    if !has_disk() {
+        return;
+    }
+    let scratch = Scratch::new("holes");
+    let path = scratch.path("sparse.bin");
+    let mut file = File::create(&path).unwrap();
+    file.set_len(4 << 20).unwrap();
+    let job = format!("run --workload sequential --accesses 64 --file {path}");
+    let all = json(&format!("{job} --json -"));
+    assert_eq!(all["job"]["sparse"], true);
+    assert_eq!(all["runs"][0]["counters"]["bytes_read"], 0);
+    file.seek(SeekFrom::Start(1 << 20)).unwrap();
+    file.write_all(&[1; 65536]).unwrap();
+    let some = json(&format!("{job} --json -"));
+    assert_eq!(some["job"]["sparse"], false);
+    assert!(some["warnings"][0].as_str().unwrap().contains("has holes"), "{}", some["warnings"]);
+    assert!(stdout(&job).contains("Warning: "));
+    let output = filemap(&format!("{job} --sparse")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}

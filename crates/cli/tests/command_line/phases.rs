@@ -1,0 +1,74 @@
+//! Counters of each phase, in the record and in the report.
+
+use serde_json::Value;
+
+use crate::{Scratch, filemap, has_disk, json, stderr, stdout};
+
+const JOB: &str = "file_size = '16m'\n[[phase]]\nworkload = 'read-sequential'\nbs = '1m'\n\
+    fraction = 0.25\n[[phase]]\nworkload = 'random'\naccesses = 300\n[[phase]]\n\
+    workload = 'first'\naccesses = 5\n";
+
+fn counter(part: &Value, name: &str) -> u64 {
+    part["counters"][name].as_u64().unwrap_or_else(|| panic!("{name}: {part}"))
+}
+
+#[test]
+fn the_models_phases_add_up() {
+    let scratch = Scratch::new("phases_model");
+    let job = scratch.file("job.toml", JOB);
+    let record = json(&format!("run {job} --json -"));
+    let run = &record["runs"][0];
+    let phases = run["phases"].as_array().unwrap();
+    let names: Vec<_> = phases.iter().map(|phase| phase["workload"].as_str().unwrap()).collect();
+    assert_eq!(names, ["read-sequential", "random", "first"]);
+    let accesses: Vec<_> = phases.iter().map(|phase| counter(phase, "accesses")).collect();
+    assert_eq!(accesses, [4, 300, 5], "a quarter of 16 MiB in reads of 1 MiB");
+    for name in ["data_pages_read", "bytes_read", "major_faults", "minor_faults", "accesses"] {
+        let sum: u64 = phases.iter().map(|phase| counter(phase, name)).sum();
+        assert_eq!(sum, counter(run, name), "{name}");
+    }
+    let elapsed: u64 = phases.iter().map(|phase| phase["elapsed_ns"].as_u64().unwrap()).sum();
+    assert_eq!(Some(elapsed), run["elapsed_ns"].as_u64());
+    assert_eq!(counter(&phases[2], "mmap_miss"), counter(run, "mmap_miss"));
+    let highest = phases.iter().map(|phase| counter(phase, "mmap_miss_max")).max();
+    assert_eq!(highest, Some(counter(run, "mmap_miss_max")));
+    assert_eq!(counter(&phases[0], "mmap_miss_max"), 0, "reads miss nothing");
+    let text = stdout(&format!("run {job}"));
+    let is_row = |line: &&str| line.trim_start().starts_with("1  read-sequential");
+    assert!(text.lines().any(|line| is_row(&line)), "{text}");
+    // A job of one phase has the counters of its run.
+    let one = json("run --workload random --file-size 1m --accesses 5 --json -");
+    assert_eq!(one["runs"][0]["phases"], Value::Null);
+}
+
+#[test]
+fn the_kernel_counts_its_phases() {
+    if !has_disk() {
+        return;
+    }
+    let scratch = Scratch::new("phases_kernel");
+    let job = scratch.file("job.toml", JOB);
+    let mut command = filemap(&format!("run {job} --on kernel --json -"));
+    command.env("FILEMAP_STATE", scratch.path("state")).env("TMPDIR", scratch.path(""));
+    let output = command.output().unwrap();
+    if output.status.code() == Some(4) {
+        println!("the_kernel_counts_its_phases: skipped: {}", stderr(&output).trim());
+        return;
+    }
+    let record: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let run = &record["runs"][0];
+    let phases = run["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 3);
+    for name in ["accesses", "bytes_read", "minor_faults"] {
+        let sum: u64 = phases.iter().map(|phase| counter(phase, name)).sum();
+        assert_eq!(sum, counter(run, name), "{name}");
+    }
+    assert_eq!(phases[1]["counters"]["mmap_miss"], Value::Null, "no kernel tells");
+    if record["environment"]["runs_kept_with_foreign_eviction"].as_u64() > Some(0) {
+        println!("the_kernel_counts_its_phases: skipped: others took pages of the file");
+        return;
+    }
+    let pages: u64 = phases.iter().map(|phase| counter(phase, "data_pages_read")).sum();
+    assert_eq!(pages, counter(run, "data_pages_read"));
+    assert!(counter(&phases[0], "data_pages_read") >= 1024, "4 MiB are read at least");
+}

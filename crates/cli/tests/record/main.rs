@@ -1,0 +1,127 @@
+//! Records what a real kernel counts: fills in `data/measured-6.12-limits.json`.
+//!
+//! It takes an hour or so: `FILEMAP_TEST_IMAGE=... FILEMAP_TEST_MODULES=... cargo test -p
+//! filemap-cli --test record -- --ignored` runs every job of the file that has no repeats yet, in
+//! guests of that kernel, and writes the file after each guest. Remove the repeats of what is to be
+//! measured again. This program is also the guest's.
+
+#[path = "../../../model/tests/support/recorded.rs"]
+mod recorded;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use filemap_job::{Job, JobSpec};
+use filemap_kernel::engine::Kernel;
+use filemap_kernel::image::{Image, guest};
+use filemap_kernel::journal::Journal;
+use filemap_kernel::probe::main_if_child;
+use recorded::{Counts, Recorded, Recording};
+use serde::{Deserialize, Serialize};
+
+/// How often each job is run.
+const REPEATS: usize = 2;
+
+/// Jobs of one guest.
+const JOBS: usize = 3;
+
+/// Readahead of the guest's disk.
+const READ_AHEAD_FILE: &str = "/sys/block/vda/queue/read_ahead_kb";
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/measured-6.12-limits.json");
+
+/// A job as the guest is given it.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    job: JobSpec,
+    pages: Option<String>,
+}
+
+fn main() {
+    main_if_child();
+    if guest::is_guest() {
+        guest::main(in_guest);
+    }
+    if !std::env::args().any(|argument| argument == "--ignored") {
+        println!("skipped: recording takes an hour; give -- --ignored");
+        return;
+    }
+    let mut recorded = Recorded::load();
+    loop {
+        let missing = recorded.runs.iter_mut().filter(|run| run.repeats.is_empty());
+        let mut missing: Vec<&mut Recording> = missing.take(JOBS).collect();
+        if missing.is_empty() {
+            return;
+        }
+        fill_in(&mut missing);
+        let text = serde_json::to_string_pretty(&recorded).expect("it is an object");
+        fs::write(DATA, text + "\n").expect("a place for the record");
+    }
+}
+
+/// Runs the jobs of `missing` in one guest.
+fn fill_in(missing: &mut [&mut Recording]) {
+    let asked = missing.iter().map(|run| {
+        let spec = run.spec();
+        Asked { pages: spec.accesses_text.clone(), job: spec }
+    });
+    let asked: Vec<Asked> = asked.collect();
+    let largest = missing.iter().map(|run| ram(&run.job("6.12", None).expect("a job"))).max();
+    let path = std::env::var_os("FILEMAP_TEST_IMAGE").expect("FILEMAP_TEST_IMAGE names a kernel");
+    let mut image = Image::new(path).expect("this program");
+    image.modules = std::env::var_os("FILEMAP_TEST_MODULES").map(Into::into);
+    image.ram_bytes = largest.expect("jobs");
+    image.scratch_dir = "/var/tmp".into();
+    image.time_limit = Duration::from_secs(7200);
+    let payload = serde_json::to_string(&asked).expect("an object");
+    let outcome = image.run(&payload).expect("a guest that answers");
+    let answers: Vec<Vec<Counts>> = serde_json::from_str(&outcome.record).expect("counts");
+    for (run, counts) in missing.iter_mut().zip(answers) {
+        println!("{}: {counts:?}", run.name);
+        run.repeats = counts;
+    }
+}
+
+/// What a guest needs to hold the job and its limit, and itself.
+fn ram(job: &Job) -> u64 {
+    let limit = job.machine.cache_limit.map_or(u64::MAX, |pages| pages.bytes(4096));
+    (512 << 20) + limit.min(job.file.size_bytes) * 9 / 8
+}
+
+fn in_guest(text: &str) -> Result<String, String> {
+    let cgroups = Path::new("/sys/fs/cgroup");
+    filemap_kernel::engine::mount_memory_cgroups(cgroups).map_err(|error| error.to_string())?;
+    let asked: Vec<Asked> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let counts = asked.into_iter().map(measure).collect::<Result<Vec<_>, _>>()?;
+    serde_json::to_string(&counts).map_err(|error| error.to_string())
+}
+
+fn measure(asked: Asked) -> Result<Vec<Counts>, String> {
+    let journal = Journal::open_in(Path::new("/tmp/journal")).map_err(|error| error.to_string())?;
+    let kernel = Kernel::in_directory(journal, guest::DATA_DIR.into());
+    let mut spec = asked.job;
+    spec.accesses_text = asked.pages;
+    (spec.on, spec.kernel) = (Some("kernel".into()), Some("host".into()));
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let job = spec.validate(Some(release.trim())).map_err(|error| error.to_string())?;
+    let read_ahead_kb = job.machine.read_ahead.bytes(4096) >> 10;
+    fs::write(READ_AHEAD_FILE, read_ahead_kb.to_string()).map_err(|error| error.to_string())?;
+    let mut prepared = kernel.prepare(&job).map_err(|error| error.to_string())?;
+    let mut counts = Vec::new();
+    for _ in 0..REPEATS {
+        let run = prepared.run().map_err(|error| error.to_string())?;
+        let cached_inside = run.cached.inside.ok_or("cached pages are not known")?;
+        // Nothing is read from storage where there are holes: what was added has left, or is there.
+        let evicted = run.vmstat.as_ref().and_then(|vmstat| vmstat.get("pgsteal_file").copied());
+        let added = evicted.map(|pages| pages.unsigned_abs() + cached_inside);
+        let read = if job.file.sparse { added } else { run.counters.data_pages_read };
+        counts.push(Counts {
+            data_pages_read: read.ok_or("pages read are not known")?,
+            major_faults: run.counters.major_faults.ok_or("major faults are not known")?,
+            cached_inside,
+            elapsed_ns: run.elapsed_ns.ok_or("time is not known")?,
+        });
+    }
+    Ok(counts)
+}

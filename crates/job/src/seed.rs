@@ -1,0 +1,43 @@
+//! A seed in JSON, as a number and as text: programs that read numbers as floating point, such as
+//! jq, round those above 2^53.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Error;
+use crate::size::shorten;
+
+/// A seed both ways.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct SeedTwice {
+    /// The seed of its random patterns.
+    seed: u64,
+    /// The same in decimal digits.
+    #[serde(default)]
+    seed_text: String,
+}
+
+/// Writes `seed` as `seed` and as `seed_text`.
+pub(crate) fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    SeedTwice { seed: *seed, seed_text: seed.to_string() }.serialize(serializer)
+}
+
+/// Reads the text, which nothing rounds, or else the number.
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let SeedTwice { seed, seed_text } = SeedTwice::deserialize(deserializer)?;
+    Ok(seed_text.parse().unwrap_or(seed))
+}
+
+/// The seed that a job says as a number, as text, or both.
+///
+/// # Errors
+/// For a text that is no seed.
+pub(crate) fn given(number: Option<u64>, text: Option<&str>) -> Result<Option<u64>, Error> {
+    let Some(text) = text else { return Ok(number) };
+    let seed = text.parse().map_err(|_| Error::NoNumber {
+        what: "seed_text",
+        text: shorten(text),
+        remedy: "the digits of seed, or leave it out",
+    });
+    seed.map(Some)
+}

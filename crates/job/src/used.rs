@@ -1,0 +1,115 @@
+//! The pages of the file that a job accesses.
+
+use std::ops::Range;
+
+use crate::job::{Job, Phase};
+
+/// Most bytes that counting takes, one bit a page of the file: files up to 2 TiB of 4 KiB pages.
+const MAX_BITS_BYTES: u64 = 64 << 20;
+
+/// Pages of one word of bits.
+const WORD: u64 = u64::BITS as u64;
+
+impl Job {
+    /// How many pages of the file are accessed, each counted once however often that happens.
+    /// `None` where the file has too many pages to keep count of.
+    pub fn used_pages(&self) -> Option<u64> {
+        let words = self.file_pages().0.div_ceil(WORD);
+        if words * WORD / 8 > MAX_BITS_BYTES {
+            return None;
+        }
+        let mut used = Bits(vec![0; usize::try_from(words).ok()?]);
+        for phase in &self.phases {
+            self.add(phase, &mut used);
+        }
+        Some(used.0.iter().map(|word| u64::from(word.count_ones())).sum())
+    }
+
+    fn add(&self, phase: &Phase, used: &mut Bits) {
+        let base = self.mapping.offset.0;
+        if phase.is_read() {
+            let size = self.page_size();
+            for block in self.reads(phase) {
+                let end = block.offset_bytes + block.len_bytes;
+                used.set(base + block.offset_bytes / size..base + end.div_ceil(size));
+            }
+            return;
+        }
+        // Where in the file the pages of each segment are that are counted one behind the other.
+        let mut before = 0;
+        let segments: Vec<(u64, u64)> = self
+            .segments()
+            .iter()
+            .map(|segment| {
+                before += segment.pages.0;
+                (before - segment.pages.0, segment.offset.0)
+            })
+            .collect();
+        for page in self.accesses(phase) {
+            let behind = segments.partition_point(|first| first.0 <= page).checked_sub(1);
+            let place = behind.map_or(base + page, |at| segments[at].1 + page - segments[at].0);
+            used.set(place..place + 1);
+        }
+    }
+}
+
+/// One bit a page.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn set(&mut self, pages: Range<u64>) {
+        let mut page = pages.start;
+        while page < pages.end {
+            let end = pages.end.min((page / WORD + 1) * WORD);
+            let ones = u64::MAX >> (WORD - (end - page)) << (page % WORD);
+            self.0[(page / WORD) as usize] |= ones;
+            page = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::JobSpec;
+
+    fn job(toml: &str) -> Job {
+        JobSpec::from_toml(toml).unwrap().validate(None).unwrap()
+    }
+
+    #[test]
+    fn a_page_counts_once() {
+        for (keys, pages) in [
+            ("workload = 'first'\naccesses = 9", 1),
+            ("workload = 'stride:64'\naccesses = 1000", 4),
+            ("workload = 'sequential'\naccesses = 1000", 256),
+            ("workload = 'read-sequential'\naccesses = 3\nbs = '5000'", 4),
+            ("workload = 'read-sequential'\naccesses = 1\nbs = '1m'", 256),
+            ("workload = 'sequential'\naccesses = 3\nmap_offset = '512k'", 3),
+        ] {
+            assert_eq!(
+                job(&format!("file_size = '1m'\n{keys}")).used_pages(),
+                Some(pages),
+                "{keys}"
+            );
+        }
+        let phases = "file_size = '1m'\n[[phase]]\nworkload = 'sequential'\naccesses = 5\n\
+                      [[phase]]\nworkload = 'read-sequential'\nbs = '16k'\naccesses = 2\n";
+        assert_eq!(job(phases).used_pages(), Some(8));
+    }
+
+    #[test]
+    fn drawn_pages_are_counted_as_a_set_would() {
+        let job = job("workload = 'random'\nfile_size = '8m'\naccesses = 900");
+        let set: BTreeSet<u64> = job.accesses(&job.phases[0]).collect();
+        assert_eq!(job.used_pages(), Some(set.len() as u64));
+    }
+
+    #[test]
+    fn a_file_of_too_many_pages_is_not_counted() {
+        let job = job("workload = 'first'\nfile_size = '1p'\naccesses = 1");
+        assert_eq!(job.used_pages(), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! What each phase of a run cost, as far as the kernel tells.
+
+use filemap_job::{Counters, Job, PhaseRun};
+
+use crate::page_size;
+use crate::probe::{Left, Outcome, PhaseCost};
+
+/// The phases of `job`, of which `outcome` came; none of a job of one. Each page of the file takes
+/// one of storage where it is `whole`. `major_faults` is what was counted of the whole run.
+pub(super) fn runs(job: &Job, outcome: &Outcome, whole: bool, major_faults: u64) -> Vec<PhaseRun> {
+    if job.phases.len() < 2 {
+        return Vec::new();
+    }
+    // The process's own count leaves out what missed twice, and nobody says in which phase.
+    let counts_all = outcome.phases.iter().map(|cost| cost.major).sum::<u64>() == major_faults;
+    let mut before = Some(Left::default());
+    let pairs = job.phases.iter().zip(&outcome.phases);
+    let runs = pairs.map(|(phase, cost)| {
+        let counters = Counters {
+            accesses: Some(phase.accesses),
+            major_faults: counts_all.then_some(cost.major),
+            ..counters(cost, before, whole)
+        };
+        before = cost.left;
+        PhaseRun { workload: phase.name(), elapsed_ns: Some(cost.elapsed_ns), counters }
+    });
+    runs.collect()
+}
+
+/// What `cost` says of pages, where `before` was left by the phase before.
+fn counters(cost: &PhaseCost, before: Option<Left>, whole: bool) -> Counters {
+    let storage = cost.read_bytes.filter(|_| whole).map(|bytes| bytes.div_ceil(page_size()));
+    let grown = cost.left.zip(before).map(|(now, then)| (now, now.cached.checked_sub(then.cached)));
+    let added = match grown {
+        // Nothing ever left: what is there came in.
+        Some((Left { evicted: 0, .. }, Some(more))) if storage.is_none_or(|read| read == more) => {
+            Some(more)
+        }
+        _ => storage,
+    };
+    let evicted = added
+        .zip(cost.left.zip(before))
+        .and_then(|(added, (now, then))| (then.cached + added).checked_sub(now.cached));
+    Counters {
+        data_pages_read: added,
+        bytes_read: cost.read_bytes,
+        minor_faults: Some(cost.minor),
+        evicted_pages: evicted,
+        ..Counters::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(read: u64, cached: u64, evicted: u64, before: u64, whole: bool) -> [Option<u64>; 2] {
+        let cost = PhaseCost {
+            read_bytes: Some(read * page_size()),
+            left: Some(Left { cached, evicted }),
+            ..PhaseCost::default()
+        };
+        let before = Some(Left { cached: before, evicted: 0 });
+        let counters = counters(&cost, before, whole);
+        [counters.data_pages_read, counters.evicted_pages]
+    }
+
+    #[test]
+    fn what_came_in_is_counted_by_phase() {
+        assert_eq!(pages(30, 40, 0, 10, true), [Some(30), Some(0)]);
+        // Holes come from no storage.
+        assert_eq!(pages(0, 40, 0, 10, false), [Some(30), Some(0)]);
+        // Under a limit storage says what came in, and what is there how much of it left.
+        assert_eq!(pages(30, 15, 25, 10, true), [Some(30), Some(25)]);
+        assert_eq!(pages(0, 15, 25, 10, false), [None, None]);
+    }
+
+    #[test]
+    fn what_is_not_told_is_unknown() {
+        let nothing = counters(&PhaseCost::default(), None, true);
+        assert_eq!((nothing.data_pages_read, nothing.evicted_pages), (None, None));
+    }
+}

@@ -1,0 +1,49 @@
+//! What a fault costs, beside a real processor: `data/measured-6.18-faults.json`.
+
+use filemap_job::{Engine, JobSpec};
+use filemap_model::{Model, Profile};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Measured {
+    #[serde(rename = "what")]
+    _what: String,
+    #[serde(rename = "kernel")]
+    _kernel: String,
+    #[serde(rename = "date")]
+    _date: String,
+    faults: u64,
+    ns_each: Vec<u64>,
+}
+
+/// The default profile is of no machine in particular: its prediction may be off by this factor.
+const FACTOR: u64 = 2;
+
+/// Predicted time and minor faults of the job that was measured, with these touches or none.
+fn predicted(touches: u64) -> (u64, u64) {
+    // In base pages, as on the machine: a fault maps the 16 around it.
+    let mut text = "file_size = '16m'\nsparse = true\nkernel = '6.18'\nfs = 'base-pages'\n\
+        [[phase]]\nworkload = 'read-sequential'\naccesses = 16\nbs = '1m'\n"
+        .to_string();
+    if touches > 0 {
+        text += &format!("[[phase]]\nworkload = 'stride:16'\naccesses = {touches}\n");
+    }
+    let job = JobSpec::from_toml(&text).unwrap().validate(None).unwrap();
+    let record = Model { profile: Profile::DEFAULT }.run(&job).unwrap();
+    let run = &record.runs[0];
+    (run.elapsed_ns.unwrap(), run.counters.minor_faults.unwrap())
+}
+
+#[test]
+fn a_fault_takes_about_as_long_as_on_a_processor() {
+    let text = include_str!("../../../data/measured-6.18-faults.json");
+    let measured: Measured = serde_json::from_str(text).expect("these keys and no others");
+    assert!(measured.ns_each.len() >= 5 && measured.faults >= 256);
+    let fastest = *measured.ns_each.iter().min().unwrap();
+    let ((with_ns, faults), (without_ns, none)) = (predicted(measured.faults), predicted(0));
+    assert_eq!((faults, none), (measured.faults, 0), "each touch is a fault");
+    let each_ns = (with_ns - without_ns) / faults;
+    assert!(each_ns <= fastest * FACTOR, "{each_ns} ns a fault, measured {fastest}");
+    assert!(each_ns * FACTOR >= fastest, "{each_ns} ns a fault, measured {fastest}");
+}

@@ -1,0 +1,133 @@
+//! The model against a real kernel whose memory is short: `data/measured-6.12-limits.json`.
+
+mod support {
+    pub mod recorded;
+}
+
+use filemap_job::{Engine, Job, Run};
+use filemap_model::{Model, Profile};
+use support::recorded::{Counts, Recorded, Recording};
+
+/// Jobs that there are at least, runs of each, and jobs that may be known to deviate.
+const JOBS: usize = 38;
+const REPEATS: usize = 2;
+const DEVIATIONS: usize = 13;
+
+/// By how much the model may be off, as a part of what the kernel counted.
+const PAGES_ERROR: f64 = 0.02;
+const MAJOR_ERROR: f64 = 0.03;
+const CACHED_ERROR: f64 = 0.01;
+
+/// Some runs have few major faults: so many more or fewer are no error.
+const MAJOR_FAULTS: u64 = 10;
+
+/// By how much the model may move from what it is known to count where it deviates.
+const KNOWN_ERROR: f64 = 0.005;
+
+/// A processor that is emulated, as in docs/MODEL.md.
+const PROFILE: &str = "
+    huge_pages = true
+    [device]
+    latency_ns = 20000
+    bandwidth_bytes = 2000000000
+    queue_depth = 32
+    io_bytes = 1310720
+    [cost]
+    touch_ns = 50
+    fault_ns = 20000
+    map_page_ns = 1000
+    add_page_ns = 4000
+";
+
+/// [`PROFILE`] of a machine that takes `factor` times as long for everything.
+fn profile(factor: f64) -> Profile {
+    let mut profile = Profile::parse(PROFILE).unwrap();
+    let longer = |ns: &mut u64| *ns = (*ns as f64 * factor) as u64;
+    longer(&mut profile.device.latency_ns);
+    longer(&mut profile.cost.touch_ns);
+    longer(&mut profile.cost.fault_ns);
+    longer(&mut profile.cost.map_page_ns);
+    longer(&mut profile.cost.add_page_ns);
+    profile.device.bandwidth_bytes = (profile.device.bandwidth_bytes as f64 / factor) as u64;
+    profile
+}
+
+/// What the model counts on a machine that takes for the job as long as the kernel's did, since
+/// when statistics are flushed depends on it. How busy the host was is no part of the model.
+fn modelled(job: &Job, elapsed_ns: u64) -> Counts {
+    let run = |factor: f64| -> Run {
+        Model { profile: profile(factor) }.run(job).unwrap().runs[0].clone()
+    };
+    let took_ns = run(1.0).elapsed_ns.unwrap();
+    let run = run(elapsed_ns as f64 / took_ns as f64);
+    Counts {
+        data_pages_read: run.counters.data_pages_read.unwrap(),
+        major_faults: run.counters.major_faults.unwrap(),
+        cached_inside: run.cached.inside.unwrap(),
+        elapsed_ns: run.elapsed_ns.unwrap(),
+    }
+}
+
+/// Whether each counter of `ours` is that of `theirs`, within these parts of it: pages read, major
+/// faults, of which a `few` more or less are no difference, and cached pages.
+fn agree(ours: &Counts, theirs: &Counts, errors: [f64; 3], few: u64) -> bool {
+    let within = |ours: u64, theirs: u64, error: f64, few: u64| {
+        ours.abs_diff(theirs) <= few.max((theirs as f64 * error).ceil() as u64)
+    };
+    within(ours.data_pages_read, theirs.data_pages_read, errors[0], 0)
+        && within(ours.major_faults, theirs.major_faults, errors[1], few)
+        && within(ours.cached_inside, theirs.cached_inside, errors[2], 0)
+}
+
+/// The errors that the model may have in a job: of pages read, major faults and cached pages.
+fn errors(recording: &Recording) -> [f64; 3] {
+    match &recording.pages_error {
+        Some(error) => [error.part, MAJOR_ERROR, error.part],
+        None => [PAGES_ERROR, MAJOR_ERROR, CACHED_ERROR],
+    }
+}
+
+/// What is wrong with the model's counts of one job, if anything.
+fn wrong(recording: &Recording, model: &[Counts]) -> Option<String> {
+    let errors = errors(recording);
+    let agrees = recording
+        .repeats
+        .iter()
+        .zip(model)
+        .all(|(kernel, model)| agree(model, kernel, errors, MAJOR_FAULTS));
+    let what = match &recording.deviation {
+        None if agrees => return None,
+        None => "it differs from the kernel",
+        Some(_) if agrees => "it agrees with the kernel now: remove its deviation",
+        Some(known) => {
+            let mut pairs = known.model.iter().zip(model);
+            let is_known = known.model.len() == model.len()
+                && pairs.all(|(known, model)| agree(model, known, [KNOWN_ERROR; 3], 1));
+            if is_known {
+                return None;
+            }
+            "it differs from the kernel, but not as it was known to"
+        }
+    };
+    let kernel = serde_json::to_string(&recording.repeats).unwrap();
+    let model = serde_json::to_string(model).unwrap();
+    Some(format!("{}: {what}\n  kernel {kernel}\n  model  {model}", recording.name))
+}
+
+#[test]
+fn runs_under_memory_limits_are_those_of_linux_6_12() {
+    let recorded = Recorded::load();
+    assert!(recorded.kernel.starts_with("6.12."), "{}", recorded.kernel);
+    assert!(recorded.runs.len() >= JOBS, "{} jobs", recorded.runs.len());
+    let mut found = Vec::new();
+    let mut deviations = 0;
+    for recording in &recorded.runs {
+        assert!(recording.repeats.len() >= REPEATS, "{}", recording.name);
+        let job = recording.job("6.12", None).unwrap();
+        let model = recording.repeats.iter().map(|run| modelled(&job, run.elapsed_ns));
+        found.extend(wrong(recording, &model.collect::<Vec<_>>()));
+        deviations += usize::from(recording.deviation.is_some());
+    }
+    assert!(found.is_empty(), "{} of {}\n{}", found.len(), recorded.runs.len(), found.join("\n"));
+    assert!(deviations <= DEVIATIONS, "{deviations} jobs are known to deviate");
+}

@@ -1,0 +1,149 @@
+//! Runs of a real kernel under memory limits: `data/measured-6.12-limits.json`.
+
+use filemap_job::{Error, Job, JobSpec};
+use serde::{Deserialize, Serialize};
+
+/// The text of the file.
+pub const TEXT: &str = include_str!("../../../../data/measured-6.12-limits.json");
+
+/// What was recorded, and on what.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// For whoever reads the file.
+    pub what: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Day of the runs.
+    pub date: String,
+    /// The command that made them.
+    pub command: String,
+    /// The machine that the kernel ran on.
+    pub machine: String,
+    pub runs: Vec<Recording>,
+}
+
+/// One job, and what came of it each time that it was run.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recording {
+    pub name: String,
+    pub job: JobSpec,
+    /// Pages to touch, where the job names no workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<Pages>,
+    pub repeats: Vec<Counts>,
+    /// By how much the model's pages may differ, read or cached, where that is more than elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_error: Option<PagesError>,
+    /// What is known to make the model differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<Deviation>,
+}
+
+/// What one run counted.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    pub data_pages_read: u64,
+    pub major_faults: u64,
+    pub cached_inside: u64,
+    /// By the machine's own clock.
+    pub elapsed_ns: u64,
+}
+
+/// How exact one job's pages are.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PagesError {
+    pub reason: String,
+    /// As a part of what the kernel counted.
+    pub part: f64,
+}
+
+/// A difference that is known.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deviation {
+    pub reason: String,
+    /// What the model counts instead of each repeat.
+    pub model: Vec<Counts>,
+}
+
+/// A list of pages, by what makes it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Pages {
+    /// `accesses` pages: each `every`-th is the next of a scan over what is behind the `hot` pages
+    /// at the beginning of `pages`, the others are random ones of these.
+    HotAndScan { pages: u64, hot: u64, every: u64, accesses: u64, seed: u64 },
+    /// `accesses` pages of `pages`, of which few are used often: the numbers are log-uniform.
+    LogUniform { pages: u64, accesses: u64, seed: u64 },
+    /// Each `[first, step, count]`, one behind the other.
+    Steps(Vec<[u64; 3]>),
+}
+
+impl Recorded {
+    /// What the file holds.
+    pub fn load() -> Recorded {
+        serde_json::from_str(TEXT)
+            .expect("data/measured-6.12-limits.json has these keys and no more")
+    }
+}
+
+impl Recording {
+    /// The job that was run, with its list of pages.
+    pub fn spec(&self) -> JobSpec {
+        let mut spec = self.job.clone();
+        if let Some(pages) = &self.pages {
+            let lines = pages.list().into_iter().map(|page| format!("{page}\n"));
+            spec.accesses_file = Some(format!("{}.txt", self.name));
+            spec.accesses_text = Some(lines.collect());
+        }
+        spec
+    }
+
+    /// The same for the rules of `kernel`; `release` is what `host` stands for.
+    pub fn job(&self, kernel: &str, release: Option<&str>) -> Result<Job, Error> {
+        let mut spec = self.spec();
+        spec.kernel = Some(kernel.into());
+        spec.validate(release)
+    }
+}
+
+impl Pages {
+    /// The pages, in order.
+    pub fn list(&self) -> Vec<u64> {
+        match *self {
+            Pages::HotAndScan { pages, hot, every, accesses, seed } => {
+                let mut state = seed;
+                let page = |number: u64| match number % every {
+                    0 => hot + number / every % (pages - hot),
+                    _ => next(&mut state) % hot,
+                };
+                (0..accesses).map(page).collect()
+            }
+            Pages::LogUniform { pages, accesses, seed } => {
+                let mut state = seed;
+                let mut page = || {
+                    let share = next(&mut state) as f64 / 2f64.powi(64);
+                    // Neighbours in rank lie far apart: 40503 is prime.
+                    ((pages as f64).powf(share) as u64 - 1) * 40503 % pages
+                };
+                (0..accesses).map(|_| page()).collect()
+            }
+            Pages::Steps(ref steps) => steps
+                .iter()
+                .flat_map(|&[first, step, count]| (0..count).map(move |n| first + n * step))
+                .collect(),
+        }
+    }
+}
+
+/// The next number of xorshift64.
+fn next(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}

@@ -1,0 +1,224 @@
+//! The report on one job in several variants, on one engine or several.
+
+mod data;
+mod tables;
+
+#[cfg(feature = "schema")]
+pub(crate) use data::Json;
+
+use std::collections::BTreeSet;
+
+use filemap_job::{Job, Record, Spread};
+
+use crate::footer::Footer;
+use crate::record::{elapsed_note, foreign_note, measured_ns, outlier_note, reclaim_note};
+use crate::regression::{self, Regression, regressions};
+use crate::report::{Part, Report};
+use crate::setup;
+use crate::significance::{LEVEL, least_p_value, p_value};
+use crate::spread;
+use crate::stats::{Sample, percent};
+use crate::table::{Column, Table};
+use crate::units::{bytes, bytes_range};
+
+/// A variant with its record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The variant as it was asked for, such as `p1+p2`.
+    pub variant: String,
+    /// The job that was run, with the first of its seeds.
+    pub job: Job,
+    /// What came out.
+    pub record: Record,
+}
+
+/// The report on `cells`, all against the first, with `warnings` under its table; `command`
+/// repeats it. With `verbose`, every counter under its own name too.
+///
+/// # Panics
+/// Without any cell.
+pub fn report(cells: &[Cell], warnings: &[String], verbose: bool, command: String) -> Report {
+    let records: Vec<_> = cells.iter().map(|cell| cell.record.clone()).collect();
+    let footer = Footer::new(&records, command);
+    let worse = worse(cells);
+    let json = data::json(cells, &worse, warnings, &footer);
+    let mut parts = vec![
+        Part::Heading(title(cells)),
+        setup::of_records(&records),
+        Part::Table(tables::figures(cells)),
+    ];
+    let seeds = spread::seeds(&records[0]);
+    let runs = records[0].runs.len();
+    if seeds > 1 {
+        parts.push(Part::Table(spread_table(cells)));
+        let notes = cells.iter().filter_map(|cell| spread::note(&name(cell, cells), &read(cell)?));
+        parts.extend(notes.map(Part::Paragraph));
+    }
+    match (seeds, runs) {
+        (_, 1) => {}
+        (1, runs) => parts.push(Part::Paragraph(format!("Medians of {runs} runs."))),
+        (seeds, _) => parts.push(Part::Paragraph(format!("Medians of {seeds} seeds."))),
+    }
+    let lines = cells.iter().zip(&worse);
+    let lines =
+        lines.filter_map(|(cell, worse)| regression::line(&name(cell, cells), &cell.record, worse));
+    let lines: Vec<String> = lines.collect();
+    if !lines.is_empty() {
+        let plural = if lines.len() == 1 { "Regression" } else { "Regressions" };
+        let against = format!("{plural} against {}:", cells[0].variant);
+        parts.extend([Part::Paragraph(against), Part::List(lines)]);
+    }
+    parts.extend(times(cells).map(Part::Paragraph));
+    let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
+    parts.extend(warnings.iter().map(warning));
+    if verbose {
+        parts.extend(tables::counters(cells).into_iter().map(Part::Table));
+    }
+    parts.extend(records.iter().find_map(reclaim_note).map(Part::Paragraph));
+    parts.extend(records.iter().filter_map(foreign_note).map(Part::Paragraph));
+    let notes: BTreeSet<String> = records.iter().filter_map(elapsed_note).collect();
+    parts.extend(notes.into_iter().map(Part::Paragraph));
+    Report { parts, rows: data::rows(cells), footer, json }
+}
+
+/// The regressions of each cell against the first one of its engine.
+fn worse(cells: &[Cell]) -> Vec<Vec<Regression>> {
+    let first = |cell: &Cell| cells.iter().find(|first| first.record.engine == cell.record.engine);
+    let of = |cell: &Cell| {
+        first(cell).map_or(Vec::new(), |first| regressions(&first.record, &cell.record))
+    };
+    cells.iter().map(of).collect()
+}
+
+/// What a cell is called in a sentence.
+fn name(cell: &Cell, cells: &[Cell]) -> String {
+    match has_several_engines(cells) {
+        true => format!("{} on the {}", cell.variant, cell.record.engine),
+        false => cell.variant.clone(),
+    }
+}
+
+fn has_several_engines(cells: &[Cell]) -> bool {
+    cells.iter().any(|cell| cell.record.engine != cells[0].record.engine)
+}
+
+/// Bytes read over the runs of a cell.
+fn read(cell: &Cell) -> Option<Sample> {
+    Sample::of(spread::bytes_read(&cell.record, &cell.job))
+}
+
+/// How far the cells spread over seeds, and how each differs from the first by the same seed.
+fn spread_table(cells: &[Cell]) -> Table {
+    let first = spread::bytes_read(&cells[0].record, &cells[0].job);
+    let row = |cell: &Cell| {
+        let read = read(cell)?;
+        let changes = read.samples.iter().zip(&first);
+        let changes = changes.filter_map(|(&own, &first)| percent(own, first));
+        let changes = Sample::of(changes.collect());
+        let range = changes.filter(|_| read.samples.len() == first.len()).map(|changes| {
+            match (format!("{:+.1}", changes.min), format!("{:+.1}", changes.max)) {
+                (min, max) if min == max => format!("{min} %"),
+                (min, max) => format!("{min} to {max} %"),
+            }
+        });
+        Some(vec![
+            name(cell, cells),
+            bytes(read.median),
+            bytes_range(read.min, read.max),
+            range.unwrap_or("-".to_string()),
+        ])
+    };
+    Table {
+        title: format!("Read from device over {} seeds", spread::seeds(&cells[0].record)),
+        columns: vec![
+            Column::left("variant"),
+            Column::right("median"),
+            Column::right("least to most"),
+            Column::right("change, seed by seed"),
+        ],
+        rows: cells.iter().filter_map(row).collect(),
+    }
+}
+
+/// What is to be said of measured times: outliers, and which of the cells differ.
+fn times(cells: &[Cell]) -> impl Iterator<Item = String> {
+    let outliers = cells.iter().filter_map(|cell| {
+        outlier_note(&cell.record).map(|note| format!("{}: {note}", cell.variant))
+    });
+    let mut measured = cells.iter().filter(|cell| !measured_ns(&cell.record).is_empty());
+    let first = measured.next();
+    let verdicts = measured.filter_map(move |cell| first.map(|first| time_verdict(first, cell)));
+    outliers.chain(verdicts)
+}
+
+/// Whether `cell` is faster or slower than `first`, as far as their runs can tell.
+fn time_verdict(first: &Cell, cell: &Cell) -> String {
+    let (before, after) = (measured_ns(&first.record), measured_ns(&cell.record));
+    let median = |times: &[u64]| Spread::of(times.iter().copied()).map_or(0.0, |s| s.median);
+    let change = percent(median(&after), median(&before)).unwrap_or(0.0);
+    let times = format!("Time of {} against {}: {change:+.1} %", cell.variant, first.variant);
+    let (runs, more) = (before.len().min(after.len()), before.len() + after.len());
+    let least = least_p_value(before.len(), after.len());
+    if runs == 1 {
+        return format!(
+            "{times}, not tested: one run of each shows nothing; give --runs 5 or more."
+        );
+    }
+    if least > LEVEL {
+        return format!(
+            "{times}, not tested: {runs} runs of each cannot show a difference (p is {least:.2} \
+             at least); give --runs 5 or more."
+        );
+    }
+    let p = p_value(&before, &after);
+    let verdict = match p {
+        p if p > LEVEL => "no difference shown",
+        _ if change < 0.0 => "faster",
+        _ => "slower",
+    };
+    format!("{times}, {verdict} (permutation test on ranks, {more} runs, p = {p:.3}).")
+}
+
+fn title(cells: &[Cell]) -> String {
+    format!("{}: changes against {}", cells[0].record.job.heading(), cells[0].variant)
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::{EngineKind, JobSpec, Run};
+    use serde_json::Map;
+
+    use super::*;
+
+    fn cell(variant: &str, engine: EngineKind, times: &[u64]) -> Cell {
+        let spec = JobSpec {
+            workload: Some("first".to_string()),
+            file_size: Some(filemap_job::SizeText::of(1 << 20)),
+            ..JobSpec::default()
+        };
+        let run = |&time: &u64| Run { elapsed_ns: Some(time), ..Run::default() };
+        let job = spec.validate(None).unwrap();
+        let runs = times.iter().map(run).collect();
+        let record = Record::new(&job, engine.name(), Map::new(), runs);
+        Cell { variant: variant.to_string(), job, record }
+    }
+
+    #[test]
+    fn faster_is_said_of_measured_times_that_differ_only() {
+        let kernel = |variant, times: &[u64]| cell(variant, EngineKind::Kernel, times);
+        let said = |cells: &[Cell]| times(cells).collect::<Vec<_>>().join(" ");
+        let slow = kernel("a", &[110, 120, 130, 140, 150]);
+        let fast = kernel("b", &[50, 60, 70, 80, 90]);
+        let apart = said(&[slow.clone(), fast.clone()]);
+        assert!(apart.contains("b against a: -46.2 %, faster (") && apart.contains("p = 0.008"));
+        assert!(said(&[fast, slow.clone()]).contains("+85.7 %, slower"));
+        let mixed = kernel("c", &[100, 125, 131, 145, 160]);
+        assert!(said(&[slow.clone(), mixed]).contains("no difference shown"));
+        let few = said(&[kernel("d", &[9, 9, 9]), kernel("e", &[1, 1, 1])]);
+        assert!(few.contains("not tested") && few.contains("--runs 5"), "{few}");
+        let model = cell("m", EngineKind::Model, &[1, 2, 3, 4, 5]);
+        assert_eq!(said(&[model, slow]), "", "what is predicted is not tested");
+        let odd = said(&[kernel("f", &[10, 11, 12, 11, 90])]);
+        assert_eq!(odd, "f: Outliers in time: run 5 (90 ns).");
+    }
+}

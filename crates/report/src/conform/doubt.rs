@@ -1,0 +1,74 @@
+//! When logs without a mismatch do not show that kernel and model agree.
+
+use super::comparison::Comparison;
+
+/// Lines that may be excluded however short the logs are.
+const EXCLUDED_AT_LEAST: u64 = 8;
+
+/// Beyond these, one line in so many decisions.
+const EXCLUDED_ONE_IN: u64 = 10_000;
+
+impl Comparison {
+    /// Most lines that may be excluded from so many decisions.
+    ///
+    /// Runs of the built-in patterns exclude 0 to 4 lines of 68,080, and random patterns at most
+    /// 10 of 155,850 to 315,000 (docs/METHOD.md): 8 and one in 10,000 is twice that or more. A
+    /// model whose fault-around maps pages that are still being read excludes 54 of the 68,080.
+    pub fn most_excluded(&self) -> u64 {
+        EXCLUDED_AT_LEAST + self.decisions / EXCLUDED_ONE_IN
+    }
+
+    /// Why the logs do not show that kernel and model agree, although no line differs.
+    pub fn doubt(&self) -> Option<String> {
+        let most = self.most_excluded();
+        if self.decisions == 0 {
+            return Some("nothing was compared: neither log holds a decision".to_string());
+        }
+        (self.excluded > most).then(|| {
+            format!(
+                "{} lines were excluded, more than {most} of {} decisions: too much was excluded \
+                 to say that they agree",
+                self.excluded, self.decisions
+            )
+        })
+    }
+
+    /// Whether it shows that kernel and model differ, or does not show that they agree.
+    pub fn differs(&self) -> bool {
+        self.mismatches > 0 || self.doubt().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(decisions: u64, excluded: u64) -> Comparison {
+        Comparison { decisions, excluded, ..Comparison::default() }
+    }
+
+    #[test]
+    fn what_runs_exclude_is_no_doubt() {
+        // Decisions and excluded lines of docs/METHOD.md, the most for their length.
+        for (decisions, excluded) in [(68_080, 4), (155_850, 8), (211_192, 10), (61, 2)] {
+            assert_eq!(found(decisions, excluded).doubt(), None, "{decisions}");
+        }
+    }
+
+    #[test]
+    fn too_much_excluded_is_a_difference() {
+        for (decisions, excluded) in [(68_080, 54), (155_850, 54), (1_000, 9)] {
+            let found = found(decisions, excluded);
+            assert!(found.differs());
+            let doubt = found.doubt().unwrap();
+            assert!(doubt.contains("too much was excluded"), "{doubt}");
+        }
+        assert!(!found(1_000, 8).differs());
+    }
+
+    #[test]
+    fn nothing_compared_is_a_difference() {
+        assert!(found(0, 0).differs());
+        assert!(!found(1, 0).differs());
+    }
+}

@@ -1,0 +1,154 @@
+//! The figures that readers look for first, in people's units.
+
+use std::collections::BTreeMap;
+
+use filemap_job::{EngineKind, Job, Record, Run, parse_size};
+
+use crate::stats::Sample;
+use crate::units::{bytes, factor, number, time};
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Bytes,
+    Count,
+    Factor,
+    Nanoseconds,
+}
+
+impl Unit {
+    pub(crate) fn text(self, value: f64) -> String {
+        match self {
+            Unit::Bytes => bytes(value),
+            Unit::Count => number(value),
+            Unit::Factor => factor(value),
+            Unit::Nanoseconds => time(value),
+        }
+    }
+}
+
+/// One run, and what its figures need besides.
+pub(crate) struct Seen<'a> {
+    run: &'a Run,
+    page_bytes: f64,
+    used_bytes: Option<f64>,
+}
+
+/// A figure of a run.
+pub(crate) struct Figure {
+    /// Its name; one that begins with blanks is a part of the one above.
+    pub(crate) name: &'static str,
+    pub(crate) unit: Unit,
+    /// Left out where it is 0 in every run.
+    if_any: bool,
+    of: fn(&Seen) -> Option<f64>,
+}
+
+/// Every figure, in the order of reports.
+pub(crate) const FIGURES: [Figure; 16] = [
+    of("read from device", Unit::Bytes, false, |seen| count(seen.run.counters.bytes_read)),
+    of("added to the cache", Unit::Bytes, true, added_without_device),
+    of("  of what was used", Unit::Factor, false, |seen| {
+        let used = seen.used_bytes.filter(|&used| used > 0.0)?;
+        Some(seen.read_bytes()? / used)
+    }),
+    of("major faults", Unit::Count, false, |seen| count(seen.run.counters.major_faults)),
+    of("minor faults", Unit::Count, false, |seen| count(seen.run.counters.minor_faults)),
+    of(ELAPSED, Unit::Nanoseconds, false, |seen| count(seen.run.elapsed_ns)),
+    of("cached at the end", Unit::Bytes, false, |seen| {
+        let cached = seen.run.cached;
+        Some(seen.pages(cached.inside)? + outside(seen)?)
+    }),
+    of("  not in the mapping", Unit::Bytes, true, outside),
+    of("evicted", Unit::Bytes, false, |seen| seen.pages(seen.run.counters.evicted_pages)),
+    of("readahead calls", Unit::Count, false, |seen| count(seen.run.counters.readahead_calls)),
+    of("  read-around", Unit::Count, true, |seen| count(seen.run.counters.read_around)),
+    of("  asynchronous", Unit::Count, true, |seen| count(seen.run.counters.async_readahead)),
+    of("  of other kinds", Unit::Count, true, |seen| {
+        let counters = &seen.run.counters;
+        let named = count(counters.read_around)? + count(counters.async_readahead)?;
+        Some((count(counters.readahead_calls)? - named).max(0.0))
+    }),
+    of("highest mmap_miss", Unit::Count, true, |seen| count(seen.run.counters.mmap_miss_max)),
+    of("ITLB misses", Unit::Count, true, |seen| count(seen.run.counters.itlb_misses)),
+    of("ITLB walks", Unit::Count, true, |seen| count(seen.run.counters.itlb_walks)),
+];
+
+/// The name of the time that a run took.
+pub(crate) const ELAPSED: &str = "elapsed";
+
+const fn of(name: &'static str, unit: Unit, if_any: bool, of: fn(&Seen) -> Option<f64>) -> Figure {
+    Figure { name, unit, if_any, of }
+}
+
+impl Seen<'_> {
+    fn pages(&self, pages: Option<u64>) -> Option<f64> {
+        pages.map(|pages| pages as f64 * self.page_bytes)
+    }
+
+    /// Bytes that came into the cache, from the device or, of a file without blocks, from nowhere.
+    pub(crate) fn read_bytes(&self) -> Option<f64> {
+        let counters = &self.run.counters;
+        let from_device = count(counters.bytes_read).filter(|&read| read > 0.0);
+        from_device.or_else(|| self.pages(counters.data_pages_read)).or(count(counters.bytes_read))
+    }
+}
+
+fn count(value: Option<u64>) -> Option<f64> {
+    value.map(|value| value as f64)
+}
+
+fn added_without_device(seen: &Seen) -> Option<f64> {
+    let without = seen.run.counters.bytes_read.unwrap_or(0) == 0;
+    seen.pages(seen.run.counters.data_pages_read).filter(|_| without)
+}
+
+fn outside(seen: &Seen) -> Option<f64> {
+    let cached = seen.run.cached;
+    let between = seen.pages(cached.between).unwrap_or(0.0);
+    Some(seen.pages(cached.before)? + seen.pages(cached.after)? + between)
+}
+
+/// The runs of a record, as figures see them.
+pub(crate) fn seen<'a>(record: &'a Record, job: &Job) -> Vec<Seen<'a>> {
+    let page_size = record.job.page_size.as_ref().and_then(|size| parse_size(&size.0).ok());
+    let page_bytes = page_size.unwrap_or(job.page_size()) as f64;
+    let mut used: BTreeMap<u64, Option<u64>> = BTreeMap::new();
+    let mut seen = Vec::with_capacity(record.runs.len());
+    for run in &record.runs {
+        let pages = *used.entry(run.seed).or_insert_with(|| {
+            let other = (run.seed != job.seed).then(|| job.with_seed(run.seed));
+            other.as_ref().unwrap_or(job).used_pages()
+        });
+        let used_bytes = pages.map(|pages| pages as f64 * page_bytes);
+        seen.push(Seen { run, page_bytes, used_bytes });
+    }
+    seen
+}
+
+/// Each of [`FIGURES`] over all runs of `record`, of `job`; `None` = no run saw it.
+pub(crate) fn samples(record: &Record, job: &Job) -> Vec<Option<Sample>> {
+    let seen = seen(record, job);
+    let of =
+        |figure: &Figure| Sample::of(seen.iter().filter_map(|seen| (figure.of)(seen)).collect());
+    FIGURES.iter().map(of).collect()
+}
+
+/// Whether one of `samples` is worth a row for `figure`.
+pub(crate) fn is_shown<'a>(
+    figure: &Figure,
+    samples: impl IntoIterator<Item = &'a Option<Sample>>,
+) -> bool {
+    let seen = samples.into_iter().flatten();
+    let mut counted = seen.filter(|sample| !figure.if_any || sample.max > 0.0);
+    counted.next().is_some()
+}
+
+/// The name of a figure's row, where the times of `engines` are predicted or measured.
+pub(crate) fn row_name<'a>(figure: &Figure, engines: impl IntoIterator<Item = &'a str>) -> String {
+    let predicted = engines.into_iter().all(|engine| engine == EngineKind::Model.name());
+    match figure.name {
+        ELAPSED if predicted => format!("{ELAPSED}, predicted"),
+        name => name.to_string(),
+    }
+}

@@ -1,0 +1,95 @@
+//! What each phase of a run did.
+
+use filemap_job::{PhaseRun, Record, Spread};
+
+use crate::report::Part;
+use crate::table::{Column, Table};
+use crate::units::number;
+
+/// Longest name of a phase, in characters.
+const NAME_COLUMNS: usize = 18;
+
+/// The counters shown of each phase, with their headings.
+const SHOWN: [(&str, &str); 5] = [
+    ("accesses", "accesses"),
+    ("data_pages_read", "pages\nread"),
+    ("evicted_pages", "pages\nevicted"),
+    ("major_faults", "major\nfaults"),
+    ("minor_faults", "minor\nfaults"),
+];
+
+/// The phases of `record` as a table, medians of several runs; nothing for a job of one phase.
+pub fn part(record: &Record) -> Option<Part> {
+    let first = record.runs.first().filter(|run| run.phases.len() > 1)?;
+    let mut columns = vec![Column::right("phase"), Column::left("workload")];
+    columns.extend(SHOWN.map(|(_, heading)| Column::right(heading)));
+    columns.push(Column::right("ms"));
+    let rows = first.phases.iter().enumerate().map(|(index, phase)| {
+        let runs = || record.runs.iter().filter_map(move |run| run.phases.get(index));
+        let median = |value: fn(&PhaseRun) -> Option<u64>| Spread::of(runs().filter_map(value));
+        let mut row = vec![(index + 1).to_string(), shortened(&phase.workload, NAME_COLUMNS)];
+        row.extend(SHOWN.map(|(name, _)| {
+            let spread = Spread::of(runs().filter_map(|run| counter(run, name)));
+            spread.map_or("-".to_string(), |spread| number(spread.median))
+        }));
+        let elapsed = median(|run| run.elapsed_ns);
+        row.push(elapsed.map_or("-".to_string(), |ns| format!("{:.3}", ns.median / 1e6)));
+        row
+    });
+    let rows = rows.collect();
+    Some(Part::Table(Table { title: String::new(), columns, rows }))
+}
+
+fn counter(run: &PhaseRun, name: &str) -> Option<u64> {
+    run.counters.iter().find(|(known, _)| *known == name).and_then(|(_, value)| *value)
+}
+
+/// The end of a name that is too long: of a path that says most.
+pub(crate) fn shortened(name: &str, columns: usize) -> String {
+    let length = name.chars().count();
+    if length <= columns {
+        return name.to_string();
+    }
+    let end: String = name.chars().skip(length - (columns - 3)).collect();
+    format!("...{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::{Counters, JobSpec, Run};
+    use serde_json::Map;
+
+    use super::*;
+
+    fn record(runs: &[&[(u64, Option<u64>)]]) -> Record {
+        let spec = JobSpec::from_toml("workload = 'first'\naccesses = 3\nfile_size = '1m'");
+        let job = spec.unwrap().validate(None).unwrap();
+        let phase = |&(ns, pages): &(u64, Option<u64>)| PhaseRun {
+            workload: "/a/long/path/of/pages-accessed.txt".to_string(),
+            elapsed_ns: Some(ns),
+            counters: Counters { data_pages_read: pages, ..Counters::default() },
+        };
+        let run = |phases: &&[(u64, Option<u64>)]| Run {
+            phases: phases.iter().map(phase).collect(),
+            ..Run::default()
+        };
+        Record::new(&job, "model", Map::new(), runs.iter().map(run).collect())
+    }
+
+    #[test]
+    fn phases_are_rows_and_runs_medians() {
+        assert_eq!(part(&record(&[])), None);
+        assert_eq!(part(&record(&[&[]])), None);
+        let runs: [&[_]; 3] = [
+            &[(1_000_000, Some(10)), (5_000_000, None)],
+            &[(3_000_000, Some(2000)), (7_000_000, None)],
+            &[(2_000_000, Some(1500)), (6_000_000, None)],
+        ];
+        let Some(Part::Table(table)) = part(&record(&runs)) else { panic!("there is a table") };
+        let name = "...es-accessed.txt";
+        assert_eq!(table.rows[0], ["1", name, "-", "1500", "-", "-", "-", "2.000"]);
+        assert_eq!(table.rows[1], ["2", name, "-", "-", "-", "-", "-", "6.000"]);
+        let longest = table.text().lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(75), "{}", table.text());
+    }
+}

@@ -1,0 +1,171 @@
+//! Installs the command with its man pages and completions, and packs them for Debian.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::repository::root;
+use crate::{completions, man};
+
+/// Where completions go under a prefix, and what they are called as they are made.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("filemap.bash", "share/bash-completion/completions/filemap"),
+    ("_filemap", "share/zsh/site-functions/_filemap"),
+    ("filemap.fish", "share/fish/vendor_completions.d/filemap.fish"),
+];
+
+/// Licences, which stand beside the README in the repository.
+const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
+
+/// A file to install.
+struct Item {
+    from: PathBuf,
+    /// Below the prefix.
+    to: PathBuf,
+    mode: u32,
+}
+
+/// Installs the `binary` below `prefix` with its man pages, completions and licences. With
+/// `destdir`, that directory stands for `/`. Returns the paths of what is there now.
+///
+/// # Errors
+/// When something cannot be made or written.
+pub fn install(binary: &Path, prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
+    let base = base(prefix, destdir)?;
+    let mut paths = Vec::new();
+    for item in items(binary.to_path_buf())? {
+        let to = base.join(&item.to);
+        put(&item, &to).with_context(|| {
+            format!("{} cannot be written; give another --prefix", to.display())
+        })?;
+        paths.push(to);
+    }
+    Ok(paths)
+}
+
+/// Removes what [`install`] with the same arguments puts there, and nothing else. Returns the paths
+/// of the files that were removed.
+///
+/// # Errors
+/// When a file cannot be removed.
+pub fn uninstall(prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
+    let base = base(prefix, destdir)?;
+    let mut paths = Vec::new();
+    for item in items(PathBuf::new())? {
+        let path = base.join(&item.to);
+        if path.symlink_metadata().is_ok() {
+            fs::remove_file(&path).with_context(|| format!("{} stays", path.display()))?;
+            paths.push(path);
+        }
+    }
+    // The only directory that is the command's own.
+    let _ = fs::remove_dir(base.join("share/doc/filemap"));
+    Ok(paths)
+}
+
+/// Builds a Debian package with `cargo deb` and returns its path.
+///
+/// # Errors
+/// When `cargo deb` is not installed, or fails.
+pub fn debian_package() -> Result<PathBuf> {
+    generate()?;
+    built_binary()?;
+    // Quiet, as it warns of every asset from target that it does not build itself.
+    let output = cargo()
+        .args(["deb", "--package", "filemap-cli", "--no-build", "--strip", "--quiet"])
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo does not start")?;
+    // Cargo's own code for a subcommand that is not there.
+    if output.status.code() == Some(101) && !has_cargo_deb() {
+        bail!("cargo deb is not installed; run 'cargo install cargo-deb'");
+    }
+    ensure!(output.status.success(), "cargo deb failed ({})", output.status);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let path = text.lines().rev().find(|line| line.ends_with(".deb"));
+    Ok(path.context("cargo deb names no package")?.trim().into())
+}
+
+/// Builds `filemap` for release and returns the path of the binary.
+///
+/// # Errors
+/// When it cannot be built.
+pub fn built_binary() -> Result<PathBuf> {
+    let output = cargo()
+        .args(["build", "--release", "--quiet", "--package", "filemap-cli"])
+        .args(["--message-format", "json-render-diagnostics"])
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo does not start")?;
+    ensure!(output.status.success(), "filemap cannot be built ({})", output.status);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let executable = |message: Value| message["executable"].as_str().map(PathBuf::from);
+    messages.filter_map(executable).next_back().context("cargo names no binary")
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var("CARGO").unwrap_or("cargo".to_string()))
+}
+
+fn has_cargo_deb() -> bool {
+    let version = cargo().args(["deb", "--version"]).stderr(Stdio::null()).output();
+    version.is_ok_and(|output| output.status.success())
+}
+
+/// Makes man pages and completions in `target`, where the package takes them from.
+fn generate() -> Result<(PathBuf, PathBuf)> {
+    let (pages, scripts) = (root().join("target/man"), root().join("target/completions"));
+    // A page of a command that is no more must not be installed.
+    if pages.exists() {
+        fs::remove_dir_all(&pages).with_context(|| format!("{} stays", pages.display()))?;
+    }
+    man::write(&pages)?;
+    completions::write(&scripts)?;
+    Ok((pages, scripts))
+}
+
+fn items(binary: PathBuf) -> Result<Vec<Item>> {
+    let (pages, scripts) = generate()?;
+    let file = |from: PathBuf, to: PathBuf| Item { from, to, mode: 0o644 };
+    let mut items = vec![Item { from: binary, to: "bin/filemap".into(), mode: 0o755 }];
+    let mut names =
+        fs::read_dir(&pages)?.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>>>()?;
+    names.sort();
+    let page = |name| file(pages.join(&name), Path::new("share/man/man1").join(&name));
+    items.extend(names.into_iter().map(page));
+    items.extend(COMPLETIONS.map(|(from, to)| file(scripts.join(from), to.into())));
+    items.extend(
+        LICENCES.map(|name| file(root().join(name), Path::new("share/doc/filemap").join(name))),
+    );
+    Ok(items)
+}
+
+/// The directory that the paths of items begin in.
+fn base(prefix: &Path, destdir: Option<&Path>) -> Result<PathBuf> {
+    ensure!(prefix.is_absolute(), "--prefix {}: give an absolute path", prefix.display());
+    Ok(match destdir {
+        Some(directory) => directory.join(prefix.strip_prefix("/")?),
+        None => prefix.to_path_buf(),
+    })
+}
+
+/// Puts the item at `to`, whole or not at all: a binary that runs cannot be written to.
+fn put(item: &Item, to: &Path) -> Result<()> {
+    let directory = to.parent().context("it lies in a directory")?;
+    fs::create_dir_all(directory)?;
+    let beside = to.with_extension(format!("new-{}", std::process::id()));
+    let done = fs::copy(&item.from, &beside)
+        .and_then(|_| fs::set_permissions(&beside, fs::Permissions::from_mode(item.mode)))
+        .and_then(|()| fs::rename(&beside, to));
+    if done.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    Ok(done?)
+}

@@ -1,0 +1,304 @@
+//! Every rule and constant of the core, and every place that looks at a difference between kernels
+//! or at a switch, is named in docs/MODEL.md.
+
+use std::collections::BTreeSet;
+
+use filemap_core::rules::{Kernel, Rules};
+use filemap_core::series::{Series, Switch};
+
+use super::Finding;
+use super::model::{PATH, Row, SOURCE, module_at, quoted, rows};
+use super::outline::{Item, Kind, outline};
+use crate::repository::Repository;
+
+/// Modules of the core that hold no rule, but what rules are told and what they answer.
+const NO_RULES: [&str; 14] = [
+    "address",
+    "address::entries",
+    "address::mapping",
+    "address::reverse_map",
+    "address::vma",
+    "cache",
+    "decision",
+    "lib",
+    "plain",
+    "plain::file",
+    "rules",
+    "series",
+    "units",
+    "word",
+];
+
+/// Modules of these whose constants are facts about kernels all the same.
+const FACTS: [&str; 1] = ["rules"];
+
+/// Heads of the columns of the tables that are looked at.
+const CONSTANT_COLUMNS: [&str; 3] = ["Constant", "Value", "Kernel"];
+const FIELD_COLUMNS: [&str; 5] = ["Field", "6.12", "6.18", "mm-2026-05", "Read in"];
+const SWITCH_COLUMNS: [&str; 3] = ["Switch", "Changes", "Branch in"];
+
+/// Fields of the table of kernels in which kernels do not differ.
+const NO_DIFFERENCE: [&str; 2] = ["kernel", "series"];
+
+pub fn check(repository: &Repository) -> Vec<Finding> {
+    let Some(text) = repository.text(PATH) else { return Vec::new() };
+    let modules: Vec<Module<'_>> = repository.under(SOURCE, ".rs").map(Module::of).collect();
+    let mut findings = Vec::new();
+    for module in &modules {
+        functions(module, text, &mut findings);
+        constants(module, &rows(text, &CONSTANT_COLUMNS), &mut findings);
+    }
+    fields(&modules, &rows(text, &FIELD_COLUMNS), &mut findings);
+    switches(&modules, &rows(text, &SWITCH_COLUMNS), &mut findings);
+    findings
+}
+
+/// A file of the core.
+struct Module<'a> {
+    path: &'a str,
+    name: String,
+    items: Vec<Item>,
+}
+
+impl<'a> Module<'a> {
+    fn of(file: &'a crate::repository::File) -> Module<'a> {
+        Module { path: &file.path, name: module_at(&file.path), items: outline(&file.text) }
+    }
+}
+
+/// A rule that other modules can use is named.
+fn functions(module: &Module<'_>, text: &str, findings: &mut Vec<Finding>) {
+    if NO_RULES.contains(&module.name.as_str()) {
+        return;
+    }
+    for item in module.items.iter().filter(|item| item.public && item.kind == Kind::Function) {
+        let name = format!("{}::{}", module.name, item.name);
+        if !text.contains(&format!("`{name}`")) {
+            let message = format!("{PATH} does not name the rule `{name}`");
+            findings.push(Finding::error(module.path, item.line, message));
+        }
+    }
+}
+
+/// A constant has a row with its value.
+fn constants(module: &Module<'_>, rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+    if NO_RULES.contains(&module.name.as_str()) && !FACTS.contains(&module.name.as_str()) {
+        return;
+    }
+    for item in module.items.iter().filter(|item| item.kind == Kind::Constant) {
+        // Lists of the variants of a type, and values to begin with, are no facts.
+        if item.name.contains("::") {
+            continue;
+        }
+        let name = format!("{}::{}", module.name, item.name);
+        let row = rows.iter().find(|row| quoted(row.cells[0]).any(|named| named == name));
+        let value = |row: &&Row<'_>| quoted(row.cells[1]).next().map(|v| v.replace(' ', ""));
+        let message = match row.as_ref().map(value) {
+            None => format!("{PATH} has no row for the constant `{name}`"),
+            Some(value) if value.as_deref() != Some(item.body.as_str()) => {
+                format!("`{name}` is {}, but {PATH} has another value", item.body)
+            }
+            Some(_) => continue,
+        };
+        findings.push(Finding::error(module.path, item.line, message));
+    }
+}
+
+/// Each difference between kernels has a row with the value of each kernel, and with the functions
+/// that look at it.
+fn fields(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+    let of_kernels = Kernel::ALL.map(|kernel| values(&Rules::new(kernel, Series::BASELINE)));
+    for (index, (field, _)) in of_kernels[0].iter().enumerate() {
+        if NO_DIFFERENCE.contains(&field.as_str()) {
+            continue;
+        }
+        let Some(row) = rows.iter().find(|row| quoted(row.cells[0]).any(|named| named == field))
+        else {
+            let message = format!("has no row for `{field}`, in which kernels differ");
+            findings.push(Finding::error(PATH, 0, message));
+            continue;
+        };
+        for (kernel, values) in of_kernels.iter().enumerate() {
+            let value = &values[index].1;
+            if !is_shown_as(value, row.cells[kernel + 1]) {
+                let name = Kernel::ALL[kernel].name();
+                let message = format!("`{field}` of {name} is {value}");
+                findings.push(Finding::error(PATH, row.line, message));
+            }
+        }
+        let in_rules = format!("self.{field}");
+        let readers = readers(modules, |module, body| {
+            holds_word(body, &format!("rules.{field}"))
+                || module == "rules" && holds_word(body, &in_rules)
+        });
+        same(&readers, row, 4, field, findings);
+    }
+}
+
+/// Each switch has a row with the functions that look at it.
+fn switches(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+    for switch in Switch::ALL {
+        // The lint of the table says where a row is missing.
+        let Some(row) = rows.iter().find(|row| quoted(row.cells[0]).any(|n| n == switch.name()))
+        else {
+            continue;
+        };
+        let readers =
+            readers(modules, |_, body| body.contains(&format!("has(Switch::{switch:?})")));
+        same(&readers, row, 2, switch.name(), findings);
+    }
+}
+
+/// Functions of the core for whose module and body `reads` holds.
+fn readers(modules: &[Module<'_>], reads: impl Fn(&str, &str) -> bool) -> BTreeSet<String> {
+    let of = |module: &Module<'_>| -> Vec<String> {
+        let items = module.items.iter().filter(|item| item.kind != Kind::Constant);
+        let found = items.filter(|item| reads(&module.name, &item.body));
+        found.map(|item| format!("{}::{}", module.name, item.name)).collect()
+    };
+    modules.iter().flat_map(of).collect()
+}
+
+/// The column of a row names these functions and no others.
+fn same(
+    readers: &BTreeSet<String>,
+    row: &Row<'_>,
+    column: usize,
+    what: &str,
+    findings: &mut Vec<Finding>,
+) {
+    let named: BTreeSet<String> = quoted(row.cells[column]).map(str::to_string).collect();
+    if named != *readers {
+        let readers = readers.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
+        let message = format!("`{what}` is looked at in {}", readers.join(", "));
+        findings.push(Finding::error(PATH, row.line, message));
+    }
+}
+
+/// The fields of `rules` with their values, in order.
+fn values(rules: &Rules) -> Vec<(String, String)> {
+    let text = format!("{rules:#?}");
+    let indented = text.lines().filter(|line| line.starts_with("    "));
+    let mut values: Vec<(String, String)> = Vec::new();
+    for line in indented {
+        match line.strip_prefix("    ").and_then(|line| line.split_once(": ")) {
+            Some((field, value)) if !field.starts_with(' ') => {
+                values.push((field.to_string(), value.trim_end_matches(',').to_string()));
+            }
+            // The inside of the value before.
+            _ => {
+                if let Some((_, value)) = values.last_mut() {
+                    *value += line.trim().trim_end_matches(',');
+                }
+            }
+        }
+    }
+    values
+}
+
+/// Whether a cell of the table shows this value.
+fn is_shown_as(value: &str, cell: &str) -> bool {
+    let shown = match value {
+        "true" => "yes",
+        "false" => "no",
+        "EveryWindow" => "every window",
+        "AsyncWindow" => "an async one",
+        value => value.trim_start_matches("PageCount(").trim_end_matches(')'),
+    };
+    cell == shown
+}
+
+/// Whether `text` has `word`, with no letter behind it.
+fn holds_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let behind = text[at + word.len()..].chars().next();
+        !behind.is_some_and(|c| c.is_alphanumeric() || c == '_')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: &str = "
+const MOST: u64 = 5;
+pub fn rule(limits: &Limits) -> bool {
+    limits.rules.maps_whole_folio
+}
+fn branch(series: Series) -> bool { series.has(Switch::VmaBound) }
+";
+    const TABLES: &str = "
+| Rule | Kernel function | Versions | Ours | Test |
+|---|---|---|---|---|
+| r | `k` | 6.12 | `a::rule` | `a::t` |
+
+| Constant | Value | Kernel |
+|---|---|---|
+| `a::MOST` | `5` | `K` |
+
+| Field | 6.12 | 6.18 | mm-2026-05 | Read in |
+|---|---|---|---|---|
+| `maps_whole_folio`: x | no | yes | yes | `a::rule` |
+
+| Switch | Changes | Branch in |
+|---|---|---|
+| `vma-bound` | x | `a::branch` |
+";
+
+    /// What is wrong, the other differences between kernels apart.
+    fn messages(code: &str, tables: &str) -> Vec<String> {
+        let files = [(PATH, tables), ("crates/core/src/a.rs", code)];
+        let findings = check(&Repository::of(&files)).into_iter().map(|f| f.message);
+        findings.filter(|message| !message.starts_with("has no row for")).collect()
+    }
+
+    #[test]
+    fn what_is_named_is_well() {
+        assert_eq!(messages(CODE, TABLES), [""; 0]);
+    }
+
+    #[test]
+    fn a_rule_without_a_row_is_found() {
+        let added = format!("{CODE}pub fn other() {{}}\n");
+        let found = ["docs/MODEL.md does not name the rule `a::other`"];
+        assert_eq!(messages(&added, TABLES), found);
+        let private = format!("{CODE}fn other() {{}}\n");
+        assert_eq!(messages(&private, TABLES), [""; 0]);
+    }
+
+    #[test]
+    fn a_constant_has_its_value() {
+        let changed = CODE.replace("= 5", "= 6");
+        assert_eq!(
+            messages(&changed, TABLES),
+            ["`a::MOST` is 6, but docs/MODEL.md has another value"]
+        );
+        let added = format!("{CODE}pub const LEAST: u64 = 1;\n");
+        let found = ["docs/MODEL.md has no row for the constant `a::LEAST`"];
+        assert_eq!(messages(&added, TABLES), found);
+    }
+
+    #[test]
+    fn differences_and_switches_name_who_looks_at_them() {
+        let read = "fn more(l: &Limits) { l.rules.maps_whole_folio; x.has(Switch::VmaBound) }";
+        let found = messages(&format!("{CODE}{read}"), TABLES);
+        assert_eq!(
+            found,
+            [
+                "`maps_whole_folio` is looked at in `a::more`, `a::rule`",
+                "`vma-bound` is looked at in `a::branch`, `a::more`"
+            ]
+        );
+        let other = TABLES.replace("| no | yes | yes |", "| yes | yes | yes |");
+        assert_eq!(messages(CODE, &other), ["`maps_whole_folio` of 6.12 is false"]);
+    }
+
+    #[test]
+    fn every_difference_has_a_row() {
+        let files = [(PATH, TABLES), ("crates/core/src/a.rs", CODE)];
+        let findings = check(&Repository::of(&files));
+        let missing = findings.iter().filter(|f| f.message.starts_with("has no row for"));
+        let fields = values(&Rules::new(Kernel::V6_12, Series::BASELINE)).len();
+        assert_eq!(missing.count(), fields - NO_DIFFERENCE.len() - 1);
+    }
+}
