@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::time::Duration;
 
-use filemap_job::{Elf, EngineKind, JobSpec, format_size};
+use filemap_job::{Elf, EngineKind, JobSpec, ProgramSpec, format_size};
 use filemap_model::Profile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -24,6 +24,20 @@ const MAX_ACCESSES_BYTES: u64 = 1 << 28;
 pub fn job_file(path: &str) -> Result<JobSpec, Error> {
     let text = read("job file", path, MAX_TOML_BYTES)?;
     JobSpec::from_toml(&text)
+        .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
+}
+
+/// The program of a job file; `None` where that is a job of one file, or cannot be read twice.
+pub fn program(path: &str) -> Result<Option<ProgramSpec>, Error> {
+    if !std::fs::metadata(path).is_ok_and(|data| data.is_file()) {
+        return Ok(None);
+    }
+    let text = read("job file", path, MAX_TOML_BYTES)?;
+    if !ProgramSpec::is_meant(&text) {
+        return Ok(None);
+    }
+    let spec = ProgramSpec::from_toml(&text);
+    spec.map(Some)
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 

@@ -1,6 +1,6 @@
 //! The decision log: what the rules decided, in order.
 
-use crate::units::{Order, PageCount, PageIndex};
+use crate::units::{FileId, Order, PageCount, PageIndex};
 
 /// Why a readahead window was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -202,12 +202,18 @@ pub enum Decision {
         /// Pages in the run.
         pages: PageCount,
     },
+    /// What follows is about this file; before the first of these, about the first file.
+    File(FileId),
 }
 
 /// Where decisions go.
 pub trait Log {
     /// Takes the next decision.
     fn record(&mut self, decision: Decision);
+
+    /// What is recorded from now on is about `file`. A log that keeps decisions of several files
+    /// records [`Decision::File`] where that is another one than before.
+    fn about(&mut self, _file: FileId) {}
 
     /// Is told the number of the access, from 0, to which the decisions from here on belong. It
     /// is no decision: what is logged does not depend on it.
@@ -228,23 +234,26 @@ impl Log for Vec<Decision> {
 
 /// Joins evictions of adjacent pages, so that a log does not depend on how a cache stores them.
 #[derive(Debug, Default)]
-pub struct EvictionRun(Option<(PageIndex, PageCount)>);
+pub struct EvictionRun(Option<(FileId, PageIndex, PageCount)>);
 
 impl EvictionRun {
     /// Adds an eviction; a run that it does not continue goes to `log`.
-    pub fn push(&mut self, start: PageIndex, pages: PageCount, log: &mut impl Log) {
+    pub fn push(&mut self, file: FileId, start: PageIndex, pages: PageCount, log: &mut impl Log) {
         match &mut self.0 {
-            Some((first, length)) if *first + *length == start => *length += pages,
+            Some((of, first, length)) if *of == file && *first + *length == start => {
+                *length += pages;
+            }
             _ => {
                 self.flush(log);
-                self.0 = Some((start, pages));
+                self.0 = Some((file, start, pages));
             }
         }
     }
 
     /// Sends the last run to `log`.
     pub fn flush(&mut self, log: &mut impl Log) {
-        if let Some((start, pages)) = self.0.take() {
+        if let Some((file, start, pages)) = self.0.take() {
+            log.about(file);
             log.record(Decision::Evicted { start, pages });
         }
     }

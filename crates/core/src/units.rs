@@ -15,6 +15,25 @@ pub struct PageCount(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Vpn(pub u64);
 
+/// A file: its number among those that a page cache knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(u32);
+
+impl FileId {
+    /// The first file, and the only one of most jobs.
+    pub const FIRST: FileId = FileId(0);
+
+    /// The file of that number, from 0.
+    pub const fn new(number: u32) -> FileId {
+        FileId(number)
+    }
+
+    /// Its number, from 0.
+    pub const fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Size of a folio as a power of two of base pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Order(pub u8);
@@ -54,6 +73,13 @@ impl PageIndex {
     /// `self - count`, or 0.
     pub const fn saturating_sub(self, count: PageCount) -> Self {
         PageIndex(self.0.saturating_sub(count.0))
+    }
+}
+
+impl Vpn {
+    /// Rounds down to a multiple of `pages`, a power of two.
+    pub const fn align_down(self, pages: u64) -> Self {
+        Vpn(self.0 & !(pages - 1))
     }
 }
 

@@ -2,14 +2,16 @@
 
 mod support;
 
-use filemap_core::cache::PageCache;
-use filemap_core::reclaim::{reclaim, shrink_both};
+use filemap_core::address::mapping::{Mapping, Split, SplitProt};
+use filemap_core::cache::FileCache;
+use filemap_core::lru::lists::Lists;
+use filemap_core::lru::reclaim::{reclaim, shrink_both};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::{Mapping, Split, SplitProt};
 
 use support::lists::{plain, touch, whole, with_active};
 use support::machine::{executable, part};
 use support::map;
+use support::one_file::mapped;
 
 #[test]
 fn an_active_list_that_has_outgrown_its_share_is_aged_too() {
@@ -104,7 +106,7 @@ fn aging_keeps_code_that_was_accessed() {
     touch(&mut cache, 1);
     touch(&mut cache, 6);
     let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
-    cache.age(PageCount(8), &Mapping::new(part(0, 8), split));
+    cache.age(PageCount(8), &mapped(Mapping::new(part(0, 8), split)));
     assert_eq!((cache.inactive(), cache.active()), (PageCount(7), PageCount(1)));
     map::assert_cache("aged", &cache, "6w # w");
     // It has been looked at: the entries are old now.

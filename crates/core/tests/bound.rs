@@ -2,14 +2,15 @@
 
 mod support;
 
-use filemap_core::bound::{first, last};
-use filemap_core::cache::PageCache;
+use filemap_core::address::mapping::{Mapping, Split, SplitProt};
+use filemap_core::address::vma::{Advice, Vma};
+use filemap_core::cache::FileCache;
 use filemap_core::fault::Access;
 use filemap_core::readahead::Limits;
+use filemap_core::readahead::bound::{first, last};
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::{Advice, Mapping, Split, SplitProt, Vma};
 
 use Kernel::{V6_12, V6_18};
 use support::engine::{Engine, Io};

@@ -2,12 +2,14 @@
 
 mod support;
 
-use filemap_core::cache::{FolioRun, PageCache, word_mask, words};
+use filemap_core::address::entries::MappedFile;
+use filemap_core::cache::{FileCache, FolioRun, word_mask, words};
 use filemap_core::decision::{Cause, Decision, EvictionRun, Lock};
-use filemap_core::plain::PlainCache;
-use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::lru::lists::Lists;
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use support::map;
+use support::one_file::OneFile;
 use support::transcript::transcript;
 
 #[test]
@@ -118,7 +120,7 @@ fn marks_and_locks_are_taken_from_folios() {
 fn runs_of_folios() {
     let run = FolioRun { start: PageIndex(8), order: Order(2), folios: 3, marked: None };
     assert_eq!((run.pages(), run.end()), (PageCount(12), PageIndex(20)));
-    let mut cache = PlainCache::default();
+    let mut cache = OneFile::default();
     cache.add(FolioRun { marked: Some(PageIndex(12)), ..run });
     map::assert_cache("added", &cache, "8. (--)<-->(--) ..");
     assert_eq!((cache.inactive(), cache.active()), (PageCount(12), PageCount(0)));
@@ -130,12 +132,13 @@ fn runs_of_folios() {
 fn evictions_are_joined() {
     let mut log = Vec::new();
     let mut run = EvictionRun::default();
-    for (start, pages) in [(4, 2), (6, 1), (9, 1), (8, 1), (9, 4)] {
-        run.push(PageIndex(start), PageCount(pages), &mut log);
+    let evictions = [(0, 4, 2), (0, 6, 1), (0, 9, 1), (0, 8, 1), (0, 9, 4), (1, 13, 1), (1, 14, 1)];
+    for (file, start, pages) in evictions {
+        run.push(FileId::new(file), PageIndex(start), PageCount(pages), &mut log);
     }
     run.flush(&mut log);
     run.flush(&mut log);
-    assert_eq!(transcript(&log), "evict:4+3 evict:9+1 evict:8+5");
+    assert_eq!(transcript(&log), "evict:4+3 evict:9+1 evict:8+5 evict:13+2");
 }
 
 #[test]

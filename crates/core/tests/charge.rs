@@ -1,7 +1,7 @@
 //! What the kernel's own memory takes of a limit.
 
-use filemap_core::charge::{kernel_pages, nodes};
-use filemap_core::page_table::PageTables;
+use filemap_core::address::page_table::PageTables;
+use filemap_core::lru::charge::{kernel_pages, nodes};
 use filemap_core::units::{PageCount, Vpn};
 
 #[test]

@@ -4,9 +4,9 @@ mod support;
 
 use filemap_core::decision::Decision;
 use filemap_core::readahead::Limits;
+use filemap_core::readahead::sync;
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
-use filemap_core::sync;
 use filemap_core::units::{PageCount, PageIndex};
 
 use support::engine::{Engine, Io};

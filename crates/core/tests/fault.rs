@@ -5,12 +5,12 @@
 
 mod support;
 
-use filemap_core::cache::{FolioRun, PageCache};
+use filemap_core::address::vma::Advice;
+use filemap_core::cache::FolioRun;
 use filemap_core::fault::{Access, Outcome, Step};
 use filemap_core::readahead::Limits;
 use filemap_core::series::Switch;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::Advice;
 
 use filemap_core::rules::Kernel::{V6_12, V6_18};
 use support::engine::{Engine, Io};

@@ -2,19 +2,21 @@
 
 mod support;
 
-use filemap_core::cache::PageCache;
-use filemap_core::fault_around::{Around, window};
+use filemap_core::address::mapping::Mapping;
+use filemap_core::address::vma::Vma;
+use filemap_core::fault::around::{Around, window};
+use filemap_core::lru::lists::Lists;
 use filemap_core::readahead::Limits;
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
 use filemap_core::units::{PageCount, PageIndex, Vpn};
-use filemap_core::vma::{Mapping, Vma};
 
 use Kernel::V6_18;
 use support::around::{Case, around, case};
 use support::engine::{Engine, Io};
 use support::machine::{KERNELS, executable, limits, on, part, small_tables, with};
 use support::map;
+use support::one_file::mapped;
 
 /// A VMA that begins at virtual page `start` and maps the pages `from..end`.
 fn at(start: u64, from: u64, end: u64) -> Vma {
@@ -236,8 +238,8 @@ fn miss_no_retry_credits_nothing_on_a_tried_retry() {
 fn check_young(limits: Limits, index: u64, cache: &str, kept: &str) {
     let mut engine = Engine::new(limits, Io::Waited, cache);
     assert!(around(&mut engine, index, false));
-    let mapping = Mapping::new(engine.vma, None);
-    engine.cache.shrink(engine.limits.file_pages, &mapping, &mut ());
+    let mappings = mapped(Mapping::new(engine.vma, None));
+    engine.cache.shrink(engine.limits.file_pages, &mappings, &mut ());
     map::assert_cache(&format!("{index} of {cache}"), &engine.cache, kept);
 }
 

@@ -1,6 +1,6 @@
 //! The counter of misses: rises by one to its cap, falls by hits to 0, and has a threshold.
 
-use filemap_core::miss::{credited, missed, reads_window};
+use filemap_core::readahead::miss::{credited, missed, reads_window};
 
 #[test]
 fn a_miss_counts_up_to_the_cap() {

@@ -3,7 +3,7 @@
 mod support;
 
 use filemap_core::decision::Cause;
-use filemap_core::on_demand::{initial_size, next_size};
+use filemap_core::readahead::on_demand::{initial_size, next_size};
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::units::PageCount;

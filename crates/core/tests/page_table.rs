@@ -2,18 +2,21 @@
 
 mod support;
 
-use filemap_core::cache::PageCache;
+use filemap_core::address::entries::MappedFile;
+use filemap_core::address::page_table::PageTables;
+use filemap_core::address::vma::{Advice, Vma};
+use filemap_core::cache::FileCache;
 use filemap_core::fault::Access;
-use filemap_core::page_table::maps_whole;
+use filemap_core::fault::map::{copy_mapped, maps_whole, unmap};
+use filemap_core::lru::lists::Lists;
 use filemap_core::readahead::Limits;
 use filemap_core::rules::Kernel;
 use filemap_core::units::{PageCount, PageIndex, Vpn};
-use filemap_core::vma::Vma;
 
 use Kernel::{V6_12, V6_18};
 use support::around::{Case, around, case};
 use support::engine::{Engine, Io};
-use support::machine::{KERNELS, executable, limits, part, small_tables, xfs};
+use support::machine::{KERNELS, advised, executable, limits, part, small_tables, xfs};
 use support::map;
 
 /// A VMA that begins at virtual page `start` and maps the pages `from..end`.
@@ -256,4 +259,61 @@ fn large_folios_are_read_and_mapped() {
     let course = "vma miss:0 drop exec:32+16-0@4 wait:37 mmap map:32..47=16-16 major/2";
     assert_eq!(engine.course(), course);
     map::assert_mapped("code", &engine.cache, "32. 16y 16.");
+}
+
+#[test]
+fn a_write_copies_a_page_that_was_only_read() {
+    let mut engine = Engine::new(file(V6_18), Io::Waited, "8#");
+    map::set_mapped(&mut engine.cache, "..yy....");
+    copy_mapped(PageIndex(3), &mut engine.cache, &mut engine.log);
+    map::assert_mapped("the page is copied", &engine.cache, "..yc....");
+    assert_eq!(engine.course(), "copy:3");
+}
+
+#[test]
+fn munmap_uses_folios_that_were_accessed_once_each() {
+    // Accessed: both pages of the first folio, one of the second, none of the third.
+    let cases = [(Advice::Normal, 2), (Advice::Random, 0)];
+    for (advice, used) in cases {
+        let mut engine = Engine::new(file(V6_18), Io::Waited, "[][][] 2#");
+        map::set_mapped(&mut engine.cache, "yyyyyyyc");
+        for page in [0, 1, 2] {
+            engine.cache.touch(PageIndex(page));
+        }
+        let vma = advised(advice, part(0, 8));
+        assert_eq!(unmap(&vma, &mut engine.cache), PageCount(1), "the private copy");
+        map::assert_mapped("nothing is mapped", &engine.cache, "8.");
+        // A folio that was used once is referenced: the next use activates it.
+        for page in [0, 2, 4, 6] {
+            engine.cache.mark_accessed(PageIndex(page));
+        }
+        assert_eq!(engine.cache.active(), PageCount(2 * used), "{}", advice.name());
+    }
+}
+
+#[test]
+fn munmap_leaves_what_others_map() {
+    let mut engine = Engine::new(file(V6_18), Io::Waited, "8#");
+    map::set_mapped(&mut engine.cache, "yyyyyyyy");
+    assert_eq!(unmap(&part(2, 5), &mut engine.cache), PageCount(0));
+    map::assert_mapped("only its own pages", &engine.cache, "yy...yyy");
+    assert_eq!(engine.cache.words_with_entries(PageIndex(2), PageIndex(5)), [0; 0]);
+    assert_eq!(engine.cache.words_with_entries(PageIndex(2), PageIndex(6)), [0]);
+}
+
+#[test]
+fn page_tables_go_with_the_last_mapping_below_them() {
+    let mut tables = PageTables::default();
+    // Two mappings of three tables each, 16 entries a table: one more level joins them.
+    for vpn in (0..96).step_by(16) {
+        tables.install(Vpn(vpn), 16);
+    }
+    assert_eq!(tables.pages(), PageCount(6 + 1 + 1));
+    tables.remove(Vpn(0), PageCount(40), 16);
+    assert_eq!(tables.pages(), PageCount(3 + 1 + 1));
+    assert!(!tables.is_installed(Vpn(32), 16) && tables.is_installed(Vpn(48), 16));
+    tables.remove(Vpn(48), PageCount(48), 16);
+    assert_eq!(tables.pages(), PageCount(0));
+    tables.install(Vpn(0), 16);
+    assert_eq!(tables.pages(), PageCount(3));
 }

@@ -2,8 +2,9 @@
 
 mod support;
 
-use filemap_core::cache::PageCache;
+use filemap_core::cache::FileCache;
 use filemap_core::fault::Access;
+use filemap_core::lru::lists::Lists;
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::units::{PageCount, PageIndex};

@@ -2,12 +2,12 @@
 
 mod support;
 
+use filemap_core::address::vma::Advice;
 use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::fault::Access;
 use filemap_core::readahead::ReadaheadState;
 use filemap_core::rules::Kernel::V6_18;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::Advice;
 
 use support::engine::{Engine, Io};
 use support::machine::{advised, limits, stream};

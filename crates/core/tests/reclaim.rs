@@ -2,19 +2,23 @@
 
 mod support;
 
-use filemap_core::cache::{FolioRun, PageCache};
+use filemap_core::address::entries::Layer;
+use filemap_core::address::entries::MappedFile;
+use filemap_core::address::mapping::{Mapping, Split, SplitProt};
+use filemap_core::address::vma::Advice;
+use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::Decision;
-use filemap_core::reclaim::{
+use filemap_core::lru::lists::Lists;
+use filemap_core::lru::reclaim::{
     BATCH, Referenced, Used, Verdict, Verdicts, inactive_is_low, judge_folio, judge_pages, reclaim,
     used,
 };
-use filemap_core::segments::Layer;
-use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::{Advice, Mapping, Split, SplitProt};
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use support::lists::{add, look_once, plain, touch, whole};
 use support::machine::{advised, executable, part};
 use support::map;
+use support::one_file::mapped;
 use support::transcript::transcript;
 
 #[test]
@@ -58,7 +62,7 @@ fn large_folios_are_judged_by_the_number_of_their_young_entries() {
 fn accessed_entries_count_once_a_vma() {
     // VMAs of 4 pages, every second one executable: (accessed pages, VMAs, executable).
     let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
-    let mapping = Mapping::new(part(0, 128), split);
+    let mappings = mapped(Mapping::new(part(0, 128), split));
     type Words<'a> = &'a [(u64, u64)];
     let cases: [(Words<'_>, u32, bool); 7] = [
         (&[], 0, false),
@@ -70,14 +74,14 @@ fn accessed_entries_count_once_a_vma() {
         (&[(0, 1 << 63), (1, 1)], 2, true),
     ];
     for (words, vmas, executable) in cases {
-        let mut referenced = Referenced::new(&mapping);
+        let mut referenced = Referenced::new(mappings.of(FileId::FIRST));
         for &(word, mask) in words {
             referenced.add(Layer::FIRST, word, mask);
         }
         assert_eq!((referenced.vmas, referenced.executable), (vmas, executable), "{words:?}");
     }
-    let unsplit = Mapping::new(mapping.whole, None);
-    let mut whole = Referenced::new(&unsplit);
+    let unsplit = mapped(Mapping::new(part(0, 128), None));
+    let mut whole = Referenced::new(unsplit.of(FileId::FIRST));
     whole.add(Layer::FIRST, 0, u64::MAX);
     whole.add(Layer::FIRST, 1, u64::MAX);
     assert_eq!((whole.vmas, whole.executable), (1, false));
@@ -203,11 +207,11 @@ fn accessed_code_becomes_active_at_once() {
     assert_eq!(cache.active(), PageCount(1));
     // Of a split mapping only in the executable pieces: 4 to 7 here.
     let split = Some(Split { pages: PageCount(4), prot: SplitProt::Exec });
-    let mapping = Mapping::new(part(0, 8), split);
+    let mappings = mapped(Mapping::new(part(0, 8), split));
     let mut cache = map::cache("8#");
     touch(&mut cache, 3);
     touch(&mut cache, 4);
-    assert_eq!(look_once(&mut cache, &mapping), (6, 2));
+    assert_eq!(look_once(&mut cache, &mappings), (6, 2));
     assert_eq!((cache.inactive(), cache.active()), (PageCount(1), PageCount(1)));
 }
 
@@ -226,8 +230,8 @@ fn large_folios_accessed_through_more_than_one_vma_become_active() {
         for page in touched.clone() {
             touch(&mut cache, page);
         }
-        let mapping = Mapping::new(part(0, 16), pieces);
-        assert_eq!(look_once(&mut cache, &mapping), (evicted, 8 - evicted), "{touched:?}");
+        let mappings = mapped(Mapping::new(part(0, 16), pieces));
+        assert_eq!(look_once(&mut cache, &mappings), (evicted, 8 - evicted), "{touched:?}");
         assert_eq!(cache.active(), PageCount(active), "{touched:?}");
     }
 }

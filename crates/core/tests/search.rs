@@ -6,7 +6,7 @@
 
 mod support;
 
-use filemap_core::search::{cached_before, first_absent};
+use filemap_core::readahead::search::{cached_before, first_absent};
 use filemap_core::units::{PageCount, PageIndex};
 
 use support::map;

@@ -2,8 +2,8 @@
 
 mod support;
 
-use filemap_core::cache::PageCache;
-use filemap_core::statistics::{FLUSH_NS, Statistics};
+use filemap_core::lru::lists::Lists;
+use filemap_core::lru::statistics::{FLUSH_NS, Statistics};
 use filemap_core::units::PageCount;
 
 use support::lists::{add, look_once, plain, with_active};

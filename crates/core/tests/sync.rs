@@ -5,11 +5,11 @@
 
 mod support;
 
+use filemap_core::address::vma::Advice;
 use filemap_core::decision::{Cause, Decision};
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::Kernel;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::Advice;
 
 use Kernel::{V6_12, V6_18};
 use support::engine::{Engine, Io};

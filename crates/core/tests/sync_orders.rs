@@ -3,12 +3,12 @@
 
 mod support;
 
+use filemap_core::address::vma::Advice;
 use filemap_core::decision::Cause;
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::Advice;
 
 use Kernel::{V6_12, V6_18};
 use support::engine::{Engine, Io};

@@ -2,8 +2,9 @@
 
 mod support;
 
+use filemap_core::address::mapping::{Mapping, Split, SplitProt};
+use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::units::{PageCount, PageIndex, Vpn};
-use filemap_core::vma::{Advice, Mapping, Split, SplitProt, Vma};
 
 use support::machine::{executable, part};
 

@@ -2,15 +2,16 @@
 
 mod support;
 
-use filemap_core::cache::PageCache;
-use filemap_core::plain::PlainCache;
+use filemap_core::address::vma::Vma;
+use filemap_core::cache::FileCache;
+use filemap_core::lru::lists::Lists;
+use filemap_core::lru::workingset::{is_kept, is_recent};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::Vma;
-use filemap_core::workingset::{is_kept, is_recent};
 
 use support::lists::{self, look_once, plain, touch, whole, with_active};
 use support::machine::part;
 use support::map;
+use support::one_file::OneFile;
 
 #[test]
 fn a_refault_within_the_active_list_is_recent() {
@@ -65,7 +66,7 @@ fn an_activation_moves_the_clock() {
 }
 
 /// 27 pages, of which 8 are active and the next 16 evicted.
-fn with_evicted() -> PlainCache {
+fn with_evicted() -> OneFile {
     let mut cache = with_active(27, 8);
     for page in 8..24 {
         add_shadow(&mut cache, page);
@@ -75,7 +76,7 @@ fn with_evicted() -> PlainCache {
 
 /// 11 are active, and the clock has moved by 3: the distance of page 16 is 11, of 15 12.
 #[track_caller]
-fn assert_moved_by_three(mut cache: PlainCache) {
+fn assert_moved_by_three(mut cache: OneFile) {
     assert_eq!(cache.active(), PageCount(11));
     add(&mut cache, 15, 0);
     assert_eq!(cache.active(), PageCount(11));
@@ -109,20 +110,20 @@ fn what_stays_active_moves_the_clock() {
 }
 
 /// 8 active pages of 24; the other 16 were evicted, one behind the other.
-fn eight_active() -> PlainCache {
+fn eight_active() -> OneFile {
     let mut cache = with_active(24, 8);
     assert_eq!(look_once(&mut cache, &plain()).0, 16);
     cache
 }
 
 /// Adds a folio when the statistics are those of the lists.
-fn add(cache: &mut PlainCache, page: u64, order: u8) {
+fn add(cache: &mut OneFile, page: u64, order: u8) {
     cache.flush_statistics();
     lists::add(cache, page, order);
 }
 
 /// Evicts the tail of the inactive list, which is `page`.
-fn add_shadow(cache: &mut PlainCache, page: u64) {
+fn add_shadow(cache: &mut OneFile, page: u64) {
     let shrunk = cache.shrink(PageCount(1), &plain(), &mut ());
     assert_eq!(shrunk.evicted, PageCount(1));
     assert!(cache.folio(PageIndex(page)).is_none(), "{page} was not the tail");

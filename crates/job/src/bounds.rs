@@ -9,6 +9,16 @@ pub const MAX_ACCESSES: u64 = 1 << 40;
 /// Most phases of one job.
 pub const MAX_PHASES: usize = 1000;
 
+/// Most files of one program.
+pub const MAX_FILES: usize = 1 << 15;
+
+/// Most open file descriptions, and most mappings, of one program: Linux's default
+/// `vm.max_map_count`.
+pub const MAX_MAPPINGS: usize = 65530;
+
+/// Longest time between two accesses, in nanoseconds: 1000 s.
+pub const MAX_THINK_NS: u64 = 1_000_000_000_000;
+
 /// Most runs of one job.
 pub const MAX_RUNS: u64 = 100_000;
 

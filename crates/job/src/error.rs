@@ -280,6 +280,125 @@ pub enum Error {
         /// Program header of the other.
         second: usize,
     },
+    /// A value of one key of a table is wrong.
+    #[error("'{key}': {error}")]
+    Key {
+        /// The key.
+        key: String,
+        /// What is wrong with the value.
+        error: Box<Error>,
+    },
+    /// A key that has no default is missing.
+    #[error("'{key}' is missing; give {remedy}")]
+    MissingKey {
+        /// The key.
+        key: String,
+        /// What to give.
+        remedy: &'static str,
+    },
+    /// A key does not go with another.
+    #[error("'{key}' does not go with {other}; {remedy}")]
+    KeyConflict {
+        /// The key.
+        key: &'static str,
+        /// What it does not go with.
+        other: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Something in one named table is wrong.
+    #[error("{table} '{name}': {error}")]
+    InTable {
+        /// The kind of table.
+        table: &'static str,
+        /// Its name.
+        name: String,
+        /// What is wrong in it.
+        error: Box<Error>,
+    },
+    /// A table has no name.
+    #[error("[[{table}]] number {number} has no name; give it one, to which other tables refer")]
+    NoName {
+        /// The kind of table.
+        table: &'static str,
+        /// Counted from 1.
+        number: usize,
+    },
+    /// Two tables of a kind have the same name.
+    #[error("two [[{table}]] tables are named '{name}'; give each a name of its own")]
+    SameName {
+        /// The kind of table.
+        table: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A job file of a program where a job of one file is wanted.
+    #[error(
+        "it has [[file]], [[open]], [[mapping]] or [[thread]] tables, so it is a program; run it \
+         with 'filemap run'"
+    )]
+    IsProgram,
+    /// A number of threads that cannot be run.
+    #[error("there are {threads} [[thread]] tables; give one: several threads are not modelled")]
+    Threads {
+        /// How many there are.
+        threads: usize,
+    },
+    /// A phase of a thread does not say what it does, or says several things.
+    #[error(
+        "a phase does one thing; give one of 'mapping' or 'open' with a workload, 'map', or 'unmap'"
+    )]
+    NoSubject,
+    /// A mapping is used where it is not there.
+    #[error("mapping '{name}' is not there at this point; put a phase with map = '{name}' before")]
+    NotMapped {
+        /// The mapping.
+        name: String,
+    },
+    /// A mapping is made where it is there.
+    #[error("mapping '{name}' is there already; put a phase with unmap = '{name}' before")]
+    AlreadyMapped {
+        /// The mapping.
+        name: String,
+    },
+    /// A mapping begins behind the end of its file and has no length of its own.
+    #[error(
+        "it begins at page {offset_pages} of a file of {file_pages} pages; give a 'len', or a \
+         smaller 'offset'"
+    )]
+    NothingLeft {
+        /// Its first page in the file.
+        offset_pages: u64,
+        /// Pages of the file.
+        file_pages: u64,
+    },
+    /// The mappings of a program do not fit the address space.
+    #[error(
+        "mapping '{name}': with it more than 128 TiB are mapped, which no process can; give smaller \
+         mappings"
+    )]
+    TooMuchMapped {
+        /// The first mapping that does not fit.
+        name: String,
+    },
+    /// What a program holds beside its files leaves no memory for them.
+    #[error("'anonymous': {anonymous} fill the memory limit of {limit}; give less, or more memory")]
+    NoRoomForFiles {
+        /// What it holds.
+        anonymous: String,
+        /// The limit.
+        limit: String,
+    },
+    /// A page that is listed lies behind its mapping.
+    #[error("page {page} is beyond mapping '{name}'; its last page is {last}")]
+    BeyondMapping {
+        /// The page, counted from the mapping's first.
+        page: u64,
+        /// The mapping.
+        name: String,
+        /// Its last page.
+        last: u64,
+    },
     /// A job file is no TOML, or has a key or value that no job has.
     #[error("line {line} ('{text}'): {message}")]
     JobFile {

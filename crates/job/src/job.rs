@@ -1,10 +1,12 @@
 //! A job that has been validated.
 
+use std::fmt;
 use std::ops::Range;
 
+use filemap_core::address::mapping::{Split, SplitProt};
+use filemap_core::address::vma::Advice;
 use filemap_core::rules::{Arch, Rules};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::{Advice, Split, SplitProt};
 
 use crate::accesses::{Accesses, Reads};
 use crate::elf::{Elf, Segment};
@@ -206,6 +208,15 @@ pub enum Pattern {
     Generated(Workload),
     /// A list that the caller gave.
     Listed(AccessList),
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Generated(workload) => workload.fmt(f),
+            Pattern::Listed(list) => write!(f, "{} listed pages", list.pages.len()),
+        }
+    }
 }
 
 /// Page indexes from an accesses file.

@@ -17,6 +17,7 @@ pub mod job;
 mod limits;
 mod name;
 mod phases;
+pub mod program;
 pub mod random;
 pub mod record;
 mod replay;
@@ -34,10 +35,12 @@ pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds};
 pub use elf::{Elf, Segment};
 pub use engine::Engine;
 pub use error::Error;
-pub use filemap_core::vma::{Advice, Split, SplitProt};
+pub use filemap_core::address::mapping::{Split, SplitProt};
+pub use filemap_core::address::vma::Advice;
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
 };
+pub use program::{Program, ProgramSpec};
 pub use record::{
     Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Spread, Summary,
 };

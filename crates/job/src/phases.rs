@@ -81,7 +81,7 @@ impl PhaseSpec {
         phases.into_iter().collect()
     }
 
-    fn validate_one(self, job_seed: u64, mapped: Extent) -> Result<Phase, Error> {
+    pub(crate) fn validate_one(self, job_seed: u64, mapped: Extent) -> Result<Phase, Error> {
         let pattern = self.pattern(mapped.pages)?;
         let reads = matches!(&pattern, Pattern::Generated(workload) if workload.is_read());
         if self.bs.is_some() && !reads {

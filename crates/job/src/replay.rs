@@ -1,8 +1,9 @@
 //! A job back as text that repeats it.
 
+use filemap_core::address::mapping::SplitProt;
+use filemap_core::address::vma::Advice;
 use filemap_core::rules::Family;
 use filemap_core::units::PageCount;
-use filemap_core::vma::{Advice, SplitProt};
 
 use crate::accesses::DEFAULT_SEED;
 use crate::job::{EngineKind, Filesystem, Job, Pattern, Phase};

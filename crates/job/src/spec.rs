@@ -186,7 +186,10 @@ impl JobSpec {
     /// In one line, with the line of the file: what is no TOML, a key that is unknown or given
     /// twice, or a value of the wrong type.
     pub fn from_toml(text: &str) -> Result<JobSpec, Error> {
-        toml::from_str(text).map_err(|error| in_one_line(text, &error))
+        toml::from_str(text).map_err(|error| match has_tables(text) {
+            true => Error::IsProgram,
+            false => in_one_line(text, &error),
+        })
     }
 
     fn remove_alternatives(&mut self, flags: &JobSpec) {
@@ -229,8 +232,15 @@ impl JobSpec {
     }
 }
 
+/// Whether a job file has tables of files, opens, mappings or threads, as a program has.
+pub(crate) fn has_tables(text: &str) -> bool {
+    let Ok(table) = text.parse::<toml::Table>() else { return false };
+    let tables = ["file", "open", "mapping", "thread"].map(|key| table.get(key));
+    tables.into_iter().flatten().any(|value| value.is_array() || value.is_table())
+}
+
 /// What `error` says about `text`, with the line that it is about.
-fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
+pub(crate) fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
     let mut message = error.message().to_string();

@@ -1,9 +1,10 @@
 //! From a job as written to a job that can be run.
 
+use filemap_core::address::mapping::{Split, SplitProt};
+use filemap_core::address::vma::Advice;
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
 use filemap_core::series::{Series, UnknownSeries};
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::{Advice, Split, SplitProt};
 
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
@@ -67,7 +68,7 @@ impl JobSpec {
         })
     }
 
-    fn valid_arch(&self) -> Result<Arch, Error> {
+    pub(crate) fn valid_arch(&self) -> Result<Arch, Error> {
         let family =
             one_of("arch", "architecture", &self.arch, Family::X86_64, Family::ALL, Family::name)?;
         let page_size = size("page-size", &self.page_size, 0, MAX_BYTES)?.unwrap_or(4096);
@@ -81,7 +82,7 @@ impl JobSpec {
         })
     }
 
-    fn valid_rules(&self, host_release: Option<&str>) -> Result<Rules, Error> {
+    pub(crate) fn valid_rules(&self, host_release: Option<&str>) -> Result<Rules, Error> {
         let known = Kernel::ALL.map(Kernel::name);
         let kernel = match self.kernel.as_deref().unwrap_or(Kernel::V6_18.name()) {
             "host" => match host_release.and_then(Kernel::nearest) {
@@ -237,7 +238,7 @@ impl JobSpec {
         Ok(Some(Split { pages, prot }))
     }
 
-    fn valid_machine(&self, arch: Arch) -> Result<Machine, Error> {
+    pub(crate) fn valid_machine(&self, arch: Arch) -> Result<Machine, Error> {
         let page_size = arch.page_size;
         let bytes = |flag, text: &Option<SizeText>, from| {
             pages(flag, text, from, page_size).map(|count| count.map(|count| count * page_size))

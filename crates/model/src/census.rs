@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::Range;
 
-use filemap_core::cache::PageCache;
+use filemap_core::cache::FileCache;
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_job::{Cached, Job};
 
 /// Pages cached inside, between and outside what `job` maps.
-pub fn cached(job: &Job, cache: &impl PageCache) -> Cached {
+pub fn cached(job: &Job, cache: &impl FileCache) -> Cached {
     let count =
         |pages: Range<PageIndex>| Ok::<_, Infallible>(cache.cached(pages.start, pages.end).0);
     match Cached::of(job, count) {
@@ -18,7 +18,7 @@ pub fn cached(job: &Job, cache: &impl PageCache) -> Cached {
 }
 
 /// How many folios of each order the first `pages` pages of the file are cached in.
-pub fn folio_orders(cache: &impl PageCache, pages: PageCount) -> BTreeMap<Order, u64> {
+pub fn folio_orders(cache: &impl FileCache, pages: PageCount) -> BTreeMap<Order, u64> {
     let mut orders = BTreeMap::new();
     let end = PageIndex(pages.0);
     let mut next = cache.next_present(PageIndex(0), end);

@@ -2,23 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use filemap_core::cache::{FolioRun, PageCache, WORD_PAGES, in_leaf};
-use filemap_core::charge;
-use filemap_core::page_table::PageTables;
-use filemap_core::units::PageCount;
+use filemap_core::address::page_table::PageTables;
+use filemap_core::cache::{FolioRun, WORD_PAGES, in_leaf};
+use filemap_core::lru::charge;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::{FileId, PageCount};
 
-/// Words of the file that ever had a leaf node in the index of the page cache.
+/// Words of files that ever had a leaf node in the index of the page cache.
 #[derive(Clone, Debug, Default)]
 pub struct Charge {
-    /// 64 words a bitmap, by its number.
-    words: BTreeMap<u64, u64>,
+    /// 64 words a bitmap, by its number in the file.
+    words: BTreeMap<(FileId, u64), u64>,
     /// Bits that are set.
     ever: u64,
 }
 
 impl Charge {
-    /// Notes folios that are added to the cache.
-    pub fn add(&mut self, run: FolioRun) {
+    /// Notes folios of `file` that are added to the cache.
+    pub fn add(&mut self, file: FileId, run: FolioRun) {
         if !in_leaf(run.order) {
             return;
         }
@@ -27,7 +28,7 @@ impl Charge {
         while next < end {
             let stop = end.min((next / 64 + 1) * 64);
             let bits = u64::MAX >> (64 - (stop - next)) << (next % 64);
-            let words = self.words.entry(next / 64).or_default();
+            let words = self.words.entry((file, next / 64)).or_default();
             self.ever += u64::from((bits & !*words).count_ones());
             *words |= bits;
             next = stop;

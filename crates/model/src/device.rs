@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use crate::profile;
 
@@ -16,13 +16,31 @@ pub struct Device {
     page_size: u64,
     /// When the last byte asked for so far will have arrived.
     busy_until_ns: u64,
-    /// When the first request will be complete: asked for at every step, most often in vain.
-    next_done_ns: Option<u64>,
-    /// When each request will be complete, and how many of `runs` it reads.
-    requests: VecDeque<(u64, usize)>,
+    requests: VecDeque<Request>,
     runs: VecDeque<(PageIndex, PageCount)>,
     /// The last of `runs` that are in no request yet: how many, and their pages.
     asked: (usize, PageCount),
+}
+
+/// What is read of one file together.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    /// When it will be complete.
+    done_ns: u64,
+    /// How many of the device's runs it still has.
+    runs: usize,
+    file: FileId,
+}
+
+/// Consecutive pages of a file that are read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The file.
+    pub file: FileId,
+    /// The first of them.
+    pub start: PageIndex,
+    /// How many.
+    pub pages: PageCount,
 }
 
 impl Device {
@@ -32,7 +50,6 @@ impl Device {
             profile,
             page_size,
             busy_until_ns: 0,
-            next_done_ns: None,
             requests: VecDeque::new(),
             runs: VecDeque::new(),
             asked: (0, PageCount(0)),
@@ -46,15 +63,16 @@ impl Device {
         self.asked.1 += pages;
     }
 
-    /// Begins to read at `now_ns` what was asked for, if anything was. It arrives together.
-    pub fn submit(&mut self, now_ns: u64) {
+    /// Begins to read at `now_ns` what was asked for of `file`, if anything was. It arrives
+    /// together, at the time that is returned.
+    pub fn submit(&mut self, file: FileId, now_ns: u64) -> Option<u64> {
         let (runs, pages) = std::mem::take(&mut self.asked);
         if runs == 0 {
-            return;
+            return None;
         }
         let depth = self.profile.queue_depth as usize;
         let slot_ns = match self.requests.len().checked_sub(depth) {
-            Some(last_out) => self.requests[last_out].0,
+            Some(last_out) => self.requests[last_out].done_ns,
             None => 0,
         };
         let bytes = pages.bytes(self.page_size);
@@ -70,26 +88,27 @@ impl Device {
         let first_byte_ns = now_ns.max(slot_ns).saturating_add(self.profile.latency_ns);
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(transfer_ns);
         self.busy_until_ns = done_ns;
-        self.requests.push_back((done_ns, runs));
-        self.next_done_ns.get_or_insert(done_ns);
+        self.requests.push_back(Request { done_ns, runs, file });
+        Some(done_ns)
     }
 
     /// The next run of pages that has arrived at `now_ns`.
-    pub fn arrived(&mut self, now_ns: u64) -> Option<(PageIndex, PageCount)> {
-        if self.next_done_ns? > now_ns {
+    pub fn arrived(&mut self, now_ns: u64) -> Option<Run> {
+        let request = self.requests.front_mut()?;
+        if request.done_ns > now_ns {
             return None;
         }
-        let (_, runs) = self.requests.front_mut()?;
-        *runs -= 1;
-        if *runs == 0 {
+        let file = request.file;
+        request.runs -= 1;
+        if request.runs == 0 {
             self.requests.pop_front();
-            self.next_done_ns = self.requests.front().map(|request| request.0);
         }
-        self.runs.pop_front()
+        let (start, pages) = self.runs.pop_front().expect("a request has its runs");
+        Some(Run { file, start, pages })
     }
 
     /// When the next request will be complete.
     pub fn next_done_ns(&self) -> Option<u64> {
-        self.next_done_ns
+        self.requests.front().map(|request| request.done_ns)
     }
 }

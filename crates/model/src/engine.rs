@@ -1,18 +1,27 @@
 //! The engine: a job's runs, and the record of them.
 
-use filemap_core::cache::PageCache;
+use filemap_core::address::vma::Advice;
 use filemap_core::decision::Log;
-use filemap_core::vma::Advice;
-use filemap_job::{Counters, Engine, Job, Phase, Record, Run};
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::FileId;
+use filemap_job::bounds::MAX_MODEL_BYTES;
+use filemap_job::{Counters, Engine, Job, Machine, Phase, Record, Run};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
 use crate::census::cached;
+use crate::device::Device;
+use crate::drive;
 use crate::extents::ExtentCache;
+use crate::journal::Journal;
+use crate::memory::Memory;
+use crate::process::{Process, Row};
 use crate::profile::Profile;
-use crate::run::{self, Timing};
+use crate::setup;
 use crate::tally::Tally;
-use crate::tlb;
+use crate::task::Task;
+use crate::tlb::{self, Tlb};
+use crate::world::{Timing, World};
 
 /// The model as an engine.
 #[derive(Clone, Debug)]
@@ -28,7 +37,7 @@ impl Engine for Model {
         let run = trace(job, &self.profile, &mut ())?.run;
         // Runs differ in nothing, so one stands for all of them.
         let runs = vec![run; job.runs as usize];
-        Ok(Record::new(job, "model", environment(job, &self.profile), runs))
+        Ok(Record::new(job, "model", environment(&job.machine, &self.profile), runs))
     }
 }
 
@@ -88,43 +97,58 @@ pub fn trace_on<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<Traced<C>, Error> {
+    trace_within(MAX_MODEL_BYTES, job, profile, timing, cache, log)
+}
+
+/// [`trace_on`], which takes at most `most_bytes` of memory itself.
+fn trace_within<C: PageCache>(
+    most_bytes: u64,
+    job: &Job,
+    profile: &Profile,
+    timing: Timing,
+    cache: C,
+    log: &mut impl Log,
+) -> Result<Traced<C>, Error> {
     if job.mapping.advice == Advice::HugePage && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
-    let mut state = run::Run::new(job, profile, timing, cache, log);
+    let mut memory = Memory::new(&job.machine, 1, cache);
+    let row = Row::map(&setup::mappings(job), memory.mappings.of_mut(FileId::FIRST));
+    let mut open = setup::open(job, profile);
+    let device = Device::new(setup::device(job.file.sparse, profile), job.page_size());
+    let mut world = World::new(profile, timing, memory, vec![device], Journal::new(log));
+    world.bound(most_bytes, job.phases.iter().map(|phase| phase.accesses));
+    let mut process = Process::new(Tlb::new(profile.itlb, job.page_size()));
     let mut phases = Vec::with_capacity(job.phases.len());
     for phase in &job.phases {
-        let before = whole(&state);
-        state.phase(job, phase)?;
-        let after = whole(&state);
-        let highest = state.highest_miss();
+        let (began_ns, tlb) = (world.now_ns(), process.tlb.counts());
+        let before = world.begin_phase(open.ra.mmap_miss);
+        let mut task = Task { world: &mut world, process: &mut process };
+        drive::phase(job, phase, &row, &mut open, &mut task)?;
         phases.push(PhaseRun {
-            elapsed_ns: after.elapsed_ns - before.elapsed_ns,
-            tally: Tally { mmap_miss_max: highest, ..after.tally.since(&before.tally) },
-            tlb: after.tlb.since(&before.tlb),
-            mmap_miss: after.mmap_miss,
+            elapsed_ns: world.now_ns() - began_ns,
+            tally: world.tally.since(&before),
+            tlb: process.tlb.counts().since(&tlb),
+            mmap_miss: open.ra.mmap_miss,
         });
     }
-    let cached = cached(job, &state.cache);
-    let counters = counters(job, &whole(&state), job.phases.iter().any(Phase::is_exec));
+    let cached = cached(job, &world.memory.cache.file(FileId::FIRST));
+    let highest = phases.iter().map(|phase| phase.tally.mmap_miss_max).max();
+    let whole = PhaseRun {
+        elapsed_ns: world.now_ns(),
+        tally: Tally { mmap_miss_max: highest.unwrap_or(0), ..world.tally },
+        tlb: process.tlb.counts(),
+        mmap_miss: open.ra.mmap_miss,
+    };
+    let counters = counters(job, &whole, job.phases.iter().any(Phase::is_exec));
     // The time of a run whose device waits is nobody's.
-    let elapsed_ns = (timing == Timing::Device).then(|| state.elapsed_ns());
+    let elapsed_ns = (timing == Timing::Device).then(|| world.now_ns());
     let mut run = Run { seed: job.seed, elapsed_ns, counters, cached, ..Run::default() };
     if let [_, _, ..] = phases.as_slice() {
         let ran = job.phases.iter().zip(&phases);
         run.phases = ran.map(|(phase, ran)| in_record(job, phase, ran, timing)).collect();
     }
-    Ok(Traced { run, cache: state.cache, phases })
-}
-
-/// All phases as one.
-fn whole<C: PageCache, L: Log>(state: &run::Run<'_, C, L>) -> PhaseRun {
-    PhaseRun {
-        elapsed_ns: state.elapsed_ns(),
-        tally: state.tally(),
-        tlb: state.tlb(),
-        mmap_miss: state.mmap_miss(),
-    }
+    Ok(Traced { run, cache: world.memory.cache, phases })
 }
 
 fn in_record(job: &Job, phase: &Phase, ran: &PhaseRun, timing: Timing) -> filemap_job::PhaseRun {
@@ -136,40 +160,70 @@ fn in_record(job: &Job, phase: &Phase, ran: &PhaseRun, timing: Timing) -> filema
 }
 
 fn counters(job: &Job, ran: &PhaseRun, calls: bool) -> Counters {
-    let tally = ran.tally;
     let tlb = calls.then_some(ran.tlb);
+    // Holes are filled without the device.
+    let bytes_read = if job.file.sparse { 0 } else { ran.tally.pages_read * job.page_size() };
     Counters {
-        accesses: Some(tally.accesses),
-        data_pages_read: Some(tally.pages_read),
-        // Holes are filled without the device.
-        bytes_read: Some(if job.file.sparse { 0 } else { tally.pages_read * job.page_size() }),
-        major_faults: Some(tally.major_faults),
-        minor_faults: Some(tally.minor_faults),
-        readahead_calls: Some(tally.readahead_calls),
-        read_around: Some(tally.read_around),
-        async_readahead: Some(tally.async_readahead),
-        evicted_pages: Some(tally.evicted_pages),
+        bytes_read: Some(bytes_read),
         mmap_miss: Some(ran.mmap_miss.into()),
-        mmap_miss_max: Some(tally.mmap_miss_max.into()),
-        retry_mmap_drop: Some(tally.lock_drops),
-        retry_io_miss: Some(tally.retry_misses),
-        rounds: None,
         itlb_misses: tlb.map(|tlb| tlb.misses),
         itlb_walks: tlb.map(|tlb| tlb.walks),
+        ..ran.tally.counters()
     }
 }
 
-fn environment(job: &Job, profile: &Profile) -> Map<String, Value> {
+pub(crate) fn environment(machine: &Machine, profile: &Profile) -> Map<String, Value> {
     let scope = "classic LRU; no NUMA, writeback, truncation or swap";
     let environment = json!({
         "filemap": env!("CARGO_PKG_VERSION"),
         "scope": scope,
         "elapsed": "predicted from the machine profile",
-        "profile_from": job.machine.profile.as_deref().unwrap_or("default"),
+        "profile_from": machine.profile.as_deref().unwrap_or("default"),
         "profile": profile,
     });
     match environment {
         Value::Object(map) => map,
         _ => unreachable!("an object literal"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::decision::Decision;
+    use filemap_job::JobSpec;
+
+    use super::*;
+
+    /// The number of the last access.
+    #[derive(Default)]
+    struct Last(u64);
+
+    impl Log for Last {
+        fn record(&mut self, _: Decision) {}
+
+        fn access(&mut self, number: u64) {
+            self.0 = number;
+        }
+    }
+
+    /// How a job of 10,000 accesses ends that may take so much memory, and its last access.
+    fn ended(most_bytes: u64, more: &str) -> (Option<Error>, u64) {
+        let spec = format!("workload = 'random'\nfile_size = '1p'\naccesses = 10000\n{more}");
+        let job = JobSpec::from_toml(&spec).unwrap().validate(None).unwrap();
+        let cache = ExtentCache::new(job.machine.cache_limit);
+        let mut last = Last::default();
+        let (profile, timing) = (Profile::DEFAULT, Timing::Device);
+        let traced = trace_within(most_bytes, &job, &profile, timing, cache, &mut last);
+        (traced.err(), last.0)
+    }
+
+    #[test]
+    fn a_job_that_takes_more_memory_than_allowed_ends() {
+        let (error, last) = ended(1 << 20, "");
+        assert!((100..1000).contains(&last), "{last} accesses in 1 MiB");
+        // All of them take some 25 MiB, and whole GiB are told.
+        assert_eq!(error, Some(Error::TooLarge { needed_gib: 1, most_gib: 0 }));
+        // A limit of the cache bounds that too: what is evicted is forgotten in the end.
+        assert_eq!(ended(10 << 20, "ram = '16m'"), (None, 9_999));
     }
 }

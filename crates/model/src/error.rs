@@ -9,6 +9,21 @@ pub enum Error {
         /// The page that did not fit.
         index: u64,
     },
+    /// A program touched a page behind the end of the file.
+    #[error(
+        "phase {phase}: page {page} of mapping '{mapping}' lies behind the last page of file \
+         '{file}'; a program that touches it gets SIGBUS: shorten the mapping, or access less of it"
+    )]
+    Bus {
+        /// Counted from 1.
+        phase: usize,
+        /// Counted from the mapping's first.
+        page: u64,
+        /// The mapping.
+        mapping: String,
+        /// The file.
+        file: String,
+    },
     /// The job takes more memory than the model may have.
     #[error(
         "the model needs about {needed_gib} GiB of memory for this job, and takes {most_gib} at \

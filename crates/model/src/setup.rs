@@ -1,61 +1,78 @@
 //! From a job to what the rules look at.
 
-use filemap_core::readahead::Limits;
-use filemap_core::segments::Segments;
-use filemap_core::units::{PageCount, Vpn};
-use filemap_core::vma::{Mapping, Vma};
-use filemap_job::{Filesystem, Job};
+use filemap_core::address::mapping::Mapping;
+use filemap_core::address::vma::Vma;
+use filemap_core::readahead::{Limits, ReadaheadState};
+use filemap_core::rules::Rules;
+use filemap_core::units::{FileId, PageCount, Vpn};
+use filemap_job::{Filesystem, Job, Machine, Segment};
 
+use crate::open::OpenFile;
 use crate::profile::{Device, Profile};
 
-/// The bounds of readahead and fault-around that `job` sets.
-pub fn limits(job: &Job, profile: &Profile) -> Limits {
-    let arch = job.machine.arch;
-    let max_folio = match job.machine.fs {
-        Filesystem::Ext4 => job.rules.ext4_max_folio(&arch),
+/// The bounds of readahead and fault-around in a file of `file_pages` pages.
+pub fn limits(rules: Rules, machine: &Machine, file_pages: PageCount, profile: &Profile) -> Limits {
+    let arch = machine.arch;
+    let max_folio = match machine.fs {
+        Filesystem::Ext4 => rules.ext4_max_folio(&arch),
         Filesystem::Xfs => Some(arch.max_cache_order),
         Filesystem::BasePages => None,
     };
     Limits {
-        rules: job.rules,
+        rules,
         arch,
-        ra_pages: job.machine.read_ahead,
+        ra_pages: machine.read_ahead,
         io_pages: PageCount(profile.device.io_bytes / arch.page_size),
-        fault_around: job.machine.fault_around,
+        fault_around: machine.fault_around,
         max_folio,
-        file_pages: job.file_pages(),
+        file_pages,
     }
 }
 
-/// The mapping that `job` makes. Addresses count from a page-table page's first entry.
-///
-/// A page of an ELF file's segments is one of all segments' pages, one behind the other.
-pub fn mapping(job: &Job) -> Mapping {
-    let whole = Vma {
-        start: Vpn(job.mapping.shift.0),
-        pgoff: job.mapping.offset,
-        pages: job.mapping.pages,
-        advice: job.mapping.advice,
-        executable: job.mapping.exec,
-    };
-    let vmas: Vec<Vma> = job
-        .segments()
-        .iter()
-        .map(|segment| Vma {
-            start: whole.start + segment.start,
-            pgoff: segment.offset,
-            pages: segment.pages,
-            executable: segment.executable,
-            ..whole
-        })
-        .collect();
-    let segments = job.elf.is_some().then(|| Segments::new(&vmas));
-    Mapping { segments, ..Mapping::new(whole, job.mapping.effective_split()) }
+/// The file of `job`, opened once.
+pub fn open(job: &Job, profile: &Profile) -> OpenFile {
+    OpenFile {
+        file: FileId::FIRST,
+        size_bytes: job.file.size_bytes,
+        device: 0,
+        limits: limits(job.rules, &job.machine, job.file_pages(), profile),
+        ra: ReadaheadState::NEW,
+    }
 }
 
-/// The device that the file lies on; holes take a nanosecond.
-pub fn device(job: &Job, profile: &Profile) -> Device {
-    if !job.file.sparse {
+/// The mappings that `job` makes: one, or that of each segment of a program. Addresses count from
+/// a page-table page's first entry.
+pub fn mappings(job: &Job) -> Vec<Mapping> {
+    let start = Vpn(job.mapping.shift.0);
+    if job.elf.is_none() {
+        return vec![mapping(&job.mapping, start)];
+    }
+    let of_segment = |segment: &Segment| Vma {
+        start: start + segment.start,
+        pgoff: segment.offset,
+        pages: segment.pages,
+        advice: job.mapping.advice,
+        executable: segment.executable,
+    };
+    let vmas = job.segments();
+    vmas.iter().map(|segment| Mapping::new(of_segment(segment), None)).collect()
+}
+
+/// One mapping that begins at `start`, with its split.
+pub fn mapping(mapping: &filemap_job::Mapping, start: Vpn) -> Mapping {
+    let whole = Vma {
+        start,
+        pgoff: mapping.offset,
+        pages: mapping.pages,
+        advice: mapping.advice,
+        executable: mapping.exec,
+    };
+    Mapping::new(whole, mapping.effective_split())
+}
+
+/// The device that a file lies on; holes take a nanosecond.
+pub fn device(sparse: bool, profile: &Profile) -> Device {
+    if !sparse {
         return profile.device;
     }
     Device { latency_ns: 0, bandwidth_bytes: u64::MAX, ..profile.device }

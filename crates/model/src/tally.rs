@@ -1,5 +1,7 @@
 //! What a run counts.
 
+use filemap_job::Counters;
+
 /// What a run counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -28,6 +30,41 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// As the counters of a record, without those that it does not know.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            accesses: Some(self.accesses),
+            data_pages_read: Some(self.pages_read),
+            major_faults: Some(self.major_faults),
+            minor_faults: Some(self.minor_faults),
+            readahead_calls: Some(self.readahead_calls),
+            read_around: Some(self.read_around),
+            async_readahead: Some(self.async_readahead),
+            evicted_pages: Some(self.evicted_pages),
+            mmap_miss_max: Some(self.mmap_miss_max.into()),
+            retry_mmap_drop: Some(self.lock_drops),
+            retry_io_miss: Some(self.retry_misses),
+            ..Counters::default()
+        }
+    }
+
+    /// What both counted together.
+    pub fn with(self, other: &Tally) -> Tally {
+        Tally {
+            accesses: self.accesses + other.accesses,
+            pages_read: self.pages_read + other.pages_read,
+            major_faults: self.major_faults + other.major_faults,
+            minor_faults: self.minor_faults + other.minor_faults,
+            readahead_calls: self.readahead_calls + other.readahead_calls,
+            read_around: self.read_around + other.read_around,
+            async_readahead: self.async_readahead + other.async_readahead,
+            evicted_pages: self.evicted_pages + other.evicted_pages,
+            mmap_miss_max: self.mmap_miss_max.max(other.mmap_miss_max),
+            lock_drops: self.lock_drops + other.lock_drops,
+            retry_misses: self.retry_misses + other.retry_misses,
+        }
+    }
+
     /// What was counted since `before`; the highest value of the counter is that of the whole run.
     pub fn since(self, before: &Tally) -> Tally {
         Tally {

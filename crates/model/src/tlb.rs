@@ -1,10 +1,12 @@
 //! The instruction TLB: which calls find their translation, and what the others cost.
 
-use filemap_core::cache::{PageCache, word_mask, words};
-use filemap_core::page_table::{self, PageTables};
+use filemap_core::address::entries::MappedFile;
+use filemap_core::address::page_table::PageTables;
+use filemap_core::address::vma::Vma;
+use filemap_core::cache::{word_mask, words};
+use filemap_core::fault::map;
 use filemap_core::readahead::Limits;
 use filemap_core::units::{Order, PageCount, PageIndex, Vpn};
-use filemap_core::vma::Vma;
 
 use crate::profile;
 
@@ -97,14 +99,14 @@ pub fn translation(
     vma: &Vma,
     limits: &Limits,
     tables: &PageTables,
-    cache: &impl PageCache,
+    cache: &impl MappedFile,
 ) -> Translation {
     let vpn = vma.vpn(index);
     let page = Translation { vpn, order: Order(0) };
     let Some(folio) = cache.folio(index) else {
         return page;
     };
-    if page_table::maps_by_pmd(folio, vma, limits, tables) {
+    if map::maps_by_pmd(folio, vma, limits, tables) {
         return Translation { vpn, order: limits.arch.pmd_order() };
     }
     let order = limits.arch.contiguous_order;

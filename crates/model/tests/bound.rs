@@ -2,12 +2,13 @@
 
 mod support;
 
+use filemap_core::address::mapping::Mapping;
+use filemap_core::address::vma::Vma;
 use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::series::Switch;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::{Mapping, Vma};
 use filemap_job::{Job, JobSpec};
-use filemap_model::{Profile, mapping, trace};
+use filemap_model::{Profile, mappings, trace};
 use support::{Accesses, described, random_spec};
 
 const JOBS: u64 = 20_000;
@@ -63,7 +64,7 @@ fn valid(spec: JobSpec) -> Option<Job> {
 /// What a run asked for, and how many pages it left behind the last one mapped.
 fn run(job: &Job) -> (Watch, u64) {
     let mut watch =
-        Watch { mapping: mapping(job), vma: None, cause: None, windows: 0, beyond: None };
+        Watch { mappings: mappings(job), vma: None, cause: None, windows: 0, beyond: None };
     let Ok(traced) = trace(job, &Profile::DEFAULT, &mut watch) else {
         return (watch, 0);
     };
@@ -72,7 +73,7 @@ fn run(job: &Job) -> (Watch, u64) {
 
 /// Holds what faults add to the cache against their VMAs.
 struct Watch {
-    mapping: Mapping,
+    mappings: Vec<Mapping>,
     /// The VMA of the fault under way; of segments any that it can be: see `vmas`.
     vma: Option<PageIndex>,
     /// Why its window is read.
@@ -85,13 +86,8 @@ struct Watch {
 impl Watch {
     /// The VMAs that map `index`: several where segments share a page.
     fn vmas(&self, index: PageIndex) -> Vec<Vma> {
-        match &self.mapping.segments {
-            Some(segments) => {
-                let vmas = segments.iter().map(|placed| placed.vma);
-                vmas.filter(|vma| vma.pgoff <= index && index < vma.end()).collect()
-            }
-            None => vec![self.mapping.vma(index)],
-        }
+        let maps = |mapping: &&Mapping| mapping.whole.pgoff <= index && index < mapping.whole.end();
+        self.mappings.iter().filter(maps).map(|mapping| mapping.vma(index)).collect()
     }
 
     fn check(&mut self, start: PageIndex, end: PageIndex) {

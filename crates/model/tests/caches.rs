@@ -45,7 +45,7 @@ fn difference(spec: &JobSpec) -> Option<String> {
     })
 }
 
-fn run(job: &Job, profile: &Profile, cache: impl filemap_core::cache::PageCache) -> String {
+fn run(job: &Job, profile: &Profile, cache: impl filemap_core::page_cache::PageCache) -> String {
     let mut digest = Digest::default();
     match trace_on(job, profile, Timing::Device, cache, &mut digest) {
         Ok(traced) => {

@@ -2,6 +2,8 @@
 //! the counter of misses switches executable readahead off.
 
 use filemap_core::decision::{Cause, Decision};
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::FileId;
 use filemap_job::{Job, JobSpec, SizeText};
 use filemap_model::census::folio_orders;
 use filemap_model::{Profile, trace};
@@ -28,8 +30,8 @@ fn job(page_size: &str, advice: &str, with: &str, workload: &str, accesses: u64)
 /// how many of 20,000 random calls missed either level of the TLB. Both phases add nothing else.
 fn row(page_size: &str, advice: &str, with: &str) -> String {
     let job = job(page_size, advice, with, "exec", 20_000);
-    let traced = trace(&job, &Profile::DEFAULT, &mut ()).unwrap();
-    let orders = folio_orders(&traced.cache, job.file_pages());
+    let mut traced = trace(&job, &Profile::DEFAULT, &mut ()).unwrap();
+    let orders = folio_orders(&traced.cache.file(FileId::FIRST), job.file_pages());
     let orders: Vec<_> =
         orders.iter().map(|(order, folios)| format!("{}x{folios}", order.0)).collect();
     let [cold, random] = traced.phases[..] else { panic!("two phases") };

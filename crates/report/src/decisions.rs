@@ -75,6 +75,8 @@ pub enum Line {
     Copied { index: u64 },
     /// See [`Decision::Evicted`].
     Evicted { start: u64, pages: u64 },
+    /// See [`Decision::File`].
+    File { file: u64 },
 }
 
 impl From<Decision> for Line {
@@ -129,6 +131,7 @@ impl From<Decision> for Line {
             }
             Decision::Copied { index } => Line::Copied { index: index.0 },
             Decision::Evicted { start, pages } => Line::Evicted { start: start.0, pages: pages.0 },
+            Decision::File(file) => Line::File { file: file.number() as u64 },
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod explain;
 mod figures;
 pub mod footer;
 pub mod phases;
+pub mod program;
 pub mod published;
 pub mod record;
 pub mod regression;

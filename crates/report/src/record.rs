@@ -1,6 +1,6 @@
 //! The report on one record.
 
-use filemap_core::vma::SplitProt;
+use filemap_core::address::mapping::SplitProt;
 use filemap_job::{EngineKind, Job, Record, Run, Spread};
 use serde::Serialize;
 use serde_json::Value;

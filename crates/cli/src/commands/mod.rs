@@ -5,6 +5,7 @@ pub mod compare;
 pub mod conform;
 pub mod doctor;
 pub mod explain;
+mod program;
 pub mod published;
 pub mod run;
 

@@ -3,7 +3,7 @@
 use filemap_job::{EngineKind, Record};
 use filemap_report::record;
 
-use super::{Asked, with_seeds};
+use super::{Asked, program, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine;
@@ -18,6 +18,12 @@ use crate::seeds::{self, Cell};
 /// Runs one job and prints its record.
 pub fn run(args: RunArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
+    if let Some(path) = &args.job_file
+        && let Some(spec) = input::program(path)?
+    {
+        let path = path.clone();
+        return program::run(&spec, &path, args);
+    }
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;

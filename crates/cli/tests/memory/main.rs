@@ -11,8 +11,9 @@ mod skip;
 use std::path::Path;
 use std::time::Duration;
 
-use filemap_core::cache::PageCache;
-use filemap_core::units::PageIndex;
+use filemap_core::cache::FileCache;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::{FileId, PageIndex};
 use filemap_job::{Job, JobSpec};
 use filemap_kernel::engine::Kernel;
 use filemap_kernel::image::{self, Image, guest};
@@ -140,8 +141,9 @@ fn measure(kernel: &Kernel, job: &Job) -> Result<Left, String> {
 
 fn model(job: &Job) -> Left {
     let profile = filemap_model::Profile::DEFAULT;
-    let traced = filemap_model::trace(job, &profile, &mut ()).expect("a run of the model");
-    let cached = |page| traced.cache.folio(PageIndex(page)).is_some();
+    let mut traced = filemap_model::trace(job, &profile, &mut ()).expect("a run of the model");
+    let file = traced.cache.file(FileId::FIRST);
+    let cached = |page| file.folio(PageIndex(page)).is_some();
     Left {
         pages_read: traced.run.counters.data_pages_read.expect("the model counts it"),
         major_faults: traced.run.counters.major_faults.expect("the model counts it"),

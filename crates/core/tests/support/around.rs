@@ -1,10 +1,10 @@
 //! One fault-around, with the entries before and after it.
 
+use filemap_core::address::vma::Vma;
 use filemap_core::fault::View;
-use filemap_core::fault_around::map_around;
+use filemap_core::fault::around::map_around;
 use filemap_core::readahead::Limits;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_core::vma::Vma;
 
 use super::engine::{Engine, Io};
 use super::map;

@@ -1,18 +1,19 @@
 //! A small engine: one file, one mapping, I/O without a clock.
 
-use filemap_core::cache::{FolioRun, PageCache};
+use filemap_core::address::entries::MappedFile;
+use filemap_core::address::page_table::PageTables;
+use filemap_core::address::vma::Vma;
+use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::{Cause, Decision};
+use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View};
-use filemap_core::layout::Layout;
-use filemap_core::marked;
-use filemap_core::on_demand;
-use filemap_core::page_table::PageTables;
-use filemap_core::plain::PlainCache;
-use filemap_core::read::{Read, ReadView};
+use filemap_core::readahead::layout::Layout;
+use filemap_core::readahead::marked;
+use filemap_core::readahead::on_demand;
 use filemap_core::readahead::{Limits, ReadaheadState, Request, Window};
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::Vma;
 
+use super::one_file::OneFile;
 use super::transcript::transcript;
 use super::{machine, map};
 
@@ -33,7 +34,7 @@ pub struct Engine {
     pub io: Io,
     pub ra: ReadaheadState,
     pub tables: PageTables,
-    pub cache: PlainCache,
+    pub cache: OneFile,
     pub log: Vec<Decision>,
 }
 

@@ -1,36 +1,40 @@
 //! The reclaim lists of a cache, brought into a state by hand.
 
-use filemap_core::cache::{FolioRun, PageCache, WORD_PAGES};
-use filemap_core::plain::PlainCache;
+use filemap_core::address::entries::MappedFile;
+use filemap_core::address::mapping::Mapping;
+use filemap_core::address::reverse_map::ReverseMap;
+use filemap_core::address::vma::Vma;
+use filemap_core::cache::{FileCache, FolioRun, WORD_PAGES};
+use filemap_core::lru::lists::Lists;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::{Mapping, Vma};
 
 use super::machine::part;
 use super::map;
+use super::one_file::{OneFile, mapped};
 
 /// A mapping of the whole cache.
-pub fn whole(vma: Vma) -> Mapping {
-    Mapping::new(vma, None)
+pub fn whole(vma: Vma) -> ReverseMap {
+    mapped(Mapping::new(vma, None))
 }
 
-pub fn plain() -> Mapping {
+pub fn plain() -> ReverseMap {
     whole(part(0, 4096))
 }
 
 /// Maps `index` by an entry that is accessed.
-pub fn touch(cache: &mut PlainCache, index: u64) {
+pub fn touch(cache: &mut OneFile, index: u64) {
     let bit = 1 << (index % WORD_PAGES);
     cache.map(index / WORD_PAGES, bit, bit);
 }
 
 /// Looks at the whole inactive list once. Returns the pages evicted and kept.
-pub fn look_once(cache: &mut PlainCache, mapping: &Mapping) -> (u64, u64) {
-    let shrunk = cache.shrink(PageCount(u64::MAX), mapping, &mut ());
+pub fn look_once(cache: &mut OneFile, mappings: &ReverseMap) -> (u64, u64) {
+    let shrunk = cache.shrink(PageCount(u64::MAX), mappings, &mut ());
     (shrunk.evicted.0, shrunk.kept.0)
 }
 
 /// A cache of these pages, of which the first `active` are on the active list, in their order.
-pub fn with_active(pages: u64, active: u64) -> PlainCache {
+pub fn with_active(pages: u64, active: u64) -> OneFile {
     let mut cache = map::cache(&format!("{pages}#"));
     for page in 0..active {
         cache.mark_accessed(PageIndex(page));
@@ -41,7 +45,7 @@ pub fn with_active(pages: u64, active: u64) -> PlainCache {
 }
 
 /// Adds a folio, whose data arrives at once.
-pub fn add(cache: &mut PlainCache, index: u64, order: u8) {
+pub fn add(cache: &mut OneFile, index: u64, order: u8) {
     let start = PageIndex(index);
     cache.add(FolioRun { start, order: Order(order), folios: 1, marked: None });
     cache.unlock(start, PageCount(1 << order));

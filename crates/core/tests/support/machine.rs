@@ -1,10 +1,10 @@
 //! A machine to test on: small enough to draw.
 
+use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
 use filemap_core::series::{Series, Switch};
 use filemap_core::units::{Order, PageCount, PageIndex, Vpn};
-use filemap_core::vma::{Advice, Vma};
 
 /// The kernels whose rules the cases tell apart.
 pub const KERNELS: [Kernel; 2] = [Kernel::V6_12, Kernel::V6_18];

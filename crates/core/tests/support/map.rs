@@ -13,10 +13,14 @@
 //! A map of the page table, beside it: `.` not mapped, `y` mapped, `c` replaced by a private copy.
 //! In both a number repeats the letter behind it, and blanks only divide: `60# 4.` is 64 pages.
 
-use filemap_core::cache::{FolioRun, PageCache, PageWord, WORD_PAGES};
-use filemap_core::plain::PlainCache;
+use super::one_file::{OneFile, mapped};
+use filemap_core::address::entries::{MappedFile, PageWord};
+use filemap_core::address::mapping::Mapping;
+use filemap_core::address::reverse_map::ReverseMap;
+use filemap_core::address::vma::{Advice, Vma};
+use filemap_core::cache::{FileCache, FolioRun, WORD_PAGES};
+use filemap_core::lru::lists::Lists;
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::{Advice, Mapping, Vma};
 
 /// The map with its numbers and blanks resolved.
 pub fn expand(map: &str) -> String {
@@ -41,9 +45,9 @@ pub fn pages(map: &str) -> PageCount {
 }
 
 /// A cache in the state that `map` draws. Its pages were added in the order of their index.
-pub fn cache(map: &str) -> PlainCache {
+pub fn cache(map: &str) -> OneFile {
     let letters = expand(map).into_bytes();
-    let mut cache = PlainCache::default();
+    let mut cache = OneFile::default();
     let folios = folios(&letters);
     // The flag comes with the return from the active list, so these go there first.
     for folio in folios.iter().filter(|folio| folio.workingset) {
@@ -59,7 +63,7 @@ pub fn cache(map: &str) -> PlainCache {
     cache
 }
 
-fn add(folio: &Drawn, cache: &mut PlainCache) {
+fn add(folio: &Drawn, cache: &mut OneFile) {
     let Drawn { head, order, .. } = *folio;
     cache.add(FolioRun { start: head, order, folios: 1, marked: folio.marked.then_some(head) });
     if !folio.locked {
@@ -67,7 +71,7 @@ fn add(folio: &Drawn, cache: &mut PlainCache) {
     }
 }
 
-fn mapping(letters: &[u8]) -> Mapping {
+fn mapping(letters: &[u8]) -> ReverseMap {
     let whole = Vma {
         start: Default::default(),
         pgoff: PageIndex(0),
@@ -75,7 +79,7 @@ fn mapping(letters: &[u8]) -> Mapping {
         advice: Advice::Normal,
         executable: false,
     };
-    Mapping::new(whole, None)
+    mapped(Mapping::new(whole, None))
 }
 
 /// A folio in a map.
@@ -120,7 +124,7 @@ fn folios(letters: &[u8]) -> Vec<Drawn> {
 }
 
 /// Draws the first `pages` pages of `cache`.
-pub fn draw(cache: &PlainCache, pages: PageCount) -> String {
+pub fn draw(cache: &OneFile, pages: PageCount) -> String {
     let mut map = String::new();
     let mut next = PageIndex(0);
     while next.0 < pages.0 {
@@ -156,7 +160,7 @@ pub fn draw(cache: &PlainCache, pages: PageCount) -> String {
 }
 
 /// Draws the page-table entries of the first `pages` pages.
-pub fn draw_mapped(cache: &PlainCache, pages: PageCount) -> String {
+pub fn draw_mapped(cache: &OneFile, pages: PageCount) -> String {
     let letter = |index| match index {
         index if bit(cache, index, |word| word.copied) => 'c',
         index if bit(cache, index, |word| word.mapped) => 'y',
@@ -166,7 +170,7 @@ pub fn draw_mapped(cache: &PlainCache, pages: PageCount) -> String {
 }
 
 /// Maps and copies the pages as `map` draws them; the mapped ones are not accessed.
-pub fn set_mapped(cache: &mut PlainCache, map: &str) {
+pub fn set_mapped(cache: &mut OneFile, map: &str) {
     for (index, letter) in (0..).zip(expand(map).chars()) {
         match letter {
             'y' => cache.map(index / WORD_PAGES, 1 << (index % WORD_PAGES), 0),
@@ -176,13 +180,13 @@ pub fn set_mapped(cache: &mut PlainCache, map: &str) {
     }
 }
 
-fn bit(cache: &PlainCache, index: PageIndex, bits: impl Fn(PageWord) -> u64) -> bool {
+fn bit(cache: &OneFile, index: PageIndex, bits: impl Fn(PageWord) -> u64) -> bool {
     bits(cache.word(index.0 / WORD_PAGES)) >> (index.0 % WORD_PAGES) & 1 == 1
 }
 
 /// Compares the state of the cache with what `expected` draws.
 #[track_caller]
-pub fn assert_cache(case: &str, cache: &PlainCache, expected: &str) {
+pub fn assert_cache(case: &str, cache: &OneFile, expected: &str) {
     let expected = expand(expected);
     let drawn = draw(cache, PageCount(expected.len() as u64));
     assert!(drawn == expected, "{case}\n expected {expected}\n found    {drawn}");
@@ -190,7 +194,7 @@ pub fn assert_cache(case: &str, cache: &PlainCache, expected: &str) {
 
 /// Compares the page-table entries with what `expected` draws.
 #[track_caller]
-pub fn assert_mapped(case: &str, cache: &PlainCache, expected: &str) {
+pub fn assert_mapped(case: &str, cache: &OneFile, expected: &str) {
     let expected = expand(expected);
     let drawn = draw_mapped(cache, PageCount(expected.len() as u64));
     assert!(drawn == expected, "{case}\n expected {expected}\n found    {drawn}");

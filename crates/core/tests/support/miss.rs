@@ -1,9 +1,9 @@
 //! One miss, with the cache before and after it.
 
+use filemap_core::address::vma::Vma;
+use filemap_core::readahead::sync;
 use filemap_core::readahead::{Limits, Window};
-use filemap_core::sync;
 use filemap_core::units::PageIndex;
-use filemap_core::vma::Vma;
 
 use super::engine::{Engine, Io};
 use super::map;

@@ -7,4 +7,5 @@ pub mod lists;
 pub mod machine;
 pub mod map;
 pub mod miss;
+pub mod one_file;
 pub mod transcript;

@@ -14,6 +14,7 @@
 //! | `wait:32` | waited for the data of this page |
 //! | `copy:32` | a private copy |
 //! | `evict:0+32` | eviction |
+//! | `file:1` | what follows is about this file |
 //! | `minor/2` `major/2` | served, after so many tries |
 
 use filemap_core::decision::{Cause, Decision, Lock};
@@ -50,6 +51,7 @@ fn word(decision: &Decision) -> Option<String> {
         Decision::Waited { index } => format!("wait:{index}"),
         Decision::Copied { index } => format!("copy:{index}"),
         Decision::Evicted { start, pages } => format!("evict:{start}+{pages}"),
+        Decision::File(file) => format!("file:{}", file.number()),
         Decision::Served { major, tries, .. } => {
             format!("{}/{tries}", if major { "major" } else { "minor" })
         }

@@ -195,7 +195,7 @@ fn refused(path: &Path, protection: ProtFlags, errno: Errno) -> Error {
 /// Opens the plan's file and checks that the mapping lies inside it.
 pub(super) fn open(plan: &Plan) -> Result<File, Error> {
     // The pieces of a shared mapping can be made writable only if the file is.
-    let writable = |split: filemap_core::vma::Split| split.prot == SplitProt::Write;
+    let writable = |split: filemap_core::address::mapping::Split| split.prot == SplitProt::Write;
     let writes = !plan.mapping.private && plan.mapping.split.is_some_and(writable);
     let file = OpenOptions::new()
         .read(true)

@@ -14,8 +14,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
+pub use filemap_core::address::mapping::{Split, SplitProt};
+pub use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
-pub use filemap_core::vma::{Advice, Split, SplitProt};
 pub use filemap_job::elf::Segment;
 
 use crate::Error;

@@ -2,9 +2,9 @@
 
 use std::mem;
 
+use filemap_core::address::mapping::Split;
 use filemap_core::decision::{Cause, Decision, Found, Lock};
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::Split;
 use filemap_job::{Advice, Job, Segment};
 
 use crate::decisions::{Event, Seen};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use filemap_core::address::entries::{Layer, Unmapped};
 use filemap_core::cache::{WORD_PAGES, words};
-use filemap_core::segments::Layer;
 use filemap_core::units::PageIndex;
 
 /// The entries of 64 pages in one layer.
@@ -54,6 +54,30 @@ impl Aliases {
         entries.mapped &= !bit;
         entries.young &= !bit;
         entries.copied |= bit;
+    }
+
+    /// The words that have entries in `layer` for the pages `from..end`.
+    pub fn words(&self, from: PageIndex, end: PageIndex, layer: Layer) -> Vec<u64> {
+        let words = words(from, end);
+        let keys = self.entries.range((words.start, Layer::FIRST)..(words.end, Layer::FIRST));
+        let of_layer = keys.map(|(&key, _)| key).filter(|(_, of)| *of == layer);
+        of_layer.map(|(word, _)| word).collect()
+    }
+
+    /// Takes away the entries and private copies of the pages of `mask` in `word`.
+    pub fn unmap(&mut self, word: u64, layer: Layer, mask: u64) -> Unmapped {
+        let Some(entries) = self.entries.get_mut(&(word, layer)) else {
+            return Unmapped::default();
+        };
+        let accessed = entries.mapped & entries.young & mask;
+        let unmapped = Unmapped { accessed, copied: entries.copied & mask };
+        entries.mapped &= !mask;
+        entries.young &= !mask;
+        entries.copied &= !mask;
+        if *entries == Entries::default() {
+            self.entries.remove(&(word, layer));
+        }
+        unmapped
     }
 
     /// The entries of `word` in every layer that has any.

@@ -1,5 +1,6 @@
 //! 2048 pages of a file.
 
+use filemap_core::address::entries::Unmapped;
 use filemap_core::cache::WORD_PAGES;
 use filemap_core::units::Order;
 
@@ -224,6 +225,32 @@ impl Chunk {
         flags.mapped &= !bit;
         flags.young &= !bit;
         flags.copied |= bit;
+    }
+
+    /// The words in which a page is mapped or copied.
+    pub fn words_with_entries(&self) -> impl Iterator<Item = usize> {
+        let mapped = |&word: &usize| {
+            let flags = self.flags(word);
+            flags.mapped | flags.copied != 0
+        };
+        (0..CHUNK_WORDS).filter(mapped)
+    }
+
+    /// Takes away the entries and private copies of the pages of `mask` in `word`.
+    pub fn unmap(&mut self, word: usize, mask: u64) -> Unmapped {
+        if self.flagged >> word & 1 == 0 {
+            return Unmapped::default();
+        }
+        let flags = &mut self.words[word].flags;
+        let unmapped = Unmapped { accessed: flags.accessed(mask), copied: flags.copied & mask };
+        flags.mapped &= !mask;
+        flags.young &= !mask;
+        flags.copied &= !mask;
+        self.copied -= unmapped.copied.count_ones() as u16;
+        if self.copied == 0 {
+            self.flagged &= self.some;
+        }
+        unmapped
     }
 
     /// Forgets what was evicted. What has no page has no flag, so nothing else is left.

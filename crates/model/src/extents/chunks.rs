@@ -4,6 +4,9 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use filemap_core::cache::words;
+use filemap_core::units::PageIndex;
+
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
 
 /// Bytes of a chunk with its words, 64 bytes each, and its slot in the table.
@@ -82,6 +85,24 @@ impl Chunks {
     /// Every chunk in use with its number, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
         self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]))
+    }
+
+    /// The words, in ascending order, in which one of the pages `from..end` may be mapped or
+    /// copied.
+    pub fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
+        let wanted = words(from, end);
+        let (first, last) = (from.0 / CHUNK_PAGES, (end.0 - 1) / CHUNK_PAGES);
+        let mut chunks: Vec<u64> = if last - first < self.slots.len() as u64 {
+            (first..=last).filter(|number| self.slots.contains_key(number)).collect()
+        } else {
+            self.slots.keys().copied().filter(|number| (first..=last).contains(number)).collect()
+        };
+        chunks.sort_unstable();
+        let of_chunk = |number: u64| {
+            let chunk = self.get(number).expect("it is in use");
+            chunk.words_with_entries().map(move |word| number * CHUNK_WORDS as u64 + word as u64)
+        };
+        chunks.into_iter().flat_map(of_chunk).filter(|word| wanted.contains(word)).collect()
     }
 
     /// Forgets chunk `number`, in which nothing is cached or copied.

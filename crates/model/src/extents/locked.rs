@@ -8,7 +8,7 @@ use filemap_core::units::PageIndex;
 /// Runs of locked pages, no two of which overlap. A window that meets cached pages again and again
 /// is thousands of runs, so that looking one up must not cost by their number.
 ///
-/// They are unlocked in the order in which they were locked.
+/// Runs of one device are unlocked in the order in which they were locked.
 #[derive(Debug)]
 pub struct Locked {
     /// Each run's first page and the one behind it, in streaks that ascend in the file. There are
@@ -41,18 +41,33 @@ impl Locked {
         self.streaks.push(VecDeque::from([(from, end)]));
     }
 
-    /// Unlocks the run that was locked first of those that still are; it begins at `from`.
-    pub fn remove_first(&mut self, from: u64) {
-        let streak = self.streaks.first_mut().expect("a run is locked");
-        let run = streak.pop_front();
-        debug_assert_eq!(run.map(|run| run.0), Some(from), "not the first that was locked");
-        if streak.is_empty() {
+    /// Unlocks the run that begins at `from`: most often the one that was locked first of those
+    /// that still are.
+    pub fn remove(&mut self, from: u64) {
+        let first = self.streaks.first_mut().expect("a run is locked");
+        let number = if first.front().is_some_and(|run| run.0 == from) {
+            first.pop_front();
+            0
+        } else {
+            let (number, place) = self.find(from).expect("the run is locked");
+            self.streaks[number].remove(place);
+            number
+        };
+        if self.streaks[number].is_empty() {
             if self.streaks.len() > 1 {
-                self.streaks.remove(0);
+                self.streaks.remove(number);
             } else {
                 self.span = NOTHING;
             }
         }
+    }
+
+    /// The streak and the place in it of the run that begins at `from`.
+    fn find(&self, from: u64) -> Option<(usize, usize)> {
+        self.streaks.iter().enumerate().find_map(|(number, runs)| {
+            let place = runs.partition_point(|run| run.0 < from);
+            runs.get(place).is_some_and(|run| run.0 == from).then_some((number, place))
+        })
     }
 
     /// Whether any of the pages `from..end` is locked.

@@ -3,6 +3,7 @@
 mod aliases;
 mod chunk;
 mod chunks;
+mod file;
 mod lists;
 mod locked;
 mod orders;
@@ -10,20 +11,20 @@ mod reclaim;
 mod shadows;
 mod span;
 
-use filemap_core::cache::{
-    Folio, FolioRun, PageCache, PageWord, Shrunk, WORD_PAGES, in_leaf, word_mask,
-};
+use filemap_core::address::entries::{Layer, MappedFile};
+use filemap_core::address::reverse_map::ReverseMap;
+use filemap_core::cache::{FileCache, Folio, FolioRun, WORD_PAGES, in_leaf, word_mask};
 use filemap_core::decision::Log;
-use filemap_core::reclaim::{Used, used};
-use filemap_core::segments::Layer;
-use filemap_core::statistics::Statistics;
-use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::Mapping;
-use filemap_core::workingset;
+use filemap_core::lru::lists::{Lists, Shrunk};
+use filemap_core::lru::statistics::Statistics;
+use filemap_core::lru::workingset;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
-use self::aliases::{Aliases, Entries};
+use self::aliases::Aliases;
 use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
 use self::chunks::Chunks;
+use self::file::{ExtentFile, first_page};
 use self::lists::{Extent, List, Stale};
 use self::locked::Locked;
 use self::reclaim::Retired;
@@ -33,12 +34,13 @@ use self::span::by_chunk;
 /// The page cache of the model.
 ///
 /// Pages are bits in chunks of 2048; the reclaim lists are extents of folios of one order. Memory
-/// grows with what is cached and what was evicted lately.
+/// grows with what is cached and what was evicted lately. All files lie in one row of pages, each
+/// with room for the largest ([`file::first_page`]), so that one set of chunks, lists and shadows
+/// serves them all.
 #[derive(Debug)]
 pub struct ExtentCache {
     chunks: Chunks,
-    /// The layer whose entries are spoken of. Those of the first are in the chunks.
-    layer: Layer,
+    /// The entries of all layers but the first, which are in the chunks.
     aliases: Aliases,
     inactive: List,
     active: List,
@@ -60,7 +62,6 @@ impl ExtentCache {
     pub fn new(capacity: Option<PageCount>) -> ExtentCache {
         ExtentCache {
             chunks: Chunks::default(),
-            layer: Layer::FIRST,
             aliases: Aliases::default(),
             inactive: List::default(),
             active: List::default(),
@@ -161,55 +162,27 @@ impl ExtentCache {
         }
         end
     }
-}
 
-impl PageCache for ExtentCache {
-    fn select(&mut self, layer: Layer) {
-        self.layer = layer;
-    }
-
-    fn word(&self, number: u64) -> PageWord {
-        let entries = |first: Entries| match self.layer {
-            Layer::FIRST => first,
-            layer => self.aliases.get(number, layer),
-        };
-        let Some(chunk) = self.chunks.get(number / CHUNK_WORDS as u64) else {
-            let copied = entries(Entries::default()).copied;
-            return PageWord { copied, ..PageWord::default() };
-        };
-        let offset = number as usize % CHUNK_WORDS;
-        let present = chunk.present(offset);
-        let &Flags { marked, workingset, mapped, young, copied, .. } = chunk.flags(offset);
-        let Entries { mapped, copied, .. } = entries(Entries { mapped, young, copied });
-        let locked = self.locked.mask(number) & present;
-        PageWord { present, locked, marked, workingset, mapped, copied, large: chunk.large(offset) }
-    }
-
-    fn folio(&self, index: PageIndex) -> Option<Folio> {
-        let chunk = self.chunks.get(index.0 / CHUNK_PAGES)?;
-        let offset = (index.0 % CHUNK_PAGES) as usize;
+    /// The folio that holds a page of the row, which is `index` in its file.
+    fn folio(&self, page: u64, index: PageIndex) -> Option<Folio> {
+        let chunk = self.chunks.get(page / CHUNK_PAGES)?;
+        let offset = (page % CHUNK_PAGES) as usize;
         if !chunk.has(offset) {
             return None;
         }
         let order = chunk.order(offset);
-        let locked = self.locked.any(index.0, index.0 + 1);
-        let marked = chunk.flags(offset / WORD_PAGES as usize).marked >> (index.0 % WORD_PAGES) & 1;
-        Some(Folio { head: index.align_down(order), order, locked, marked: marked == 1 })
+        let locked = self.locked.any(page, page + 1);
+        let marked = chunk.flags(offset / WORD_PAGES as usize).marked >> (page % WORD_PAGES) & 1;
+        let head = index.align_down(order);
+        Some(Folio { head, order, locked, marked: marked == 1 })
     }
 
-    fn next_absent(&self, from: PageIndex, end: PageIndex) -> PageIndex {
-        PageIndex(self.find(from.0, end.0, false))
-    }
-
-    fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex {
-        PageIndex(self.find(from.0, end.0, true))
-    }
-
+    /// The last absent page of the row at or before `last` that is not before `floor`.
     fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex> {
         let mut word = last.0 / WORD_PAGES;
         let mut mask = word_mask(word, floor, last + PageCount(1));
         loop {
-            let absent = !self.word(word).present & mask;
+            let absent = !self.present(word) & mask;
             if absent != 0 {
                 return Some(PageIndex(word * WORD_PAGES + u64::from(absent.ilog2())));
             }
@@ -221,6 +194,13 @@ impl PageCache for ExtentCache {
         }
     }
 
+    /// The cached pages of a word of the row.
+    fn present(&self, word: u64) -> u64 {
+        let chunk = self.chunks.get(word / CHUNK_WORDS as u64);
+        chunk.map_or(0, |chunk| chunk.present(word as usize % CHUNK_WORDS))
+    }
+
+    /// Cached pages of `from..end` of the row.
     fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount {
         let pages = self.chunks.iter().map(|(number, chunk)| {
             let first = PageIndex(number * CHUNK_PAGES);
@@ -237,97 +217,9 @@ impl PageCache for ExtentCache {
         });
         PageCount(pages.sum())
     }
+}
 
-    fn add(&mut self, run: FolioRun) {
-        let (start, end) = (run.start.0, run.end().0);
-        self.locked.insert(start, end);
-        if run.order == Order(0) {
-            self.add_base_pages(start, end, run.marked.map(|marked| marked.0));
-            return;
-        }
-        for folio in 0..run.folios {
-            let head = start + (folio << run.order.0);
-            self.add_folio(head, run.order, run.marked == Some(PageIndex(head)));
-        }
-    }
-
-    fn unlock(&mut self, start: PageIndex, _: PageCount) {
-        self.locked.remove_first(start.0);
-    }
-
-    fn clear_mark(&mut self, index: PageIndex) {
-        if let Some(folio) = self.folio(index) {
-            self.set_range(folio.head.0, folio.end().0, |flags, mask| flags.marked &= !mask);
-        }
-    }
-
-    fn map(&mut self, number: u64, mask: u64, young: u64) {
-        if self.layer != Layer::FIRST {
-            let entries = self.aliases.get_or_make(number, self.layer);
-            entries.mapped |= mask;
-            entries.young |= young & mask;
-            return;
-        }
-        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
-        flags.mapped |= mask;
-        flags.young |= young & mask;
-    }
-
-    fn touch(&mut self, index: PageIndex) -> bool {
-        if self.layer != Layer::FIRST {
-            return self.aliases.touch(index, self.layer);
-        }
-        let Some(chunk) = self.chunks.get_mut(index.0 / CHUNK_PAGES) else {
-            return false;
-        };
-        let word = (index.0 % CHUNK_PAGES / WORD_PAGES) as usize;
-        let bit = 1 << (index.0 % WORD_PAGES);
-        let flags = chunk.flags(word);
-        if flags.mapped & bit == 0 {
-            return flags.copied & bit != 0;
-        }
-        chunk.flags_mut(word).young |= bit;
-        true
-    }
-
-    fn copy(&mut self, index: PageIndex) {
-        if self.layer != Layer::FIRST {
-            return self.aliases.copy(index, self.layer);
-        }
-        let chunk = self.chunks.get_or_make(index.0 / CHUNK_PAGES);
-        chunk.copy((index.0 % CHUNK_PAGES) as usize);
-    }
-
-    fn mark_accessed(&mut self, index: PageIndex) {
-        let Some(folio) = self.folio(index) else {
-            return;
-        };
-        let (head, end) = (folio.head.0, folio.end().0);
-        let chunk = self.chunks.get(head / CHUNK_PAGES).expect("the page is cached");
-        let flags = chunk.flags((head % CHUNK_PAGES / WORD_PAGES) as usize);
-        let bit = 1 << (head % WORD_PAGES);
-        match used(flags.referenced & bit != 0, flags.active & bit != 0) {
-            Used::Reference => self.set_range(head, end, |flags, mask| flags.referenced |= mask),
-            Used::Activate => {
-                self.set_range(head, end, |flags, mask| {
-                    flags.referenced &= !mask;
-                    flags.active |= mask;
-                });
-                let pages = folio.order.pages();
-                self.clock += pages;
-                self.stale.add(head);
-                self.inactive.pages -= pages;
-                self.active.push(Extent { start: head, pages, order: folio.order });
-            }
-        }
-    }
-
-    fn held_bytes(&self) -> u64 {
-        let lists = self.inactive.held_bytes() + self.active.held_bytes();
-        self.chunks.held_bytes() + lists + self.shadows.held_bytes()
-    }
-
+impl Lists for ExtentCache {
     fn inactive(&self) -> PageCount {
         PageCount(self.inactive.pages)
     }
@@ -341,18 +233,52 @@ impl PageCache for ExtentCache {
     }
 
     fn flush_statistics(&mut self) {
-        self.statistics = Statistics::of(self);
+        self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
+    }
+
+    fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {
+        self.age_active(pages.0, mappings);
+    }
+
+    fn shrink(&mut self, goal: PageCount, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+        self.shrink_inactive(goal.0, mappings, log)
+    }
+}
+
+impl PageCache for ExtentCache {
+    fn held_bytes(&self) -> u64 {
+        let lists = self.inactive.held_bytes() + self.active.held_bytes();
+        self.chunks.held_bytes() + lists + self.shadows.held_bytes()
+    }
+
+    fn file(&mut self, file: FileId) -> impl FileCache {
+        ExtentFile::new(self, file, Layer::FIRST)
+    }
+
+    fn mapped(&mut self, file: FileId, layer: Layer) -> impl MappedFile {
+        ExtentFile::new(self, file, layer)
+    }
+
+    fn add(&mut self, file: FileId, run: FolioRun) {
+        let first = first_page(file);
+        let (start, end) = (first + run.start.0, first + run.end().0);
+        let marked = run.marked.map(|marked| first + marked.0);
+        self.locked.insert(start, end);
+        if run.order == Order(0) {
+            self.add_base_pages(start, end, marked);
+            return;
+        }
+        for folio in 0..run.folios {
+            let head = start + (folio << run.order.0);
+            self.add_folio(head, run.order, marked == Some(head));
+        }
+    }
+
+    fn unlock(&mut self, file: FileId, start: PageIndex, _: PageCount) {
+        self.locked.remove(first_page(file) + start.0);
     }
 
     fn nodes(&self) -> u64 {
         self.nodes
-    }
-
-    fn age(&mut self, pages: PageCount, mapping: &Mapping) {
-        self.age_active(pages.0, mapping);
-    }
-
-    fn shrink(&mut self, goal: PageCount, mapping: &Mapping, log: &mut impl Log) -> Shrunk {
-        self.shrink_inactive(goal.0, mapping, log)
     }
 }

@@ -2,15 +2,17 @@
 
 use std::collections::VecDeque;
 
-use filemap_core::cache::{Shrunk, WORD_PAGES, in_leaf, word_mask, words};
+use filemap_core::address::entries::Layer;
+use filemap_core::address::reverse_map::{FileMappings, ReverseMap};
+use filemap_core::cache::{WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
-use filemap_core::reclaim::{Referenced, Verdict, judge_folio, judge_pages};
-use filemap_core::segments::Layer;
+use filemap_core::lru::lists::Shrunk;
+use filemap_core::lru::reclaim::{Referenced, Verdict, judge_folio, judge_pages};
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_core::vma::Mapping;
 
 use super::ExtentCache;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
+use super::file::locate;
 use super::lists::{Extent, bits, runs};
 use super::shadows::Shadow;
 use super::span::{Span, by_chunk};
@@ -31,7 +33,7 @@ impl ExtentCache {
     pub(super) fn shrink_inactive(
         &mut self,
         goal: u64,
-        mapping: &Mapping,
+        mappings: &ReverseMap,
         log: &mut impl Log,
     ) -> Shrunk {
         let mut shrunk = Shrunk::default();
@@ -40,15 +42,15 @@ impl ExtentCache {
         while shrunk.evicted.0 < goal && left > 0 {
             let tail = self.inactive.tail().expect("pages are left on the list");
             let looked = if tail.order > Order(0) {
-                self.shrink_folio(tail, mapping, &mut shrunk, &mut run, log)
+                self.shrink_folio(tail, mappings, &mut shrunk, &mut run, log)
             } else {
                 let most = goal - shrunk.evicted.0;
-                let unused = self.evict_unused(tail, left.min(most), mapping, &mut run, log);
+                let unused = self.evict_unused(tail, left.min(most), mappings, &mut run, log);
                 shrunk.evicted += PageCount(unused);
                 match unused {
                     0 => {
                         let bound = Bound { looked: left, evicted: most };
-                        self.shrink_word(tail, bound, mapping, &mut shrunk, &mut run, log)
+                        self.shrink_word(tail, bound, mappings, &mut shrunk, &mut run, log)
                     }
                     _ => unused,
                 }
@@ -67,14 +69,15 @@ impl ExtentCache {
         &mut self,
         tail: Extent,
         most: u64,
-        mapping: &Mapping,
+        mappings: &ReverseMap,
         run: &mut EvictionRun,
         log: &mut impl Log,
     ) -> u64 {
         if !self.stale.is_empty() || !self.aliases.is_empty() {
             return 0;
         }
-        let believed = mapping.has_recency();
+        let (file, index) = locate(tail.start);
+        let believed = mappings.of(file).has_recency();
         let mut evicted = 0;
         for (number, span) in by_chunk(tail.start, tail.start + tail.pages.min(most)) {
             let first = number * CHUNK_PAGES;
@@ -100,7 +103,7 @@ impl ExtentCache {
         }
         if evicted > 0 {
             self.inactive.take(evicted, evicted);
-            run.push(PageIndex(tail.start), PageCount(evicted), log);
+            run.push(file, index, PageCount(evicted), log);
         }
         evicted
     }
@@ -121,7 +124,7 @@ impl ExtentCache {
         &mut self,
         tail: Extent,
         bound: Bound,
-        mapping: &Mapping,
+        mappings: &ReverseMap,
         shrunk: &mut Shrunk,
         run: &mut EvictionRun,
         log: &mut impl Log,
@@ -131,15 +134,17 @@ impl ExtentCache {
         let length = tail.pages.min(WORD_PAGES - offset).min(bound.looked);
         let mut mask = bits(length as u32) << offset;
         let first = number * WORD_PAGES;
+        let (file, index) = locate(first);
+        let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
         let locked = self.locked.mask(number);
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
         let stale = self.stale.among(number, mask);
         let mut young = Accessed::default();
-        if mapping.has_recency() {
-            young.add(Layer::FIRST, number, flags.accessed(mask), mapping);
+        if mappings.has_recency() {
+            young.add(Layer::FIRST, word, flags.accessed(mask), mappings);
             for (layer, entries) in self.aliases.of_word(number) {
-                young.add(layer, number, entries.young & mask, mapping);
+                young.add(layer, word, entries.young & mask, mappings);
             }
         }
         // What lies behind the last page of note is evicted with what follows it in the list.
@@ -158,12 +163,15 @@ impl ExtentCache {
         }
         let stale = self.stale.take(number, mask);
         let locked = locked & mask & !stale;
-        flags.young &= !(verdicts.keep | verdicts.activate);
-        for (_, entries) in self.aliases.of_word(number) {
-            entries.young &= !(verdicts.keep | verdicts.activate);
+        let stays = verdicts.keep | verdicts.activate;
+        if stays != 0 {
+            flags.young &= !(stays & mappings.believed_mask(Layer::FIRST, word));
+            for (layer, entries) in self.aliases.of_word(number) {
+                entries.young &= !(stays & mappings.believed_mask(layer, word));
+            }
+            flags.referenced |= stays;
+            flags.active |= verdicts.activate;
         }
-        flags.referenced |= verdicts.keep | verdicts.activate;
-        flags.active |= verdicts.activate;
         let looked = u64::from((mask & !stale).count_ones());
         self.inactive.take(u64::from(mask.count_ones()), looked);
         self.inactive.push_mask(first, verdicts.keep | locked);
@@ -182,7 +190,7 @@ impl ExtentCache {
     fn shrink_folio(
         &mut self,
         tail: Extent,
-        mapping: &Mapping,
+        mappings: &ReverseMap,
         shrunk: &mut Shrunk,
         run: &mut EvictionRun,
         log: &mut impl Log,
@@ -199,7 +207,8 @@ impl ExtentCache {
             shrunk.kept += PageCount(pages);
             return pages;
         }
-        let (young, referenced) = self.take_young(head, pages, mapping);
+        let (file, _) = locate(head);
+        let (young, referenced) = self.take_young(head, pages, mappings.of(file));
         let verdict = judge_folio(young.vmas, referenced, young.executable);
         if verdict == Verdict::Evict {
             self.evict(head, pages, tail.order, run, log);
@@ -227,34 +236,39 @@ impl ExtentCache {
         &mut self,
         head: u64,
         pages: u64,
-        mapping: &'a Mapping,
+        mappings: &'a FileMappings,
     ) -> (Referenced<'a>, bool) {
-        let believed = mapping.has_recency();
-        let mut young = Referenced::new(mapping);
+        let mut young = Referenced::new(mappings);
         let mut referenced = false;
-        let mut number = head / WORD_PAGES;
+        let mut word = locate(head).1.0 / WORD_PAGES;
         self.set_range(head, head + pages, |flags, mask| {
             referenced |= flags.referenced & mask != 0;
-            if believed {
-                young.add(Layer::FIRST, number, flags.accessed(mask));
-                flags.young &= !mask;
-            }
-            number += 1;
+            let believed = mask & mappings.believed_mask(Layer::FIRST, word);
+            young.add(Layer::FIRST, word, flags.accessed(believed));
+            flags.young &= !believed;
+            word += 1;
         });
-        if believed && !self.aliases.is_empty() {
-            self.take_young_aliases(head, pages, &mut young);
+        if mappings.has_recency() && !self.aliases.is_empty() {
+            self.take_young_aliases(head, pages, mappings, &mut young);
         }
         (young, referenced)
     }
 
     /// [`ExtentCache::take_young`] in all layers but the first.
-    fn take_young_aliases(&mut self, head: u64, pages: u64, young: &mut Referenced<'_>) {
+    fn take_young_aliases(
+        &mut self,
+        head: u64,
+        pages: u64,
+        mappings: &FileMappings,
+        young: &mut Referenced<'_>,
+    ) {
         let (from, end) = (PageIndex(head), PageIndex(head + pages));
         for layer in self.aliases.layers(from, end) {
             for number in words(from, end) {
-                let mask = word_mask(number, from, end);
+                let word = locate(number * WORD_PAGES).1.0 / WORD_PAGES;
+                let mask = word_mask(number, from, end) & mappings.believed_mask(layer, word);
                 let entries = self.aliases.get_or_make(number, layer);
-                young.add(layer, number, entries.young & mask);
+                young.add(layer, word, entries.young & mask);
                 entries.young &= !mask;
             }
         }
@@ -269,7 +283,8 @@ impl ExtentCache {
         run: &mut EvictionRun,
         log: &mut impl Log,
     ) {
-        run.push(PageIndex(start), PageCount(pages), log);
+        let (file, index) = locate(start);
+        run.push(file, index, PageCount(pages), log);
         let is_folio = order > Order(0);
         let first_clock = self.clock;
         self.clock += pages;
@@ -304,7 +319,7 @@ impl ExtentCache {
     }
 
     /// Moves folios from the active list's tail until `pages` pages have moved.
-    pub(super) fn age_active(&mut self, pages: u64, mapping: &Mapping) {
+    pub(super) fn age_active(&mut self, pages: u64, mappings: &ReverseMap) {
         let mut moved = 0;
         let mut left = self.active.pages;
         while moved < pages && left > 0 {
@@ -313,7 +328,8 @@ impl ExtentCache {
             self.active.take(length, length);
             left -= length;
             let extent = Extent { start: head, pages: length, order: tail.order };
-            let (young, _) = self.take_young(head, length, mapping);
+            let (file, _) = locate(head);
+            let (young, _) = self.take_young(head, length, mappings.of(file));
             if young.executable {
                 self.active.push(extent);
                 self.clock += length;
@@ -367,12 +383,14 @@ struct Accessed {
 }
 
 impl Accessed {
-    fn add(&mut self, layer: Layer, word: u64, young: u64, mapping: &Mapping) {
+    /// Adds what of the accessed entries in a layer is believed.
+    fn add(&mut self, layer: Layer, word: u64, young: u64, mappings: &FileMappings) {
         if young == 0 {
             return;
         }
+        let young = young & mappings.believed_mask(layer, word);
         self.again |= self.pages & young;
         self.pages |= young;
-        self.executable |= young & mapping.executable_mask_in(layer, word);
+        self.executable |= young & mappings.executable_mask(layer, word);
     }
 }

@@ -1,6 +1,8 @@
 //! Random jobs: small files, every rule reachable.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod program;
+
 use filemap_core::rules::Kernel;
 use filemap_core::series::Switch;
 use filemap_job::random::{self, Rng};

@@ -1,6 +1,6 @@
 //! Why readahead stopped, or why it did not, in one paragraph.
 
-use filemap_core::miss::{CAP, THRESHOLD};
+use filemap_core::readahead::miss::{CAP, THRESHOLD};
 use filemap_core::series::Switch;
 use filemap_core::units::PageCount;
 use filemap_job::{Advice, Job};

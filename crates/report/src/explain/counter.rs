@@ -1,7 +1,7 @@
 //! The course of `mmap_miss`, and what moved it.
 
 use filemap_core::decision::{Cause, Decision, Found};
-use filemap_core::miss::{CAP, THRESHOLD};
+use filemap_core::readahead::miss::{CAP, THRESHOLD};
 use filemap_core::units::PageCount;
 use filemap_job::{Advice, Job, SplitProt};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use filemap_core::miss::THRESHOLD;
+use filemap_core::readahead::miss::THRESHOLD;
 use filemap_job::{Job, Record};
 
 use super::Explanation;

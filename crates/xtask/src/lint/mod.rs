@@ -5,6 +5,7 @@ mod model;
 mod named;
 mod outline;
 mod purity;
+mod rooms;
 mod rules;
 mod text;
 
@@ -64,6 +65,7 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     findings.extend(model::check(repository));
     findings.extend(named::check(repository));
     findings.extend(purity::check(repository));
+    findings.extend(rooms::check(repository));
     findings.extend(documents::check(repository));
     findings
 }

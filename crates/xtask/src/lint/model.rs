@@ -4,7 +4,7 @@ use filemap_core::series::Switch;
 
 use super::Finding;
 use super::rules::mirrors;
-use crate::repository::Repository;
+use crate::repository::{File, Repository};
 
 pub const PATH: &str = "docs/MODEL.md";
 
@@ -71,17 +71,45 @@ fn targets(row: &Row<'_>, repository: &Repository, findings: &mut Vec<Finding>) 
     }
     for (column, directory) in [(3, SOURCE), (4, TESTS)] {
         for name in quoted(row.cells[column]) {
-            let (module, item) = name.split_once("::").unwrap_or((name, ""));
-            let path = format!("{directory}{module}.rs");
-            match repository.text(&path) {
-                None => missing(format!("'{name}': {path} does not exist")),
-                Some(text) if !item.split("::").all(|item| declares(text, item)) => {
-                    missing(format!("'{name}': {path} does not declare it"));
+            match locate(name, directory, repository) {
+                None => {
+                    let module = module_of(name).join("/");
+                    missing(format!("'{name}': {directory}{module}.rs does not exist"));
+                }
+                Some(file) if !items_of(name).all(|item| declares(&file.text, item)) => {
+                    missing(format!("'{name}': {} does not declare it", file.path));
                 }
                 Some(_) => {}
             }
         }
     }
+}
+
+/// The file of the module that `name` names an item of: `a::b::Item` is declared in `a/b.rs` or
+/// `a/b/mod.rs`, and `a::function` in `a.rs` or `a/mod.rs`.
+fn locate<'a>(name: &str, directory: &str, repository: &'a Repository) -> Option<&'a File> {
+    let module = module_of(name).join("/");
+    let paths = [format!("{directory}{module}.rs"), format!("{directory}{module}/mod.rs")];
+    repository.files.iter().find(|file| paths.contains(&file.path))
+}
+
+/// The parts of `name` before the first that is a type, a constant, or the last.
+fn module_of(name: &str) -> Vec<&str> {
+    let parts: Vec<&str> = name.split("::").collect();
+    let is_module = |part: &&&str| part.starts_with(|c: char| c.is_ascii_lowercase());
+    let modules = parts[..parts.len() - 1].iter().take_while(is_module);
+    modules.copied().collect()
+}
+
+/// The parts of `name` behind its module.
+fn items_of(name: &str) -> impl Iterator<Item = &str> {
+    name.split("::").skip(module_of(name).len())
+}
+
+/// A file of the core as the path of its module: `a::b` for `a/b.rs` and `a/b/mod.rs`.
+pub fn module_at(path: &str) -> String {
+    let module = path.trim_start_matches(SOURCE).trim_end_matches(".rs").trim_end_matches("/mod");
+    module.replace('/', "::")
 }
 
 fn declares(code: &str, item: &str) -> bool {
@@ -99,12 +127,12 @@ fn declares(code: &str, item: &str) -> bool {
 /// Each item of core that mirrors something has a row that names both.
 fn every_mirror(rows: &[Row<'_>], repository: &Repository, findings: &mut Vec<Finding>) {
     for file in repository.under(SOURCE, ".rs") {
-        let module = file.path.trim_start_matches(SOURCE).trim_end_matches(".rs");
+        let module = module_at(&file.path);
         for mirror in mirrors(file) {
             let of_ours = |row: &&Row<'_>| {
                 quoted(row.cells[3]).any(|ours| {
-                    let mut parts = ours.split("::");
-                    parts.next() == Some(module) && parts.any(|part| part == mirror.name)
+                    module_of(ours).join("::") == module
+                        && items_of(ours).any(|item| item == mirror.name)
                 })
             };
             let rows: Vec<_> = rows.iter().filter(of_ours).collect();
@@ -167,6 +195,23 @@ mod tests {
             messages("| r | `kernel_does` | 6.12 | `a::does` |  |"),
             [format!("{at} a row names nothing under 'Test'")]
         );
+    }
+
+    #[test]
+    fn modules_lie_in_directories() {
+        let at = |name: &str| module_of(name).join("/");
+        assert_eq!(at("a::does"), "a");
+        assert_eq!(at("a::b::does"), "a/b");
+        assert_eq!(at("a::b::Type::does"), "a/b");
+        assert_eq!(at("a::CONSTANT"), "a");
+        assert_eq!(module_at("crates/core/src/a/mod.rs"), "a");
+        assert_eq!(module_at("crates/core/src/a/b.rs"), "a::b");
+        let files = [("crates/core/src/a/mod.rs", CODE), ("crates/core/src/a/b.rs", CODE)];
+        let repository = Repository::of(&files);
+        let found = |name| locate(name, SOURCE, &repository).map(|file| file.path.as_str());
+        assert_eq!(found("a::does"), Some(files[0].0));
+        assert_eq!(found("a::b::does"), Some(files[1].0));
+        assert_eq!(found("a::c::does"), None);
     }
 
     #[test]

@@ -7,13 +7,27 @@ use filemap_core::rules::{Kernel, Rules};
 use filemap_core::series::{Series, Switch};
 
 use super::Finding;
-use super::model::{PATH, Row, SOURCE, quoted, rows};
+use super::model::{PATH, Row, SOURCE, module_at, quoted, rows};
 use super::outline::{Item, Kind, outline};
 use crate::repository::Repository;
 
 /// Modules of the core that hold no rule, but what rules are told and what they answer.
-const NO_RULES: [&str; 10] =
-    ["cache", "decision", "lib", "plain", "rules", "segments", "series", "units", "vma", "word"];
+const NO_RULES: [&str; 14] = [
+    "address",
+    "address::entries",
+    "address::mapping",
+    "address::reverse_map",
+    "address::vma",
+    "cache",
+    "decision",
+    "lib",
+    "plain",
+    "plain::file",
+    "rules",
+    "series",
+    "units",
+    "word",
+];
 
 /// Modules of these whose constants are facts about kernels all the same.
 const FACTS: [&str; 1] = ["rules"];
@@ -42,21 +56,19 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
 /// A file of the core.
 struct Module<'a> {
     path: &'a str,
-    name: &'a str,
+    name: String,
     items: Vec<Item>,
 }
 
 impl<'a> Module<'a> {
     fn of(file: &'a crate::repository::File) -> Module<'a> {
-        let name = file.path.trim_start_matches(SOURCE).trim_end_matches(".rs");
-        let name = name.trim_end_matches("/mod");
-        Module { path: &file.path, name, items: outline(&file.text) }
+        Module { path: &file.path, name: module_at(&file.path), items: outline(&file.text) }
     }
 }
 
 /// A rule that other modules can use is named.
 fn functions(module: &Module<'_>, text: &str, findings: &mut Vec<Finding>) {
-    if NO_RULES.contains(&module.name) {
+    if NO_RULES.contains(&module.name.as_str()) {
         return;
     }
     for item in module.items.iter().filter(|item| item.public && item.kind == Kind::Function) {
@@ -70,7 +82,7 @@ fn functions(module: &Module<'_>, text: &str, findings: &mut Vec<Finding>) {
 
 /// A constant has a row with its value.
 fn constants(module: &Module<'_>, rows: &[Row<'_>], findings: &mut Vec<Finding>) {
-    if NO_RULES.contains(&module.name) && !FACTS.contains(&module.name) {
+    if NO_RULES.contains(&module.name.as_str()) && !FACTS.contains(&module.name.as_str()) {
         return;
     }
     for item in module.items.iter().filter(|item| item.kind == Kind::Constant) {
@@ -141,7 +153,7 @@ fn switches(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding
 fn readers(modules: &[Module<'_>], reads: impl Fn(&str, &str) -> bool) -> BTreeSet<String> {
     let of = |module: &Module<'_>| -> Vec<String> {
         let items = module.items.iter().filter(|item| item.kind != Kind::Constant);
-        let found = items.filter(|item| reads(module.name, &item.body));
+        let found = items.filter(|item| reads(&module.name, &item.body));
         found.map(|item| format!("{}::{}", module.name, item.name)).collect()
     };
     modules.iter().flat_map(of).collect()

@@ -1,7 +1,7 @@
 //! Settings that a user can change, tried in the model on the job that is explained.
 
+use filemap_core::address::vma::Advice;
 use filemap_core::units::PageCount;
-use filemap_core::vma::Advice;
 use filemap_job::bounds::MAX_READ_AHEAD_KB;
 use filemap_job::{EngineKind, Job, Record};
 use filemap_model::{Profile, trace};

@@ -1,0 +1,7 @@
+//! What processes map: VMAs, page tables, and who maps a page of a file.
+
+pub mod entries;
+pub mod mapping;
+pub mod page_table;
+pub mod reverse_map;
+pub mod vma;

@@ -1,0 +1,79 @@
+//! What a file has cached.
+
+use crate::units::{Order, PageCount, PageIndex};
+pub use crate::word::{WORD_PAGES, word_mask, words};
+
+/// Whether folios of `order` are smaller than a word.
+pub fn in_leaf(order: Order) -> bool {
+    order.pages() < WORD_PAGES
+}
+
+/// A folio in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Folio {
+    /// Its first page.
+    pub head: PageIndex,
+    /// Its size.
+    pub order: Order,
+    /// Whether its data is still being read.
+    pub locked: bool,
+    /// Whether it carries the readahead mark.
+    pub marked: bool,
+}
+
+impl Folio {
+    /// The page behind its last.
+    pub fn end(&self) -> PageIndex {
+        self.head + PageCount(self.order.pages())
+    }
+}
+
+/// Folios of one order to be added, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolioRun {
+    /// First page of the first folio, aligned to `order`.
+    pub start: PageIndex,
+    /// Order of each.
+    pub order: Order,
+    /// How many: at least 1.
+    pub folios: u64,
+    /// First page of the folio that gets the mark.
+    pub marked: Option<PageIndex>,
+}
+
+impl FolioRun {
+    /// Pages in the run.
+    pub fn pages(&self) -> PageCount {
+        PageCount(self.folios << self.order.0)
+    }
+
+    /// The page behind the last.
+    pub fn end(&self) -> PageIndex {
+        self.start + self.pages()
+    }
+}
+
+/// What one file has in the page cache.
+pub trait FileCache {
+    /// The folio that holds `index`.
+    fn folio(&self, index: PageIndex) -> Option<Folio>;
+
+    /// The first absent page at or behind `from`, or `end`.
+    fn next_absent(&self, from: PageIndex, end: PageIndex) -> PageIndex;
+
+    /// The first cached page at or behind `from`, or `end`.
+    fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex;
+
+    /// The last absent page at or before `last` that is not before `floor`.
+    fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex>;
+
+    /// Cached pages of `from..end`.
+    fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount;
+
+    /// Takes the readahead mark from the folio that holds `index`.
+    fn clear_mark(&mut self, index: PageIndex);
+
+    /// The folio that holds `index` was used, by `read(2)` or by an entry that is taken away
+    /// ([`crate::lru::reclaim::used`]).
+    fn mark_accessed(&mut self, index: PageIndex);
+}

@@ -1,0 +1,205 @@
+//! One fault, as a state machine without I/O.
+
+pub mod around;
+pub mod map;
+pub mod read;
+mod step;
+mod view;
+
+use crate::address::entries::MappedFile;
+use crate::cache::Folio;
+use crate::decision::{Decision, Lock, Log};
+use crate::readahead::{Window, marked, sync};
+use crate::units::PageIndex;
+
+pub use self::step::{Access, Outcome, Step};
+pub use self::view::View;
+
+/// One fault. [`Fault::step`] is called until it returns [`Step::Done`].
+///
+/// Mirrors `handle_mm_fault` and `filemap_fault` with the retries of the architecture's fault
+/// handler, 6.12 and 6.18. Test: `tests/fault.rs`.
+#[derive(Debug)]
+pub struct Fault {
+    index: PageIndex,
+    access: Access,
+    lock: Lock,
+    /// The retry that may not drop its lock again.
+    tried: bool,
+    tries: u32,
+    /// Misses that this fault met: PGMAJFAULT events.
+    misses: u32,
+    /// This try met a miss.
+    major: bool,
+    /// This try dropped its lock.
+    dropped: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Begin,
+    Look,
+    /// The window of a miss or of a mark, to be read now.
+    Read(Window),
+    /// Readahead is done: the page should be there.
+    Settle,
+    /// The page's data has arrived.
+    Arrived,
+}
+
+impl Fault {
+    /// A fault on page `index` of the file.
+    pub fn new(index: PageIndex, access: Access) -> Fault {
+        Fault {
+            index,
+            access,
+            lock: Lock::Vma,
+            tried: false,
+            tries: 0,
+            misses: 0,
+            major: false,
+            dropped: false,
+            state: State::Begin,
+        }
+    }
+
+    /// How often it has begun.
+    pub fn tries(&self) -> u32 {
+        self.tries
+    }
+
+    /// PGMAJFAULT events so far.
+    pub fn misses(&self) -> u32 {
+        self.misses
+    }
+
+    /// Goes on until the caller has to do something.
+    pub fn step<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        loop {
+            match self.state {
+                State::Begin => {
+                    self.state = State::Look;
+                    self.tries += 1;
+                    self.major = false;
+                    self.dropped = false;
+                    view.log.record(Decision::Locked(self.lock));
+                    return Step::Lock(self.lock);
+                }
+                State::Look => {
+                    if self.maps_around(view) {
+                        return self.done(view);
+                    }
+                    if let Some(step) = self.look_up(view) {
+                        return step;
+                    }
+                }
+                State::Read(window) => {
+                    self.state = State::Settle;
+                    return Step::Read(window);
+                }
+                State::Settle => match view.cache.folio(self.index) {
+                    None => {
+                        // The single page is created before the lock goes, and waited for after.
+                        self.state = State::Settle;
+                        return Step::ReadPage(self.index);
+                    }
+                    Some(folio) if folio.locked => {
+                        if let Some(step) = self.drop_lock(view) {
+                            return step;
+                        }
+                        self.state = State::Arrived;
+                        view.log.record(Decision::Waited { index: self.index });
+                        return Step::Wait(self.index);
+                    }
+                    Some(_) => self.state = State::Arrived,
+                },
+                State::Arrived => {
+                    if self.dropped {
+                        self.retry();
+                        continue;
+                    }
+                    let Some(folio) = view.cache.folio(self.index) else {
+                        self.state = State::Settle;
+                        continue;
+                    };
+                    self.map(folio, view);
+                    return self.done(view);
+                }
+            }
+        }
+    }
+
+    fn maps_around<C: MappedFile, L: Log>(&self, view: &mut View<'_, C, L>) -> bool {
+        self.access == Access::Read
+            && view.limits.fault_around.0 > 1
+            && around::map_around(self.index, self.tried, view)
+    }
+
+    /// Looks the page up, and decides on readahead.
+    fn look_up<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Option<Step> {
+        let found = view.cache.folio(self.index);
+        view.log.record(Decision::Lookup {
+            index: self.index,
+            hit: found.is_some(),
+            tried: self.tried,
+            mmap_miss: view.ra.mmap_miss,
+        });
+        self.state = State::Settle;
+        let View { limits, vma, ra, cache, log, .. } = view;
+        let window = match found {
+            Some(_) if self.tried => return None,
+            Some(folio) => {
+                let hit = marked::on_fault_hit(self.index, folio, vma, limits, ra, *cache, *log)?;
+                hit.window
+            }
+            None => {
+                self.major = true;
+                self.misses += 1;
+                Some(sync::on_miss(self.index, vma, limits, ra, *cache, *log)?)
+            }
+        };
+        if let Some(window) = window {
+            self.state = State::Read(window);
+        }
+        self.drop_lock(view)
+    }
+
+    /// Drops the lock before I/O, unless that was done, or this is the retry that may not.
+    fn drop_lock<C, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Option<Step> {
+        if self.dropped || self.tried {
+            return None;
+        }
+        self.dropped = true;
+        view.log.record(Decision::Dropped(self.lock));
+        Some(Step::Unlock)
+    }
+
+    /// Begins again, under `mmap_lock`. The retry of a miss, and any after the second try, may
+    /// not drop the lock again.
+    fn retry(&mut self) {
+        self.tried = self.tried || self.major || self.lock == Lock::Mmap;
+        self.lock = Lock::Mmap;
+        self.state = State::Begin;
+    }
+
+    /// Maps the folio found, whole where the kernel does so.
+    fn map<C: MappedFile, L: Log>(&self, folio: Folio, view: &mut View<'_, C, L>) {
+        if self.access == Access::WritePrivate {
+            view.cache.copy(self.index);
+            view.log.record(Decision::Copied { index: self.index });
+            return;
+        }
+        map::map_found(self.index, folio, view);
+    }
+
+    fn done<C, L: Log>(&self, view: &mut View<'_, C, L>) -> Step {
+        let outcome = Outcome { major: self.major || self.tried, tries: self.tries };
+        view.log.record(Decision::Served {
+            index: self.index,
+            major: outcome.major,
+            tries: outcome.tries,
+        });
+        Step::Done(outcome)
+    }
+}

@@ -1,0 +1,182 @@
+//! One `read(2)`, as a state machine without I/O.
+
+use super::step::Step;
+use crate::cache::{FileCache, Folio};
+use crate::decision::{Cause, Decision, Log};
+use crate::readahead::{Limits, ReadaheadState, Request, marked, on_demand};
+use crate::units::{PageCount, PageIndex};
+
+/// Folios that are looked up together (`PAGEVEC_SIZE`).
+const BATCH_FOLIOS: usize = 31;
+
+/// What a step of a read looks at and changes. The caller owns it between steps.
+#[derive(Debug)]
+pub struct ReadView<'a, C, L> {
+    /// Bounds of readahead.
+    pub limits: &'a Limits,
+    /// Readahead state of the open file.
+    pub ra: &'a mut ReadaheadState,
+    /// What is cached of the file.
+    pub cache: &'a mut C,
+    /// Where decisions go.
+    pub log: &'a mut L,
+}
+
+/// One `read(2)` of some bytes. [`Read::step`] is called until it returns [`Step::Done`]; it never
+/// asks for a lock.
+///
+/// Mirrors `filemap_read` and `filemap_get_pages`, 6.12 and 6.18. Test: `tests/read.rs`.
+#[derive(Debug)]
+pub struct Read {
+    /// The next page to be copied out.
+    next: PageIndex,
+    /// The page behind the last one asked for, even beyond the file.
+    asked_end: PageIndex,
+    /// The page behind the last one that the file has of them.
+    end: PageIndex,
+    /// The byte behind the last one that is read.
+    end_byte: u64,
+    /// Nothing was copied out yet.
+    is_first: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Look,
+    /// Readahead for an empty batch is done.
+    Missed,
+    /// Copy out the folios from `next` to the one that ends here.
+    Copy(PageIndex),
+}
+
+impl Read {
+    /// A read of `bytes` bytes, at least 1, at byte `offset` of a file of `file_bytes` bytes.
+    pub fn new(offset: u64, bytes: u64, file_bytes: u64, limits: &Limits) -> Read {
+        let page_size = limits.arch.page_size;
+        let end_byte = (offset + bytes).min(file_bytes).max(offset);
+        let next = PageIndex(offset / page_size);
+        let end = PageIndex(end_byte.div_ceil(page_size)).max(next);
+        Read {
+            next,
+            asked_end: PageIndex((offset + bytes).div_ceil(page_size)),
+            end,
+            end_byte,
+            is_first: true,
+            state: State::Look,
+        }
+    }
+
+    /// Goes on until the caller has to do something. `Done` carries no fault.
+    pub fn step<C: FileCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Option<Step> {
+        loop {
+            match self.state {
+                State::Look | State::Missed if self.next >= self.end => {
+                    view.ra.previous_end = Some(self.end_byte);
+                    return None;
+                }
+                State::Look => match self.batch(view.cache) {
+                    None => return Some(self.miss(view)),
+                    Some(batch) => {
+                        self.state = State::Copy(batch.last.end());
+                        if let Some(step) = self.hit(batch.last, view) {
+                            return Some(step);
+                        }
+                    }
+                },
+                State::Missed => match self.batch(view.cache) {
+                    None => return Some(Step::ReadPage(self.next)),
+                    Some(_) => self.state = State::Look,
+                },
+                State::Copy(end) => {
+                    let last = view.cache.folio(end - PageCount(1));
+                    if last.is_some_and(|folio| folio.locked) {
+                        view.log.record(Decision::Waited { index: end - PageCount(1) });
+                        return Some(Step::Wait(end - PageCount(1)));
+                    }
+                    self.copy(end, view);
+                    self.state = State::Look;
+                }
+            }
+        }
+    }
+
+    /// The cached folios from here on, up to the first that is marked or still being read.
+    fn batch(&self, cache: &impl FileCache) -> Option<Batch> {
+        let mut next = self.next;
+        let mut last = None;
+        for _ in 0..BATCH_FOLIOS {
+            let Some(folio) = (next < self.end).then(|| cache.folio(next)).flatten() else {
+                break;
+            };
+            next = folio.end();
+            last = Some(folio);
+            if folio.locked || folio.marked {
+                break;
+            }
+        }
+        last.map(|last| Batch { last })
+    }
+
+    fn miss<C: FileCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Step {
+        self.state = State::Missed;
+        let ReadView { limits, ra, cache, log } = view;
+        let request = Request {
+            cause: Cause::ReadStream,
+            index: self.next,
+            pages: self.asked_end - self.next,
+            last: limits.last_page(),
+        };
+        log.record(ra.entered(&request));
+        Step::Read(on_demand::on_miss(request, limits, ra, *cache))
+    }
+
+    fn hit<C: FileCache, L: Log>(
+        &mut self,
+        folio: Folio,
+        view: &mut ReadView<'_, C, L>,
+    ) -> Option<Step> {
+        if !folio.marked || view.limits.ra_pages == PageCount(0) {
+            return None;
+        }
+        let ReadView { limits, ra, cache, log } = view;
+        let request = Request {
+            cause: Cause::AsyncRead,
+            index: folio.head,
+            pages: self.asked_end - folio.head,
+            last: limits.last_page(),
+        };
+        log.record(ra.entered(&request));
+        let window = marked::next_window(request, folio, limits, ra, *cache);
+        if window.is_none() {
+            log.record(Decision::NothingAbsent { index: folio.head });
+        }
+        window.map(Step::Read)
+    }
+
+    /// Marks the folios as accessed, but for the first where the last read ended in it.
+    fn copy<C: FileCache, L>(&mut self, end: PageIndex, view: &mut ReadView<'_, C, L>) {
+        let page_size = view.limits.arch.page_size;
+        let end = end.min(self.end);
+        while self.next < end {
+            let Some(folio) = view.cache.folio(self.next) else {
+                break;
+            };
+            let previous = view.ra.previous_end.filter(|&end| self.is_first && end > 0);
+            let again = previous.is_some_and(|end| {
+                let page = PageIndex((end - 1) / page_size);
+                folio.head <= page && page < folio.end()
+            });
+            self.is_first = false;
+            if !again {
+                view.cache.mark_accessed(self.next);
+            }
+            self.next = folio.end().min(end);
+        }
+    }
+}
+
+struct Batch {
+    /// Its last folio.
+    last: Folio,
+}

@@ -1,0 +1,7 @@
+//! The lists that memory is reclaimed from.
+
+pub mod charge;
+pub mod lists;
+pub mod reclaim;
+pub mod statistics;
+pub mod workingset;

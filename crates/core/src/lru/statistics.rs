@@ -1,0 +1,19 @@
+//! The statistics of a memory cgroup: what reclaim and refaults know of the lists' sizes.
+
+use crate::units::PageCount;
+
+/// Between two flushes, in nanoseconds (`FLUSH_TIME`, 6.12 and 6.18).
+pub const FLUSH_NS: u64 = 2_000_000_000;
+
+/// Sizes of the lists as of the last flush: of empty lists before the first.
+///
+/// Stands for `lruvec_page_state` after `flush_memcg_stats_dwork`, 6.12 and 6.18: counts are kept
+/// for each CPU, and summed up every two seconds, for all cgroups. Whoever reclaims asks for no
+/// flush of its own while that is on time. Test: `tests/statistics.rs`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Pages on the inactive list.
+    pub inactive: PageCount,
+    /// Pages on the active list.
+    pub active: PageCount,
+}

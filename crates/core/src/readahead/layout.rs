@@ -1,0 +1,152 @@
+//! Laying out a window: which folios are added to the cache.
+
+use super::{Limits, ReadaheadState, Window};
+use crate::cache::{FileCache, FolioRun};
+use crate::decision::{Decision, Log};
+use crate::rules::OrderGrowth;
+use crate::units::{Order, PageCount, PageIndex};
+
+/// The layout of one window, run by run. Each run is to be added before the next is asked for.
+///
+/// Mirrors `page_cache_ra_order` and `page_cache_ra_unbounded`, 6.12 and 6.18.
+/// Test: `tests/layout.rs`.
+#[derive(Debug)]
+pub struct Layout {
+    window: Window,
+    next: PageIndex,
+    fallback_reads_remainder: bool,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// In folios of up to this order, up to this page; `mark` lies in the folio that gets it.
+    Folios {
+        order: Order,
+        end: PageIndex,
+        mark: PageIndex,
+    },
+    /// In base pages, where none is cached.
+    BasePages {
+        end: PageIndex,
+        mark: Option<PageIndex>,
+    },
+    Done,
+}
+
+impl Layout {
+    /// Begins the layout of `window`, and keeps in `ra` what the stream goes on with.
+    pub fn new(
+        window: Window,
+        limits: &Limits,
+        ra: &mut ReadaheadState,
+        log: &mut impl Log,
+    ) -> Layout {
+        log.record(Decision::Readahead {
+            cause: window.cause,
+            index: window.index,
+            order: window.order,
+            start: window.start,
+            size: window.size,
+            async_size: window.async_size,
+            mmap_miss: ra.mmap_miss,
+        });
+        let rules = &limits.rules;
+        let mut layout = Layout {
+            window,
+            next: window.start,
+            fallback_reads_remainder: rules.fallback_reads_remainder,
+            stage: Stage::Done,
+        };
+        let largest = match limits.max_folio {
+            _ if window.base_pages => None,
+            Some(largest) if window.size >= rules.large_folio_min_window => Some(largest),
+            Some(_) => None,
+            None => {
+                ra.order = Order(0);
+                None
+            }
+        };
+        let Some(largest) = largest else {
+            layout.begin_base_pages(log);
+            return layout;
+        };
+        let mut order = window.order;
+        if rules.order_growth == OrderGrowth::EveryWindow && order < largest {
+            order.0 += 2;
+        }
+        order = order.min(largest).min(Order::fitting(window.size));
+        if rules.order_growth == OrderGrowth::AsyncWindow {
+            ra.order = order;
+        }
+        let end = (window.start + window.size).min(window.last + PageCount(1));
+        let mark = window.start + window.size - window.async_size;
+        layout.stage = Stage::Folios { order, end, mark };
+        layout
+    }
+
+    /// The next folios to be added, or `None` when the window is complete.
+    pub fn next(&mut self, cache: &impl FileCache, log: &mut impl Log) -> Option<FolioRun> {
+        loop {
+            match self.stage {
+                Stage::Done => return None,
+                Stage::Folios { end, .. } if self.next >= end => self.stage = Stage::Done,
+                Stage::Folios { order, end, mark } => match self.folios(order, end, mark, cache) {
+                    Some(run) => {
+                        self.next = run.end();
+                        return Some(run);
+                    }
+                    None => self.begin_base_pages(log),
+                },
+                Stage::BasePages { end, mark } => {
+                    let start = cache.next_absent(self.next, end);
+                    if start >= end {
+                        self.stage = Stage::Done;
+                        continue;
+                    }
+                    let stop = cache.next_present(start, end);
+                    self.next = stop;
+                    let marked = mark.filter(|&mark| start <= mark && mark < stop);
+                    let folios = (stop - start).0;
+                    return Some(FolioRun { start, order: Order(0), folios, marked });
+                }
+            }
+        }
+    }
+
+    /// As many folios of one order as fit from here; `None` where a cached page is in the way.
+    fn folios(
+        &self,
+        largest: Order,
+        end: PageIndex,
+        mark: PageIndex,
+        cache: &impl FileCache,
+    ) -> Option<FolioRun> {
+        let start = self.next;
+        let room = end - start;
+        let order = largest.min(Order::alignment_of(start)).min(Order::fitting(room));
+        let wanted = if order == largest { room.0 >> order.0 } else { 1 };
+        let stop = cache.next_present(start, start + PageCount(wanted << order.0));
+        let folios = (stop - start).0 >> order.0;
+        if folios == 0 {
+            return None;
+        }
+        let end = start + PageCount(folios << order.0);
+        let marked = (start <= mark && mark < end).then(|| mark.align_down(order));
+        Some(FolioRun { start, order, folios, marked })
+    }
+
+    fn begin_base_pages(&mut self, log: &mut impl Log) {
+        let Window { start, size, async_size, last, .. } = self.window;
+        if self.next > last {
+            self.stage = Stage::Done;
+            return;
+        }
+        let laid_out = if self.fallback_reads_remainder { self.next - start } else { PageCount(0) };
+        let size = (size - laid_out).min(last - self.next + PageCount(1));
+        log.record(Decision::BasePages { start: self.next, size, async_size });
+        let end = self.next + size;
+        let mark = (async_size <= size).then(|| end - async_size);
+        self.stage = Stage::BasePages { end, mark };
+    }
+}

@@ -1,0 +1,114 @@
+//! Async readahead: a marked folio was hit.
+
+use super::on_demand::next_size;
+use super::search::first_absent;
+use super::{Limits, ReadaheadState, Request, Window, bound, miss};
+use crate::address::vma::{Advice, Vma};
+use crate::cache::{FileCache, Folio};
+use crate::decision::{Cause, Decision, Log};
+use crate::rules::OrderGrowth;
+use crate::units::{Order, PageCount, PageIndex};
+
+/// A fault found `folio` at `index`, and is not the retry of a miss. Counts the hit; returns the
+/// next window where the folio carried the mark.
+///
+/// Mirrors `do_async_mmap_readahead`, 6.12 and 6.18. Test: `tests/marked.rs`.
+pub fn on_fault_hit(
+    index: PageIndex,
+    folio: Folio,
+    vma: &Vma,
+    limits: &Limits,
+    ra: &mut ReadaheadState,
+    cache: &mut impl FileCache,
+    log: &mut impl Log,
+) -> Option<Hit> {
+    if vma.advice == Advice::Random || limits.ra_pages == PageCount(0) {
+        return None;
+    }
+    if !folio.locked || limits.rules.locked_hit_counts {
+        ra.mmap_miss = miss::credited(ra.mmap_miss, 1);
+    }
+    if !folio.marked {
+        return None;
+    }
+    let request = Request {
+        cause: Cause::AsyncFault,
+        index,
+        pages: limits.ra_pages,
+        last: bound::last(vma, limits),
+    };
+    log.record(ra.entered(&request));
+    let window = next_window(request, folio, limits, ra, cache);
+    if window.is_none() {
+        log.record(Decision::NothingAbsent { index });
+    }
+    Some(Hit { window })
+}
+
+/// A mark was hit and taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The next window, if there is anything to read.
+    pub window: Option<Window>,
+}
+
+/// Takes the mark from `folio`, which a request hit, and moves the stream in `ra` on. `None` where
+/// nothing is absent within a window.
+///
+/// Mirrors `page_cache_async_ra`, 6.12 and 6.18. Test: `tests/marked.rs`.
+pub fn next_window(
+    request: Request,
+    folio: Folio,
+    limits: &Limits,
+    ra: &mut ReadaheadState,
+    cache: &mut impl FileCache,
+) -> Option<Window> {
+    let Request { cause, index, pages: req, last } = request;
+    cache.clear_mark(index);
+    let max = limits.max_window(req);
+    // The mark may lie before the start of a stream that has since moved.
+    let expected =
+        (ra.start.0 + ra.size.0).wrapping_sub(ra.async_size.0) & !(folio.order.pages() - 1);
+    if index.0 == expected {
+        ra.start += ra.size;
+        ra.size = ra.size.max(next_size(ra.size, max));
+    } else {
+        let start = first_absent(index + PageCount(1), max, cache)?;
+        ra.start = start;
+        ra.size = next_size(start - index + req, max);
+    }
+    let order = match limits.rules.order_growth {
+        OrderGrowth::EveryWindow => folio.order,
+        OrderGrowth::AsyncWindow => {
+            ra.order.0 = (ra.order.0 + 2).min(MAX_STREAM_ORDER);
+            ra.order
+        }
+    };
+    if limits.rules.trims_async_end {
+        trim_end(ra, max);
+    }
+    ra.async_size = ra.size;
+    Some(Window {
+        cause,
+        index,
+        start: ra.start,
+        size: ra.size,
+        async_size: ra.async_size,
+        order,
+        base_pages: false,
+        last,
+    })
+}
+
+/// The layout bounds the order; this only keeps it in range where no layout does.
+const MAX_STREAM_ORDER: u8 = 62;
+
+/// Trims the end of the window to the stream's folio order, if something remains.
+fn trim_end(ra: &mut ReadaheadState, max: PageCount) {
+    let order = u32::from(ra.order.0).min(max.0.trailing_zeros());
+    let end = ra.start + ra.size;
+    let aligned = end.align_down(Order(order as u8));
+    if aligned > ra.start {
+        ra.size = aligned - ra.start;
+    }
+}

@@ -1,0 +1,96 @@
+//! On-demand sync readahead: `read(2)`, and faults in mappings advised SEQUENTIAL.
+
+use super::{Limits, ReadaheadState, Request, Window, search};
+use crate::cache::FileCache;
+use crate::decision::Cause;
+use crate::units::{Order, PageCount, PageIndex};
+
+/// The window for a request that found nothing at its page, and what it leaves in `ra`. A lone
+/// request reads just its pages and leaves `ra` alone; one without readahead reads one page.
+///
+/// Mirrors `page_cache_sync_ra`, 6.12 and 6.18. Test: `tests/on_demand.rs`.
+pub fn on_miss(
+    request: Request,
+    limits: &Limits,
+    ra: &mut ReadaheadState,
+    cache: &impl FileCache,
+) -> Window {
+    if limits.ra_pages == PageCount(0) {
+        return lone(Request { pages: PageCount(1), ..request });
+    }
+    let Request { cause, index, pages: req, last } = request;
+    let max = limits.max_window(req);
+    let follows_read = ra.previous_end.is_some_and(|end| {
+        let previous = PageIndex(end / limits.arch.page_size);
+        index >= previous && (index - previous).0 <= 1
+    });
+    if index == PageIndex(0) || req > max || follows_read {
+        ra.size = initial_size(req, max);
+        ra.async_size = if ra.size > req { ra.size - req } else { PageCount(ra.size.0 / 2) };
+    } else {
+        let mut cached = search::cached_before(index - PageCount(1), max, cache);
+        if cached <= req {
+            return lone(request);
+        }
+        if cached.0 == index.0 {
+            cached = cached + cached;
+        }
+        ra.size = (cached + req).min(max);
+        ra.async_size = PageCount(1);
+    }
+    ra.start = index;
+    ra.order = Order(0);
+    Window {
+        cause,
+        index,
+        start: ra.start,
+        size: ra.size,
+        async_size: ra.async_size,
+        order: ra.order,
+        base_pages: false,
+        last,
+    }
+}
+
+fn lone(request: Request) -> Window {
+    let Request { cause, index, pages, last } = request;
+    Window {
+        cause: match cause {
+            Cause::ReadStream => Cause::ReadLone,
+            Cause::SequentialFault => Cause::SequentialLone,
+            other => other,
+        },
+        index,
+        start: index,
+        size: pages,
+        async_size: PageCount(0),
+        order: Order(0),
+        base_pages: true,
+        last,
+    }
+}
+
+/// The first window of a stream whose first request is for `req` pages: mirrors
+/// `get_init_ra_size`, 6.12 and 6.18. Test: `tests/on_demand.rs`.
+pub fn initial_size(req: PageCount, max: PageCount) -> PageCount {
+    let rounded = req.0.next_power_of_two();
+    PageCount(if rounded <= max.0 / 32 {
+        rounded * 4
+    } else if rounded <= max.0 / 4 {
+        rounded * 2
+    } else {
+        max.0
+    })
+}
+
+/// The window behind one of `size` pages: mirrors `get_next_ra_size`, 6.12 and 6.18.
+/// Test: `tests/on_demand.rs`.
+pub fn next_size(size: PageCount, max: PageCount) -> PageCount {
+    PageCount(if size.0 < max.0 / 16 {
+        size.0 * 4
+    } else if size.0 <= max.0 / 2 {
+        size.0 * 2
+    } else {
+        max.0
+    })
+}

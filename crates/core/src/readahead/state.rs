@@ -1,0 +1,81 @@
+//! The readahead state of an open file, and what asks for windows and gets them.
+
+use crate::decision::{Cause, Decision, Found};
+use crate::units::{Order, PageCount, PageIndex};
+
+/// The readahead state of an open file (`struct file_ra_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadaheadState {
+    /// First page of the last window.
+    pub start: PageIndex,
+    /// Pages of the last window.
+    pub size: PageCount,
+    /// Pages of the last window behind its mark.
+    pub async_size: PageCount,
+    /// Folio order of the stream.
+    pub order: Order,
+    /// The counter of misses.
+    pub mmap_miss: u16,
+    /// The byte at which the last `read(2)` ended.
+    pub previous_end: Option<u64>,
+}
+
+impl ReadaheadState {
+    /// The state of a file that was just opened.
+    pub const NEW: ReadaheadState = ReadaheadState {
+        start: PageIndex(0),
+        size: PageCount(0),
+        async_size: PageCount(0),
+        order: Order(0),
+        mmap_miss: 0,
+        previous_end: None,
+    };
+
+    /// What the log says where readahead is entered with this state.
+    pub fn entered(&self, request: &Request) -> Decision {
+        let found = Found {
+            index: request.index,
+            req: request.pages,
+            order: self.order,
+            size: self.size,
+            async_size: self.async_size,
+            mmap_miss: self.mmap_miss,
+            previous_end: self.previous_end,
+        };
+        Decision::Entered { cause: request.cause, found }
+    }
+}
+
+/// What asks for readahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Why.
+    pub cause: Cause,
+    /// The page that was accessed.
+    pub index: PageIndex,
+    /// Pages asked for.
+    pub pages: PageCount,
+    /// The last page that may be read.
+    pub last: PageIndex,
+}
+
+/// A window to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Why.
+    pub cause: Cause,
+    /// The page that was accessed.
+    pub index: PageIndex,
+    /// First page.
+    pub start: PageIndex,
+    /// Pages, before they are clipped.
+    pub size: PageCount,
+    /// Pages behind the mark.
+    pub async_size: PageCount,
+    /// Folio order asked for.
+    pub order: Order,
+    /// Laid out in base pages, whatever the filesystem supports.
+    pub base_pages: bool,
+    /// The last page that may be read.
+    pub last: PageIndex,
+}

@@ -1,0 +1,149 @@
+//! Sync readahead on a fault: the window of a miss.
+
+use super::{Limits, ReadaheadState, Request, Window, bound, miss, on_demand};
+use crate::address::vma::{Advice, Vma};
+use crate::cache::FileCache;
+use crate::decision::{Cause, Decision, Log};
+use crate::series::Switch;
+use crate::units::{Order, PageCount, PageIndex};
+
+/// The window that a fault reads which found nothing at `index`, and what it leaves in `ra`.
+/// `None` where readahead is off: a single page is read.
+///
+/// Mirrors `do_sync_mmap_readahead`, 6.12 and 6.18. Test: `tests/sync.rs`.
+pub fn on_miss(
+    index: PageIndex,
+    vma: &Vma,
+    limits: &Limits,
+    ra: &mut ReadaheadState,
+    cache: &impl FileCache,
+    log: &mut impl Log,
+) -> Option<Window> {
+    let huge_order = (vma.advice == Advice::HugePage).then(|| huge_order(limits)).flatten();
+    if let Some(order) = huge_order {
+        if limits.rules.huge_page_counts && !counts_miss(index, vma, limits, ra, log) {
+            return None;
+        }
+        return Some(huge_page(index, order, vma, limits, ra));
+    }
+    let executable = vma.executable && limits.rules.executable_readahead;
+    let off = (vma.advice == Advice::Random && !executable) || limits.ra_pages == PageCount(0);
+    if off {
+        log.record(Decision::NoReadahead { index, mmap_miss: ra.mmap_miss });
+        return None;
+    }
+    if vma.advice == Advice::Sequential {
+        let request = Request {
+            cause: Cause::SequentialFault,
+            index,
+            pages: limits.ra_pages,
+            last: bound::last(vma, limits),
+        };
+        log.record(ra.entered(&request));
+        return Some(on_demand::on_miss(request, limits, ra, cache));
+    }
+    if !counts_miss(index, vma, limits, ra, log) {
+        return None;
+    }
+    let cause = if executable {
+        executable_window(index, vma, limits, ra);
+        Cause::Executable
+    } else {
+        read_around(index, vma, limits, ra);
+        Cause::ReadAround
+    };
+    Some(Window {
+        cause,
+        index,
+        start: ra.start,
+        size: ra.size,
+        async_size: ra.async_size,
+        order: ra.order,
+        base_pages: false,
+        last: bound::last(vma, limits),
+    })
+}
+
+/// Counts a miss; returns whether a window is read. Executable mappings are not counted with
+/// exec-bypass.
+fn counts_miss(
+    index: PageIndex,
+    vma: &Vma,
+    limits: &Limits,
+    ra: &mut ReadaheadState,
+    log: &mut impl Log,
+) -> bool {
+    if vma.executable && limits.rules.series.has(Switch::ExecBypass) {
+        return true;
+    }
+    ra.mmap_miss = miss::missed(ra.mmap_miss);
+    if miss::reads_window(ra.mmap_miss) {
+        return true;
+    }
+    log.record(Decision::NoReadahead { index, mmap_miss: ra.mmap_miss });
+    false
+}
+
+/// The order of the folios that a mapping advised HUGEPAGE reads; `None` where the page cache
+/// cannot hold them. With thp-order, the largest of the mapping up to 2 MiB serves instead.
+fn huge_order(limits: &Limits) -> Option<Order> {
+    let pmd = limits.arch.pmd_order();
+    let largest = limits.arch.max_cache_order;
+    if pmd <= largest {
+        return Some(pmd);
+    }
+    let of_mapping = limits.max_folio.unwrap_or(Order(0));
+    if limits.rules.series.has(Switch::ThpOrder) && of_mapping <= largest {
+        let two_mib = Order::fitting(PageCount((2 << 20) / limits.arch.page_size));
+        return Some(of_mapping.min(two_mib));
+    }
+    None
+}
+
+/// One large folio, and the next one where the program did not say RANDOM. The stream's start
+/// stays what it was.
+fn huge_page(
+    index: PageIndex,
+    order: Order,
+    vma: &Vma,
+    limits: &Limits,
+    ra: &mut ReadaheadState,
+) -> Window {
+    let folio = PageCount(order.pages());
+    ra.size = if vma.advice == Advice::Random { folio } else { folio + folio };
+    ra.async_size = folio;
+    ra.order = order;
+    Window {
+        cause: Cause::HugePage,
+        index,
+        start: index.align_down(order),
+        size: ra.size,
+        async_size: folio,
+        order,
+        base_pages: false,
+        last: bound::last(vma, limits),
+    }
+}
+
+/// From the page on, in folios of the order that the architecture prefers for code, inside the
+/// VMA, without a mark.
+fn executable_window(index: PageIndex, vma: &Vma, limits: &Limits, ra: &mut ReadaheadState) {
+    let order = limits.arch.exec_order;
+    ra.start = index.align_down(order).max(vma.pgoff);
+    let mut end = (ra.start + limits.ra_pages).align_up(order);
+    if !limits.rules.series.has(Switch::ExecUnify) {
+        end = end.min(vma.end());
+    }
+    ra.size = end - ra.start;
+    ra.async_size = PageCount(0);
+    ra.order = order;
+}
+
+/// Half a readahead size on either side of the page.
+fn read_around(index: PageIndex, vma: &Vma, limits: &Limits, ra: &mut ReadaheadState) {
+    let start = index.saturating_sub(PageCount(limits.ra_pages.0 / 2));
+    ra.start = start.max(bound::first(vma, limits));
+    ra.size = limits.ra_pages;
+    ra.async_size = PageCount(limits.ra_pages.0 / 4);
+    ra.order = Order(0);
+}

@@ -1,0 +1,126 @@
+//! The page cache of one file that is mapped once.
+
+use std::cell::RefCell;
+
+use filemap_core::address::entries::{Layer, MappedFile, PageWord, Unmapped};
+use filemap_core::address::mapping::Mapping;
+use filemap_core::address::reverse_map::ReverseMap;
+use filemap_core::cache::{FileCache, Folio, FolioRun};
+use filemap_core::decision::Log;
+use filemap_core::lru::lists::{Lists, Shrunk};
+use filemap_core::lru::statistics::Statistics;
+use filemap_core::page_cache::PageCache;
+use filemap_core::plain::PlainCache;
+use filemap_core::units::{FileId, PageCount, PageIndex};
+
+/// A page cache whose first file and layer are all that is spoken of.
+#[derive(Debug, Default)]
+pub struct OneFile(RefCell<PlainCache>);
+
+impl OneFile {
+    /// An empty cache that never holds more than `capacity` pages.
+    pub fn new(capacity: Option<PageCount>) -> OneFile {
+        OneFile(RefCell::new(PlainCache::new(capacity)))
+    }
+
+    pub fn add(&mut self, run: FolioRun) {
+        self.0.get_mut().add(FileId::FIRST, run);
+    }
+
+    pub fn unlock(&mut self, start: PageIndex, pages: PageCount) {
+        self.0.get_mut().unlock(FileId::FIRST, start, pages);
+    }
+
+    pub fn nodes(&self) -> u64 {
+        self.0.borrow().nodes()
+    }
+}
+
+/// What reclaim knows of the mappings of one file.
+pub fn mapped(mapping: Mapping) -> ReverseMap {
+    let mut mappings = ReverseMap::new(1);
+    mappings.of_mut(FileId::FIRST).insert(mapping);
+    mappings
+}
+
+impl FileCache for OneFile {
+    fn folio(&self, index: PageIndex) -> Option<Folio> {
+        self.0.borrow_mut().file(FileId::FIRST).folio(index)
+    }
+
+    fn next_absent(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        self.0.borrow_mut().file(FileId::FIRST).next_absent(from, end)
+    }
+
+    fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        self.0.borrow_mut().file(FileId::FIRST).next_present(from, end)
+    }
+
+    fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex> {
+        self.0.borrow_mut().file(FileId::FIRST).previous_absent(last, floor)
+    }
+
+    fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount {
+        self.0.borrow_mut().file(FileId::FIRST).cached(from, end)
+    }
+
+    fn clear_mark(&mut self, index: PageIndex) {
+        self.0.get_mut().file(FileId::FIRST).clear_mark(index);
+    }
+
+    fn mark_accessed(&mut self, index: PageIndex) {
+        self.0.get_mut().file(FileId::FIRST).mark_accessed(index);
+    }
+}
+
+impl MappedFile for OneFile {
+    fn word(&self, word: u64) -> PageWord {
+        self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).word(word)
+    }
+
+    fn map(&mut self, word: u64, mask: u64, young: u64) {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).map(word, mask, young);
+    }
+
+    fn touch(&mut self, index: PageIndex) -> bool {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).touch(index)
+    }
+
+    fn copy(&mut self, index: PageIndex) {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).copy(index);
+    }
+
+    fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
+        self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).words_with_entries(from, end)
+    }
+
+    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).unmap(word, mask)
+    }
+}
+
+impl Lists for OneFile {
+    fn inactive(&self) -> PageCount {
+        self.0.borrow().inactive()
+    }
+
+    fn active(&self) -> PageCount {
+        self.0.borrow().active()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.0.borrow().statistics()
+    }
+
+    fn flush_statistics(&mut self) {
+        self.0.get_mut().flush_statistics();
+    }
+
+    fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {
+        self.0.get_mut().age(pages, mappings);
+    }
+
+    fn shrink(&mut self, goal: PageCount, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+        self.0.get_mut().shrink(goal, mappings, log)
+    }
+}

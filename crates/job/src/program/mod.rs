@@ -1,0 +1,161 @@
+//! Jobs shaped like programs: files, open file descriptions, mappings, and a thread's phases.
+//!
+//! A [`ProgramSpec`] is a job file with tables; [`ProgramSpec::validate`] makes a [`Program`] of
+//! it, in which names have become indexes and every value is resolved.
+
+mod record;
+mod spec;
+mod validate;
+
+use filemap_core::rules::Rules;
+use filemap_core::units::{PageCount, PageIndex};
+
+use crate::accesses::{Accesses, Reads};
+use crate::job::{File, Machine, Mapping, Pattern, Phase};
+use crate::workload::Workload;
+
+pub use self::record::{FileRun, MappingRun, PhaseRun, ProgramRecord, ProgramRun};
+pub use self::spec::{FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec};
+
+/// A program that has been validated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// The kernel's rules with the patch series on top.
+    pub rules: Rules,
+    /// Memory, readahead and architecture.
+    pub machine: Machine,
+    /// Seed of the phases that name none: not 0.
+    pub seed: u64,
+    /// Pages that it holds beside its files.
+    pub anonymous: PageCount,
+    /// The files: at least one.
+    pub files: Vec<NamedFile>,
+    /// Open file descriptions.
+    pub opens: Vec<Open>,
+    /// Mappings, at their addresses one behind the other.
+    pub mappings: Vec<NamedMapping>,
+    /// What it does, in order.
+    pub steps: Vec<ProgramStep>,
+}
+
+/// A file with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFile {
+    /// What other tables call it.
+    pub name: String,
+    /// The file.
+    pub file: File,
+}
+
+/// An open file description: what `open(2)` makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// What other tables call it.
+    pub name: String,
+    /// The file, as an index.
+    pub file: usize,
+}
+
+/// A mapping with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedMapping {
+    /// What other tables call it.
+    pub name: String,
+    /// The open file that it is made from, as an index.
+    pub open: usize,
+    /// The mapping. It may be longer than the file; a touch behind the file's end is SIGBUS.
+    pub mapping: Mapping,
+    /// Whether it is there before the first step.
+    pub at_start: bool,
+}
+
+/// What a thread does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramStep {
+    /// `mmap(2)` of a mapping.
+    Map {
+        /// The mapping, as an index.
+        mapping: usize,
+    },
+    /// `munmap(2)` of a mapping.
+    Unmap {
+        /// The mapping, as an index.
+        mapping: usize,
+    },
+    /// Touches pages through a mapping.
+    Touch {
+        /// The mapping, as an index.
+        mapping: usize,
+        /// Which of its pages.
+        accesses: Phase,
+        /// Whether it writes.
+        write: bool,
+        /// Time between two accesses.
+        think_ns: u64,
+    },
+    /// Reads with `read(2)`.
+    Read {
+        /// The open file, as an index.
+        open: usize,
+        /// Where the part begins that is read, in bytes.
+        offset_bytes: u64,
+        /// How long it is, up to the end of the file.
+        len_bytes: u64,
+        /// Which blocks of it.
+        accesses: Phase,
+        /// Time between two reads.
+        think_ns: u64,
+    },
+}
+
+impl ProgramStep {
+    /// How many accesses it makes.
+    pub fn accesses(&self) -> u64 {
+        match self {
+            ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
+                accesses.accesses
+            }
+            ProgramStep::Map { .. } | ProgramStep::Unmap { .. } => 0,
+        }
+    }
+}
+
+impl Program {
+    /// Base page size in bytes.
+    pub fn page_size(&self) -> u64 {
+        self.machine.arch.page_size
+    }
+
+    /// Pages of a file; a partial last page counts.
+    pub fn file_pages(&self, file: usize) -> PageCount {
+        PageCount(self.files[file].file.size_bytes.div_ceil(self.page_size()))
+    }
+
+    /// The pages of a mapping that are touched, in order.
+    pub fn touches<'a>(&self, mapping: usize, accesses: &'a Phase) -> Accesses<'a> {
+        let pages = self.mappings[mapping].mapping.pages;
+        match &accesses.pattern {
+            Pattern::Listed(list) => Accesses::listed(&list.pages, accesses.accesses),
+            Pattern::Generated(workload) => {
+                Accesses::generated(*workload, pages, accesses.accesses, accesses.seed)
+            }
+        }
+    }
+
+    /// The blocks that are read of a part of `len_bytes` bytes, from its beginning.
+    pub fn reads(&self, len_bytes: u64, accesses: &Phase) -> Reads {
+        let random = accesses.pattern != Pattern::Generated(Workload::ReadSequential);
+        let pages = PageCount(len_bytes.div_ceil(self.page_size()));
+        let pages = random.then_some((pages, self.page_size(), accesses.seed));
+        Reads::new(pages, len_bytes, accesses.bs_bytes, accesses.accesses)
+    }
+
+    /// The first page of a mapping that lies behind its file's end, if any of it does: counted from
+    /// the mapping's first page.
+    pub fn beyond_file(&self, mapping: usize) -> Option<PageIndex> {
+        let NamedMapping { open, mapping, .. } = &self.mappings[mapping];
+        let left =
+            self.file_pages(self.opens[*open].file).saturating_sub(PageCount(mapping.offset.0));
+        (left < mapping.pages).then_some(PageIndex(left.0))
+    }
+}

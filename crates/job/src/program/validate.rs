@@ -1,0 +1,392 @@
+//! From a program as written to one that can be run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use filemap_core::address::mapping::{Split, SplitProt};
+use filemap_core::address::vma::Advice;
+use filemap_core::units::{PageCount, PageIndex};
+
+use super::spec::{FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec};
+use super::{NamedFile, NamedMapping, Open, Program, ProgramStep};
+use crate::Error;
+use crate::accesses::DEFAULT_SEED;
+use crate::bounds::{
+    MAX_ADDRESS, MAX_BYTES, MAX_FILES, MAX_MAPPINGS, MAX_PHASES, MAX_PIECES, MAX_THINK_NS,
+};
+use crate::job::{AccessList, File, Machine, Mapping, Pattern, Phase};
+use crate::limits::{one_of, out_of_range, pages, size, within};
+use crate::phases::Extent;
+use crate::size::{format_size, shorten};
+use crate::spec::JobSpec;
+use crate::workload::Workload;
+
+impl ProgramSpec {
+    /// Checks every value, and resolves names and what was not given. `host_release` is as for
+    /// [`JobSpec::validate`].
+    ///
+    /// # Errors
+    /// In one line: the first table or key that is missing, wrong, beyond [`crate::bounds`] or does
+    /// not go with the others, and the remedy.
+    pub fn validate(&self, host_release: Option<&str>) -> Result<Program, Error> {
+        let (rules, machine, seed) = self.of_machine(host_release)?;
+        let page_size = machine.arch.page_size;
+        let files = Names::new("file", self.file.iter().map(|file| &file.name), MAX_FILES)?;
+        let opens = Names::new("open", self.open.iter().map(|open| &open.name), MAX_MAPPINGS)?;
+        let names = self.mapping.iter().map(|mapping| &mapping.name);
+        let mappings = Names::new("mapping", names, MAX_MAPPINGS)?;
+        let anonymous = pages("anonymous", &self.anonymous, 0, page_size).map_err(keyed)?;
+        let mut program = Program {
+            rules,
+            machine,
+            seed,
+            anonymous: PageCount(anonymous.unwrap_or(0)),
+            files: self.file.iter().map(FileSpec::validate).collect::<Result<_, _>>()?,
+            opens: self.open.iter().map(|open| open.validate(&files)).collect::<Result<_, _>>()?,
+            mappings: Vec::with_capacity(self.mapping.len()),
+            steps: Vec::new(),
+        };
+        for mapping in &self.mapping {
+            let valid = mapping
+                .validate(&opens, &program)
+                .map_err(|error| in_table("mapping", &mapping.name, error))?;
+            program.mappings.push(valid);
+        }
+        program.check_sizes()?;
+        self.take_steps(&opens, &mappings, &mut program)?;
+        Ok(program)
+    }
+
+    /// The kernel's rules, the machine and the seed: keys that jobs of one file have as well.
+    fn of_machine(
+        &self,
+        host_release: Option<&str>,
+    ) -> Result<(filemap_core::rules::Rules, Machine, u64), Error> {
+        let spec = JobSpec {
+            kernel: self.kernel.clone(),
+            with: self.with.clone(),
+            machine: self.machine.clone(),
+            ram: self.ram.clone(),
+            cache_limit: self.cache_limit.clone(),
+            memory_high: self.memory_high.clone(),
+            memory_max: self.memory_max.clone(),
+            read_ahead_kb: self.read_ahead_kb,
+            fault_around: self.fault_around.clone(),
+            arch: self.arch.clone(),
+            page_size: self.page_size.clone(),
+            fs: self.fs.clone(),
+            ..JobSpec::default()
+        };
+        let arch = spec.valid_arch().map_err(keyed)?;
+        let rules = spec.valid_rules(host_release).map_err(keyed)?;
+        let machine = spec.valid_machine(arch).map_err(keyed)?;
+        let seed = within("seed", self.seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX);
+        Ok((rules, machine, seed.map_err(keyed)?))
+    }
+
+    /// The steps of the thread. A mapping that a step makes is not there before.
+    fn take_steps(
+        &self,
+        opens: &Names<'_>,
+        mappings: &Names<'_>,
+        program: &mut Program,
+    ) -> Result<(), Error> {
+        let [thread] = self.thread.as_slice() else {
+            return Err(Error::Threads { threads: self.thread.len() });
+        };
+        let phases = &thread.phase;
+        if phases.is_empty() || phases.len() > MAX_PHASES {
+            return Err(out_of_range(
+                format!("a number of {} phases", phases.len()),
+                1,
+                MAX_PHASES,
+            ));
+        }
+        for made in phases.iter().filter_map(|phase| phase.map.as_deref()) {
+            if let Ok(mapping) = mappings.find(made) {
+                program.mappings[mapping].at_start = false;
+            }
+        }
+        let is_there = |mapping: &NamedMapping| mapping.at_start;
+        let mut mapped: Vec<bool> = program.mappings.iter().map(is_there).collect();
+        for (number, phase) in phases.iter().enumerate() {
+            let step = phase
+                .validate(opens, mappings, &mapped, program)
+                .map_err(|error| Error::InPhase { number: number + 1, error: Box::new(error) })?;
+            match step {
+                ProgramStep::Map { mapping } => mapped[mapping] = true,
+                ProgramStep::Unmap { mapping } => mapped[mapping] = false,
+                ProgramStep::Touch { .. } | ProgramStep::Read { .. } => {}
+            }
+            program.steps.push(step);
+        }
+        Ok(())
+    }
+}
+
+impl Program {
+    /// Whether all mappings fit the address space, and what is held beside files the memory.
+    fn check_sizes(&self) -> Result<(), Error> {
+        let mut bytes = 0u64;
+        for of in &self.mappings {
+            bytes = bytes.saturating_add(of.mapping.pages.bytes(self.page_size()));
+            if bytes > MAX_ADDRESS {
+                return Err(Error::TooMuchMapped { name: shorten(&of.name) });
+            }
+        }
+        match self.machine.cache_limit {
+            Some(limit) if self.anonymous >= limit => Err(Error::NoRoomForFiles {
+                anonymous: format_size(self.anonymous.bytes(self.page_size())),
+                limit: format_size(limit.bytes(self.page_size())),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The names of one kind of table.
+struct Names<'a> {
+    table: &'static str,
+    indexes: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Names<'a> {
+    fn new(
+        table: &'static str,
+        names: impl ExactSizeIterator<Item = &'a String>,
+        most: usize,
+    ) -> Result<Names<'a>, Error> {
+        let least = usize::from(table == "file");
+        if !(least..=most).contains(&names.len()) {
+            let value = format!("a number of {} [[{table}]] tables", names.len());
+            return Err(out_of_range(value, least, most));
+        }
+        let mut indexes = BTreeMap::new();
+        for (index, name) in names.enumerate() {
+            if name.is_empty() {
+                return Err(Error::NoName { table, number: index + 1 });
+            }
+            if indexes.insert(name.as_str(), index).is_some() {
+                return Err(Error::SameName { table, name: shorten(name) });
+            }
+        }
+        Ok(Names { table, indexes })
+    }
+
+    fn find(&self, name: &str) -> Result<usize, Error> {
+        self.indexes.get(name).copied().ok_or_else(|| {
+            let known: BTreeSet<&str> = self.indexes.keys().copied().collect();
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
+            Error::UnknownName { what: self.table, text: shorten(name), known: shorten(&known) }
+        })
+    }
+}
+
+impl FileSpec {
+    fn validate(&self) -> Result<NamedFile, Error> {
+        let of_this = |error| in_table("file", &self.name, error);
+        let size_bytes = size("size", &self.size, 1, MAX_BYTES).map_err(of_this)?;
+        let missing = Error::Missing { flag: "size", remedy: "a size such as 1g" };
+        let size_bytes = size_bytes.ok_or_else(|| of_this(missing))?;
+        let file = File { size_bytes, path: None, sparse: self.sparse, cold: false };
+        Ok(NamedFile { name: self.name.clone(), file })
+    }
+}
+
+impl OpenSpec {
+    fn validate(&self, files: &Names<'_>) -> Result<Open, Error> {
+        let file = files.find(&self.file).map_err(|error| in_table("open", &self.name, error))?;
+        Ok(Open { name: self.name.clone(), file })
+    }
+}
+
+impl MappingSpec {
+    fn validate(&self, opens: &Names<'_>, program: &Program) -> Result<NamedMapping, Error> {
+        let open = opens.find(&self.open)?;
+        let arch = &program.machine.arch;
+        let file_pages = program.file_pages(program.opens[open].file);
+        let offset = pages("offset", &self.offset, 0, arch.page_size)?.unwrap_or(0);
+        let rest = file_pages.saturating_sub(PageCount(offset)).0;
+        let len = pages("len", &self.len, 1, arch.page_size)?.unwrap_or(rest);
+        if len == 0 {
+            return Err(Error::NothingLeft { offset_pages: offset, file_pages: file_pages.0 });
+        }
+        let normal = Advice::Normal;
+        let advice = one_of("advice", "advice", &self.advice, normal, Advice::ALL, Advice::name)?;
+        let mapping = Mapping {
+            offset: PageIndex(offset),
+            pages: PageCount(len),
+            shift: PageCount(within("shift", self.shift.unwrap_or(0), 0, arch.pte_entries - 1)?),
+            advice,
+            exec: self.exec,
+            private: self.private,
+            split: self.valid_split(len)?,
+        };
+        Ok(NamedMapping { name: self.name.clone(), open, mapping, at_start: true })
+    }
+
+    fn valid_split(&self, len: u64) -> Result<Option<Split>, Error> {
+        let (default, known) = (SplitProt::Write, SplitProt::ALL);
+        let prot =
+            one_of("split_prot", "split_prot", &self.split_prot, default, known, SplitProt::name)?;
+        let Some(pages) = self.split else {
+            let remedy = "the pages of each piece with 'split_prot', or neither";
+            let missing = Error::Missing { flag: "split", remedy };
+            return if self.split_prot.is_some() { Err(missing) } else { Ok(None) };
+        };
+        let pages = PageCount(within("split", pages, len.div_ceil(MAX_PIECES), MAX_BYTES)?);
+        Ok(Some(Split { pages, prot }))
+    }
+}
+
+impl ThreadPhaseSpec {
+    fn validate(
+        &self,
+        opens: &Names<'_>,
+        mappings: &Names<'_>,
+        mapped: &[bool],
+        program: &Program,
+    ) -> Result<ProgramStep, Error> {
+        let subjects = [&self.map, &self.unmap, &self.mapping, &self.open];
+        if subjects.iter().filter(|subject| subject.is_some()).count() != 1 {
+            return Err(Error::NoSubject);
+        }
+        let there = |name: &String, wanted: bool| {
+            let mapping = mappings.find(name)?;
+            if mapped[mapping] == wanted {
+                return Ok(mapping);
+            }
+            let name = shorten(name);
+            Err(if wanted { Error::NotMapped { name } } else { Error::AlreadyMapped { name } })
+        };
+        if let Some(name) = self.map.as_ref().or(self.unmap.as_ref()) {
+            let other = ThreadPhaseSpec {
+                map: self.map.clone(),
+                unmap: self.unmap.clone(),
+                ..Default::default()
+            };
+            if *self != other {
+                return Err(Error::NoSubject);
+            }
+            let mapping = there(name, self.unmap.is_some())?;
+            return Ok(match self.map {
+                Some(_) => ProgramStep::Map { mapping },
+                None => ProgramStep::Unmap { mapping },
+            });
+        }
+        let think_ns = within("think_ns", self.think_ns.unwrap_or(0), 0, MAX_THINK_NS);
+        let think_ns = think_ns.map_err(keyed)?;
+        match (&self.mapping, &self.open) {
+            (Some(name), _) => self.touch(there(name, true)?, think_ns, program),
+            (None, open) => {
+                let open = opens.find(open.as_deref().expect("one subject is given"))?;
+                self.read(open, think_ns, program)
+            }
+        }
+    }
+
+    fn touch(
+        &self,
+        mapping: usize,
+        think_ns: u64,
+        program: &Program,
+    ) -> Result<ProgramStep, Error> {
+        let of = &program.mappings[mapping];
+        if self.offset.is_some() || self.len.is_some() || self.bs.is_some() {
+            return Err(Error::KeyConflict {
+                key: "offset, len or bs",
+                other: "a mapping",
+                remedy: "they say what of an open file is read",
+            });
+        }
+        if self.write && !of.mapping.private {
+            return Err(Error::KeyConflict {
+                key: "write",
+                other: "a shared mapping",
+                remedy: "writes to shared mappings are not modelled; set private = true there",
+            });
+        }
+        let accesses = match &self.pages {
+            None => self.generated(
+                program.seed,
+                of.mapping.pages,
+                of.mapping.pages.bytes(program.page_size()),
+            )?,
+            Some(list) => self.listed(list, of, program.seed)?,
+        };
+        let takes = |workload: &Workload| {
+            !workload.is_read() && !workload.is_exec() && *workload != Workload::Elf
+        };
+        match &accesses.pattern {
+            Pattern::Generated(workload) if !takes(workload) => Err(Error::KeyConflict {
+                key: "workload",
+                other: "a mapping",
+                remedy: "give a pattern that touches pages, such as random or sequential",
+            }),
+            _ => Ok(ProgramStep::Touch { mapping, accesses, write: self.write, think_ns }),
+        }
+    }
+
+    /// The accesses of a pattern over so many pages.
+    fn generated(&self, seed: u64, pages: PageCount, bytes: u64) -> Result<Phase, Error> {
+        if self.workload.is_some() && self.accesses.is_none() {
+            let (key, remedy) = ("accesses".to_string(), "how many, such as 1000");
+            return Err(Error::MissingKey { key, remedy });
+        }
+        self.accesses().validate_one(seed, Extent { pages, bytes }).map_err(keyed)
+    }
+
+    /// The pages that are listed in the phase itself.
+    fn listed(&self, list: &[u64], of: &NamedMapping, seed: u64) -> Result<Phase, Error> {
+        if self.workload.is_some() || self.accesses.is_some() || self.seed.is_some() {
+            let (key, other) = ("workload, accesses or seed", "pages");
+            let remedy = "the list alone says what is accessed";
+            return Err(Error::KeyConflict { key, other, remedy });
+        }
+        if let Some(&page) = list.iter().find(|&&page| page >= of.mapping.pages.0) {
+            let (name, last) = (shorten(&of.name), of.mapping.pages.0 - 1);
+            return Err(Error::BeyondMapping { page, name, last });
+        }
+        if list.is_empty() {
+            return Err(Error::Zero { remedy: "one page or more in 'pages'" });
+        }
+        let list = AccessList { path: String::new(), pages: list.to_vec() };
+        let accesses = list.pages.len() as u64;
+        Ok(Phase { pattern: Pattern::Listed(list), accesses, seed, bs_bytes: 1 })
+    }
+
+    fn read(&self, open: usize, think_ns: u64, program: &Program) -> Result<ProgramStep, Error> {
+        if self.write || self.pages.is_some() {
+            let (key, other) = ("write or pages", "an open file");
+            let remedy = "they say what is done through a mapping";
+            return Err(Error::KeyConflict { key, other, remedy });
+        }
+        let file_bytes = program.files[program.opens[open].file].file.size_bytes;
+        let offset_bytes = size("offset", &self.offset, 0, file_bytes - 1).map_err(keyed)?;
+        let offset_bytes = offset_bytes.unwrap_or(0);
+        let rest = file_bytes - offset_bytes;
+        let len_bytes = size("len", &self.len, 1, rest).map_err(keyed)?.unwrap_or(rest);
+        let pages = PageCount(len_bytes.div_ceil(program.page_size()));
+        let accesses = self.generated(program.seed, pages, len_bytes)?;
+        if !accesses.is_read() {
+            let (key, other) = ("workload", "an open file");
+            let remedy = "give read-random or read-sequential";
+            return Err(Error::KeyConflict { key, other, remedy });
+        }
+        Ok(ProgramStep::Read { open, offset_bytes, len_bytes, accesses, think_ns })
+    }
+}
+
+/// An error of a flag as one of the key of that name.
+fn keyed(error: Error) -> Error {
+    match error {
+        Error::Flag { flag, error } => Error::Key { key: flag.replace('-', "_"), error },
+        Error::Missing { flag, remedy } => {
+            Error::MissingKey { key: flag.replace('-', "_"), remedy }
+        }
+        other => other,
+    }
+}
+
+fn in_table(table: &'static str, name: &str, error: Error) -> Error {
+    Error::InTable { table, name: shorten(name), error: Box::new(keyed(error)) }
+}

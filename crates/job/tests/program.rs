@@ -1,0 +1,160 @@
+//! Programs as written, and what is wrong with them.
+
+use filemap_job::program::{Program, ProgramSpec};
+
+/// A program of one file of 16 pages, opened as `o` and mapped as `m`, with more tables.
+fn program(more: &str) -> Result<Program, String> {
+    let text = format!(
+        "[[file]]\nname = 'f'\nsize = '64k'\n[[open]]\nname = 'o'\nfile = 'f'\n\
+         [[mapping]]\nname = 'm'\nopen = 'o'\n{more}"
+    );
+    let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+    valid.map_err(|error| error.to_string())
+}
+
+/// The same with the keys of its one phase.
+fn phase(keys: &str) -> Result<Program, String> {
+    program(&format!("[[thread]]\n[[thread.phase]]\n{keys}\n"))
+}
+
+#[track_caller]
+fn refused(found: Result<Program, String>, words: &str) {
+    let error = found.expect_err(words);
+    assert!(error.contains(words), "{error}\nwanted: {words}");
+    assert!(!error.contains('\n'), "{error}");
+}
+
+#[test]
+fn tables_tell_the_form() {
+    for text in ["[[file]]\nname = 'f'", "[[thread]]", "[file]\nname = 'f'"] {
+        assert!(ProgramSpec::is_meant(text), "{text}");
+    }
+    for text in ["file = 'f'\nworkload = 'random'", "[[phase]]\nworkload = 'random'", "= no", ""] {
+        assert!(!ProgramSpec::is_meant(text), "{text}");
+    }
+}
+
+#[test]
+fn a_program_is_no_job_of_one_file() {
+    let error = filemap_job::JobSpec::from_toml("seed = 1\n[[file]]\nname = 'f'").unwrap_err();
+    assert!(error.to_string().contains("so it is a program; run it with 'filemap run'"), "{error}");
+}
+
+#[test]
+fn programs_that_run() {
+    let valid = phase("mapping = 'm'\nworkload = 'sequential'\naccesses = 3").unwrap();
+    assert_eq!((valid.files.len(), valid.opens.len(), valid.mappings.len()), (1, 1, 1));
+    assert_eq!(valid.mappings[0].mapping.pages.0, 16, "up to the end of the file");
+    assert!(phase("open = 'o'\nworkload = 'read-random'\naccesses = 3\noffset = '5000'").is_ok());
+    assert!(phase("mapping = 'm'\npages = [0, 15, 3]\nthink_ns = 1000").is_ok());
+    assert!(phase("unmap = 'm'").is_ok());
+    let mapped_later = phase("map = 'm'\n[[thread.phase]]\nmapping = 'm'\npages = [1]").unwrap();
+    assert!(!mapped_later.mappings[0].at_start);
+}
+
+#[test]
+fn names_that_do_not_exist() {
+    refused(phase("mapping = 'n'\npages = [1]"), "phase 1: unknown mapping 'n'; known: m");
+    refused(phase("open = 'x'\nworkload = 'read-random'"), "phase 1: unknown open 'x'; known: o");
+    refused(program("[[open]]\nname = 'p'\nfile = 'g'"), "open 'p': unknown file 'g'; known: f");
+    refused(program("[[mapping]]\nname = 'n'\nopen = 'f'"), "mapping 'n': unknown open 'f'");
+    refused(program("[[mapping]]\nname = 'm'\nopen = 'o'"), "two [[mapping]] tables are named 'm'");
+    refused(program("[[open]]\nfile = 'f'"), "[[open]] number 2 has no name");
+}
+
+#[test]
+fn mappings_that_are_not_there() {
+    let unmap = "unmap = 'm'\n[[thread.phase]]\n";
+    refused(phase(&format!("{unmap}unmap = 'm'")), "phase 2: mapping 'm' is not there");
+    refused(phase(&format!("{unmap}mapping = 'm'\npages = [1]")), "phase 2: mapping 'm' is not");
+    let map = "map = 'm'\n[[thread.phase]]\n";
+    refused(phase(&format!("{map}map = 'm'")), "phase 2: mapping 'm' is there already");
+}
+
+#[test]
+fn accesses_that_make_no_sense() {
+    refused(
+        phase("mapping = 'm'\npages = [3, 16]"),
+        "page 16 is beyond mapping 'm'; its last page is 15",
+    );
+    refused(phase("mapping = 'm'\npages = []"), "give one page or more in 'pages'");
+    refused(phase("mapping = 'm'\npages = [1]\naccesses = 2"), "the list alone says");
+    refused(phase("mapping = 'm'\npages = [1]\nwrite = true"), "'write' does not go with a shared");
+    refused(
+        phase("mapping = 'm'\nworkload = 'read-random'\naccesses = 1"),
+        "'workload' does not go with a mapping",
+    );
+    refused(
+        phase("mapping = 'm'\nworkload = 'elf'\naccesses = 1"),
+        "'workload' does not go with a mapping",
+    );
+    refused(
+        phase("mapping = 'm'\nworkload = 'randm'\naccesses = 1"),
+        "'workload': unknown workload 'randm'",
+    );
+    refused(phase("mapping = 'm'\nworkload = 'random'\nbs = '4k'"), "does not go with");
+    refused(
+        phase("open = 'o'\nworkload = 'random'\naccesses = 1"),
+        "give read-random or read-sequential",
+    );
+    refused(
+        phase("open = 'o'\nworkload = 'read-random'\noffset = '64k'"),
+        "'offset': 64k is out of range",
+    );
+    refused(
+        phase("open = 'o'\nworkload = 'read-random'\nlen = '65k'"),
+        "'len': 65k is out of range",
+    );
+    refused(
+        phase("mapping = 'm'\nworkload = 'random'\naccesses = 0"),
+        "'accesses': 0 is out of range",
+    );
+    refused(phase("mapping = 'm'\nopen = 'o'\nworkload = 'random'"), "a phase does one thing");
+    refused(phase("mapping = 'm'\nworkload = 'random'"), "'accesses' is missing; give how many");
+    refused(phase("workload = 'random'"), "a phase does one thing");
+    refused(phase("map = 'm'\nworkload = 'random'"), "a phase does one thing");
+}
+
+#[test]
+fn tables_that_make_no_sense() {
+    refused(program(""), "there are 0 [[thread]] tables; give one");
+    refused(program("[[thread]]\n[[thread]]"), "there are 2 [[thread]] tables; give one");
+    refused(program("[[thread]]"), "a number of 0 phases is out of range");
+    refused(program("[[file]]\nname = 'g'"), "file 'g': 'size' is missing; give a size such as 1g");
+    refused(program("[[file]]\nname = 'g'\nsize = '0'"), "file 'g': 'size': 0 is out of range");
+    let more = |keys: &str| program(&format!("[[mapping]]\nname = 'n'\nopen = 'o'\n{keys}"));
+    refused(more("offset = '1000'"), "mapping 'n': 'offset': 1000 is not a multiple of");
+    refused(more("offset = '64k'"), "mapping 'n': it begins at page 16 of a file of 16 pages");
+    refused(more("shift = 512"), "mapping 'n': 'shift': 512 is out of range; give 0 to 511");
+    refused(more("advice = 'rnd'"), "mapping 'n': 'advice': unknown advice 'rnd'");
+    refused(more("split_prot = 'exec'"), "mapping 'n': 'split' is missing");
+    refused(more("len = '128t'"), "mapping 'n': with it more than 128 TiB are mapped");
+    refused(more("colour = 1"), "unknown field `colour`");
+}
+
+#[test]
+fn a_mapping_may_be_longer_than_its_file() {
+    let valid = program(
+        "[[mapping]]\nname = 'n'\nopen = 'o'\nlen = '2g'\n[[thread]]\n[[thread.phase]]\n\
+         mapping = 'n'\npages = [15]",
+    );
+    let valid = valid.unwrap();
+    assert_eq!(valid.beyond_file(1).map(|page| page.0), Some(16));
+    assert_eq!(valid.beyond_file(0), None);
+}
+
+#[test]
+fn memory_that_leaves_no_room_for_files() {
+    let with = |anonymous: &str| {
+        let text = format!(
+            "anonymous = '{anonymous}'\nmemory_max = '1m'\n[[file]]\nname = 'f'\nsize = '64k'\n\
+             [[open]]\nname = 'o'\nfile = 'f'\n[[thread]]\n[[thread.phase]]\nopen = 'o'\n\
+             workload = 'read-sequential'\naccesses = 1\n"
+        );
+        let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+        valid.map_err(|error| error.to_string())
+    };
+    assert_eq!(with("512k").unwrap().anonymous.0, 128);
+    refused(with("1m"), "'anonymous': 1m fill the memory limit of 1m");
+    refused(with("5000"), "'anonymous': 5000 is not a multiple of the page size 4k");
+}

@@ -1,0 +1,198 @@
+//! One file of the cache.
+
+use filemap_core::address::entries::{Layer, MappedFile, PageWord, Unmapped};
+use filemap_core::cache::{FileCache, Folio, WORD_PAGES};
+use filemap_core::lru::reclaim::{Used, used};
+use filemap_core::units::{FileId, PageCount, PageIndex};
+
+use super::ExtentCache;
+use super::aliases::Entries;
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
+use super::lists::Extent;
+
+/// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
+/// what is looked for behind its end stays before the next. There is room for 2^15 files.
+const FILE_ORDER: u32 = 49;
+
+/// The page that page 0 of `file` is in the row of all files' pages.
+pub fn first_page(file: FileId) -> u64 {
+    (file.number() as u64) << FILE_ORDER
+}
+
+/// The file that a page of the row belongs to, and its index there.
+pub fn locate(page: u64) -> (FileId, PageIndex) {
+    (FileId::new((page >> FILE_ORDER) as u32), PageIndex(page & ((1 << FILE_ORDER) - 1)))
+}
+
+/// A file, with its entries in one layer.
+#[derive(Debug)]
+pub struct ExtentFile<'a> {
+    cache: &'a mut ExtentCache,
+    /// Its page 0 in the row of all files' pages.
+    first: PageCount,
+    layer: Layer,
+}
+
+impl<'a> ExtentFile<'a> {
+    /// The view of `file` and `layer` in `cache`.
+    pub fn new(cache: &'a mut ExtentCache, file: FileId, layer: Layer) -> Self {
+        ExtentFile { cache, first: PageCount(first_page(file)), layer }
+    }
+
+    /// The word of the row that `word` of the file is.
+    fn word_in_row(&self, word: u64) -> u64 {
+        self.first.0 / WORD_PAGES + word
+    }
+}
+
+impl FileCache for ExtentFile<'_> {
+    #[inline]
+    fn folio(&self, index: PageIndex) -> Option<Folio> {
+        self.cache.folio(self.first.0 + index.0, index)
+    }
+
+    #[inline]
+    fn next_absent(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let first = self.first.0;
+        PageIndex(self.cache.find(first + from.0, first + end.0, false) - first)
+    }
+
+    #[inline]
+    fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let first = self.first.0;
+        PageIndex(self.cache.find(first + from.0, first + end.0, true) - first)
+    }
+
+    #[inline]
+    fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex> {
+        let absent = self.cache.previous_absent(last + self.first, floor + self.first)?;
+        Some(absent - self.first)
+    }
+
+    fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount {
+        self.cache.cached(from + self.first, end + self.first)
+    }
+
+    fn clear_mark(&mut self, index: PageIndex) {
+        if let Some(folio) = self.folio(index) {
+            let (head, end) = ((folio.head + self.first).0, (folio.end() + self.first).0);
+            self.cache.set_range(head, end, |flags, mask| flags.marked &= !mask);
+        }
+    }
+
+    fn mark_accessed(&mut self, index: PageIndex) {
+        let Some(folio) = self.folio(index) else {
+            return;
+        };
+        let cache = &mut *self.cache;
+        let (head, end) = ((folio.head + self.first).0, (folio.end() + self.first).0);
+        let chunk = cache.chunks.get(head / CHUNK_PAGES).expect("the page is cached");
+        let flags = chunk.flags((head % CHUNK_PAGES / WORD_PAGES) as usize);
+        let bit = 1 << (head % WORD_PAGES);
+        match used(flags.referenced & bit != 0, flags.active & bit != 0) {
+            Used::Reference => cache.set_range(head, end, |flags, mask| flags.referenced |= mask),
+            Used::Activate => {
+                cache.set_range(head, end, |flags, mask| {
+                    flags.referenced &= !mask;
+                    flags.active |= mask;
+                });
+                let pages = folio.order.pages();
+                cache.clock += pages;
+                cache.stale.add(head);
+                cache.inactive.pages -= pages;
+                cache.active.push(Extent { start: head, pages, order: folio.order });
+            }
+        }
+    }
+}
+
+impl MappedFile for ExtentFile<'_> {
+    #[inline]
+    fn word(&self, word: u64) -> PageWord {
+        let (cache, number) = (&*self.cache, self.word_in_row(word));
+        let entries = |first: Entries| match self.layer {
+            Layer::FIRST => first,
+            layer => cache.aliases.get(number, layer),
+        };
+        let Some(chunk) = cache.chunks.get(number / CHUNK_WORDS as u64) else {
+            let copied = entries(Entries::default()).copied;
+            return PageWord { copied, ..PageWord::default() };
+        };
+        let offset = number as usize % CHUNK_WORDS;
+        let present = chunk.present(offset);
+        let &Flags { marked, workingset, mapped, young, copied, .. } = chunk.flags(offset);
+        let Entries { mapped, copied, .. } = entries(Entries { mapped, young, copied });
+        let locked = cache.locked.mask(number) & present;
+        PageWord { present, locked, marked, workingset, mapped, copied, large: chunk.large(offset) }
+    }
+
+    #[inline]
+    fn map(&mut self, word: u64, mask: u64, young: u64) {
+        let number = self.word_in_row(word);
+        if self.layer != Layer::FIRST {
+            let entries = self.cache.aliases.get_or_make(number, self.layer);
+            entries.mapped |= mask;
+            entries.young |= young & mask;
+            return;
+        }
+        let chunk =
+            self.cache.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
+        let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
+        flags.mapped |= mask;
+        flags.young |= young & mask;
+    }
+
+    #[inline]
+    fn touch(&mut self, index: PageIndex) -> bool {
+        let index = index + self.first;
+        if self.layer != Layer::FIRST {
+            return self.cache.aliases.touch(index, self.layer);
+        }
+        let Some(chunk) = self.cache.chunks.get_mut(index.0 / CHUNK_PAGES) else {
+            return false;
+        };
+        let word = (index.0 % CHUNK_PAGES / WORD_PAGES) as usize;
+        let bit = 1 << (index.0 % WORD_PAGES);
+        let flags = chunk.flags(word);
+        if flags.mapped & bit == 0 {
+            return flags.copied & bit != 0;
+        }
+        chunk.flags_mut(word).young |= bit;
+        true
+    }
+
+    fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
+        let row = (from + self.first, end + self.first);
+        let words = match self.layer {
+            Layer::FIRST => self.cache.chunks.words_with_entries(row.0, row.1),
+            layer => self.cache.aliases.words(row.0, row.1, layer),
+        };
+        words.into_iter().map(|word| word - self.first.0 / WORD_PAGES).collect()
+    }
+
+    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped {
+        let number = self.word_in_row(word);
+        if self.layer != Layer::FIRST {
+            return self.cache.aliases.unmap(number, self.layer, mask);
+        }
+        let chunk_number = number / CHUNK_WORDS as u64;
+        let cache = &mut *self.cache;
+        let Some(chunk) = cache.chunks.get_mut(chunk_number) else {
+            return Unmapped::default();
+        };
+        let unmapped = chunk.unmap(number as usize % CHUNK_WORDS, mask);
+        if chunk.is_empty() {
+            cache.retired.push_back((cache.clock, chunk_number));
+        }
+        unmapped
+    }
+
+    fn copy(&mut self, index: PageIndex) {
+        let index = index + self.first;
+        if self.layer != Layer::FIRST {
+            return self.cache.aliases.copy(index, self.layer);
+        }
+        let chunk = self.cache.chunks.get_or_make(index.0 / CHUNK_PAGES);
+        chunk.copy((index.0 % CHUNK_PAGES) as usize);
+    }
+}

@@ -1,0 +1,100 @@
+//! The memory that everything shares: the page cache, and what else a limit pays for.
+
+use filemap_core::address::page_table::PageTables;
+use filemap_core::address::reverse_map::ReverseMap;
+use filemap_core::cache::FolioRun;
+use filemap_core::decision::Log;
+use filemap_core::lru::reclaim;
+use filemap_core::lru::statistics::FLUSH_NS;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::{FileId, PageCount};
+use filemap_job::Machine;
+
+use crate::charge::Charge;
+
+/// The memory of a run.
+#[derive(Debug)]
+pub struct Memory<C> {
+    /// What files have cached.
+    pub cache: C,
+    /// Who maps it.
+    pub mappings: ReverseMap,
+    /// Nodes of the cache's index, where the limit pays for the kernel's memory.
+    charge: Option<Charge>,
+    limit: Option<PageCount>,
+    page_size: u64,
+    /// Pages that no file backs: private copies, and what the program holds beside its files.
+    anonymous: PageCount,
+    /// When the statistics of the lists are flushed next.
+    next_flush_ns: u64,
+}
+
+impl<C: PageCache> Memory<C> {
+    /// The memory of `machine` for so many files, with an empty `cache`.
+    pub fn new(machine: &Machine, files: usize, cache: C) -> Memory<C> {
+        Memory {
+            cache,
+            mappings: ReverseMap::new(files),
+            charge: machine.limit_is_cgroups().then(Charge::default),
+            limit: machine.cache_limit,
+            page_size: machine.arch.page_size,
+            anonymous: PageCount(0),
+            next_flush_ns: FLUSH_NS,
+        }
+    }
+
+    /// Reclaims at `now_ns` for `pages` more pages. Returns how many of them fit, and how many were
+    /// evicted for that.
+    pub fn make_room(
+        &mut self,
+        pages: PageCount,
+        now_ns: u64,
+        tables: &PageTables,
+        log: &mut impl Log,
+    ) -> (PageCount, PageCount) {
+        let Some(limit) = self.limit else {
+            return (pages, PageCount(0));
+        };
+        if now_ns >= self.next_flush_ns {
+            self.next_flush_ns = (now_ns - now_ns % FLUSH_NS).saturating_add(FLUSH_NS);
+            self.cache.flush_statistics();
+        }
+        let wanted = self.used(tables) + pages;
+        let mut evicted = PageCount(0);
+        if wanted > limit {
+            let goal = wanted - limit;
+            evicted = reclaim::reclaim(&mut self.cache, goal, self.page_size, &self.mappings, log);
+        }
+        (pages.min(limit.saturating_sub(self.used(tables))), evicted)
+    }
+
+    /// Adds absent folios of `file`, which are being read.
+    pub fn add(&mut self, file: FileId, run: FolioRun) {
+        self.cache.add(file, run);
+        if let Some(charge) = &mut self.charge {
+            charge.add(file, run);
+        }
+    }
+
+    /// About how many bytes of memory the model takes for it.
+    pub fn held_bytes(&self) -> u64 {
+        self.cache.held_bytes() + self.charge.as_ref().map_or(0, Charge::held_bytes)
+    }
+
+    /// So many pages that no file backs take room from now on.
+    pub fn hold(&mut self, pages: PageCount) {
+        self.anonymous += pages;
+    }
+
+    /// So many pages that no file backs are gone.
+    pub fn release(&mut self, pages: PageCount) {
+        self.anonymous -= pages;
+    }
+
+    /// What counts against the limit.
+    fn used(&self, tables: &PageTables) -> PageCount {
+        let charged = |charge: &Charge| charge.pages(tables, &self.cache, self.page_size);
+        let kernel = self.charge.as_ref().map_or(PageCount(0), charged);
+        self.cache.inactive() + self.cache.active() + self.anonymous + kernel
+    }
+}

@@ -1,0 +1,250 @@
+//! What all tasks share: the clock, the devices and the memory.
+
+use filemap_core::address::page_table::PageTables;
+use filemap_core::cache::{FileCache, FolioRun};
+use filemap_core::decision::{Cause, Decision, Log};
+use filemap_core::page_cache::PageCache;
+use filemap_core::readahead::Window;
+use filemap_core::readahead::layout::Layout;
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+
+use crate::Error;
+use crate::device::Device;
+use crate::journal::Journal;
+use crate::memory::Memory;
+use crate::open::OpenFile;
+use crate::profile::Profile;
+use crate::tally::Tally;
+
+/// When what is read arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// As the profile's device delivers it.
+    #[default]
+    Device,
+    /// Within an access only what it waits for, and everything before the next. What a program
+    /// meets then depends on no device, so another engine can be compared line by line.
+    Settled,
+}
+
+/// The machine that a program runs on.
+#[derive(Debug)]
+pub struct World<'a, C, L> {
+    pub profile: &'a Profile,
+    pub timing: Timing,
+    pub memory: Memory<C>,
+    /// A file says which of them it lies on.
+    pub devices: Vec<Device>,
+    pub log: Journal<'a, L>,
+    pub tally: Tally,
+    now_ns: u64,
+    /// When the next request will be complete: asked for at every step, most often in vain.
+    next_done_ns: Option<u64>,
+    /// Most memory that the model itself may take.
+    most_bytes: u64,
+    /// Accesses that are to be made in all.
+    accesses: u64,
+}
+
+impl<'a, C: PageCache, L: Log> World<'a, C, L> {
+    /// A machine at time 0.
+    pub fn new(
+        profile: &'a Profile,
+        timing: Timing,
+        memory: Memory<C>,
+        devices: Vec<Device>,
+        log: Journal<'a, L>,
+    ) -> World<'a, C, L> {
+        World {
+            profile,
+            timing,
+            memory,
+            devices,
+            log,
+            tally: Tally::default(),
+            now_ns: 0,
+            next_done_ns: None,
+            most_bytes: u64::MAX,
+            accesses: 0,
+        }
+    }
+
+    /// Ends the run where it takes more than `most_bytes` of memory itself; the `accesses` of its
+    /// phases say how much of it was done by then.
+    pub fn bound(&mut self, most_bytes: u64, accesses: impl Iterator<Item = u64>) {
+        self.most_bytes = most_bytes;
+        self.accesses = accesses.fold(0, u64::saturating_add);
+    }
+
+    /// What was counted before a phase, which begins with `mmap_miss`: the highest value of that
+    /// counter is noted by phase.
+    pub fn begin_phase(&mut self, mmap_miss: u16) -> Tally {
+        self.tally.mmap_miss_max = mmap_miss;
+        self.tally
+    }
+
+    /// Notes that an access to `file` begins.
+    pub fn begin_access(&mut self, file: FileId) {
+        self.log.about(file);
+        self.log.access(self.tally.accesses);
+        self.tally.accesses += 1;
+        self.pass(self.profile.cost.touch_ns);
+    }
+
+    /// Refuses to take more memory than allowed: what a job needs shows only as it goes.
+    ///
+    /// # Errors
+    /// When it does.
+    pub fn check_held(&self, tables: &PageTables) -> Result<(), Error> {
+        let held = self.memory.held_bytes() + tables.held_bytes();
+        if held <= self.most_bytes {
+            return Ok(());
+        }
+        let all = u128::from(held) * u128::from(self.accesses.max(1));
+        let needed = (all / u128::from(self.tally.accesses.max(1))).max(held.into());
+        Err(Error::TooLarge {
+            needed_gib: u64::try_from(needed >> 30).unwrap_or(u64::MAX).saturating_add(1),
+            most_gib: self.most_bytes >> 30,
+        })
+    }
+
+    /// The time.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Lets time pass. It ends after 584 years, which only a profile reaches that makes no sense.
+    pub fn pass(&mut self, ns: u64) {
+        self.now_ns = self.now_ns.saturating_add(ns);
+    }
+
+    /// Lays out a window of `open`, adds its folios and begins to read them.
+    pub fn read_window(&mut self, window: Window, open: &mut OpenFile, tables: &PageTables) {
+        self.tally.readahead_calls += 1;
+        self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
+        self.tally.async_readahead += u64::from(window.cause.is_async());
+        let mut layout = Layout::new(window, &open.limits, &mut open.ra, &mut self.log);
+        loop {
+            let next = layout.next(&self.memory.cache.file(open.file), &mut self.log);
+            let Some(run) = next else { break };
+            let fits = self.make_room(run.pages(), open.file, tables);
+            let folios = run.folios.min(fits.0 >> run.order.0);
+            if folios > 0 {
+                let added = FolioRun { folios, ..run };
+                let added =
+                    FolioRun { marked: added.marked.filter(|&at| at < added.end()), ..added };
+                self.add(open, added);
+            }
+            if folios < run.folios {
+                break;
+            }
+        }
+        self.submit(open);
+    }
+
+    /// Adds the page `index` of `open`, where it is absent, and begins to read it.
+    pub fn read_page(
+        &mut self,
+        index: PageIndex,
+        open: &OpenFile,
+        tables: &PageTables,
+    ) -> Result<(), Error> {
+        while self.make_room(PageCount(1), open.file, tables) < PageCount(1) {
+            if !self.wait_for_device() {
+                return Err(Error::OutOfMemory { index: index.0 });
+            }
+        }
+        if self.memory.cache.file(open.file).folio(index).is_none() {
+            self.add(open, FolioRun { start: index, order: Order(0), folios: 1, marked: None });
+            self.submit(open);
+        }
+        Ok(())
+    }
+
+    /// Waits until the folio of `file` that holds `index` is up to date.
+    pub fn wait(&mut self, file: FileId, index: PageIndex) {
+        loop {
+            assert!(self.wait_for_device(), "a locked folio is being read");
+            let folio = self.memory.cache.file(file).folio(index);
+            if !folio.is_some_and(|folio| folio.locked) {
+                return;
+            }
+        }
+    }
+
+    /// Makes room for a page that no file backs, and holds it.
+    pub fn hold_page(
+        &mut self,
+        index: PageIndex,
+        file: FileId,
+        tables: &PageTables,
+    ) -> Result<(), Error> {
+        if self.make_room(PageCount(1), file, tables) < PageCount(1) {
+            return Err(Error::OutOfMemory { index: index.0 });
+        }
+        self.memory.hold(PageCount(1));
+        Ok(())
+    }
+
+    /// Unlocks what has arrived while nothing was waited for.
+    pub fn arrivals(&mut self) {
+        let has_arrived = self.next_done_ns.is_some_and(|done_ns| done_ns <= self.now_ns);
+        if has_arrived && self.timing == Timing::Device {
+            self.unlock_arrived();
+        }
+    }
+
+    /// Lets everything arrive, where that is the timing.
+    pub fn settle(&mut self) {
+        if self.timing == Timing::Settled {
+            while self.wait_for_device() {}
+        }
+    }
+
+    fn add(&mut self, open: &OpenFile, run: FolioRun) {
+        self.log.record(Decision::Added {
+            start: run.start,
+            order: run.order,
+            folios: run.folios,
+            marked: run.marked,
+        });
+        self.memory.add(open.file, run);
+        self.tally.pages_read += run.pages().0;
+        self.pass(self.profile.cost.add_page_ns.saturating_mul(run.pages().0));
+        self.devices[open.device].ask(run.start, run.pages());
+    }
+
+    /// Reclaims for `pages` more pages while a task is at `file`. Returns how many of them fit.
+    fn make_room(&mut self, pages: PageCount, file: FileId, tables: &PageTables) -> PageCount {
+        let (fits, evicted) = self.memory.make_room(pages, self.now_ns, tables, &mut self.log);
+        self.tally.evicted_pages += evicted.0;
+        self.log.about(file);
+        fits
+    }
+
+    /// Begins to read what was asked for of `open`.
+    fn submit(&mut self, open: &OpenFile) {
+        if let Some(done_ns) = self.devices[open.device].submit(open.file, self.now_ns) {
+            self.next_done_ns = Some(self.next_done_ns.map_or(done_ns, |next| next.min(done_ns)));
+        }
+    }
+
+    /// Lets the next request of a device complete; `false` where none is under way.
+    fn wait_for_device(&mut self) -> bool {
+        let Some(done_ns) = self.next_done_ns else {
+            return false;
+        };
+        self.now_ns = self.now_ns.max(done_ns);
+        self.unlock_arrived();
+        true
+    }
+
+    fn unlock_arrived(&mut self) {
+        for device in &mut self.devices {
+            while let Some(run) = device.arrived(self.now_ns) {
+                self.memory.cache.unlock(run.file, run.start, run.pages);
+            }
+        }
+        self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
+    }
+}

@@ -1,0 +1,207 @@
+//! Programs: several files, opens and mappings in one memory.
+
+mod support;
+
+use filemap_core::page_cache::PageCache;
+use filemap_core::plain::PlainCache;
+use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_model::extents::ExtentCache;
+use filemap_model::{Digest, Profile, Timing, trace, trace_program, trace_program_on};
+use support::program::{of_one_file, random_program};
+use support::{Accesses, described, random_spec};
+
+const JOBS: u64 = 1_000;
+
+/// A program of one file is the job of one file: the same decisions, and the same counters.
+#[test]
+fn a_program_of_one_file_is_the_job_of_that_file() {
+    let mut same = 0;
+    for seed in 1..=JOBS {
+        let spec = random_spec(seed, Accesses::Any);
+        let Ok(job) = spec.clone().validate(None) else { continue };
+        let Some(program) = of_one_file(&spec) else { continue };
+        let program = program.validate(None).unwrap();
+        let (mut of_job, mut of_program) = (Digest::default(), Digest::default());
+        let run = trace(&job, &Profile::DEFAULT, &mut of_job).map(|traced| traced.run);
+        let found = trace_program(&program, &Profile::DEFAULT, &mut of_program);
+        assert_eq!(of_program, of_job, "seed {seed}\n{}", described(&spec));
+        match (run, found) {
+            (Ok(run), Ok(found)) => {
+                let counters = filemap_job::Counters { mmap_miss: None, ..run.counters };
+                assert_eq!((found.elapsed_ns, found.counters), (run.elapsed_ns, counters));
+                let cached = run.cached;
+                let cached = [cached.inside, cached.before, cached.after].into_iter().flatten();
+                assert_eq!(found.files[0].cached, cached.sum::<u64>());
+                assert_eq!(Some(found.files[0].evicted_pages), run.counters.evicted_pages);
+                same += 1;
+            }
+            (Err(of_job), Err(of_program)) => assert_eq!(of_program, of_job),
+            (of_job, of_program) => panic!("seed {seed}: {of_job:?}, {of_program:?}"),
+        }
+    }
+    assert!(same > JOBS / 2, "{same} of {JOBS} jobs");
+}
+
+#[test]
+fn caches_agree_on_random_programs() {
+    let (mut ran, mut evicted, mut shared) = (0, 0, 0);
+    for seed in 1..=JOBS {
+        let spec = random_program(seed);
+        let program = valid(&spec, seed);
+        let fast = run(&program, ExtentCache::new(program.machine.cache_limit));
+        let plain = run(&program, PlainCache::new(program.machine.cache_limit));
+        assert_eq!(fast, plain, "seed {seed}\n{}", toml::to_string(&spec).unwrap());
+        if let Ok(run) = &fast.1 {
+            ran += 1;
+            evicted += u32::from(run.counters.evicted_pages > Some(0));
+            let read = run.files.iter().filter(|file| file.data_pages_read > 0).count();
+            shared += u32::from(read > 1 && run.counters.evicted_pages > Some(0));
+        }
+    }
+    assert!(ran > 900 && evicted > 200 && shared > 200, "{ran} {evicted} {shared}");
+}
+
+/// What the run counts by file, by mapping and by phase adds up.
+#[test]
+fn parts_add_up() {
+    for seed in 1..=200 {
+        let program = valid(&random_program(seed), seed);
+        let Ok(run) = trace_program(&program, &Profile::DEFAULT, &mut ()) else { continue };
+        let of_files = |count: fn(&filemap_job::program::FileRun) -> u64| {
+            Some(run.files.iter().map(count).sum::<u64>())
+        };
+        assert_eq!(of_files(|file| file.data_pages_read), run.counters.data_pages_read);
+        assert_eq!(of_files(|file| file.major_faults), run.counters.major_faults);
+        assert_eq!(of_files(|file| file.evicted_pages), run.counters.evicted_pages);
+        let phases = run.phases.iter().map(|phase| phase.counters.minor_faults.unwrap());
+        assert_eq!(Some(phases.sum::<u64>()), run.counters.minor_faults);
+        for file in &run.files {
+            assert_eq!(file.cached, file.data_pages_read - file.evicted_pages, "{}", file.name);
+        }
+    }
+}
+
+fn valid(spec: &ProgramSpec, seed: u64) -> Program {
+    let valid = spec.validate(None);
+    valid.unwrap_or_else(|error| panic!("{seed}: {error}\n{}", toml::to_string(spec).unwrap()))
+}
+
+type Found = (Digest, Result<ProgramRun, filemap_model::Error>);
+
+fn run(program: &Program, cache: impl PageCache) -> Found {
+    let mut digest = Digest::default();
+    let run = trace_program_on(program, &Profile::DEFAULT, Timing::Device, cache, &mut digest);
+    (digest, run)
+}
+
+/// The run of a program that `tables` spell, of two files of 4096 pages each, `a` opened as `a`
+/// and `again`, `b` as `b`.
+fn run_of(tables: &str) -> Result<ProgramRun, String> {
+    let text = format!(
+        "{tables}\n[[file]]\nname = 'a'\nsize = '16m'\n[[file]]\nname = 'b'\nsize = '16m'\n\
+         [[open]]\nname = 'a'\nfile = 'a'\n[[open]]\nname = 'again'\nfile = 'a'\n\
+         [[open]]\nname = 'b'\nfile = 'b'\n"
+    );
+    let program = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+    let program = program.map_err(|error| error.to_string())?;
+    trace_program(&program, &Profile::DEFAULT, &mut ()).map_err(|error| error.to_string())
+}
+
+fn majors(run: &ProgramRun) -> Vec<u64> {
+    run.phases.iter().map(|phase| phase.counters.major_faults.unwrap()).collect()
+}
+
+#[test]
+fn readahead_belongs_to_the_open_file() {
+    // A counter above its threshold stops readahead of that open file only.
+    let tables = |second: &str| {
+        format!(
+            "with = 'mmap-miss'\nread_ahead_kb = 16\n\
+             [[mapping]]\nname = 'first'\nopen = 'a'\nlen = '8m'\n\
+             [[mapping]]\nname = 'second'\nopen = '{second}'\noffset = '8m'\n\
+             [[thread]]\n[[thread.phase]]\nmapping = 'first'\nworkload = 'stride:37'\n\
+             accesses = 300\n[[thread.phase]]\nmapping = 'second'\nworkload = 'sequential'\n\
+             accesses = 2048\n"
+        )
+    };
+    let (shared, own) = (run_of(&tables("a")).unwrap(), run_of(&tables("again")).unwrap());
+    assert_eq!(majors(&shared)[0], majors(&own)[0]);
+    assert!(majors(&shared)[1] > 10 * majors(&own)[1], "{:?} {:?}", majors(&shared), majors(&own));
+}
+
+#[test]
+fn files_compete_for_one_memory() {
+    let run = run_of(
+        "cache_limit = '20m'\n[[mapping]]\nname = 'a'\nopen = 'a'\n\
+         [[mapping]]\nname = 'b'\nopen = 'b'\n[[thread]]\n\
+         [[thread.phase]]\nmapping = 'a'\nworkload = 'sequential'\naccesses = 4096\n\
+         [[thread.phase]]\nmapping = 'b'\nworkload = 'sequential'\naccesses = 4096\n",
+    );
+    let run = run.unwrap();
+    assert_eq!(run.phases[0].counters.evicted_pages, Some(0));
+    assert_eq!(run.files[0].evicted_pages, run.counters.evicted_pages.unwrap());
+    assert!((3072..3200).contains(&run.files[0].evicted_pages), "{:?}", run.files);
+    assert!(run.files[0].cached + run.files[1].cached <= 5120);
+}
+
+#[test]
+fn a_page_that_was_read_is_copied_by_a_write() {
+    let run = run_of(
+        "fault_around = '4k'\n[[mapping]]\nname = 'm'\nopen = 'a'\nprivate = true\n[[thread]]\n\
+         [[thread.phase]]\nmapping = 'm'\npages = [7, 8]\n\
+         [[thread.phase]]\nmapping = 'm'\npages = [7, 7, 8]\nwrite = true\n\
+         [[thread.phase]]\nmapping = 'm'\npages = [7, 8]\n",
+    );
+    let minor = |phase: usize| run.as_ref().unwrap().phases[phase].counters.minor_faults;
+    assert_eq!([minor(1), minor(2)], [Some(2), Some(0)]);
+}
+
+#[test]
+fn what_was_unmapped_faults_again_and_stays_cached() {
+    let run = run_of(
+        "[[mapping]]\nname = 'm'\nopen = 'a'\nlen = '64k'\n[[thread]]\n\
+         [[thread.phase]]\nmap = 'm'\n\
+         [[thread.phase]]\nmapping = 'm'\npages = [3]\n[[thread.phase]]\nunmap = 'm'\n\
+         [[thread.phase]]\nmap = 'm'\n[[thread.phase]]\nmapping = 'm'\npages = [3]\n",
+    );
+    let run = run.unwrap();
+    assert_eq!(majors(&run), [0, 1, 0, 0, 0]);
+    assert_eq!(run.phases[4].counters.minor_faults, Some(1));
+    assert_eq!(run.files[0].cached, 32);
+}
+
+#[test]
+fn a_touch_behind_the_end_of_the_file_is_sigbus() {
+    let tables = |page: u64| {
+        format!(
+            "[[mapping]]\nname = 'm'\nopen = 'a'\nlen = '2g'\n[[thread]]\n\
+             [[thread.phase]]\nmapping = 'm'\npages = [0, {page}]\n"
+        )
+    };
+    assert!(run_of(&tables(4095)).is_ok());
+    let error = run_of(&tables(4096)).unwrap_err();
+    assert_eq!(
+        error,
+        "phase 1: page 4096 of mapping 'm' lies behind the last page of file 'a'; a program that \
+         touches it gets SIGBUS: shorten the mapping, or access less of it"
+    );
+}
+
+#[test]
+fn ten_thousand_files() {
+    let mut text = "cache_limit = '64m'\n".to_string();
+    let mut phases = "[[thread]]\n".to_string();
+    for file in 0..10_000 {
+        text += &format!(
+            "[[file]]\nname = '{file}'\nsize = '64k'\n[[open]]\nname = '{file}'\nfile = '{file}'\n\
+             [[mapping]]\nname = '{file}'\nopen = '{file}'\n"
+        );
+        if file % 10 == 0 {
+            phases += &format!("[[thread.phase]]\nmapping = '{file}'\npages = [1]\n");
+        }
+    }
+    let program = ProgramSpec::from_toml(&(text + &phases)).unwrap().validate(None).unwrap();
+    let run = trace_program(&program, &Profile::DEFAULT, &mut ()).unwrap();
+    assert_eq!(run.counters.major_faults, Some(1_000));
+    assert_eq!(run.files.len(), 10_000);
+}

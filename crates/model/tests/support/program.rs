@@ -1,0 +1,198 @@
+//! Random programs: several files, opens and mappings.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use filemap_core::rules::Kernel;
+use filemap_job::program::{
+    FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
+};
+use filemap_job::random::{self, Rng};
+use filemap_job::{JobSpec, PhaseSpec, SizeText};
+
+const PAGE: u64 = 4096;
+
+fn size(pages: u64) -> Option<SizeText> {
+    Some(SizeText((pages * PAGE).to_string()))
+}
+
+/// A job of one file as a program: one file, opened once and mapped once. `None` where a program
+/// cannot say it.
+pub fn of_one_file(spec: &JobSpec) -> Option<ProgramSpec> {
+    let text = |size: &Option<SizeText>| size.clone().map_or("0".to_string(), |size| size.0);
+    let phases = spec.phase.iter().map(|phase| one_phase(spec, phase)).collect::<Option<_>>()?;
+    let sized = |pages: &Option<SizeText>| Some(SizeText(text(pages)));
+    Some(ProgramSpec {
+        kernel: spec.kernel.clone(),
+        with: spec.with.clone(),
+        seed: spec.seed,
+        cache_limit: spec.cache_limit.clone(),
+        memory_max: spec.memory_max.clone(),
+        read_ahead_kb: spec.read_ahead_kb,
+        fault_around: spec.fault_around.clone(),
+        arch: spec.arch.clone(),
+        page_size: spec.page_size.clone(),
+        fs: spec.fs.clone(),
+        file: vec![FileSpec {
+            name: "f".to_string(),
+            size: spec.file_size.clone(),
+            ..FileSpec::default()
+        }],
+        open: vec![OpenSpec { name: "o".to_string(), file: "f".to_string() }],
+        mapping: vec![MappingSpec {
+            name: "m".to_string(),
+            open: "o".to_string(),
+            offset: sized(&spec.map_offset),
+            len: sized(&spec.map_len),
+            shift: spec.map_shift,
+            advice: spec.advice.clone(),
+            exec: spec.exec.unwrap_or(false),
+            private: spec.private.unwrap_or(false),
+            split: spec.split,
+            split_prot: spec.split_prot.clone(),
+        }],
+        thread: vec![ThreadSpec { phase: phases }],
+        ..ProgramSpec::default()
+    })
+}
+
+fn one_phase(spec: &JobSpec, phase: &PhaseSpec) -> Option<ThreadPhaseSpec> {
+    let name = phase.workload.as_deref()?;
+    if name == "elf" || name.starts_with("exec") {
+        return None;
+    }
+    let accesses = ThreadPhaseSpec {
+        workload: phase.workload.clone(),
+        accesses: phase.accesses,
+        bs: phase.bs.clone(),
+        ..ThreadPhaseSpec::default()
+    };
+    if !name.starts_with("read") {
+        let write = spec.private.unwrap_or(false);
+        return Some(ThreadPhaseSpec { mapping: Some("m".to_string()), write, ..accesses });
+    }
+    let bytes = |size: &Option<SizeText>| size.as_ref().map_or(0, |size| size.bytes().unwrap());
+    let (offset, len) = (bytes(&spec.map_offset), bytes(&spec.map_len));
+    let len = len.min(bytes(&spec.file_size) - offset);
+    let text = |bytes: u64| Some(SizeText(bytes.to_string()));
+    let (offset, len) = (text(offset), text(len));
+    Some(ThreadPhaseSpec { open: Some("o".to_string()), offset, len, ..accesses })
+}
+
+/// The program that `seed` means: files, opens of them, mappings that overlap, and phases through
+/// all of them.
+pub fn random_program(seed: u64) -> ProgramSpec {
+    let mut rng = Rng(seed);
+    let files: Vec<u64> = (0..2 + rng.below(7)).map(|_| 1 + rng.below(1500)).collect();
+    let opens: Vec<usize> = (0..files.len() as u64 + rng.below(5))
+        .map(|_| rng.below(files.len() as u64) as usize)
+        .collect();
+    let mappings: Vec<MappingSpec> =
+        (0..2 + rng.below(9)).map(|number| mapping(&mut rng, number, &files, &opens)).collect();
+    let all: u64 = files.iter().sum();
+    let limit = rng.chance(80).then(|| 64 + rng.below(all / 2));
+    let by_cgroup = rng.chance(40);
+    let mut spec = ProgramSpec {
+        kernel: Some(rng.pick(&Kernel::ALL).name().to_string()),
+        with: rng.chance(40).then(|| rng.pick(&["p1", "mmap-miss", "vma-bound"]).to_string()),
+        seed: Some(1 + rng.below(1 << 40)),
+        cache_limit: limit.filter(|_| !by_cgroup).and_then(size),
+        memory_max: limit.filter(|_| by_cgroup).and_then(size),
+        read_ahead_kb: Some(rng.pick(&[0, 16, 64, 128, 512, 2048])),
+        fs: Some(rng.pick(&["ext4", "xfs", "base-pages"]).to_string()),
+        anonymous: limit
+            .filter(|_| rng.chance(20))
+            .and_then(|limit| size(rng.below(limit / 2 + 1))),
+        file: named(&files, 'f', |name, &pages| FileSpec {
+            name,
+            size: size(pages),
+            sparse: pages % 7 == 0,
+        }),
+        open: named(&opens, 'o', |name, file| OpenSpec { name, file: format!("f{file}") }),
+        mapping: mappings,
+        ..ProgramSpec::default()
+    };
+    let phases = phases(&mut rng, &spec, &files, &opens);
+    spec.thread = vec![ThreadSpec { phase: phases }];
+    spec
+}
+
+fn named<T, S>(items: &[T], letter: char, make: impl Fn(String, &T) -> S) -> Vec<S> {
+    items.iter().enumerate().map(|(number, item)| make(format!("{letter}{number}"), item)).collect()
+}
+
+fn mapping(rng: &mut Rng, number: u64, files: &[u64], opens: &[usize]) -> MappingSpec {
+    let open = rng.below(opens.len() as u64) as usize;
+    let pages = files[opens[open]];
+    let offset = if rng.chance(50) { rng.below(pages) } else { 0 };
+    let length = 1 + rng.below(pages - offset);
+    let split = rng.chance(15).then(|| 1 + rng.below(length));
+    MappingSpec {
+        name: format!("m{number}"),
+        open: format!("o{open}"),
+        offset: size(offset),
+        len: size(length),
+        shift: rng.chance(30).then(|| rng.below(512)),
+        advice: rng
+            .chance(40)
+            .then(|| rng.pick(&["random", "sequential", "hugepage", "normal"]).to_string()),
+        exec: rng.chance(15),
+        private: rng.chance(25),
+        split,
+        split_prot: split.map(|_| rng.pick(&["write", "exec"]).to_string()),
+    }
+}
+
+fn phases(
+    rng: &mut Rng,
+    spec: &ProgramSpec,
+    files: &[u64],
+    opens: &[usize],
+) -> Vec<ThreadPhaseSpec> {
+    let mut there = vec![true; spec.mapping.len()];
+    let mut phases = Vec::new();
+    for _ in 0..4 + rng.below(12) {
+        let number = rng.below(spec.mapping.len() as u64) as usize;
+        let of = &spec.mapping[number];
+        let name = Some(of.name.clone());
+        let accesses = Some(1 + rng.below(300));
+        let think_ns = rng.chance(20).then(|| rng.below(100_000));
+        let with = ThreadPhaseSpec { accesses, think_ns, ..ThreadPhaseSpec::default() };
+        phases.push(if rng.chance(20) {
+            let open = rng.below(opens.len() as u64) as usize;
+            let offset = rng.below(files[opens[open]]) * PAGE;
+            ThreadPhaseSpec {
+                open: Some(format!("o{open}")),
+                offset: Some(SizeText(offset.to_string())),
+                workload: Some(rng.pick(&["read-random", "read-sequential"]).to_string()),
+                bs: Some(SizeText(rng.pick(&["512", "4k", "16k", "300k"]).to_string())),
+                ..with
+            }
+        } else if !there[number] {
+            there[number] = true;
+            ThreadPhaseSpec { map: name, ..ThreadPhaseSpec::default() }
+        } else if rng.chance(15) {
+            there[number] = false;
+            ThreadPhaseSpec { unmap: name, ..ThreadPhaseSpec::default() }
+        } else {
+            let pages = of.len.as_ref().unwrap().bytes().unwrap() / PAGE;
+            let workload = random::workload(rng, pages, false).to_string();
+            let write = of.private && rng.chance(50);
+            ThreadPhaseSpec { mapping: name, workload: Some(workload), write, ..with }
+        });
+    }
+    // What a phase makes is not there before the first phase: take it away only where it is.
+    let made: Vec<_> = phases.iter().filter_map(|phase| phase.map.clone()).collect();
+    let mut is_there: Vec<String> = Vec::new();
+    phases.retain(|phase| {
+        let of_phase = phase.mapping.clone().or(phase.unmap.clone()).or(phase.map.clone());
+        let Some(name) = of_phase.filter(|name| made.contains(name)) else { return true };
+        let there = is_there.contains(&name);
+        match (&phase.map, &phase.unmap) {
+            (Some(_), _) if !there => is_there.push(name),
+            (_, Some(_)) if there => is_there.retain(|other| *other != name),
+            (None, None) if there => {}
+            _ => return false,
+        }
+        true
+    });
+    phases
+}

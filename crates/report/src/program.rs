@@ -1,0 +1,214 @@
+//! What a program did: in all, and by file, mapping and phase.
+
+use filemap_core::rules::Kernel;
+use filemap_job::program::{PhaseRun, ProgramRecord, ProgramRun};
+use filemap_job::{Counters, EngineKind};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::footer::Footer;
+use crate::report::{Part, Report, to_json};
+use crate::table::{Column, Table};
+use crate::units::number;
+
+/// The report on `record`, which `command` repeats.
+pub fn report(record: &ProgramRecord, command: String) -> Report {
+    #[derive(Serialize)]
+    struct Json<'a> {
+        #[serde(flatten)]
+        record: &'a ProgramRecord,
+        scope: &'a str,
+        command: &'a str,
+    }
+    let environment = record.environment.clone();
+    let footer = Footer { scope: scope(record), command, environment };
+    let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
+    let run = &record.run;
+    let tables = [in_all(run), files(run), mappings(run), phases(run)];
+    let tables = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Part::Table);
+    let parts = [Part::Heading(title(record))].into_iter().chain(tables).collect();
+    Report { parts, rows: rows(run), footer, json }
+}
+
+fn scope(record: &ProgramRecord) -> String {
+    let own = record.environment.get("scope").and_then(Value::as_str);
+    let kernel = record.program.kernel.as_deref().unwrap_or(Kernel::V6_18.name());
+    let rules =
+        (record.engine == EngineKind::Model.name()).then(|| format!("rules of Linux {kernel}"));
+    rules.as_deref().into_iter().chain(own).collect::<Vec<_>>().join(", ")
+}
+
+/// `program of 2 files, baseline, on the model`.
+fn title(record: &ProgramRecord) -> String {
+    let files = match record.program.file.len() {
+        1 => "1 file".to_string(),
+        files => format!("{files} files"),
+    };
+    let series = record.program.with.as_deref().unwrap_or("baseline");
+    format!("program of {files}, {series}, on the {}", record.engine)
+}
+
+/// The values of a run or a phase, with the time.
+fn values(
+    counters: &Counters,
+    elapsed_ns: Option<u64>,
+) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+    let counters: Vec<_> = counters.iter().map(|(name, value)| (name, *value)).collect();
+    counters.into_iter().chain([("elapsed_ns", elapsed_ns)])
+}
+
+fn count(value: u64) -> String {
+    number(value as f64)
+}
+
+fn known(value: Option<u64>) -> String {
+    value.map_or_else(String::new, count)
+}
+
+fn in_all(run: &ProgramRun) -> Table {
+    let values = values(&run.counters, run.elapsed_ns);
+    let row = |(name, value): (&str, Option<u64>)| Some(vec![name.to_string(), count(value?)]);
+    Table {
+        title: String::new(),
+        columns: vec![Column::left("counter"), Column::right("value")],
+        rows: values.filter_map(row).collect(),
+    }
+}
+
+/// More rows than this are left to CSV and JSON.
+const MAX_ROWS: usize = 40;
+
+fn files(run: &ProgramRun) -> Table {
+    let heads = ["pages read", "major faults", "evicted", "cached"].map(Column::right);
+    let rows = run.files.iter().map(|file| {
+        let counts = [file.data_pages_read, file.major_faults, file.evicted_pages, file.cached];
+        [file.name.clone()].into_iter().chain(counts.map(count)).collect()
+    });
+    table("file", heads, rows)
+}
+
+fn mappings(run: &ProgramRun) -> Table {
+    let heads = ["accesses", "pages read", "major faults", "minor faults"].map(Column::right);
+    let rows = run.mappings.iter().map(|mapping| {
+        let Counters { accesses, data_pages_read, major_faults, minor_faults, .. } =
+            mapping.counters;
+        let counts = [accesses, data_pages_read, major_faults, minor_faults];
+        [mapping.name.clone()].into_iter().chain(counts.map(known)).collect()
+    });
+    table("mapping", heads, rows)
+}
+
+fn phases(run: &ProgramRun) -> Table {
+    let heads = ["pages read", "major faults", "evicted", "ms"].map(Column::right);
+    let rows = run.phases.iter().enumerate().map(|(index, phase)| {
+        let PhaseRun { does, elapsed_ns, counters } = phase;
+        let counts = [counters.data_pages_read, counters.major_faults, counters.evicted_pages];
+        let ms = elapsed_ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6));
+        let name = format!("{}. {does}", index + 1);
+        [name].into_iter().chain(counts.map(known)).chain([ms]).collect()
+    });
+    table("phase", heads, rows)
+}
+
+fn table<const N: usize>(
+    of: &str,
+    heads: [Column; N],
+    rows: impl ExactSizeIterator<Item = Vec<String>>,
+) -> Table {
+    let left_out = rows.len().saturating_sub(MAX_ROWS);
+    let mut rows: Vec<Vec<String>> = rows.take(MAX_ROWS).collect();
+    if left_out > 0 {
+        let mut last = vec![String::new(); N + 1];
+        last[0] = format!("and {left_out} more (in JSON)");
+        rows.push(last);
+    }
+    let columns = [Column::left(of)].into_iter().chain(heads).collect();
+    Table { title: String::new(), columns, rows }
+}
+
+/// One row for each phase.
+fn rows(run: &ProgramRun) -> Table {
+    let row = |(index, phase): (usize, &PhaseRun)| {
+        let values = values(&phase.counters, phase.elapsed_ns);
+        let values = values.map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
+        [(index + 1).to_string(), phase.does.clone()].into_iter().chain(values).collect()
+    };
+    let nothing = Counters::default();
+    let names = values(&nothing, None).map(|(name, _)| name);
+    Table {
+        title: String::new(),
+        columns: ["number", "phase"].into_iter().chain(names).map(Column::left).collect(),
+        rows: run.phases.iter().enumerate().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::ProgramSpec;
+    use filemap_job::program::FileRun;
+    use serde_json::Map;
+
+    use super::*;
+
+    fn record(files: usize) -> ProgramRecord {
+        let text = "with = 'p1'\n[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\n\
+            file = 'a'\n[[thread]]\n[[thread.phase]]\nopen = 'a'\n\
+            workload = 'read-sequential'\naccesses = 1\n";
+        let counters =
+            Counters { data_pages_read: Some(1234), major_faults: Some(5), ..Counters::default() };
+        let file = |number| FileRun {
+            name: format!("f{number}"),
+            data_pages_read: 1000 + number,
+            cached: 7,
+            ..FileRun::default()
+        };
+        let phase = PhaseRun {
+            does: "read a: read-sequential".to_string(),
+            elapsed_ns: Some(2_500_000),
+            counters,
+        };
+        let run = ProgramRun {
+            elapsed_ns: Some(3_000_000),
+            counters,
+            files: (0..files as u64).map(file).collect(),
+            mappings: Vec::new(),
+            phases: vec![phase],
+        };
+        ProgramRecord::new(ProgramSpec::from_toml(text).unwrap(), "model", Map::new(), run)
+    }
+
+    #[test]
+    fn a_program_by_file_and_phase() {
+        let report = report(&record(2), "filemap run p.toml".to_string());
+        let tables = report.parts.iter().map(|part| match part {
+            Part::Heading(text) => text.clone(),
+            Part::Table(table) => table.text(),
+            other => panic!("{other:?}"),
+        });
+        let expected = [
+            "program of 1 file, p1, on the model",
+            "counter              value\n---------------  ---------\n\
+             data_pages_read      1 234\nmajor_faults             5\n\
+             elapsed_ns       3 000 000\n",
+            "file  pages read  major faults  evicted  cached\n\
+             ----  ----------  ------------  -------  ------\n\
+             f0         1 000             0        0       7\n\
+             f1         1 001             0        0       7\n",
+            "phase                       pages read  major faults  evicted     ms\n\
+             --------------------------  ----------  ------------  -------  -----\n\
+             1. read a: read-sequential       1 234             5           2.500\n",
+        ];
+        assert_eq!(tables.collect::<Vec<_>>(), expected);
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        assert_eq!(json["run"]["files"][1]["data_pages_read"], 1001);
+        assert_eq!(json["program"]["open"][0]["file"], "a");
+        assert_eq!(report.rows.rows.len(), 1);
+    }
+
+    #[test]
+    fn many_files_are_left_to_json() {
+        let table = files(&record(100).run);
+        assert_eq!(table.rows.len(), MAX_ROWS + 1);
+        assert_eq!(table.rows[MAX_ROWS][0], "and 60 more (in JSON)");
+    }
+}
