@@ -167,7 +167,12 @@ impl Variant {
 
     /// Whether it sets `key`.
     pub fn sets(&self, key: &str) -> bool {
-        self.settings().any(|(own, _)| own == key)
+        self.setting(key).is_some()
+    }
+
+    /// What it sets `key` to, if it does.
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.settings().find(|(own, _)| *own == key).map(|(_, value)| value)
     }
 
     /// Whether it sets anything.

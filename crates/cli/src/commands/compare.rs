@@ -23,14 +23,16 @@ use crate::variants::{self, Variant};
 /// Runs one job in several variants and prints what changes.
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
-    let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let variants = variants(&spec, &args.variants)?;
+    let profiles = variants.iter().filter_map(|variant| variant.setting("machine"));
+    profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
     let modules =
         if modules.is_empty() { spec.modules.take().into_iter().collect() } else { modules };
     let images = Booted::pair(images, &modules)?;
     spec.image = images.first().map(|image| image.path.clone());
-    let variants = variants(&spec, &args.variants)?;
     spec.on = spec.on.as_deref().map(engines).transpose()?;
     let found = host::resolve(&mut spec)?;
     let profile = input::profile(&mut spec)?;
