@@ -26,9 +26,8 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
     let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let variants = variants(&spec, &args.variants)?;
-    variants.iter().filter_map(|variant| variant.value("machine")).for_each(|name| {
-        asked.inputs.add_machine(name);
-    });
+    let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
+    profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
     let modules =

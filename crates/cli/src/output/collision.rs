@@ -22,7 +22,8 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// What the job file at `job_file`, the kernels `images` with `modules` and the job `spec` read.
+    /// What the job file at `job_file`, the kernels `images` with their `modules`, and the job
+    /// `spec` read.
     pub fn of(
         job_file: Option<&str>,
         images: &[String],
@@ -39,14 +40,14 @@ impl Inputs {
         images.iter().chain(&spec.image).for_each(|path| add("--image", path));
         let modules = modules.iter().chain(&spec.modules).cloned().collect();
         let mut inputs = Inputs { files, modules };
-        spec.machine.iter().for_each(|name| inputs.add_machine(name));
+        spec.machine.iter().for_each(|name| inputs.add_profile("--machine", name));
         inputs
     }
 
-    /// Adds the machine profile that a job calls `name`.
-    pub fn add_machine(&mut self, name: &str) {
+    /// Adds the machine profile `name`, which `what` names. The built-in one is no file.
+    pub fn add_profile(&mut self, what: &str, name: &str) {
         if name != user_profile::BUILT_IN {
-            self.files.push(("--machine".to_string(), name.to_string()));
+            self.files.push((what.to_string(), name.to_string()));
         }
     }
 }

@@ -181,22 +181,22 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
     assert_eq!(fs::read_to_string(protected).unwrap(), "old");
 }
 
-/// What only one variant or one image reads is an input too.
 #[test]
-fn a_comparison_keeps_what_its_variants_read() {
-    let scratch = Scratch::new("outputs-variants");
-    fs::create_dir_all(scratch.path("second/lib/modules/6.12.0")).unwrap();
-    let module = "second/lib/modules/6.12.0/ext4.ko";
-    for input in ["machine.toml", module] {
-        scratch.file(input, "kept");
-    }
-    let compare = "$0 compare --workload random --file-size 1m";
-    for (flags, input) in [
-        ("--variants baseline,machine=machine.toml", "machine.toml"),
-        ("--image a --image b --modules first --modules second", module),
+fn what_a_variant_or_a_kernel_to_boot_reads_is_no_place_for_a_report() {
+    let scratch = Scratch::new("outputs-compared");
+    for (file, flags) in [
+        ("machine.toml", "--variants p1,p2+machine=machine.toml"),
+        ("machine.toml", "--variants machine=default,./machine.toml"),
+        (
+            "b/lib/modules/6.12.0/ext4.ko",
+            "--image image --image image --modules a --modules b --on kernel",
+        ),
     ] {
-        let output = shell(&scratch, &format!("{compare} {flags} --json {input}"));
-        fails(&output, 2, &["--json", "is the same file as", "another file"]);
-        assert_eq!(fs::read_to_string(scratch.path(input)).unwrap(), "kept");
+        fs::create_dir_all(scratch.path("b/lib/modules/6.12.0")).unwrap();
+        scratch.file(file, "old");
+        let compare = "compare --workload random --file-size 1m";
+        let output = shell(&scratch, &format!("$0 {compare} {flags} --json {file}"));
+        fails(&output, 2, &["--json", file, "is the same file as"]);
+        assert_eq!(fs::read_to_string(scratch.path(file)).unwrap(), "old");
     }
 }
