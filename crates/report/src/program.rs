@@ -188,15 +188,15 @@ mod tests {
         let expected = [
             "program of 1 file, p1, on the model",
             "counter              value\n---------------  ---------\n\
-             data_pages_read      1 234\nmajor_faults             5\n\
+             data_pages_read       1234\nmajor_faults             5\n\
              elapsed_ns       3 000 000\n",
             "file  pages read  major faults  evicted  cached\n\
              ----  ----------  ------------  -------  ------\n\
-             f0         1 000             0        0       7\n\
-             f1         1 001             0        0       7\n",
+             f0          1000             0        0       7\n\
+             f1          1001             0        0       7\n",
             "phase                       pages read  major faults  evicted     ms\n\
              --------------------------  ----------  ------------  -------  -----\n\
-             1. read a: read-sequential       1 234             5           2.500\n",
+             1. read a: read-sequential        1234             5           2.500\n",
         ];
         assert_eq!(tables.collect::<Vec<_>>(), expected);
         let json: Value = serde_json::from_str(&report.json).unwrap();
