@@ -11,15 +11,18 @@ use crate::report::{Part, Report, to_json};
 use crate::table::{Column, Table};
 use crate::units::number;
 
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    #[serde(flatten)]
+    record: &'a ProgramRecord,
+    scope: &'a str,
+    command: &'a str,
+}
+
 /// The report on `record`, which `command` repeats.
 pub fn report(record: &ProgramRecord, command: String) -> Report {
-    #[derive(Serialize)]
-    struct Json<'a> {
-        #[serde(flatten)]
-        record: &'a ProgramRecord,
-        scope: &'a str,
-        command: &'a str,
-    }
     let environment = record.environment.clone();
     let footer = Footer { scope: scope(record), command, environment };
     let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
@@ -188,15 +191,15 @@ mod tests {
         let expected = [
             "program of 1 file, p1, on the model",
             "counter              value\n---------------  ---------\n\
-             data_pages_read      1 234\nmajor_faults             5\n\
+             data_pages_read       1234\nmajor_faults             5\n\
              elapsed_ns       3 000 000\n",
             "file  pages read  major faults  evicted  cached\n\
              ----  ----------  ------------  -------  ------\n\
-             f0         1 000             0        0       7\n\
-             f1         1 001             0        0       7\n",
+             f0          1000             0        0       7\n\
+             f1          1001             0        0       7\n",
             "phase                       pages read  major faults  evicted     ms\n\
              --------------------------  ----------  ------------  -------  -----\n\
-             1. read a: read-sequential       1 234             5           2.500\n",
+             1. read a: read-sequential        1234             5           2.500\n",
         ];
         assert_eq!(tables.collect::<Vec<_>>(), expected);
         let json: Value = serde_json::from_str(&report.json).unwrap();
