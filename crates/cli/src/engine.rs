@@ -1,8 +1,8 @@
 //! The engines, and how many jobs are run on them.
 
-use filemap_job::{Engine, EngineKind, Job, Record, Run, Summary, seeds};
+use filemap_core::units::PageCount;
+use filemap_job::{Engine, EngineKind, Filesystem, Job, Record, Run, Summary, seeds};
 use filemap_kernel::engine::{Kernel, Prepared, boot, check_boot};
-use filemap_kernel::image;
 use filemap_model::{Model, Profile};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -14,17 +14,18 @@ use crate::provenance;
 
 /// Runs `jobs`, each once with its own seed and all in the model with `profile`: see
 /// [`run_seeds`].
-pub fn run_all(jobs: &[Job], profile: &Profile, apply: bool) -> Result<Vec<Record>, Error> {
-    run_seeds(jobs, &vec![*profile; jobs.len()], 1, apply)
+pub fn run_all(jobs: &[Job], profile: &Profile) -> Result<Vec<Record>, Error> {
+    run_seeds(jobs, &mut vec![*profile; jobs.len()], 1, false)
 }
 
 /// Runs each of `jobs`, of which the model has the profile of the same position, with `count`
 /// seeds; the records are in the order of the jobs. Jobs of the model run in parallel; after them
 /// those of the kernel, one run of each in turn, and those that boot a kernel. With `apply`,
-/// settings of the machine are changed for them where they want others.
+/// settings of the machine are changed for them where they want others. Beside the running kernel
+/// each of `profiles` gets the largest request of the device that it reads the same file from.
 pub fn run_seeds(
     jobs: &[Job],
-    profiles: &[Profile],
+    profiles: &mut [Profile],
     count: u64,
     apply: bool,
 ) -> Result<Vec<Record>, Error> {
@@ -42,14 +43,12 @@ pub fn run_seeds(
     // Before the model runs: what cannot be done here is told at once.
     on(Place::Image).try_for_each(check_boot)?;
     let here = HostJobs::prepare(on(Place::Host), count, apply)?;
-    let guests = on(Place::Image).next().map(|_| image::IO_BYTES);
-    let io_bytes = here.io_bytes().or(guests);
-    let of_model = jobs.iter().zip(profiles).filter(|(job, _)| Place::of(job) == Place::Model);
-    let of_model = of_model.flat_map(|(job, profile)| {
-        let mut profile = *profile;
-        profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
-        with_seeds(job).into_iter().map(move |job| (job, profile))
-    });
+    for (job, profile) in jobs.iter().zip(profiles.iter_mut()) {
+        profile.device.io_bytes = here.io_bytes(job).unwrap_or(profile.device.io_bytes);
+    }
+    let of_model = jobs.iter().zip(&*profiles).filter(|(job, _)| Place::of(job) == Place::Model);
+    let of_model = of_model
+        .flat_map(|(job, profile)| with_seeds(job).into_iter().map(move |job| (job, *profile)));
     let of_model: Vec<(Job, Profile)> = of_model.collect();
     // One job a piece: they differ in length by far.
     let models = of_model.par_iter().with_max_len(1).map(|(job, profile)| {
@@ -122,6 +121,11 @@ impl Place {
     }
 }
 
+/// By what the kernel engine chooses where the file of `job` lies.
+fn device(job: &Job) -> (PageCount, Filesystem) {
+    (job.machine.read_ahead, job.machine.fs)
+}
+
 /// Jobs that are run in turn on the running kernel.
 struct HostJobs {
     jobs: Vec<HostJob>,
@@ -132,6 +136,7 @@ struct HostJobs {
 /// A job on the running kernel.
 struct HostJob {
     prepared: Prepared,
+    device: (PageCount, Filesystem),
     /// The seed of each run that is still to come, the next one last.
     left: Vec<u64>,
     done: Vec<Run>,
@@ -163,16 +168,18 @@ impl HostJobs {
         let jobs = jobs.into_iter().map(|job| {
             let seeds: Vec<u64> = seeds(job.seed, count).collect();
             let each = seeds.iter().rev().flat_map(|seed| vec![*seed; job.runs as usize]);
-            Ok(HostJob { prepared: kernel.prepare(job)?, left: each.collect(), done: Vec::new() })
+            let (prepared, left) = (kernel.prepare(job)?, each.collect());
+            Ok(HostJob { prepared, device: device(job), left, done: Vec::new() })
         });
         let jobs = jobs.collect::<Result<_, Error>>()?;
         Ok(HostJobs { jobs, _undoing: Some(undoing) })
     }
 
-    /// What the device that the first of them reads from takes at once, so that the model beside
-    /// them decides alike.
-    fn io_bytes(&self) -> Option<u64> {
-        self.jobs.first().and_then(|job| job.prepared.io_bytes().ok())
+    /// What the device takes at once from which one of them reads the file of `job`, so that the
+    /// model beside them decides alike.
+    fn io_bytes(&self, job: &Job) -> Option<u64> {
+        let same = self.jobs.iter().find(|here| here.device == device(job));
+        same.or(self.jobs.first())?.prepared.io_bytes().ok()
     }
 
     /// One run of each, and again: what changes on the machine meanwhile meets all of them.

@@ -36,7 +36,7 @@ pub enum Error {
     #[error("'{path}' cannot be opened: {reason}; give a file that can be written, or -")]
     Open { path: String, reason: String },
     /// What came out did not reach its file.
-    #[error("'{path}' cannot be written: {reason}; give it room, or another place")]
+    #[error("'{path}' cannot be written: {reason}; {}", remedy(reason))]
     Write { path: String, reason: String },
     /// Whoever read stdout has closed it, and knows.
     #[error("the reader of stdout has left")]
@@ -115,6 +115,14 @@ fn without_numbers(text: &str) -> String {
         kept += part.split_once(')').map_or("", |(_, rest)| rest);
     }
     kept
+}
+
+/// What to do about what cannot be written for `reason`.
+fn remedy(reason: &str) -> &'static str {
+    match reason {
+        "it is closed" => "leave it open, or send it to a file",
+        _ => "give it room, or another place",
+    }
 }
 
 /// What the operating system says, without its error number.

@@ -32,6 +32,11 @@ impl Found {
         }
         profile
     }
+
+    /// This, with the device of `other` where nothing was found of one.
+    pub fn or(self, other: &Found) -> Found {
+        Found { io_bytes: self.io_bytes.or(other.io_bytes), ..self }
+    }
 }
 
 /// Fills in what `spec` does not say. A kernel image is for the kernel engine. A file that exists
@@ -63,6 +68,8 @@ pub fn resolve(spec: &mut JobSpec) -> Result<Found, Error> {
         if let Some(nearest) = Kernel::nearest(&image_release(image)?) {
             spec.kernel.get_or_insert(nearest.kernel.name().to_string());
         }
+        // The disk of a guest is not this machine's.
+        found.io_bytes = Some(IO_BYTES);
         return Ok(found);
     }
     if on_kernel {

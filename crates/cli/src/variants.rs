@@ -165,9 +165,14 @@ impl Variant {
         self.words.iter().map(text).collect::<Vec<_>>().join("+")
     }
 
+    /// What it sets `key` to, if it does.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.settings().find(|(own, _)| *own == key).map(|(_, value)| value)
+    }
+
     /// Whether it sets `key`.
     pub fn sets(&self, key: &str) -> bool {
-        self.settings().any(|(own, _)| own == key)
+        self.value(key).is_some()
     }
 
     /// Whether it sets anything.

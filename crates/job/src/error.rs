@@ -2,6 +2,8 @@
 
 use filemap_core::series::UnknownSeries;
 
+use crate::size::format_size;
+
 /// Why a text is no valid job: one line that names the value and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
@@ -124,8 +126,9 @@ pub enum Error {
     },
     /// A mapping does not lie inside its file.
     #[error(
-        "the mapping of {len} bytes at {offset} ends beyond the file of {size} bytes; \
-         lower --map-offset or --map-len, or raise --file-size"
+        "the mapping of {} at {} ends beyond the file of {}; lower --map-offset or --map-len, or \
+         raise --file-size",
+        format_size(*len), format_size(*offset), format_size(*size)
     )]
     BeyondFile {
         /// Offset of the mapping in bytes.

@@ -141,7 +141,7 @@ fn shown(decision: Decision) -> Option<Shown> {
         Decision::MapPages { from, last, .. } => Some(Shown::MapPages { from, last }),
         Decision::Entered { cause, found } if cause.is_async() => Some(Shown::Async(found)),
         Decision::Entered { found, .. } => Some(Shown::Sync(found)),
-        // A lone read has no window; its base pages follow.
+        // A single read has no window; its base pages follow.
         Decision::Readahead { cause: Cause::ReadLone | Cause::SequentialLone, .. } => None,
         Decision::Readahead { start, order, size, async_size, .. } => {
             Some(Shown::Window { start, order, size, async_size })

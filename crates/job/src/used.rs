@@ -84,8 +84,10 @@ mod tests {
         for (keys, pages) in [
             ("workload = 'first'\naccesses = 9", 1),
             ("workload = 'stride:64'\naccesses = 1000", 4),
+            ("workload = 'stride:2'\naccesses = 256", 128),
             ("workload = 'sequential'\naccesses = 1000", 256),
             ("workload = 'read-sequential'\naccesses = 3\nbs = '5000'", 4),
+            ("workload = 'read-sequential'\naccesses = 3\nbs = '6k'", 5),
             ("workload = 'read-sequential'\naccesses = 1\nbs = '1m'", 256),
             ("workload = 'sequential'\naccesses = 3\nmap_offset = '512k'", 3),
         ] {

@@ -72,7 +72,7 @@ pub enum Seen {
         /// Largest window.
         ra_pages: PageCount,
     },
-    /// A lone read, or what remains of a window, is laid out in base pages
+    /// A single read, or what remains of a window, is laid out in base pages
     /// (`page_cache_ra_unbounded`).
     BasePages {
         /// First page.

@@ -9,9 +9,9 @@ use filemap_model::{Model, Profile};
 use support::recorded::{Counts, Recorded, Recording};
 
 /// Jobs that there are at least, runs of each, and jobs that may be known to deviate.
-const JOBS: usize = 38;
+const JOBS: usize = 51;
 const REPEATS: usize = 2;
-const DEVIATIONS: usize = 13;
+const DEVIATIONS: usize = 18;
 
 /// By how much the model may be off, as a part of what the kernel counted.
 const PAGES_ERROR: f64 = 0.02;

@@ -37,6 +37,18 @@ impl Column {
         self.name.split('\n')
     }
 
+    /// The heading in one line. A name that was divided behind a sign is joined again.
+    fn one_line(&self) -> String {
+        let mut line = String::new();
+        for part in self.heading() {
+            if !line.is_empty() && !line.ends_with(['+', '=']) {
+                line.push(' ');
+            }
+            line += part;
+        }
+        line
+    }
+
     fn pad(&self, text: &str, width: usize) -> String {
         if self.right { format!("{text:>width$}") } else { format!("{text:<width$}") }
     }
@@ -67,7 +79,7 @@ impl Table {
         if !self.title.is_empty() {
             let _ = write!(text, "**{}**\n\n", self.title);
         }
-        let names = self.columns.iter().map(|column| column.name.replace('\n', ""));
+        let names = self.columns.iter().map(Column::one_line);
         text += &markdown_row(names);
         let rules = self.columns.iter().map(|column| if column.right { "---:" } else { "---" });
         text += &markdown_row(rules.map(str::to_string));
@@ -178,9 +190,16 @@ mod tests {
 
     #[test]
     fn markdown_escapes_bars() {
-        let expected = "**Pages**\n\n| name | longN |\n| --- | ---: |\n| a | 1 |\n\
+        let expected = "**Pages**\n\n| name | long N |\n| --- | ---: |\n| a | 1 |\n\
                         | b\\|\"c, | 12345 |\n";
         assert_eq!(table().markdown(), expected);
+    }
+
+    #[test]
+    fn markdown_headings_are_joined_to_one_line() {
+        let line = |name: &str| Column::left(name).one_line();
+        assert_eq!(line("read\nfrom\ndevice"), "read from device");
+        assert_eq!(line("model\nread_ahead_kb=\n128+\np1"), "model read_ahead_kb=128+p1");
     }
 
     #[test]

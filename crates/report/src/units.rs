@@ -56,7 +56,8 @@ fn joined(one: f64, words: &str, other: f64) -> String {
     format!("{} {words} {} {name}", digits(one / unit), digits(other / unit))
 }
 
-fn byte_unit(value: f64) -> (&'static str, f64) {
+/// The largest unit of which `value` bytes are one or more, with its bytes.
+pub(crate) fn byte_unit(value: f64) -> (&'static str, f64) {
     BYTE_UNITS.into_iter().find(|(_, unit)| value >= *unit).unwrap_or(("bytes", 1.0))
 }
 

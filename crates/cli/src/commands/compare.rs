@@ -1,5 +1,6 @@
 //! `filemap compare`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use filemap_core::rules::Kernel;
@@ -13,7 +14,7 @@ use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine;
 use crate::error::Error;
-use crate::host;
+use crate::host::{self, Found};
 use crate::input;
 use crate::judged;
 use crate::output::Output;
@@ -23,35 +24,39 @@ use crate::variants::{self, Variant};
 /// Runs one job in several variants and prints what changes.
 pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
-    let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let variants = variants(&spec, &args.variants)?;
+    let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
+    profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
     let modules =
         if modules.is_empty() { spec.modules.take().into_iter().collect() } else { modules };
     let images = Booted::pair(images, &modules)?;
     spec.image = images.first().map(|image| image.path.clone());
-    let variants = variants(&spec, &args.variants)?;
     spec.on = spec.on.as_deref().map(engines).transpose()?;
     let found = host::resolve(&mut spec)?;
     let profile = input::profile(&mut spec)?;
     let engines = spec.on.clone().unwrap_or("model".to_string());
-    let cells = cells(&spec, &engines, &variants, &images)?;
+    let cells = cells(&spec, &engines, &variants, &images, &found)?;
     if cells.len() < 2 {
         let message = "there is one variant only; give --variants baseline,mmap-miss";
         return Err(Error::Usage(message.to_string()));
     }
     check(&cells, args.apply)?;
     let command = command(&asked, &spec, &variants, &images, &modules);
-    let (names, jobs): (Vec<String>, Vec<Job>) = cells.into_iter().unzip();
-    let of_cell = |job: &Job| match job.machine.profile.as_deref() {
-        name if name == spec.machine.as_deref() => Ok(found.on_device(profile)),
-        name => Ok(found.on_device(input::profile_named(name)?)),
+    let of_cell = |cell: &Planned| match cell.job.machine.profile.as_deref() {
+        name if name == spec.machine.as_deref() => Ok(cell.found.on_device(profile)),
+        name => Ok(cell.found.on_device(input::profile_named(name)?)),
     };
-    let profiles = jobs.iter().map(of_cell).collect::<Result<Vec<Profile>, Error>>()?;
+    let mut profiles = cells.iter().map(of_cell).collect::<Result<Vec<Profile>, Error>>()?;
+    let planned = cells.into_iter().map(|cell| (cell.variant, cell.job));
+    let (names, jobs): (Vec<String>, Vec<Job>) = planned.unzip();
     let seeds = args.seeds.unwrap_or(1);
-    let records = engine::run_seeds(&jobs, &profiles, seeds, args.apply)?;
+    let records = engine::run_seeds(&jobs, &mut profiles, seeds, args.apply)?;
     let mut warnings = found.warnings;
-    warnings.extend(jobs[0].without_effect());
+    let without_effect: BTreeSet<String> = jobs.iter().flat_map(Job::without_effect).collect();
+    warnings.extend(without_effect);
     warnings.extend(judged::warnings(asked.kernel.as_deref(), &jobs)?);
     let cells = names.into_iter().zip(jobs).zip(records);
     let cells = cells.map(|((variant, job), record)| Cell { variant, job, record });
@@ -88,9 +93,10 @@ fn one_seed(cells: &[Cell], profiles: &[Profile]) -> Result<Vec<String>, Error> 
 }
 
 /// Refuses what the running kernel, which has one setting of each kind, cannot be in turn.
-fn check(cells: &[(String, Job)], apply: bool) -> Result<(), Error> {
-    let mut here =
-        cells.iter().filter(|(_, job)| job.engine == EngineKind::Kernel && job.image.is_none());
+fn check(cells: &[Planned], apply: bool) -> Result<(), Error> {
+    let is_here = |job: &Job| job.engine == EngineKind::Kernel && job.image.is_none();
+    let cells = cells.iter().map(|cell| (&cell.variant, &cell.job));
+    let mut here = cells.filter(|(_, job)| is_here(job));
     let release = input::host_release();
     let nearest = release.as_deref().and_then(Kernel::nearest);
     let other = |job: &Job| nearest.is_some_and(|nearest| nearest.kernel != job.rules.kernel);
@@ -112,7 +118,15 @@ fn check(cells: &[(String, Job)], apply: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// The jobs, and what each is called: every variant on every engine. A kernel that is booted
+/// A cell that is yet to be run.
+struct Planned {
+    variant: String,
+    job: Job,
+    found: Found,
+}
+
+/// The jobs, and what each is called: every variant on every engine. `found` is what was found for
+/// `spec` itself. A kernel that is booted
 /// contains the series that it was built with. Beside the model, whose series are then meant, an
 /// image has the settings of the variants only.
 fn cells(
@@ -120,7 +134,8 @@ fn cells(
     engines: &str,
     variants: &[Variant],
     images: &[Booted],
-) -> Result<Vec<(String, Job)>, Error> {
+    found: &Found,
+) -> Result<Vec<Planned>, Error> {
     let names = image_names(images)?;
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     let mut of_images: Vec<Variant> = Vec::new();
@@ -131,11 +146,14 @@ fn cells(
         }
     }
     let mut cells = Vec::new();
+    let mut add = |variant: String, (job, own): (Job, Found)| {
+        cells.push(Planned { variant, job, found: own.or(found) });
+    };
     for engine in engines.split(',') {
         let spec = JobSpec { on: Some(engine.to_string()), ..spec.clone() };
         if engine != EngineKind::Kernel.name() || images.is_empty() {
             for variant in variants {
-                cells.push((variant.name(), cell(&spec, variant, None)?));
+                add(variant.name(), cell(&spec, variant, None)?);
             }
             continue;
         }
@@ -145,15 +163,15 @@ fn cells(
                     true => format!("{name}+{}", variant.name()),
                     false => name.clone(),
                 };
-                cells.push((name, cell(&spec, variant, Some(image))?));
+                add(name, cell(&spec, variant, Some(image))?);
             }
         }
     }
     Ok(cells)
 }
 
-/// The job of one cell, on the kernel of `image` or none.
-fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<Job, Error> {
+/// The job of one cell, on the kernel of `image` or none, and what was found for its settings.
+fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<(Job, Found), Error> {
     let mut spec = variant.applied(spec);
     spec.image = image.map(|image| image.path.clone());
     spec.modules = image.and_then(|image| image.modules.clone());
@@ -168,11 +186,12 @@ fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<Job
         spec.kernel = Some("host".to_string());
     }
     let job = |mut spec: JobSpec| {
-        if variant.has_settings() {
+        let found = match variant.has_settings() {
             // A file has its size, whatever a variant says.
-            host::resolve(&mut spec)?;
-        }
-        Ok(spec.validate(input::host_release().as_deref())?)
+            true => host::resolve(&mut spec)?,
+            false => Found::default(),
+        };
+        Ok((spec.validate(input::host_release().as_deref())?, found))
     };
     job(spec).map_err(|error| variant.error(error))
 }

@@ -102,7 +102,7 @@ fn check(job: &Job) -> Result<(), Error> {
 fn of_model(job: &Job, profile: &Profile, seeds: u64) -> Result<(Explanation, Record), Error> {
     let mut explainer = Explainer::new(job, Sight::Every);
     trace(job, profile, &mut explainer)?;
-    let mut records = engine::run_seeds(std::slice::from_ref(job), &[*profile], seeds, false)?;
+    let mut records = engine::run_seeds(std::slice::from_ref(job), &mut [*profile], seeds, false)?;
     Ok((explainer.finish(), records.pop().expect("one job has one record")))
 }
 

@@ -37,11 +37,11 @@ impl Asked {
     /// Whence the job of `flags` on top of that of `file` came, and that job with the lists and
     /// headers that it needs.
     fn new(file: Option<String>, flags: JobFlags) -> Result<(Self, JobSpec), Error> {
-        let images = flags.image.clone();
+        let (images, modules) = (flags.image.clone(), flags.modules.clone());
         let flags = JobSpec::from(flags);
         let of_file = file.as_deref().map_or(Ok(JobSpec::default()), input::job_file)?;
         let mut spec = of_file.overlay(flags.clone());
-        let inputs = Inputs::of(file.as_deref(), &images, &spec);
+        let inputs = Inputs::of(file.as_deref(), &images, &modules, &spec);
         input::accesses_files(&mut spec)?;
         input::segments(&mut spec)?;
         Ok((Asked { file, flags, kernel: spec.kernel.clone(), inputs }, spec))

@@ -27,7 +27,7 @@ pub fn run(spec: &ProgramSpec, path: &str, args: RunArgs) -> Result<Outcome, Err
         return Err(Error::Usage(message.to_string()));
     }
     let mut machine = JobSpec { machine: spec.machine.clone(), ..JobSpec::default() };
-    let inputs = Inputs::of(Some(path), &[], &machine);
+    let inputs = Inputs::of(Some(path), &[], &[], &machine);
     let mut output = Output::open(&args.output, &inputs, &[("--log", args.log.as_deref())])?;
     let profile = input::profile(&mut machine)?;
     let spec = ProgramSpec { machine: machine.machine, ..spec.clone() };

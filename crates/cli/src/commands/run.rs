@@ -28,7 +28,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let found = host::resolve(&mut spec)?;
-    let profile = found.on_device(input::profile(&mut spec)?);
+    let mut profile = found.on_device(input::profile(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
     judged::check(&job)?;
     if job.engine == EngineKind::Kernel && args.log.is_some() {
@@ -46,7 +46,8 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         log.finish()?;
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
-    let mut record = one(engine::run_seeds(jobs, &[profile], seeds, args.apply)?);
+    let mut record =
+        one(engine::run_seeds(jobs, std::slice::from_mut(&mut profile), seeds, args.apply)?);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), jobs)?);

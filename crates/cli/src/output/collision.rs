@@ -22,8 +22,14 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// What the job file at `job_file`, the kernels `images` and the job `spec` read.
-    pub fn of(job_file: Option<&str>, images: &[String], spec: &JobSpec) -> Self {
+    /// What the job file at `job_file`, the kernels `images` with their `modules`, and the job
+    /// `spec` read.
+    pub fn of(
+        job_file: Option<&str>,
+        images: &[String],
+        modules: &[String],
+        spec: &JobSpec,
+    ) -> Self {
         let mut files = Vec::new();
         let mut add = |what: &str, path: &str| files.push((what.to_string(), path.to_string()));
         job_file.iter().for_each(|path| add("the job file", path));
@@ -31,10 +37,18 @@ impl Inputs {
         spec.accesses_file.iter().for_each(|path| add("--accesses-file", path));
         let of_phases = spec.phase.iter().filter_map(|phase| phase.accesses_file.as_ref());
         of_phases.for_each(|path| add("the accesses_file of a phase", path));
-        let machine = spec.machine.iter().filter(|name| *name != user_profile::BUILT_IN);
-        machine.for_each(|path| add("--machine", path));
         images.iter().chain(&spec.image).for_each(|path| add("--image", path));
-        Inputs { files, modules: spec.modules.iter().cloned().collect() }
+        let modules = modules.iter().chain(&spec.modules).cloned().collect();
+        let mut inputs = Inputs { files, modules };
+        spec.machine.iter().for_each(|name| inputs.add_profile("--machine", name));
+        inputs
+    }
+
+    /// Adds the machine profile `name`, which `what` names. The built-in one is no file.
+    pub fn add_profile(&mut self, what: &str, name: &str) {
+        if name != user_profile::BUILT_IN {
+            self.files.push((what.to_string(), name.to_string()));
+        }
     }
 }
 

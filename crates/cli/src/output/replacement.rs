@@ -43,6 +43,9 @@ impl Replacement {
                 let (file, temporary) = Temporary::create(directory)?;
                 (file, Some(temporary))
             }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
+                return Err(io::Error::other("no new file can be made in its directory"));
+            }
             Err(error) => return Err(error),
         };
         Ok(Replacement { path, old, file, temporary })

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::io::FdFlags;
@@ -14,6 +16,12 @@ use super::lead::Lead;
 use super::replacement::Replacement;
 use super::stdout;
 use crate::error::{Error, reason};
+
+/// How long a FIFO may be without a reader.
+const WITHOUT_READER: Duration = Duration::from_secs(3);
+
+/// Between two looks for one.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A file, or stdout for `-`. A file has its old contents until [`Target::finish`].
 pub struct Target {
@@ -156,15 +164,22 @@ fn replacement(path: PathBuf, old: Option<Metadata>) -> io::Result<Sink> {
     Ok(Sink::Replacement(Box::new(Replacement::of(path, old)?)))
 }
 
-/// A FIFO that somebody reads, or a device.
+/// A FIFO that somebody reads, or soon does, or a device.
 fn stream(path: PathBuf) -> io::Result<File> {
     // A FIFO without a reader would not let go of us.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
-    let opened = OpenOptions::new().write(true).custom_flags(flags).open(path);
-    let file = opened.map_err(|error| match error.raw_os_error() {
-        Some(libc::ENXIO) => io::Error::other("nobody reads from it"),
-        _ => error,
-    })?;
+    let deadline = Instant::now() + WITHOUT_READER;
+    let file = loop {
+        match OpenOptions::new().write(true).custom_flags(flags).open(&path) {
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+                if Instant::now() > deadline {
+                    return Err(io::Error::other("nobody reads from it"));
+                }
+                sleep(PAUSE);
+            }
+            opened => break opened?,
+        }
+    };
     let flags = rustix::fs::fcntl_getfl(&file)?;
     rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)

@@ -88,6 +88,14 @@ fn a_job_that_cannot_see_a_change_is_warned_of() {
     assert!(warnings[0].as_str().unwrap().contains("in exec-bypass no rule"));
 }
 
+#[test]
+fn a_variant_without_effect_is_warned_of() {
+    let report = json(&format!("{JOB} --private --variants baseline,split=16 --json -"));
+    let warnings = report["warnings"].as_array().unwrap();
+    let split = |warning: &Value| warning.as_str().is_some_and(|text| text.contains("--split 16"));
+    assert!(warnings.iter().any(split), "{warnings:?}");
+}
+
 /// A variant is the job with its settings as flags: the same runs, each in a command of its own.
 #[test]
 fn settings_are_those_of_the_flags() {

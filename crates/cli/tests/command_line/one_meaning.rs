@@ -162,6 +162,14 @@ fn a_file_has_the_readahead_of_its_device() {
         format!("compare --workload random --accesses 9 --file {path} --variants baseline,p2");
     let cells = json(&format!("{args} --json -"));
     assert_eq!(cells["cells"][1]["job"]["read_ahead_kb"].as_u64(), place.read_ahead_kb);
+    let args = "compare --workload random --accesses 9 --file-size 1m";
+    let cells = json(&format!("{args} --variants baseline,kernel=host --json -"));
+    if let Ok(bytes) = filemap_kernel::engine::temporary_directory()
+        .and_then(|directory| filemap_kernel::observe::io_bytes(&directory))
+    {
+        let of_host = cells.to_string().contains(&format!("\"io_bytes\":{bytes}"));
+        assert!(of_host, "a variant takes the largest request of this machine's device");
+    }
     // A size alone has nothing to do with this machine.
     let sized = json("run --workload random --accesses 9 --file-size 1m --json -");
     assert_eq!(sized["job"]["read_ahead_kb"], 128);

@@ -180,3 +180,23 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
     assert!(restored.is_ok_and(|status| status.success()));
     assert_eq!(fs::read_to_string(protected).unwrap(), "old");
 }
+
+#[test]
+fn what_a_variant_or_a_kernel_to_boot_reads_is_no_place_for_a_report() {
+    let scratch = Scratch::new("outputs-compared");
+    for (file, flags) in [
+        ("machine.toml", "--variants p1,p2+machine=machine.toml"),
+        ("machine.toml", "--variants machine=default,./machine.toml"),
+        (
+            "b/lib/modules/6.12.0/ext4.ko",
+            "--image image --image image --modules a --modules b --on kernel",
+        ),
+    ] {
+        fs::create_dir_all(scratch.path("b/lib/modules/6.12.0")).unwrap();
+        scratch.file(file, "old");
+        let compare = "compare --workload random --file-size 1m";
+        let output = shell(&scratch, &format!("$0 {compare} {flags} --json {file}"));
+        fails(&output, 2, &["--json", file, "is the same file as"]);
+        assert_eq!(fs::read_to_string(scratch.path(file)).unwrap(), "old");
+    }
+}

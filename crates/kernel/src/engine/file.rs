@@ -1,6 +1,7 @@
 //! The file of a job: the user's, or a temporary one.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -26,10 +27,10 @@ pub fn temporary_directory() -> Result<PathBuf, Error> {
     if let Some(own) = own {
         // A name that the user gave is not passed over in silence.
         let unsuited = |reason: String| {
-            let what = format!("TMPDIR '{}', {reason},", own.display());
-            Error::unavailable(what, "name a directory on a disk in it, or give --file")
+            let what = format!("the directory '{}' of TMPDIR, {reason},", own.display());
+            Error::unavailable(what, "name one on a disk in TMPDIR, or unset it")
         };
-        let place = Place::of(&own).map_err(|error| unsuited(format!("of which {error}")))?;
+        let place = Place::of(&own).map_err(|error| unsuited(reason(&error)))?;
         return match place.unsuited() {
             Some(reason) => Err(unsuited(format!("which {reason}"))),
             None => Ok(own),
@@ -44,6 +45,16 @@ pub fn temporary_directory() -> Result<PathBuf, Error> {
             "name one in TMPDIR, or give --file",
         )
     })
+}
+
+/// What the system said of a directory, in the words of a sentence.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Os { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            "which does not exist".to_string()
+        }
+        other => format!("of which filemap could not learn more ({other})"),
+    }
 }
 
 /// An open file with what it takes to make it.

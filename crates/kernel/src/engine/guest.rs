@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use filemap_job::{Filesystem, Image as JobImage, Job, JobSpec, Pattern, Record};
+use filemap_job::{Filesystem, Image as JobImage, Job, JobSpec, Pattern, Record, Summary};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ const OWN_RAM_BYTES: u64 = 768 << 20;
 /// Space on the scratch disk beside what the file takes, and one byte in so many of the file for
 /// what the filesystem keeps free. The file behind the disk is sparse.
 const OWN_DISK_BYTES: u64 = 256 << 20;
-const SPARE_ONE_IN: u64 = 4;
+const UNUSED_ONE_IN: u64 = 4;
 
 /// What a machine writes beside the file: its filesystem's own blocks, and what it boots from.
 const OWN_WRITTEN_BYTES: u64 = 128 << 20;
@@ -67,6 +67,7 @@ pub fn boot(job: &Job) -> Result<Record, Error> {
             run.elapsed_ns = None;
             run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
         }
+        record.summary = Summary::of(&record.runs);
     }
     Ok(record)
 }
@@ -118,7 +119,7 @@ fn machine(job: &Job, named: &JobImage) -> Result<Image, Error> {
     image.modules = named.modules.as_ref().map(Into::into);
     image.ram_bytes = ram_bytes;
     image.read_ahead_kb = Some(job.machine.read_ahead.bytes(page_size()) >> 10);
-    image.disk_bytes = bytes.saturating_add(bytes / SPARE_ONE_IN).saturating_add(OWN_DISK_BYTES);
+    image.disk_bytes = bytes.saturating_add(bytes / UNUSED_ONE_IN).saturating_add(OWN_DISK_BYTES);
     image.filesystem = match job.machine.fs {
         Filesystem::Xfs => image::Filesystem::Xfs,
         Filesystem::Ext4 | Filesystem::BasePages => image::Filesystem::Ext4,

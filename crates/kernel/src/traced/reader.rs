@@ -79,7 +79,7 @@ impl Reader<'_> {
                 self.window(cause, index, start, size, async_size);
             }
             Seen::BasePages { start, size, async_size } => {
-                // A lone read has no window before its base pages.
+                // A single read has no window before its base pages.
                 if let Some((found, _)) = self.found.take() {
                     let cause = self.either(Cause::SequentialLone, Cause::ReadLone);
                     self.window(cause, found.index, start, size, async_size);

@@ -103,7 +103,7 @@ pub(crate) fn reads(bench: &Bench) {
     assert!(outcome.mapped.is_empty());
     let file = File::open(&path).unwrap();
     let cached: Vec<u64> = resident_pages(&file, 2048).unwrap().iter().map(|p| p.0).collect();
-    assert_eq!(cached, [1000, 1001, 1002, 1003], "a lone read reads what was asked for");
+    assert_eq!(cached, [1000, 1001, 1002, 1003], "a single read reads what was asked for");
 }
 
 pub(crate) fn pieces(bench: &Bench) {

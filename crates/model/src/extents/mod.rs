@@ -35,7 +35,7 @@ use self::span::by_chunk;
 ///
 /// Pages are bits in chunks of 2048; the reclaim lists are extents of folios of one order. Memory
 /// grows with what is cached and what was evicted lately. All files lie in one row of pages, each
-/// with room for the largest ([`file::first_page`]), so that one set of chunks, lists and shadows
+/// with room for the largest (`file::first_page`), so that one set of chunks, lists and shadows
 /// serves them all.
 #[derive(Debug)]
 pub struct ExtentCache {

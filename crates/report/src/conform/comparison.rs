@@ -41,6 +41,25 @@ pub struct Difference {
     pub kernel: Vec<Shown>,
 }
 
+impl Difference {
+    /// Whether the kernel goes on with base pages in the middle of a window that the model lays
+    /// out in large folios. It does so where it finds no memory for one, which no rule decides.
+    pub fn is_for_want_of_a_large_folio(&self) -> bool {
+        match (&self.model[..], &self.kernel[..]) {
+            ([Shown::Added { order, .. }, ..], [Shown::BasePages { .. }, ..]) => order.0 > 0,
+            (
+                [Shown::Added { start, order, folios }, ..],
+                [
+                    Shown::Added { start: also, order: same, folios: fewer },
+                    Shown::BasePages { .. },
+                    ..,
+                ],
+            ) => order.0 > 0 && (start, order) == (also, same) && fewer < folios,
+            _ => false,
+        }
+    }
+}
+
 /// Compares the logs of the model and of a kernel.
 pub fn compare(model: &[Shown], kernel: &[Shown]) -> Comparison {
     let mut comparison = Comparison::default();
@@ -98,14 +117,14 @@ fn differing(left: &[Shown], right: &[Shown]) -> u64 {
     (both + left.len().abs_diff(right.len())) as u64
 }
 
-/// Windows, and lone reads, which have none.
+/// Windows, and single reads, which have none.
 fn readahead_calls(lines: &[Shown]) -> u64 {
     let windows = lines.iter().filter(|line| matches!(line, Shown::Window { .. })).count();
-    let lone = lines
+    let single = lines
         .windows(2)
         .filter(|pair| matches!(pair, [Shown::Sync(_), Shown::BasePages { .. }]))
         .count();
-    (windows + lone) as u64
+    (windows + single) as u64
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -193,6 +212,26 @@ mod tests {
 
     fn with(more: &[Shown]) -> Vec<Shown> {
         [miss().as_slice(), more].concat()
+    }
+
+    #[test]
+    fn base_pages_in_place_of_a_large_folio_are_told_from_other_differences() {
+        let added = |start, order, folios| Shown::Added {
+            start: PageIndex(start),
+            order: Order(order),
+            folios,
+        };
+        let base =
+            Shown::BasePages { start: PageIndex(4), size: PageCount(28), async_size: PageCount(0) };
+        let is_it = |model: &[Shown], kernel: &[Shown]| {
+            compare(model, kernel).first.unwrap().is_for_want_of_a_large_folio()
+        };
+        assert!(is_it(&[added(0, 2, 8)], &[base, added(0, 0, 32)]));
+        assert!(is_it(&[added(0, 2, 8)], &[added(0, 2, 1), base, added(4, 0, 28)]));
+        assert!(!is_it(&[added(0, 2, 8)], &[added(0, 2, 1), added(4, 0, 28)]), "no fallback");
+        assert!(!is_it(&[added(0, 2, 8)], &[added(0, 1, 1), base]), "another order");
+        assert!(!is_it(&[added(0, 2, 8)], &[added(0, 2, 9), base]), "more than the model");
+        assert!(!is_it(&[added(0, 0, 32)], &[base, added(0, 0, 32)]), "no large folio is due");
     }
 
     #[test]

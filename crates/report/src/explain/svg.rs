@@ -10,7 +10,7 @@ use super::canvas::{Anchor, Axis, Canvas, lines, text_width, ticks};
 use super::map::Cell;
 use super::origin::Origin;
 use crate::record::title;
-use crate::units::number;
+use crate::units::{self, byte_unit, number};
 
 /// A strip of the map: its name, what it counts of a cell, and its colour.
 type Strip = (&'static str, fn(&Cell) -> u64, &'static str);
@@ -92,7 +92,7 @@ impl Picture {
             (AGAIN, 1.0, "accessed, and read before already"),
             (EXCESS, 1.0, "not accessed"),
         ]);
-        let (unit, unit_bytes) = unit(bytes(most));
+        let (unit, unit_bytes) = byte_unit(bytes(most));
         let axis = Axis { left: LEFT, width: PLOT, first: 0.0, last: bytes(most) / unit_bytes };
         let shown: Vec<_> =
             explanation.amounts.iter().filter(|(_, amount)| amount.pages > 0).collect();
@@ -112,8 +112,7 @@ impl Picture {
             self.canvas.text(LEFT - 8.0, y + 15.0, 13.0, Anchor::End, origin.name());
             let width = (axis.at(value) - LEFT).max(0.5);
             self.canvas.rect((LEFT, y + 3.0), (width, BAR - 6.0), colour, 1.0);
-            let (own_unit, own_bytes) = self::unit(bytes(amount.pages));
-            let text = format!("{:.1} {own_unit}", bytes(amount.pages) / own_bytes);
+            let text = units::bytes(bytes(amount.pages));
             self.canvas.text(LEFT + width + 6.0, y + 15.0, SMALL, Anchor::Start, &text);
         }
         self.y = bottom + 36.0;
@@ -209,13 +208,6 @@ fn whole_ticks(first: f64, last: f64) -> Vec<(f64, String)> {
     ticks(first, last, 4.0, 1.0).into_iter().map(|value| (value, number(value))).collect()
 }
 
-/// The largest unit of which `bytes` are one or more, with its bytes.
-fn unit(bytes: f64) -> (&'static str, f64) {
-    let units = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    let sizes = units.into_iter().zip(1..).map(|(name, power)| (name, 1024f64.powi(power)));
-    sizes.take_while(|(_, size)| *size <= bytes).last().unwrap_or(("KiB", 1024.0))
-}
-
 /// A value of an axis without needless digits.
 fn round(value: f64) -> String {
     let text = format!("{value:.2}");
@@ -232,11 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units() {
-        assert_eq!(unit(4096.0).0, "KiB");
-        assert_eq!(unit(1048575.0).0, "KiB");
-        assert_eq!(unit(1048576.0).0, "MiB");
-        assert_eq!(unit(2f64.powi(41)).0, "TiB");
+    fn values_of_an_axis_have_no_needless_digits() {
         assert_eq!([0.0, 0.6000000000000001, 20.0, 2.5].map(round), ["0", "0.6", "20", "2.5"]);
     }
 }

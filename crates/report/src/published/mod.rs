@@ -9,7 +9,6 @@ mod exec_order;
 mod here;
 mod mmap_miss;
 mod source;
-mod touched;
 mod vma_bound;
 
 use filemap_job::{Job, Record};

@@ -3,7 +3,6 @@
 use super::times::{Assumptions, Counts};
 use super::{CALLS, CONDITIONS, JUDGED, PHASES, Pair, Ratio, TOLERANCE_PERCENT, near};
 use crate::published::data::{PUBLISHED, PhaseRow};
-use crate::published::touched::touched_pages;
 use crate::report::Part;
 use crate::table::{Column, Table};
 
@@ -55,7 +54,7 @@ pub(super) fn parts(pairs: &[Pair], ratios: &[Ratio], assumed: &Assumptions) -> 
 /// How much the phases touch beside what they read.
 fn touched_note(judged: &Pair) -> String {
     let job = &judged.jobs[0];
-    let pages = touched_pages(job);
+    let pages = job.used_pages().expect("a published file has few enough pages to count");
     let mib = |pages: u64| (pages * job.page_size()) >> 20;
     let [cold, random] = judged.counts[1];
     format!(
