@@ -11,15 +11,18 @@ use crate::report::{Part, Report, to_json};
 use crate::table::{Column, Table};
 use crate::units::number;
 
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    #[serde(flatten)]
+    record: &'a ProgramRecord,
+    scope: &'a str,
+    command: &'a str,
+}
+
 /// The report on `record`, which `command` repeats.
 pub fn report(record: &ProgramRecord, command: String) -> Report {
-    #[derive(Serialize)]
-    struct Json<'a> {
-        #[serde(flatten)]
-        record: &'a ProgramRecord,
-        scope: &'a str,
-        command: &'a str,
-    }
     let environment = record.environment.clone();
     let footer = Footer { scope: scope(record), command, environment };
     let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });

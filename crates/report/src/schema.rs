@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::decisions::NumberedLine;
 use crate::explain::{Moves, Point};
-use crate::{calibrate, compare, conform, doctor, explain, published, record};
+use crate::{calibrate, compare, conform, doctor, explain, program, published, record};
 
 /// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`, the
 /// others are those of the commands' `--json`.
@@ -23,6 +23,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("job", filemap_job::schema::job()),
         ("run", written::<record::Json>()),
+        ("program", written::<program::Json>()),
         ("compare", written::<compare::Json>()),
         ("conform", written::<conform::Json>()),
         ("explain", written::<explain::Json>()),

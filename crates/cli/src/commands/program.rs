@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::input;
 use crate::log::LineLog;
 use crate::output::{Inputs, Output};
+use crate::provenance;
 
 /// Runs the program of the job file at `path` and prints what it did.
 pub fn run(spec: &ProgramSpec, path: &str, args: RunArgs) -> Result<Outcome, Error> {
@@ -39,7 +40,8 @@ pub fn run(spec: &ProgramSpec, path: &str, args: RunArgs) -> Result<Outcome, Err
         trace_program(&program, &profile, &mut log)?;
         log.finish()?;
     }
-    let record = run_program(&spec, &program, &profile)?;
+    let mut record = run_program(&spec, &program, &profile)?;
+    provenance::stamp(&mut record.environment, &record.engine);
     output.write(&program::report(
         &record,
         format!("filemap run {}", filemap_job::shell_word(path)),

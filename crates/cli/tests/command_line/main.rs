@@ -16,6 +16,7 @@ mod one_meaning;
 mod outputs;
 mod phases;
 mod pictures;
+mod programs;
 mod published;
 mod random_flags;
 mod run;

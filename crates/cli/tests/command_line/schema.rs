@@ -85,6 +85,16 @@ fn reports_of_jobs() {
     }
 }
 
+#[test]
+fn reports_of_programs() {
+    let scratch = Scratch::new("schema_program");
+    let path = scratch.file("program.toml", crate::programs::PROGRAM);
+    let run = json(&format!("run {path} --json -"));
+    check("program", &run);
+    check_closed("program", &run);
+    has_provenance(&run["environment"]);
+}
+
 /// Seeds are above 2^53: a reader that takes numbers for floating point still has their text.
 #[test]
 fn seeds_are_text_too() {

@@ -17,6 +17,7 @@ pub struct ProgramRecord {
     /// What ran it.
     pub engine: String,
     /// Where it ran.
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environment"))]
     pub environment: Map<String, Value>,
     /// The run.
     pub run: ProgramRun,

@@ -1,0 +1,92 @@
+//! Programs: job files with tables of files, opens, mappings and threads.
+
+use serde_json::Value;
+
+use crate::{Scratch, filemap, json, stderr, stdout};
+
+/// Two opens of one file beside another file, in a memory that is smaller than both.
+pub const PROGRAM: &str = "memory_max = '24m'
+anonymous = '1m'
+[[file]]
+name = 'data'
+size = '32m'
+[[file]]
+name = 'index'
+size = '4m'
+[[open]]
+name = 'scan'
+file = 'data'
+[[open]]
+name = 'index'
+file = 'index'
+[[mapping]]
+name = 'tree'
+open = 'index'
+advice = 'random'
+[[mapping]]
+name = 'data'
+open = 'scan'
+[[thread]]
+[[thread.phase]]
+mapping = 'tree'
+workload = 'random'
+accesses = 500
+think_ns = 1000
+[[thread.phase]]
+mapping = 'data'
+workload = 'sequential'
+accesses = 8192
+[[thread.phase]]
+open = 'scan'
+workload = 'read-sequential'
+bs = '64k'
+accesses = 100
+";
+
+fn file<'a>(record: &'a Value, name: &str) -> &'a Value {
+    let files = record["run"]["files"].as_array().unwrap();
+    files.iter().find(|file| file["name"] == name).unwrap()
+}
+
+#[test]
+fn a_program_runs_in_the_model() {
+    let scratch = Scratch::new("program");
+    let path = scratch.file("program.toml", PROGRAM);
+    let record = json(&format!("run {path} --json -"));
+    assert_eq!(record["run"]["counters"]["accesses"], 500 + 8192 + 100);
+    assert!(file(&record, "data")["data_pages_read"].as_u64() > Some(8192));
+    assert!(file(&record, "index")["data_pages_read"].as_u64() < Some(501));
+    assert_eq!(record["run"]["phases"][0]["does"], "touch tree: random");
+    let text = stdout(&format!("run {path}"));
+    for words in ["program of 2 files", "2. touch data: sequential", "mapping", "evicted"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let log = stdout(&format!("run {path} --log -"));
+    assert!(log.lines().any(|line| line.contains(r#""decision":"file""#)), "files are told apart");
+}
+
+#[test]
+fn what_programs_do_not_take_is_told_in_one_line() {
+    let scratch = Scratch::new("program_errors");
+    let path = scratch.file("program.toml", PROGRAM);
+    let behind = PROGRAM.replace("advice = 'random'", "len = '1g'");
+    let behind = scratch.file("behind.toml", &behind);
+    let unknown = PROGRAM.replace("mapping = 'tree'", "mapping = 'trees'");
+    let unknown = scratch.file("unknown.toml", &unknown);
+    let cases = [
+        (format!("run {path} --seed 3"), "--seed is for a job of one file"),
+        (format!("run {path} --seeds 3"), "--seeds is for a job of one file"),
+        (format!("compare {path}"), "run it with 'filemap run'"),
+        (format!("explain {path}"), "run it with 'filemap run'"),
+        (format!("run {behind}"), "gets SIGBUS"),
+        (format!("run {unknown}"), "phase 1: unknown mapping 'trees'; known: data, tree"),
+        (format!("run {path} --json {path}"), "the job file"),
+    ];
+    for (args, words) in cases {
+        let output = filemap(&args).output().unwrap();
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args}: {error}");
+        assert!(error.contains(words), "{args}: {error}");
+        assert_eq!(error.lines().count(), 1, "{args}: {error}");
+    }
+}
