@@ -273,7 +273,7 @@ fn a_write_copies_a_page_that_was_only_read() {
 #[test]
 fn munmap_uses_folios_that_were_accessed_once_each() {
     // Accessed: both pages of the first folio, one of the second, none of the third.
-    let cases = [(Advice::Normal, 2), (Advice::Random, 0)];
+    let cases = [(Advice::NORMAL, 2), (Advice::RANDOM, 0)];
     for (advice, used) in cases {
         let mut engine = Engine::new(file(V6_18), Io::Waited, "[][][] 2#");
         map::set_mapped(&mut engine.cache, "yyyyyyyc");

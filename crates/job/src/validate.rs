@@ -212,7 +212,7 @@ impl JobSpec {
 
     fn valid_advice(&self) -> Result<Advice, Error> {
         let (flag, known) = ("advice", Advice::ALL);
-        one_of(flag, flag, &self.advice, Advice::Normal, known, Advice::name)
+        one_of(flag, flag, &self.advice, Advice::NORMAL, known, Advice::name)
     }
 
     fn valid_split(&self, mapped: u64) -> Result<Option<Split>, Error> {

@@ -109,7 +109,7 @@ fn trace_within<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<Traced<C>, Error> {
-    if job.mapping.advice == Advice::HugePage && !profile.huge_pages {
+    if job.mapping.advice == Advice::HUGEPAGE && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
     let mut memory = Memory::new(&job.machine, 1, cache);

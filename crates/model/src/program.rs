@@ -66,7 +66,7 @@ pub fn trace_program_on<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<ProgramRun, Error> {
-    let huge = |advice| advice == Advice::HugePage;
+    let huge = |advice| advice == Advice::HUGEPAGE;
     if program.mappings.iter().any(|of| huge(of.mapping.advice)) && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }

@@ -92,6 +92,18 @@ impl PageTables {
         }
     }
 
+    /// The page-table pages all of whose entries lie in the `pages` pages from `start` are gone;
+    /// those above them stay.
+    pub fn remove_lowest(&mut self, start: Vpn, pages: PageCount, entries: u64) {
+        let mut next = start.0.div_ceil(entries);
+        let end = (start + pages).0 / entries;
+        while let Some(number) = self.levels[0].next(next..end.max(next)) {
+            self.levels[0].remove(number);
+            self.pages -= PageCount(1);
+            next = number + 1;
+        }
+    }
+
     /// Whether the page-table page of `entries` entries that maps `vpn` exists.
     pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
         self.levels[0].contains(vpn.0 >> entries.ilog2())

@@ -1,7 +1,9 @@
 //! Mapping what is cached: by one PMD entry, folios whole, or page by page.
 
 use super::view::View;
+use crate::address::advice::HugeHint;
 use crate::address::entries::MappedFile;
+use crate::address::mapping::Mapping;
 use crate::address::page_table::PageTables;
 use crate::address::vma::Vma;
 use crate::cache::{Folio, WORD_PAGES, word_mask, words};
@@ -28,10 +30,12 @@ pub fn map_huge(
     true
 }
 
-/// Whether one PMD entry can map `folio`, where no page-table page is in its place.
+/// Whether one PMD entry can map `folio`, where no page-table page is in its place and the VMA was
+/// not advised NOHUGEPAGE.
 pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
     let entries = limits.arch.pte_entries;
     folio.order == limits.arch.pmd_order()
+        && vma.advice.huge != HugeHint::NoHuge
         && lies_within(folio, vma, limits)
         && vma.vpn(folio.head).align_down(entries) == vma.vpn(folio.head)
         && !tables.is_installed(vma.vpn(folio.head), entries)
@@ -107,29 +111,100 @@ pub fn copy_mapped(index: PageIndex, cache: &mut impl MappedFile, log: &mut impl
     log.record(Decision::Copied { index });
 }
 
-/// Takes away the entries of `vma`, as `munmap(2)` does. A folio whose entries were accessed is
-/// used by that, once, where the advice lets accesses count. Returns how many private copies
-/// are gone.
+/// Takes away the entries of `mapping` for the pages `from..end`, as `munmap(2)` and MADV_DONTNEED
+/// do. Where advice lets accesses count, each batch of entries of which one was accessed is a use
+/// of its folio. Returns how many private copies are gone.
 ///
 /// Mirrors `zap_present_folio_ptes`, 6.12 and 6.18. Test: `tests/page_table.rs`.
-pub fn unmap(vma: &Vma, cache: &mut impl MappedFile) -> PageCount {
+pub fn unmap(
+    mapping: &Mapping,
+    from: PageIndex,
+    end: PageIndex,
+    limits: &Limits,
+    cache: &mut impl MappedFile,
+) -> PageCount {
     let mut copies = 0;
-    // The end of the last folio that was used.
-    let mut used = PageIndex(0);
-    for word in cache.words_with_entries(vma.pgoff, vma.end()) {
-        let unmapped = cache.unmap(word, word_mask(word, vma.pgoff, vma.end()));
-        copies += u64::from(unmapped.copied.count_ones());
-        let mut accessed = if vma.advice.has_recency() { unmapped.accessed } else { 0 };
-        while accessed != 0 {
-            let index = PageIndex(word * WORD_PAGES + u64::from(accessed.trailing_zeros()));
-            accessed &= accessed - 1;
-            if index >= used
-                && let Some(folio) = cache.folio(index)
-            {
-                cache.mark_accessed(index);
-                used = folio.end();
+    for (vma, from, end) in mapping.vmas(from, end) {
+        let believed = mapping.believes(&vma);
+        let mut batch = Batch { next: None, is_used: false };
+        for word in cache.words_with_entries(from, end) {
+            let mask = word_mask(word, from, end);
+            let mapped = cache.word(word).mapped & mask;
+            let unmapped = cache.unmap(word, mask);
+            copies += u64::from(unmapped.copied.count_ones());
+            if believed && unmapped.accessed != 0 {
+                batch.word(word, mapped, unmapped.accessed, &vma, limits, cache);
             }
         }
     }
     PageCount(copies)
+}
+
+/// Entries one behind the other, in one page-table page and of one folio.
+struct Batch {
+    /// The page behind its last.
+    next: Option<PageIndex>,
+    /// One of them was accessed.
+    is_used: bool,
+}
+
+impl Batch {
+    /// Goes on with the entries of a word, in which some were accessed.
+    fn word(
+        &mut self,
+        word: u64,
+        mut mapped: u64,
+        accessed: u64,
+        vma: &Vma,
+        limits: &Limits,
+        cache: &mut impl MappedFile,
+    ) {
+        let entries = limits.arch.pte_entries;
+        while mapped != 0 {
+            let bit = mapped & mapped.wrapping_neg();
+            let index = PageIndex(word * WORD_PAGES + u64::from(mapped.trailing_zeros()));
+            mapped &= !bit;
+            let Some(folio) = cache.folio(index) else { continue };
+            let vpn = vma.vpn(index);
+            let begins = folio.head == index || vpn.align_down(entries) == vpn;
+            if begins || self.next != Some(index) {
+                self.is_used = false;
+            }
+            if accessed & bit != 0 && !self.is_used {
+                cache.mark_accessed(index);
+                self.is_used = true;
+            }
+            self.next = Some(index + PageCount(1));
+        }
+    }
+}
+
+/// A VMA is to end, or entries are to be taken away, before page `at` of `mapping`: a PMD entry
+/// that maps pages on both sides of that goes. Its folio is referenced, if it was accessed.
+///
+/// Mirrors `__split_huge_pmd`, 6.12 and 6.18. Test: `tests/advice.rs`.
+pub fn split_huge(
+    at: PageIndex,
+    mapping: &Mapping,
+    limits: &Limits,
+    tables: &PageTables,
+    cache: &mut impl MappedFile,
+) {
+    let within = mapping.whole.pgoff < at && at < mapping.whole.end();
+    if !within || tables.is_installed(mapping.whole.vpn(at), limits.arch.pte_entries) {
+        return;
+    }
+    let Some(folio) = cache.folio(at).filter(|folio| folio.head < at) else { return };
+    let is_unmapped =
+        |word| cache.word(word).mapped & word_mask(word, folio.head, folio.end()) == 0;
+    if words(folio.head, folio.end()).all(is_unmapped) {
+        return;
+    }
+    let mut accessed = 0;
+    for word in words(folio.head, folio.end()) {
+        accessed |= cache.unmap(word, word_mask(word, folio.head, folio.end())).accessed;
+    }
+    if accessed != 0 {
+        cache.set_referenced(at);
+    }
 }

@@ -64,6 +64,14 @@ impl Fault {
         }
     }
 
+    /// A fault on page `index` that no access made: MADV_POPULATE_READ asks for it. The caller holds
+    /// `mmap_lock` from the beginning, so the first retry is the last that may drop it.
+    ///
+    /// Mirrors `faultin_page_range`, 6.12 and 6.18. Test: `tests/fault.rs`.
+    pub fn populating(index: PageIndex) -> Fault {
+        Fault { lock: Lock::Mmap, ..Fault::new(index, Access::Read) }
+    }
+
     /// How often it has begun.
     pub fn tries(&self) -> u32 {
         self.tries

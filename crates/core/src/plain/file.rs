@@ -56,6 +56,12 @@ impl FileCache for PlainFile<'_> {
         }
     }
 
+    fn set_referenced(&mut self, index: PageIndex) {
+        if let Some((head, _)) = self.find(index) {
+            self.cache.state((self.file, head)).referenced = true;
+        }
+    }
+
     fn mark_accessed(&mut self, index: PageIndex) {
         let Some((head, state)) = self.find(index) else {
             return;

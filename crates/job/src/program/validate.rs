@@ -210,7 +210,7 @@ impl MappingSpec {
         if len == 0 {
             return Err(Error::NothingLeft { offset_pages: offset, file_pages: file_pages.0 });
         }
-        let normal = Advice::Normal;
+        let normal = Advice::NORMAL;
         let advice = one_of("advice", "advice", &self.advice, normal, Advice::ALL, Advice::name)?;
         let mapping = Mapping {
             offset: PageIndex(offset),

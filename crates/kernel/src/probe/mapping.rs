@@ -118,10 +118,10 @@ impl Mapped {
 
     fn advise(&self, part: &Part, advice: Advice) -> Result<(), Error> {
         let advice = match advice {
-            Advice::Normal => return Ok(()),
-            Advice::Random => MapAdvice::Random,
-            Advice::Sequential => MapAdvice::Sequential,
-            Advice::HugePage => MapAdvice::LinuxHugepage,
+            Advice::NORMAL => return Ok(()),
+            Advice::RANDOM => MapAdvice::Random,
+            Advice::SEQUENTIAL => MapAdvice::Sequential,
+            Advice::HUGEPAGE => MapAdvice::LinuxHugepage,
         };
         // SAFETY: exactly this part; none of these kinds of advice changes what it holds.
         let result = unsafe { madvise(self.base.add(part.start).cast(), part.bytes, advice) };

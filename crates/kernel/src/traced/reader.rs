@@ -131,7 +131,7 @@ impl Reader<'_> {
             return (cause, found.index);
         }
         let mapping = &self.job.mapping;
-        let huge = mapping.advice == Advice::HugePage && order == self.job.machine.arch.pmd_order();
+        let huge = mapping.advice == Advice::HUGEPAGE && order == self.job.machine.arch.pmd_order();
         let cause = match () {
             () if huge => Cause::HugePage,
             () if self.executable && self.job.rules.executable_readahead => Cause::Executable,

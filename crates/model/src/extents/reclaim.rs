@@ -93,7 +93,8 @@ impl ExtentCache {
                 let (offset, clock) = (span.from as u16, self.clock);
                 let pages = pages as u16;
                 self.clock += u64::from(pages);
-                let shadow = Shadow { offset, pages, clock, is_folio: false, workingset: false };
+                let (is_folio, workingset, forgets) = (false, false, false);
+                let shadow = Shadow { offset, pages, clock, is_folio, workingset, forgets };
                 self.left_cache(number, shadow);
                 evicted += u64::from(pages);
             }
@@ -303,12 +304,14 @@ impl ExtentCache {
                 let since = if is_folio { 0 } else { first + page as u64 - start };
                 let clock = first_clock + since;
                 let (offset, pages) = (page as u16, step as u16);
-                self.left_cache(number, Shadow { offset, pages, clock, is_folio, workingset });
+                let forgets = false;
+                let shadow = Shadow { offset, pages, clock, is_folio, workingset, forgets };
+                self.left_cache(number, shadow);
             }
         }
     }
 
-    fn clear_aliases(&mut self, from: u64, end: u64) {
+    pub(super) fn clear_aliases(&mut self, from: u64, end: u64) {
         if self.aliases.is_empty() {
             return;
         }

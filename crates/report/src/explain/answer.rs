@@ -59,8 +59,8 @@ fn uncounted(explanation: &Explanation, job: &Job) -> String {
         return "Nothing missed the page cache, so there was nothing to read ahead.".to_string();
     }
     let why = match job.mapping.advice {
-        Advice::Sequential => "faults in a mapping advised SEQUENTIAL",
-        Advice::HugePage => "faults in a mapping advised HUGEPAGE",
+        Advice::SEQUENTIAL => "faults in a mapping advised SEQUENTIAL",
+        Advice::HUGEPAGE => "faults in a mapping advised HUGEPAGE",
         _ if job.mapping.exec => "faults in an executable mapping with exec-bypass",
         _ => "read(2)",
     };

@@ -79,7 +79,7 @@ impl Counter {
         let of_split = job.mapping.split.is_some_and(|split| split.prot == SplitProt::Exec);
         let executable = of_split || Parts::of(job).executable();
         let no_pages = job.machine.read_ahead == PageCount(0);
-        let off = no_pages || job.mapping.advice == Advice::Random;
+        let off = no_pages || job.mapping.advice == Advice::RANDOM;
         Counter {
             sight,
             counts_hits: !off,
