@@ -1,11 +1,9 @@
 //! Jobs shaped like programs.
 
-use filemap_core::address::vma::Advice;
 use filemap_core::cache::FileCache;
 use filemap_core::decision::Log;
 use filemap_core::fault::Access;
 use filemap_core::page_cache::PageCache;
-use filemap_core::readahead::ReadaheadState;
 use filemap_core::units::{FileId, PageIndex, Vpn};
 use filemap_job::Counters;
 use filemap_job::bounds::MAX_MODEL_BYTES;
@@ -67,8 +65,7 @@ pub fn trace_program_on<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<ProgramRun, Error> {
-    let huge = |advice| advice == Advice::HUGEPAGE;
-    if program.mappings.iter().any(|of| huge(of.mapping.advice)) && !profile.huge_pages {
+    if program.wants_huge_pages() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
     let mut running = Running::new(program, profile, timing, cache, log);
@@ -128,13 +125,9 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let opens = program.opens.iter().map(|open| {
             let file = &program.files[open.file].file;
             let pages = program.file_pages(open.file);
-            OpenFile {
-                file: FileId::new(open.file as u32),
-                size_bytes: file.size_bytes,
-                device: if file.sparse { HOLES } else { DISK },
-                limits: setup::limits(program.rules, &program.machine, pages, profile),
-                ra: ReadaheadState::NEW,
-            }
+            let device = if file.sparse { HOLES } else { DISK };
+            let limits = setup::limits(program.rules, &program.machine, pages, profile);
+            OpenFile::new(FileId::new(open.file as u32), file.size_bytes, device, limits)
         });
         let mut running = Running {
             program,
@@ -159,7 +152,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             ProgramStep::Touch { mapping, accesses, write, think_ns } => {
                 let access = if *write { Access::WritePrivate } else { Access::Read };
                 let beyond = self.program.beyond_file(*mapping);
-                let area = self.mapped[*mapping].expect("validated: it is mapped");
+                let area = self.mapped[*mapping].as_mut().expect("validated: it is mapped");
                 let open = &mut self.opens[self.program.mappings[*mapping].open];
                 let mut task = Task { world: &mut self.world, process: &mut self.process };
                 for page in self.program.touches(*mapping, accesses) {
@@ -170,9 +163,31 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
                             page,
                         ));
                     }
-                    task.touch(&area.locate(page), access, open)?;
+                    let place = area.locate(page);
+                    task.touch(&place, access, open)?;
+                    if *write {
+                        area.mapping.copied(place.index);
+                    }
                     task.world.pass(*think_ns);
                     task.world.settle();
+                }
+            }
+            ProgramStep::Madvise { mapping, advice, first, pages } => {
+                let area = self.mapped[*mapping].as_mut().expect("validated: it is mapped");
+                let open = &mut self.opens[self.program.mappings[*mapping].open];
+                let mut task = Task { world: &mut self.world, process: &mut self.process };
+                task.madvise(area, *advice, (*first, *pages), open)?;
+                task.world.settle();
+            }
+            ProgramStep::Fadvise { open: number, advice, offset_bytes, len_bytes } => {
+                let open = &mut self.opens[*number];
+                let mut task = Task { world: &mut self.world, process: &mut self.process };
+                task.fadvise(*advice, *offset_bytes, *len_bytes, open);
+                task.world.settle();
+                for (of, area) in self.program.mappings.iter().zip(&mut self.mapped) {
+                    if let Some(area) = area.as_mut().filter(|_| of.open == *number) {
+                        task.reuse(area, open);
+                    }
                 }
             }
             ProgramStep::Read { open, offset_bytes, len_bytes, accesses, think_ns } => {
@@ -190,9 +205,10 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
 
     fn map(&mut self, number: usize) {
         let of = &self.program.mappings[number];
-        let mapping = setup::mapping(&of.mapping, self.starts[number]);
+        let mut mapping = setup::mapping(&of.mapping, self.starts[number]);
+        mapping.no_reuse = self.opens[of.open].no_reuse;
         let file = self.opens[of.open].file;
-        let layer = self.world.memory.mappings.of_mut(file).insert(mapping);
+        let layer = self.world.memory.mappings.of_mut(file).insert(mapping.clone());
         self.mapped[number] = Some(Area { mapping, layer });
     }
 
@@ -213,8 +229,9 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         match step {
             ProgramStep::Map { mapping }
             | ProgramStep::Unmap { mapping }
+            | ProgramStep::Madvise { mapping, .. }
             | ProgramStep::Touch { mapping, .. } => self.program.mappings[*mapping].open,
-            ProgramStep::Read { open, .. } => *open,
+            ProgramStep::Fadvise { open, .. } | ProgramStep::Read { open, .. } => *open,
         }
     }
 
@@ -228,7 +245,9 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             .map(|file| sum(&|step| self.program.opens[self.open_of(step)].file == file))
             .collect();
         let touches = |step: &ProgramStep, number: usize| match step {
-            ProgramStep::Touch { mapping, .. } => *mapping == number,
+            ProgramStep::Touch { mapping, .. } | ProgramStep::Madvise { mapping, .. } => {
+                *mapping == number
+            }
             _ => false,
         };
         let by_mapping: Vec<Tally> = (0..self.program.mappings.len())
@@ -237,7 +256,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let timed = self.world.timing == Timing::Device;
         let phases = steps().map(|(step, done)| PhaseRun {
             thread: self.program.threads[done.thread].name.clone(),
-            does: self.describe(step),
+            does: self.program.shown(step),
             elapsed_ns: timed.then_some(done.elapsed_ns),
             counters: self.counters(&done.tally, self.open_of(step)),
         });
@@ -293,21 +312,6 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     fn bytes_read(&self, tally: &Tally, open: usize) -> u64 {
         let sparse = self.program.files[self.program.opens[open].file].file.sparse;
         if sparse { 0 } else { tally.pages_read * self.program.page_size() }
-    }
-
-    fn describe(&self, step: &ProgramStep) -> String {
-        let mapping = |number: &usize| &self.program.mappings[*number].name;
-        match step {
-            ProgramStep::Map { mapping: number } => format!("map {}", mapping(number)),
-            ProgramStep::Unmap { mapping: number } => format!("unmap {}", mapping(number)),
-            ProgramStep::Touch { mapping: number, accesses, write, .. } => {
-                let does = if *write { "write" } else { "touch" };
-                format!("{does} {}: {}", mapping(number), accesses.pattern)
-            }
-            ProgramStep::Read { open, accesses, .. } => {
-                format!("read {}: {}", self.program.opens[*open].name, accesses.pattern)
-            }
-        }
     }
 }
 

@@ -26,7 +26,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
     /// # Errors
     /// When the memory is too small to hold what the access needs.
     pub fn touch(&mut self, at: &Place, access: Access, open: &mut OpenFile) -> Result<(), Error> {
-        let Task { world, process } = self;
+        let world = &mut *self.world;
         world.begin_access(open.file);
         let mut file = world.memory.cache.mapped(open.file, at.layer);
         if file.touch(at.index) {
@@ -41,7 +41,21 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
             return self.copy_mapped(at, open);
         }
         drop(file);
-        let mut fault = Fault::new(at.index, access);
+        self.fault(Fault::new(at.index, access), at, access, open)
+    }
+
+    /// Serves a fault on a page of a mapping of `open`.
+    ///
+    /// # Errors
+    /// As for [`Task::touch`].
+    pub fn fault(
+        &mut self,
+        mut fault: Fault,
+        at: &Place,
+        access: Access,
+        open: &mut OpenFile,
+    ) -> Result<(), Error> {
+        let Task { world, process } = self;
         let mut misses_at_first = 0;
         let outcome = loop {
             world.arrivals();
@@ -96,14 +110,15 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
     /// Takes away a mapping of `open`.
     pub fn unmap(&mut self, area: &Area, open: &OpenFile) {
         let Task { world, process } = self;
-        let Area { mapping, layer } = *area;
+        let Area { mapping, layer } = area;
+        let (whole, layer) = (&mapping.whole, *layer);
         let mut file = world.memory.cache.mapped(open.file, layer);
-        let copies = map::unmap(&mapping.whole, &mut file);
+        let copies = map::unmap(mapping, whole.pgoff, whole.end(), &open.limits, &mut file);
         drop(file);
         world.memory.release(copies);
         let entries = open.limits.arch.pte_entries;
-        process.tables.remove(mapping.whole.start, mapping.whole.pages, entries);
-        world.memory.mappings.of_mut(open.file).remove(layer, mapping.whole.pgoff);
+        process.tables.remove(whole.start, whole.pages, entries);
+        world.memory.mappings.of_mut(open.file).remove(layer, whole.pgoff);
     }
 
     /// Calls the code in a page: touches it and looks its translation up.

@@ -29,7 +29,9 @@ pub fn report(record: &ProgramRecord, command: String) -> Report {
     let run = &record.run;
     let tables = [in_all(run), files(run), mappings(run), phases(run)];
     let tables = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Part::Table);
-    let parts = [Part::Heading(title(record))].into_iter().chain(tables).collect();
+    let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
+    let warnings = record.warnings.iter().map(warning);
+    let parts = [Part::Heading(title(record))].into_iter().chain(tables).chain(warnings).collect();
     Report { parts, rows: rows(run), footer, json }
 }
 

@@ -7,6 +7,7 @@ use filemap_report::program;
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::error::Error;
+use crate::host;
 use crate::input;
 use crate::log::LineLog;
 use crate::output::{Inputs, Output};
@@ -27,10 +28,12 @@ pub fn run(spec: &ProgramSpec, path: &str, args: RunArgs) -> Result<Outcome, Err
         return Err(Error::Usage(message.to_string()));
     }
     let mut machine = JobSpec { machine: spec.machine.clone(), ..JobSpec::default() };
-    let inputs = Inputs::of(Some(path), &[], &[], &machine);
+    let mut inputs = Inputs::of(Some(path), &[], &[], &machine);
+    spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
     let mut output = Output::open(&args.output, &inputs, &[("--log", args.log.as_deref())])?;
     let profile = input::profile(&mut machine)?;
-    let spec = ProgramSpec { machine: machine.machine, ..spec.clone() };
+    let mut spec = ProgramSpec { machine: machine.machine, ..spec.clone() };
+    let warnings = host::existing_files(&mut spec, path)?;
     let program = spec.validate(input::host_release().as_deref());
     let of_file =
         |error| Error::InFile { path: path.to_string(), error: Box::new(Error::from(error)) };
@@ -41,6 +44,7 @@ pub fn run(spec: &ProgramSpec, path: &str, args: RunArgs) -> Result<Outcome, Err
         log.finish()?;
     }
     let mut record = run_program(&spec, &program, &profile)?;
+    record.warnings = warnings;
     provenance::stamp(&mut record.environment, &record.engine);
     output.write(&program::report(
         &record,

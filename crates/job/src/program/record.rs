@@ -21,6 +21,9 @@ pub struct ProgramRecord {
     pub environment: Map<String, Value>,
     /// The run.
     pub run: ProgramRun,
+    /// What a reader of it should know, one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub warnings: Vec<String>,
 }
 
 impl ProgramRecord {
@@ -31,7 +34,8 @@ impl ProgramRecord {
         environment: Map<String, Value>,
         run: ProgramRun,
     ) -> Self {
-        ProgramRecord { schema: SCHEMA, program, engine: engine.to_string(), environment, run }
+        let (schema, engine) = (SCHEMA, engine.to_string());
+        ProgramRecord { schema, program, engine, environment, run, warnings: Vec::new() }
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::mm::{
     mprotect,
 };
 
-use super::{Advice, Mapping, Plan, RETURN, SplitProt};
+use super::{Advice, HugeHint, Mapping, Plan, RETURN, ReadHint, SplitProt};
 use crate::{Error, page_size};
 
 /// Whether [`RETURN`] is code of this machine.
@@ -117,21 +117,28 @@ impl Mapped {
     }
 
     fn advise(&self, part: &Part, advice: Advice) -> Result<(), Error> {
-        let advice = match advice {
-            Advice::NORMAL => return Ok(()),
-            Advice::RANDOM => MapAdvice::Random,
-            Advice::SEQUENTIAL => MapAdvice::Sequential,
-            Advice::HUGEPAGE => MapAdvice::LinuxHugepage,
+        let read = match advice.read {
+            ReadHint::Normal => None,
+            ReadHint::Random => Some(MapAdvice::Random),
+            ReadHint::Sequential => Some(MapAdvice::Sequential),
         };
-        // SAFETY: exactly this part; none of these kinds of advice changes what it holds.
-        let result = unsafe { madvise(self.base.add(part.start).cast(), part.bytes, advice) };
-        result.map_err(|errno| match errno {
-            Errno::INVAL => Error::unavailable(
-                "this advice",
-                "use another advice, or a kernel with transparent huge pages",
-            ),
-            errno => Error::call("advise the mapping", errno),
-        })
+        let huge = match advice.huge {
+            HugeHint::None => None,
+            HugeHint::Huge => Some(MapAdvice::LinuxHugepage),
+            HugeHint::NoHuge => Some(MapAdvice::LinuxNoHugepage),
+        };
+        for advice in [read, huge].into_iter().flatten() {
+            // SAFETY: exactly this part; none of these kinds of advice changes what it holds.
+            let result = unsafe { madvise(self.base.add(part.start).cast(), part.bytes, advice) };
+            result.map_err(|errno| match errno {
+                Errno::INVAL => Error::unavailable(
+                    "this advice",
+                    "use another advice, or a kernel with transparent huge pages",
+                ),
+                errno => Error::call("advise the mapping", errno),
+            })?;
+        }
+        Ok(())
     }
 
     fn split(&self, mapping: &Mapping, protection: ProtFlags) -> Result<(), Error> {

@@ -6,7 +6,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use filemap_core::units::{PageCount, PageIndex};
 
-use super::{Access, Advice, Left, Mapping, Outcome, PhaseCost, Plan, Segment, Split, SplitProt};
+use super::{
+    Access, Advice, HugeHint, Left, Mapping, Outcome, PhaseCost, Plan, ReadHint, Segment, Split, SplitProt,
+};
 use crate::residency::PageSet;
 
 /// What the child says.
@@ -40,7 +42,8 @@ impl Plan {
             offset.0,
             pages.0,
             shift.0,
-            *advice as u64,
+            advice.read as u64,
+            advice.huge as u64,
             u64::from(*executable),
             u64::from(*private),
             split_pages,
@@ -80,13 +83,7 @@ impl Plan {
             offset: PageIndex(get(input)?),
             pages: PageCount(get(input)?),
             shift: PageCount(get(input)?),
-            advice: match get(input)? {
-                0 => Advice::NORMAL,
-                1 => Advice::RANDOM,
-                2 => Advice::SEQUENTIAL,
-                3 => Advice::HUGEPAGE,
-                _ => return Err(io::ErrorKind::InvalidData.into()),
-            },
+            advice: get_advice(input)?,
             executable: get(input)? != 0,
             private: get(input)? != 0,
             split: {
@@ -203,6 +200,22 @@ fn get(input: &mut impl Read) -> io::Result<u64> {
     let mut word = [0; 8];
     input.read_exact(&mut word)?;
     Ok(u64::from_ne_bytes(word))
+}
+
+fn get_advice(input: &mut impl Read) -> io::Result<Advice> {
+    let read = match get(input)? {
+        0 => ReadHint::Normal,
+        1 => ReadHint::Random,
+        2 => ReadHint::Sequential,
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    let huge = match get(input)? {
+        0 => HugeHint::None,
+        1 => HugeHint::Huge,
+        2 => HugeHint::NoHuge,
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    Ok(Advice { read, huge })
 }
 
 fn get_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {

@@ -1,12 +1,12 @@
 //! Dropping cached pages on demand.
 
-use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, words};
+use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::invalidate::drops;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use super::ExtentCache;
-use super::chunk::CHUNK_PAGES;
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
 use super::file::first_page;
 use super::shadows::{Newest, Shadow};
 use super::span::by_chunk;
@@ -65,25 +65,21 @@ impl ExtentCache {
 
     /// Whether a page of the row in `from..end` has an entry in any layer.
     fn is_mapped(&mut self, from: u64, end: u64) -> bool {
-        let mut mapped = 0;
-        self.set_range(from, end, |flags, mask| mapped |= flags.mapped & mask);
-        if self.aliases.is_empty() {
-            return mapped != 0;
-        }
         let (from, end) = (PageIndex(from), PageIndex(end));
-        for number in words(from, end) {
-            let mask = filemap_core::cache::word_mask(number, from, end);
+        words(from, end).any(|number| {
+            let chunk = self.chunks.get(number / CHUNK_WORDS as u64).expect("the page is cached");
+            let first = chunk.flags(number as usize % CHUNK_WORDS).mapped;
             let entries = self.aliases.of_word(number);
-            mapped |= entries.fold(0, |of_all, (_, entries)| of_all | entries.mapped & mask);
-        }
-        mapped != 0
+            let mapped = entries.fold(first, |of_all, (_, entries)| of_all | entries.mapped);
+            mapped & word_mask(number, from, end) != 0
+        })
     }
 
     /// What was noted of evictions of the pages `from..end` of the row does not count any more.
     fn forget_evictions(&mut self, from: u64, end: u64) {
-        let numbers: Vec<u64> = self.chunks.iter().map(|(number, _)| number).collect();
         let within = |number: &u64| from < (number + 1) * CHUNK_PAGES && number * CHUNK_PAGES < end;
-        for number in numbers.into_iter().filter(within) {
+        let numbers = self.chunks.iter().map(|(number, _)| number).filter(within);
+        for number in numbers.collect::<Vec<u64>>() {
             let chunk_first = number * CHUNK_PAGES;
             let (from, end) = (from.max(chunk_first), end.min(chunk_first + CHUNK_PAGES));
             let chunk = self.chunks.get_mut(number).expect("it was just there");
