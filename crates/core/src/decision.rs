@@ -19,16 +19,16 @@ pub enum Cause {
     ReadStream,
     /// A `read(2)` that missed the cache and belongs to no stream.
     ReadLone,
+    /// A fault that hit a marked folio.
+    AsyncFault,
+    /// A `read(2)` that hit a marked folio.
+    AsyncRead,
     /// A fault in a mapping advised SEQUENTIAL, of an open file advised RANDOM.
     SequentialForced,
     /// A `read(2)` that missed the cache, of an open file advised RANDOM.
     ReadForced,
     /// The program said that it will need the pages.
     WillNeed,
-    /// A fault that hit a marked folio.
-    AsyncFault,
-    /// A `read(2)` that hit a marked folio.
-    AsyncRead,
 }
 
 impl Cause {

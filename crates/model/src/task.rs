@@ -38,9 +38,12 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                 return Ok(());
             }
             drop(file);
-            return self.copy_mapped(at, open);
+            if !self.unmap_huge(at, open) {
+                return self.copy_mapped(at, open);
+            }
+        } else {
+            drop(file);
         }
-        drop(file);
         self.fault(Fault::new(at.index, access), at, access, open)
     }
 
@@ -92,6 +95,13 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
             world.hold_page(at.index, open.file, &process.tables)?;
         }
         world.check_held(&process.tables)
+    }
+
+    /// A write to a page that one PMD entry maps takes that away, and is a fault like any other.
+    fn unmap_huge(&mut self, at: &Place, open: &OpenFile) -> bool {
+        let Task { world, process } = self;
+        let mut file = world.memory.cache.mapped(open.file, at.layer);
+        map::unmap_huge(at.index, &at.vma, &open.limits, &process.tables, &mut file)
     }
 
     /// Writes to a page that a private mapping has mapped to read.

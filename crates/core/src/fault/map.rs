@@ -180,9 +180,7 @@ impl Batch {
 }
 
 /// A VMA is to end, or entries are to be taken away, before page `at` of `mapping`: a PMD entry
-/// that maps pages on both sides of that goes. Its folio is referenced, if it was accessed.
-///
-/// Mirrors `__split_huge_pmd`, 6.12 and 6.18. Test: `tests/advice.rs`.
+/// that maps pages on both sides of that goes.
 pub fn split_huge(
     at: PageIndex,
     mapping: &Mapping,
@@ -190,21 +188,44 @@ pub fn split_huge(
     tables: &PageTables,
     cache: &mut impl MappedFile,
 ) {
-    let within = mapping.whole.pgoff < at && at < mapping.whole.end();
-    if !within || tables.is_installed(mapping.whole.vpn(at), limits.arch.pte_entries) {
-        return;
+    let is_inside = mapping.whole.pgoff < at && at < mapping.whole.end();
+    if is_inside && cache.folio(at).is_some_and(|folio| folio.head < at) {
+        unmap_huge(at, &mapping.whole, limits, tables, cache);
     }
-    let Some(folio) = cache.folio(at).filter(|folio| folio.head < at) else { return };
+}
+
+/// Takes away the PMD entry that maps the page `index` of `vma`, if one does. Its folio is
+/// referenced, if it was accessed. Returns whether one did.
+///
+/// Mirrors `__split_huge_pmd`, 6.12 and 6.18. Test: `tests/page_table.rs`.
+pub fn unmap_huge(
+    index: PageIndex,
+    vma: &Vma,
+    limits: &Limits,
+    tables: &PageTables,
+    cache: &mut impl MappedFile,
+) -> bool {
+    let entries = limits.arch.pte_entries;
+    if tables.is_installed(vma.vpn(index), entries) {
+        return false;
+    }
+    let may_be_huge = |folio: &Folio| {
+        folio.order == limits.arch.pmd_order()
+            && folio.head >= vma.pgoff
+            && vma.vpn(folio.head).align_down(entries) == vma.vpn(folio.head)
+    };
+    let Some(folio) = cache.folio(index).filter(may_be_huge) else { return false };
     let is_unmapped =
         |word| cache.word(word).mapped & word_mask(word, folio.head, folio.end()) == 0;
     if words(folio.head, folio.end()).all(is_unmapped) {
-        return;
+        return false;
     }
     let mut accessed = 0;
     for word in words(folio.head, folio.end()) {
         accessed |= cache.unmap(word, word_mask(word, folio.head, folio.end())).accessed;
     }
     if accessed != 0 {
-        cache.set_referenced(at);
+        cache.set_referenced(index);
     }
+    true
 }

@@ -194,6 +194,7 @@ impl Fault {
     /// Maps the folio found, whole where the kernel does so.
     fn map<C: MappedFile, L: Log>(&self, folio: Folio, view: &mut View<'_, C, L>) {
         if self.access == Access::WritePrivate {
+            view.tables.install_for_copy(view.vma.vpn(self.index), view.limits.arch.pte_entries);
             view.cache.copy(self.index);
             view.log.record(Decision::Copied { index: self.index });
             return;
