@@ -7,8 +7,8 @@ use filemap_core::series::{Series, UnknownSeries};
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::Error;
-use crate::advice;
 use crate::accesses::DEFAULT_SEED;
+use crate::advice;
 use crate::bounds::{
     DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS,
 };

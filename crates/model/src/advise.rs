@@ -81,8 +81,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
             }
             Fadvise::DontNeed => {
                 let (size_bytes, file) = (open.size_bytes, open.file);
-                let (from, end) =
-                    invalidate::range(offset_bytes, len_bytes, size_bytes, page_size);
+                let (from, end) = invalidate::range(offset_bytes, len_bytes, size_bytes, page_size);
                 let world = &mut *self.world;
                 let dropped = world.memory.cache.invalidate(file, from, end, &mut world.log);
                 world.tally.evicted_pages += dropped.0;
@@ -120,9 +119,8 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         open: &OpenFile,
     ) {
         area.mapping.advise(from, end, flag);
-        let is_new = |at: PageIndex| {
-            at < area.mapping.whole.end() && area.mapping.vma(at).pgoff == at
-        };
+        let is_new =
+            |at: PageIndex| at < area.mapping.whole.end() && area.mapping.vma(at).pgoff == at;
         for at in [from, end].into_iter().filter(|&at| is_new(at)) {
             self.split_huge(area, at, open);
         }

@@ -21,7 +21,9 @@ use crate::workload::Workload;
 use self::actions::shown_range;
 pub use self::actions::{Fadvise, Madvise};
 pub use self::record::{FileRun, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ThreadRun};
-pub use self::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec};
+pub use self::spec::{
+    FileSpec, FoundFile, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
+};
 
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]

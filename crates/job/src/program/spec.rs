@@ -233,9 +233,9 @@ impl ProgramSpec {
 
     /// The files that exist already: the path of each, and where to put what was found there.
     pub fn existing_files(&mut self) -> impl Iterator<Item = (&str, &str, &mut Option<FoundFile>)> {
-        self.file.iter_mut().filter_map(|file| {
-            Some((file.name.as_str(), file.path.as_deref()?, &mut file.found))
-        })
+        self.file
+            .iter_mut()
+            .filter_map(|file| Some((file.name.as_str(), file.path.as_deref()?, &mut file.found)))
     }
 
     /// Reads a job file.

@@ -7,7 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use filemap_core::units::{PageCount, PageIndex};
 
 use super::{
-    Access, Advice, HugeHint, Left, Mapping, Outcome, PhaseCost, Plan, ReadHint, Segment, Split, SplitProt,
+    Access, Advice, HugeHint, Left, Mapping, Outcome, PhaseCost, Plan, ReadHint, Segment, Split,
+    SplitProt,
 };
 use crate::residency::PageSet;
 
