@@ -1,7 +1,7 @@
 //! What a file has cached.
 
 use crate::units::{Order, PageCount, PageIndex};
-pub use crate::word::{WORD_PAGES, word_mask, words};
+pub use crate::word::{WORD_PAGES, by_word, word_mask, words};
 
 /// Whether folios of `order` are smaller than a word.
 pub fn in_leaf(order: Order) -> bool {

@@ -23,8 +23,7 @@ pub fn plain() -> ReverseMap {
 
 /// Maps `index` by an entry that is accessed.
 pub fn touch(cache: &mut OneFile, index: u64) {
-    let bit = 1 << (index % WORD_PAGES);
-    cache.map(index / WORD_PAGES, bit, bit);
+    cache.map(PageIndex(index), PageIndex(index + 1), true);
 }
 
 /// Looks at the whole inactive list once. Returns the pages evicted and kept.

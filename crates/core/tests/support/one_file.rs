@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use filemap_core::address::entries::{Layer, MappedFile, PageWord, Unmapped};
+use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun};
@@ -74,12 +74,12 @@ impl FileCache for OneFile {
 }
 
 impl MappedFile for OneFile {
-    fn word(&self, word: u64) -> PageWord {
-        self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).word(word)
+    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages {
+        self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).pages(from, end)
     }
 
-    fn map(&mut self, word: u64, mask: u64, young: u64) {
-        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).map(word, mask, young);
+    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool) {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).map(from, end, young);
     }
 
     fn touch(&mut self, index: PageIndex) -> bool {

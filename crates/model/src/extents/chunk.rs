@@ -121,7 +121,13 @@ impl Chunk {
 
     /// The flags of the pages of `word`.
     pub fn flags(&self, word: usize) -> &Flags {
-        if self.flagged >> word & 1 == 0 { &PLAIN } else { &self.words[word].flags }
+        self.some_flags(word).unwrap_or(&PLAIN)
+    }
+
+    /// The flags of the pages of `word`; `None` where it is known that they have none.
+    #[inline]
+    pub fn some_flags(&self, word: usize) -> Option<&Flags> {
+        (self.flagged >> word & 1 == 1).then(|| &self.words[word].flags)
     }
 
     /// The flags of the pages of `word`, to be changed.
