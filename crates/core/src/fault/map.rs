@@ -12,6 +12,7 @@ use crate::units::{PageCount, PageIndex};
 /// Maps `folio` by one PMD entry where it can be; returns whether it did.
 ///
 /// Mirrors `filemap_map_pmd` and `do_set_pmd`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
+#[inline]
 pub fn map_huge(
     folio: Folio,
     vma: &Vma,
@@ -29,6 +30,7 @@ pub fn map_huge(
 }
 
 /// Whether one PMD entry can map `folio`, where no page-table page is in its place.
+#[inline]
 pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
     let entries = limits.arch.pte_entries;
     folio.order == limits.arch.pmd_order()

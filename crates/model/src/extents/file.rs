@@ -1,5 +1,7 @@
 //! One file of the cache.
 
+use std::ops::Range;
+
 use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
 use filemap_core::cache::{FileCache, Folio, WORD_PAGES, by_word};
 use filemap_core::lru::reclaim::{Used, used};
@@ -61,6 +63,13 @@ impl FileCache for ExtentFile<'_> {
     fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let first = self.first.0;
         PageIndex(self.cache.find(first + from.0, first + end.0, true) - first)
+    }
+
+    #[inline]
+    fn gap(&self, from: PageIndex, end: PageIndex) -> Range<PageIndex> {
+        let first = self.first.0;
+        let gap = self.cache.gap(first + from.0, first + end.0);
+        PageIndex(gap.start - first)..PageIndex(gap.end - first)
     }
 
     #[inline]

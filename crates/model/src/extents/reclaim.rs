@@ -91,11 +91,14 @@ impl ExtentCache {
             if pages > 0 {
                 self.nodes -= chunk.remove(span);
                 let (offset, clock) = (span.from as u16, self.clock);
+                self.clock += pages;
+                evicted += pages;
                 let pages = pages as u16;
-                self.clock += u64::from(pages);
                 let shadow = Shadow { offset, pages, clock, is_folio: false, workingset: false };
-                self.left_cache(number, shadow);
-                evicted += u64::from(pages);
+                self.shadows.push(&mut chunk.evicted, shadow);
+                if chunk.pages() == 0 {
+                    self.retired.push_back((self.clock, number));
+                }
             }
             if notable.is_some() {
                 break;
@@ -106,17 +109,6 @@ impl ExtentCache {
             run.push(file, index, PageCount(evicted), log);
         }
         evicted
-    }
-
-    /// Notes that pages of chunk `number` left the cache. Inlined, as a shadow that is passed in
-    /// memory costs as much as all else here.
-    #[inline(always)]
-    fn left_cache(&mut self, number: u64, shadow: Shadow) {
-        let chunk = self.chunks.get_mut(number).expect("pages were cached");
-        self.shadows.push(&mut chunk.evicted, shadow);
-        if chunk.pages() == 0 {
-            self.retired.push_back((self.clock, number));
-        }
     }
 
     /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
@@ -137,14 +129,17 @@ impl ExtentCache {
         let (file, index) = locate(first);
         let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
         let locked = self.locked.mask(number);
+        let has_aliases = !self.aliases.is_empty();
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
         let stale = self.stale.among(number, mask);
         let mut young = Accessed::default();
         if mappings.has_recency() {
             young.add(Layer::FIRST, word, flags.accessed(mask), mappings);
-            for (layer, entries) in self.aliases.of_word(number) {
-                young.add(layer, word, entries.young & mask, mappings);
+            if has_aliases {
+                for (layer, entries) in self.aliases.of_word(number) {
+                    young.add(layer, word, entries.young & mask, mappings);
+                }
             }
         }
         // What lies behind the last page of note is evicted with what follows it in the list.
@@ -161,13 +156,15 @@ impl ExtentCache {
             verdicts.keep &= mask;
             verdicts.activate &= mask;
         }
-        let stale = self.stale.take(number, mask);
+        let stale = if stale == 0 { 0 } else { self.stale.take(number, mask) };
         let locked = locked & mask & !stale;
         let stays = verdicts.keep | verdicts.activate;
         if stays != 0 {
             flags.young &= !(stays & mappings.believed_mask(Layer::FIRST, word));
-            for (layer, entries) in self.aliases.of_word(number) {
-                entries.young &= !(stays & mappings.believed_mask(layer, word));
+            if has_aliases {
+                for (layer, entries) in self.aliases.of_word(number) {
+                    entries.young &= !(stays & mappings.believed_mask(layer, word));
+                }
             }
             flags.referenced |= stays;
             flags.active |= verdicts.activate;
@@ -303,7 +300,11 @@ impl ExtentCache {
                 let since = if is_folio { 0 } else { first + page as u64 - start };
                 let clock = first_clock + since;
                 let (offset, pages) = (page as u16, step as u16);
-                self.left_cache(number, Shadow { offset, pages, clock, is_folio, workingset });
+                let shadow = Shadow { offset, pages, clock, is_folio, workingset };
+                self.shadows.push(&mut chunk.evicted, shadow);
+            }
+            if chunk.pages() == 0 {
+                self.retired.push_back((self.clock, number));
             }
         }
     }
