@@ -7,7 +7,7 @@ use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun};
 use filemap_core::decision::Log;
-use filemap_core::lru::lists::{Lists, Shrunk};
+use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::statistics::Statistics;
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
@@ -120,7 +120,7 @@ impl Lists for OneFile {
         self.0.get_mut().age(pages, mappings);
     }
 
-    fn shrink(&mut self, goal: PageCount, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
-        self.0.get_mut().shrink(goal, mappings, log)
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+        self.0.get_mut().shrink(scan, mappings, log)
     }
 }

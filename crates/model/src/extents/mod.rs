@@ -17,7 +17,7 @@ use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun, WORD_PAGES, in_leaf, word_mask};
 use filemap_core::decision::Log;
-use filemap_core::lru::lists::{Lists, Shrunk};
+use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::statistics::Statistics;
 use filemap_core::lru::workingset;
 use filemap_core::page_cache::PageCache;
@@ -264,8 +264,8 @@ impl Lists for ExtentCache {
         self.age_active(pages.0, mappings);
     }
 
-    fn shrink(&mut self, goal: PageCount, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
-        self.shrink_inactive(goal.0, mappings, log)
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+        self.shrink_inactive(scan, mappings, log)
     }
 }
 

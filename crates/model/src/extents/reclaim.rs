@@ -6,7 +6,7 @@ use filemap_core::address::entries::Layer;
 use filemap_core::address::reverse_map::{FileMappings, ReverseMap};
 use filemap_core::cache::{WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
-use filemap_core::lru::lists::Shrunk;
+use filemap_core::lru::lists::{Scan, Shrunk};
 use filemap_core::lru::reclaim::{Referenced, Verdict, judge_folio, judge_pages};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
@@ -28,17 +28,18 @@ struct Bound {
 }
 
 impl ExtentCache {
-    /// Judges folios from the inactive list's tail until `goal` pages are evicted, each folio that
-    /// is on the list at the beginning at most once.
+    /// Judges folios from the inactive list's tail as far as `scan` says, each folio that is on the
+    /// list at the beginning at most once.
     pub(super) fn shrink_inactive(
         &mut self,
-        goal: u64,
+        scan: Scan,
         mappings: &ReverseMap,
         log: &mut impl Log,
     ) -> Shrunk {
+        let goal = scan.goal.0;
         let mut shrunk = Shrunk::default();
         let mut run = EvictionRun::default();
-        let mut left = self.inactive.pages;
+        let mut left = self.inactive.pages.min(scan.look.0);
         while shrunk.evicted.0 < goal && left > 0 {
             let tail = self.inactive.tail().expect("pages are left on the list");
             let looked = if tail.order > Order(0) {
@@ -55,7 +56,8 @@ impl ExtentCache {
                     _ => unused,
                 }
             };
-            left -= looked;
+            // The last folio may be longer than what was left.
+            left = left.saturating_sub(looked);
         }
         run.flush(log);
         self.clock += shrunk.activated.0;
