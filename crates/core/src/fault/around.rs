@@ -19,6 +19,19 @@ pub struct Around {
     pub last: PageIndex,
 }
 
+/// What a fault-around mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// Pages that were not mapped before, by entries of their own.
+    pub pages: PageCount,
+    /// Whether the faulting page is now mapped.
+    pub reached: bool,
+}
+
+impl Mapped {
+    const NOTHING: Mapped = Mapped { pages: PageCount(0), reached: false };
+}
+
 /// The window of a fault-around for `index`: in page-table entries, so it depends on where the VMA
 /// begins. A start clamped to the VMA moves the end with it.
 ///
@@ -36,29 +49,29 @@ pub fn window(index: PageIndex, vma: &Vma, limits: &Limits) -> Around {
 }
 
 /// Maps what is cached, up to date and unmarked in the window around `index`, and takes the hits
-/// from the counter. Returns whether the faulting page is now mapped.
+/// from the counter.
 ///
 /// Mirrors `filemap_map_pages`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
 pub fn map_around<C: MappedFile, L: Log>(
     index: PageIndex,
     tried: bool,
     view: &mut View<'_, C, L>,
-) -> bool {
+) -> Mapped {
     let View { limits, vma, ra, tables, cache, log } = view;
     let (cache, log) = (&mut **cache, &mut **log);
     let around = window(index, vma, limits);
     let end = around.last + PageCount(1);
     let mut found = first_mappable(around.from, end, cache);
     let Some((_, folio, _)) = found else {
-        return false;
+        return Mapped::NOTHING;
     };
     let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
     let spared = spares(folio, limits);
     if !spared && map::map_huge(folio, vma, limits, tables, cache, log) {
-        return true;
+        return Mapped { reached: true, ..Mapped::NOTHING };
     }
     if spared && !tables.is_installed(vpn, entries) {
-        return false;
+        return Mapped::NOTHING;
     }
     tables.install(vpn, entries);
     let (hits, mapped) = (0, PageCount(0));
@@ -86,7 +99,7 @@ pub fn map_around<C: MappedFile, L: Log>(
         mapped: visit.mapped,
         credit,
     });
-    visit.reached != Reached::No
+    Mapped { pages: visit.mapped, reached: visit.reached != Reached::No }
 }
 
 /// Whether fault-around does no more for `folio` than map its pages inside the window: it does not
