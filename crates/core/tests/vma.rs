@@ -90,6 +90,6 @@ fn advice() {
     assert_eq!(Advice::ALL.map(Advice::has_recency), [true, false, false, true]);
     for advice in Advice::ALL {
         let whole = Vma { advice, ..part(0, 10) };
-        assert_eq!(Mapping::new(whole, None).has_recency(), advice.has_recency());
+        assert_eq!(Mapping::new(whole, None).has_recency(), Some(advice.has_recency()));
     }
 }

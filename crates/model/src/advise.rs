@@ -2,9 +2,9 @@
 
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::vma::AdviceFlag;
-use filemap_core::cache::{FileCache, WORD_PAGES};
+use filemap_core::cache::FileCache;
 use filemap_core::decision::{Cause, Log};
-use filemap_core::fault::{Access, Fault, map};
+use filemap_core::fault::map;
 use filemap_core::lru::invalidate;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::{Request, forced};
@@ -12,23 +12,21 @@ use filemap_core::rules::Family;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Fadvise, Madvise};
 
-use crate::Error;
 use crate::open::OpenFile;
 use crate::process::{Area, Place};
 use crate::task::Task;
+use crate::under_way::FaultUnderWay;
 
 impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
-    /// Gives advice for `pages` pages of a mapping of `open`, from page `first` of the mapping.
-    ///
-    /// # Errors
-    /// As for [`Task::touch`].
+    /// Gives advice for `pages` pages of a mapping of `open`, from page `first` of the mapping. Of
+    /// MADV_POPULATE_READ only the call is made: [`Task::begin_populating`] goes on.
     pub fn madvise(
         &mut self,
         area: &mut Area,
         advice: Madvise,
         (first, pages): (PageCount, PageCount),
         open: &mut OpenFile,
-    ) -> Result<(), Error> {
+    ) {
         self.begin_advice(open);
         let from = area.mapping.whole.pgoff + first;
         let end = from + pages;
@@ -42,13 +40,9 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                 }
             }
             Madvise::DontNeed => self.take_entries(area, from, end, open),
-            Madvise::PopulateRead => {
-                for page in first.0..(first + pages).0 {
-                    self.populate(&area.locate(page), open)?;
-                }
-            }
+            // Fault by fault, between which others may have their turn.
+            Madvise::PopulateRead => {}
         }
-        Ok(())
     }
 
     /// Gives advice for an open file, or for `len_bytes` bytes of it from byte `offset_bytes`;
@@ -160,24 +154,25 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         }
     }
 
-    /// Faults a page in where it is not mapped, and uses it: once for each of its entries, but not
-    /// where one PMD entry maps its folio.
-    fn populate(&mut self, at: &Place, open: &mut OpenFile) -> Result<(), Error> {
+    /// What it takes to populate a page: a fault, or nothing where it is mapped or copied.
+    pub fn begin_populating(&mut self, at: &Place, open: &OpenFile) -> Option<FaultUnderWay> {
+        self.world.log.about(open.file);
         let file = self.world.memory.cache.mapped(open.file, at.layer);
-        let word = file.word(at.index.0 / WORD_PAGES);
+        let page = file.pages(at.index, at.index + PageCount(1));
         drop(file);
-        let bit = 1 << (at.index.0 % WORD_PAGES);
-        let (is_mapped, is_copied) = (word.mapped & bit != 0, word.copied & bit != 0);
-        if is_copied {
-            return Ok(());
-        }
-        if !is_mapped {
-            self.fault(Fault::populating(at.index), at, Access::Read, open)?;
-        }
+        let number = self.world.begun();
+        (!page.mapped && !page.copied).then(|| FaultUnderWay::populating(number, *at))
+    }
+
+    /// The page was populated, which is a use of its folio: for each of its entries, but not where
+    /// one PMD entry maps it.
+    pub fn populated(&mut self, at: &Place, open: &OpenFile) {
         let entries = open.limits.arch.pte_entries;
-        if self.process.tables.is_installed(at.vma.vpn(at.index), entries) {
+        let file = self.world.memory.cache.mapped(open.file, at.layer);
+        let is_mapped = file.pages(at.index, at.index + PageCount(1)).mapped;
+        drop(file);
+        if is_mapped && self.process.tables.is_installed(at.vma.vpn(at.index), entries) {
             self.world.memory.cache.file(open.file).mark_accessed(at.index);
         }
-        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::view::View;
 use crate::address::advice::HugeHint;
-use crate::address::entries::MappedFile;
+use crate::address::entries::{MappedFile, Unmapped};
 use crate::address::mapping::Mapping;
 use crate::address::page_table::PageTables;
 use crate::address::vma::Vma;
@@ -14,6 +14,7 @@ use crate::units::{PageCount, PageIndex};
 /// Maps `folio` by one PMD entry where it can be; returns whether it did.
 ///
 /// Mirrors `filemap_map_pmd` and `do_set_pmd`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
+#[inline]
 pub fn map_huge(
     folio: Folio,
     vma: &Vma,
@@ -32,6 +33,7 @@ pub fn map_huge(
 
 /// Whether one PMD entry can map `folio`, where no page-table page is in its place and the VMA was
 /// not advised NOHUGEPAGE.
+#[inline]
 pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
     let entries = limits.arch.pte_entries;
     folio.order == limits.arch.pmd_order()
@@ -66,16 +68,16 @@ pub fn map_range(
     young: bool,
     cache: &mut impl MappedFile,
 ) -> PageCount {
-    let mut mapped = 0;
-    for number in words(from, end) {
-        let word = cache.word(number);
-        let new = word.present & !word.mapped & !word.copied & word_mask(number, from, end);
-        if new != 0 {
-            cache.map(number, new, if young { new } else { 0 });
-            mapped += u64::from(new.count_ones());
+    let (mut next, mut mapped) = (from, PageCount(0));
+    while next < end {
+        let pages = cache.pages(next, end);
+        if pages.folio.is_some() && !pages.mapped && !pages.copied {
+            cache.map(next, pages.end, young);
+            mapped += pages.end - next;
         }
+        next = pages.end;
     }
-    PageCount(mapped)
+    mapped
 }
 
 /// Maps the page `index` that a fault found in `folio`: by one PMD entry, with the rest of its
@@ -97,10 +99,15 @@ pub fn map_found<C: MappedFile, L: Log>(index: PageIndex, folio: Folio, view: &m
 }
 
 fn is_unmapped(folio: Folio, cache: &impl MappedFile) -> bool {
-    words(folio.head, folio.end()).all(|number| {
-        let word = cache.word(number);
-        (word.mapped | word.copied) & word_mask(number, folio.head, folio.end()) == 0
-    })
+    let mut next = folio.head;
+    while next < folio.end() {
+        let pages = cache.pages(next, folio.end());
+        if pages.mapped || pages.copied {
+            return false;
+        }
+        next = pages.end;
+    }
+    true
 }
 
 /// A write to the page `index`, which its private mapping has mapped to read: the page is copied.
@@ -129,11 +136,10 @@ pub fn unmap(
         let mut batch = Batch { next: None, is_used: false };
         for word in cache.words_with_entries(from, end) {
             let mask = word_mask(word, from, end);
-            let mapped = cache.word(word).mapped & mask;
             let unmapped = cache.unmap(word, mask);
             copies += u64::from(unmapped.copied.count_ones());
             if believed && unmapped.accessed != 0 {
-                batch.word(word, mapped, unmapped.accessed, &vma, limits, cache);
+                batch.word(word, unmapped, &vma, limits, cache);
             }
         }
     }
@@ -153,8 +159,7 @@ impl Batch {
     fn word(
         &mut self,
         word: u64,
-        mut mapped: u64,
-        accessed: u64,
+        Unmapped { mut mapped, accessed, .. }: Unmapped,
         vma: &Vma,
         limits: &Limits,
         cache: &mut impl MappedFile,
@@ -215,9 +220,7 @@ pub fn unmap_huge(
             && vma.vpn(folio.head).align_down(entries) == vma.vpn(folio.head)
     };
     let Some(folio) = cache.folio(index).filter(may_be_huge) else { return false };
-    let is_unmapped =
-        |word| cache.word(word).mapped & word_mask(word, folio.head, folio.end()) == 0;
-    if words(folio.head, folio.end()).all(is_unmapped) {
+    if !cache.pages(index, index + PageCount(1)).mapped {
         return false;
     }
     let mut accessed = 0;

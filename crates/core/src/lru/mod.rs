@@ -2,6 +2,7 @@
 
 pub mod charge;
 pub mod invalidate;
+mod judge;
 pub mod lists;
 pub mod reclaim;
 pub mod statistics;

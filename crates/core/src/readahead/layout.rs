@@ -1,5 +1,7 @@
 //! Laying out a window: which folios are added to the cache.
 
+use std::ops::Range;
+
 use super::forced::CHUNK_BYTES;
 use super::{Limits, ReadaheadState, Window};
 use crate::cache::{FileCache, FolioRun};
@@ -103,13 +105,12 @@ impl Layout {
                     None => self.begin_base_pages(log),
                 },
                 Stage::BasePages { end, mark } => {
-                    let start = cache.next_absent(self.next, end);
+                    let Range { start, end: stop } = cache.gap(self.next, end);
                     if start >= end {
                         self.next = end;
                         self.end_base_pages(log);
                         continue;
                     }
-                    let stop = cache.next_present(start, end);
                     self.next = stop;
                     let marked = mark.filter(|&mark| start <= mark && mark < stop);
                     let folios = (stop - start).0;
