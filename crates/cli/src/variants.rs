@@ -6,7 +6,8 @@
 //! word     = "baseline" | series | setting "=" value
 //! ```
 //!
-//! `advice` is a set, and may be given several times in one variant: `advice=random+advice=hugepage`.
+//! `advice` is a set, and may be given several times in one variant:
+//! `advice=random+advice=hugepage`.
 //!
 //! A part whose first word is none of these goes on with the list of the setting before it: it is
 //! the part before with that word as the value of its last setting, and with its further words

@@ -430,3 +430,17 @@ fn mmap_lock_is_never_refused() {
         fault.refused();
     }
 }
+
+/// MADV_POPULATE_READ holds `mmap_lock` from the beginning: its first retry is the last.
+#[test]
+fn populating_holds_mmap_lock_and_retries_once() {
+    let mut engine = Engine::new(file(V6_18), Io::Waited, "64.");
+    let mut locks = Vec::new();
+    let outcome = engine.serve(Fault::populating(PageIndex(5)), |step, _| {
+        if let Step::Lock(lock) = step {
+            locks.push(lock);
+        }
+    });
+    assert_eq!((outcome.major, outcome.tries), (true, 2));
+    assert_eq!(locks, [Lock::Mmap; 2]);
+}

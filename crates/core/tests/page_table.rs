@@ -5,13 +5,13 @@ mod support;
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::page_table::PageTables;
-use filemap_core::address::vma::{Advice, Vma};
+use filemap_core::address::vma::{Advice, AdviceFlag, ReadHint, Vma};
 use filemap_core::cache::FileCache;
 use filemap_core::fault::Access;
-use filemap_core::fault::map::{copy_mapped, maps_whole, unmap};
+use filemap_core::fault::map::{copy_mapped, free_tables, maps_whole, split_huge, unmap};
 use filemap_core::lru::lists::Lists;
 use filemap_core::readahead::Limits;
-use filemap_core::rules::Kernel;
+use filemap_core::rules::{Arch, Family, Kernel};
 use filemap_core::units::{PageCount, PageIndex, Vpn};
 
 use Kernel::{V6_12, V6_18};
@@ -323,4 +323,73 @@ fn page_tables_go_with_the_last_mapping_below_them() {
     assert_eq!(tables.pages(), PageCount(0));
     tables.install(Vpn(0), 16);
     assert_eq!(tables.pages(), PageCount(3));
+}
+
+/// A read fault maps the folio of 16 pages by one PMD entry, on tables of 16 entries.
+fn mapped_by_pmd() -> Engine {
+    let mut engine = Engine::new(small_tables(file(V6_18)), Io::Waited, "[14-][14-] 32#");
+    engine.vma = part(0, 64);
+    engine.fault(3, Access::Read);
+    assert!(!engine.tables.is_installed(Vpn(3), 16), "there is no page-table page");
+    engine
+}
+
+#[test]
+fn a_boundary_inside_a_folio_mapped_by_a_pmd_takes_its_entry_away() {
+    for (at, left) in [(0, "16y 48."), (16, "16y 48."), (5, "64."), (15, "64."), (20, "16y 48.")] {
+        let mut engine = mapped_by_pmd();
+        let mapping = Mapping::new(part(0, 64), None);
+        let tables = engine.tables.clone();
+        split_huge(PageIndex(at), &mapping, &engine.limits, &tables, &mut engine.cache);
+        map::assert_mapped(&format!("before page {at}"), &engine.cache, left);
+    }
+}
+
+#[test]
+fn nohugepage_prevents_a_pmd_entry() {
+    let mut engine = Engine::new(small_tables(file(V6_18)), Io::Waited, "[14-][14-] 32#");
+    engine.vma = advised(Advice::NORMAL.and(AdviceFlag::NoHuge), part(0, 64));
+    engine.fault(3, Access::Read);
+    assert!(engine.tables.is_installed(Vpn(3), 16));
+}
+
+#[test]
+fn dontneed_frees_page_tables_that_it_covers() {
+    let mut tables = PageTables::default();
+    for vpn in [0, 16, 32] {
+        tables.install(Vpn(vpn), 16);
+    }
+    tables.install_for_copy(Vpn(48), 16);
+    let before = tables.pages();
+    tables.remove_lowest(Vpn(1), PageCount(46), 16);
+    let are = |tables: &PageTables| [0, 16, 32, 48].map(|vpn| tables.is_installed(Vpn(vpn), 16));
+    assert_eq!(are(&tables), [true, false, true, true]);
+    assert_eq!(before - tables.pages(), PageCount(1), "those above stay");
+    tables.remove_lowest(Vpn(0), PageCount(64), 16);
+    assert_eq!(are(&tables), [false; 4]);
+    tables.install(Vpn(16), 16);
+    assert_eq!(before - tables.pages(), PageCount(2));
+}
+
+#[test]
+fn dontneed_frees_tables_of_one_vma_since_6_18() {
+    // Two VMAs share the second table.
+    let mut mapping = Mapping::new(part(0, 64), None);
+    let random = AdviceFlag::Read(ReadHint::Random);
+    mapping.advise(PageIndex(20), PageIndex(64), random);
+    let arm = Arch::new(Family::Arm64, 4096).unwrap();
+    for (limits, freed) in [
+        (file(V6_18), [true, false, true]),
+        (file(V6_12), [false; 3]),
+        (Limits { arch: Arch { pte_entries: 16, ..arm }, ..file(V6_18) }, [false; 3]),
+    ] {
+        let limits =
+            if limits.arch.family == Family::Arm64 { limits } else { small_tables(limits) };
+        let mut tables = PageTables::default();
+        for vpn in [0, 16, 32] {
+            tables.install(Vpn(vpn), 16);
+        }
+        free_tables(&mapping, PageIndex(0), PageIndex(64), &limits, &mut tables);
+        assert_eq!([0, 16, 32].map(|vpn| !tables.is_installed(Vpn(vpn), 16)), freed);
+    }
 }

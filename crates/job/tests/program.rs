@@ -1,6 +1,6 @@
 //! Programs as written, and what is wrong with them.
 
-use filemap_job::program::{Program, ProgramSpec};
+use filemap_job::program::{FoundFile, Program, ProgramSpec};
 
 /// A program of one file of 16 pages, opened as `o` and mapped as `m`, with more tables.
 fn program(more: &str) -> Result<Program, String> {
@@ -116,10 +116,97 @@ fn accesses_that_make_no_sense() {
 }
 
 #[test]
+fn advice_as_steps() {
+    let valid = phase("mapping = 'm'\nmadvise = 'dontneed'\noffset = '8k'\nlen = '12k'").unwrap();
+    let step = &valid.threads[0].steps[0];
+    assert_eq!(valid.shown(step), "madvise m: dontneed of 12k from 8k");
+    let valid = phase("open = 'o'\nfadvise = 'willneed'\noffset = '5'").unwrap();
+    assert_eq!(valid.shown(&valid.threads[0].steps[0]), "fadvise o: willneed from 5");
+    let whole = phase("mapping = 'm'\nmadvise = 'hugepage'").unwrap();
+    assert_eq!(whole.shown(&whole.threads[0].steps[0]), "madvise m: hugepage");
+    assert!(whole.wants_huge_pages() && !valid.wants_huge_pages());
+
+    let map = |keys: &str| phase(&format!("mapping = 'm'\n{keys}"));
+    let open = |keys: &str| phase(&format!("open = 'o'\n{keys}"));
+    refused(map("madvise = 'cold'"), "'madvise': unknown advice 'cold'; known: normal, random");
+    refused(open("fadvise = 'hugepage'"), "'fadvise': unknown advice 'hugepage'; known: normal");
+    refused(map("madvise = 'random'\noffset = '1000'"), "'offset': 1000 is not a multiple of");
+    refused(map("madvise = 'random'\nlen = '1000'"), "'len': 1000 is out of range");
+    refused(map("madvise = 'random'\noffset = '64k'"), "page 16 is beyond mapping 'm'");
+    refused(map("madvise = 'random'\nlen = '68k'"), "page 16 is beyond mapping 'm'");
+    refused(open("fadvise = 'dontneed'\noffset = '64k'"), "'offset': 64k is out of range");
+    refused(open("fadvise = 'dontneed'\nlen = '65k'"), "'len': 65k is out of range");
+    refused(open("fadvise = 'random'\nlen = '4k'"), "only willneed and dontneed are about a range");
+    refused(map("madvise = 'random'\nfadvise = 'random'"), "give each a phase of its own");
+    refused(open("madvise = 'random'"), "'madvise' does not go with a phase without a mapping");
+    refused(map("fadvise = 'random'"), "'fadvise' does not go with a phase without an open file");
+    refused(phase("madvise = 'random'"), "'madvise' does not go with a phase without a mapping");
+    refused(map("madvise = 'random'\npages = [1]"), "'madvise' does not go with accesses");
+    refused(map("madvise = 'willneed'\nthink_ns = 5"), "'madvise' does not go with accesses");
+    refused(open("fadvise = 'normal'\naccesses = 5"), "'fadvise' does not go with accesses");
+    refused(
+        program(
+            "[[mapping]]\nname = 'long'\nopen = 'o'\nlen = '1m'\n[[thread]]\n[[thread.phase]]\n\
+             mapping = 'long'\nmadvise = 'populate-read'\noffset = '60k'",
+        ),
+        "page 16 of mapping 'long' lies behind the last page of its file, where populate-read",
+    );
+}
+
+#[test]
+fn advice_of_a_mapping_is_a_set() {
+    let more = |keys: &str| {
+        program(&format!(
+            "[[mapping]]\nname = 'n'\nopen = 'o'\nadvice = '{keys}'\n[[thread]]\n\
+             [[thread.phase]]\nmapping = 'n'\npages = [1]"
+        ))
+    };
+    for (text, name) in [
+        ("random", "random"),
+        ("random,hugepage", "random,hugepage"),
+        ("hugepage, sequential", "sequential,hugepage"),
+        ("normal,hugepage", "hugepage"),
+    ] {
+        let valid = more(text).unwrap();
+        assert_eq!(valid.mappings.last().unwrap().mapping.advice.name(), name);
+    }
+    refused(more("random,sequential"), "'advice': 'sequential' does not go with 'random'");
+    refused(more("hugepage,hugepage"), "'hugepage' does not go with 'hugepage'");
+    refused(more("random,"), "unknown advice ''");
+    refused(more("nohugepage"), "unknown advice 'nohugepage'; known: normal, random, sequential");
+}
+
+#[test]
+fn an_existing_file_says_its_size_itself() {
+    let spec = |keys: &str| {
+        let text = format!(
+            "[[file]]\nname = 'f'\npath = '/x/f'\n{keys}[[open]]\nname = 'o'\nfile = 'f'\n\
+             [[thread]]\n[[thread.phase]]\nopen = 'o'\nworkload = 'read-sequential'\naccesses = 1"
+        );
+        ProgramSpec::from_toml(&text).unwrap()
+    };
+    let found = FoundFile { size_bytes: 5000, sparse: true };
+    let valid = |keys: &str| {
+        let mut spec = spec(keys);
+        spec.existing_files().for_each(|(.., place)| *place = Some(found));
+        spec.validate(None).map_err(|error| error.to_string())
+    };
+    let file = &valid("").unwrap().files[0].file;
+    assert_eq!((file.size_bytes, file.sparse, file.path.as_deref()), (5000, true, Some("/x/f")));
+    refused(valid("size = '4k'\n"), "'size' does not go with 'path'");
+    refused(valid("sparse = true\n"), "'sparse' does not go with 'path'");
+    let unread = spec("").validate(None).map_err(|error| error.to_string());
+    refused(unread, "'/x/f' was not looked at");
+}
+
+#[test]
 fn tables_that_make_no_sense() {
     refused(program(""), "a number of 0 [[thread]] tables is out of range; give 1 to 1024");
     refused(program("[[thread]]"), "a number of 0 phases is out of range");
-    refused(program("[[file]]\nname = 'g'"), "file 'g': 'size' is missing; give a size such as 1g");
+    refused(
+        program("[[file]]\nname = 'g'"),
+        "file 'g': 'size' is missing; give a size such as 1g, or",
+    );
     refused(program("[[file]]\nname = 'g'\nsize = '0'"), "file 'g': 'size': 0 is out of range");
     let more = |keys: &str| program(&format!("[[mapping]]\nname = 'n'\nopen = 'o'\n{keys}"));
     refused(more("offset = '1000'"), "mapping 'n': 'offset': 1000 is not a multiple of");

@@ -8,7 +8,6 @@ use filemap_core::fault::map;
 use filemap_core::lru::invalidate;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::{Request, forced};
-use filemap_core::rules::Family;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Fadvise, Madvise};
 
@@ -146,12 +145,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let copies = map::unmap(&area.mapping, from, end, &open.limits, &mut file);
         drop(file);
         world.memory.release(copies);
-        let arch = &open.limits.arch;
-        if open.limits.rules.dontneed_frees_tables && arch.family == Family::X86_64 {
-            for (vma, from, end) in area.mapping.vmas(from, end) {
-                process.tables.remove_lowest(vma.vpn(from), end - from, arch.pte_entries);
-            }
-        }
+        map::free_tables(&area.mapping, from, end, &open.limits, &mut process.tables);
     }
 
     /// What it takes to populate a page: a fault, or nothing where it is mapped or copied.

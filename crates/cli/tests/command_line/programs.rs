@@ -65,6 +65,50 @@ fn a_program_runs_in_the_model() {
     assert!(log.lines().any(|line| line.contains(r#""decision":"file""#)), "files are told apart");
 }
 
+/// A program with an existing file of 40 KiB without blocks, and with advice as steps.
+fn of_existing(path: &str) -> String {
+    format!(
+        "[[file]]\nname = 'data'\npath = '{path}'\n[[open]]\nname = 'o'\nfile = 'data'\n\
+         [[mapping]]\nname = 'm'\nopen = 'o'\n[[thread]]\n\
+         [[thread.phase]]\nmapping = 'm'\nmadvise = 'willneed'\noffset = '8k'\nlen = '12k'\n\
+         [[thread.phase]]\nopen = 'o'\nfadvise = 'dontneed'\n"
+    )
+}
+
+#[test]
+fn an_existing_file_and_advice_as_steps() {
+    let scratch = Scratch::new("program_existing");
+    let data = scratch.path("data");
+    std::fs::File::create(&data).unwrap().set_len(40_960).unwrap();
+    let path = scratch.file("program.toml", &of_existing(&data));
+    let text = stdout(&format!("run {path} --json -"));
+    let record: Value = serde_json::from_str(&text).unwrap();
+    let phases = &record["run"]["phases"];
+    assert_eq!(phases[0]["does"], "madvise m: willneed of 12k from 8k");
+    assert_eq!(phases[0]["counters"]["data_pages_read"], 3);
+    assert_eq!(phases[0]["counters"]["bytes_read"], 0, "holes are filled without the device");
+    assert_eq!(phases[1]["does"], "fadvise o: dontneed");
+    assert_eq!(record["run"]["files"][0]["evicted_pages"], 3);
+
+    let missing = scratch.file("missing.toml", &of_existing("/nowhere/at/all"));
+    let directory = scratch.file("directory.toml", &of_existing("/"));
+    let twice = format!("[[file]]\nname = 'twin'\npath = '{data}'\n{}", of_existing(&data));
+    let twice = scratch.file("twice.toml", &twice);
+    for (args, words) in [
+        (format!("run {missing}"), "'/nowhere/at/all'"),
+        (format!("run {directory}"), "it is a directory"),
+        (format!("run {twice}"), "files 'twin' and 'data' are the same file"),
+        (format!("run {path} --json {data}"), "the file 'data' of the job file"),
+    ] {
+        let output = filemap(&args).output().unwrap();
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args}: {error}");
+        assert!(error.contains(words), "{args}: {error}");
+        assert_eq!(error.lines().count(), 1, "{args}: {error}");
+    }
+    assert_eq!(std::fs::metadata(&data).unwrap().len(), 40_960, "nothing is written to it");
+}
+
 #[test]
 fn what_programs_do_not_take_is_told_in_one_line() {
     let scratch = Scratch::new("program_errors");

@@ -9,6 +9,7 @@ use crate::address::vma::Vma;
 use crate::cache::{Folio, WORD_PAGES, word_mask, words};
 use crate::decision::{Decision, Log};
 use crate::readahead::Limits;
+use crate::rules::Family;
 use crate::units::{PageCount, PageIndex};
 
 /// Maps `folio` by one PMD entry where it can be; returns whether it did.
@@ -231,4 +232,23 @@ pub fn unmap_huge(
         cache.set_referenced(index);
     }
     true
+}
+
+/// MADV_DONTNEED took away the entries of `mapping` for the pages `from..end`: page-table pages
+/// all of whose entries one VMA has there are freed.
+///
+/// Mirrors `zap_pte_range`, 6.18. Test: `tests/page_table.rs`.
+pub fn free_tables(
+    mapping: &Mapping,
+    from: PageIndex,
+    end: PageIndex,
+    limits: &Limits,
+    tables: &mut PageTables,
+) {
+    if !limits.rules.dontneed_frees_tables || limits.arch.family != Family::X86_64 {
+        return;
+    }
+    for (vma, from, end) in mapping.vmas(from, end) {
+        tables.remove_lowest(vma.vpn(from), end - from, limits.arch.pte_entries);
+    }
 }

@@ -69,8 +69,8 @@ impl Fault {
         }
     }
 
-    /// A fault on page `index` that no access made: MADV_POPULATE_READ asks for it. The caller holds
-    /// `mmap_lock` from the beginning, so the first retry is the last that may drop it.
+    /// A fault on page `index` that no access made: MADV_POPULATE_READ asks for it. It begins
+    /// under `mmap_lock`, so its first retry may not drop that again.
     ///
     /// Mirrors `faultin_page_range`, 6.12 and 6.18. Test: `tests/fault.rs`.
     pub fn populating(index: PageIndex) -> Fault {

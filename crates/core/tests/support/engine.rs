@@ -74,9 +74,17 @@ impl Engine {
         &mut self,
         index: u64,
         access: Access,
+        meddle: impl FnMut(Step, &mut Engine),
+    ) -> Outcome {
+        self.serve(Fault::new(PageIndex(index), access), meddle)
+    }
+
+    /// Serves a fault, with `meddle` as for [`Engine::fault_with`].
+    pub fn serve(
+        &mut self,
+        mut fault: Fault,
         mut meddle: impl FnMut(Step, &mut Engine),
     ) -> Outcome {
-        let mut fault = Fault::new(PageIndex(index), access);
         for _ in 0..100 {
             let step = fault.step(&mut View {
                 limits: &self.limits,
@@ -92,7 +100,7 @@ impl Engine {
             }
             meddle(step, self);
         }
-        panic!("the fault on {index} does not end: {}", transcript(&self.log));
+        panic!("the fault does not end: {}", transcript(&self.log));
     }
 
     /// A `read(2)` of some bytes.

@@ -1,0 +1,106 @@
+//! Advice: a set of flags, for ranges of a mapping whose VMAs are cut and joined by it.
+
+mod support;
+
+use filemap_core::address::mapping::{Mapping, Split, SplitProt};
+use filemap_core::address::vma::{Advice, AdviceFlag, HugeHint, ReadHint};
+use filemap_core::units::{PageCount, PageIndex};
+use support::machine::part;
+
+const NORMAL: AdviceFlag = AdviceFlag::Read(ReadHint::Normal);
+const RANDOM: AdviceFlag = AdviceFlag::Read(ReadHint::Random);
+const SEQUENTIAL: AdviceFlag = AdviceFlag::Read(ReadHint::Sequential);
+
+/// First pages of the VMAs of a mapping of the pages 0 to 31, and their advice.
+fn vmas(mapping: &Mapping) -> Vec<(u64, &'static str)> {
+    let vmas = mapping.vmas(PageIndex(0), PageIndex(32));
+    vmas.map(|(vma, ..)| (vma.pgoff.0, vma.advice.name())).collect()
+}
+
+fn advise(mapping: &mut Mapping, from: u64, end: u64, flag: AdviceFlag) {
+    mapping.advise(PageIndex(from), PageIndex(end), flag);
+}
+
+#[test]
+fn advice_is_a_set_of_which_some_exclude_each_other() {
+    let both = Advice::RANDOM.and(AdviceFlag::Huge);
+    assert_eq!((both.is_random(), both.is_huge(), both.name()), (true, true, "random,hugepage"));
+    assert_eq!(both.and(SEQUENTIAL).name(), "sequential,hugepage");
+    assert_eq!(both.and(NORMAL), Advice::HUGEPAGE, "MADV_NORMAL leaves the huge-page flag");
+    let none = both.and(AdviceFlag::NoHuge);
+    assert_eq!((none.huge, none.is_huge()), (HugeHint::NoHuge, false));
+    assert_eq!(none.and(AdviceFlag::Huge), both);
+    let recency = [both, both.and(SEQUENTIAL), both.and(NORMAL), none.and(NORMAL)];
+    assert_eq!(recency.map(Advice::has_recency), [false, false, true, true]);
+}
+
+#[test]
+fn advice_for_a_range_cuts_vmas_and_joins_those_that_are_alike() {
+    let mut mapping = Mapping::new(part(0, 32), None);
+    advise(&mut mapping, 8, 16, RANDOM);
+    assert_eq!(vmas(&mapping), [(0, "normal"), (8, "random"), (16, "normal")]);
+    assert_eq!(mapping.has_recency(), None);
+    assert_eq!(mapping.believed_mask(0), 0xFFFF_00FF);
+    advise(&mut mapping, 4, 20, RANDOM);
+    assert_eq!(vmas(&mapping), [(0, "normal"), (4, "random"), (20, "normal")]);
+    advise(&mut mapping, 10, 12, AdviceFlag::Huge);
+    let cut = [(4, "random"), (10, "random,hugepage"), (12, "random"), (20, "normal")];
+    assert_eq!(vmas(&mapping)[1..], cut);
+    advise(&mut mapping, 0, 32, NORMAL);
+    assert_eq!(vmas(&mapping), [(0, "normal"), (10, "hugepage"), (12, "normal")]);
+    let fresh = Mapping::new(part(0, 32), None);
+    for (from, end) in [(0, 9), (9, 20), (20, 32)] {
+        let mut whole = fresh.clone();
+        advise(&mut whole, from, end, SEQUENTIAL);
+        advise(&mut whole, from, end, NORMAL);
+        assert_eq!(whole, fresh, "{from}..{end}");
+    }
+}
+
+#[test]
+fn vmas_of_different_protection_are_never_joined() {
+    let split = Some(Split { pages: PageCount(16), prot: SplitProt::Exec });
+    let mut mapping = Mapping::new(part(0, 32), split);
+    advise(&mut mapping, 12, 20, RANDOM);
+    let cut = [(0, "normal"), (12, "random"), (16, "random"), (20, "normal")];
+    assert_eq!(vmas(&mapping), cut);
+    assert_eq!(mapping.executable_mask(0), 0xFFFF_0000);
+    advise(&mut mapping, 0, 32, NORMAL);
+    assert_eq!(vmas(&mapping), [(0, "normal"), (16, "normal")]);
+}
+
+/// Private copies belong to an `anon_vma`. VMAs that got theirs while their advice differed stay
+/// apart for good.
+#[test]
+fn vmas_with_copies_of_their_own_stay_apart() {
+    let cases: [(&[u64], &[u64]); 5] = [
+        (&[], &[0]),
+        (&[3], &[0]),
+        (&[10], &[0]),
+        (&[3, 10], &[0, 8]),
+        (&[3, 10, 20], &[0, 8, 16]),
+    ];
+    for (copied, expected) in cases {
+        let mut mapping = Mapping::new(part(0, 32), None);
+        advise(&mut mapping, 8, 16, RANDOM);
+        copied.iter().for_each(|&page| mapping.copied(PageIndex(page)));
+        advise(&mut mapping, 0, 32, NORMAL);
+        let firsts: Vec<u64> = vmas(&mapping).iter().map(|(first, _)| *first).collect();
+        assert_eq!(firsts, expected, "{copied:?}");
+    }
+    // One that was copied from before it was cut has one for all of its parts.
+    let mut mapping = Mapping::new(part(0, 32), None);
+    mapping.copied(PageIndex(0));
+    advise(&mut mapping, 8, 16, RANDOM);
+    mapping.copied(PageIndex(10));
+    advise(&mut mapping, 0, 32, NORMAL);
+    assert_eq!(vmas(&mapping), [(0, "normal")]);
+}
+
+#[test]
+fn noreuse_is_of_the_open_file() {
+    let mut mapping = Mapping::new(part(0, 32), None);
+    mapping.no_reuse = true;
+    assert_eq!(mapping.has_recency(), Some(false));
+    assert!(!mapping.believes(&mapping.vma(PageIndex(3))));
+}
