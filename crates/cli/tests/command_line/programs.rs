@@ -80,7 +80,7 @@ fn an_existing_file_and_advice_as_steps() {
     let scratch = Scratch::new("program_existing");
     let data = scratch.path("data");
     std::fs::File::create(&data).unwrap().set_len(40_960).unwrap();
-    let path = scratch.file("program.toml", &of_existing(&data));
+    let path = scratch.file("program.toml", of_existing(&data));
     let text = stdout(&format!("run {path} --json -"));
     let record: Value = serde_json::from_str(&text).unwrap();
     let phases = &record["run"]["phases"];
@@ -90,8 +90,8 @@ fn an_existing_file_and_advice_as_steps() {
     assert_eq!(phases[1]["does"], "fadvise o: dontneed");
     assert_eq!(record["run"]["files"][0]["evicted_pages"], 3);
 
-    let missing = scratch.file("missing.toml", &of_existing("/nowhere/at/all"));
-    let directory = scratch.file("directory.toml", &of_existing("/"));
+    let missing = scratch.file("missing.toml", of_existing("/nowhere/at/all"));
+    let directory = scratch.file("directory.toml", of_existing("/"));
     let twice = format!("[[file]]\nname = 'twin'\npath = '{data}'\n{}", of_existing(&data));
     let twice = scratch.file("twice.toml", &twice);
     for (args, words) in [
