@@ -53,6 +53,19 @@ impl FolioRun {
     pub fn end(&self) -> PageIndex {
         self.start + self.pages()
     }
+
+    /// The first `folios` of them.
+    pub fn first(&self, folios: u64) -> FolioRun {
+        let part = FolioRun { folios, ..*self };
+        FolioRun { marked: self.marked.filter(|&marked| marked < part.end()), ..part }
+    }
+
+    /// Those behind the first `folios` of them.
+    pub fn behind(&self, folios: u64) -> FolioRun {
+        let start = self.first(folios).end();
+        let marked = self.marked.filter(|&marked| marked >= start);
+        FolioRun { start, folios: self.folios - folios, marked, ..*self }
+    }
 }
 
 /// What one file has in the page cache.

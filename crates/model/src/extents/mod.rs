@@ -298,8 +298,9 @@ impl PageCache for ExtentCache {
         }
     }
 
-    fn unlock(&mut self, file: FileId, start: PageIndex, _: PageCount) {
-        self.locked.remove(first_page(file) + start.0);
+    fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        let from = first_page(file) + start.0;
+        self.locked.remove(from, from + pages.0);
     }
 
     fn nodes(&self) -> u64 {
