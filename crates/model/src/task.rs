@@ -7,6 +7,7 @@ use filemap_core::fault::map;
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Step, View};
 use filemap_core::page_cache::PageCache;
+use filemap_core::units::PageIndex;
 
 use crate::Error;
 use crate::open::OpenFile;
@@ -64,7 +65,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                 }
                 Step::Unlock => world.tally.lock_drops += 1,
                 Step::Done(outcome) => break outcome,
-                step => carry_out(step, open, world, process)?,
+                step => carry_out(step, at.index, open, world, process)?,
             }
         };
         let retry_misses = if outcome.tries > 1 { fault.misses() - misses_at_first } else { 0 };
@@ -137,21 +138,23 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                 log: &mut world.log,
             });
             match step {
-                Some(step) => carry_out(step, open, world, process)?,
+                Some(step) => carry_out(step, read.position(), open, world, process)?,
                 None => return world.check_held(&process.tables),
             }
         }
     }
 }
 
+/// Does what a fault or a read at page `first` asks for.
 fn carry_out<C: PageCache, L: Log>(
     step: Step,
+    first: PageIndex,
     open: &mut OpenFile,
     world: &mut World<'_, C, L>,
     process: &Process,
 ) -> Result<(), Error> {
     match step {
-        Step::Read(window) => world.read_window(window, open, &process.tables),
+        Step::Read(window) => world.read_window(window, first, open, &process.tables),
         Step::ReadPage(index) => world.read_page(index, open, &process.tables)?,
         Step::Wait(index) => world.wait(open.file, index),
         Step::Lock(_) | Step::Unlock | Step::Done(_) => {}
