@@ -1,7 +1,9 @@
 //! What a file has cached.
 
+use std::ops::Range;
+
 use crate::units::{Order, PageCount, PageIndex};
-pub use crate::word::{WORD_PAGES, word_mask, words};
+pub use crate::word::{WORD_PAGES, by_word, word_mask, words};
 
 /// Whether folios of `order` are smaller than a word.
 pub fn in_leaf(order: Order) -> bool {
@@ -76,6 +78,13 @@ pub trait FileCache {
 
     /// The first cached page at or behind `from`, or `end`.
     fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex;
+
+    /// The first absent pages at or behind `from`, up to the first cached one behind them or `end`:
+    /// none where all are cached.
+    fn gap(&self, from: PageIndex, end: PageIndex) -> Range<PageIndex> {
+        let start = self.next_absent(from, end);
+        start..self.next_present(start, end)
+    }
 
     /// The last absent page at or before `last` that is not before `floor`.
     fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex>;
