@@ -44,21 +44,33 @@ impl Locked {
         self.streaks.push(VecDeque::from([(from, end)]));
     }
 
-    /// Unlocks the pages `from..end`, with which a run begins: most often the one that was locked
-    /// first of those that still are.
+    /// Locks the pages `from..end`, none of which is locked, as a run that continues no other: it
+    /// may be unlocked before those that were locked before.
+    pub fn insert_apart(&mut self, from: u64, end: u64) {
+        self.span = (self.span.0.min(from), self.span.1.max(end));
+        self.streaks.push(VecDeque::from([(from, end)]));
+    }
+
+    /// Unlocks the pages `from..end` of one run: most often what the run begins with that was
+    /// locked first of those that still are.
     pub fn remove(&mut self, from: u64, end: u64) {
         let first = self.streaks.first().expect("a run is locked");
         let is_first = first.front().is_some_and(|run| run.0 == from);
         let (number, place) =
             if is_first { (0, 0) } else { self.find(from).expect("the run is locked") };
         let streak = &mut self.streaks[number];
-        if end < streak[place].1 {
-            streak[place].0 = end;
-        } else {
-            streak.remove(place);
-            if streak.is_empty() && self.streaks.len() > 1 {
-                self.streaks.remove(number);
+        let run = streak[place];
+        match (run.0 < from, end < run.1) {
+            (false, false) => drop(streak.remove(place)),
+            (false, true) => streak[place].0 = end,
+            (true, false) => streak[place].1 = from,
+            (true, true) => {
+                streak[place].1 = from;
+                streak.insert(place + 1, (end, run.1));
             }
+        }
+        if streak.is_empty() && self.streaks.len() > 1 {
+            self.streaks.remove(number);
         }
         // With one window on its way behind the other, there is always a locked page.
         self.span = self.streaks.iter().fold(NOTHING, |span, streak| {
@@ -69,11 +81,11 @@ impl Locked {
         });
     }
 
-    /// The streak and the place in it of the run that begins at `from`.
+    /// The streak and the place in it of the run that holds the page `from`.
     fn find(&self, from: u64) -> Option<(usize, usize)> {
         self.streaks.iter().enumerate().find_map(|(number, runs)| {
-            let place = runs.partition_point(|run| run.0 < from);
-            runs.get(place).is_some_and(|run| run.0 == from).then_some((number, place))
+            let place = runs.partition_point(|run| run.1 <= from);
+            runs.get(place).is_some_and(|run| run.0 <= from).then_some((number, place))
         })
     }
 
