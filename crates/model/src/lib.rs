@@ -27,7 +27,7 @@ mod waiting;
 mod world;
 
 pub use digest::Digest;
-pub use engine::{Model, PhaseRun, Traced, trace, trace_on, trace_settled};
+pub use engine::{Model, PhaseRun, ReadyJob, Traced, trace, trace_on, trace_settled};
 pub use error::Error;
 pub use profile::Profile;
 pub use program::{run_program, trace_program, trace_program_on};

@@ -1,10 +1,10 @@
 //! What a task does: touches, calls, and `read(2)`.
 
 use filemap_core::address::entries::MappedFile;
-use filemap_core::cache::WORD_PAGES;
 use filemap_core::decision::{Decision, Lock, Log};
 use filemap_core::fault::{Access, map};
 use filemap_core::page_cache::PageCache;
+use filemap_core::units::PageCount;
 
 use crate::Error;
 use crate::open::OpenFile;
@@ -32,10 +32,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let number = world.begin_access(open.file);
         let mut file = world.memory.cache.mapped(open.file, at.layer);
         if file.touch(at.index) {
-            let is_copied = || {
-                let word = file.word(at.index.0 / WORD_PAGES);
-                word.copied >> (at.index.0 % WORD_PAGES) & 1 == 1
-            };
+            let is_copied = || file.pages(at.index, at.index + PageCount(1)).copied;
             if access == Access::Read || is_copied() {
                 return None;
             }

@@ -3,6 +3,7 @@
 use filemap_core::address::page_table::PageTables;
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::{Cause, Decision, Log};
+use filemap_core::lru::reclaim::BATCH;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::Window;
 use filemap_core::readahead::layout::Layout;
@@ -168,18 +169,16 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
         let mut layout = Layout::new(window, &open.limits, &mut open.ra, &mut self.log);
+        let mut filled = window.start;
         loop {
             let next = layout.next(&self.memory.cache.file(open.file), &mut self.log);
             let Some(run) = next else { break };
-            let fits = self.make_room(run.pages(), open.file, tables);
-            let folios = run.folios.min(fits.0 >> run.order.0);
-            if folios > 0 {
-                let added = FolioRun { folios, ..run };
-                let added =
-                    FolioRun { marked: added.marked.filter(|&at| at < added.end()), ..added };
-                self.add(open, added);
+            if run.start != filled {
+                // What lies before pages that are cached is read before the rest is added.
+                self.submit(open);
             }
-            if folios < run.folios {
+            filled = run.end();
+            if !self.add_folios(run, open, tables) {
                 break;
             }
         }
@@ -212,16 +211,18 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Waits until the folio of `file` that holds `index` is up to date.
     pub fn wait(&mut self, file: FileId, index: PageIndex) -> Option<Pause> {
-        loop {
-            let folio = self.memory.cache.file(file).folio(index);
-            if !folio.is_some_and(|folio| folio.locked) {
-                return None;
-            }
-            if !self.is_alone {
-                return Some(Pause::Folio(file, index));
-            }
-            assert!(self.wait_for_device(), "a locked folio is being read");
+        let folio = self.memory.cache.file(file).folio(index);
+        if !folio.is_some_and(|folio| folio.locked) {
+            return None;
         }
+        if !self.is_alone {
+            return Some(Pause::Folio(file, index));
+        }
+        let mut arrival = self.devices.iter().filter_map(|device| device.arrival_ns(file, index));
+        let arrival_ns = arrival.next().expect("a locked folio is being read");
+        self.now_ns = self.now_ns.max(arrival_ns);
+        self.unlock_arrived();
+        None
     }
 
     /// Makes room for a page that no file backs, and holds it. Nothing is done yet where the task
@@ -257,6 +258,45 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         }
     }
 
+    /// Adds the folios of `run`, as far as there is room; `false` where there is not for all.
+    ///
+    /// Reclaim finds up to date what arrived while the folios before were added, so where memory
+    /// is short the run is taken in parts, each of which is added before the next request is
+    /// complete.
+    fn add_folios(&mut self, run: FolioRun, open: &OpenFile, tables: &PageTables) -> bool {
+        let mut left = run;
+        while left.folios > 0 {
+            let part = left.first(self.folios_until_arrival(&left, tables));
+            let fits = self.make_room(part.pages(), open.file, tables);
+            let folios = part.folios.min(fits.0 >> run.order.0);
+            if folios > 0 {
+                self.add(open, part.first(folios));
+            }
+            if folios < part.folios {
+                return false;
+            }
+            left = left.behind(folios);
+            if left.folios > 0 {
+                self.arrivals();
+            }
+        }
+        true
+    }
+
+    /// How many folios of `run` are added by the time the next request is complete: all of them
+    /// where nothing has to be evicted for them, and else whole batches of reclaim.
+    fn folios_until_arrival(&self, run: &FolioRun, tables: &PageTables) -> u64 {
+        let Some(done_ns) = self.next_done_ns.filter(|_| self.timing == Timing::Device) else {
+            return run.folios;
+        };
+        let pages = done_ns.saturating_sub(self.now_ns) / self.profile.cost.add_page_ns.max(1);
+        if pages >= run.pages().0 || !self.memory.is_short(run.pages(), tables) {
+            return run.folios;
+        }
+        let batches = (pages + 1).next_multiple_of(BATCH.0);
+        batches.div_ceil(run.order.pages()).min(run.folios)
+    }
+
     fn add(&mut self, open: &OpenFile, run: FolioRun) {
         self.log.record(Decision::Added {
             start: run.start,
@@ -267,7 +307,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.memory.add(open.file, run);
         self.tally.pages_read += run.pages().0;
         self.pass(self.profile.cost.add_page_ns.saturating_mul(run.pages().0));
-        self.devices[open.device].ask(run.start, run.pages());
+        self.devices[open.device].ask(run);
     }
 
     /// Reclaims for `pages` more pages while a task is at `file`. Returns how many of them fit.

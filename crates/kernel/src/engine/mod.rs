@@ -11,7 +11,7 @@ mod settings;
 
 use std::path::PathBuf;
 
-use filemap_job::{Engine, Job, Record, Run};
+use filemap_job::{Engine, EngineKind, Job, Ready, Record, Run};
 
 use crate::Error;
 use crate::journal::Journal;
@@ -21,7 +21,7 @@ use crate::temporary::require_space;
 
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
-pub use guest::{boot, check_boot, in_guest, mount_memory_cgroups};
+pub use guest::{Boot, BootedJob, in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
 
 use file::JobFile;
@@ -63,7 +63,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::NoSpace`].
-    pub fn require_space<'a>(&self, jobs: impl Iterator<Item = &'a Job>) -> Result<(), Error> {
+    fn require_space<'a>(&self, jobs: impl Iterator<Item = &'a Job>) -> Result<(), Error> {
         let bytes = jobs.map(file::written_bytes).fold(0, u64::saturating_add);
         require_space(&self.directory, bytes)
     }
@@ -93,13 +93,13 @@ impl Kernel {
     }
 }
 
-impl Engine for Kernel {
+impl Engine<Job> for Kernel {
     type Error = Error;
+    type Ready = Prepared;
 
-    fn run(&mut self, job: &Job) -> Result<Record, Error> {
-        let mut prepared = self.prepare(job)?;
-        let runs = (0..job.runs).map(|_| prepared.run()).collect::<Result<_, _>>()?;
-        Ok(prepared.record(runs))
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Prepared>, Error> {
+        self.require_space(jobs.iter().copied())?;
+        jobs.iter().map(|job| self.prepare(job)).collect()
     }
 }
 
@@ -125,29 +125,47 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Largest request of the file's device in bytes: one `read(2)` may read as much at once.
-    ///
-    /// # Errors
-    /// When its device does not tell.
-    pub fn io_bytes(&self) -> Result<u64, Error> {
-        io_bytes(&self.file.path)
-    }
-
     /// Makes its next runs those of another seed.
     ///
     /// # Errors
     /// As for [`Kernel::prepare`].
-    pub fn reseed(&mut self, seed: u64) -> Result<(), Error> {
+    fn reseed(&mut self, seed: u64) -> Result<(), Error> {
         if seed != self.job.seed {
             self.job = self.job.with_seed(seed);
             self.plan = plan(&self.job, &self.file.path)?;
         }
         Ok(())
     }
+}
 
-    /// The record of `runs`, with where and how they ran.
-    pub fn record(&self, runs: Vec<Run>) -> Record {
-        let environment = environment::of(self);
-        Record::new(&self.job, filemap_job::EngineKind::Kernel.name(), environment, runs)
+impl Ready for Prepared {
+    type Error = Error;
+    type Run = Run;
+    type Record = Record;
+
+    fn seed(&self) -> u64 {
+        self.job.seed
+    }
+
+    fn turns(&self) -> u64 {
+        self.job.runs
+    }
+
+    /// One `read(2)` may read as much at once.
+    fn io_bytes(&self) -> Option<u64> {
+        io_bytes(&self.file.path).ok()
+    }
+
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
+        self.reseed(seed)?;
+        Ok(vec![self.run()?])
+    }
+
+    fn record(mut self, runs: Vec<Run>) -> Record {
+        if let Some(first) = runs.first() {
+            self.job = self.job.with_seed(first.seed);
+        }
+        let environment = environment::of(&self);
+        Record::new(&self.job, EngineKind::Kernel.name(), environment, runs)
     }
 }

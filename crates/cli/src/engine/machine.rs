@@ -1,0 +1,47 @@
+//! The engines of this machine.
+
+use filemap_job::{Engine, Job};
+use filemap_kernel::engine::{Boot, Kernel, Prepared};
+use filemap_model::{Model, Profile};
+
+use super::Engines;
+use crate::error::Error;
+use crate::interrupt::{self, Undoing};
+
+/// The model, the running kernel, and those that QEMU boots.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine;
+
+impl Engines for Machine {
+    type Model = Model;
+    type Host = Host;
+    type Boot = Boot;
+
+    fn model(&self, profile: Profile) -> Model {
+        Model { profile }
+    }
+
+    fn host(&self, apply: bool) -> Result<Host, Error> {
+        let (journal, undoing) = interrupt::journal()?;
+        Ok(Host { kernel: Kernel::new(journal)?.changing_settings(apply), _undoing: undoing })
+    }
+
+    fn boot(&self) -> Boot {
+        Boot
+    }
+}
+
+/// The running kernel. As long as it lives, signals undo what its jobs change.
+pub struct Host {
+    kernel: Kernel,
+    _undoing: Undoing,
+}
+
+impl Engine<Job> for Host {
+    type Error = filemap_kernel::Error;
+    type Ready = Prepared;
+
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Prepared>, filemap_kernel::Error> {
+        self.kernel.prepare_all(jobs)
+    }
+}

@@ -1,0 +1,251 @@
+//! How jobs are run on the engines: which beside each other, which in turn.
+
+mod machine;
+#[cfg(test)]
+pub mod mock;
+#[cfg(test)]
+mod tests;
+
+use std::vec;
+
+use filemap_core::units::PageCount;
+use filemap_job::{Engine, EngineKind, Filesystem, Job, Ready, Record, Run, seeds};
+use filemap_model::Profile;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::Error;
+use crate::progress::Progress;
+use crate::provenance;
+
+pub use machine::Machine;
+
+/// The engines that commands run jobs on. Those of a [`Machine`] are real; tests have others.
+pub trait Engines {
+    /// The model.
+    type Model: JobEngine<Ready: Send>;
+    /// The running kernel.
+    type Host: JobEngine;
+    /// Kernels that are booted.
+    type Boot: JobEngine;
+
+    /// The model, which predicts the times of the machine with `profile`.
+    fn model(&self, profile: Profile) -> Self::Model;
+
+    /// The running kernel, whose settings may be changed with `apply`.
+    ///
+    /// # Errors
+    /// When nothing can be run on it.
+    fn host(&self, apply: bool) -> Result<Self::Host, Error>;
+
+    /// Kernels that are booted.
+    fn boot(&self) -> Self::Boot;
+}
+
+/// An engine whose jobs come to records.
+pub trait JobEngine: Engine<Job, Error: Into<Error>, Ready: JobReady> {}
+
+impl<E: Engine<Job, Error: Into<Error>, Ready: JobReady>> JobEngine for E {}
+
+/// A job that is ready, and comes to a record.
+pub trait JobReady: Ready<Run = Run, Record = Record, Error: Into<Error>> {}
+
+impl<R: Ready<Run = Run, Record = Record, Error: Into<Error>>> JobReady for R {}
+
+/// Runs `jobs`, each once with its own seed and all in the model with `profile`: see
+/// [`run_seeds`].
+pub fn run_all(
+    engines: &impl Engines,
+    jobs: &[Job],
+    profile: &Profile,
+) -> Result<Vec<Record>, Error> {
+    run_seeds(engines, jobs, &mut vec![*profile; jobs.len()], 1, false)
+}
+
+/// Runs each of `jobs`, of which the model has the profile of the same position, with `count`
+/// seeds; the records are in the order of the jobs. Jobs of the model run in parallel; after them
+/// those of the kernel, one run of each in turn, and those that boot a kernel. With `apply`,
+/// settings of the machine are changed for them where they want others. Beside the running kernel
+/// each of `profiles` gets the largest request of the device that it reads the same file from.
+pub fn run_seeds(
+    engines: &impl Engines,
+    jobs: &[Job],
+    profiles: &mut [Profile],
+    count: u64,
+    apply: bool,
+) -> Result<Vec<Record>, Error> {
+    let progress = |turns| {
+        let progress = Progress::new(turns);
+        move || progress.advance()
+    };
+    run_seeds_telling(engines, jobs, profiles, count, apply, progress)
+}
+
+/// [`run_seeds`]; `progress` is given the number of turns, and what it returns is called after
+/// each.
+fn run_seeds_telling<T: Fn() + Sync>(
+    engines: &impl Engines,
+    jobs: &[Job],
+    profiles: &mut [Profile],
+    count: u64,
+    apply: bool,
+    progress: impl FnOnce(usize) -> T,
+) -> Result<Vec<Record>, Error> {
+    let on =
+        |place: Place| -> Vec<&Job> { jobs.iter().filter(|job| Place::of(job) == place).collect() };
+    let of_host = on(Place::Host);
+    if apply && of_host.is_empty() {
+        let message = "--apply is for the running kernel; give --on kernel, or remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
+    // Before the model runs: what cannot be done here is told at once.
+    let booted = prepare(&engines.boot(), &on(Place::Image))?;
+    // Outlives its jobs, so that a signal undoes what they changed until it is undone.
+    let host = (!of_host.is_empty()).then(|| engines.host(apply)).transpose()?;
+    let measured = host.as_ref().map(|host| prepare(host, &of_host)).transpose()?;
+    let measured = measured.unwrap_or_default();
+    let mut models = Vec::new();
+    for (job, profile) in jobs.iter().zip(profiles) {
+        let io_bytes = io_bytes(job, &of_host, &measured);
+        profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
+        if Place::of(job) == Place::Model {
+            // One job a seed: they run beside each other too.
+            let seeds = seeds(job.seed, count).map(|seed| job.with_seed(seed));
+            let seeds: Vec<Job> = seeds.collect();
+            models.extend(prepare(&engines.model(*profile), &seeds.iter().collect::<Vec<_>>())?);
+        }
+    }
+    let total = turns(&models) + (turns(&measured) + turns(&booted)) * count;
+    let advance = progress(usize::try_from(total).unwrap_or(usize::MAX));
+    let mut models = beside_each_other(models, count, &advance)?.into_iter();
+    let mut measured = in_turn(measured, count, &advance)?.into_iter();
+    let mut booted = in_turn(booted, count, &advance)?.into_iter();
+    let record = |job: &Job| {
+        let record = match Place::of(job) {
+            Place::Model => models.next(),
+            Place::Host => measured.next(),
+            Place::Image => booted.next(),
+        };
+        let mut record = record.expect("each job has run");
+        provenance::stamp(&mut record.environment, &record.engine);
+        record
+    };
+    Ok(jobs.iter().map(record).collect())
+}
+
+fn prepare<E: JobEngine>(engine: &E, jobs: &[&Job]) -> Result<Vec<E::Ready>, Error> {
+    engine.prepare_all(jobs).map_err(Into::into)
+}
+
+/// Turns of `ready` for one seed.
+fn turns(ready: &[impl JobReady]) -> u64 {
+    ready.iter().map(|ready| ready.turns()).sum()
+}
+
+/// Runs each of `ready` with its own seed, as many at once as there are processors. Each `count`
+/// of them come to one record.
+fn beside_each_other<R: JobReady + Send>(
+    ready: Vec<R>,
+    count: u64,
+    advance: &(impl Fn() + Sync),
+) -> Result<Vec<Record>, Error> {
+    let run = |mut ready: R| {
+        let seed = ready.seed();
+        let mut runs = Vec::new();
+        for _ in 0..ready.turns() {
+            runs.extend(ready.take_turn(seed).map_err(Into::into)?);
+            advance();
+        }
+        Ok((ready, runs))
+    };
+    // One job a piece: they differ in length by far.
+    let done = ready.into_par_iter().with_max_len(1).map(run);
+    let done: Result<Vec<_>, Error> = threads()?.install(|| done.collect());
+    let mut done = done?.into_iter();
+    let mut records = Vec::new();
+    while let Some((first, mut runs)) = done.next() {
+        let others = done.by_ref().take(count as usize - 1);
+        runs.extend(others.flat_map(|(_, runs)| runs));
+        records.push(first.record(runs));
+    }
+    Ok(records)
+}
+
+/// One turn of each of `ready`, and again, until each has had its turns with `count` seeds: what
+/// changes on the machine meanwhile meets all of them.
+fn in_turn<R: JobReady>(
+    ready: Vec<R>,
+    count: u64,
+    advance: &impl Fn(),
+) -> Result<Vec<Record>, Error> {
+    let mut under_way: Vec<UnderWay<R>> = Vec::new();
+    for ready in ready {
+        let seeds = seeds(ready.seed(), count);
+        let seeds = seeds.flat_map(|seed| (0..ready.turns()).map(move |_| seed));
+        under_way.push(UnderWay {
+            left: seeds.collect::<Vec<_>>().into_iter(),
+            ready,
+            runs: vec![],
+        });
+    }
+    while under_way.iter().any(|job| job.left.len() > 0) {
+        for job in &mut under_way {
+            let Some(seed) = job.left.next() else { continue };
+            job.runs.extend(job.ready.take_turn(seed).map_err(Into::into)?);
+            advance();
+        }
+    }
+    Ok(under_way.into_iter().map(|job| job.ready.record(job.runs)).collect())
+}
+
+/// A job that has had some of its turns.
+struct UnderWay<R> {
+    ready: R,
+    /// The seed of each turn that is still to come.
+    left: vec::IntoIter<u64>,
+    runs: Vec<Run>,
+}
+
+/// A thread for each processor; where there is no room for them (`ulimit`), only this one.
+///
+/// # Errors
+/// When there is no room even for that.
+pub fn threads() -> Result<ThreadPool, Error> {
+    let all = ThreadPoolBuilder::new().build();
+    let pool =
+        all.or_else(|_| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
+    pool.map_err(|error| Error::CannotRun(format!("no thread can be started: {error}")))
+}
+
+/// Where a job runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In the model.
+    Model,
+    /// On the running kernel.
+    Host,
+    /// On a kernel that is booted for it.
+    Image,
+}
+
+impl Place {
+    fn of(job: &Job) -> Place {
+        match (job.engine, &job.image) {
+            (EngineKind::Model, _) => Place::Model,
+            (EngineKind::Kernel, None) => Place::Host,
+            (EngineKind::Kernel, Some(_)) => Place::Image,
+        }
+    }
+}
+
+/// What the device takes at once from which one of the jobs `of_host`, which are `ready`, reads
+/// the file of `job`, so that the model beside them decides alike.
+fn io_bytes(job: &Job, of_host: &[&Job], ready: &[impl JobReady]) -> Option<u64> {
+    let same = of_host.iter().position(|host| device(host) == device(job));
+    ready.get(same.unwrap_or(0))?.io_bytes()
+}
+
+/// By what the kernel engine chooses where the file of `job` lies.
+fn device(job: &Job) -> (PageCount, Filesystem) {
+    (job.machine.read_ahead, job.machine.fs)
+}
