@@ -35,12 +35,11 @@ impl Locked {
         // Of the streaks that it continues, that which leaves the others the most room: windows
         // that tasks begin in turn, each in a place of its own, are as many streaks as tasks.
         let back = |streak: &VecDeque<(u64, u64)>| streak.back().map_or(0, |last| last.1);
-        let newest = self.streaks.len().saturating_sub(1);
-        let streaks = self.streaks.iter_mut().enumerate();
-        let continued = streaks.filter(|(_, streak)| back(streak) <= from);
-        match continued.max_by_key(|(number, streak)| (back(streak), *number)) {
-            Some((number, streak)) => match streak.back_mut() {
-                Some(last) if last.1 == from && number == newest => last.1 = end,
+        let continued = self.streaks.iter_mut().filter(|streak| back(streak) <= from);
+        match continued.max_by_key(|streak| back(streak)) {
+            // What one request reads is one run.
+            Some(streak) => match streak.back_mut() {
+                Some(last) if last.1 == from => last.1 = end,
                 _ => streak.push_back((from, end)),
             },
             None => self.streaks.push(VecDeque::from([(from, end)])),
