@@ -29,6 +29,10 @@ pub enum Timing {
     Settled,
 }
 
+/// How far tasks may run ahead of each other while they take no fault: about the time of one. They
+/// would take turns at each access otherwise, which would take most of the model's time.
+const AHEAD_NS: u64 = 1_000;
+
 /// The machine that a program runs on.
 #[derive(Debug)]
 pub struct World<'a, C, L> {
@@ -108,6 +112,12 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
     /// Whether something else comes before what the task at work does next.
     pub fn turn_is_over(&self) -> bool {
         self.now_ns > self.turn_ns
+    }
+
+    /// Whether the task at work is as far ahead of its turn as accesses that take no fault may run:
+    /// these change nothing that another task could see but that a page was accessed.
+    pub fn is_far_ahead(&self) -> bool {
+        self.now_ns > self.turn_ns.saturating_add(AHEAD_NS)
     }
 
     /// When something arrives that a task waits for, or may wait for.

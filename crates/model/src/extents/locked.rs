@@ -32,16 +32,18 @@ impl Locked {
     /// Locks the pages `from..end`, none of which is locked.
     pub fn insert(&mut self, from: u64, end: u64) {
         self.span = (self.span.0.min(from), self.span.1.max(end));
-        if let Some(streak) = self.streaks.last_mut()
-            && streak.back().is_none_or(|last| last.1 <= from)
-        {
-            match streak.back_mut() {
+        // Of the streaks that it continues, that which leaves the others the most room: windows
+        // that tasks begin in turn, each in a place of its own, are as many streaks as tasks.
+        let back = |streak: &VecDeque<(u64, u64)>| streak.back().map_or(0, |last| last.1);
+        let continued = self.streaks.iter_mut().filter(|streak| back(streak) <= from);
+        match continued.max_by_key(|streak| back(streak)) {
+            // What one request reads is one run.
+            Some(streak) => match streak.back_mut() {
                 Some(last) if last.1 == from => last.1 = end,
                 _ => streak.push_back((from, end)),
-            }
-            return;
+            },
+            None => self.streaks.push(VecDeque::from([(from, end)])),
         }
-        self.streaks.push(VecDeque::from([(from, end)]));
     }
 
     /// Locks the pages `from..end`, none of which is locked, as a run that continues no other: it

@@ -115,6 +115,33 @@ pub fn random_program(seed: u64) -> ProgramSpec {
     spec
 }
 
+/// The program that `seed` means with 2 to 8 threads, on fewer CPUs in every third case. What its
+/// first thread maps or unmaps, no other thread touches.
+pub fn random_threads(seed: u64) -> ProgramSpec {
+    let mut spec = random_program(seed);
+    let mut rng = Rng(seed ^ 0x7468_7265_6164);
+    let changed = |phase: &ThreadPhaseSpec| phase.map.clone().or(phase.unmap.clone());
+    let changed: Vec<String> = spec.thread[0].phase.iter().filter_map(changed).collect();
+    let bytes = |file: &FileSpec| file.size.as_ref().unwrap().bytes().unwrap();
+    let files: Vec<u64> = spec.file.iter().map(|file| bytes(file) / PAGE).collect();
+    let opens = spec.open.iter().map(|open| open.file[1..].parse().unwrap());
+    let opens: Vec<usize> = opens.collect();
+    for _ in 0..1 + rng.below(7) {
+        let mut phases = phases(&mut rng, &spec, &files, &opens);
+        phases.retain(|phase| {
+            let touched = phase.mapping.as_ref();
+            phase.map.is_none()
+                && phase.unmap.is_none()
+                && !touched.is_some_and(|mapping| changed.contains(mapping))
+        });
+        if !phases.is_empty() {
+            spec.thread.push(ThreadSpec { name: None, phase: phases });
+        }
+    }
+    spec.cpus = rng.chance(35).then(|| 1 + rng.below(4));
+    spec
+}
+
 fn named<T, S>(items: &[T], letter: char, make: impl Fn(String, &T) -> S) -> Vec<S> {
     items.iter().enumerate().map(|(number, item)| make(format!("{letter}{number}"), item)).collect()
 }
