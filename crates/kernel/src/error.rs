@@ -183,6 +183,17 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// A probe's child touched a page behind the end of a file.
+    #[error(
+        "the probe got SIGBUS at page {page} of its mapping {mapping}: map or access less of the \
+         file"
+    )]
+    Bus {
+        /// The mapping, by its number from 0.
+        mapping: usize,
+        /// Its page, by its number from 0.
+        page: u64,
+    },
     /// The probe's child was killed.
     #[error("the probe was killed by signal {signal}: {remedy}")]
     ChildKilled {
