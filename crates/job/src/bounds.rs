@@ -6,7 +6,7 @@ pub const MAX_BYTES: u64 = 1 << 60;
 /// Most accesses of one phase.
 pub const MAX_ACCESSES: u64 = 1 << 40;
 
-/// Most phases of one job.
+/// Most phases of one job, and of one thread of a program.
 pub const MAX_PHASES: usize = 1000;
 
 /// Most files of one program.
@@ -15,6 +15,12 @@ pub const MAX_FILES: usize = 1 << 15;
 /// Most open file descriptions, and most mappings, of one program: Linux's default
 /// `vm.max_map_count`.
 pub const MAX_MAPPINGS: usize = 65530;
+
+/// Most threads of one program.
+pub const MAX_THREADS: usize = 1024;
+
+/// Most CPUs that a program's threads run on: the most that distributions build Linux for.
+pub const MAX_CPUS: u64 = 8192;
 
 /// Longest time between two accesses, in nanoseconds: 1000 s.
 pub const MAX_THINK_NS: u64 = 1_000_000_000_000;

@@ -320,7 +320,7 @@ pub enum Error {
         error: Box<Error>,
     },
     /// A table has no name.
-    #[error("[[{table}]] number {number} has no name; give it one, to which other tables refer")]
+    #[error("[[{table}]] number {number} has no name; give it one that no other of them has")]
     NoName {
         /// The kind of table.
         table: &'static str,
@@ -341,11 +341,16 @@ pub enum Error {
          with 'filemap run'"
     )]
     IsProgram,
-    /// A number of threads that cannot be run.
-    #[error("there are {threads} [[thread]] tables; give one: several threads are not modelled")]
-    Threads {
-        /// How many there are.
-        threads: usize,
+    /// A mapping that one thread makes or takes away, in a phase of another.
+    #[error(
+        "mapping '{name}' is mapped or unmapped by thread '{by}', so no other thread may use it; \
+         use a mapping that is there from the beginning to the end, or one of the thread's own"
+    )]
+    MappedByAnother {
+        /// The mapping.
+        name: String,
+        /// The thread that makes it or takes it away.
+        by: String,
     },
     /// A phase of a thread does not say what it does, or says several things.
     #[error(

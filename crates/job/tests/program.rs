@@ -117,8 +117,7 @@ fn accesses_that_make_no_sense() {
 
 #[test]
 fn tables_that_make_no_sense() {
-    refused(program(""), "there are 0 [[thread]] tables; give one");
-    refused(program("[[thread]]\n[[thread]]"), "there are 2 [[thread]] tables; give one");
+    refused(program(""), "a number of 0 [[thread]] tables is out of range; give 1 to 1024");
     refused(program("[[thread]]"), "a number of 0 phases is out of range");
     refused(program("[[file]]\nname = 'g'"), "file 'g': 'size' is missing; give a size such as 1g");
     refused(program("[[file]]\nname = 'g'\nsize = '0'"), "file 'g': 'size': 0 is out of range");
@@ -130,6 +129,57 @@ fn tables_that_make_no_sense() {
     refused(more("split_prot = 'exec'"), "mapping 'n': 'split' is missing");
     refused(more("len = '128t'"), "mapping 'n': with it more than 128 TiB are mapped");
     refused(more("colour = 1"), "unknown field `colour`");
+}
+
+/// A program with these phases in a thread that has no name, and in one that is called `other`.
+fn threads(first: &str, second: &str) -> Result<Program, String> {
+    let thread = |name: &str, keys: &str| format!("[[thread]]\n{name}[[thread.phase]]\n{keys}\n");
+    program(&(thread("", first) + &thread("name = 'other'\n", second)))
+}
+
+#[test]
+fn several_threads() {
+    let touch = "mapping = 'm'\npages = [1]";
+    let valid = threads(touch, &format!("{touch}\n[[thread.phase]]\n{touch}")).unwrap();
+    let steps = |thread: usize| valid.threads[thread].steps.len();
+    assert_eq!((steps(0), steps(1), valid.steps().count()), (1, 2, 3));
+    let names = valid.threads.iter().map(|thread| thread.name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["1", "other"]);
+    assert_eq!(valid.cpus, None);
+    refused(threads(touch, "mapping = 'n'\npages = [1]"), "thread 'other': phase 1: unknown");
+    let same = "[[thread]]\nname = 'a'\n[[thread]]\nname = 'a'";
+    refused(program(same), "two [[thread]] tables are named 'a'");
+    refused(program("[[thread]]\nname = ''"), "[[thread]] number 1 has no name");
+    refused(program("[[thread]]\n[[thread]]"), "thread '1': a number of 0 phases is out of range");
+}
+
+#[test]
+fn a_mapping_that_comes_or_goes_belongs_to_one_thread() {
+    let touch = "mapping = 'm'\npages = [1]";
+    let unmap = &format!("{touch}\n[[thread.phase]]\nunmap = 'm'");
+    let words = "phase 1: mapping 'm' is mapped or unmapped by thread";
+    refused(threads(unmap, touch), &format!("thread 'other': {words} '1', so no other"));
+    refused(threads(touch, unmap), &format!("thread '1': {words} 'other', so no other"));
+    refused(threads(touch, "map = 'm'"), &format!("thread '1': {words} 'other', so no other"));
+    refused(threads("map = 'm'", "unmap = 'm'"), &format!("thread 'other': {words} '1'"));
+    let read = "open = 'o'\nworkload = 'read-sequential'\naccesses = 1";
+    assert!(threads(unmap, read).is_ok());
+}
+
+#[test]
+fn cpus_are_those_of_a_machine() {
+    let with = |cpus: &str| {
+        let text = format!(
+            "cpus = {cpus}\n[[file]]\nname = 'f'\nsize = '64k'\n[[open]]\nname = 'o'\n\
+             file = 'f'\n[[thread]]\n[[thread.phase]]\nopen = 'o'\n\
+             workload = 'read-sequential'\naccesses = 1\n"
+        );
+        let valid = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+        valid.map_err(|error| error.to_string())
+    };
+    assert_eq!(with("2").unwrap().cpus, Some(2));
+    refused(with("0"), "'cpus': 0 is out of range; give 1 to 8192");
+    refused(with("8193"), "'cpus': 8193 is out of range");
 }
 
 #[test]

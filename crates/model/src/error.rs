@@ -11,12 +11,12 @@ pub enum Error {
     },
     /// A program touched a page behind the end of the file.
     #[error(
-        "phase {phase}: page {page} of mapping '{mapping}' lies behind the last page of file \
+        "{step}: page {page} of mapping '{mapping}' lies behind the last page of file \
          '{file}'; a program that touches it gets SIGBUS: shorten the mapping, or access less of it"
     )]
     Bus {
-        /// Counted from 1.
-        phase: usize,
+        /// Which phase it was: `phase 1`.
+        step: String,
         /// Counted from the mapping's first.
         page: u64,
         /// The mapping.

@@ -11,6 +11,7 @@ use filemap_job::Counters;
 use filemap_job::bounds::MAX_MODEL_BYTES;
 use filemap_job::program::{
     FileRun, MappingRun, PhaseRun, Program, ProgramRecord, ProgramRun, ProgramSpec, ProgramStep,
+    ThreadRun,
 };
 
 use crate::Error;
@@ -71,23 +72,28 @@ pub fn trace_program_on<C: PageCache>(
         return Err(Error::NoHugePages);
     }
     let mut running = Running::new(program, profile, timing, cache, log);
-    running.world.bound(MAX_MODEL_BYTES, program.steps.iter().map(ProgramStep::accesses));
-    let mut done = Vec::with_capacity(program.steps.len());
-    for (number, step) in program.steps.iter().enumerate() {
-        let began_ns = running.world.now_ns();
-        let mmap_miss = running.opens[running.open_of(step)].ra.mmap_miss;
-        let before = running.world.begin_phase(mmap_miss);
-        running.step(number, step)?;
-        let tally = running.world.tally.since(&before);
-        done.push(Done { tally, elapsed_ns: running.world.now_ns() - began_ns });
+    running.world.bound(MAX_MODEL_BYTES, program.steps().map(ProgramStep::accesses));
+    let mut done = Vec::with_capacity(program.steps().count());
+    for (thread, of) in program.threads.iter().enumerate() {
+        for (number, step) in of.steps.iter().enumerate() {
+            let began_ns = running.world.now_ns();
+            let mmap_miss = running.opens[running.open_of(step)].ra.mmap_miss;
+            let before = running.world.begin_phase(mmap_miss);
+            running.step(thread, number, step)?;
+            let tally = running.world.tally.since(&before);
+            let ended_ns = running.world.now_ns();
+            done.push(Done { thread, tally, elapsed_ns: ended_ns - began_ns, ended_ns });
+        }
     }
     Ok(running.finish(&done))
 }
 
 /// What a step did.
 struct Done {
+    thread: usize,
     tally: Tally,
     elapsed_ns: u64,
+    ended_ns: u64,
 }
 
 /// A program under way.
@@ -146,7 +152,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         running
     }
 
-    fn step(&mut self, number: usize, step: &ProgramStep) -> Result<(), Error> {
+    fn step(&mut self, thread: usize, number: usize, step: &ProgramStep) -> Result<(), Error> {
         match step {
             ProgramStep::Map { mapping } => self.map(*mapping),
             ProgramStep::Unmap { mapping } => self.unmap(*mapping),
@@ -158,7 +164,11 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
                 let mut task = Task { world: &mut self.world, process: &mut self.process };
                 for page in self.program.touches(*mapping, accesses) {
                     if beyond.is_some_and(|beyond| page >= beyond.0) {
-                        return Err(self.bus(number, *mapping, page));
+                        return Err(self.bus(
+                            self.program.step_name(thread, number),
+                            *mapping,
+                            page,
+                        ));
                     }
                     task.touch(&area.locate(page), access, open)?;
                     task.world.pass(*think_ns);
@@ -192,10 +202,10 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         Task { world: &mut self.world, process: &mut self.process }.unmap(&area, open);
     }
 
-    fn bus(&self, number: usize, mapping: usize, page: u64) -> Error {
+    fn bus(&self, step: String, mapping: usize, page: u64) -> Error {
         let of = &self.program.mappings[mapping];
         let file = &self.program.files[self.program.opens[of.open].file];
-        Error::Bus { phase: number + 1, page, mapping: of.name.clone(), file: file.name.clone() }
+        Error::Bus { step, page, mapping: of.name.clone(), file: file.name.clone() }
     }
 
     /// The open file that a step is about.
@@ -209,7 +219,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     }
 
     fn finish(&mut self, done: &[Done]) -> ProgramRun {
-        let steps = || self.program.steps.iter().zip(done);
+        let steps = || self.program.steps().zip(done);
         let sum = |of: &dyn Fn(&ProgramStep) -> bool| {
             let tallies = steps().filter(|(step, _)| of(step)).map(|(_, done)| &done.tally);
             tallies.fold(Tally::default(), |sum, tally| sum.with(tally))
@@ -226,11 +236,22 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             .collect();
         let timed = self.world.timing == Timing::Device;
         let phases = steps().map(|(step, done)| PhaseRun {
+            thread: self.program.threads[done.thread].name.clone(),
             does: self.describe(step),
             elapsed_ns: timed.then_some(done.elapsed_ns),
             counters: self.counters(&done.tally, self.open_of(step)),
         });
         let phases = phases.collect();
+        let threads = self.program.threads.iter().enumerate().map(|(number, thread)| {
+            let of_it = || steps().filter(|(_, done)| done.thread == number);
+            let sum = of_it().fold(Tally::default(), |sum, (_, done)| sum.with(&done.tally));
+            let reads =
+                of_it().map(|(step, done)| self.bytes_read(&done.tally, self.open_of(step)));
+            let counters = Counters { bytes_read: Some(reads.sum()), ..sum.counters() };
+            let elapsed_ns = of_it().map(|(_, done)| done.ended_ns).max().filter(|_| timed);
+            ThreadRun { name: thread.name.clone(), elapsed_ns, counters }
+        });
+        let threads = threads.collect();
         let named = self.program.mappings.iter().zip(&by_mapping);
         let mappings = named.map(|(mapping, tally)| MappingRun {
             name: mapping.name.clone(),
@@ -248,7 +269,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             files.push(self.file(number, tally));
         }
         let elapsed_ns = timed.then(|| self.world.now_ns());
-        ProgramRun { elapsed_ns, counters, files, mappings, phases }
+        ProgramRun { elapsed_ns, counters, files, mappings, threads, phases }
     }
 
     fn file(&mut self, number: usize, tally: &Tally) -> FileRun {
@@ -266,9 +287,12 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     }
 
     fn counters(&self, tally: &Tally, open: usize) -> Counters {
+        Counters { bytes_read: Some(self.bytes_read(tally, open)), ..tally.counters() }
+    }
+
+    fn bytes_read(&self, tally: &Tally, open: usize) -> u64 {
         let sparse = self.program.files[self.program.opens[open].file].file.sparse;
-        let bytes = if sparse { 0 } else { tally.pages_read * self.program.page_size() };
-        Counters { bytes_read: Some(bytes), ..tally.counters() }
+        if sparse { 0 } else { tally.pages_read * self.program.page_size() }
     }
 
     fn describe(&self, step: &ProgramStep) -> String {

@@ -104,7 +104,7 @@ fn mappings(run: &ProgramRun) -> Table {
 fn phases(run: &ProgramRun) -> Table {
     let heads = ["pages read", "major faults", "evicted", "ms"].map(Column::right);
     let rows = run.phases.iter().enumerate().map(|(index, phase)| {
-        let PhaseRun { does, elapsed_ns, counters } = phase;
+        let PhaseRun { does, elapsed_ns, counters, .. } = phase;
         let counts = [counters.data_pages_read, counters.major_faults, counters.evicted_pages];
         let ms = elapsed_ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6));
         let name = format!("{}. {does}", index + 1);
@@ -166,6 +166,7 @@ mod tests {
             ..FileRun::default()
         };
         let phase = PhaseRun {
+            thread: "1".to_string(),
             does: "read a: read-sequential".to_string(),
             elapsed_ns: Some(2_500_000),
             counters,
@@ -175,6 +176,7 @@ mod tests {
             counters,
             files: (0..files as u64).map(file).collect(),
             mappings: Vec::new(),
+            threads: Vec::new(),
             phases: vec![phase],
         };
         ProgramRecord::new(ProgramSpec::from_toml(text).unwrap(), "model", Map::new(), run)

@@ -1,10 +1,11 @@
-//! Jobs shaped like programs: files, open file descriptions, mappings, and a thread's phases.
+//! Jobs shaped like programs: files, open file descriptions, mappings, and threads in phases.
 //!
 //! A [`ProgramSpec`] is a job file with tables; [`ProgramSpec::validate`] makes a [`Program`] of
 //! it, in which names have become indexes and every value is resolved.
 
 mod record;
 mod spec;
+mod threads;
 mod validate;
 
 use filemap_core::rules::Rules;
@@ -12,9 +13,10 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use crate::accesses::{Accesses, Reads};
 use crate::job::{File, Machine, Mapping, Pattern, Phase};
+use crate::size::shorten;
 use crate::workload::Workload;
 
-pub use self::record::{FileRun, MappingRun, PhaseRun, ProgramRecord, ProgramRun};
+pub use self::record::{FileRun, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ThreadRun};
 pub use self::spec::{FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec};
 
 /// A program that has been validated.
@@ -34,7 +36,18 @@ pub struct Program {
     pub opens: Vec<Open>,
     /// Mappings, at their addresses one behind the other.
     pub mappings: Vec<NamedMapping>,
-    /// What it does, in order.
+    /// CPUs that its threads run on, where the job file says it.
+    pub cpus: Option<u32>,
+    /// Its threads: at least one.
+    pub threads: Vec<ProgramThread>,
+}
+
+/// A thread with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramThread {
+    /// Its name: its number from 1 where it has none.
+    pub name: String,
+    /// What it does, in order: at least one step.
     pub steps: Vec<ProgramStep>,
 }
 
@@ -124,6 +137,20 @@ impl Program {
     /// Base page size in bytes.
     pub fn page_size(&self) -> u64 {
         self.machine.arch.page_size
+    }
+
+    /// The steps of all threads, one thread behind the other.
+    pub fn steps(&self) -> impl Iterator<Item = &ProgramStep> {
+        self.threads.iter().flat_map(|thread| &thread.steps)
+    }
+
+    /// How messages name a step: `phase 2`, with its thread where there are several.
+    pub fn step_name(&self, thread: usize, step: usize) -> String {
+        let phase = format!("phase {}", step + 1);
+        match self.threads.as_slice() {
+            [_] => phase,
+            threads => format!("thread '{}': {phase}", shorten(&threads[thread].name)),
+        }
     }
 
     /// Pages of a file; a partial last page counts.

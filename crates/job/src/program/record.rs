@@ -47,7 +47,9 @@ pub struct ProgramRun {
     pub files: Vec<FileRun>,
     /// Each mapping, in the order of the job file.
     pub mappings: Vec<MappingRun>,
-    /// Each phase, in order.
+    /// Each thread, in the order of the job file.
+    pub threads: Vec<ThreadRun>,
+    /// Each phase, in order, one thread behind the other.
     pub phases: Vec<PhaseRun>,
 }
 
@@ -77,10 +79,24 @@ pub struct MappingRun {
     pub counters: Counters,
 }
 
+/// What one thread did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadRun {
+    /// Its name.
+    pub name: String,
+    /// Time until it had done its last phase, in nanoseconds; `null` where it is not known.
+    pub elapsed_ns: Option<u64>,
+    /// What it counted.
+    pub counters: Counters,
+}
+
 /// What one phase did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseRun {
+    /// The name of its thread.
+    pub thread: String,
     /// What it did, in words: `map left`.
     pub does: String,
     /// Time for it, in nanoseconds; `null` where it is not known.

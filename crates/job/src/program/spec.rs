@@ -53,6 +53,9 @@ pub struct ProgramSpec {
     /// Memory that the program holds beside its files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anonymous: Option<SizeText>,
+    /// CPUs that its threads run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u64>,
     /// The files.
     pub file: Vec<FileSpec>,
     /// Open file descriptions.
@@ -60,7 +63,7 @@ pub struct ProgramSpec {
     /// Mappings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mapping: Vec<MappingSpec>,
-    /// What the program does.
+    /// What the program does: the phases of each thread.
     pub thread: Vec<ThreadSpec>,
 }
 
@@ -130,6 +133,9 @@ pub struct MappingSpec {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ThreadSpec {
+    /// Its name; its number from 1 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What it does, in order.
     pub phase: Vec<ThreadPhaseSpec>,
 }

@@ -7,11 +7,12 @@ use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
 
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec};
+use super::threads;
 use super::{NamedFile, NamedMapping, Open, Program, ProgramStep};
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::bounds::{
-    MAX_ADDRESS, MAX_BYTES, MAX_FILES, MAX_MAPPINGS, MAX_PHASES, MAX_PIECES, MAX_THINK_NS,
+    MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PIECES, MAX_THINK_NS,
 };
 use crate::job::{AccessList, File, Machine, Mapping, Pattern, Phase};
 use crate::limits::{one_of, out_of_range, pages, size, within};
@@ -35,6 +36,8 @@ impl ProgramSpec {
         let names = self.mapping.iter().map(|mapping| &mapping.name);
         let mappings = Names::new("mapping", names, MAX_MAPPINGS)?;
         let anonymous = pages("anonymous", &self.anonymous, 0, page_size).map_err(keyed)?;
+        let cpus = self.cpus.map(|cpus| within("cpus", cpus, 1, MAX_CPUS)).transpose();
+        let cpus = cpus.map_err(keyed)?.map(|cpus| cpus as u32);
         let mut program = Program {
             rules,
             machine,
@@ -43,7 +46,8 @@ impl ProgramSpec {
             files: self.file.iter().map(FileSpec::validate).collect::<Result<_, _>>()?,
             opens: self.open.iter().map(|open| open.validate(&files)).collect::<Result<_, _>>()?,
             mappings: Vec::with_capacity(self.mapping.len()),
-            steps: Vec::new(),
+            cpus,
+            threads: Vec::with_capacity(self.thread.len()),
         };
         for mapping in &self.mapping {
             let valid = mapping
@@ -52,7 +56,7 @@ impl ProgramSpec {
             program.mappings.push(valid);
         }
         program.check_sizes()?;
-        self.take_steps(&opens, &mappings, &mut program)?;
+        threads::take(&self.thread, &opens, &mappings, &mut program)?;
         Ok(program)
     }
 
@@ -82,45 +86,6 @@ impl ProgramSpec {
         let seed = within("seed", self.seed.unwrap_or(DEFAULT_SEED), 1, u64::MAX);
         Ok((rules, machine, seed.map_err(keyed)?))
     }
-
-    /// The steps of the thread. A mapping that a step makes is not there before.
-    fn take_steps(
-        &self,
-        opens: &Names<'_>,
-        mappings: &Names<'_>,
-        program: &mut Program,
-    ) -> Result<(), Error> {
-        let [thread] = self.thread.as_slice() else {
-            return Err(Error::Threads { threads: self.thread.len() });
-        };
-        let phases = &thread.phase;
-        if phases.is_empty() || phases.len() > MAX_PHASES {
-            return Err(out_of_range(
-                format!("a number of {} phases", phases.len()),
-                1,
-                MAX_PHASES,
-            ));
-        }
-        for made in phases.iter().filter_map(|phase| phase.map.as_deref()) {
-            if let Ok(mapping) = mappings.find(made) {
-                program.mappings[mapping].at_start = false;
-            }
-        }
-        let is_there = |mapping: &NamedMapping| mapping.at_start;
-        let mut mapped: Vec<bool> = program.mappings.iter().map(is_there).collect();
-        for (number, phase) in phases.iter().enumerate() {
-            let step = phase
-                .validate(opens, mappings, &mapped, program)
-                .map_err(|error| Error::InPhase { number: number + 1, error: Box::new(error) })?;
-            match step {
-                ProgramStep::Map { mapping } => mapped[mapping] = true,
-                ProgramStep::Unmap { mapping } => mapped[mapping] = false,
-                ProgramStep::Touch { .. } | ProgramStep::Read { .. } => {}
-            }
-            program.steps.push(step);
-        }
-        Ok(())
-    }
 }
 
 impl Program {
@@ -144,18 +109,18 @@ impl Program {
 }
 
 /// The names of one kind of table.
-struct Names<'a> {
+pub(super) struct Names<'a> {
     table: &'static str,
     indexes: BTreeMap<&'a str, usize>,
 }
 
 impl<'a> Names<'a> {
-    fn new(
+    pub(super) fn new(
         table: &'static str,
         names: impl ExactSizeIterator<Item = &'a String>,
         most: usize,
     ) -> Result<Names<'a>, Error> {
-        let least = usize::from(table == "file");
+        let least = usize::from(matches!(table, "file" | "thread"));
         if !(least..=most).contains(&names.len()) {
             let value = format!("a number of {} [[{table}]] tables", names.len());
             return Err(out_of_range(value, least, most));
@@ -172,7 +137,7 @@ impl<'a> Names<'a> {
         Ok(Names { table, indexes })
     }
 
-    fn find(&self, name: &str) -> Result<usize, Error> {
+    pub(super) fn find(&self, name: &str) -> Result<usize, Error> {
         self.indexes.get(name).copied().ok_or_else(|| {
             let known: BTreeSet<&str> = self.indexes.keys().copied().collect();
             let known = known.into_iter().collect::<Vec<_>>().join(", ");
@@ -239,7 +204,7 @@ impl MappingSpec {
 }
 
 impl ThreadPhaseSpec {
-    fn validate(
+    pub(super) fn validate(
         &self,
         opens: &Names<'_>,
         mappings: &Names<'_>,
@@ -387,6 +352,6 @@ fn keyed(error: Error) -> Error {
     }
 }
 
-fn in_table(table: &'static str, name: &str, error: Error) -> Error {
+pub(super) fn in_table(table: &'static str, name: &str, error: Error) -> Error {
     Error::InTable { table, name: shorten(name), error: Box::new(keyed(error)) }
 }

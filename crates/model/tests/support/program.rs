@@ -49,7 +49,7 @@ pub fn of_one_file(spec: &JobSpec) -> Option<ProgramSpec> {
             split: spec.split,
             split_prot: spec.split_prot.clone(),
         }],
-        thread: vec![ThreadSpec { phase: phases }],
+        thread: vec![ThreadSpec { name: None, phase: phases }],
         ..ProgramSpec::default()
     })
 }
@@ -111,7 +111,7 @@ pub fn random_program(seed: u64) -> ProgramSpec {
         ..ProgramSpec::default()
     };
     let phases = phases(&mut rng, &spec, &files, &opens);
-    spec.thread = vec![ThreadSpec { phase: phases }];
+    spec.thread = vec![ThreadSpec { name: None, phase: phases }];
     spec
 }
 

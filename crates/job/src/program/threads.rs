@@ -1,0 +1,112 @@
+//! The threads of a program as written, and which mappings are there in their phases.
+
+use super::spec::{ThreadPhaseSpec, ThreadSpec};
+use super::validate::{Names, in_table};
+use super::{Program, ProgramStep, ProgramThread};
+use crate::Error;
+use crate::bounds::{MAX_PHASES, MAX_THREADS};
+use crate::limits::out_of_range;
+use crate::size::shorten;
+
+/// Puts the steps of `threads` into `program`.
+///
+/// # Errors
+/// As for [`super::ProgramSpec::validate`].
+pub(super) fn take(
+    threads: &[ThreadSpec],
+    opens: &Names<'_>,
+    mappings: &Names<'_>,
+    program: &mut Program,
+) -> Result<(), Error> {
+    let named = threads.iter().enumerate();
+    let named = named.map(|(at, thread)| thread.name.clone().unwrap_or((at + 1).to_string()));
+    let names: Vec<String> = named.collect();
+    Names::new("thread", names.iter(), MAX_THREADS)?;
+    let mut there = There::new(threads, &names, mappings, program);
+    for (number, (thread, name)) in threads.iter().zip(&names).enumerate() {
+        let steps = steps(number, &thread.phase, opens, mappings, program, &mut there);
+        let steps = steps.map_err(|error| match threads {
+            [_] => error,
+            _ => in_table("thread", name, error),
+        });
+        program.threads.push(ProgramThread { name: name.clone(), steps: steps? });
+    }
+    Ok(())
+}
+
+fn steps(
+    thread: usize,
+    phases: &[ThreadPhaseSpec],
+    opens: &Names<'_>,
+    mappings: &Names<'_>,
+    program: &Program,
+    there: &mut There<'_>,
+) -> Result<Vec<ProgramStep>, Error> {
+    if phases.is_empty() || phases.len() > MAX_PHASES {
+        let value = format!("a number of {} phases", phases.len());
+        return Err(out_of_range(value, 1, MAX_PHASES));
+    }
+    let mut steps = Vec::with_capacity(phases.len());
+    for (number, phase) in phases.iter().enumerate() {
+        let step = there
+            .check_owner(thread, phase, mappings)
+            .and_then(|()| phase.validate(opens, mappings, &there.mapped, program))
+            .map_err(|error| Error::InPhase { number: number + 1, error: Box::new(error) })?;
+        match step {
+            ProgramStep::Map { mapping } => there.mapped[mapping] = true,
+            ProgramStep::Unmap { mapping } => there.mapped[mapping] = false,
+            ProgramStep::Touch { .. } | ProgramStep::Read { .. } => {}
+        }
+        steps.push(step);
+    }
+    Ok(steps)
+}
+
+/// Which mappings are there, as steps are followed.
+struct There<'n> {
+    mapped: Vec<bool>,
+    /// The thread that makes a mapping or takes it away, and so the only one that may use it: the
+    /// order of steps of different threads is not known before they run.
+    owners: Vec<Option<usize>>,
+    threads: &'n [String],
+}
+
+impl<'n> There<'n> {
+    /// Before the first step. A mapping that a step makes is not there yet.
+    fn new(
+        threads: &[ThreadSpec],
+        names: &'n [String],
+        mappings: &Names<'_>,
+        program: &mut Program,
+    ) -> There<'n> {
+        let mut owners = vec![None; program.mappings.len()];
+        for (number, thread) in threads.iter().enumerate() {
+            for phase in &thread.phase {
+                let changed = phase.map.as_deref().or(phase.unmap.as_deref());
+                let Some(Ok(mapping)) = changed.map(|name| mappings.find(name)) else { continue };
+                owners[mapping].get_or_insert(number);
+                program.mappings[mapping].at_start &= phase.map.is_none();
+            }
+        }
+        let mapped = program.mappings.iter().map(|mapping| mapping.at_start).collect();
+        There { mapped, owners, threads: names }
+    }
+
+    fn check_owner(
+        &self,
+        thread: usize,
+        phase: &ThreadPhaseSpec,
+        mappings: &Names<'_>,
+    ) -> Result<(), Error> {
+        let used = [&phase.mapping, &phase.map, &phase.unmap];
+        for name in used.into_iter().flatten() {
+            if let Ok(mapping) = mappings.find(name)
+                && let Some(owner) = self.owners[mapping].filter(|&owner| owner != thread)
+            {
+                let (name, by) = (shorten(name), shorten(&self.threads[owner]));
+                return Err(Error::MappedByAnother { name, by });
+            }
+        }
+        Ok(())
+    }
+}
