@@ -1,8 +1,8 @@
 //! The engines, and how many jobs are run on them.
 
 use filemap_core::units::PageCount;
-use filemap_job::{Engine, EngineKind, Filesystem, Job, Record, Run, Summary, seeds};
-use filemap_kernel::engine::{Kernel, Prepared, boot, check_boot};
+use filemap_job::{Engine, EngineKind, Filesystem, Job, Machine, Record, Summary, seeds};
+use filemap_kernel::engine::{Kernel, Prepared, Runnable, boot, check_boot};
 use filemap_model::{Model, Profile};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -44,7 +44,7 @@ pub fn run_seeds(
     on(Place::Image).try_for_each(check_boot)?;
     let here = HostJobs::prepare(on(Place::Host), count, apply)?;
     for (job, profile) in jobs.iter().zip(profiles.iter_mut()) {
-        profile.device.io_bytes = here.io_bytes(job).unwrap_or(profile.device.io_bytes);
+        profile.device.io_bytes = here.io_bytes(&job.machine).unwrap_or(profile.device.io_bytes);
     }
     let of_model = jobs.iter().zip(&*profiles).filter(|(job, _)| Place::of(job) == Place::Model);
     let of_model = of_model
@@ -58,7 +58,8 @@ pub fn run_seeds(
     });
     let models = threads()?.install(|| models.collect::<Result<Vec<Record>, _>>());
     let mut models = models?.into_iter();
-    let mut measured = here.run(&progress)?.into_iter();
+    let measured = here.run(&progress)?.into_iter();
+    let mut measured = measured.map(|(prepared, runs)| prepared.record(runs));
     let mut records = Vec::with_capacity(jobs.len());
     for job in jobs {
         let record = match Place::of(job) {
@@ -121,28 +122,30 @@ impl Place {
     }
 }
 
-/// By what the kernel engine chooses where the file of `job` lies.
-fn device(job: &Job) -> (PageCount, Filesystem) {
-    (job.machine.read_ahead, job.machine.fs)
+/// By what the kernel engine chooses where the files of a job for `machine` lie.
+fn device(machine: &Machine) -> (PageCount, Filesystem) {
+    (machine.read_ahead, machine.fs)
 }
 
-/// Jobs that are run in turn on the running kernel.
-struct HostJobs {
-    jobs: Vec<HostJob>,
+/// Jobs of one form that are run in turn on the running kernel.
+pub struct HostJobs<W: Runnable> {
+    jobs: Vec<HostJob<W>>,
     // Goes after what it has undone on Ctrl-C.
     _undoing: Option<Undoing>,
 }
 
 /// A job on the running kernel.
-struct HostJob {
-    prepared: Prepared,
+struct HostJob<W: Runnable> {
+    prepared: Prepared<W>,
     device: (PageCount, Filesystem),
+    /// The first of its seeds.
+    seed: u64,
     /// The seed of each run that is still to come, the next one last.
     left: Vec<u64>,
-    done: Vec<Run>,
+    done: Vec<W::Run>,
 }
 
-impl HostJob {
+impl<W: Runnable> HostJob<W> {
     fn run(&mut self) -> Result<(), Error> {
         let Some(seed) = self.left.pop() else { return Ok(()) };
         self.prepared.reseed(seed)?;
@@ -151,51 +154,55 @@ impl HostJob {
     }
 }
 
-impl HostJobs {
-    fn prepare<'a>(
-        jobs: impl Iterator<Item = &'a Job>,
+impl<W: Runnable> HostJobs<W> {
+    /// Makes ready for `count` seeds of each of `jobs`.
+    pub fn prepare<'a>(
+        jobs: impl Iterator<Item = &'a W>,
         count: u64,
         apply: bool,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Error>
+    where
+        W: 'a,
+    {
         let mut jobs = jobs.peekable();
         if jobs.peek().is_none() {
             return Ok(HostJobs { jobs: Vec::new(), _undoing: None });
         }
         let (journal, undoing) = interrupt::journal()?;
         let kernel = Kernel::new(journal)?.changing_settings(apply);
-        let jobs: Vec<&Job> = jobs.collect();
+        let jobs: Vec<&W> = jobs.collect();
         kernel.require_space(jobs.iter().copied())?;
         let jobs = jobs.into_iter().map(|job| {
-            let seeds: Vec<u64> = seeds(job.seed, count).collect();
-            let each = seeds.iter().rev().flat_map(|seed| vec![*seed; job.runs as usize]);
+            let seeds: Vec<u64> = seeds(job.seed(), count).collect();
+            let each = seeds.iter().rev().flat_map(|seed| vec![*seed; job.runs() as usize]);
             let (prepared, left) = (kernel.prepare(job)?, each.collect());
-            Ok(HostJob { prepared, device: device(job), left, done: Vec::new() })
+            let (device, done) = (device(job.machine()), Vec::new());
+            Ok(HostJob { prepared, device, seed: job.seed(), left, done })
         });
         let jobs = jobs.collect::<Result<_, Error>>()?;
         Ok(HostJobs { jobs, _undoing: Some(undoing) })
     }
 
-    /// What the device takes at once from which one of them reads the file of `job`, so that the
-    /// model beside them decides alike.
-    fn io_bytes(&self, job: &Job) -> Option<u64> {
-        let same = self.jobs.iter().find(|here| here.device == device(job));
+    /// What the device takes at once from which one of them reads the files of a job for `machine`,
+    /// so that the model beside them decides alike.
+    pub fn io_bytes(&self, machine: &Machine) -> Option<u64> {
+        let same = self.jobs.iter().find(|here| here.device == device(machine));
         same.or(self.jobs.first())?.prepared.io_bytes().ok()
     }
 
-    /// One run of each, and again: what changes on the machine meanwhile meets all of them.
-    fn run(mut self, progress: &Progress) -> Result<Vec<Record>, Error> {
+    /// One run of each, and again: what changes on the machine meanwhile meets all of them. Each
+    /// job as it was given, with its runs.
+    pub fn run(mut self, progress: &Progress) -> Result<Vec<(Prepared<W>, Vec<W::Run>)>, Error> {
         while self.jobs.iter().any(|job| !job.left.is_empty()) {
             for job in self.jobs.iter_mut().filter(|job| !job.left.is_empty()) {
                 job.run()?;
                 progress.advance();
             }
         }
-        let records = self.jobs.into_iter().map(|mut job| {
-            if let Some(first) = job.done.first() {
-                job.prepared.reseed(first.seed)?;
-            }
-            Ok(job.prepared.record(job.done))
+        let ran = self.jobs.into_iter().map(|mut job| {
+            job.prepared.reseed(job.seed)?;
+            Ok((job.prepared, job.done))
         });
-        records.collect()
+        ran.collect()
     }
 }

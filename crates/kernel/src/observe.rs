@@ -10,14 +10,14 @@ use filemap_job::{Filesystem, Job, Shown, ShownLog};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::cold::drop_file;
-use crate::contents::{Contents, check_calls};
+use crate::contents::check_calls;
 use crate::decisions::{Event, FileId, Seen};
-use crate::engine::{check, may_drop, place_of, plan, scratch_directory};
+use crate::engine::{Needs, check, may_drop, place_of, plan, scratch_directory};
 use crate::interference::{pageout_interval, pause_before};
 use crate::journal::{Guard, Journal, Undo};
 use crate::probe::{Plan, Probe};
 use crate::residency::CacheStat;
-use crate::scratch::{self, Scratch};
+use crate::scratch::{self, Room, Scratch};
 use crate::temporary::{self, require_space};
 use crate::tracefs::{Trace, TraceFs};
 use crate::{Error, page_size};
@@ -89,28 +89,30 @@ impl Observer {
     /// # Errors
     /// What this kernel cannot run; what no scratch filesystem can be; no loop device; no space.
     pub fn subject(&mut self, job: &Job) -> Result<Subject, Error> {
-        check(job)?;
+        let needs = Needs::from(job);
+        check(&needs)?;
         if job.machine.cache_limit.is_some() {
             return Err(Error::unavailable(
                 "a comparison by the line with less memory than the file takes",
                 "leave out the memory's limit, or compare counters with filemap compare",
             ));
         }
-        if let Some(path) = job.file.path.as_ref().filter(|_| job.elf.is_none()) {
-            let path = PathBuf::from(path);
+        let needed = &needs.files[0];
+        if let Some(path) = needed.users_path() {
+            let path = path.to_owned();
             let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
-            place_of(job, &path)?;
-            let guard = may_drop(job, &self.journal, &file, &path)?;
-            check_calls(job, &file, &path)?;
+            place_of(&job.machine, &path)?;
+            let guard = may_drop(&job.file, &self.journal, &file, &path)?;
+            check_calls(&needed.called, &file, &path)?;
             return Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: guard });
         }
         let journal = self.journal.clone();
-        let scratch = self.scratch(job)?;
+        let scratch = self.scratch(&needs)?;
         let path = scratch.root().join("file");
         let (file, guard) = journal.change(Undo::RemoveFile(path.clone()), || {
             File::create_new(&path).map_err(|error| Error::os("create", &path, error))
         })?;
-        temporary::write(&file, scratch.directory(), job.file.size_bytes, &Contents::of(job))?;
+        temporary::write(&file, scratch.directory(), job.file.size_bytes, &needed.contents)?;
         Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: guard })
     }
 
@@ -177,8 +179,8 @@ impl Observer {
         Ok(&self.trace.as_ref().expect("there is one now").0)
     }
 
-    fn scratch(&mut self, job: &Job) -> Result<&Scratch, Error> {
-        let filesystem = job.machine.fs;
+    fn scratch(&mut self, needs: &Needs) -> Result<&Scratch, Error> {
+        let filesystem = needs.machine.fs;
         let kind = match filesystem {
             Filesystem::Ext4 => scratch::Filesystem::Ext4,
             Filesystem::Xfs => scratch::Filesystem::Xfs,
@@ -189,9 +191,8 @@ impl Observer {
                 ));
             }
         };
-        let kib = job.machine.read_ahead.bytes(page_size()) / 1024;
-        let bytes = job.file.size_bytes;
-        let written = Contents::of(job).disk_bytes(bytes);
+        let kib = needs.machine.read_ahead.bytes(page_size()) / 1024;
+        let (bytes, written) = (needs.file_bytes(), needs.written_bytes());
         let suits =
             |(known, room, _): &&(Filesystem, u64, Scratch)| *known == filesystem && *room >= bytes;
         match self.scratches.iter().find(suits) {
@@ -199,8 +200,8 @@ impl Observer {
             None => {
                 let room = bytes.max(SCRATCH_BYTES);
                 let directory = scratch_directory(&self.journal)?;
-                let scratch =
-                    Scratch::create(&self.journal, &directory, kind, (room, written), kib)?;
+                let space = Room { files: 1, bytes: room, disk_bytes: written };
+                let scratch = Scratch::create(&self.journal, &directory, kind, space, kib)?;
                 self.scratches.push((filesystem, room, scratch));
             }
         }

@@ -39,7 +39,9 @@ pub fn run_program(
     profile: &Profile,
 ) -> Result<ProgramRecord, Error> {
     let run = trace_program(program, profile, &mut ())?;
-    Ok(ProgramRecord::new(spec.clone(), "model", environment(&program.machine, profile), run))
+    // Runs differ in nothing, so one stands for all of them.
+    let runs = vec![run; program.runs as usize];
+    Ok(ProgramRecord::new(spec.clone(), "model", environment(&program.machine, profile), runs))
 }
 
 /// Runs `program` on a cache of the kind that engines use, sending its decisions to `log`.
@@ -278,11 +280,11 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let cached = self.world.memory.cache.file(file).cached(PageIndex(0), end);
         FileRun {
             name: self.program.files[number].name.clone(),
-            data_pages_read: tally.pages_read,
-            major_faults: tally.major_faults,
+            data_pages_read: Some(tally.pages_read),
+            major_faults: Some(tally.major_faults),
             // What was read leaves by eviction only.
-            evicted_pages: tally.pages_read - cached.0,
-            cached: cached.0,
+            evicted_pages: Some(tally.pages_read - cached.0),
+            cached: Some(cached.0),
         }
     }
 

@@ -85,7 +85,7 @@ fn files(run: &ProgramRun) -> Table {
     let heads = ["pages read", "major faults", "evicted", "cached"].map(Column::right);
     let rows = run.files.iter().map(|file| {
         let counts = [file.data_pages_read, file.major_faults, file.evicted_pages, file.cached];
-        [file.name.clone()].into_iter().chain(counts.map(count)).collect()
+        [file.name.clone()].into_iter().chain(counts.map(known)).collect()
     });
     table("file", heads, rows)
 }
@@ -161,8 +161,10 @@ mod tests {
             Counters { data_pages_read: Some(1234), major_faults: Some(5), ..Counters::default() };
         let file = |number| FileRun {
             name: format!("f{number}"),
-            data_pages_read: 1000 + number,
-            cached: 7,
+            data_pages_read: Some(1000 + number),
+            major_faults: Some(0),
+            evicted_pages: Some(0),
+            cached: Some(7),
             ..FileRun::default()
         };
         let phase = PhaseRun {
@@ -179,7 +181,7 @@ mod tests {
             threads: Vec::new(),
             phases: vec![phase],
         };
-        ProgramRecord::new(ProgramSpec::from_toml(text).unwrap(), "model", Map::new(), run)
+        ProgramRecord::new(ProgramSpec::from_toml(text).unwrap(), "model", Map::new(), vec![run])
     }
 
     #[test]

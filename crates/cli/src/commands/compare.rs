@@ -16,7 +16,7 @@ use crate::engine;
 use crate::error::Error;
 use crate::host::{self, Found};
 use crate::input;
-use crate::judged;
+use crate::judged::{self, Judged};
 use crate::output::Output;
 use crate::seeds;
 use crate::variants::{self, Variant};
@@ -57,7 +57,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let mut warnings = found.warnings;
     let without_effect: BTreeSet<String> = jobs.iter().flat_map(Job::without_effect).collect();
     warnings.extend(without_effect);
-    warnings.extend(judged::warnings(asked.kernel.as_deref(), &jobs)?);
+    warnings.extend(judged::warnings(asked.kernel.as_deref(), &Judged::of(&jobs))?);
     let cells = names.into_iter().zip(jobs).zip(records);
     let cells = cells.map(|((variant, job), record)| Cell { variant, job, record });
     let cells: Vec<Cell> = cells.collect();

@@ -10,7 +10,7 @@ use crate::engine;
 use crate::error::Error;
 use crate::host;
 use crate::input;
-use crate::judged;
+use crate::judged::{self, Judged};
 use crate::log::LineLog;
 use crate::output::Output;
 use crate::seeds::{self, Cell};
@@ -22,7 +22,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(&spec, &path, args);
+        return program::run(spec, &path, args);
     }
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let log = ("--log", args.log.as_deref());
@@ -30,7 +30,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
     let found = host::resolve(&mut spec)?;
     let mut profile = found.on_device(input::profile(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
-    judged::check(&job)?;
+    judged::check(&Judged::from(&job))?;
     if job.engine == EngineKind::Kernel && args.log.is_some() {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
@@ -50,7 +50,7 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         one(engine::run_seeds(jobs, std::slice::from_mut(&mut profile), seeds, args.apply)?);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
-    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), jobs)?);
+    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &Judged::of(jobs))?);
     if args.seeds.is_none() {
         let (job, profile) = (&job, &profile);
         let cell = Cell { name: "this job", job, profile, record: &record };

@@ -3,8 +3,10 @@
 //! A [`ProgramSpec`] is a job file with tables; [`ProgramSpec::validate`] makes a [`Program`] of
 //! it, in which names have become indexes and every value is resolved.
 
+mod keys;
 mod record;
 mod spec;
+mod step;
 mod threads;
 mod validate;
 
@@ -12,16 +14,23 @@ use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::accesses::{Accesses, Reads};
-use crate::job::{File, Machine, Mapping, Pattern, Phase};
+use crate::job::{EngineKind, File, Machine, Mapping, Pattern, Phase};
 use crate::size::shorten;
 use crate::workload::Workload;
 
-pub use self::record::{FileRun, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ThreadRun};
+pub use self::record::{
+    FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
+    ThreadRun,
+};
 pub use self::spec::{FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec};
 
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
+    /// The engine that is to run it.
+    pub engine: EngineKind,
+    /// How many times it runs: 1 or more.
+    pub runs: u64,
     /// The kernel's rules with the patch series on top.
     pub rules: Rules,
     /// Memory, readahead and architecture.

@@ -8,6 +8,7 @@ use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value, json};
 
 use super::limits::{MemoryLimits, available_bytes};
+use super::needs::Needs;
 use super::{Kernel, plan, settings, temporary_directory};
 use crate::image::{self, Accelerator, Image, Outcome, guest};
 use crate::journal::Journal;
@@ -74,7 +75,7 @@ pub fn boot(job: &Job) -> Result<Record, Error> {
 
 /// `error`, or what the guest means by it where the job's memory is too small.
 fn of_guest(job: &Job, error: image::Error) -> Error {
-    match (&error, MemoryLimits::of(job).exceeded()) {
+    match (&error, MemoryLimits::of(&job.machine).exceeded()) {
         (image::Error::Guest(text), Some(exceeded)) if *text == exceeded.to_string() => exceeded,
         _ => error.into(),
     }
@@ -82,8 +83,8 @@ fn of_guest(job: &Job, error: image::Error) -> Error {
 
 /// Refuses what the machine to be booted cannot be.
 fn check(job: &Job) -> Result<(), Error> {
-    plan::check_rules(job)?;
-    plan::check_accesses(job)?;
+    plan::check_rules(&job.rules, &job.machine)?;
+    plan::check_accesses(&Needs::from(job))?;
     if cfg!(not(target_arch = "x86_64")) {
         let remedy = "boot x86-64 images on an x86-64 machine, or give --on model";
         return Err(Error::unavailable("--image", remedy));

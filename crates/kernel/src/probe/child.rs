@@ -14,7 +14,7 @@ use super::mapping::{self, Mapped};
 use super::process::Process;
 use super::thread::{Shared, Thread};
 use super::wire::{Reply, write_reply};
-use super::{Ended, PhaseCost, bus, cpus};
+use super::{Ended, EndedThread, PhaseCost, bus, cpus};
 use crate::Error;
 use crate::residency::mapped_pages;
 
@@ -75,15 +75,16 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
         let first = take_steps(first, &meeting);
         let others = others.into_iter().map(|other| other.join().expect("threads do not panic"));
         let taken = [first].into_iter().chain(others).collect::<Result<Vec<_>, _>>()?;
-        let ends = taken.iter().map(|(end, _)| end.duration_since(start).as_nanos() as u64);
-        let elapsed_ns = ends.max().unwrap_or(0);
+        let threads = taken.into_iter().map(|(end, steps)| EndedThread {
+            elapsed_ns: end.duration_since(start).as_nanos() as u64,
+            steps,
+        });
         let first = meeting.shared.get().and_then(|shared| shared.mapped.first());
         let mapped = match first.filter(|_| process.report_mapped) {
             Some(first) => mapped_pages(first.address(), first.pages())?,
             None => Default::default(),
         };
-        let threads = taken.into_iter().map(|(_, costs)| costs).collect();
-        Ok(Ended { locked, elapsed_ns, threads, mapped })
+        Ok(Ended { locked, threads: threads.collect(), mapped })
     })
 }
 

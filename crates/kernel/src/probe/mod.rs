@@ -159,12 +159,19 @@ pub struct Outcome {
 pub struct Ended {
     /// Whether the child's own memory was locked, so that none of the faults are its own.
     pub locked: bool,
-    /// From the first step of all threads to the last.
-    pub elapsed_ns: u64,
-    /// What each step of each thread cost.
-    pub threads: Vec<Vec<PhaseCost>>,
+    /// Each thread.
+    pub threads: Vec<EndedThread>,
     /// Mapped pages, counted from the beginning of the first mapping; empty if not asked for.
     pub mapped: PageSet,
+}
+
+/// What came out of one thread of a process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedThread {
+    /// From where all threads began to its own end.
+    pub elapsed_ns: u64,
+    /// What each of its steps cost.
+    pub steps: Vec<PhaseCost>,
 }
 
 /// A child that has opened and mapped its files and waits. It is killed when this drops.
@@ -236,7 +243,7 @@ impl Probe {
             error => error,
         })?;
         let Ended { locked, mapped, threads, .. } = ended;
-        let phases = threads.into_iter().next().unwrap_or_default();
+        let phases = threads.into_iter().next().map_or(Vec::new(), |thread| thread.steps);
         Ok(Outcome { address, locked, phases, mapped })
     }
 
@@ -300,7 +307,8 @@ fn spawn() -> Result<Running, Error> {
     Running::spawn(&mut command).map_err(|error| Error::call("start the probe's child", error))
 }
 
-fn remedy(signal: i32) -> &'static str {
+/// What to do where `signal` killed a child.
+pub(crate) fn remedy(signal: i32) -> &'static str {
     match signal {
         libc::SIGBUS => "the file must not shrink, and its disk must not fail, while it is read",
         libc::SIGKILL => "if nobody did, memory ran out: allow more, or use a smaller file",

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use filemap_core::units::{PageCount, PageIndex};
 
 use super::process::{Area, Process, Step};
-use super::{Access, Advice, Ended, Left, PhaseCost, Segment, Split, SplitProt};
+use super::{Access, Advice, Ended, EndedThread, Left, PhaseCost, Segment, Split, SplitProt};
 use crate::residency::PageSet;
 
 /// What the child says.
@@ -198,9 +198,12 @@ pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<
         Reply::Starved(message) => put_message(&mut out, STARVED, message),
         Reply::Bus(address) => out.extend_from_slice(&bus_message(*address)),
         Reply::Done(ended) => {
-            let header = [DONE, u64::from(ended.locked), ended.elapsed_ns];
-            header.iter().for_each(|&word| put(&mut out, word));
-            put_all(&mut out, &ended.threads, |out, costs| put_all(out, costs, put_cost));
+            put(&mut out, DONE);
+            put(&mut out, u64::from(ended.locked));
+            put_all(&mut out, &ended.threads, |out, thread| {
+                put(out, thread.elapsed_ns);
+                put_all(out, &thread.steps, put_cost);
+            });
             put_all(&mut out, ended.mapped.words(), |out, &word| put(out, word));
         }
     }
@@ -244,8 +247,9 @@ pub(super) fn read_reply(input: &mut impl Read) -> io::Result<Reply> {
         BUS => Ok(Reply::Bus(get(input)?)),
         DONE => Ok(Reply::Done(Ended {
             locked: get(input)? != 0,
-            elapsed_ns: get(input)?,
-            threads: get_all(input, |input| get_all(input, get_cost))?,
+            threads: get_all(input, |input| {
+                Ok(EndedThread { elapsed_ns: get(input)?, steps: get_all(input, get_cost)? })
+            })?,
             mapped: PageSet::from_words(get_all(input, get)?),
         })),
         _ => Err(io::ErrorKind::InvalidData.into()),
@@ -376,10 +380,11 @@ mod tests {
             elapsed_ns: 4,
             left: Some(Left { cached: 5, evicted: 6 }),
         };
+        let thread = |steps| EndedThread { elapsed_ns: 7, steps };
+        let steps = vec![cost, PhaseCost { read_bytes: None, ..cost }];
         let ended = Ended {
             locked: true,
-            elapsed_ns: 7,
-            threads: vec![vec![cost, PhaseCost { read_bytes: None, ..cost }], vec![]],
+            threads: vec![thread(steps), thread(vec![])],
             mapped: PageSet::collect([true, false, true].into_iter()),
         };
         assert!(matches!(arrived(&Reply::Done(ended.clone())), Reply::Done(same) if same == ended));
