@@ -115,6 +115,21 @@ pub fn random_program(seed: u64) -> ProgramSpec {
     spec
 }
 
+/// The program that `seed` means, as the running kernel can run it and without a limit that it
+/// does not fit in.
+pub fn program_that_fits(seed: u64) -> ProgramSpec {
+    let spec = random_program(seed);
+    let fs = spec.fs.filter(|fs| fs != "base-pages").unwrap_or("ext4".to_string());
+    ProgramSpec {
+        kernel: Some(Kernel::V6_18.name().to_string()),
+        with: None,
+        cache_limit: None,
+        memory_max: None,
+        fs: Some(fs),
+        ..spec
+    }
+}
+
 fn named<T, S>(items: &[T], letter: char, make: impl Fn(String, &T) -> S) -> Vec<S> {
     items.iter().enumerate().map(|(number, item)| make(format!("{letter}{number}"), item)).collect()
 }
