@@ -44,7 +44,7 @@ pub use program::{Program, ProgramSpec};
 pub use record::{
     Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Spread, Summary,
 };
-pub use shown::{Shown, ShownLog};
+pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spec::{JobSpec, PhaseSpec, shell_word};
 pub use workload::Workload;

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+mod program;
 mod remedies;
 
 use filemap_core::decision::Log;
@@ -33,6 +34,12 @@ const SPARE_EVENTS: u64 = 1 << 16;
 /// Says where a job's bytes came from, and why readahead stopped or did not.
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
+    if let Some(path) = &args.job_file
+        && let Some(spec) = input::program(path)?
+    {
+        let path = path.clone();
+        return program::run(spec, &path, args);
+    }
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let svg = ("--svg", args.svg.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;

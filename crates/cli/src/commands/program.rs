@@ -44,12 +44,13 @@ pub fn run(spec: ProgramSpec, path: &str, args: RunArgs) -> Result<Outcome, Erro
         trace_program(&program, &profile, &mut log)?;
         log.finish()?;
     }
+    spec.kernel = Some(program.rules.kernel.name().to_string());
     let record = match program.engine {
         EngineKind::Model => run_program(&spec, &program, &profile)?,
         EngineKind::Kernel => on_kernel(&spec, &program, args.apply)?,
     };
     let mut warnings = found.warnings;
-    warnings.extend(judged::warnings(spec.kernel.as_deref(), &[Judged::from(&program)])?);
+    warnings.extend(judged::warnings(asked.spec.kernel.as_deref(), &[Judged::from(&program)])?);
     let record = stamped(record, warnings);
     output.write(&program::report(&record, asked.command("run")))?;
     Ok(Outcome::Done)
@@ -60,7 +61,8 @@ pub struct Asked {
     /// The program with the flags on top.
     pub spec: ProgramSpec,
     path: String,
-    flags: JobSpec,
+    /// What flags said on top of the job file.
+    pub flags: JobSpec,
     /// What the command reads.
     pub inputs: Inputs,
 }

@@ -180,14 +180,12 @@ impl JobFile {
 
 /// One filesystem for the files that are made for a job, with the readahead that it wants.
 fn scratch_for(needs: &Needs, journal: &Journal, directory: &Path) -> Result<Scratch, Error> {
-    let made = || needs.files.iter().filter(|needed| needed.users_path().is_none());
+    let made = needs.files.iter().filter(|needed| needed.users_path().is_none());
     let filesystem = scratch_filesystem(&needs.machine)?;
     // Each file takes whole blocks.
-    let bytes = made().fold(0u64, |sum, needed| {
-        sum.saturating_add(needed.file.size_bytes.next_multiple_of(page_size()))
-    });
-    let room =
-        Room { files: made().count() as u64, bytes, disk_bytes: needs.written_bytes().min(bytes) };
+    let bytes = needs.made_bytes();
+    let (files, disk_bytes) = (made.count() as u64, needs.written_bytes().min(bytes));
+    let room = Room { files, bytes, disk_bytes };
     Scratch::create(journal, directory, filesystem, room, read_ahead_kb(&needs.machine))
 }
 

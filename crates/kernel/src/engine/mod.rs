@@ -31,7 +31,7 @@ pub use plan::{MAX_RUN_ACCESSES, plan};
 
 pub(crate) use file::{may_drop, place_of, scratch_directory};
 pub(crate) use limits::{LruGen, lru_gen};
-pub(crate) use needs::Needs;
+pub(crate) use needs::{Needed, Needs};
 pub(crate) use settings::FAULT_AROUND_FILE;
 use stage::Stage;
 

@@ -9,6 +9,7 @@ use filemap_job::program::{Program, ProgramStep};
 use filemap_job::{File, Job, Machine, Phase};
 
 use crate::contents::Contents;
+use crate::page_size;
 
 /// What is asked of a machine.
 #[derive(Clone, Debug)]
@@ -54,6 +55,14 @@ impl Needs {
     /// What the files are long together.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, needed| sum.saturating_add(needed.file.size_bytes))
+    }
+
+    /// What the files that are made are long together, in whole pages.
+    pub(crate) fn made_bytes(&self) -> u64 {
+        let made = self.files.iter().filter(|needed| needed.users_path().is_none());
+        made.fold(0, |sum, needed| {
+            sum.saturating_add(needed.file.size_bytes.next_multiple_of(page_size()))
+        })
     }
 
     /// What the files that are made take on disk.
