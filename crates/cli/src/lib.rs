@@ -28,6 +28,7 @@ use filemap_kernel::image::guest;
 use filemap_kernel::journal;
 
 use crate::args::{Cli, Command};
+use crate::engine::Machine;
 use crate::error::Error;
 use crate::output::Target;
 
@@ -68,8 +69,8 @@ pub fn main() -> ExitCode {
     undo_what_was_left();
     let outcome = match cli.command {
         Command::Published(args) => commands::published::run(&args),
-        Command::Run(args) => commands::run::run(args),
-        Command::Compare(args) => commands::compare::run(args),
+        Command::Run(args) => commands::run::run(args, &Machine),
+        Command::Compare(args) => commands::compare::run(args, &Machine),
         Command::Conform(args) => commands::conform::run(args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Explain(args) => commands::explain::run(args),

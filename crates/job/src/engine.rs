@@ -1,15 +1,63 @@
-//! What runs a job.
+//! What runs jobs.
 
-use crate::{Job, Record};
-
-/// Runs jobs: the model in virtual time, or a real kernel.
-pub trait Engine {
+/// Makes jobs of type `J` ready to run: the model, the running kernel, or one that is booted.
+pub trait Engine<J> {
     /// Why a job could not be run.
     type Error;
+    /// A job that is ready.
+    type Ready: Ready<Error = Self::Error>;
 
-    /// Runs every run of `job`.
+    /// Makes ready what the runs of `jobs` need, in their order, so that what cannot be done is
+    /// told before any of them runs. What was made goes when what is returned drops.
     ///
     /// # Errors
-    /// When this engine cannot run the job, or the run fails.
-    fn run(&mut self, job: &Job) -> Result<Record, Self::Error>;
+    /// When this engine cannot run one of them.
+    fn prepare_all(&self, jobs: &[&J]) -> Result<Vec<Self::Ready>, Self::Error>;
+
+    /// Runs every run of `job`, with its own seed.
+    ///
+    /// # Errors
+    /// When this engine cannot run the job, or a run fails.
+    fn run(&self, job: &J) -> Result<<Self::Ready as Ready>::Record, Self::Error> {
+        let mut ready = self.prepare_all(&[job])?.pop().expect("one job is made ready");
+        let mut runs = Vec::new();
+        for _ in 0..ready.turns() {
+            runs.extend(ready.take_turn(ready.seed())?);
+        }
+        Ok(ready.record(runs))
+    }
+}
+
+/// A job that an engine has made ready.
+pub trait Ready {
+    /// Why a run failed.
+    type Error;
+    /// What one run comes to.
+    type Run;
+    /// What all runs come to.
+    type Record;
+
+    /// The seed that the job names.
+    fn seed(&self) -> u64;
+
+    /// In how many turns the runs of one seed are made. Between turns others have theirs, so that
+    /// what changes on a machine meanwhile meets all of them.
+    fn turns(&self) -> u64 {
+        1
+    }
+
+    /// What the device of the job's file takes in one request, in bytes, where this is known of a
+    /// device.
+    fn io_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Makes the runs of one turn with `seed`.
+    ///
+    /// # Errors
+    /// When a run fails.
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<Self::Run>, Self::Error>;
+
+    /// The record of `runs`, which are those of all turns, with where and how they ran.
+    fn record(self, runs: Vec<Self::Run>) -> Self::Record;
 }

@@ -33,7 +33,7 @@ pub mod workload;
 
 pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds};
 pub use elf::{Elf, Segment};
-pub use engine::Engine;
+pub use engine::{Engine, Ready};
 pub use error::Error;
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::Advice;

@@ -5,7 +5,7 @@ use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::bounds::MAX_MODEL_BYTES;
-use filemap_job::{Counters, Engine, Job, Machine, Phase, Record, Run};
+use filemap_job::{Counters, Engine, EngineKind, Job, Machine, Phase, Ready, Record, Run};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
@@ -30,14 +30,41 @@ pub struct Model {
     pub profile: Profile,
 }
 
-impl Engine for Model {
+impl Engine<Job> for Model {
     type Error = Error;
+    type Ready = ReadyJob;
 
-    fn run(&mut self, job: &Job) -> Result<Record, Error> {
-        let run = trace(job, &self.profile, &mut ())?.run;
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<ReadyJob>, Error> {
+        let ready = |job: &&Job| ReadyJob { job: (*job).clone(), profile: self.profile };
+        Ok(jobs.iter().map(ready).collect())
+    }
+}
+
+/// A job of the model.
+#[derive(Clone, Debug)]
+pub struct ReadyJob {
+    job: Job,
+    profile: Profile,
+}
+
+impl Ready for ReadyJob {
+    type Error = Error;
+    type Run = Run;
+    type Record = Record;
+
+    fn seed(&self) -> u64 {
+        self.job.seed
+    }
+
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
+        let run = trace(&self.job.with_seed(seed), &self.profile, &mut ())?.run;
         // Runs differ in nothing, so one stands for all of them.
-        let runs = vec![run; job.runs as usize];
-        Ok(Record::new(job, "model", environment(&job.machine, &self.profile), runs))
+        Ok(vec![run; self.job.runs as usize])
+    }
+
+    fn record(self, runs: Vec<Run>) -> Record {
+        let environment = environment(&self.job.machine, &self.profile);
+        Record::new(&self.job, EngineKind::Model.name(), environment, runs)
     }
 }
 

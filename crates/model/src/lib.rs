@@ -22,13 +22,15 @@ mod setup;
 mod tally;
 mod task;
 pub mod tlb;
+mod under_way;
+mod waiting;
 mod world;
 
 pub use digest::Digest;
-pub use engine::{Model, PhaseRun, Traced, trace, trace_on, trace_settled};
+pub use engine::{Model, PhaseRun, ReadyJob, Traced, trace, trace_on, trace_settled};
 pub use error::Error;
 pub use profile::Profile;
-pub use program::{run_program, trace_program, trace_program_on};
+pub use program::{ReadyProgram, trace_program, trace_program_on};
 pub use setup::mappings;
 pub use tally::Tally;
 pub use world::Timing;

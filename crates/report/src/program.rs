@@ -236,7 +236,8 @@ mod tests {
             threads: Vec::new(),
             phases: vec![phase],
         };
-        ProgramRecord::new(ProgramSpec::from_toml(text).unwrap(), "model", Map::new(), vec![run])
+        let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+        ProgramRecord::new(&program, "model", Map::new(), vec![run])
     }
 
     #[test]

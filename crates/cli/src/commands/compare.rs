@@ -7,14 +7,16 @@ use std::path::Path;
 
 use filemap_core::rules::Kernel;
 use filemap_core::series::{Series, Switch};
+use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job, JobSpec, shell_word};
 use filemap_model::{Digest, Profile};
+use filemap_report::Report;
 use filemap_report::compare::{self, Cell};
 
 use super::{Asked, needs_said, with_seeds};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::engine;
+use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host::{self, Found};
 use crate::input;
@@ -23,14 +25,24 @@ use crate::output::Output;
 use crate::seeds;
 use crate::variants::{self, Variant};
 
-/// Runs one job in several variants and prints what changes.
-pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
+/// Runs one job in several variants on `on` and prints what changes.
+pub fn run(
+    args: CompareArgs,
+    on: &(impl Engines<Job> + Engines<Program>),
+) -> Result<Outcome, Error> {
     if let Some(path) = &args.job_file
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args);
+        return program::run(spec, &path, args, on);
     }
+    let (output, report) = reported(args, on)?;
+    output.write(&report)?;
+    Ok(Outcome::Done)
+}
+
+/// What comes out of the variants, and where it goes.
+fn reported(args: CompareArgs, on: &impl Engines<Job>) -> Result<(Output, Report), Error> {
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
     let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let variants = variants(&spec, &args.variants)?;
@@ -61,7 +73,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
     let planned = cells.into_iter().map(|cell| (cell.variant, cell.job));
     let (names, jobs): (Vec<String>, Vec<Job>) = planned.unzip();
     let seeds = args.seeds.unwrap_or(1);
-    let records = engine::run_seeds(&jobs, &mut profiles, seeds, args.apply)?;
+    let records = engine::run_seeds(on, &jobs, &mut profiles, seeds, args.apply)?;
     let mut warnings = found.warnings;
     let without_effect: BTreeSet<String> = jobs.iter().flat_map(Job::without_effect).collect();
     warnings.extend(without_effect);
@@ -76,8 +88,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome, Error> {
         warnings.extend(one_seed(&ran)?);
     }
     let command = with_seeds(command, args.seeds);
-    output.write(&compare::report(&cells, &warnings, args.verbose, command))?;
-    Ok(Outcome::Done)
+    Ok((output, compare::report(&cells, &warnings, args.verbose, command)))
 }
 
 /// The engines of a list, each named once, without the blanks around them.
@@ -355,7 +366,51 @@ fn command(
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+    use serde_json::Value;
+
     use super::*;
+    use crate::args::{Cli, Command};
+    use crate::engine::mock::Mock;
+
+    fn json(mock: &Mock, flags: &str) -> Result<Value, Error> {
+        let words = "filemap compare --workload random --file-size 1m --accesses 4 --seed 7";
+        let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
+        let Command::Compare(args) = cli.command else { unreachable!("the words name it") };
+        let (_, report) = reported(args, mock)?;
+        Ok(serde_json::from_str(&report.json).unwrap())
+    }
+
+    #[test]
+    fn every_variant_runs_on_every_engine_in_turn() {
+        let mock = Mock::with_io_bytes(12_345_000);
+        let flags = "--variants baseline,advice=random --on model,kernel --runs 2";
+        let report = json(&mock, flags).unwrap();
+        let mut turns = mock.turns();
+        // Those of the model run beside each other.
+        turns[..2].sort();
+        let turn = |engine: &str, advice: &str| format!("{engine}: run {advice} 7");
+        let model = ["normal", "random"].map(|advice| turn("model beside the host", advice));
+        let host = ["normal", "random", "normal", "random"].map(|advice| turn("host", advice));
+        assert_eq!(turns, [model.as_slice(), &host].concat());
+        let cells = report["cells"].as_array().unwrap().iter();
+        let cells = cells.map(|cell| [cell["engine"].as_str(), cell["variant"].as_str()]);
+        let expected = [
+            ["model", "baseline"],
+            ["model", "advice=random"],
+            ["kernel", "baseline"],
+            ["kernel", "advice=random"],
+        ];
+        assert_eq!(cells.collect::<Vec<_>>(), expected.map(|cell| cell.map(Some)));
+    }
+
+    #[test]
+    fn a_variant_that_fails_ends_the_comparison() {
+        let mock = Mock::failing("host: run random 7");
+        let flags = "--variants baseline,advice=random --on kernel --runs 2";
+        let error = json(&mock, flags).unwrap_err();
+        assert_eq!((error.exit_code(), mock.turns().len()), (4, 2));
+    }
 
     #[test]
     fn modules_are_of_all_images_or_of_each() {

@@ -18,7 +18,7 @@ use serde_json::{Map, json};
 use super::{Asked, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
-use crate::engine;
+use crate::engine::{self, Machine};
 use crate::error::Error;
 use crate::host;
 use crate::input;
@@ -109,7 +109,8 @@ fn check(job: &Job) -> Result<(), Error> {
 fn of_model(job: &Job, profile: &Profile, seeds: u64) -> Result<(Explanation, Record), Error> {
     let mut explainer = Explainer::new(job, Sight::Every);
     trace(job, profile, &mut explainer)?;
-    let mut records = engine::run_seeds(std::slice::from_ref(job), &mut [*profile], seeds, false)?;
+    let (jobs, profiles) = (std::slice::from_ref(job), &mut [*profile]);
+    let mut records = engine::run_seeds(&Machine, jobs, profiles, seeds, false)?;
     Ok((explainer.finish(), records.pop().expect("one job has one record")))
 }
 

@@ -1,13 +1,13 @@
 //! `filemap run` of a program: a job file with tables.
 
-use filemap_job::program::{Program, ProgramRecord};
+use filemap_job::program::Program;
 use filemap_job::{EngineKind, JobSpec, ProgramSpec};
-use filemap_model::{Profile, run_program, trace_program};
+use filemap_model::{Profile, trace_program};
 use filemap_report::program;
 
 use crate::Outcome;
 use crate::args::RunArgs;
-use crate::engine::HostJobs;
+use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host::{self, Found};
 use crate::input;
@@ -15,11 +15,14 @@ use crate::job_flags::JobFlags;
 use crate::judged::{self, Judged};
 use crate::log::LineLog;
 use crate::output::{Inputs, Output};
-use crate::progress::Progress;
-use crate::provenance;
 
 /// Runs the program of the job file at `path` and prints what it did.
-pub fn run(spec: ProgramSpec, path: &str, args: RunArgs) -> Result<Outcome, Error> {
+pub fn run(
+    spec: ProgramSpec,
+    path: &str,
+    args: RunArgs,
+    engines: &impl Engines<Program>,
+) -> Result<Outcome, Error> {
     if args.seeds.is_some() {
         return Err(foreign("--seeds", path));
     }
@@ -31,10 +34,6 @@ pub fn run(spec: ProgramSpec, path: &str, args: RunArgs) -> Result<Outcome, Erro
     let profile = found.on_device(profile(&mut spec)?);
     let program = asked.validate(&spec)?;
     judged::check(&Judged::from(&program))?;
-    if args.apply && program.engine == EngineKind::Model {
-        let message = "--apply is for the running kernel; give --on kernel, or remove it";
-        return Err(Error::Usage(message.to_string()));
-    }
     if program.engine == EngineKind::Kernel && args.log.is_some() {
         let message = "--log is of the model's decisions; give --on model";
         return Err(Error::CannotRun(message.to_string()));
@@ -44,14 +43,12 @@ pub fn run(spec: ProgramSpec, path: &str, args: RunArgs) -> Result<Outcome, Erro
         trace_program(&program, &profile, &mut log)?;
         log.finish()?;
     }
-    spec.kernel = Some(program.rules.kernel.name().to_string());
-    let record = match program.engine {
-        EngineKind::Model => run_program(&spec, &program, &profile)?,
-        EngineKind::Kernel => on_kernel(&spec, &program, args.apply)?,
-    };
-    let mut warnings = found.warnings;
-    warnings.extend(judged::warnings(asked.spec.kernel.as_deref(), &[Judged::from(&program)])?);
-    let record = stamped(record, warnings);
+    let (programs, mut profiles) = (std::slice::from_ref(&program), [profile]);
+    let records = engine::run_seeds(engines, programs, &mut profiles, 1, args.apply)?;
+    let mut record = records.into_iter().next().expect("one program has one record");
+    record.warnings = found.warnings;
+    let kernel = asked.spec.kernel.as_deref();
+    record.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
     output.write(&program::report(&record, asked.command("run")))?;
     Ok(Outcome::Done)
 }
@@ -121,21 +118,4 @@ pub fn profile(spec: &mut ProgramSpec) -> Result<Profile, Error> {
     let profile = input::profile(&mut shared)?;
     *spec = spec.clone().overlay(&shared);
     Ok(profile)
-}
-
-/// Runs `program`, which `spec` says, on the running kernel.
-fn on_kernel(spec: &ProgramSpec, program: &Program, apply: bool) -> Result<ProgramRecord, Error> {
-    let jobs = HostJobs::prepare([program].into_iter(), 1, apply)?;
-    let progress = Progress::new(program.runs as usize);
-    let ran = jobs.run(&progress)?.into_iter().next();
-    let (prepared, runs) = ran.expect("one program has run");
-    let engine = EngineKind::Kernel.name();
-    Ok(ProgramRecord::new(spec.clone(), engine, prepared.environment(), runs))
-}
-
-/// `record` with where it comes from, and what its reader should know.
-pub fn stamped(mut record: ProgramRecord, warnings: Vec<String>) -> ProgramRecord {
-    provenance::stamp(&mut record.environment, &record.engine);
-    record.warnings = warnings;
-    record
 }

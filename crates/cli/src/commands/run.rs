@@ -1,12 +1,13 @@
 //! `filemap run`.
 
-use filemap_job::{EngineKind, Record};
-use filemap_report::record;
+use filemap_job::program::Program;
+use filemap_job::{EngineKind, Job, Record};
+use filemap_report::{Report, record};
 
 use super::{Asked, program, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
-use crate::engine;
+use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
 use crate::input;
@@ -15,15 +16,25 @@ use crate::log::LineLog;
 use crate::output::Output;
 use crate::seeds::{self, Cell};
 
-/// Runs one job and prints its record.
-pub fn run(args: RunArgs) -> Result<Outcome, Error> {
+/// Runs one job on `engines` and prints its record.
+pub fn run(
+    args: RunArgs,
+    engines: &(impl Engines<Job> + Engines<Program>),
+) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     if let Some(path) = &args.job_file
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args);
+        return program::run(spec, &path, args, engines);
     }
+    let (output, report) = reported(args, engines)?;
+    output.write(&report)?;
+    Ok(Outcome::Done)
+}
+
+/// What comes out of one job, and where it goes.
+fn reported(args: RunArgs, engines: &impl Engines<Job>) -> Result<(Output, Report), Error> {
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
@@ -46,8 +57,8 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         log.finish()?;
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
-    let mut record =
-        one(engine::run_seeds(jobs, std::slice::from_mut(&mut profile), seeds, args.apply)?);
+    let profiles = std::slice::from_mut(&mut profile);
+    let mut record = one(engine::run_seeds(engines, jobs, profiles, seeds, args.apply)?);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &Judged::of(jobs))?);
@@ -57,10 +68,48 @@ pub fn run(args: RunArgs) -> Result<Outcome, Error> {
         record.warnings.extend(seeds::warnings(&[cell])?);
     }
     let command = with_seeds(asked.command("run", &job), args.seeds);
-    output.write(&record::report(&record, &job, args.verbose, command))?;
-    Ok(Outcome::Done)
+    Ok((output, record::report(&record, &job, args.verbose, command)))
 }
 
 fn one(records: Vec<Record>) -> Record {
     records.into_iter().next().expect("one job has one record")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+    use crate::engine::mock::Mock;
+
+    fn json(mock: &Mock, flags: &str) -> Result<Value, Error> {
+        let words = "filemap run --workload random --file-size 1m --accesses 4 --seed 7";
+        let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
+        let Command::Run(args) = cli.command else { unreachable!("the words name it") };
+        let (_, report) = reported(args, mock)?;
+        Ok(serde_json::from_str(&report.json).unwrap())
+    }
+
+    #[test]
+    fn a_record_is_reported_as_the_engine_made_it() {
+        let mock = Mock::default();
+        let report = json(&mock, "--on kernel --runs 3 --seeds 2").unwrap();
+        assert_eq!(mock.turns().len(), 6);
+        let read = |run: &Value| run["counters"]["data_pages_read"].as_u64().unwrap();
+        let runs: Vec<u64> = report["runs"].as_array().unwrap().iter().map(read).collect();
+        assert_eq!(runs, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(report["engine"], "kernel");
+        let command = report["command"].as_str().unwrap();
+        assert!(command.contains("--runs 3") && command.ends_with("--seeds 2"), "{command}");
+    }
+
+    #[test]
+    fn what_fails_is_told_as_the_engine_said_it() {
+        let mock = Mock::failing("host: run normal 7");
+        let error = json(&mock, "--on kernel --runs 3").unwrap_err();
+        assert_eq!(error.one_line(), "host: run normal 7 failed");
+        assert_eq!((error.exit_code(), mock.turns().len()), (4, 1));
+    }
 }

@@ -12,6 +12,7 @@ mod support;
 use std::fs;
 use std::path::PathBuf;
 
+use filemap_job::Ready;
 use filemap_job::program::{Program, ProgramRun, ProgramSpec};
 use filemap_kernel::Error;
 use filemap_kernel::engine::{Kernel, temporary_directory};
@@ -121,7 +122,7 @@ fn compare(kernel: &Kernel, seed: u64) -> Result<Compared, Error> {
     let program = spec.validate(None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let mut prepared = kernel.prepare(&program)?.settled();
     let mut profile = Profile::DEFAULT;
-    profile.device.io_bytes = prepared.io_bytes()?;
+    profile.device.io_bytes = prepared.io_bytes().unwrap_or(profile.device.io_bytes);
     let model = Counts::of(&predicted(&program, &profile));
     let mut seen: Vec<Counts> = Vec::new();
     for _ in 0..ATTEMPTS {

@@ -27,6 +27,8 @@ pub use self::spec::{FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSp
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
+    /// As it was written, with the kernel that was found for it.
+    pub spec: ProgramSpec,
     /// The engine that is to run it.
     pub engine: EngineKind,
     /// How many times it runs: 1 or more.

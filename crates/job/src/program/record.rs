@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::ProgramSpec;
+use super::{Program, ProgramSpec};
 use crate::record::{Counters, PerCounter, SCHEMA, Spread};
 
 /// One program on one engine.
@@ -37,7 +37,7 @@ impl ProgramRecord {
     /// # Panics
     /// Without any run.
     pub fn new(
-        program: ProgramSpec,
+        program: &Program,
         engine: &str,
         environment: Map<String, Value>,
         runs: Vec<ProgramRun>,
@@ -45,7 +45,7 @@ impl ProgramRecord {
         let summary = ProgramSummary::of(&runs);
         let run = runs.first().expect("a record has a run").clone();
         let runs = if runs.len() > 1 { runs } else { Vec::new() };
-        let engine = engine.to_string();
+        let (program, engine) = (program.spec.clone(), engine.to_string());
         ProgramRecord {
             schema: SCHEMA,
             program,

@@ -68,6 +68,7 @@ impl Program {
             }
         }
         program.seed = seed;
+        program.spec.seed = Some(seed);
         program
     }
 }

@@ -38,6 +38,7 @@ impl ProgramSpec {
         let cpus = self.cpus.map(|cpus| within("cpus", cpus, 1, MAX_CPUS)).transpose();
         let cpus = cpus.map_err(keyed)?.map(|cpus| cpus as u32);
         let mut program = Program {
+            spec: ProgramSpec { kernel: Some(rules.kernel.name().to_string()), ..self.clone() },
             engine: name("on", &self.on, EngineKind::Model).map_err(keyed)?,
             runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS).map_err(keyed)?,
             rules,

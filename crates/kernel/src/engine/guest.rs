@@ -3,13 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use filemap_job::{Filesystem, Image as JobImage, Job, JobSpec, Pattern, Record, Summary};
+use filemap_job::program::Program;
+use filemap_job::{
+    Engine, EngineKind, Filesystem, Image as JobImage, Job, JobSpec, Pattern, Ready, Record, Run,
+};
 use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value, json};
 
 use super::limits::{MemoryLimits, available_bytes};
 use super::needs::Needs;
-use super::{Kernel, plan, settings, temporary_directory};
+use super::{Kernel, Prepared, plan, settings, temporary_directory};
 use crate::image::{self, Accelerator, Image, Outcome, guest};
 use crate::journal::Journal;
 use crate::temporary::require_space;
@@ -32,35 +35,85 @@ const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
 /// How much of the file a slow machine writes or reads in a second.
 const SLOW_BYTES_A_SECOND: u64 = 4 << 20;
 
-/// Looks whether [`boot`] can begin: that the image is a kernel, that the modules it needs are
-/// there, and that there is room.
-///
-/// # Errors
-/// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
-///
-/// # Panics
-/// When the job names no image.
-pub fn check_boot(job: &Job) -> Result<(), Error> {
-    let named = job.image.as_ref().expect("the caller has a job with an image");
-    check(job)?;
-    Ok(machine(job, named)?.check()?)
+/// Kernels that are booted, each for one seed of a job that names its image.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Boot;
+
+impl Engine<Job> for Boot {
+    type Error = Error;
+    type Ready = BootedJob;
+
+    /// Looks whether a boot can begin: that the images are kernels, that the modules they need are
+    /// there, and that there is room.
+    ///
+    /// # Errors
+    /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
+    ///
+    /// # Panics
+    /// When a job names no image.
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<BootedJob>, Error> {
+        let ready = |job: &&Job| {
+            let named = job.image.clone().expect("the caller has jobs with an image");
+            check(job)?;
+            machine(job, &named)?.check()?;
+            Ok(BootedJob { job: (*job).clone(), image: named, environment: None })
+        };
+        jobs.iter().map(ready).collect()
+    }
 }
 
-/// Boots the image of `job` and runs all of the job's runs there.
-///
-/// # Errors
-/// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
-///
-/// # Panics
-/// When the job names no image.
-pub fn boot(job: &Job) -> Result<Record, Error> {
-    let named = job.image.as_ref().expect("the caller has a job with an image");
-    check(job)?;
+impl Engine<Program> for Boot {
+    type Error = Error;
+    type Ready = Prepared<Program>;
+
+    /// No program names an image.
+    fn prepare_all(&self, programs: &[&Program]) -> Result<Vec<Prepared<Program>>, Error> {
+        match programs {
+            [] => Ok(Vec::new()),
+            _ => Err(Error::unavailable(
+                "a program on a kernel that is booted",
+                "leave --image out, or give --on model",
+            )),
+        }
+    }
+}
+
+/// A job on a kernel that is booted for each seed, and makes all runs of that seed.
+#[derive(Clone, Debug)]
+pub struct BootedJob {
+    job: Job,
+    image: JobImage,
+    /// What the first boot said of itself.
+    environment: Option<Map<String, Value>>,
+}
+
+impl Ready for BootedJob {
+    type Error = Error;
+    type Run = Run;
+    type Record = Record;
+
+    fn seed(&self) -> u64 {
+        self.job.seed
+    }
+
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
+        let record = boot(&self.job.with_seed(seed), &self.image)?;
+        self.environment.get_or_insert(record.environment);
+        Ok(record.runs)
+    }
+
+    fn record(self, runs: Vec<Run>) -> Record {
+        let environment = self.environment.unwrap_or_default();
+        Record::new(&self.job, EngineKind::Kernel.name(), environment, runs)
+    }
+}
+
+/// Boots `named` and runs all runs of `job` there.
+fn boot(job: &Job, named: &JobImage) -> Result<Record, Error> {
     let image = machine(job, named)?;
     let outcome = image.run(&payload(job)).map_err(|error| of_guest(job, error))?;
     let mut record: Record = serde_json::from_str(&outcome.record)
         .map_err(|error| image::Error::Damaged { reason: format!("it is no record ({error})") })?;
-    record.job = job.to_spec();
     describe(&mut record.environment, &image, &outcome);
     if outcome.accelerator == Accelerator::Tcg {
         // What an emulator takes says nothing of any machine.
@@ -68,7 +121,6 @@ pub fn boot(job: &Job) -> Result<Record, Error> {
             run.elapsed_ns = None;
             run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
         }
-        record.summary = Summary::of(&record.runs);
     }
     Ok(record)
 }
@@ -173,8 +225,8 @@ pub fn in_guest(payload: &str) -> Result<String, String> {
     let job = spec.validate(Some(&release)).map_err(|error| error.to_string())?;
     prepare(&job).map_err(|error| error.to_string())?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL)).map_err(|error| error.to_string())?;
-    let mut kernel = Kernel::in_directory(journal, guest::DATA_DIR.into());
-    let record = filemap_job::Engine::run(&mut kernel, &job).map_err(|error| error.to_string())?;
+    let kernel = Kernel::in_directory(journal, guest::DATA_DIR.into());
+    let record = kernel.run(&job).map_err(|error| error.to_string())?;
     serde_json::to_string(&record).map_err(|error| error.to_string())
 }
 

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
-use filemap_job::{Cached, Counters, EngineKind, Job, Machine, Record, Run};
+use filemap_job::{Cached, Counters, EngineKind, Job, Record, Run};
+use serde_json::{Map, Value};
 
 use super::needs::Needs;
 use super::seen::Seen;
@@ -16,13 +17,10 @@ use crate::residency::{CacheStat, PageSet, resident_pages};
 
 impl Runnable for Job {
     type Run = Run;
+    type Record = Record;
 
     fn needs(&self) -> Needs {
         Needs::from(self)
-    }
-
-    fn machine(&self) -> &Machine {
-        &self.machine
     }
 
     fn runs(&self) -> u64 {
@@ -79,6 +77,10 @@ impl Runnable for Job {
         };
         Ok((run, stage.fits && seen.is_disturbed()))
     }
+
+    fn record(&self, environment: Map<String, Value>, runs: Vec<Run>) -> Record {
+        Record::new(self, EngineKind::Kernel.name(), environment, runs)
+    }
 }
 
 impl Prepared<Job> {
@@ -88,10 +90,5 @@ impl Prepared<Job> {
     /// When the kernel does not tell.
     pub fn resident(&self) -> Result<PageSet, Error> {
         resident_pages(&self.stage.files.files[0].file, self.work.file_pages().0)
-    }
-
-    /// The record of `runs`, with where and how they ran.
-    pub fn record(&self, runs: Vec<Run>) -> Record {
-        Record::new(&self.work, EngineKind::Kernel.name(), self.environment(), runs)
     }
 }

@@ -15,7 +15,7 @@ mod stage;
 
 use std::path::PathBuf;
 
-use filemap_job::{Engine, Job, Machine, Record};
+use filemap_job::{Engine, Ready};
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -26,7 +26,7 @@ use crate::temporary::require_space;
 
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
-pub use guest::{boot, check_boot, in_guest, mount_memory_cgroups};
+pub use guest::{Boot, BootedJob, in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
 
 pub(crate) use file::{may_drop, place_of, scratch_directory};
@@ -67,11 +67,9 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::NoSpace`].
-    pub fn require_space<'a, W: Runnable + 'a>(
-        &self,
-        jobs: impl Iterator<Item = &'a W>,
-    ) -> Result<(), Error> {
-        let bytes = jobs.map(|job| job.needs().written_bytes()).fold(0, u64::saturating_add);
+    fn require_space<W: Runnable>(&self, jobs: &[&W]) -> Result<(), Error> {
+        let bytes = jobs.iter().map(|job| job.needs().written_bytes());
+        let bytes = bytes.fold(0, u64::saturating_add);
         require_space(&self.directory, bytes)
     }
 
@@ -83,17 +81,17 @@ impl Kernel {
     pub fn prepare<W: Runnable>(&self, job: &W) -> Result<Prepared<W>, Error> {
         let stage = Stage::prepare(self, &job.needs())?;
         let process = job.process(&stage.files.paths())?;
-        Ok(Prepared { work: job.clone(), process, stage })
+        Ok(Prepared { seed: job.seed(), work: job.clone(), process, stage })
     }
 }
 
-impl Engine for Kernel {
+impl<W: Runnable> Engine<W> for Kernel {
     type Error = Error;
+    type Ready = Prepared<W>;
 
-    fn run(&mut self, job: &Job) -> Result<Record, Error> {
-        let mut prepared = self.prepare(job)?;
-        let runs = (0..job.runs).map(|_| prepared.run()).collect::<Result<_, _>>()?;
-        Ok(prepared.record(runs))
+    fn prepare_all(&self, jobs: &[&W]) -> Result<Vec<Prepared<W>>, Error> {
+        self.require_space(jobs)?;
+        jobs.iter().map(|job| self.prepare(*job)).collect()
     }
 }
 
@@ -101,12 +99,11 @@ impl Engine for Kernel {
 pub trait Runnable: Clone {
     /// What comes out of one run.
     type Run;
+    /// What comes out of all of them.
+    type Record;
 
     /// What it asks of the machine.
     fn needs(&self) -> Needs;
-
-    /// The machine that it is for.
-    fn machine(&self) -> &Machine;
 
     /// How many times it runs.
     fn runs(&self) -> u64;
@@ -128,6 +125,9 @@ pub trait Runnable: Clone {
     /// # Errors
     /// See [`Error`].
     fn measure(&self, process: &Process, stage: &Stage) -> Result<(Self::Run, bool), Error>;
+
+    /// The record of `runs`, which took place in `environment`.
+    fn record(&self, environment: Map<String, Value>, runs: Vec<Self::Run>) -> Self::Record;
 }
 
 /// Refuses what the running kernel is not, and what its settings are not.
@@ -140,6 +140,8 @@ pub(crate) fn check(needs: &Needs) -> Result<(), Error> {
 #[derive(Debug)]
 pub struct Prepared<W> {
     work: W,
+    /// The seed that the job names.
+    seed: u64,
     process: Process,
     stage: Stage,
 }
@@ -151,23 +153,15 @@ impl<W: Runnable> Prepared<W> {
     /// # Errors
     /// See [`Error`].
     pub fn run(&mut self) -> Result<W::Run, Error> {
-        let Prepared { work, process, stage } = self;
+        let Prepared { work, process, stage, .. } = self;
         stage.undisturbed(|stage| work.measure(process, stage))
-    }
-
-    /// Largest request of the first file's device in bytes: one `read(2)` may read as much at once.
-    ///
-    /// # Errors
-    /// When its device does not tell.
-    pub fn io_bytes(&self) -> Result<u64, Error> {
-        io_bytes(&self.stage.files.files[0].path)
     }
 
     /// Makes its next runs those of another seed.
     ///
     /// # Errors
     /// As for [`Kernel::prepare`].
-    pub fn reseed(&mut self, seed: u64) -> Result<(), Error> {
+    fn reseed(&mut self, seed: u64) -> Result<(), Error> {
         if seed != self.work.seed() {
             self.work = self.work.with_seed(seed);
             let settle = self.process.settle;
@@ -179,6 +173,35 @@ impl<W: Runnable> Prepared<W> {
 
     /// Where and how its runs took place.
     pub fn environment(&self) -> Map<String, Value> {
-        environment::of(&self.stage, &self.work.needs(), self.work.seed())
+        environment::of(&self.stage, &self.work.needs(), self.seed)
+    }
+}
+
+impl<W: Runnable> Ready for Prepared<W> {
+    type Error = Error;
+    type Run = W::Run;
+    type Record = W::Record;
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn turns(&self) -> u64 {
+        self.work.runs()
+    }
+
+    /// One `read(2)` of the first file may read as much at once.
+    fn io_bytes(&self) -> Option<u64> {
+        io_bytes(&self.stage.files.files[0].path).ok()
+    }
+
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<W::Run>, Error> {
+        self.reseed(seed)?;
+        Ok(vec![self.run()?])
+    }
+
+    fn record(self, runs: Vec<W::Run>) -> W::Record {
+        let environment = self.environment();
+        self.work.with_seed(self.seed).record(environment, runs)
     }
 }

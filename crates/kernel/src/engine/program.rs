@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
 use filemap_job::program::{
-    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep, ProgramThread,
-    ThreadRun,
+    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRecord, ProgramRun, ProgramStep,
+    ProgramThread, ThreadRun,
 };
-use filemap_job::{Counters, Machine};
+use filemap_job::{Counters, EngineKind};
+use serde_json::{Map, Value};
 
 use super::needs::Needs;
 use super::phases;
@@ -19,13 +20,10 @@ use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, remedy};
 
 impl Runnable for Program {
     type Run = ProgramRun;
+    type Record = ProgramRecord;
 
     fn needs(&self) -> Needs {
         Needs::from(self)
-    }
-
-    fn machine(&self) -> &Machine {
-        &self.machine
     }
 
     fn runs(&self) -> u64 {
@@ -57,6 +55,10 @@ impl Runnable for Program {
         let seen: Vec<Seen> = seen.collect();
         let disturbed = stage.fits && seen.iter().any(Seen::is_disturbed);
         Ok((told.run(&seen), disturbed))
+    }
+
+    fn record(&self, environment: Map<String, Value>, runs: Vec<ProgramRun>) -> ProgramRecord {
+        ProgramRecord::new(self, EngineKind::Kernel.name(), environment, runs)
     }
 }
 

@@ -206,9 +206,9 @@ mod tests {
         let text = "[[file]]\nname = 'data'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'data'\n\
             [[thread]]\n[[thread.phase]]\nopen = 'a'\nworkload = 'read-sequential'\n\
             accesses = 1\n";
-        let spec = ProgramSpec::from_toml(text).unwrap();
+        let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
         let runs = pages.iter().map(run).collect();
-        let record = ProgramRecord::new(spec, engine, Map::new(), runs);
+        let record = ProgramRecord::new(&program, engine, Map::new(), runs);
         ProgramCell { variant: variant.to_string(), record }
     }
 

@@ -1,32 +1,34 @@
 //! `filemap compare` of a program.
 
-use filemap_job::program::{Program, ProgramRecord};
+use filemap_job::program::Program;
 use filemap_job::{EngineKind, JobSpec, ProgramSpec, shell_word};
-use filemap_model::{Digest, Profile, run_program, trace_program};
+use filemap_model::{Digest, Profile, trace_program};
 use filemap_report::compare::{self, ProgramCell};
-use rayon::prelude::*;
 
 use super::{differing, engines, unseen_warning, variants};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::commands::program::{Asked, foreign, profile, resolve, stamped};
-use crate::engine::{HostJobs, threads};
+use crate::commands::program::{Asked, foreign, profile, resolve};
+use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::judged::{self, Judged};
 use crate::output::Output;
-use crate::progress::Progress;
 use crate::variants::Variant;
 
 /// A cell that is yet to be run.
 struct Planned {
     variant: String,
-    spec: ProgramSpec,
     program: Program,
     profile: Profile,
 }
 
 /// Runs the program of the job file at `path` in several variants and prints what changes.
-pub fn run(spec: ProgramSpec, path: &str, args: CompareArgs) -> Result<Outcome, Error> {
+pub fn run(
+    spec: ProgramSpec,
+    path: &str,
+    args: CompareArgs,
+    on: &impl Engines<Program>,
+) -> Result<Outcome, Error> {
     if args.seeds.is_some() {
         return Err(foreign("--seeds", path));
     }
@@ -54,26 +56,21 @@ pub fn run(spec: ProgramSpec, path: &str, args: CompareArgs) -> Result<Outcome, 
         let message = "there is one variant only; give --variants baseline,mmap-miss";
         return Err(Error::Usage(message.to_string()));
     }
-    let on_kernel = |cell: &Planned| cell.program.engine == EngineKind::Kernel;
-    if args.apply && !cells.iter().any(on_kernel) {
-        let message = "--apply is for the running kernel; give --on kernel, or remove it";
-        return Err(Error::Usage(message.to_string()));
-    }
-    for cell in cells.iter().filter(|cell| on_kernel(cell)) {
+    for cell in &cells {
         judged::check(&Judged::from(&cell.program))?;
     }
-    let cells: Vec<Planned> = cells
-        .into_iter()
-        .map(|cell| Planned { profile: found.on_device(cell.profile), ..cell })
-        .collect();
-    let (profiles, records) = run_all(&cells, args.apply)?;
+    let mut profiles: Vec<Profile> =
+        cells.iter().map(|cell| found.on_device(cell.profile)).collect();
+    let planned = cells.into_iter().map(|cell| (cell.variant, cell.program));
+    let (names, programs): (Vec<String>, Vec<Program>) = planned.unzip();
+    let records = engine::run_seeds(on, &programs, &mut profiles, 1, args.apply)?;
     let mut warnings = found.warnings;
-    let judged: Vec<Judged> = cells.iter().map(|cell| Judged::from(&cell.program)).collect();
+    let judged: Vec<Judged> = programs.iter().map(Judged::from).collect();
     warnings.extend(judged::warnings(kernel, &judged)?);
-    warnings.extend(unseen(&cells, &profiles, &records)?);
-    let named = cells.iter().zip(records);
-    let compared: Vec<ProgramCell> =
-        named.map(|(cell, record)| ProgramCell { variant: cell.variant.clone(), record }).collect();
+    let named = names.into_iter().zip(records);
+    let compared = named.map(|(variant, record)| ProgramCell { variant, record });
+    let compared: Vec<ProgramCell> = compared.collect();
+    warnings.extend(unseen(&compared, &programs, &profiles)?);
     let names: Vec<String> = variants.iter().map(Variant::name).collect();
     let command =
         format!("{} --variants {}", asked.command("compare"), shell_word(&names.join(",")));
@@ -111,70 +108,29 @@ fn cell(asked: &Asked, spec: ProgramSpec, variant: &Variant) -> Result<Planned, 
     }
     let profile = profile(&mut spec)?;
     let program = asked.validate(&spec)?;
-    spec.kernel = Some(program.rules.kernel.name().to_string());
-    Ok(Planned { variant: variant.name(), spec, program, profile })
-}
-
-/// The record of each cell. Those of the model run in parallel; after them those of the kernel, one
-/// run of each in turn. The profiles have what the device takes at once that the kernel read from.
-fn run_all(cells: &[Planned], apply: bool) -> Result<(Vec<Profile>, Vec<ProgramRecord>), Error> {
-    let of_model = |cell: &&Planned| cell.program.engine == EngineKind::Model;
-    let on_kernel = cells.iter().filter(|cell| !of_model(cell)).map(|cell| &cell.program);
-    let runs: u64 = on_kernel.clone().map(|program| program.runs).sum();
-    let progress = Progress::new(runs as usize + cells.iter().filter(of_model).count());
-    let here = HostJobs::prepare(on_kernel, 1, apply)?;
-    let on_device = |cell: &Planned| {
-        let mut profile = cell.profile;
-        let io_bytes = here.io_bytes(&cell.program.machine);
-        profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
-        profile
-    };
-    let profiles: Vec<Profile> = cells.iter().map(on_device).collect();
-    let models: Vec<(&Planned, Profile)> =
-        cells.iter().zip(profiles.iter().copied()).filter(|(cell, _)| of_model(cell)).collect();
-    let models = threads()?.install(|| {
-        let ran = models.par_iter().with_max_len(1).map(|(cell, profile)| {
-            let record = run_program(&cell.spec, &cell.program, profile)?;
-            progress.advance();
-            Ok::<_, Error>(record)
-        });
-        ran.collect::<Result<Vec<ProgramRecord>, _>>()
-    });
-    let mut models = models?.into_iter();
-    let mut measured = here.run(&progress)?.into_iter();
-    let record = |cell: &Planned| match cell.program.engine {
-        EngineKind::Model => models.next().expect("each of them has run"),
-        EngineKind::Kernel => {
-            let (prepared, runs) = measured.next().expect("each of them has run");
-            let engine = EngineKind::Kernel.name();
-            ProgramRecord::new(cell.spec.clone(), engine, prepared.environment(), runs)
-        }
-    };
-    let records = cells.iter().map(record).map(|record| stamped(record, Vec::new()));
-    let records = records.collect();
-    Ok((profiles, records))
+    Ok(Planned { variant: variant.name(), program, profile })
 }
 
 /// What to warn of: variants whose rules the program never told from the first one's.
 fn unseen(
-    cells: &[Planned],
+    cells: &[ProgramCell],
+    programs: &[Program],
     profiles: &[Profile],
-    records: &[ProgramRecord],
 ) -> Result<Vec<String>, Error> {
     let digest = |number: usize| {
         let mut digest = Digest::default();
-        trace_program(&cells[number].program, &profiles[number], &mut digest)?;
+        trace_program(&programs[number], &profiles[number], &mut digest)?;
         Ok::<_, Error>(digest)
     };
-    let of_model = |number: &usize| cells[*number].program.engine == EngineKind::Model;
+    let of_model = |number: &usize| programs[*number].engine == EngineKind::Model;
     let mut of_model = (0..cells.len()).filter(of_model);
     let Some(first) = of_model.next() else { return Ok(Vec::new()) };
     let mut warnings = Vec::new();
     let mut first_digest = None;
     for number in of_model {
-        let [one, other] = [first, number].map(|at| cells[at].program.rules.series);
+        let [one, other] = [first, number].map(|at| programs[at].rules.series);
         let switches = differing(one, other);
-        if switches.is_empty() || records[number].run != records[first].run {
+        if switches.is_empty() || cells[number].record.run != cells[first].record.run {
             continue;
         }
         let before = match first_digest {

@@ -1,15 +1,16 @@
 //! `filemap explain` of a program: by file, mapping and open file.
 
-use filemap_job::{EngineKind, ProgramSpec};
-use filemap_model::{run_program, trace_program};
+use filemap_job::{Engine, EngineKind, ProgramSpec};
+use filemap_model::{Model, trace_program};
 use filemap_report::explain::{self, ProgramExplainer};
 
 use crate::Outcome;
 use crate::args::ExplainArgs;
-use crate::commands::program::{Asked, foreign, profile, resolve, stamped};
+use crate::commands::program::{Asked, foreign, profile, resolve};
 use crate::error::Error;
 use crate::judged::{self, Judged};
 use crate::output::Output;
+use crate::provenance;
 
 /// Says where the bytes of the program of the job file at `path` came from.
 pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, Error> {
@@ -34,15 +35,14 @@ pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, 
                 .to_string(),
         ));
     }
-    spec.kernel = Some(program.rules.kernel.name().to_string());
     let mut explainer = ProgramExplainer::new(&program);
     trace_program(&program, &profile, &mut explainer)?;
     let explanation = explainer.finish();
-    let record = run_program(&spec, &program, &profile)?;
-    let mut warnings = found.warnings;
+    let mut record = Model { profile }.run(&program)?;
+    provenance::stamp(&mut record.environment, &record.engine);
+    record.warnings = found.warnings;
     let kernel = asked.spec.kernel.as_deref();
-    warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
-    let record = stamped(record, warnings);
+    record.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
     let command = asked.command("explain");
     output.write(&explain::of_program(&explanation, &program, &record, command))?;
     Ok(Outcome::Done)

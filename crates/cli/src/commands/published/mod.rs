@@ -7,7 +7,7 @@ use filemap_report::published::{self, DEFAULT_SEEDS, Options};
 
 use crate::Outcome;
 use crate::args::PublishedArgs;
-use crate::engine;
+use crate::engine::{self, Machine};
 use crate::error::Error;
 use crate::output::{Inputs, Output};
 
@@ -35,7 +35,7 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
         studies = published::studies(&args.series, &options)?;
     }
     let per_study: Vec<_> = studies.iter().map(|study| study.jobs()).collect();
-    let records = engine::run_all(&per_study.concat(), &Profile::DEFAULT)?;
+    let records = engine::run_all(&Machine, &per_study.concat(), &Profile::DEFAULT)?;
     let mut left = records.as_slice();
     let mut findings = Vec::new();
     for (study, jobs) in studies.iter().zip(&per_study) {

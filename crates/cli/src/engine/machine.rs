@@ -1,0 +1,52 @@
+//! The engines of this machine.
+
+use filemap_job::Engine;
+use filemap_kernel::engine::{Boot, Kernel, Prepared, Runnable};
+use filemap_model::{Model, Profile};
+
+use super::{Engines, Work, WorkEngine};
+use crate::error::Error;
+use crate::interrupt::{self, Undoing};
+
+/// The model, the running kernel, and those that QEMU boots.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine;
+
+impl<J> Engines<J> for Machine
+where
+    J: Work + Runnable<Run = <J as Work>::Run, Record = <J as Work>::Record>,
+    Model: WorkEngine<J, Ready: Send>,
+    Boot: WorkEngine<J>,
+{
+    type Model = Model;
+    type Host = Host;
+    type Boot = Boot;
+
+    fn model(&self, profile: Profile) -> Model {
+        Model { profile }
+    }
+
+    fn host(&self, apply: bool) -> Result<Host, Error> {
+        let (journal, undoing) = interrupt::journal()?;
+        Ok(Host { kernel: Kernel::new(journal)?.changing_settings(apply), _undoing: undoing })
+    }
+
+    fn boot(&self) -> Boot {
+        Boot
+    }
+}
+
+/// The running kernel. As long as it lives, signals undo what its jobs change.
+pub struct Host {
+    kernel: Kernel,
+    _undoing: Undoing,
+}
+
+impl<J: Runnable> Engine<J> for Host {
+    type Error = filemap_kernel::Error;
+    type Ready = Prepared<J>;
+
+    fn prepare_all(&self, jobs: &[&J]) -> Result<Vec<Prepared<J>>, filemap_kernel::Error> {
+        self.kernel.prepare_all(jobs)
+    }
+}

@@ -1,0 +1,163 @@
+//! Engines that run nothing: what they were asked for is kept, and what comes out is made up.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use filemap_job::{Counters, Engine, EngineKind, Job, Ready, Record, Run};
+use filemap_model::Profile;
+use serde_json::Map;
+
+use super::Engines;
+use crate::error::Error;
+
+/// Engines of no machine. Copies share what they were asked for.
+#[derive(Clone, Default)]
+pub struct Mock {
+    asked: Arc<Mutex<Vec<String>>>,
+    failing: Option<&'static str>,
+    io_bytes: Option<u64>,
+}
+
+impl Mock {
+    /// Engines of which the turn `failing` fails, as [`Mock::turns`] tells it.
+    pub fn failing(failing: &'static str) -> Self {
+        Mock { failing: Some(failing), ..Mock::default() }
+    }
+
+    /// Engines with a device under the running kernel that takes this much at once.
+    pub fn with_io_bytes(io_bytes: u64) -> Self {
+        Mock { io_bytes: Some(io_bytes), ..Mock::default() }
+    }
+
+    /// What was asked for, in order: each engine by its name, `ENGINE: prepare ADVICE`,
+    /// `ENGINE: run ADVICE SEED`, `ENGINE: drop ADVICE`, `ENGINE is gone`.
+    pub fn asked(&self) -> Vec<String> {
+        self.entries().clone()
+    }
+
+    /// Of what was asked for, the turns.
+    pub fn turns(&self) -> Vec<String> {
+        self.asked().into_iter().filter(|entry| entry.contains(": run ")).collect()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<String>> {
+        self.asked.lock().expect("no turn panics")
+    }
+
+    fn note(&self, entry: impl fmt::Display) {
+        self.entries().push(entry.to_string());
+    }
+
+    fn engine(&self, name: &'static str) -> MockEngine {
+        self.note(name);
+        MockEngine { name, mock: self.clone() }
+    }
+}
+
+impl Engines<Job> for Mock {
+    type Model = MockEngine;
+    type Host = MockEngine;
+    type Boot = MockEngine;
+
+    fn model(&self, profile: Profile) -> MockEngine {
+        match Some(profile.device.io_bytes) == self.io_bytes {
+            true => self.engine("model beside the host"),
+            false => self.engine("model"),
+        }
+    }
+
+    fn host(&self, apply: bool) -> Result<MockEngine, Error> {
+        Ok(self.engine(if apply { "host that may change" } else { "host" }))
+    }
+
+    fn boot(&self) -> MockEngine {
+        MockEngine { name: "boot", mock: self.clone() }
+    }
+}
+
+/// By what the jobs of a test are told apart.
+fn advice(job: &Job) -> String {
+    job.to_spec().advice.unwrap_or("normal".to_string())
+}
+
+/// One of them.
+pub struct MockEngine {
+    name: &'static str,
+    mock: Mock,
+}
+
+impl Drop for MockEngine {
+    fn drop(&mut self) {
+        if self.name.starts_with("host") {
+            self.mock.note(format_args!("{} is gone", self.name));
+        }
+    }
+}
+
+impl Engine<Job> for MockEngine {
+    type Error = Error;
+    type Ready = MockReady;
+
+    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<MockReady>, Error> {
+        let ready = |job: &&Job| {
+            self.mock.note(format_args!("{}: prepare {}", self.name, advice(job)));
+            MockReady { name: self.name, mock: self.mock.clone(), job: (*job).clone() }
+        };
+        Ok(jobs.iter().map(ready).collect())
+    }
+}
+
+/// A job that is ready for nothing.
+pub struct MockReady {
+    name: &'static str,
+    mock: Mock,
+    job: Job,
+}
+
+impl Drop for MockReady {
+    fn drop(&mut self) {
+        self.mock.note(format_args!("{}: drop {}", self.name, advice(&self.job)));
+    }
+}
+
+impl MockReady {
+    fn is_host(&self) -> bool {
+        self.job.engine == EngineKind::Kernel && self.job.image.is_none()
+    }
+}
+
+impl Ready for MockReady {
+    type Error = Error;
+    type Run = Run;
+    type Record = Record;
+
+    fn seed(&self) -> u64 {
+        self.job.seed
+    }
+
+    fn turns(&self) -> u64 {
+        if self.is_host() { self.job.runs } else { 1 }
+    }
+
+    fn io_bytes(&self) -> Option<u64> {
+        self.mock.io_bytes.filter(|_| self.is_host())
+    }
+
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
+        let turn = format!("{}: run {} {seed}", self.name, advice(&self.job));
+        self.mock.note(&turn);
+        if self.mock.failing == Some(turn.as_str()) {
+            return Err(Error::CannotRun(format!("{turn} failed")));
+        }
+        // Each turn of all engines takes a second more than the one before it.
+        let turns = self.mock.turns().len() as u64;
+        let counters = Counters { data_pages_read: Some(turns), ..Counters::default() };
+        let elapsed_ns = Some(turns * 1_000_000_000);
+        let run = Run { seed, elapsed_ns, counters, ..Run::default() };
+        Ok(vec![run; if self.is_host() { 1 } else { self.job.runs as usize }])
+    }
+
+    fn record(self, runs: Vec<Run>) -> Record {
+        Record::new(&self.job, self.job.engine.name(), Map::new(), runs)
+    }
+}

@@ -1,0 +1,325 @@
+//! How jobs are run on the engines: which beside each other, which in turn.
+
+mod machine;
+#[cfg(test)]
+pub mod mock;
+#[cfg(test)]
+mod tests;
+
+use std::vec;
+
+use filemap_core::units::PageCount;
+use filemap_job::program::{Program, ProgramRecord, ProgramRun};
+use filemap_job::{
+    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ready, Record, Run, seeds,
+};
+use filemap_model::Profile;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::Error;
+use crate::progress::Progress;
+use crate::provenance;
+
+pub use machine::Machine;
+
+/// The engines that commands run jobs of the form `J` on. Those of a [`Machine`] are real; tests
+/// have others.
+pub trait Engines<J: Work> {
+    /// The model.
+    type Model: WorkEngine<J, Ready: Send>;
+    /// The running kernel.
+    type Host: WorkEngine<J>;
+    /// Kernels that are booted.
+    type Boot: WorkEngine<J>;
+
+    /// The model, which predicts the times of the machine with `profile`.
+    fn model(&self, profile: Profile) -> Self::Model;
+
+    /// The running kernel, whose settings may be changed with `apply`.
+    ///
+    /// # Errors
+    /// When nothing can be run on it.
+    fn host(&self, apply: bool) -> Result<Self::Host, Error>;
+
+    /// Kernels that are booted.
+    fn boot(&self) -> Self::Boot;
+}
+
+/// An engine whose jobs come to records.
+pub trait WorkEngine<J: Work>: Engine<J, Error: Into<Error>, Ready: WorkReady<J>> {}
+
+impl<J: Work, E: Engine<J, Error: Into<Error>, Ready: WorkReady<J>>> WorkEngine<J> for E {}
+
+/// A job that is ready, and comes to a record.
+pub trait WorkReady<J: Work>: Ready<Run = J::Run, Record = J::Record, Error: Into<Error>> {}
+
+impl<J: Work, R: Ready<Run = J::Run, Record = J::Record, Error: Into<Error>>> WorkReady<J> for R {}
+
+/// Runs `jobs`, each once with its own seed and all in the model with `profile`: see
+/// [`run_seeds`].
+pub fn run_all(
+    engines: &impl Engines<Job>,
+    jobs: &[Job],
+    profile: &Profile,
+) -> Result<Vec<Record>, Error> {
+    run_seeds(engines, jobs, &mut vec![*profile; jobs.len()], 1, false)
+}
+
+/// Runs each of `jobs`, of which the model has the profile of the same position, with `count`
+/// seeds; the records are in the order of the jobs. Jobs of the model run in parallel; after them
+/// those of the kernel, one run of each in turn, and those that boot a kernel. With `apply`,
+/// settings of the machine are changed for them where they want others. Beside the running kernel
+/// each of `profiles` gets the largest request of the device that it reads the same file from.
+pub fn run_seeds<J: Work>(
+    engines: &impl Engines<J>,
+    jobs: &[J],
+    profiles: &mut [Profile],
+    count: u64,
+    apply: bool,
+) -> Result<Vec<J::Record>, Error> {
+    let progress = |turns| {
+        let progress = Progress::new(turns);
+        move || progress.advance()
+    };
+    run_seeds_telling(engines, jobs, profiles, count, apply, progress)
+}
+
+/// [`run_seeds`]; `progress` is given the number of turns, and what it returns is called after
+/// each.
+fn run_seeds_telling<J: Work, T: Fn() + Sync>(
+    engines: &impl Engines<J>,
+    jobs: &[J],
+    profiles: &mut [Profile],
+    count: u64,
+    apply: bool,
+    progress: impl FnOnce(usize) -> T,
+) -> Result<Vec<J::Record>, Error> {
+    let on = |place: Place| -> Vec<&J> { jobs.iter().filter(|job| job.place() == place).collect() };
+    let of_host = on(Place::Host);
+    if apply && of_host.is_empty() {
+        let message = "--apply is for the running kernel; give --on kernel, or remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
+    // Before the model runs: what cannot be done here is told at once.
+    let booted = prepare(&engines.boot(), &on(Place::Image))?;
+    // Outlives its jobs, so that a signal undoes what they changed until it is undone.
+    let host = (!of_host.is_empty()).then(|| engines.host(apply)).transpose()?;
+    let measured = host.as_ref().map(|host| prepare(host, &of_host)).transpose()?;
+    let measured = measured.unwrap_or_default();
+    let mut models = Vec::new();
+    for (job, profile) in jobs.iter().zip(profiles) {
+        let io_bytes = io_bytes(job, &of_host, &measured);
+        profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
+        if job.place() == Place::Model {
+            // One job a seed: they run beside each other too.
+            let seeds = seeds(job.seed(), count).map(|seed| job.with_seed(seed));
+            let seeds: Vec<J> = seeds.collect();
+            models.extend(prepare(&engines.model(*profile), &seeds.iter().collect::<Vec<_>>())?);
+        }
+    }
+    let total = turns(&models) + (turns(&measured) + turns(&booted)) * count;
+    let advance = progress(usize::try_from(total).unwrap_or(usize::MAX));
+    let mut models = beside_each_other(models, count, &advance)?.into_iter();
+    let mut measured = in_turn(measured, count, &advance)?.into_iter();
+    let mut booted = in_turn(booted, count, &advance)?.into_iter();
+    let record = |job: &J| {
+        let record = match job.place() {
+            Place::Model => models.next(),
+            Place::Host => measured.next(),
+            Place::Image => booted.next(),
+        };
+        let mut record = record.expect("each job has run");
+        J::stamp(&mut record);
+        record
+    };
+    Ok(jobs.iter().map(record).collect())
+}
+
+fn prepare<J: Work, E: WorkEngine<J>>(engine: &E, jobs: &[&J]) -> Result<Vec<E::Ready>, Error> {
+    engine.prepare_all(jobs).map_err(Into::into)
+}
+
+/// Turns of `ready` for one seed.
+fn turns(ready: &[impl Ready]) -> u64 {
+    ready.iter().map(|ready| ready.turns()).sum()
+}
+
+/// Runs each of `ready` with its own seed, as many at once as there are processors. Each `count`
+/// of them come to one record.
+fn beside_each_other<J: Work, R: WorkReady<J> + Send>(
+    ready: Vec<R>,
+    count: u64,
+    advance: &(impl Fn() + Sync),
+) -> Result<Vec<J::Record>, Error> {
+    let run = |mut ready: R| {
+        let seed = ready.seed();
+        let mut runs = Vec::new();
+        for _ in 0..ready.turns() {
+            runs.extend(ready.take_turn(seed).map_err(Into::into)?);
+            advance();
+        }
+        Ok((ready, runs))
+    };
+    // One job a piece: they differ in length by far.
+    let done = ready.into_par_iter().with_max_len(1).map(run);
+    let done: Result<Vec<_>, Error> = threads()?.install(|| done.collect());
+    let mut done = done?.into_iter();
+    let mut records = Vec::new();
+    while let Some((first, mut runs)) = done.next() {
+        let others = done.by_ref().take(count as usize - 1);
+        runs.extend(others.flat_map(|(_, runs)| runs));
+        records.push(first.record(runs));
+    }
+    Ok(records)
+}
+
+/// One turn of each of `ready`, and again, until each has had its turns with `count` seeds: what
+/// changes on the machine meanwhile meets all of them.
+fn in_turn<J: Work, R: WorkReady<J>>(
+    ready: Vec<R>,
+    count: u64,
+    advance: &impl Fn(),
+) -> Result<Vec<J::Record>, Error> {
+    let mut under_way: Vec<UnderWay<R>> = Vec::new();
+    for ready in ready {
+        let seeds = seeds(ready.seed(), count);
+        let seeds = seeds.flat_map(|seed| (0..ready.turns()).map(move |_| seed));
+        under_way.push(UnderWay {
+            left: seeds.collect::<Vec<_>>().into_iter(),
+            ready,
+            runs: vec![],
+        });
+    }
+    while under_way.iter().any(|job| job.left.len() > 0) {
+        for job in &mut under_way {
+            let Some(seed) = job.left.next() else { continue };
+            job.runs.extend(job.ready.take_turn(seed).map_err(Into::into)?);
+            advance();
+        }
+    }
+    Ok(under_way.into_iter().map(|job| job.ready.record(job.runs)).collect())
+}
+
+/// A job that has had some of its turns.
+struct UnderWay<R: Ready> {
+    ready: R,
+    /// The seed of each turn that is still to come.
+    left: vec::IntoIter<u64>,
+    runs: Vec<R::Run>,
+}
+
+/// A thread for each processor; where there is no room for them (`ulimit`), only this one.
+///
+/// # Errors
+/// When there is no room even for that.
+pub fn threads() -> Result<ThreadPool, Error> {
+    let all = ThreadPoolBuilder::new().build();
+    let pool =
+        all.or_else(|_| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
+    pool.map_err(|error| Error::CannotRun(format!("no thread can be started: {error}")))
+}
+
+/// A job of a form that commands run: of one file, or shaped like a program.
+pub trait Work: Clone + Send + Sync {
+    /// What one run comes to.
+    type Run: Send;
+    /// What all runs come to.
+    type Record: Send;
+
+    /// Where it runs.
+    fn place(&self) -> Place;
+
+    /// The machine that it is for.
+    fn machine(&self) -> &JobMachine;
+
+    /// The seed that it names.
+    fn seed(&self) -> u64;
+
+    /// The same with another seed.
+    fn with_seed(&self, seed: u64) -> Self;
+
+    /// Says in `record` where it comes from.
+    fn stamp(record: &mut Self::Record);
+}
+
+impl Work for Job {
+    type Run = Run;
+    type Record = Record;
+
+    fn place(&self) -> Place {
+        match (self.engine, &self.image) {
+            (EngineKind::Model, _) => Place::Model,
+            (EngineKind::Kernel, None) => Place::Host,
+            (EngineKind::Kernel, Some(_)) => Place::Image,
+        }
+    }
+
+    fn machine(&self) -> &JobMachine {
+        &self.machine
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn with_seed(&self, seed: u64) -> Self {
+        Job::with_seed(self, seed)
+    }
+
+    fn stamp(record: &mut Record) {
+        provenance::stamp(&mut record.environment, &record.engine);
+    }
+}
+
+impl Work for Program {
+    type Run = ProgramRun;
+    type Record = ProgramRecord;
+
+    fn place(&self) -> Place {
+        match self.engine {
+            EngineKind::Model => Place::Model,
+            EngineKind::Kernel => Place::Host,
+        }
+    }
+
+    fn machine(&self) -> &JobMachine {
+        &self.machine
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn with_seed(&self, seed: u64) -> Self {
+        Program::with_seed(self, seed)
+    }
+
+    fn stamp(record: &mut ProgramRecord) {
+        provenance::stamp(&mut record.environment, &record.engine);
+    }
+}
+
+/// Where a job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the model.
+    Model,
+    /// On the running kernel.
+    Host,
+    /// On a kernel that is booted for it.
+    Image,
+}
+
+/// What the device takes at once from which one of the jobs `of_host`, which are `ready`, reads
+/// the file of `job`, so that the model beside them decides alike.
+fn io_bytes<J: Work>(job: &J, of_host: &[&J], ready: &[impl Ready]) -> Option<u64> {
+    let device = |job: &J| device(job.machine());
+    let same = of_host.iter().position(|host| device(host) == device(job));
+    ready.get(same.unwrap_or(0))?.io_bytes()
+}
+
+/// By what the kernel engine chooses where the files of a job for `machine` lie.
+fn device(machine: &JobMachine) -> (PageCount, Filesystem) {
+    (machine.read_ahead, machine.fs)
+}

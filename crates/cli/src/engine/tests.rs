@@ -1,0 +1,113 @@
+//! In which order jobs run, on engines that run nothing.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use filemap_job::JobSpec;
+
+use super::mock::Mock;
+use super::*;
+
+fn job(keys: &str) -> Job {
+    let text = format!("workload = 'random'\nfile_size = '1m'\naccesses = 4\nseed = 7\n{keys}");
+    JobSpec::from_toml(&text).unwrap().validate(Some("6.18.0")).unwrap()
+}
+
+/// Runs `jobs` and says what came out, of how many turns was told, and how many were.
+fn run(mock: &Mock, jobs: &[Job], count: u64) -> (Result<Vec<Record>, Error>, usize, usize) {
+    let (total, advanced) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let mut profiles = vec![Profile::DEFAULT; jobs.len()];
+    let records = run_seeds_telling(mock, jobs, &mut profiles, count, false, |turns| {
+        total.store(turns, Ordering::Relaxed);
+        || {
+            advanced.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    (records, total.into_inner(), advanced.into_inner())
+}
+
+fn seeds_of(record: &Record) -> Vec<u64> {
+    record.runs.iter().map(|run| run.seed).collect()
+}
+
+#[test]
+fn runs_of_the_kernel_alternate_between_jobs() {
+    let mock = Mock::default();
+    let jobs = [job("on = 'kernel'\nruns = 2"), job("on = 'kernel'\nruns = 3\nadvice = 'random'")];
+    let (records, total, advanced) = run(&mock, &jobs, 1);
+    let expected = ["normal", "random", "normal", "random", "random"];
+    assert_eq!(mock.turns(), expected.map(|advice| format!("host: run {advice} 7")));
+    assert_eq!((total, advanced), (5, 5));
+    let times = |record: &Record| record.runs.iter().map(|run| run.elapsed_ns).collect::<Vec<_>>();
+    let records = records.unwrap();
+    assert_eq!(times(&records[0]), [1, 3].map(|seconds| Some(seconds * 1_000_000_000)));
+    assert_eq!(times(&records[1]), [2, 4, 5].map(|seconds| Some(seconds * 1_000_000_000)));
+    // What each job changed goes before the engine, which undoes it on signals too.
+    assert_eq!(mock.asked().last().unwrap(), "host is gone");
+    assert!(!records[0].environment.is_empty());
+}
+
+#[test]
+fn records_have_the_runs_of_all_seeds_in_order() {
+    let jobs = [
+        job("runs = 2"),
+        job("on = 'kernel'\nruns = 2"),
+        job("advice = 'random'"),
+        job("on = 'kernel'\nimage = 'vmlinuz'\nruns = 3"),
+    ];
+    let mock = Mock::default();
+    let (records, total, advanced) = run(&mock, &jobs, 3);
+    let records = records.unwrap();
+    let [a, b, c]: [u64; 3] = seeds(7, 3).collect::<Vec<_>>().try_into().unwrap();
+    assert_eq!(seeds_of(&records[0]), [a, a, b, b, c, c]);
+    assert_eq!(seeds_of(&records[1]), [a, a, b, b, c, c]);
+    assert_eq!(seeds_of(&records[2]), [a, b, c]);
+    assert_eq!(seeds_of(&records[3]), [a, a, a, b, b, b, c, c, c]);
+    let engines: Vec<&str> = records.iter().map(|record| record.engine.as_str()).collect();
+    assert_eq!(engines, ["model", "kernel", "model", "kernel"]);
+    // A seed of the model or of a booted kernel is one turn, and a run of this kernel is one.
+    assert_eq!((total, advanced), (3 + 6 + 3 + 3, 3 + 6 + 3 + 3));
+    let turns = mock.turns();
+    let of = |engine: &str| turns.iter().position(|turn| turn.starts_with(engine)).unwrap();
+    assert!(of("model") < of("host") && of("host") < of("boot"), "{turns:?}");
+}
+
+#[test]
+fn a_failed_run_ends_all_and_leaves_nothing() {
+    let mock = Mock::failing("host: run random 7");
+    let jobs = [job("on = 'kernel'\nruns = 5"), job("on = 'kernel'\nruns = 5\nadvice = 'random'")];
+    let (records, total, advanced) = run(&mock, &jobs, 1);
+    assert_eq!(records.unwrap_err().to_string(), "host: run random 7 failed");
+    assert_eq!((total, advanced), (10, 1));
+    let after = mock.asked().split_off(5);
+    assert_eq!(after, ["host: drop normal", "host: drop random", "host is gone"]);
+}
+
+#[test]
+fn a_job_of_the_model_that_fails_keeps_the_kernel_from_running() {
+    let mock = Mock::failing("model: run normal 7");
+    let (records, ..) = run(&mock, &[job(""), job("on = 'kernel'")], 1);
+    assert!(records.is_err());
+    assert_eq!(mock.turns(), ["model: run normal 7"]);
+    assert_eq!(mock.asked().iter().filter(|entry| entry.contains(": drop ")).count(), 2);
+}
+
+#[test]
+fn the_model_has_the_requests_of_the_device_beside_it() {
+    let mock = Mock::with_io_bytes(12_345_000);
+    run(&mock, &[job("")], 1).0.unwrap();
+    run(&mock, &[job(""), job("on = 'kernel'")], 1).0.unwrap();
+    assert_eq!(mock.turns()[0], "model: run normal 7");
+    assert_eq!(mock.turns()[1], "model beside the host: run normal 7");
+}
+
+#[test]
+fn only_the_running_kernel_has_settings_to_change() {
+    let changing = |keys: &str| {
+        let mock = Mock::default();
+        let done = run_seeds(&mock, &[job(keys)], &mut [Profile::DEFAULT], 1, true);
+        (done.map_err(|error| error.exit_code()).err(), mock.asked().first().cloned())
+    };
+    assert_eq!(changing(""), (Some(2), None));
+    assert_eq!(changing("on = 'kernel'\nimage = 'vmlinuz'"), (Some(2), None));
+    assert_eq!(changing("on = 'kernel'"), (None, Some("host that may change".to_string())));
+}
