@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accesses;
+pub mod advice;
 pub mod bounds;
 pub mod elf;
 pub mod engine;
@@ -36,7 +37,7 @@ pub use elf::{Elf, Segment};
 pub use engine::{Engine, Ready};
 pub use error::Error;
 pub use filemap_core::address::mapping::{Split, SplitProt};
-pub use filemap_core::address::vma::Advice;
+pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
 };

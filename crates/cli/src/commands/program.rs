@@ -30,7 +30,7 @@ pub fn run(
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let mut spec = asked.spec.clone();
-    let found = resolve(&mut spec)?;
+    let found = asked.resolve(&mut spec)?;
     let profile = found.on_device(profile(&mut spec)?);
     let program = asked.validate(&spec)?;
     judged::check(&Judged::from(&program))?;
@@ -75,8 +75,18 @@ impl Asked {
             return Err(foreign(&flag, path));
         }
         let spec = spec.overlay(&flags);
-        let inputs = Inputs::of(Some(path), &[], &[], &spec.shared());
+        let mut inputs = Inputs::of(Some(path), &[], &[], &spec.shared());
+        spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
         Ok(Asked { spec, path: path.to_string(), flags, inputs })
+    }
+
+    /// Fills in what `spec`, which came of this, does not say of its existing files and of this
+    /// machine, as for a job of one file.
+    ///
+    /// # Errors
+    /// As for [`host::resolve`].
+    pub fn resolve(&self, spec: &mut ProgramSpec) -> Result<Found, Error> {
+        resolve_in(spec, &self.path)
     }
 
     /// `spec`, which came of this, as a program that can be run.
@@ -104,11 +114,17 @@ pub fn foreign(flag: &str, path: &str) -> Error {
     ))
 }
 
-/// Fills in what `spec` does not say of this machine, as for a job of one file.
-pub fn resolve(spec: &mut ProgramSpec) -> Result<Found, Error> {
+/// Fills in what `spec` does not say of its existing files and of this machine, as for a job of one
+/// file.
+fn resolve_in(spec: &mut ProgramSpec, path: &str) -> Result<Found, Error> {
+    let mut warnings = host::existing_files(spec, path)?;
     let mut shared = spec.shared();
-    let found = host::resolve(&mut shared)?;
+    // The first of them says where its files lie.
+    shared.file = spec.file.iter().find_map(|file| file.path.clone());
+    let mut found = host::resolve(&mut shared)?;
     *spec = spec.clone().overlay(&shared);
+    // What was found of that file was said with the others.
+    std::mem::swap(&mut found.warnings, &mut warnings);
     Ok(found)
 }
 

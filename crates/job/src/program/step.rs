@@ -1,12 +1,14 @@
-//! What a step is about, and how reports name it.
+//! What a step is about.
 
-use super::{Program, ProgramStep};
+use super::{Fadvise, Program, ProgramStep};
 
 impl ProgramStep {
-    /// The mapping whose pages it touches, as an index.
+    /// The mapping whose pages it touches or advises, as an index.
     pub fn touched(&self) -> Option<usize> {
         match self {
-            ProgramStep::Touch { mapping, .. } => Some(*mapping),
+            ProgramStep::Touch { mapping, .. } | ProgramStep::Madvise { mapping, .. } => {
+                Some(*mapping)
+            }
             _ => None,
         }
     }
@@ -18,8 +20,9 @@ impl Program {
         match step {
             ProgramStep::Map { mapping }
             | ProgramStep::Unmap { mapping }
+            | ProgramStep::Madvise { mapping, .. }
             | ProgramStep::Touch { mapping, .. } => self.mappings[*mapping].open,
-            ProgramStep::Read { open, .. } => *open,
+            ProgramStep::Fadvise { open, .. } | ProgramStep::Read { open, .. } => *open,
         }
     }
 
@@ -28,20 +31,12 @@ impl Program {
         self.opens[self.open_of(step)].file
     }
 
-    /// What `step` does, in words: `map left`.
-    pub fn describe(&self, step: &ProgramStep) -> String {
-        let mapping = |number: &usize| &self.mappings[*number].name;
-        match step {
-            ProgramStep::Map { mapping: number } => format!("map {}", mapping(number)),
-            ProgramStep::Unmap { mapping: number } => format!("unmap {}", mapping(number)),
-            ProgramStep::Touch { mapping: number, accesses, write, .. } => {
-                let does = if *write { "write" } else { "touch" };
-                format!("{does} {}: {}", mapping(number), accesses.pattern)
-            }
-            ProgramStep::Read { open, accesses, .. } => {
-                format!("read {}: {}", self.opens[*open].name, accesses.pattern)
-            }
-        }
+    /// Whether it drops pages of a file from the cache itself.
+    pub fn drops(&self, file: usize) -> bool {
+        self.steps().any(|step| {
+            let drops = matches!(step, ProgramStep::Fadvise { advice: Fadvise::DontNeed, .. });
+            drops && self.file_of(step) == file
+        })
     }
 
     /// Whether any of its accesses are drawn, so that another seed means other accesses.

@@ -55,7 +55,8 @@ impl Runnable for Job {
         let stat = stage.stats()?[0];
         let Ran { ended, vmstat, major_events } = ran;
         let steps = &ended.threads[0].steps;
-        let seen = Seen::new(steps.iter().map(|step| step.read_bytes).sum(), stat, file.whole);
+        let seen =
+            Seen::new(steps.iter().map(|step| step.read_bytes).sum(), stat, file.whole, false);
         let own_major_faults = steps.iter().map(|step| step.major).sum();
         let major_faults = major_events.unwrap_or(own_major_faults).max(own_major_faults);
         let run = Run {

@@ -50,7 +50,7 @@ impl Runnable for Program {
         let told = Told::new(self, &ran, &whole);
         let seen = stats.iter().enumerate().map(|(file, stat)| {
             let read_bytes = told.sum(|step| self.file_of(step) == file).bytes_read;
-            Seen::new(read_bytes, *stat, whole[file])
+            Seen::new(read_bytes, *stat, whole[file], self.drops(file))
         });
         let seen: Vec<Seen> = seen.collect();
         let disturbed = stage.fits && seen.iter().any(Seen::is_disturbed);
@@ -104,6 +104,14 @@ fn step(program: &Program, step: &ProgramStep) -> Step {
                 accesses: pages.map(|page| access(PageIndex(page))).collect(),
                 think_ns: *think_ns,
             }
+        }
+        ProgramStep::Madvise { mapping, advice, first, pages } => {
+            let (mapping, advice, first, pages) = (*mapping, *advice, *first, *pages);
+            Step::Madvise { mapping, advice, first, pages }
+        }
+        ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
+            let (open, advice) = (*open, *advice);
+            Step::Fadvise { open, advice, offset_bytes: *offset_bytes, len_bytes: *len_bytes }
         }
         ProgramStep::Read { open, offset_bytes, len_bytes, accesses, think_ns } => {
             let blocks = program.reads(*len_bytes, accesses);
@@ -207,7 +215,7 @@ impl<'a> Told<'a> {
             threads.push(ThreadRun { name, elapsed_ns, counters });
             phases.extend(own.iter().map(|(step, cost, counters)| PhaseRun {
                 thread: thread.name.clone(),
-                does: program.describe(step),
+                does: program.shown(step),
                 elapsed_ns: Some(cost.elapsed_ns),
                 counters: *counters,
             }));

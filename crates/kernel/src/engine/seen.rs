@@ -14,15 +14,23 @@ pub(super) struct Seen {
     evicted_pages: Option<u64>,
     /// Each page of the file takes a page of storage.
     whole: bool,
+    /// The run itself drops pages of it, which the kernel does not count.
+    drops: bool,
 }
 
 impl Seen {
-    pub(super) fn new(read_bytes: Option<u64>, stat: Option<CacheStat>, whole: bool) -> Seen {
+    pub(super) fn new(
+        read_bytes: Option<u64>,
+        stat: Option<CacheStat>,
+        whole: bool,
+        drops: bool,
+    ) -> Seen {
         Seen {
             read_bytes,
             cached_pages: stat.map(|stat| stat.cached),
             evicted_pages: stat.map(|stat| stat.evicted),
             whole,
+            drops,
         }
     }
 
@@ -34,7 +42,7 @@ impl Seen {
     /// Pages of the file added to the cache.
     pub(super) fn pages_added(&self) -> Option<u64> {
         match (self.evicted_pages, self.cached_pages) {
-            (Some(0), Some(cached)) if !self.is_disturbed() => Some(cached),
+            (Some(0), Some(cached)) if !self.drops && !self.is_disturbed() => Some(cached),
             _ => self.storage_pages(),
         }
     }
@@ -47,6 +55,9 @@ impl Seen {
 
     /// Whether, of a file that fits into memory, pages left, or others came than were read.
     pub(super) fn is_disturbed(&self) -> bool {
+        if self.drops {
+            return self.evicted_pages.is_some_and(|pages| pages > 0);
+        }
         let read_other = match (self.storage_pages(), self.cached_pages) {
             (Some(read), Some(cached)) => read != cached,
             _ => false,
@@ -65,6 +76,7 @@ mod tests {
             cached_pages: Some(cached),
             evicted_pages: Some(evicted),
             whole: true,
+            drops: false,
         }
     }
 
@@ -91,6 +103,15 @@ mod tests {
         assert_eq!(sparse.pages_added(), Some(100));
         let evicting = Seen { whole: false, ..seen(0, 100, 5) };
         assert_eq!(evicting.pages_added(), None);
+    }
+
+    #[test]
+    fn what_the_run_drops_itself_disturbs_nobody() {
+        let dropping = Seen { drops: true, ..seen(100, 60, 0) };
+        assert!(!dropping.is_disturbed());
+        assert_eq!((dropping.pages_added(), dropping.pages_evicted()), (Some(100), Some(40)));
+        let of_holes = Seen { whole: false, ..dropping };
+        assert_eq!(of_holes.pages_added(), None);
     }
 
     #[test]

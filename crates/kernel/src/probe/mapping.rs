@@ -5,7 +5,9 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use filemap_core::address::vma::AdviceFlag;
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::Madvise;
 use rustix::io::Errno;
 use rustix::mm::{
     Advice as MapAdvice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous,
@@ -13,7 +15,7 @@ use rustix::mm::{
 };
 
 use super::process::Area;
-use super::{Advice, RETURN, SplitProt};
+use super::{HugeHint, RETURN, ReadHint, SplitProt};
 use crate::{Error, page_size};
 
 /// Whether [`RETURN`] is code of this machine.
@@ -72,7 +74,7 @@ impl<'a> Mapped<'a> {
                 mmap(address, part.bytes, part.protection, kind, file, part.offset)
             }
             .map_err(|errno| refused(path, part.protection, errno))?;
-            self.advise(&part)?;
+            self.advise_part(&part)?;
             self.split(part.protection)?;
         }
         self.is_there.store(true, Ordering::Relaxed);
@@ -152,15 +154,48 @@ impl<'a> Mapped<'a> {
         (self.room.base + bytes) as *mut libc::c_void
     }
 
-    fn advise(&self, part: &Part) -> Result<(), Error> {
-        let advice = match self.area.advice {
-            Advice::Normal => return Ok(()),
-            Advice::Random => MapAdvice::Random,
-            Advice::Sequential => MapAdvice::Sequential,
-            Advice::HugePage => MapAdvice::LinuxHugepage,
+    /// Gives the advice that a part has from its beginning.
+    fn advise_part(&self, part: &Part) -> Result<(), Error> {
+        let read = match self.area.advice.read {
+            ReadHint::Normal => None,
+            ReadHint::Random => Some(MapAdvice::Random),
+            ReadHint::Sequential => Some(MapAdvice::Sequential),
         };
-        // SAFETY: exactly this part; none of these kinds of advice changes what it holds.
-        let result = unsafe { madvise(self.at(part.start), part.bytes, advice) };
+        let huge = match self.area.advice.huge {
+            HugeHint::None => None,
+            HugeHint::Huge => Some(MapAdvice::LinuxHugepage),
+            HugeHint::NoHuge => Some(MapAdvice::LinuxNoHugepage),
+        };
+        let mut all = [read, huge].into_iter().flatten();
+        all.try_for_each(|advice| self.advise(part.start, part.bytes, advice))
+    }
+
+    /// Gives advice for `pages` pages from page `first` on.
+    pub(super) fn madvise(
+        &self,
+        advice: Madvise,
+        first: PageCount,
+        pages: PageCount,
+    ) -> Result<(), Error> {
+        assert!((first + pages) <= self.area.pages, "advice outside the mapping");
+        let advice = match advice {
+            Madvise::Flag(AdviceFlag::Read(ReadHint::Normal)) => MapAdvice::Normal,
+            Madvise::Flag(AdviceFlag::Read(ReadHint::Random)) => MapAdvice::Random,
+            Madvise::Flag(AdviceFlag::Read(ReadHint::Sequential)) => MapAdvice::Sequential,
+            Madvise::Flag(AdviceFlag::Huge) => MapAdvice::LinuxHugepage,
+            Madvise::Flag(AdviceFlag::NoHuge) => MapAdvice::LinuxNoHugepage,
+            Madvise::WillNeed => MapAdvice::WillNeed,
+            Madvise::DontNeed => MapAdvice::LinuxDontNeed,
+            Madvise::PopulateRead => MapAdvice::LinuxPopulateRead,
+        };
+        let page = page_size();
+        self.advise(first.bytes(page) as usize, pages.bytes(page) as usize, advice)
+    }
+
+    fn advise(&self, start: usize, bytes: usize, advice: MapAdvice) -> Result<(), Error> {
+        // SAFETY: a part of this mapping, to which nobody has a reference; what it holds is the
+        // file's or the probe's own.
+        let result = unsafe { madvise(self.at(start), bytes, advice) };
         result.map_err(|errno| match errno {
             Errno::INVAL => Error::unavailable(
                 "this advice",

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 pub use filemap_core::address::mapping::{Split, SplitProt};
-pub use filemap_core::address::vma::Advice;
+pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 use filemap_core::units::{PageCount, PageIndex};
 pub use filemap_job::elf::Segment;
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::{Fadvise, Madvise};
 
 use super::{Access, Advice, MAX_READ_BYTES, Segment, Split, SplitProt};
 use crate::Error;
@@ -65,6 +66,28 @@ pub enum Step {
     Map(usize),
     /// `munmap(2)` of a mapping, by its number.
     Unmap(usize),
+    /// `madvise(2)` for a part of a mapping.
+    Madvise {
+        /// The mapping, by its number.
+        mapping: usize,
+        /// What it says.
+        advice: Madvise,
+        /// Its first page, counted from the mapping's first.
+        first: PageCount,
+        /// Its pages.
+        pages: PageCount,
+    },
+    /// `posix_fadvise(2)` for a part of an open file.
+    Fadvise {
+        /// The open file, by its number.
+        open: usize,
+        /// What it says.
+        advice: Fadvise,
+        /// Where it begins, in bytes.
+        offset_bytes: u64,
+        /// How long it is; `None` is up to the end of the file.
+        len_bytes: Option<u64>,
+    },
     /// Accesses, one after the other.
     Accesses {
         /// The open file that is read from, by its number.
@@ -99,7 +122,7 @@ impl Area {
             offset: PageIndex(0),
             pages: PageCount(1),
             shift: PageCount(0),
-            advice: Advice::Normal,
+            advice: Advice::NORMAL,
             executable,
             writable: true,
             private: true,
@@ -192,7 +215,7 @@ impl Step {
     pub(super) fn accesses(&self) -> &[Access] {
         match self {
             Step::Accesses { accesses, .. } => accesses,
-            Step::Map(_) | Step::Unmap(_) => &[],
+            Step::Map(_) | Step::Unmap(_) | Step::Madvise { .. } | Step::Fadvise { .. } => &[],
         }
     }
 }

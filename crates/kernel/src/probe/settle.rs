@@ -33,6 +33,13 @@ impl Settle {
         Ok(Settle { file, view, file_pages, present })
     }
 
+    /// Waits for what is being read of `pages` pages from `page` on.
+    pub(super) fn after_range(&mut self, page: u64, pages: u64) -> Result<(), Error> {
+        let end = page.saturating_add(pages).min(self.file_pages);
+        let step = (2 * REACH_PAGES) as usize;
+        (page..end).step_by(step).try_for_each(|page| self.after((page + REACH_PAGES).min(end)))
+    }
+
     /// Waits for what an access to `page` may have started.
     pub(super) fn after(&mut self, page: u64) -> Result<(), Error> {
         let last_first = self.file_pages - self.present.len() as u64;

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::hint::spin_loop;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use filemap_job::program::Fadvise;
+use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use super::files::Files;
 use super::mapping::{self, Mapped};
@@ -62,8 +66,12 @@ impl<'a> Thread<'a> {
     /// Opens what tells when nothing of a file is being read any more.
     pub(super) fn watch(&mut self, shared: &Shared) -> Result<(), Error> {
         for step in self.steps {
-            let Step::Accesses { open, .. } = step else { continue };
-            let file = shared.process.opens[*open];
+            let open = match step {
+                Step::Accesses { open, .. } | Step::Fadvise { open, .. } => *open,
+                Step::Madvise { mapping, .. } => shared.process.mappings[*mapping].open,
+                Step::Map(_) | Step::Unmap(_) => continue,
+            };
+            let file = shared.process.opens[open];
             if !self.settles.contains_key(&file) {
                 self.settles.insert(file, Settle::open(&shared.process.files[file])?);
             }
@@ -86,41 +94,91 @@ impl<'a> Thread<'a> {
 
     fn step(&mut self, step: &Step, shared: &Shared) -> Result<PhaseCost, Error> {
         let Shared { process, files, mapped } = shared;
-        let Thread { meter, buffer, asked, settles, .. } = self;
         match step {
             Step::Map(number) => {
                 let open = process.mappings[*number].open;
-                meter.phase(|| mapped[*number].map(files.of(open), files.path(open)))
+                self.meter.phase(|| mapped[*number].map(files.of(open), files.path(open)))
             }
-            Step::Unmap(number) => meter.phase(|| mapped[*number].unmap()),
+            Step::Unmap(number) => self.meter.phase(|| mapped[*number].unmap()),
+            Step::Madvise { mapping, advice, first, pages } => {
+                let of = &mapped[*mapping];
+                let cost = self.meter.phase(|| of.madvise(*advice, *first, *pages))?;
+                let page = process.mappings[*mapping].offset + *first;
+                self.settle(process.opens[process.mappings[*mapping].open], page.0, pages.0)?;
+                Ok(cost)
+            }
+            Step::Fadvise { open, advice, offset_bytes, len_bytes } => {
+                let (file, offset) = (files.of(*open), *offset_bytes);
+                let cost = self.meter.phase(|| give(file, *advice, offset, *len_bytes))?;
+                let (page, pages) = (offset / page_size(), len_bytes.map(|len| len / page_size()));
+                self.settle(process.opens[*open], page, pages.unwrap_or(u64::MAX))?;
+                Ok(cost)
+            }
             Step::Accesses { open, mapping, accesses, think_ns } => {
                 let mapping = mapping.map(|number| &mapped[number]);
-                let (file, think) = (files.of(*open), Duration::from_nanos(*think_ns));
-                let settle = settles.get_mut(&process.opens[*open]);
-                match settle {
-                    None => meter.phase(|| {
-                        for &access in accesses {
-                            perform(mapping, file, access, buffer)?;
-                            be_busy(think);
-                        }
-                        Ok(())
-                    }),
-                    Some(settle) => {
-                        let mut own = Meter::open();
-                        meter.phase(|| {
-                            for &access in accesses {
-                                perform(mapping, file, access, buffer)?;
-                                if asked.anything(&mut own) {
-                                    settle.after(page_of(mapping, access))?;
-                                }
-                            }
-                            Ok(())
-                        })
-                    }
-                }
+                let think = Duration::from_nanos(*think_ns);
+                self.access((process.opens[*open], files.of(*open)), mapping, accesses, think)
             }
         }
     }
+
+    /// Makes accesses to `file`, which has a number, and thinks after each.
+    fn access(
+        &mut self,
+        (number, file): (usize, &File),
+        mapping: Option<&Mapped>,
+        accesses: &[Access],
+        think: Duration,
+    ) -> Result<PhaseCost, Error> {
+        let Thread { meter, buffer, asked, settles, .. } = self;
+        let Some(settle) = settles.get_mut(&number) else {
+            return meter.phase(|| {
+                for &access in accesses {
+                    perform(mapping, file, access, buffer)?;
+                    be_busy(think);
+                }
+                Ok(())
+            });
+        };
+        let mut own = Meter::open();
+        meter.phase(|| {
+            for &access in accesses {
+                perform(mapping, file, access, buffer)?;
+                if asked.anything(&mut own) {
+                    settle.after(page_of(mapping, access))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Waits until nothing of `pages` pages of a file is being read, where that is wanted.
+    fn settle(&mut self, file: usize, page: u64, pages: u64) -> Result<(), Error> {
+        let Thread { meter, asked, settles, .. } = self;
+        match settles.get_mut(&file) {
+            Some(settle) if asked.anything(meter) => settle.after_range(page, pages),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Gives advice for a part of an open file.
+fn give(
+    file: &File,
+    advice: Fadvise,
+    offset_bytes: u64,
+    len_bytes: Option<u64>,
+) -> Result<(), Error> {
+    let advice = match advice {
+        Fadvise::Normal => FileAdvice::Normal,
+        Fadvise::Random => FileAdvice::Random,
+        Fadvise::Sequential => FileAdvice::Sequential,
+        Fadvise::NoReuse => FileAdvice::NoReuse,
+        Fadvise::WillNeed => FileAdvice::WillNeed,
+        Fadvise::DontNeed => FileAdvice::DontNeed,
+    };
+    fadvise(file, offset_bytes, len_bytes.and_then(NonZeroU64::new), advice)
+        .map_err(|errno| Error::call("advise the file", errno))
 }
 
 /// The page of the file that `access` begins at.

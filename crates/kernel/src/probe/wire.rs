@@ -5,9 +5,13 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::{Fadvise, Madvise};
 
 use super::process::{Area, Process, Step};
-use super::{Access, Advice, Ended, EndedThread, Left, PhaseCost, Segment, Split, SplitProt};
+use super::{
+    Access, Advice, Ended, EndedThread, HugeHint, Left, PhaseCost, ReadHint, Segment, Split,
+    SplitProt,
+};
 use crate::residency::PageSet;
 
 /// What the child says.
@@ -85,7 +89,8 @@ fn put_area(out: &mut Vec<u8>, area: &Area) {
         area.offset.0,
         area.pages.0,
         area.shift.0,
-        area.advice as u64,
+        area.advice.read as u64,
+        area.advice.huge as u64,
         split_pages,
         bits(&flags),
     ];
@@ -100,13 +105,7 @@ fn put_area(out: &mut Vec<u8>, area: &Area) {
 fn get_area(input: &mut impl Read) -> io::Result<Area> {
     let open = get_number(input)?;
     let (offset, pages, shift) = (get(input)?, get(input)?, get(input)?);
-    let advice = match get(input)? {
-        0 => Advice::Normal,
-        1 => Advice::Random,
-        2 => Advice::Sequential,
-        3 => Advice::HugePage,
-        _ => return Err(io::ErrorKind::InvalidData.into()),
-    };
+    let advice = get_advice(input)?;
     let (split_pages, flags) = (PageCount(get(input)?), get(input)?);
     let is_set = |bit: u32| flags >> bit & 1 == 1;
     let prot = if is_set(3) { SplitProt::Exec } else { SplitProt::Write };
@@ -141,6 +140,16 @@ fn put_step(out: &mut Vec<u8>, step: &Step) {
     match step {
         Step::Map(mapping) => [0, *mapping as u64].iter().for_each(|&word| put(out, word)),
         Step::Unmap(mapping) => [1, *mapping as u64].iter().for_each(|&word| put(out, word)),
+        Step::Madvise { mapping, advice, first, pages } => {
+            let advice = position(&Madvise::ALL, advice);
+            let words = [3, *mapping as u64, advice, first.0, pages.0];
+            words.iter().for_each(|&word| put(out, word));
+        }
+        Step::Fadvise { open, advice, offset_bytes, len_bytes } => {
+            let (advice, len) = (position(&Fadvise::ALL, advice), len_bytes.unwrap_or(u64::MAX));
+            let words = [4, *open as u64, advice, *offset_bytes, len];
+            words.iter().for_each(|&word| put(out, word));
+        }
         Step::Accesses { open, mapping, accesses, think_ns } => {
             let mapping = mapping.map_or(u64::MAX, |mapping| mapping as u64);
             [2, *open as u64, mapping, *think_ns].iter().for_each(|&word| put(out, word));
@@ -158,6 +167,18 @@ fn get_step(input: &mut impl Read) -> io::Result<Step> {
             mapping: Some(get(input)?).filter(|&word| word != u64::MAX).map(|word| word as usize),
             think_ns: get(input)?,
             accesses: get_all(input, get_access)?,
+        },
+        3 => Step::Madvise {
+            mapping: get_number(input)?,
+            advice: get_one_of(&Madvise::ALL, input)?,
+            first: PageCount(get(input)?),
+            pages: PageCount(get(input)?),
+        },
+        4 => Step::Fadvise {
+            open: get_number(input)?,
+            advice: get_one_of(&Fadvise::ALL, input)?,
+            offset_bytes: get(input)?,
+            len_bytes: Some(get(input)?).filter(|&len| len != u64::MAX),
         },
         _ => return Err(io::ErrorKind::InvalidData.into()),
     })
@@ -280,6 +301,15 @@ fn get(input: &mut impl Read) -> io::Result<u64> {
     Ok(u64::from_ne_bytes(word))
 }
 
+/// The place of `one` among `all`, which have it.
+fn position<T: PartialEq>(all: &[T], one: &T) -> u64 {
+    all.iter().position(|other| other == one).expect("it is one of them") as u64
+}
+
+fn get_one_of<T: Copy>(all: &[T], input: &mut impl Read) -> io::Result<T> {
+    all.get(get_number(input)?).copied().ok_or(io::ErrorKind::InvalidData.into())
+}
+
 fn get_number(input: &mut impl Read) -> io::Result<usize> {
     usize::try_from(get(input)?).map_err(|_| io::ErrorKind::InvalidData.into())
 }
@@ -290,6 +320,22 @@ fn get_all<R: Read, T>(
 ) -> io::Result<Vec<T>> {
     let items = get(input)?;
     (0..items).map(|_| get_one(input)).collect()
+}
+
+fn get_advice(input: &mut impl Read) -> io::Result<Advice> {
+    let read = match get(input)? {
+        0 => ReadHint::Normal,
+        1 => ReadHint::Random,
+        2 => ReadHint::Sequential,
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    let huge = match get(input)? {
+        0 => HugeHint::None,
+        1 => HugeHint::Huge,
+        2 => HugeHint::NoHuge,
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    Ok(Advice { read, huge })
 }
 
 fn get_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
@@ -309,7 +355,7 @@ mod tests {
             offset: PageIndex(3),
             pages: PageCount(40),
             shift: PageCount(5),
-            advice: Advice::HugePage,
+            advice: Advice::HUGEPAGE,
             executable: true,
             private: true,
             split: Some(Split { pages: PageCount(16), prot: SplitProt::Exec }),
@@ -337,11 +383,23 @@ mod tests {
                 vec![
                     accesses(&[Access::Touch(PageIndex(7)), Access::Store(PageIndex(39))]),
                     Step::Map(0),
+                    Step::Madvise {
+                        mapping: 1,
+                        advice: Madvise::PopulateRead,
+                        first: PageCount(3),
+                        pages: PageCount(4),
+                    },
                     accesses(&[]),
                 ],
                 vec![],
                 vec![
                     Step::Unmap(1),
+                    Step::Fadvise {
+                        open: 2,
+                        advice: Fadvise::NoReuse,
+                        offset_bytes: 0,
+                        len_bytes: None,
+                    },
                     accesses(&[
                         Access::Read { offset: 1 << 40, bytes: 4096 },
                         Access::Call(PageIndex(0)),

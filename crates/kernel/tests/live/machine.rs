@@ -84,7 +84,7 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
     };
     let (path, _guard) = bench.file("limited", 8192);
     let mut plan = plan(&path, 8192, touch((0..8192).rev()));
-    plan.mapping.advice = Advice::Random;
+    plan.mapping.advice = Advice::RANDOM;
     plan.settle = false;
     let probe = Probe::start(&plan).unwrap();
     cgroup.add(probe.pid()).unwrap();

@@ -1,16 +1,15 @@
 //! Jobs shaped like programs.
 
 mod cursor;
+mod populate;
 mod record;
 mod schedule;
 
-use filemap_core::address::vma::Advice;
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
-use filemap_core::readahead::ReadaheadState;
-use filemap_core::units::{FileId, Vpn};
+use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::bounds::MAX_MODEL_BYTES;
-use filemap_job::program::{Program, ProgramRecord, ProgramRun, ProgramStep};
+use filemap_job::program::{Fadvise, Madvise, Program, ProgramRecord, ProgramRun, ProgramStep};
 use filemap_job::{Engine, EngineKind, Ready};
 
 use crate::Error;
@@ -93,8 +92,7 @@ pub fn trace_program_on<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<ProgramRun, Error> {
-    let huge = |advice| advice == Advice::HugePage;
-    if program.mappings.iter().any(|of| huge(of.mapping.advice)) && !profile.huge_pages {
+    if program.wants_huge_pages() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
     if timing == Timing::Settled && program.threads.len() > 1 {
@@ -138,13 +136,9 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let opens = program.opens.iter().map(|open| {
             let file = &program.files[open.file].file;
             let pages = program.file_pages(open.file);
-            OpenFile {
-                file: FileId::new(open.file as u32),
-                size_bytes: file.size_bytes,
-                device: if file.sparse { HOLES } else { DISK },
-                limits: setup::limits(program.rules, &program.machine, pages, profile),
-                ra: ReadaheadState::NEW,
-            }
+            let device = if file.sparse { HOLES } else { DISK };
+            let limits = setup::limits(program.rules, &program.machine, pages, profile);
+            OpenFile::new(FileId::new(open.file as u32), file.size_bytes, device, limits)
         });
         let mut running = Running {
             program,
@@ -164,9 +158,10 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
 
     fn map(&mut self, number: usize) {
         let of = &self.program.mappings[number];
-        let mapping = setup::mapping(&of.mapping, self.starts[number]);
+        let mut mapping = setup::mapping(&of.mapping, self.starts[number]);
+        mapping.no_reuse = self.opens[of.open].no_reuse;
         let file = self.opens[of.open].file;
-        let layer = self.world.memory.mappings.of_mut(file).insert(mapping);
+        let layer = self.world.memory.mappings.of_mut(file).insert(mapping.clone());
         self.mapped[number] = Some(Area { mapping, layer });
     }
 
@@ -174,6 +169,24 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let area = self.mapped[number].take().expect("validated: it is mapped");
         let open = &self.opens[self.program.mappings[number].open];
         Task { world: &mut self.world, process: &mut self.process }.unmap(&area, open);
+    }
+
+    fn madvise(&mut self, number: usize, advice: Madvise, part: (PageCount, PageCount)) {
+        let area = self.mapped[number].as_mut().expect("validated: it is mapped");
+        let open = &mut self.opens[self.program.mappings[number].open];
+        let mut task = Task { world: &mut self.world, process: &mut self.process };
+        task.madvise(area, advice, part, open);
+    }
+
+    fn fadvise(&mut self, number: usize, advice: Fadvise, offset: u64, len: Option<u64>) {
+        let open = &mut self.opens[number];
+        let mut task = Task { world: &mut self.world, process: &mut self.process };
+        task.fadvise(advice, offset, len, open);
+        let areas = self.program.mappings.iter().zip(&mut self.mapped);
+        for area in areas.filter(|(of, _)| of.open == number).filter_map(|(_, area)| area.as_mut())
+        {
+            task.reuse(area, open);
+        }
     }
 
     fn bus(&self, step: String, mapping: usize, page: u64) -> Error {

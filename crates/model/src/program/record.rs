@@ -103,7 +103,7 @@ impl Sums<'_, '_> {
             for (step, done) in thread.steps.iter().zip(done) {
                 phases.push(PhaseRun {
                     thread: thread.name.clone(),
-                    does: self.program.describe(step),
+                    does: self.program.shown(step),
                     elapsed_ns: self.timed.then_some(done.ended_ns - done.began_ns),
                     counters: counters(self.sum([(step, done)].into_iter())),
                 });

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use filemap_core::decision::{Decision, Log};
+use filemap_core::decision::{Cause, Decision, Log};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Program, ProgramStep};
 
@@ -173,6 +173,10 @@ impl Log for ProgramExplainer<'_> {
         match decision {
             Decision::File(file) => self.file = file.number(),
             Decision::Readahead { cause, index, start, size, .. } => {
+                if cause == Cause::WillNeed {
+                    // Advice is no access.
+                    self.end_access();
+                }
                 let end = start + size;
                 self.files[self.file].window = Some(Asked { cause, index, start, end });
                 self.call(Origin::of(cause));
@@ -189,6 +193,7 @@ impl Log for ProgramExplainer<'_> {
             Decision::Added { start, order, folios, .. } => {
                 self.add(start, start + PageCount(folios << order.0), order.pages());
             }
+            Decision::Served { .. } => self.end_access(),
             Decision::Copied { index } => {
                 self.files[self.file].pages.touch(index);
                 if let Some(Made { through: Through::Mapping(mapping), .. }) = self.made {

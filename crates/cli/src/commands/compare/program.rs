@@ -8,7 +8,7 @@ use filemap_report::compare::{self, ProgramCell};
 use super::{differing, engines, unseen_warning, variants};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::commands::program::{Asked, foreign, profile, resolve};
+use crate::commands::program::{Asked, foreign, profile};
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::judged::{self, Judged};
@@ -49,7 +49,7 @@ pub fn run(
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     let mut spec = asked.spec.clone();
     spec.on = spec.on.as_deref().map(engines).transpose()?;
-    let found = resolve(&mut spec)?;
+    let found = asked.resolve(&mut spec)?;
     let kernel = asked.spec.kernel.as_deref();
     let cells = cells(&asked, &spec, &variants)?;
     if cells.len() < 2 {

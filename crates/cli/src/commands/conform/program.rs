@@ -7,7 +7,7 @@ use super::bench::Bench;
 use super::{check_asked, footer, outcome};
 use crate::Outcome;
 use crate::args::ConformArgs;
-use crate::commands::program::{Asked, foreign, resolve};
+use crate::commands::program::{Asked, foreign};
 use crate::error::Error;
 use crate::input;
 use crate::interrupt;
@@ -28,7 +28,7 @@ pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, 
     judged::check_running(kernel.as_deref(), release.as_deref().unwrap_or_default())?;
     let mut spec = ProgramSpec { on: Some("kernel".to_string()), ..asked.spec.clone() };
     spec.kernel.get_or_insert("host".to_string());
-    resolve(&mut spec)?;
+    asked.resolve(&mut spec)?;
     let program = asked.validate(&spec)?;
     if program.threads.len() > 1 {
         return Err(Error::CannotRun(format!(

@@ -6,7 +6,7 @@ use filemap_report::explain::{self, ProgramExplainer};
 
 use crate::Outcome;
 use crate::args::ExplainArgs;
-use crate::commands::program::{Asked, foreign, profile, resolve};
+use crate::commands::program::{Asked, foreign, profile};
 use crate::error::Error;
 use crate::judged::{self, Judged};
 use crate::output::Output;
@@ -25,7 +25,7 @@ pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, 
         return Err(Error::Usage(message.to_string()));
     }
     let mut spec = asked.spec.clone();
-    let found = resolve(&mut spec)?;
+    let found = asked.resolve(&mut spec)?;
     let profile = found.on_device(profile(&mut spec)?);
     let program = asked.validate(&spec)?;
     if program.engine == EngineKind::Kernel {
