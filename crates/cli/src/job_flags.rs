@@ -87,7 +87,8 @@ pub struct JobFlags {
     /// Protection that every second VMA gets: write or exec [default: write].
     #[arg(long, value_name = "PROT", help_heading = FILE)]
     split_prot: Option<String>,
-    /// Advice for the mapping: normal, random, sequential or hugepage [default: normal].
+    /// Advice for the mapping: normal, random or sequential, and hugepage with or without one of
+    /// these, joined by a comma [default: normal].
     #[arg(long, value_name = "ADVICE", help_heading = FILE)]
     advice: Option<String>,
     /// Make the mapping executable.

@@ -47,6 +47,12 @@ impl FaultUnderWay {
         FaultUnderWay { number, at, access, fault, misses_at_first, mapped, next: Next::Step }
     }
 
+    /// A fault that no access made, but advice asks for.
+    pub fn populating(number: u64, at: Place) -> FaultUnderWay {
+        let fault = Fault::populating(at.index);
+        FaultUnderWay { fault, ..FaultUnderWay::new(number, at, Access::Read) }
+    }
+
     /// A fault that has copied its page, which now takes room.
     pub fn copied(number: u64, at: Place) -> FaultUnderWay {
         FaultUnderWay { next: Next::Hold, ..FaultUnderWay::new(number, at, Access::WritePrivate) }

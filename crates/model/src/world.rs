@@ -136,6 +136,11 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         number
     }
 
+    /// How many accesses have begun: what comes now belongs to none of them.
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
+
     /// Refuses to take more memory than allowed: what a job needs shows only as it goes.
     ///
     /// # Errors

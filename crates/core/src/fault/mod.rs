@@ -68,6 +68,14 @@ impl Fault {
         }
     }
 
+    /// A fault on page `index` that no access made: MADV_POPULATE_READ asks for it. The caller holds
+    /// `mmap_lock` from the beginning, so the first retry is the last that may drop it.
+    ///
+    /// Mirrors `faultin_page_range`, 6.12 and 6.18. Test: `tests/fault.rs`.
+    pub fn populating(index: PageIndex) -> Fault {
+        Fault { lock: Lock::Mmap, ..Fault::new(index, Access::Read) }
+    }
+
     /// How often it has begun.
     pub fn tries(&self) -> u32 {
         self.tries
@@ -215,6 +223,7 @@ impl Fault {
     /// Maps the folio found, whole where the kernel does so.
     fn map<C: MappedFile, L: Log>(&self, folio: Folio, view: &mut View<'_, C, L>) {
         if self.access == Access::WritePrivate {
+            view.tables.install_for_copy(view.vma.vpn(self.index), view.limits.arch.pte_entries);
             view.cache.copy(self.index);
             view.log.record(Decision::Copied { index: self.index });
             return;

@@ -257,7 +257,9 @@ impl Chunk {
             return Unmapped::default();
         }
         let flags = &mut self.words[word].flags;
-        let unmapped = Unmapped { accessed: flags.accessed(mask), copied: flags.copied & mask };
+        let mapped = flags.mapped & mask;
+        let (accessed, copied) = (flags.accessed(mask), flags.copied & mask);
+        let unmapped = Unmapped { mapped, accessed, copied };
         flags.mapped &= !mask;
         flags.young &= !mask;
         flags.copied &= !mask;

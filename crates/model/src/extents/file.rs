@@ -89,6 +89,13 @@ impl FileCache for ExtentFile<'_> {
         }
     }
 
+    fn set_referenced(&mut self, index: PageIndex) {
+        if let Some(folio) = self.folio(index) {
+            let (head, end) = ((folio.head + self.first).0, (folio.end() + self.first).0);
+            self.cache.set_range(head, end, |flags, mask| flags.referenced |= mask);
+        }
+    }
+
     fn mark_accessed(&mut self, index: PageIndex) {
         let Some(folio) = self.folio(index) else {
             return;

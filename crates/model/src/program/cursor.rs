@@ -4,12 +4,12 @@ use filemap_core::decision::Log;
 use filemap_core::fault::Access;
 use filemap_core::page_cache::PageCache;
 use filemap_job::accesses::{Accesses, Read, Reads};
-use filemap_job::program::ProgramStep;
+use filemap_job::program::{Madvise, ProgramStep};
 
+use super::Running;
+use super::populate::Populates;
 use super::record::Done;
-use super::{Running, open_of};
 use crate::Error;
-use crate::process::Area;
 use crate::tally::Tally;
 use crate::task::Task;
 use crate::under_way::{FaultUnderWay, ReadUnderWay};
@@ -32,16 +32,16 @@ pub struct Cursor<'p> {
 /// What a step has begun.
 #[derive(Debug)]
 enum Doing<'p> {
-    /// Something that takes no time.
+    /// Something that waits for nothing.
     Nothing,
     Touches(Touches<'p>),
     Reads(ReadCalls),
+    Populates(Populates),
 }
 
 #[derive(Debug)]
 struct Touches<'p> {
     mapping: usize,
-    area: Area,
     open: usize,
     pages: Accesses<'p>,
     /// The page of the next access, where its turn has not come: the step ends with its last
@@ -101,12 +101,16 @@ impl<'p> Cursor<'p> {
                         continue;
                     }
                 },
-                Some(Doing::Nothing) => None,
+                Some(Doing::Nothing) => {
+                    running.world.settle();
+                    None
+                }
                 Some(Doing::Touches(touches)) => {
                     let name = (self.thread, self.done.len());
                     touches.go_on(name, running)?
                 }
                 Some(Doing::Reads(reads)) => reads.go_on(running)?,
+                Some(Doing::Populates(populates)) => populates.go_on(running)?,
             };
             if pause.is_some() {
                 return Ok(pause);
@@ -124,7 +128,7 @@ impl<'p> Cursor<'p> {
     ) {
         self.began_ns = running.world.now_ns();
         let program = running.program;
-        let open = open_of(program, step);
+        let open = program.open_of(step);
         let mmap_miss_max = running.opens[open].ra.mmap_miss;
         running.world.tally = Tally { mmap_miss_max, ..Tally::default() };
         self.doing = Some(match *step {
@@ -139,7 +143,6 @@ impl<'p> Cursor<'p> {
             ProgramStep::Touch { mapping, ref accesses, write, think_ns } => {
                 Doing::Touches(Touches {
                     mapping,
-                    area: running.mapped[mapping].expect("validated: it is mapped"),
                     open,
                     pages: program.touches(mapping, accesses),
                     next: None,
@@ -148,6 +151,19 @@ impl<'p> Cursor<'p> {
                     think_ns,
                     fault: None,
                 })
+            }
+            ProgramStep::Madvise { mapping, advice, first, pages } => {
+                running.madvise(mapping, advice, (first, pages));
+                match advice {
+                    Madvise::PopulateRead => {
+                        Doing::Populates(Populates::new(mapping, open, first, pages))
+                    }
+                    _ => Doing::Nothing,
+                }
+            }
+            ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
+                running.fadvise(open, advice, offset_bytes, len_bytes);
+                Doing::Nothing
             }
             ProgramStep::Read { offset_bytes, len_bytes, ref accesses, think_ns, .. } => {
                 let blocks = program.reads(len_bytes, accesses);
@@ -197,7 +213,12 @@ impl Touches<'_> {
                 let step = running.program.step_name(thread, step);
                 return Err(running.bus(step, self.mapping, page));
             }
-            self.fault = task.begin_touch(&self.area.locate(page), self.access, open);
+            let area = running.mapped[self.mapping].as_mut().expect("validated: it is mapped");
+            let at = area.locate(page);
+            self.fault = task.begin_touch(&at, self.access, open);
+            if self.access == Access::WritePrivate {
+                area.mapping.copied(at.index);
+            }
             if self.fault.is_none() {
                 task.world.pass(self.think_ns);
                 task.world.settle();
