@@ -122,9 +122,9 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
 }
 
 /// The program that `seed` means, as the running kernel can run it and without a limit that it
-/// does not fit in.
+/// does not fit in. Every second one gives advice.
 pub fn program_that_fits(seed: u64) -> ProgramSpec {
-    let spec = random_program(seed);
+    let spec = random_program_with(seed, if seed.is_multiple_of(2) { 25 } else { 0 });
     let fs = spec.fs.filter(|fs| fs != "base-pages").unwrap_or("ext4".to_string());
     ProgramSpec {
         kernel: Some(Kernel::V6_18.name().to_string()),
@@ -134,6 +134,30 @@ pub fn program_that_fits(seed: u64) -> ProgramSpec {
         fs: Some(fs),
         ..spec
     }
+}
+
+/// The program that `seed` means with its phases dealt out to 2 to 8 threads.
+pub fn program_of_threads(seed: u64) -> ProgramSpec {
+    let spec = program_that_fits(seed);
+    let mut rng = Rng(seed ^ 0x7468_7265_6164);
+    let threads = 2 + rng.below(7);
+    let [one] = spec.thread.as_slice() else { panic!("it has one thread") };
+    let of_name = |phase: &ThreadPhaseSpec| {
+        let map = phase.map.as_ref().or(phase.unmap.as_ref()).or(phase.mapping.as_ref());
+        map.cloned()
+    };
+    let changes = |phase: &&ThreadPhaseSpec| phase.map.is_some() || phase.unmap.is_some();
+    let changed: Vec<String> = one.phase.iter().filter(changes).filter_map(of_name).collect();
+    let mut dealt = vec![Vec::new(); threads as usize];
+    for phase in &one.phase {
+        // What is mapped and unmapped is one thread's.
+        let owned = of_name(phase).and_then(|name| changed.iter().position(|own| *own == name));
+        let thread = owned.map_or_else(|| rng.below(threads), |owned| owned as u64 % threads);
+        dealt[thread as usize].push(phase.clone());
+    }
+    let threads = dealt.into_iter().filter(|phases| !phases.is_empty());
+    let thread = threads.map(|phase| ThreadSpec { name: None, phase }).collect();
+    ProgramSpec { thread, ..spec }
 }
 
 fn named<T, S>(items: &[T], letter: char, make: impl Fn(String, &T) -> S) -> Vec<S> {
