@@ -1,7 +1,7 @@
 //! What a program did: in all, and by file, mapping and phase.
 
 use filemap_core::rules::Kernel;
-use filemap_job::program::{PhaseRun, ProgramRecord, ProgramRun};
+use filemap_job::program::{PhaseRun, ProgramRecord, ProgramRun, ThreadRun};
 use filemap_job::{Counters, EngineKind, Spread};
 use serde::Serialize;
 use serde_json::Value;
@@ -138,31 +138,33 @@ fn mappings(run: &ProgramRun) -> Table {
     table("mapping", heads, rows)
 }
 
-/// One row for each thread, where there are several.
+/// A table by thread, where there are several.
 fn threads(run: &ProgramRun) -> Table {
-    let heads = ["accesses", "pages read", "major faults", "ms"].map(Column::right);
-    let several = run.threads.iter().filter(|_| run.threads.len() > 1);
-    let rows = several.map(|thread| {
-        let Counters { accesses, data_pages_read, major_faults, .. } = thread.counters;
-        let counts = [accesses, data_pages_read, major_faults].map(known);
-        let ms = milliseconds(thread.elapsed_ns);
-        [thread.name.clone()].into_iter().chain(counts).chain([ms]).collect()
+    let heads = ["accesses", "pages read", "major faults", "minor faults", "ms"];
+    let rows = run.threads.iter().map(|thread| {
+        let ThreadRun { name, elapsed_ns, counters } = thread;
+        let Counters { accesses, data_pages_read, major_faults, minor_faults, .. } = *counters;
+        let counts = [accesses, data_pages_read, major_faults, minor_faults].map(known);
+        [name.clone()].into_iter().chain(counts).chain([milliseconds(*elapsed_ns)]).collect()
     });
-    let rows: Vec<Vec<String>> = rows.collect();
-    table("thread", heads, rows.into_iter())
+    let several = if run.threads.len() > 1 { rows.len() } else { 0 };
+    table("thread", heads.map(Column::right), rows.take(several))
 }
 
-fn milliseconds(elapsed_ns: Option<u64>) -> String {
-    elapsed_ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6))
+fn milliseconds(ns: Option<u64>) -> String {
+    ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6))
 }
 
 fn phases(run: &ProgramRun) -> Table {
     let heads = ["pages read", "major faults", "evicted", "ms"].map(Column::right);
     let rows = run.phases.iter().enumerate().map(|(index, phase)| {
-        let PhaseRun { does, elapsed_ns, counters, .. } = phase;
+        let PhaseRun { thread, does, elapsed_ns, counters } = phase;
         let counts = [counters.data_pages_read, counters.major_faults, counters.evicted_pages];
-        let ms = elapsed_ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6));
-        let name = format!("{}. {does}", index + 1);
+        let name = match run.threads.len() {
+            0 | 1 => format!("{}. {does}", index + 1),
+            _ => format!("{}. {thread}: {does}", index + 1),
+        };
+        let ms = milliseconds(*elapsed_ns);
         [name].into_iter().chain(counts.map(known)).chain([ms]).collect()
     });
     table("phase", heads, rows)
@@ -189,13 +191,14 @@ fn rows(run: &ProgramRun) -> Table {
     let row = |(index, phase): (usize, &PhaseRun)| {
         let values = values(&phase.counters, phase.elapsed_ns);
         let values = values.map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
-        [(index + 1).to_string(), phase.does.clone()].into_iter().chain(values).collect()
+        let named = [(index + 1).to_string(), phase.thread.clone(), phase.does.clone()];
+        named.into_iter().chain(values).collect()
     };
     let nothing = Counters::default();
     let names = values(&nothing, None).map(|(name, _)| name);
     Table {
         title: String::new(),
-        columns: ["number", "phase"].into_iter().chain(names).map(Column::left).collect(),
+        columns: ["number", "thread", "phase"].into_iter().chain(names).map(Column::left).collect(),
         rows: run.phases.iter().enumerate().map(row).collect(),
     }
 }
@@ -266,6 +269,25 @@ mod tests {
         assert_eq!(json["run"]["files"][1]["data_pages_read"], 1001);
         assert_eq!(json["program"]["open"][0]["file"], "a");
         assert_eq!(report.rows.rows.len(), 1);
+    }
+
+    #[test]
+    fn several_threads_are_told_apart() {
+        let ProgramRecord { mut run, .. } = record(1);
+        assert_eq!(threads(&run).rows.len(), 0);
+        for name in ["1", "scan"] {
+            let (name, counters) = (name.to_string(), run.counters);
+            run.threads.push(ThreadRun { name, elapsed_ns: Some(3_000_000), counters });
+        }
+        assert_eq!(
+            threads(&run).text(),
+            "thread  accesses  pages read  major faults  minor faults     ms\n\
+             ------  --------  ----------  ------------  ------------  -----\n\
+             1                       1234             5                3.000\n\
+             scan                    1234             5                3.000\n"
+        );
+        assert_eq!(phases(&run).rows[0][0], "1. 1: read a: read-sequential");
+        assert_eq!(rows(&run).rows[0][1], "1");
     }
 
     #[test]

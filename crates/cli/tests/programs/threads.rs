@@ -4,10 +4,11 @@ use filemap_job::Ready;
 use filemap_job::program::{ProgramRun, ProgramSpec};
 use filemap_kernel::Error;
 use filemap_kernel::engine::Kernel;
+use filemap_kernel::probe::cpus;
 use filemap_model::{Profile, trace_program};
 
 use crate::skip::skip;
-use crate::support::program_of_threads;
+use crate::support::threads_that_fit;
 
 /// Programs, and runs of each on the kernel.
 const PROGRAMS: u64 = 100;
@@ -23,10 +24,15 @@ const FIGURES: [(&str, fn(&ProgramRun) -> Option<u64>); 3] = [
 /// Prints both side by side, and how many figures of the model lie within the kernel's spread.
 pub fn show(kernel: &Kernel, first: u64) {
     let profile = profile();
-    println!("{:>6} {:>7}  {}", "seed", "threads", FIGURES.map(|(name, _)| heading(name)).join("  "));
+    println!(
+        "{:>6} {:>7}  {}",
+        "seed",
+        "threads",
+        FIGURES.map(|(name, _)| heading(name)).join("  ")
+    );
     let mut inside = [0; FIGURES.len()];
     for seed in first..first + PROGRAMS {
-        let spec = program_of_threads(seed);
+        let spec = threads_that_fit(seed, cpus::allowed());
         let runs = match measured(kernel, &spec) {
             Ok(runs) => runs,
             Err(error) if error.cannot_run_here() => return skip(error),

@@ -124,7 +124,17 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
 /// The program that `seed` means, as the running kernel can run it and without a limit that it
 /// does not fit in. Every second one gives advice.
 pub fn program_that_fits(seed: u64) -> ProgramSpec {
-    let spec = random_program_with(seed, if seed.is_multiple_of(2) { 25 } else { 0 });
+    that_fits(random_program_with(seed, if seed.is_multiple_of(2) { 25 } else { 0 }))
+}
+
+/// [`random_threads`] without a limit, on at most `cpus` CPUs.
+pub fn threads_that_fit(seed: u64, cpus: u64) -> ProgramSpec {
+    let spec = that_fits(random_threads(seed));
+    let own = spec.cpus.unwrap_or(cpus).min(cpus);
+    ProgramSpec { cpus: Some(own), ..spec }
+}
+
+fn that_fits(spec: ProgramSpec) -> ProgramSpec {
     let fs = spec.fs.filter(|fs| fs != "base-pages").unwrap_or("ext4".to_string());
     ProgramSpec {
         kernel: Some(Kernel::V6_18.name().to_string()),
@@ -136,28 +146,31 @@ pub fn program_that_fits(seed: u64) -> ProgramSpec {
     }
 }
 
-/// The program that `seed` means with its phases dealt out to 2 to 8 threads.
-pub fn program_of_threads(seed: u64) -> ProgramSpec {
-    let spec = program_that_fits(seed);
+/// The program that `seed` means with 2 to 8 threads, on fewer CPUs in every third case. What its
+/// first thread maps or unmaps, no other thread touches.
+pub fn random_threads(seed: u64) -> ProgramSpec {
+    let mut spec = random_program(seed);
     let mut rng = Rng(seed ^ 0x7468_7265_6164);
-    let threads = 2 + rng.below(7);
-    let [one] = spec.thread.as_slice() else { panic!("it has one thread") };
-    let of_name = |phase: &ThreadPhaseSpec| {
-        let map = phase.map.as_ref().or(phase.unmap.as_ref()).or(phase.mapping.as_ref());
-        map.cloned()
-    };
-    let changes = |phase: &&ThreadPhaseSpec| phase.map.is_some() || phase.unmap.is_some();
-    let changed: Vec<String> = one.phase.iter().filter(changes).filter_map(of_name).collect();
-    let mut dealt = vec![Vec::new(); threads as usize];
-    for phase in &one.phase {
-        // What is mapped and unmapped is one thread's.
-        let owned = of_name(phase).and_then(|name| changed.iter().position(|own| *own == name));
-        let thread = owned.map_or_else(|| rng.below(threads), |owned| owned as u64 % threads);
-        dealt[thread as usize].push(phase.clone());
+    let changed = |phase: &ThreadPhaseSpec| phase.map.clone().or(phase.unmap.clone());
+    let changed: Vec<String> = spec.thread[0].phase.iter().filter_map(changed).collect();
+    let bytes = |file: &FileSpec| file.size.as_ref().unwrap().bytes().unwrap();
+    let files: Vec<u64> = spec.file.iter().map(|file| bytes(file) / PAGE).collect();
+    let opens = spec.open.iter().map(|open| open.file[1..].parse().unwrap());
+    let opens: Vec<usize> = opens.collect();
+    for _ in 0..1 + rng.below(7) {
+        let mut phases = phases(&mut rng, &spec, &files, &opens, 0);
+        phases.retain(|phase| {
+            let touched = phase.mapping.as_ref();
+            phase.map.is_none()
+                && phase.unmap.is_none()
+                && !touched.is_some_and(|mapping| changed.contains(mapping))
+        });
+        if !phases.is_empty() {
+            spec.thread.push(ThreadSpec { name: None, phase: phases });
+        }
     }
-    let threads = dealt.into_iter().filter(|phases| !phases.is_empty());
-    let thread = threads.map(|phase| ThreadSpec { name: None, phase }).collect();
-    ProgramSpec { thread, ..spec }
+    spec.cpus = rng.chance(35).then(|| 1 + rng.below(4));
+    spec
 }
 
 fn named<T, S>(items: &[T], letter: char, make: impl Fn(String, &T) -> S) -> Vec<S> {
