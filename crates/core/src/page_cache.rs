@@ -30,10 +30,6 @@ pub trait PageCache: Lists {
     /// what it begins with, has arrived: its folios are unlocked.
     fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount);
 
-    /// The folios in `pages` pages from `start`, all of them up to date, cannot be evicted until
-    /// they are unlocked: a task holds them.
-    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount);
-
     /// Folios of `file` that the pages `from..end` hold leave the cache, where
     /// [`crate::lru::invalidate`] says so, and nothing remembers that. Evictions of pages in there
     /// are forgotten as well. Returns how many pages left.
@@ -44,6 +40,10 @@ pub trait PageCache: Lists {
         end: PageIndex,
         log: &mut impl Log,
     ) -> PageCount;
+
+    /// The folios in `pages` pages from `start`, all of them up to date, cannot be evicted until
+    /// they are unlocked: a task holds them.
+    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount);
 
     /// Words of which a page is cached in a folio of fewer than 64 pages: each takes a leaf node of
     /// the kernel's index ([`crate::lru::charge`]).

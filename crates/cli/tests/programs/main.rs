@@ -2,12 +2,15 @@
 //! cached of each file have to be the same number.
 //!
 //! `cargo test -p filemap-cli --test programs` tries some; behind `-- --ignored` it tries 300.
+//! Behind `-- --threads` it runs 100 programs of several threads 10 times each and shows what both
+//! engines count side by side; `FILEMAP_TEST_PROFILE` names a machine profile for the model.
 //! `FILEMAP_SEED` names the seed of the first, which a failure prints.
 
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
 #[path = "../../../model/tests/support/program.rs"]
 mod support;
+mod threads;
 
 use std::fs;
 use std::path::PathBuf;
@@ -37,7 +40,7 @@ const ATTEMPTS: u32 = 4;
 
 fn main() {
     main_if_child();
-    let ignored = std::env::args().any(|argument| argument == "--ignored");
+    let has = |flag: &str| std::env::args().any(|argument| argument == flag);
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     if !release.starts_with("6.18.") {
         return skip(format!("the rules of 6.18 are not those of {release}"));
@@ -50,7 +53,10 @@ fn main() {
     let journal = Journal::open_in(&bench.directory).expect("a journal");
     let kernel = Kernel::in_directory(journal, bench.directory.clone());
     let first = std::env::var("FILEMAP_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let programs = if ignored { ALL } else { USUAL };
+    if has("--threads") {
+        return threads::show(&kernel, first);
+    }
+    let programs = if has("--ignored") { ALL } else { USUAL };
     let mut found = Found::default();
     for seed in first..first + programs {
         match compare(&kernel, seed) {

@@ -121,6 +121,31 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
     spec
 }
 
+/// The program that `seed` means, as the running kernel can run it and without a limit that it
+/// does not fit in. Every second one gives advice.
+pub fn program_that_fits(seed: u64) -> ProgramSpec {
+    that_fits(random_program_with(seed, if seed.is_multiple_of(2) { 25 } else { 0 }))
+}
+
+/// [`random_threads`] without a limit, on at most `cpus` CPUs.
+pub fn threads_that_fit(seed: u64, cpus: u64) -> ProgramSpec {
+    let spec = that_fits(random_threads(seed));
+    let own = spec.cpus.unwrap_or(cpus).min(cpus);
+    ProgramSpec { cpus: Some(own), ..spec }
+}
+
+fn that_fits(spec: ProgramSpec) -> ProgramSpec {
+    let fs = spec.fs.filter(|fs| fs != "base-pages").unwrap_or("ext4".to_string());
+    ProgramSpec {
+        kernel: Some(Kernel::V6_18.name().to_string()),
+        with: None,
+        cache_limit: None,
+        memory_max: None,
+        fs: Some(fs),
+        ..spec
+    }
+}
+
 /// The program that `seed` means with 2 to 8 threads, on fewer CPUs in every third case. What its
 /// first thread maps or unmaps, no other thread touches.
 pub fn random_threads(seed: u64) -> ProgramSpec {
@@ -146,21 +171,6 @@ pub fn random_threads(seed: u64) -> ProgramSpec {
     }
     spec.cpus = rng.chance(35).then(|| 1 + rng.below(4));
     spec
-}
-
-/// The program that `seed` means, as the running kernel can run it and without a limit that it
-/// does not fit in.
-pub fn program_that_fits(seed: u64) -> ProgramSpec {
-    let spec = random_program(seed);
-    let fs = spec.fs.filter(|fs| fs != "base-pages").unwrap_or("ext4".to_string());
-    ProgramSpec {
-        kernel: Some(Kernel::V6_18.name().to_string()),
-        with: None,
-        cache_limit: None,
-        memory_max: None,
-        fs: Some(fs),
-        ..spec
-    }
 }
 
 fn named<T, S>(items: &[T], letter: char, make: impl Fn(String, &T) -> S) -> Vec<S> {
