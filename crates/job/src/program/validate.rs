@@ -14,11 +14,11 @@ use crate::accesses::DEFAULT_SEED;
 use crate::bounds::{
     MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PIECES, MAX_THINK_NS,
 };
+use crate::flags::JobSpec;
 use crate::job::{AccessList, File, Machine, Mapping, Pattern, Phase};
 use crate::limits::{one_of, out_of_range, pages, size, within};
 use crate::phases::Extent;
 use crate::size::{format_size, shorten};
-use crate::spec::JobSpec;
 use crate::workload::Workload;
 
 impl ProgramSpec {
