@@ -25,8 +25,8 @@ pub trait PageCache: Lists {
     /// [`crate::lru::workingset`] says so, by the statistics.
     fn add(&mut self, file: FileId, run: FolioRun);
 
-    /// The data of `pages` pages from `start`, a run as it was added, has arrived: its folios are
-    /// unlocked.
+    /// The data of `pages` pages from `start`, all that is still locked of a run as it was added or
+    /// what it begins with, has arrived: its folios are unlocked.
     fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount);
 
     /// Words of which a page is cached in a folio of fewer than 64 pages: each takes a leaf node of

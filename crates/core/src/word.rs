@@ -24,3 +24,18 @@ pub fn words(from: PageIndex, end: PageIndex) -> std::ops::Range<u64> {
     }
     from.0 / WORD_PAGES..end.0.div_ceil(WORD_PAGES)
 }
+
+/// The pages `from..end` by word: its number, and the bits of those that lie in it.
+#[inline]
+pub fn by_word(from: PageIndex, end: PageIndex) -> impl Iterator<Item = (u64, u64)> {
+    let mut next = from.0;
+    std::iter::from_fn(move || {
+        if next >= end.0 {
+            return None;
+        }
+        let (word, low) = (next / WORD_PAGES, next % WORD_PAGES);
+        let count = (end.0 - next).min(WORD_PAGES - low);
+        next += count;
+        Some((word, u64::MAX >> (WORD_PAGES - count) << low))
+    })
+}

@@ -5,22 +5,27 @@ mod support;
 use filemap_core::address::mapping::{Mapping, Split, SplitProt};
 use filemap_core::cache::FileCache;
 use filemap_core::lru::lists::Lists;
-use filemap_core::lru::reclaim::{reclaim, shrink_both};
+use filemap_core::lru::reclaim::reclaim;
 use filemap_core::units::{PageCount, PageIndex};
 
 use support::lists::{plain, touch, whole, with_active};
 use support::machine::{executable, part};
 use support::map;
-use support::one_file::mapped;
+use support::one_file::{OneFile, mapped};
+
+/// Makes a pass over both lists, as the statistics ask for. Returns the pages evicted.
+fn one_pass(cache: &mut OneFile) -> PageCount {
+    cache.flush_statistics();
+    reclaim(cache, PageCount(1), 4096, &plain(), &mut ())
+}
 
 #[test]
 fn an_active_list_that_has_outgrown_its_share_is_aged_too() {
     // 60 active of 100, which are pages 0 to 59: what the statistics know decides.
     let mut cache = with_active(100, 60);
-    cache.flush_statistics();
     // Of 40 and 60 a 32nd is looked at (1, 1), which leaves 40 and 59, then a 16th (2, 3), and so
     // on: (5, 7) of 41 and 56, (10, 12) of 43 and 49, (22, 18) of 45 and 37. 40 are gone by then.
-    let found = shrink_both(&mut cache, &plain(), &mut ());
+    let found = one_pass(&mut cache);
     assert_eq!(found, PageCount(40));
     assert_eq!((cache.inactive(), cache.active()), (PageCount(41), PageCount(19)));
     // The tail of the inactive list went; what was aged has the workingset flag.
@@ -31,7 +36,7 @@ fn an_active_list_that_has_outgrown_its_share_is_aged_too() {
 fn both_lists_are_looked_at_from_one_part_in_4096_on() {
     // Of 5000 and 9000: (1, 2), (2, 4), (4, 8), (9, 17), (19, 32), with which a batch is gone.
     let mut cache = with_active(14_000, 9_000);
-    assert_eq!(shrink_both(&mut cache, &plain(), &mut ()), PageCount(35));
+    assert_eq!(one_pass(&mut cache), PageCount(35));
     assert_eq!(cache.active(), PageCount(8937));
 }
 
@@ -42,7 +47,7 @@ fn where_more_is_looked_at_more_is_aged() {
     // (14, 2) of 113 and 19, (25, 4) of 101 and 17, and 47 are gone.
     let mut cache = with_active(140, 100);
     (100..132).for_each(|page| touch(&mut cache, page));
-    assert_eq!(shrink_both(&mut cache, &plain(), &mut ()), PageCount(47));
+    assert_eq!(one_pass(&mut cache), PageCount(47));
     assert_eq!((cache.inactive(), cache.active()), (PageCount(80), PageCount(13)));
 }
 
@@ -52,7 +57,7 @@ fn no_more_is_aged_than_was_looked_at_in_turns_once_a_batch_is_gone() {
     // the 45 and 66 that there are then is (22, 33), but with these 22 a batch is gone, and so the
     // batch of active ones that goes with them is the last.
     let mut cache = with_active(121, 109);
-    assert_eq!(shrink_both(&mut cache, &plain(), &mut ()), PageCount(32));
+    assert_eq!(one_pass(&mut cache), PageCount(32));
     assert_eq!((cache.inactive(), cache.active()), (PageCount(55), PageCount(34)));
 }
 

@@ -2,8 +2,8 @@
 
 mod support;
 
-use filemap_core::address::entries::MappedFile;
-use filemap_core::cache::{FileCache, FolioRun, word_mask, words};
+use filemap_core::address::entries::{MappedFile, Pages};
+use filemap_core::cache::{FileCache, FolioRun, by_word, word_mask, words};
 use filemap_core::decision::{Cause, Decision, EvictionRun, Lock};
 use filemap_core::lru::lists::Lists;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
@@ -33,6 +33,15 @@ fn masks_of_a_range() {
         let found = word_mask(word, PageIndex(from), PageIndex(end));
         assert_eq!(found, mask, "{from}..{end} in word {word}");
     }
+}
+
+#[test]
+fn a_range_by_word() {
+    let by_word = |from, end| by_word(PageIndex(from), PageIndex(end)).collect::<Vec<_>>();
+    assert_eq!(by_word(5, 5), []);
+    assert_eq!(by_word(0, 64), [(0, u64::MAX)]);
+    assert_eq!(by_word(62, 130), [(0, 3 << 62), (1, u64::MAX), (2, 3)]);
+    assert_eq!(by_word(66, 68), [(1, 0b1100)]);
 }
 
 #[test]
@@ -90,17 +99,35 @@ fn folios_of_a_map() {
 }
 
 #[test]
-fn words_of_a_map() {
-    let cache = &mut map::cache("60. #~Mw [--] .. []");
-    map::set_mapped(cache, "60. y..c y");
-    let first = cache.word(0);
-    let top = |mask: u64| mask << 60;
-    assert_eq!([first.present, first.locked, first.marked], [top(0xF), top(2), top(4)]);
-    assert_eq!([first.workingset, first.mapped, first.copied], [top(8), top(1), top(8)]);
-    assert_eq!(first.large, 0);
-    let second = cache.word(1);
-    assert_eq!([second.present, second.large, second.mapped], [0b1100_1111, 0b1100_1111, 1]);
-    assert_eq!(cache.word(2), Default::default());
+fn pages_that_are_alike() {
+    let cache = &mut map::cache("4. ##~MMw## [--] .. []");
+    map::set_mapped(cache, "c9. ccyy");
+    let end = PageIndex(20);
+    let mut runs = Vec::new();
+    let mut next = PageIndex(0);
+    while next < end {
+        let Pages { end, folio, workingset, mapped, copied } = cache.pages(next, end);
+        let folio = folio.map(|folio| (folio.head.0, folio.order.0, folio.locked, folio.marked));
+        runs.push((next.0, end.0, folio, [workingset, mapped, copied]));
+        next = end;
+    }
+    let none = [false; 3];
+    let expected = [
+        (0, 1, None, [false, false, true]),
+        (1, 4, None, none),
+        (4, 6, Some((4, 0, false, false)), none),
+        (6, 7, Some((6, 0, true, false)), none),
+        (7, 9, Some((7, 0, false, true)), none),
+        (9, 10, Some((9, 0, false, false)), [true, false, false]),
+        (10, 12, Some((10, 0, false, false)), [false, false, true]),
+        (12, 14, Some((12, 2, false, false)), [false, true, false]),
+        (14, 16, Some((12, 2, false, false)), none),
+        (16, 18, None, none),
+        (18, 20, Some((18, 1, false, false)), none),
+    ];
+    assert_eq!(runs, expected);
+    assert_eq!(cache.pages(PageIndex(1), PageIndex(3)).end, PageIndex(3));
+    assert_eq!(cache.pages(PageIndex(15), end).folio, cache.pages(PageIndex(12), end).folio);
 }
 
 #[test]

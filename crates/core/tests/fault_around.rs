@@ -5,7 +5,7 @@ mod support;
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::vma::Vma;
 use filemap_core::fault::around::{Around, window};
-use filemap_core::lru::lists::Lists;
+use filemap_core::lru::lists::{Lists, Scan};
 use filemap_core::readahead::Limits;
 use filemap_core::rules::{Family, Kernel};
 use filemap_core::series::Switch;
@@ -239,7 +239,7 @@ fn check_young(limits: Limits, index: u64, cache: &str, kept: &str) {
     let mut engine = Engine::new(limits, Io::Waited, cache);
     assert!(around(&mut engine, index, false));
     let mappings = mapped(Mapping::new(engine.vma, None));
-    engine.cache.shrink(engine.limits.file_pages, &mappings, &mut ());
+    engine.cache.shrink(Scan::until(engine.limits.file_pages), &mappings, &mut ());
     map::assert_cache(&format!("{index} of {cache}"), &engine.cache, kept);
 }
 

@@ -7,7 +7,7 @@ use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::{Decision, Log};
-use filemap_core::lru::lists::Lists;
+use filemap_core::lru::lists::{Lists, Scan};
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
@@ -68,17 +68,17 @@ fn each_file_has_its_own_index() {
 fn files_leave_the_lists_in_the_order_in_which_they_came() {
     let (mut cache, mappings) = two_files();
     let mut log = Evictions::default();
-    cache.shrink(PageCount(6), &mappings, &mut log);
+    cache.shrink(Scan::until(PageCount(6)), &mappings, &mut log);
     assert_eq!(log.1, [(0, 0, 4), (1, 4, 2)]);
 }
 
 #[test]
 fn an_entry_of_one_file_spares_no_page_of_another() {
     let (mut cache, mappings) = two_files();
-    cache.mapped(SECOND, Layer::FIRST).map(0, 0b10_0000, 0b10_0000);
+    cache.mapped(SECOND, Layer::FIRST).map(PageIndex(5), PageIndex(6), true);
     assert!(!cache.mapped(FIRST, Layer::FIRST).touch(PageIndex(5)));
     let mut log = Evictions::default();
-    let shrunk = cache.shrink(PageCount(8), &mappings, &mut log);
+    let shrunk = cache.shrink(Scan::until(PageCount(8)), &mappings, &mut log);
     assert_eq!((shrunk.evicted, shrunk.kept), (PageCount(7), PageCount(1)));
     assert_eq!(log.1, [(0, 0, 4), (1, 4, 1), (1, 6, 2)]);
 }

@@ -8,17 +8,17 @@ use filemap_core::address::mapping::{Mapping, Split, SplitProt};
 use filemap_core::address::vma::Advice;
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::Decision;
-use filemap_core::lru::lists::Lists;
+use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::reclaim::{
-    BATCH, Referenced, Used, Verdict, Verdicts, inactive_is_low, judge_folio, judge_pages, reclaim,
-    used,
+    BATCH, Reclaim, Referenced, Step, Used, Verdict, Verdicts, inactive_is_low, judge_folio,
+    judge_pages, reclaim, used,
 };
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
-use support::lists::{add, look_once, plain, touch, whole};
+use support::lists::{add, look_once, plain, touch, whole, with_active};
 use support::machine::{advised, executable, part};
 use support::map;
-use support::one_file::mapped;
+use support::one_file::{OneFile, mapped};
 use support::transcript::transcript;
 
 #[test]
@@ -271,7 +271,7 @@ fn what_is_being_read_is_looked_at_and_kept() {
     // It went round: pages added later are in front of it, and leave first.
     add(&mut cache, 6, 0);
     cache.unlock(PageIndex(0), PageCount(4));
-    let shrunk = cache.shrink(PageCount(4), &plain(), &mut ());
+    let shrunk = cache.shrink(Scan::until(PageCount(4)), &plain(), &mut ());
     assert_eq!(shrunk.evicted, PageCount(4));
     map::assert_cache("in turn", &cache, "6. # .");
 }
@@ -293,4 +293,78 @@ fn a_goal_that_cannot_be_met_ends() {
     // None can go at all.
     let mut cache = map::cache("64~");
     assert_eq!(reclaim(&mut cache, PageCount(32), 4096, &plain(), &mut ()), PageCount(0));
+}
+
+/// Reclaims `goal` pages, looking at `look` pages a step. Returns what each batch evicted, and what
+/// was evicted in all.
+fn in_batches(cache: &mut OneFile, goal: u64, look: u64) -> (Vec<u64>, PageCount) {
+    let mut reclaim = Reclaim::new(PageCount(goal), cache.statistics(), 4096);
+    let mut batches = Vec::new();
+    loop {
+        match reclaim.step(PageCount(look), cache, &plain(), &mut ()) {
+            Step::Batch(shrunk) => batches.push(shrunk.evicted.0),
+            Step::Done(evicted) => return (batches, evicted),
+        }
+    }
+}
+
+#[test]
+fn batches_do_what_one_pass_does() {
+    // 10 pages go round, and of the others all leave but the last 4.
+    let drawn = || {
+        let mut cache = map::cache("110#");
+        (20..30).for_each(|page| touch(&mut cache, page));
+        cache
+    };
+    for (look, batches) in [
+        (u64::MAX, vec![96]),
+        (94, vec![84, 12]),
+        (32, vec![22, 32, 32, 10]),
+        // At least a page is looked at.
+        (0, [vec![1; 20], vec![0; 10], vec![1; 76]].concat()),
+    ] {
+        let mut cache = drawn();
+        // Goals are whole batches of 32.
+        let found = in_batches(&mut cache, 94, look);
+        assert_eq!(found, (batches, PageCount(96)), "{look} pages a step");
+        map::assert_cache("what is left", &cache, "20. 10# 76. 4#");
+    }
+}
+
+#[test]
+fn what_can_not_be_evicted_is_looked_at_in_batches_too() {
+    let mut cache = map::cache("64~");
+    // Two passes of two batches each.
+    assert_eq!(in_batches(&mut cache, 32, 40), (vec![0; 4], PageCount(0)));
+    // Both lists, in rounds of a batch or more.
+    let (mut whole, mut parts) = (with_active(140, 100), with_active(140, 100));
+    whole.flush_statistics();
+    parts.flush_statistics();
+    (100..132).for_each(|page| touch(&mut whole, page));
+    (100..132).for_each(|page| touch(&mut parts, page));
+    let in_all = in_batches(&mut whole, 32, u64::MAX).1;
+    assert_eq!(in_batches(&mut parts, 32, 8).1, in_all);
+    assert_eq!(map::draw(&parts, PageCount(140)), map::draw(&whole, PageCount(140)));
+}
+
+#[test]
+fn between_two_steps_the_lists_are_the_callers() {
+    let mut cache = map::cache("64#");
+    let mut reclaim = Reclaim::new(PageCount(64), cache.statistics(), 4096);
+    let mut step = |cache: &mut OneFile| {
+        let step = reclaim.step(PageCount(16), cache, &plain(), &mut ());
+        (step, reclaim.evicted().0)
+    };
+    let batch = |evicted, kept| {
+        let (evicted, kept) = (PageCount(evicted), PageCount(kept));
+        Step::Batch(Shrunk { evicted, kept, activated: PageCount(0) })
+    };
+    assert_eq!(step(&mut cache), (batch(16, 0), 16));
+    // The program uses the next ones. They go round, and are not looked at again in this pass.
+    (16..32).for_each(|page| touch(&mut cache, page));
+    assert_eq!(step(&mut cache), (batch(0, 16), 16));
+    add(&mut cache, 0, 0);
+    assert_eq!(step(&mut cache), (batch(16, 0), 32));
+    // Whoever has enough gives up.
+    map::assert_cache("so far", &cache, "# 15. 16# 16. 16#");
 }

@@ -4,7 +4,7 @@ mod support;
 
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::FileCache;
-use filemap_core::lru::lists::Lists;
+use filemap_core::lru::lists::{Lists, Scan};
 use filemap_core::lru::workingset::{is_kept, is_recent};
 use filemap_core::units::{PageCount, PageIndex};
 
@@ -124,7 +124,7 @@ fn add(cache: &mut OneFile, page: u64, order: u8) {
 
 /// Evicts the tail of the inactive list, which is `page`.
 fn add_shadow(cache: &mut OneFile, page: u64) {
-    let shrunk = cache.shrink(PageCount(1), &plain(), &mut ());
+    let shrunk = cache.shrink(Scan::until(PageCount(1)), &plain(), &mut ());
     assert_eq!(shrunk.evicted, PageCount(1));
     assert!(cache.folio(PageIndex(page)).is_none(), "{page} was not the tail");
 }

@@ -2,9 +2,14 @@
 
 use std::collections::VecDeque;
 
+use filemap_core::cache::FolioRun;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use crate::profile;
+
+/// Folios of one request at most (`BIO_MAX_VECS`), as it has a segment for each. What a device
+/// cannot take at once is split further, but its pages arrive together nevertheless.
+const REQUEST_FOLIOS: u64 = 256;
 
 /// A device with requests under way.
 ///
@@ -16,23 +21,41 @@ pub struct Device {
     page_size: u64,
     /// When the last byte asked for so far will have arrived.
     busy_until_ns: u64,
-    requests: VecDeque<Request>,
-    runs: VecDeque<(PageIndex, PageCount)>,
-    /// The last of `runs` that are in no request yet: how many, and their pages.
-    asked: (usize, PageCount),
+    rows: VecDeque<Row>,
+    /// Requests of the rows.
+    under_way: u64,
+    asked: Vec<Asked>,
 }
 
-/// What is read of one file together.
+/// Requests that were made together, for pages one behind the other: all for as many pages, but
+/// for the last.
 #[derive(Clone, Copy, Debug)]
-struct Request {
-    /// When it will be complete.
-    done_ns: u64,
-    /// How many of the device's runs it still has.
-    runs: usize,
+struct Row {
     file: FileId,
+    /// The first page that has not arrived.
+    start: PageIndex,
+    /// How many have not.
+    pages: PageCount,
+    /// Pages of one request.
+    each: PageCount,
+    /// When the first request will be complete.
+    done_ns: u64,
+    /// How much later each one behind it will be, and the last one of them.
+    each_ns: u64,
+    last_ns: u64,
 }
 
-/// Consecutive pages of a file that are read together.
+/// What a row of requests will read.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    start: PageIndex,
+    pages: PageCount,
+    each: PageCount,
+    /// Folios that the last request can still take.
+    room: u64,
+}
+
+/// Consecutive pages of a file that have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The file.
@@ -50,65 +73,170 @@ impl Device {
             profile,
             page_size,
             busy_until_ns: 0,
-            requests: VecDeque::new(),
-            runs: VecDeque::new(),
-            asked: (0, PageCount(0)),
+            rows: VecDeque::new(),
+            under_way: 0,
+            asked: Vec::new(),
         }
     }
 
-    /// Adds a run of pages to the next request.
-    pub fn ask(&mut self, start: PageIndex, pages: PageCount) {
-        self.runs.push_back((start, pages));
-        self.asked.0 += 1;
-        self.asked.1 += pages;
+    /// Adds folios to the next requests: to the last one, where they continue it and it has room,
+    /// and then to others.
+    pub fn ask(&mut self, run: FolioRun) {
+        let FolioRun { mut start, order, mut folios, .. } = run;
+        if let Some(last) = self.asked.last_mut()
+            && last.start + last.pages == start
+            && last.room > 0
+        {
+            let tail = last.tail();
+            if tail < last.pages {
+                last.pages -= tail;
+                let (start, room) = (last.start + last.pages, last.room);
+                self.asked.push(Asked { start, pages: tail, each: tail, room });
+            }
+            let last = self.asked.last_mut().expect("it is the tail of another");
+            let taken = folios.min(last.room);
+            last.pages += PageCount(taken << order.0);
+            last.each = last.pages;
+            last.room -= taken;
+            start += PageCount(taken << order.0);
+            folios -= taken;
+        }
+        if folios > 0 {
+            let each = PageCount(REQUEST_FOLIOS << order.0);
+            let room = folios.next_multiple_of(REQUEST_FOLIOS) - folios;
+            self.asked.push(Asked { start, pages: PageCount(folios << order.0), each, room });
+        }
     }
 
-    /// Begins to read at `now_ns` what was asked for of `file`, if anything was. It arrives
-    /// together, at the time that is returned.
+    /// Begins to read at `now_ns` what was asked for of `file`. Returns when the first of it will
+    /// arrive, if there is anything.
     pub fn submit(&mut self, file: FileId, now_ns: u64) -> Option<u64> {
-        let (runs, pages) = std::mem::take(&mut self.asked);
-        if runs == 0 {
-            return None;
+        let mut first_ns = None;
+        for number in 0..self.asked.len() {
+            let asked = self.asked[number];
+            let requests = asked.requests();
+            let done_ns = if self.under_way + requests <= self.profile.queue_depth.into() {
+                self.serve(asked, requests, file, now_ns)
+            } else {
+                self.serve_one_by_one(asked, file, now_ns)
+            };
+            first_ns = first_ns.or(Some(done_ns));
         }
-        let depth = self.profile.queue_depth as usize;
-        let slot_ns = match self.requests.len().checked_sub(depth) {
-            Some(last_out) => self.requests[last_out].done_ns,
-            None => 0,
-        };
+        self.asked.clear();
+        first_ns
+    }
+
+    /// Begins to read a row whose first request is not served before `from_ns`, nor the others
+    /// later for want of a place in the queue. Returns when that one will be complete.
+    fn serve(&mut self, asked: Asked, requests: u64, file: FileId, from_ns: u64) -> u64 {
+        let Asked { start, pages, each, .. } = asked;
+        let each_ns = self.transfer_ns(each.min(pages));
+        let last_ns = if requests == 1 { each_ns } else { self.transfer_ns(asked.tail()) };
+        let first_byte_ns = from_ns.saturating_add(self.profile.latency_ns);
+        let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(each_ns);
+        let row = Row { file, start, pages, each, done_ns, each_ns, last_ns };
+        self.busy_until_ns = row.done_ns_of(requests - 1);
+        self.under_way += requests;
+        self.rows.push_back(row);
+        done_ns
+    }
+
+    /// Begins to read a row whose requests may wait for a place in the queue.
+    fn serve_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) -> u64 {
+        let Asked { mut start, pages, each, room } = asked;
+        let end = start + pages;
+        let mut first_ns = None;
+        while start < end {
+            let pages = each.min(end - start);
+            let one = Asked { start, pages, each: pages, room };
+            let from_ns = now_ns.max(self.place_ns());
+            first_ns = first_ns.or(Some(self.serve(one, 1, file, from_ns)));
+            start += pages;
+        }
+        first_ns.expect("a row has a request")
+    }
+
+    /// When there will be a place in the queue.
+    fn place_ns(&self) -> u64 {
+        let mut behind = u64::from(self.profile.queue_depth);
+        for row in self.rows.iter().rev() {
+            let requests = row.requests();
+            if requests >= behind {
+                return row.done_ns_of(requests - behind);
+            }
+            behind -= requests;
+        }
+        0
+    }
+
+    fn transfer_ns(&self, pages: PageCount) -> u64 {
         let bytes = pages.bytes(self.page_size);
         let bandwidth = self.profile.bandwidth_bytes;
         // Almost always short enough for a division of the processor's.
-        let transfer_ns = match bytes.checked_mul(1_000_000_000) {
+        match bytes.checked_mul(1_000_000_000) {
             Some(short) => short.div_ceil(bandwidth),
             None => {
                 let long = (u128::from(bytes) * 1_000_000_000).div_ceil(bandwidth.into());
                 u64::try_from(long).unwrap_or(u64::MAX)
             }
-        };
-        let first_byte_ns = now_ns.max(slot_ns).saturating_add(self.profile.latency_ns);
-        let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(transfer_ns);
-        self.busy_until_ns = done_ns;
-        self.requests.push_back(Request { done_ns, runs, file });
-        Some(done_ns)
+        }
     }
 
-    /// The next run of pages that has arrived at `now_ns`.
+    /// The next pages that have arrived at `now_ns`.
     pub fn arrived(&mut self, now_ns: u64) -> Option<Run> {
-        let request = self.requests.front_mut()?;
-        if request.done_ns > now_ns {
-            return None;
+        let row = self.rows.front_mut()?;
+        let Row { file, start, each, .. } = *row;
+        let mut pages = PageCount(0);
+        while row.done_ns <= now_ns && row.pages > PageCount(0) {
+            let arrived = row.pages.min(each);
+            pages += arrived;
+            row.start += arrived;
+            row.pages -= arrived;
+            let next_ns = if row.pages <= each { row.last_ns } else { row.each_ns };
+            row.done_ns = row.done_ns.saturating_add(next_ns);
+            self.under_way -= 1;
         }
-        let file = request.file;
-        request.runs -= 1;
-        if request.runs == 0 {
-            self.requests.pop_front();
+        if row.pages == PageCount(0) {
+            self.rows.pop_front();
         }
-        let (start, pages) = self.runs.pop_front().expect("a request has its runs");
-        Some(Run { file, start, pages })
+        (pages > PageCount(0)).then_some(Run { file, start, pages })
     }
 
     /// When the next request will be complete.
     pub fn next_done_ns(&self) -> Option<u64> {
-        self.requests.front().map(|request| request.done_ns)
+        self.rows.front().map(|row| row.done_ns)
+    }
+
+    /// When the page `index` of `file` arrives, where it is being read.
+    pub fn arrival_ns(&self, file: FileId, index: PageIndex) -> Option<u64> {
+        let holds =
+            |row: &&Row| row.file == file && row.start <= index && index < row.start + row.pages;
+        let row = self.rows.iter().find(holds)?;
+        Some(row.done_ns_of((index - row.start).0 / row.each.0))
+    }
+}
+
+impl Asked {
+    fn requests(&self) -> u64 {
+        self.pages.0.div_ceil(self.each.0)
+    }
+
+    /// Pages of the last request.
+    fn tail(&self) -> PageCount {
+        PageCount((self.pages.0 - 1) % self.each.0 + 1)
+    }
+}
+
+impl Row {
+    fn requests(&self) -> u64 {
+        self.pages.0.div_ceil(self.each.0)
+    }
+
+    /// When the request `number` of those that are not complete will be, counted from 0.
+    fn done_ns_of(&self, number: u64) -> u64 {
+        let is_last = number > 0 && number + 1 == self.requests();
+        let of_each = if is_last { number - 1 } else { number };
+        let last_ns = if is_last { self.last_ns } else { 0 };
+        self.done_ns.saturating_add(self.each_ns.saturating_mul(of_each)).saturating_add(last_ns)
     }
 }

@@ -24,6 +24,15 @@ pub enum Error {
         /// The file.
         file: String,
     },
+    /// Several threads where everything that is read arrives before the next access.
+    #[error(
+        "the program has {threads} threads, whose decisions have no order of their own to compare; \
+         give one [[thread]]"
+    )]
+    SettledThreads {
+        /// How many.
+        threads: usize,
+    },
     /// The job takes more memory than the model may have.
     #[error(
         "the model needs about {needed_gib} GiB of memory for this job, and takes {most_gib} at \

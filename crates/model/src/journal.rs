@@ -19,6 +19,12 @@ impl<'a, L: Log> Journal<'a, L> {
         Journal { log, file: FileId::FIRST, mapped: PageCount(0) }
     }
 
+    /// Decisions from here on belong to access `number`, which goes on in `file`.
+    pub fn resume(&mut self, file: FileId, number: u64) {
+        self.about(file);
+        self.log.access(number);
+    }
+
     /// Pages that fault-around mapped since the last call.
     pub fn take_mapped(&mut self) -> PageCount {
         std::mem::take(&mut self.mapped)

@@ -22,6 +22,8 @@ mod setup;
 mod tally;
 mod task;
 pub mod tlb;
+mod under_way;
+mod waiting;
 mod world;
 
 pub use digest::Digest;

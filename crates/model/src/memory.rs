@@ -68,6 +68,11 @@ impl<C: PageCache> Memory<C> {
         (pages.min(limit.saturating_sub(self.used(tables))), evicted)
     }
 
+    /// Whether so many more pages do not fit as it is.
+    pub fn is_short(&self, pages: PageCount, tables: &PageTables) -> bool {
+        self.limit.is_some_and(|limit| self.used(tables) + pages > limit)
+    }
+
     /// Adds absent folios of `file`, which are being read.
     pub fn add(&mut self, file: FileId, run: FolioRun) {
         self.cache.add(file, run);

@@ -3,7 +3,6 @@
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::page_table::PageTables;
 use filemap_core::address::vma::Vma;
-use filemap_core::cache::{word_mask, words};
 use filemap_core::fault::map;
 use filemap_core::readahead::Limits;
 use filemap_core::units::{Order, PageCount, PageIndex, Vpn};
@@ -117,11 +116,15 @@ pub fn translation(
     if folio.order < order || !congruent || !inside {
         return page;
     }
-    let mapped = words(run, end).all(|number| {
-        let mask = word_mask(number, run, end);
-        cache.word(number).mapped & mask == mask
-    });
-    if mapped { Translation { vpn, order } } else { page }
+    let mut next = run;
+    while next < end {
+        let pages = cache.pages(next, end);
+        if !pages.mapped {
+            return page;
+        }
+        next = pages.end;
+    }
+    Translation { vpn, order }
 }
 
 /// One level.

@@ -3,6 +3,7 @@
 use filemap_core::address::page_table::PageTables;
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::{Cause, Decision, Log};
+use filemap_core::lru::reclaim::BATCH;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::Window;
 use filemap_core::readahead::layout::Layout;
@@ -15,6 +16,7 @@ use crate::memory::Memory;
 use crate::open::OpenFile;
 use crate::profile::Profile;
 use crate::tally::Tally;
+use crate::waiting::{Pause, Waiting};
 
 /// When what is read arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,14 +38,23 @@ pub struct World<'a, C, L> {
     /// A file says which of them it lies on.
     pub devices: Vec<Device>,
     pub log: Journal<'a, L>,
+    /// What the task at work has counted in its phase.
     pub tally: Tally,
+    /// Tasks that wait for what is being read.
+    pub waiting: Waiting,
+    /// Whether only one task is left, which then waits by letting the time pass.
+    pub is_alone: bool,
+    /// The time of the task at work.
     now_ns: u64,
+    /// Up to when it may go on before something else comes first.
+    turn_ns: u64,
     /// When the next request will be complete: asked for at every step, most often in vain.
     next_done_ns: Option<u64>,
     /// Most memory that the model itself may take.
     most_bytes: u64,
-    /// Accesses that are to be made in all.
+    /// Accesses that are to be made in all, and those that were begun.
     accesses: u64,
+    begun: u64,
 }
 
 impl<'a, C: PageCache, L: Log> World<'a, C, L> {
@@ -62,10 +73,14 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             devices,
             log,
             tally: Tally::default(),
+            waiting: Waiting::default(),
+            is_alone: true,
             now_ns: 0,
+            turn_ns: u64::MAX,
             next_done_ns: None,
             most_bytes: u64::MAX,
             accesses: 0,
+            begun: 0,
         }
     }
 
@@ -83,12 +98,32 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.tally
     }
 
-    /// Notes that an access to `file` begins.
-    pub fn begin_access(&mut self, file: FileId) {
+    /// Gives the turn to a task at `now_ns`, until something else comes first at `until_ns`.
+    pub fn begin_turn(&mut self, now_ns: u64, until_ns: u64) {
+        self.now_ns = now_ns;
+        let arrives_ns = self.awaited_ns().map_or(u64::MAX, |done_ns| done_ns.saturating_sub(1));
+        self.turn_ns = until_ns.min(arrives_ns);
+    }
+
+    /// Whether something else comes before what the task at work does next.
+    pub fn turn_is_over(&self) -> bool {
+        self.now_ns > self.turn_ns
+    }
+
+    /// When something arrives that a task waits for, or may wait for.
+    pub fn awaited_ns(&self) -> Option<u64> {
+        self.next_done_ns.filter(|_| !self.waiting.is_empty())
+    }
+
+    /// Notes that an access to `file` begins. Returns its number.
+    pub fn begin_access(&mut self, file: FileId) -> u64 {
+        let number = self.begun;
         self.log.about(file);
-        self.log.access(self.tally.accesses);
+        self.log.access(number);
+        self.begun += 1;
         self.tally.accesses += 1;
         self.pass(self.profile.cost.touch_ns);
+        number
     }
 
     /// Refuses to take more memory than allowed: what a job needs shows only as it goes.
@@ -101,7 +136,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             return Ok(());
         }
         let all = u128::from(held) * u128::from(self.accesses.max(1));
-        let needed = (all / u128::from(self.tally.accesses.max(1))).max(held.into());
+        let needed = (all / u128::from(self.begun.max(1))).max(held.into());
         Err(Error::TooLarge {
             needed_gib: u64::try_from(needed >> 30).unwrap_or(u64::MAX).saturating_add(1),
             most_gib: self.most_bytes >> 30,
@@ -124,66 +159,78 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
         let mut layout = Layout::new(window, &open.limits, &mut open.ra, &mut self.log);
+        let mut filled = window.start;
         loop {
             let next = layout.next(&self.memory.cache.file(open.file), &mut self.log);
             let Some(run) = next else { break };
-            let fits = self.make_room(run.pages(), open.file, tables);
-            let folios = run.folios.min(fits.0 >> run.order.0);
-            if folios > 0 {
-                let added = FolioRun { folios, ..run };
-                let added =
-                    FolioRun { marked: added.marked.filter(|&at| at < added.end()), ..added };
-                self.add(open, added);
+            if run.start != filled {
+                // What lies before pages that are cached is read before the rest is added.
+                self.submit(open);
             }
-            if folios < run.folios {
+            filled = run.end();
+            if !self.add_folios(run, open, tables) {
                 break;
             }
         }
         self.submit(open);
     }
 
-    /// Adds the page `index` of `open`, where it is absent, and begins to read it.
+    /// Adds the page `index` of `open`, where it is absent, and begins to read it. Nothing is done
+    /// yet where the task has to pause.
     pub fn read_page(
         &mut self,
         index: PageIndex,
         open: &OpenFile,
         tables: &PageTables,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Pause>, Error> {
         while self.make_room(PageCount(1), open.file, tables) < PageCount(1) {
-            if !self.wait_for_device() {
+            if self.next_done_ns.is_none() {
                 return Err(Error::OutOfMemory { index: index.0 });
             }
+            if !self.is_alone {
+                return Ok(Some(Pause::Room));
+            }
+            self.wait_for_device();
         }
         if self.memory.cache.file(open.file).folio(index).is_none() {
             self.add(open, FolioRun { start: index, order: Order(0), folios: 1, marked: None });
             self.submit(open);
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Waits until the folio of `file` that holds `index` is up to date.
-    pub fn wait(&mut self, file: FileId, index: PageIndex) {
-        loop {
-            assert!(self.wait_for_device(), "a locked folio is being read");
-            let folio = self.memory.cache.file(file).folio(index);
-            if !folio.is_some_and(|folio| folio.locked) {
-                return;
-            }
+    pub fn wait(&mut self, file: FileId, index: PageIndex) -> Option<Pause> {
+        let folio = self.memory.cache.file(file).folio(index);
+        if !folio.is_some_and(|folio| folio.locked) {
+            return None;
         }
+        if !self.is_alone {
+            return Some(Pause::Folio(file, index));
+        }
+        let mut arrival = self.devices.iter().filter_map(|device| device.arrival_ns(file, index));
+        let arrival_ns = arrival.next().expect("a locked folio is being read");
+        self.now_ns = self.now_ns.max(arrival_ns);
+        self.unlock_arrived();
+        None
     }
 
-    /// Makes room for a page that no file backs, and holds it.
+    /// Makes room for a page that no file backs, and holds it. Nothing is done yet where the task
+    /// has to pause.
     pub fn hold_page(
         &mut self,
         index: PageIndex,
         file: FileId,
         tables: &PageTables,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Pause>, Error> {
         if self.make_room(PageCount(1), file, tables) < PageCount(1) {
+            if !self.is_alone && self.next_done_ns.is_some() {
+                return Ok(Some(Pause::Room));
+            }
             return Err(Error::OutOfMemory { index: index.0 });
         }
         self.memory.hold(PageCount(1));
-        Ok(())
+        Ok(None)
     }
 
     /// Unlocks what has arrived while nothing was waited for.
@@ -201,6 +248,45 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         }
     }
 
+    /// Adds the folios of `run`, as far as there is room; `false` where there is not for all.
+    ///
+    /// Reclaim finds up to date what arrived while the folios before were added, so where memory
+    /// is short the run is taken in parts, each of which is added before the next request is
+    /// complete.
+    fn add_folios(&mut self, run: FolioRun, open: &OpenFile, tables: &PageTables) -> bool {
+        let mut left = run;
+        while left.folios > 0 {
+            let part = left.first(self.folios_until_arrival(&left, tables));
+            let fits = self.make_room(part.pages(), open.file, tables);
+            let folios = part.folios.min(fits.0 >> run.order.0);
+            if folios > 0 {
+                self.add(open, part.first(folios));
+            }
+            if folios < part.folios {
+                return false;
+            }
+            left = left.behind(folios);
+            if left.folios > 0 {
+                self.arrivals();
+            }
+        }
+        true
+    }
+
+    /// How many folios of `run` are added by the time the next request is complete: all of them
+    /// where nothing has to be evicted for them, and else whole batches of reclaim.
+    fn folios_until_arrival(&self, run: &FolioRun, tables: &PageTables) -> u64 {
+        let Some(done_ns) = self.next_done_ns.filter(|_| self.timing == Timing::Device) else {
+            return run.folios;
+        };
+        let pages = done_ns.saturating_sub(self.now_ns) / self.profile.cost.add_page_ns.max(1);
+        if pages >= run.pages().0 || !self.memory.is_short(run.pages(), tables) {
+            return run.folios;
+        }
+        let batches = (pages + 1).next_multiple_of(BATCH.0);
+        batches.div_ceil(run.order.pages()).min(run.folios)
+    }
+
     fn add(&mut self, open: &OpenFile, run: FolioRun) {
         self.log.record(Decision::Added {
             start: run.start,
@@ -211,7 +297,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.memory.add(open.file, run);
         self.tally.pages_read += run.pages().0;
         self.pass(self.profile.cost.add_page_ns.saturating_mul(run.pages().0));
-        self.devices[open.device].ask(run.start, run.pages());
+        self.devices[open.device].ask(run);
     }
 
     /// Reclaims for `pages` more pages while a task is at `file`. Returns how many of them fit.
@@ -225,8 +311,17 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
     /// Begins to read what was asked for of `open`.
     fn submit(&mut self, open: &OpenFile) {
         if let Some(done_ns) = self.devices[open.device].submit(open.file, self.now_ns) {
+            if !self.waiting.is_empty() {
+                self.turn_ns = self.turn_ns.min(done_ns.saturating_sub(1));
+            }
             self.next_done_ns = Some(self.next_done_ns.map_or(done_ns, |next| next.min(done_ns)));
         }
+    }
+
+    /// Lets arrive at `now_ns` what does so then.
+    pub fn arrive(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+        self.unlock_arrived();
     }
 
     /// Lets the next request of a device complete; `false` where none is under way.
@@ -243,8 +338,10 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         for device in &mut self.devices {
             while let Some(run) = device.arrived(self.now_ns) {
                 self.memory.cache.unlock(run.file, run.start, run.pages);
+                self.waiting.arrived(run);
             }
         }
+        self.waiting.something_arrived();
         self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
     }
 }

@@ -2,7 +2,7 @@
 
 use filemap_core::decision::Decision;
 use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
-use filemap_model::{Profile, trace_settled};
+use filemap_model::{Profile, trace, trace_settled};
 
 fn job(advice: &str, private: bool) -> Job {
     let phase = |workload: &str, accesses| PhaseSpec {
@@ -44,4 +44,40 @@ fn a_settled_run_depends_on_no_device() {
             assert_eq!(log(0), log(1_000_000_000), "{advice}");
         }
     }
+}
+
+/// The pages that a scan of `kernel` waits for, with windows of 2048 pages: worked out by hand from
+/// requests of 256 folios, which a device brings that is slower than the processor.
+fn waited(kernel: &str) -> Vec<u64> {
+    let spec = JobSpec {
+        file_size: Some(SizeText("16m".to_string())),
+        workload: Some("sequential".to_string()),
+        accesses: Some(4096),
+        kernel: Some(kernel.to_string()),
+        read_ahead_kb: Some(8192),
+        ..JobSpec::default()
+    };
+    let job = spec.validate(None).unwrap();
+    let mut profile = profile(1_000_000);
+    profile.device.bandwidth_bytes = 100_000_000;
+    let mut log: Vec<Decision> = Vec::new();
+    trace(&job, &profile, &mut log).unwrap();
+    let waits = log.iter().filter_map(|decision| match decision {
+        Decision::Waited { index } => Some(index.0),
+        _ => None,
+    });
+    waits.collect()
+}
+
+#[test]
+fn a_window_arrives_request_by_request() {
+    // Base pages: 16 requests for both windows.
+    let of_base_pages: Vec<u64> = (0..16).map(|request| request * 256).collect();
+    assert_eq!(waited("6.12"), of_base_pages);
+    // The first window in base pages, the second in folios of 4: 1024 pages a request. (Linux
+    // 6.18.44 waits at 0, 257, 514, 770, ... and then at 2048 and 3072: some of its base pages lie
+    // side by side in memory, and share a segment.)
+    let mut of_folios = of_base_pages;
+    of_folios.retain(|page| *page < 2048 || page % 1024 == 0);
+    assert_eq!(waited("6.18"), of_folios);
 }

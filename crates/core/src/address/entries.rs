@@ -1,6 +1,6 @@
 //! The page-table entries that map a file.
 
-use crate::cache::FileCache;
+use crate::cache::{FileCache, Folio};
 use crate::units::PageIndex;
 
 /// One of the sets of page-table entries that a file's pages have. A page that several VMAs map
@@ -14,24 +14,21 @@ impl Layer {
     pub const FIRST: Layer = Layer(0);
 }
 
-/// 64 pages of a file as one layer maps them, aligned, one bit a page, lowest index in the lowest
-/// bit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageWord {
-    /// In the page cache.
-    pub present: u64,
-    /// In the cache and still being read.
-    pub locked: u64,
-    /// In a folio that carries the readahead mark.
-    pub marked: u64,
-    /// In a folio that carries the workingset flag.
-    pub workingset: u64,
-    /// Mapped by a page-table entry.
-    pub mapped: u64,
-    /// Replaced in the mapping by a private copy.
-    pub copied: u64,
-    /// In a folio of order 1 or more.
-    pub large: u64,
+/// Pages of a file, one behind the other, that are alike as one layer maps them: all absent, all
+/// in folios of one page, or all in the same large folio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pages {
+    /// The page behind the last of them. Pages from here on may be alike too.
+    pub end: PageIndex,
+    /// The folio that holds the first of them; `None` where they are absent. Each page behind the
+    /// first has a folio of its own, in the same state, where this is of one page.
+    pub folio: Option<Folio>,
+    /// In folios that carry the workingset flag.
+    pub workingset: bool,
+    /// Mapped by page-table entries.
+    pub mapped: bool,
+    /// Replaced in the mapping by private copies.
+    pub copied: bool,
 }
 
 /// Entries of one word that were taken away.
@@ -45,11 +42,13 @@ pub struct Unmapped {
 
 /// A file with its entries in one layer.
 pub trait MappedFile: FileCache {
-    /// The 64 pages that begin at page `64 * word`.
-    fn word(&self, word: u64) -> PageWord;
+    /// What the page `from` is, and how far the pages behind it are alike: at most to `end`, which
+    /// lies behind `from`.
+    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages;
 
-    /// Maps the pages of `mask` in `word`; those of `young` as accessed.
-    fn map(&mut self, word: u64, mask: u64, young: u64);
+    /// Maps the pages `from..end`, which are cached and not mapped; as accessed where they are
+    /// `young`.
+    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool);
 
     /// Sets the accessed bit of the entry that maps `index`, if there is one. Returns whether
     /// the page is mapped, or replaced by a private copy.

@@ -1,7 +1,9 @@
 //! What a file has cached.
 
+use std::ops::Range;
+
 use crate::units::{Order, PageCount, PageIndex};
-pub use crate::word::{WORD_PAGES, word_mask, words};
+pub use crate::word::{WORD_PAGES, by_word, word_mask, words};
 
 /// Whether folios of `order` are smaller than a word.
 pub fn in_leaf(order: Order) -> bool {
@@ -51,6 +53,19 @@ impl FolioRun {
     pub fn end(&self) -> PageIndex {
         self.start + self.pages()
     }
+
+    /// The first `folios` of them.
+    pub fn first(&self, folios: u64) -> FolioRun {
+        let part = FolioRun { folios, ..*self };
+        FolioRun { marked: self.marked.filter(|&marked| marked < part.end()), ..part }
+    }
+
+    /// Those behind the first `folios` of them.
+    pub fn behind(&self, folios: u64) -> FolioRun {
+        let start = self.first(folios).end();
+        let marked = self.marked.filter(|&marked| marked >= start);
+        FolioRun { start, folios: self.folios - folios, marked, ..*self }
+    }
 }
 
 /// What one file has in the page cache.
@@ -63,6 +78,13 @@ pub trait FileCache {
 
     /// The first cached page at or behind `from`, or `end`.
     fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex;
+
+    /// The first absent pages at or behind `from`, up to the first cached one behind them or `end`:
+    /// none where all are cached.
+    fn gap(&self, from: PageIndex, end: PageIndex) -> Range<PageIndex> {
+        let start = self.next_absent(from, end);
+        start..self.next_present(start, end)
+    }
 
     /// The last absent page at or before `last` that is not before `floor`.
     fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex>;

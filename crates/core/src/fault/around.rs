@@ -2,13 +2,13 @@
 
 use super::map;
 use super::view::View;
-use crate::address::entries::{MappedFile, PageWord};
+use crate::address::entries::{MappedFile, Pages};
 use crate::address::vma::Vma;
-use crate::cache::{Folio, WORD_PAGES, word_mask, words};
+use crate::cache::Folio;
 use crate::decision::{Decision, Log};
 use crate::readahead::{Limits, miss};
 use crate::series::Switch;
-use crate::units::{PageCount, PageIndex};
+use crate::units::{Order, PageCount, PageIndex};
 
 /// The file pages that a fault-around looks at, first and last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,19 @@ pub struct Around {
     pub from: PageIndex,
     /// Last page; before `from` where the end of the file leaves nothing.
     pub last: PageIndex,
+}
+
+/// What a fault-around mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// Pages that were not mapped before, by entries of their own.
+    pub pages: PageCount,
+    /// Whether the faulting page is now mapped.
+    pub reached: bool,
+}
+
+impl Mapped {
+    const NOTHING: Mapped = Mapped { pages: PageCount(0), reached: false };
 }
 
 /// The window of a fault-around for `index`: in page-table entries, so it depends on where the VMA
@@ -36,35 +49,47 @@ pub fn window(index: PageIndex, vma: &Vma, limits: &Limits) -> Around {
 }
 
 /// Maps what is cached, up to date and unmarked in the window around `index`, and takes the hits
-/// from the counter. Returns whether the faulting page is now mapped.
+/// from the counter.
 ///
 /// Mirrors `filemap_map_pages`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
 pub fn map_around<C: MappedFile, L: Log>(
     index: PageIndex,
     tried: bool,
     view: &mut View<'_, C, L>,
-) -> bool {
+) -> Mapped {
     let View { limits, vma, ra, tables, cache, log } = view;
     let (cache, log) = (&mut **cache, &mut **log);
     let around = window(index, vma, limits);
     let end = around.last + PageCount(1);
-    let Some(first) = first_mappable(around.from, end, cache) else {
-        return false;
+    let mut found = first_mappable(around.from, end, cache);
+    let Some((_, folio, _)) = found else {
+        return Mapped::NOTHING;
     };
-    let found = cache.folio(first).expect("a present page lies in a folio");
     let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
-    if !spares(found, limits) && map::map_huge(found, vma, limits, tables, cache, log) {
-        return true;
+    let spared = spares(folio, limits);
+    if !spared && map::map_huge(folio, vma, limits, tables, cache, log) {
+        return Mapped { reached: true, ..Mapped::NOTHING };
     }
-    if spares(found, limits) && !tables.is_installed(vpn, entries) {
-        return false;
+    if spared && !tables.is_installed(vpn, entries) {
+        return Mapped::NOTHING;
     }
     tables.install(vpn, entries);
     let (hits, mapped) = (0, PageCount(0));
     let mut visit = Visit { index, tried, hits, mapped, reached: Reached::No };
-    let mut next = first;
-    while next < end {
-        next = visit.word(next, end, vma, limits, cache);
+    while let Some((first, folio, pages)) = found {
+        let next = if folio.order == Order(0) {
+            visit.base_pages(first, &pages, limits, cache);
+            pages.end
+        } else {
+            let whole = !spares(folio, limits) && map::maps_whole(folio, vma, limits);
+            let (start, stop) = match whole {
+                true => (folio.head, folio.end()),
+                false => (first, folio.end().min(end)),
+            };
+            visit.folio_range(start, stop, pages.workingset, limits, cache);
+            folio.end()
+        };
+        found = first_mappable(next, end, cache);
     }
     let credit = visit.credit(limits);
     ra.mmap_miss = miss::credited(ra.mmap_miss, credit);
@@ -74,7 +99,7 @@ pub fn map_around<C: MappedFile, L: Log>(
         mapped: visit.mapped,
         credit,
     });
-    visit.reached != Reached::No
+    Mapped { pages: visit.mapped, reached: visit.reached != Reached::No }
 }
 
 /// Whether fault-around does no more for `folio` than map its pages inside the window: it does not
@@ -83,16 +108,22 @@ fn spares(folio: Folio, limits: &Limits) -> bool {
     limits.rules.around_spares_file_end && folio.end() > limits.last_page()
 }
 
-/// The first page of `from..end` that fault-around may map.
-fn first_mappable(from: PageIndex, end: PageIndex, cache: &impl MappedFile) -> Option<PageIndex> {
-    words(from, end).find_map(|word| {
-        let pages = mappable(&cache.word(word)) & word_mask(word, from, end);
-        (pages != 0).then(|| PageIndex(word * WORD_PAGES + u64::from(pages.trailing_zeros())))
-    })
-}
-
-fn mappable(word: &PageWord) -> u64 {
-    word.present & !word.locked & !word.marked
+/// The first page of `from..end` that fault-around may map, its folio, and the pages like it.
+#[inline]
+fn first_mappable(
+    from: PageIndex,
+    end: PageIndex,
+    cache: &impl MappedFile,
+) -> Option<(PageIndex, Folio, Pages)> {
+    let mut next = from;
+    while next < end {
+        let pages = cache.pages(next, end);
+        if let Some(folio) = pages.folio.filter(|folio| !folio.locked && !folio.marked) {
+            return Some((next, folio, pages));
+        }
+        next = pages.end;
+    }
+    None
 }
 
 /// What a walk over the window has done so far.
@@ -115,61 +146,32 @@ enum Reached {
 }
 
 impl Visit {
-    /// Visits what is mappable from `from` to the end of its word or of the last folio in it.
-    /// Returns where to go on.
-    fn word(
-        &mut self,
-        from: PageIndex,
-        end: PageIndex,
-        vma: &Vma,
-        limits: &Limits,
-        cache: &mut impl MappedFile,
-    ) -> PageIndex {
-        let number = from.0 / WORD_PAGES;
-        let word = cache.word(number);
-        let pages = mappable(&word) & word_mask(number, from, end);
-        self.base_pages(number, &word, pages & !word.large, limits, cache);
-        let mut next = PageIndex((number + 1) * WORD_PAGES);
-        let mut large = pages & word.large;
-        while large != 0 {
-            let first = PageIndex(number * WORD_PAGES + u64::from(large.trailing_zeros()));
-            let folio = cache.folio(first).expect("a present page lies in a folio");
-            let whole = !spares(folio, limits) && map::maps_whole(folio, vma, limits);
-            let (start, stop) = match whole {
-                true => (folio.head, folio.end()),
-                false => (first, folio.end().min(end)),
-            };
-            let workingset = word.workingset & large & large.wrapping_neg() != 0;
-            self.folio_range(start, stop, workingset, limits, cache);
-            large &= !word_mask(number, first, folio.end());
-            next = next.max(folio.end());
-        }
-        next
-    }
-
+    /// Visits pages that are alike, each of which is a folio.
     fn base_pages(
         &mut self,
-        number: u64,
-        word: &PageWord,
-        pages: u64,
+        first: PageIndex,
+        pages: &Pages,
         limits: &Limits,
         cache: &mut impl MappedFile,
     ) {
-        self.hits += (pages & !word.workingset).count_ones();
-        let new = pages & !word.mapped & !word.copied;
-        if new == 0 {
+        let count = pages.end - first;
+        if !pages.workingset {
+            self.hits += count.0 as u32;
+        }
+        if pages.mapped || pages.copied {
             return;
         }
-        let faulting = word_mask(number, self.index, self.index + PageCount(1)) & new;
-        let young = if limits.arch.prefaults_young { new } else { faulting };
-        cache.map(number, new, young);
-        self.mapped += PageCount(u64::from(new.count_ones()));
-        if faulting != 0 {
-            let workingset = faulting & word.workingset != 0;
-            self.reached = if workingset { Reached::Workingset } else { Reached::Yes };
+        cache.map(first, pages.end, limits.arch.prefaults_young);
+        self.mapped += count;
+        if first <= self.index && self.index < pages.end {
+            if !limits.arch.prefaults_young {
+                cache.touch(self.index);
+            }
+            self.reach(pages.workingset);
         }
     }
 
+    /// Visits pages of a large folio.
     fn folio_range(
         &mut self,
         start: PageIndex,
@@ -185,8 +187,12 @@ impl Visit {
         let young = limits.arch.prefaults_young || holds_index;
         self.mapped += map::map_range(start, stop, young, cache);
         if holds_index {
-            self.reached = if workingset { Reached::Workingset } else { Reached::Yes };
+            self.reach(workingset);
         }
+    }
+
+    fn reach(&mut self, workingset: bool) {
+        self.reached = if workingset { Reached::Workingset } else { Reached::Yes };
     }
 
     /// Hits to be taken from the counter.

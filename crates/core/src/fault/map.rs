@@ -4,7 +4,7 @@ use super::view::View;
 use crate::address::entries::MappedFile;
 use crate::address::page_table::PageTables;
 use crate::address::vma::Vma;
-use crate::cache::{Folio, WORD_PAGES, word_mask, words};
+use crate::cache::{Folio, WORD_PAGES, word_mask};
 use crate::decision::{Decision, Log};
 use crate::readahead::Limits;
 use crate::units::{PageCount, PageIndex};
@@ -12,6 +12,7 @@ use crate::units::{PageCount, PageIndex};
 /// Maps `folio` by one PMD entry where it can be; returns whether it did.
 ///
 /// Mirrors `filemap_map_pmd` and `do_set_pmd`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
+#[inline]
 pub fn map_huge(
     folio: Folio,
     vma: &Vma,
@@ -29,6 +30,7 @@ pub fn map_huge(
 }
 
 /// Whether one PMD entry can map `folio`, where no page-table page is in its place.
+#[inline]
 pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
     let entries = limits.arch.pte_entries;
     folio.order == limits.arch.pmd_order()
@@ -62,16 +64,16 @@ pub fn map_range(
     young: bool,
     cache: &mut impl MappedFile,
 ) -> PageCount {
-    let mut mapped = 0;
-    for number in words(from, end) {
-        let word = cache.word(number);
-        let new = word.present & !word.mapped & !word.copied & word_mask(number, from, end);
-        if new != 0 {
-            cache.map(number, new, if young { new } else { 0 });
-            mapped += u64::from(new.count_ones());
+    let (mut next, mut mapped) = (from, PageCount(0));
+    while next < end {
+        let pages = cache.pages(next, end);
+        if pages.folio.is_some() && !pages.mapped && !pages.copied {
+            cache.map(next, pages.end, young);
+            mapped += pages.end - next;
         }
+        next = pages.end;
     }
-    PageCount(mapped)
+    mapped
 }
 
 /// Maps the page `index` that a fault found in `folio`: by one PMD entry, with the rest of its
@@ -93,10 +95,15 @@ pub fn map_found<C: MappedFile, L: Log>(index: PageIndex, folio: Folio, view: &m
 }
 
 fn is_unmapped(folio: Folio, cache: &impl MappedFile) -> bool {
-    words(folio.head, folio.end()).all(|number| {
-        let word = cache.word(number);
-        (word.mapped | word.copied) & word_mask(number, folio.head, folio.end()) == 0
-    })
+    let mut next = folio.head;
+    while next < folio.end() {
+        let pages = cache.pages(next, folio.end());
+        if pages.mapped || pages.copied {
+            return false;
+        }
+        next = pages.end;
+    }
+    true
 }
 
 /// A write to the page `index`, which its private mapping has mapped to read: the page is copied.

@@ -10,7 +10,7 @@ use crate::address::entries::MappedFile;
 use crate::cache::Folio;
 use crate::decision::{Decision, Lock, Log};
 use crate::readahead::{Window, marked, sync};
-use crate::units::PageIndex;
+use crate::units::{PageCount, PageIndex};
 
 pub use self::step::{Access, Outcome, Step};
 pub use self::view::View;
@@ -29,6 +29,8 @@ pub struct Fault {
     tries: u32,
     /// Misses that this fault met: PGMAJFAULT events.
     misses: u32,
+    /// Pages that fault-around mapped.
+    mapped: PageCount,
     /// This try met a miss.
     major: bool,
     /// This try dropped its lock.
@@ -39,6 +41,8 @@ pub struct Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
+    /// The lock was asked for.
+    Locking,
     Look,
     /// The window of a miss or of a mark, to be read now.
     Read(Window),
@@ -58,6 +62,7 @@ impl Fault {
             tried: false,
             tries: 0,
             misses: 0,
+            mapped: PageCount(0),
             major: false,
             dropped: false,
             state: State::Begin,
@@ -74,17 +79,42 @@ impl Fault {
         self.misses
     }
 
-    /// Goes on until the caller has to do something.
+    /// Pages that fault-around has mapped so far: the time for them passes before the fault drops
+    /// its last lock.
+    pub fn mapped(&self) -> PageCount {
+        self.mapped
+    }
+
+    /// Answers [`Step::Lock`] where the VMA's lock cannot be had, as somebody writes to the VMA or
+    /// waits to: the next step asks for `mmap_lock`, which is waited for. It is the same try.
+    ///
+    /// Mirrors `lock_vma_under_rcu` and what its callers do without the lock, 6.12 and 6.18.
+    /// Test: `tests/fault.rs`.
+    ///
+    /// # Panics
+    /// When the last step did not ask for the VMA's lock.
+    pub fn refused(&mut self) {
+        assert!(self.state == State::Locking && self.lock == Lock::Vma, "it was asked for");
+        self.tries -= 1;
+        self.lock = Lock::Mmap;
+        self.state = State::Begin;
+    }
+
+    /// Goes on until the caller has to do something. [`Step::Lock`] may be answered by
+    /// [`Fault::refused`]; a step that is followed by the next one was carried out.
     pub fn step<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         loop {
             match self.state {
                 State::Begin => {
-                    self.state = State::Look;
+                    self.state = State::Locking;
                     self.tries += 1;
                     self.major = false;
                     self.dropped = false;
-                    view.log.record(Decision::Locked(self.lock));
                     return Step::Lock(self.lock);
+                }
+                State::Locking => {
+                    view.log.record(Decision::Locked(self.lock));
+                    self.state = State::Look;
                 }
                 State::Look => {
                     if self.maps_around(view) {
@@ -130,10 +160,13 @@ impl Fault {
         }
     }
 
-    fn maps_around<C: MappedFile, L: Log>(&self, view: &mut View<'_, C, L>) -> bool {
-        self.access == Access::Read
-            && view.limits.fault_around.0 > 1
-            && around::map_around(self.index, self.tried, view)
+    fn maps_around<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> bool {
+        if self.access != Access::Read || view.limits.fault_around.0 <= 1 {
+            return false;
+        }
+        let around = around::map_around(self.index, self.tried, view);
+        self.mapped += around.pages;
+        around.reached
     }
 
     /// Looks the page up, and decides on readahead.

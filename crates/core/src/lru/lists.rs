@@ -1,5 +1,7 @@
 //! The inactive and the active list.
 
+use std::ops::AddAssign;
+
 use super::statistics::Statistics;
 use crate::address::reverse_map::ReverseMap;
 use crate::decision::Log;
@@ -14,6 +16,30 @@ pub struct Shrunk {
     pub kept: PageCount,
     /// Those of them that went to the active one.
     pub activated: PageCount,
+}
+
+impl AddAssign for Shrunk {
+    fn add_assign(&mut self, other: Shrunk) {
+        self.evicted += other.evicted;
+        self.kept += other.kept;
+        self.activated += other.activated;
+    }
+}
+
+/// How far a pass over the inactive list's tail goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// Until so many pages are evicted.
+    pub goal: PageCount,
+    /// Until so many pages were looked at.
+    pub look: PageCount,
+}
+
+impl Scan {
+    /// Over the whole list, where that takes it.
+    pub const fn until(goal: PageCount) -> Scan {
+        Scan { goal, look: PageCount(u64::MAX) }
+    }
 }
 
 /// The lists of one memory, to which folios of all files belong.
@@ -35,8 +61,8 @@ pub trait Lists {
     /// moves the clock of evictions ([`super::workingset`]).
     fn age(&mut self, pages: PageCount, mappings: &ReverseMap);
 
-    /// Takes folios from the inactive list's tail until `goal` pages are evicted or each folio
-    /// that was on the list has been looked at once; [`super::reclaim`] judges them. What becomes
-    /// active moves the clock of evictions in the end.
-    fn shrink(&mut self, goal: PageCount, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk;
+    /// Takes folios from the inactive list's tail as far as `scan` says, each folio that was on
+    /// the list once at most; [`super::reclaim`] judges them. What becomes active moves the clock
+    /// of evictions in the end.
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk;
 }

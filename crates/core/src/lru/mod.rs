@@ -1,6 +1,7 @@
 //! The lists that memory is reclaimed from.
 
 pub mod charge;
+mod judge;
 pub mod lists;
 pub mod reclaim;
 pub mod statistics;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Page, PlainCache, State, pages_of};
-use crate::address::entries::{Layer, MappedFile, PageWord, Unmapped};
+use crate::address::entries::{Layer, MappedFile, Pages, Unmapped};
 use crate::cache::{FileCache, Folio, WORD_PAGES};
 use crate::lru::reclaim::{self, Used};
 use crate::units::{FileId, Order, PageCount, PageIndex};
@@ -23,6 +23,18 @@ impl PlainFile<'_> {
 
     fn entry(&self, index: PageIndex) -> (Page, Layer) {
         ((self.file, index), self.layer)
+    }
+
+    /// What `index` is, without what may differ between pages that are alike.
+    fn kind(&self, index: PageIndex) -> Pages {
+        let head = |folio: Folio| if folio.order == Order(0) { PageIndex(0) } else { folio.head };
+        Pages {
+            end: PageIndex(0),
+            folio: self.folio(index).map(|folio| Folio { head: head(folio), ..folio }),
+            workingset: self.find(index).is_some_and(|(_, state)| state.workingset),
+            mapped: self.cache.mapped.contains(&self.entry(index)),
+            copied: self.cache.copied.contains(&self.entry(index)),
+        }
     }
 }
 
@@ -74,30 +86,19 @@ impl FileCache for PlainFile<'_> {
 }
 
 impl MappedFile for PlainFile<'_> {
-    fn word(&self, word: u64) -> PageWord {
-        let mut bits = PageWord::default();
-        for offset in 0..WORD_PAGES {
-            let index = PageIndex(word * WORD_PAGES + offset);
-            let set = |to: &mut u64, value: bool| *to |= u64::from(value) << offset;
-            set(&mut bits.mapped, self.cache.mapped.contains(&self.entry(index)));
-            set(&mut bits.copied, self.cache.copied.contains(&self.entry(index)));
-            if let Some((_, state)) = self.find(index) {
-                set(&mut bits.present, true);
-                set(&mut bits.locked, state.locked);
-                set(&mut bits.marked, state.marked);
-                set(&mut bits.workingset, state.workingset);
-                set(&mut bits.large, state.order > Order(0));
-            }
-        }
-        bits
+    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages {
+        let first = self.kind(from);
+        let behind = (from.0 + 1..end.0).map(PageIndex);
+        let alike = behind.take_while(|&page| self.kind(page) == first).count() as u64;
+        Pages { end: from + PageCount(1 + alike), folio: self.folio(from), ..first }
     }
 
-    fn map(&mut self, word: u64, mask: u64, young: u64) {
+    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool) {
         self.cache.last_layer = self.cache.last_layer.max(self.layer);
-        for offset in (0..WORD_PAGES).filter(|offset| mask >> offset & 1 == 1) {
-            let entry = self.entry(PageIndex(word * WORD_PAGES + offset));
+        for index in (from.0..end.0).map(PageIndex) {
+            let entry = self.entry(index);
             self.cache.mapped.insert(entry);
-            if young >> offset & 1 == 1 {
+            if young {
                 self.cache.young.insert(entry);
             }
         }

@@ -9,7 +9,7 @@ use crate::address::entries::{Layer, MappedFile};
 use crate::address::reverse_map::ReverseMap;
 use crate::cache::{FileCache, FolioRun, WORD_PAGES, in_leaf};
 use crate::decision::{EvictionRun, Log};
-use crate::lru::lists::{Lists, Shrunk};
+use crate::lru::lists::{Lists, Scan, Shrunk};
 use crate::lru::reclaim::{self, Referenced, Verdict};
 use crate::lru::statistics::Statistics;
 use crate::lru::workingset;
@@ -236,11 +236,11 @@ impl Lists for PlainCache {
         }
     }
 
-    fn shrink(&mut self, goal: PageCount, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
         let mut shrunk = Shrunk::default();
         let mut run = EvictionRun::default();
         for _ in 0..self.inactive.len() {
-            if shrunk.evicted >= goal {
+            if shrunk.evicted >= scan.goal || shrunk.evicted + shrunk.kept >= scan.look {
                 break;
             }
             let head = self.inactive.pop_front().expect("the list is as long as it was");

@@ -1,5 +1,7 @@
 //! Laying out a window: which folios are added to the cache.
 
+use std::ops::Range;
+
 use super::{Limits, ReadaheadState, Window};
 use crate::cache::{FileCache, FolioRun};
 use crate::decision::{Decision, Log};
@@ -99,12 +101,11 @@ impl Layout {
                     None => self.begin_base_pages(log),
                 },
                 Stage::BasePages { end, mark } => {
-                    let start = cache.next_absent(self.next, end);
+                    let Range { start, end: stop } = cache.gap(self.next, end);
                     if start >= end {
                         self.stage = Stage::Done;
                         continue;
                     }
-                    let stop = cache.next_present(start, end);
                     self.next = stop;
                     let marked = mark.filter(|&mark| start <= mark && mark < stop);
                     let folios = (stop - start).0;

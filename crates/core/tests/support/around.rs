@@ -74,5 +74,6 @@ impl Case {
 
 pub fn around(engine: &mut Engine, index: u64, tried: bool) -> bool {
     let Engine { limits, vma, ra, tables, cache, log, .. } = engine;
-    map_around(PageIndex(index), tried, &mut View { limits, vma, ra, tables, cache, log })
+    let view = &mut View { limits, vma, ra, tables, cache, log };
+    map_around(PageIndex(index), tried, view).reached
 }

@@ -4,8 +4,8 @@ use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::address::vma::Vma;
-use filemap_core::cache::{FileCache, FolioRun, WORD_PAGES};
-use filemap_core::lru::lists::Lists;
+use filemap_core::cache::{FileCache, FolioRun};
+use filemap_core::lru::lists::{Lists, Scan};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use super::machine::part;
@@ -23,13 +23,12 @@ pub fn plain() -> ReverseMap {
 
 /// Maps `index` by an entry that is accessed.
 pub fn touch(cache: &mut OneFile, index: u64) {
-    let bit = 1 << (index % WORD_PAGES);
-    cache.map(index / WORD_PAGES, bit, bit);
+    cache.map(PageIndex(index), PageIndex(index + 1), true);
 }
 
 /// Looks at the whole inactive list once. Returns the pages evicted and kept.
 pub fn look_once(cache: &mut OneFile, mappings: &ReverseMap) -> (u64, u64) {
-    let shrunk = cache.shrink(PageCount(u64::MAX), mappings, &mut ());
+    let shrunk = cache.shrink(Scan::until(PageCount(u64::MAX)), mappings, &mut ());
     (shrunk.evicted.0, shrunk.kept.0)
 }
 

@@ -14,11 +14,11 @@
 //! In both a number repeats the letter behind it, and blanks only divide: `60# 4.` is 64 pages.
 
 use super::one_file::{OneFile, mapped};
-use filemap_core::address::entries::{MappedFile, PageWord};
+use filemap_core::address::entries::{MappedFile, Pages};
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::address::vma::{Advice, Vma};
-use filemap_core::cache::{FileCache, FolioRun, WORD_PAGES};
+use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::lru::lists::Lists;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
@@ -134,7 +134,7 @@ pub fn draw(cache: &OneFile, pages: PageCount) -> String {
             continue;
         };
         let length = folio.order.pages() as usize;
-        let workingset = bit(cache, next, |word| word.workingset);
+        let workingset = page(cache, next).workingset;
         if length == 1 {
             map.push(match (folio.locked, folio.marked) {
                 _ if workingset => 'w',
@@ -162,8 +162,8 @@ pub fn draw(cache: &OneFile, pages: PageCount) -> String {
 /// Draws the page-table entries of the first `pages` pages.
 pub fn draw_mapped(cache: &OneFile, pages: PageCount) -> String {
     let letter = |index| match index {
-        index if bit(cache, index, |word| word.copied) => 'c',
-        index if bit(cache, index, |word| word.mapped) => 'y',
+        index if page(cache, index).copied => 'c',
+        index if page(cache, index).mapped => 'y',
         _ => '.',
     };
     (0..pages.0).map(PageIndex).map(letter).collect()
@@ -173,15 +173,15 @@ pub fn draw_mapped(cache: &OneFile, pages: PageCount) -> String {
 pub fn set_mapped(cache: &mut OneFile, map: &str) {
     for (index, letter) in (0..).zip(expand(map).chars()) {
         match letter {
-            'y' => cache.map(index / WORD_PAGES, 1 << (index % WORD_PAGES), 0),
+            'y' => cache.map(PageIndex(index), PageIndex(index + 1), false),
             'c' => cache.copy(PageIndex(index)),
             _ => assert_eq!(letter, '.', "no entry: {letter}"),
         }
     }
 }
 
-fn bit(cache: &OneFile, index: PageIndex, bits: impl Fn(PageWord) -> u64) -> bool {
-    bits(cache.word(index.0 / WORD_PAGES)) >> (index.0 % WORD_PAGES) & 1 == 1
+fn page(cache: &OneFile, index: PageIndex) -> Pages {
+    cache.pages(index, index + PageCount(1))
 }
 
 /// Compares the state of the cache with what `expected` draws.

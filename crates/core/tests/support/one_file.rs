@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 
-use filemap_core::address::entries::{Layer, MappedFile, PageWord, Unmapped};
+use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun};
 use filemap_core::decision::Log;
-use filemap_core::lru::lists::{Lists, Shrunk};
+use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::statistics::Statistics;
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
@@ -74,12 +74,12 @@ impl FileCache for OneFile {
 }
 
 impl MappedFile for OneFile {
-    fn word(&self, word: u64) -> PageWord {
-        self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).word(word)
+    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages {
+        self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).pages(from, end)
     }
 
-    fn map(&mut self, word: u64, mask: u64, young: u64) {
-        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).map(word, mask, young);
+    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool) {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).map(from, end, young);
     }
 
     fn touch(&mut self, index: PageIndex) -> bool {
@@ -120,7 +120,7 @@ impl Lists for OneFile {
         self.0.get_mut().age(pages, mappings);
     }
 
-    fn shrink(&mut self, goal: PageCount, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
-        self.0.get_mut().shrink(goal, mappings, log)
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+        self.0.get_mut().shrink(scan, mappings, log)
     }
 }

@@ -121,7 +121,13 @@ impl Chunk {
 
     /// The flags of the pages of `word`.
     pub fn flags(&self, word: usize) -> &Flags {
-        if self.flagged >> word & 1 == 0 { &PLAIN } else { &self.words[word].flags }
+        self.some_flags(word).unwrap_or(&PLAIN)
+    }
+
+    /// The flags of the pages of `word`; `None` where it is known that they have none.
+    #[inline]
+    pub fn some_flags(&self, word: usize) -> Option<&Flags> {
+        (self.flagged >> word & 1 == 1).then(|| &self.words[word].flags)
     }
 
     /// The flags of the pages of `word`, to be changed.
@@ -260,31 +266,28 @@ impl Chunk {
         self.evicted = Newest::default();
     }
 
-    /// Adds pages to a word; returns 1 where it had none.
+    /// Adds absent pages to a word; returns 1 where it had none.
     #[inline(always)]
     fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
-        let before = self.present(word);
-        self.set_present(word, before | pages);
-        u64::from(before == 0)
+        let was_empty = self.some >> word & 1 == 0;
+        let present = if was_empty { pages } else { self.words[word].present | pages };
+        self.words[word].present = present;
+        self.some |= 1 << word;
+        self.full |= u32::from(present == u64::MAX) << word;
+        u64::from(was_empty)
     }
 
-    /// Removes pages from a word; returns 1 where it has none left.
+    /// Removes cached pages from a word; returns 1 where it has none left.
     #[inline(always)]
     fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
         let left = self.present(word) & !pages;
-        self.set_present(word, left);
+        self.words[word].present = left;
+        self.full &= !(1 << word);
+        self.some &= !(u32::from(left == 0) << word);
         if self.flagged >> word & 1 == 1 {
             self.words[word].flags.clear(pages);
         }
         u64::from(left == 0)
-    }
-
-    #[inline(always)]
-    fn set_present(&mut self, word: usize, pages: u64) {
-        let others = !(1 << word);
-        self.some = self.some & others | u32::from(pages != 0) << word;
-        self.full = self.full & others | u32::from(pages == u64::MAX) << word;
-        self.words[word].present = pages;
     }
 
     /// Forgets the cached pages of `words`, whole words.

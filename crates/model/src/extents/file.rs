@@ -1,13 +1,15 @@
 //! One file of the cache.
 
-use filemap_core::address::entries::{Layer, MappedFile, PageWord, Unmapped};
-use filemap_core::cache::{FileCache, Folio, WORD_PAGES};
+use std::ops::Range;
+
+use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
+use filemap_core::cache::{FileCache, Folio, WORD_PAGES, by_word};
 use filemap_core::lru::reclaim::{Used, used};
-use filemap_core::units::{FileId, PageCount, PageIndex};
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::ExtentCache;
 use super::aliases::Entries;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
 use super::lists::Extent;
 
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
@@ -64,6 +66,13 @@ impl FileCache for ExtentFile<'_> {
     }
 
     #[inline]
+    fn gap(&self, from: PageIndex, end: PageIndex) -> Range<PageIndex> {
+        let first = self.first.0;
+        let gap = self.cache.gap(first + from.0, first + end.0);
+        PageIndex(gap.start - first)..PageIndex(gap.end - first)
+    }
+
+    #[inline]
     fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex> {
         let absent = self.cache.previous_absent(last + self.first, floor + self.first)?;
         Some(absent - self.first)
@@ -108,38 +117,58 @@ impl FileCache for ExtentFile<'_> {
 
 impl MappedFile for ExtentFile<'_> {
     #[inline]
-    fn word(&self, word: u64) -> PageWord {
-        let (cache, number) = (&*self.cache, self.word_in_row(word));
-        let entries = |first: Entries| match self.layer {
-            Layer::FIRST => first,
-            layer => cache.aliases.get(number, layer),
-        };
-        let Some(chunk) = cache.chunks.get(number / CHUNK_WORDS as u64) else {
-            let copied = entries(Entries::default()).copied;
-            return PageWord { copied, ..PageWord::default() };
-        };
-        let offset = number as usize % CHUNK_WORDS;
-        let present = chunk.present(offset);
-        let &Flags { marked, workingset, mapped, young, copied, .. } = chunk.flags(offset);
-        let Entries { mapped, copied, .. } = entries(Entries { mapped, young, copied });
-        let locked = cache.locked.mask(number) & present;
-        PageWord { present, locked, marked, workingset, mapped, copied, large: chunk.large(offset) }
+    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages {
+        let cache = &*self.cache;
+        let page = (from + self.first).0;
+        let (number, offset) = (page / WORD_PAGES, (page % CHUNK_PAGES) as usize);
+        let word = number as usize % CHUNK_WORDS;
+        let chunk = cache.chunks.get(page / CHUNK_PAGES);
+        let mut unlike = Unlike::new(page % WORD_PAGES);
+        let mut pages = Pages { end, folio: None, workingset: false, mapped: false, copied: false };
+        let is_present = unlike.add(chunk.map_or(0, |chunk| chunk.present(word)));
+        let flags = chunk.and_then(|chunk| chunk.some_flags(word));
+        if self.layer != Layer::FIRST {
+            let Entries { mapped, copied, .. } = cache.aliases.get(number, self.layer);
+            (pages.mapped, pages.copied) = (unlike.add(mapped), unlike.add(copied));
+        } else if let Some(flags) = flags {
+            (pages.mapped, pages.copied) = (unlike.add(flags.mapped), unlike.add(flags.copied));
+        }
+        if let Some(chunk) = chunk.filter(|_| is_present) {
+            let order = chunk.order(offset);
+            let locked = unlike.add(cache.locked.mask(number));
+            let mut folio = Folio { head: from.align_down(order), order, locked, marked: false };
+            if let Some(flags) = flags {
+                folio.marked = unlike.add(flags.marked);
+                pages.workingset = unlike.add(flags.workingset);
+            }
+            if order == Order(0) {
+                unlike.add(chunk.large(word));
+            } else {
+                pages.end = end.min(folio.end());
+            }
+            pages.folio = Some(folio);
+        }
+        pages.end = unlike.end(from, pages.end);
+        pages
     }
 
     #[inline]
-    fn map(&mut self, word: u64, mask: u64, young: u64) {
-        let number = self.word_in_row(word);
-        if self.layer != Layer::FIRST {
-            let entries = self.cache.aliases.get_or_make(number, self.layer);
-            entries.mapped |= mask;
-            entries.young |= young & mask;
-            return;
+    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool) {
+        let (from, end) = (from + self.first, end + self.first);
+        for (number, mask) in by_word(from, end) {
+            let young = if young { mask } else { 0 };
+            if self.layer != Layer::FIRST {
+                let entries = self.cache.aliases.get_or_make(number, self.layer);
+                entries.mapped |= mask;
+                entries.young |= young;
+                continue;
+            }
+            let chunk = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64);
+            let chunk = chunk.expect("pages are cached");
+            let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
+            flags.mapped |= mask;
+            flags.young |= young;
         }
-        let chunk =
-            self.cache.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
-        flags.mapped |= mask;
-        flags.young |= young & mask;
     }
 
     #[inline]
@@ -194,5 +223,36 @@ impl MappedFile for ExtentFile<'_> {
         }
         let chunk = self.cache.chunks.get_or_make(index.0 / CHUNK_PAGES);
         chunk.copy((index.0 % CHUNK_PAGES) as usize);
+    }
+}
+
+/// The pages of a word that are unlike one of them.
+struct Unlike {
+    /// The page, and how many bits lie before it.
+    bit: u64,
+    mask: u64,
+}
+
+impl Unlike {
+    /// None yet are unlike the page at `bit`.
+    #[inline]
+    fn new(bit: u64) -> Unlike {
+        Unlike { bit, mask: 0 }
+    }
+
+    /// Adds those that differ in `flag`. Returns whether the page has it.
+    #[inline]
+    fn add(&mut self, flag: u64) -> bool {
+        let has = flag >> self.bit & 1;
+        self.mask |= flag ^ has.wrapping_neg();
+        has == 1
+    }
+
+    /// The first page behind `from`, which is the page, that is unlike it, or in another word, or
+    /// `end`.
+    #[inline]
+    fn end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let alike = u64::from((self.mask >> self.bit).trailing_zeros()).min(WORD_PAGES - self.bit);
+        end.min(from + PageCount(alike))
     }
 }

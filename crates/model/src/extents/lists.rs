@@ -35,6 +35,7 @@ impl List {
     }
 
     /// Puts the base pages of `mask`, which begin at page `first`, at the head.
+    #[inline]
     pub fn push_mask(&mut self, first: u64, mask: u64) {
         for (offset, pages) in runs(mask) {
             self.push(Extent { start: first + offset, pages, order: Order(0) });

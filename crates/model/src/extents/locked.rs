@@ -35,31 +35,38 @@ impl Locked {
         if let Some(streak) = self.streaks.last_mut()
             && streak.back().is_none_or(|last| last.1 <= from)
         {
-            streak.push_back((from, end));
+            match streak.back_mut() {
+                Some(last) if last.1 == from => last.1 = end,
+                _ => streak.push_back((from, end)),
+            }
             return;
         }
         self.streaks.push(VecDeque::from([(from, end)]));
     }
 
-    /// Unlocks the run that begins at `from`: most often the one that was locked first of those
-    /// that still are.
-    pub fn remove(&mut self, from: u64) {
-        let first = self.streaks.first_mut().expect("a run is locked");
-        let number = if first.front().is_some_and(|run| run.0 == from) {
-            first.pop_front();
-            0
+    /// Unlocks the pages `from..end`, with which a run begins: most often the one that was locked
+    /// first of those that still are.
+    pub fn remove(&mut self, from: u64, end: u64) {
+        let first = self.streaks.first().expect("a run is locked");
+        let is_first = first.front().is_some_and(|run| run.0 == from);
+        let (number, place) =
+            if is_first { (0, 0) } else { self.find(from).expect("the run is locked") };
+        let streak = &mut self.streaks[number];
+        if end < streak[place].1 {
+            streak[place].0 = end;
         } else {
-            let (number, place) = self.find(from).expect("the run is locked");
-            self.streaks[number].remove(place);
-            number
-        };
-        if self.streaks[number].is_empty() {
-            if self.streaks.len() > 1 {
+            streak.remove(place);
+            if streak.is_empty() && self.streaks.len() > 1 {
                 self.streaks.remove(number);
-            } else {
-                self.span = NOTHING;
             }
         }
+        // With one window on its way behind the other, there is always a locked page.
+        self.span = self.streaks.iter().fold(NOTHING, |span, streak| {
+            match (streak.front(), streak.back()) {
+                (Some(first), Some(last)) => (span.0.min(first.0), span.1.max(last.1)),
+                _ => span,
+            }
+        });
     }
 
     /// The streak and the place in it of the run that begins at `from`.

@@ -11,11 +11,13 @@ mod reclaim;
 mod shadows;
 mod span;
 
+use std::ops::Range;
+
 use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun, WORD_PAGES, in_leaf, word_mask};
 use filemap_core::decision::Log;
-use filemap_core::lru::lists::{Lists, Shrunk};
+use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::statistics::Statistics;
 use filemap_core::lru::workingset;
 use filemap_core::page_cache::PageCache;
@@ -163,6 +165,28 @@ impl ExtentCache {
         end
     }
 
+    /// The first absent pages of `from..end`: none, at `end`, where all are cached.
+    fn gap(&self, from: u64, end: u64) -> Range<u64> {
+        let mut start = None;
+        for (number, span) in by_chunk(from, end) {
+            let first = number * CHUNK_PAGES;
+            let Some(chunk) = self.chunks.get(number) else {
+                start.get_or_insert(first + span.from as u64);
+                continue;
+            };
+            let mut behind = span;
+            if start.is_none() {
+                let Some(absent) = chunk.find(span, false) else { continue };
+                start = Some(first + absent as u64);
+                behind.from = absent;
+            }
+            if let Some(present) = chunk.find(behind, true) {
+                return start.unwrap_or(end)..first + present as u64;
+            }
+        }
+        start.unwrap_or(end)..end
+    }
+
     /// The folio that holds a page of the row, which is `index` in its file.
     fn folio(&self, page: u64, index: PageIndex) -> Option<Folio> {
         let chunk = self.chunks.get(page / CHUNK_PAGES)?;
@@ -240,8 +264,8 @@ impl Lists for ExtentCache {
         self.age_active(pages.0, mappings);
     }
 
-    fn shrink(&mut self, goal: PageCount, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
-        self.shrink_inactive(goal.0, mappings, log)
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+        self.shrink_inactive(scan, mappings, log)
     }
 }
 
@@ -274,8 +298,9 @@ impl PageCache for ExtentCache {
         }
     }
 
-    fn unlock(&mut self, file: FileId, start: PageIndex, _: PageCount) {
-        self.locked.remove(first_page(file) + start.0);
+    fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        let from = first_page(file) + start.0;
+        self.locked.remove(from, from + pages.0);
     }
 
     fn nodes(&self) -> u64 {

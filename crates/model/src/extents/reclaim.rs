@@ -6,7 +6,7 @@ use filemap_core::address::entries::Layer;
 use filemap_core::address::reverse_map::{FileMappings, ReverseMap};
 use filemap_core::cache::{WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
-use filemap_core::lru::lists::Shrunk;
+use filemap_core::lru::lists::{Scan, Shrunk};
 use filemap_core::lru::reclaim::{Referenced, Verdict, judge_folio, judge_pages};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
@@ -28,17 +28,18 @@ struct Bound {
 }
 
 impl ExtentCache {
-    /// Judges folios from the inactive list's tail until `goal` pages are evicted, each folio that
-    /// is on the list at the beginning at most once.
+    /// Judges folios from the inactive list's tail as far as `scan` says, each folio that is on the
+    /// list at the beginning at most once.
     pub(super) fn shrink_inactive(
         &mut self,
-        goal: u64,
+        scan: Scan,
         mappings: &ReverseMap,
         log: &mut impl Log,
     ) -> Shrunk {
+        let goal = scan.goal.0;
         let mut shrunk = Shrunk::default();
         let mut run = EvictionRun::default();
-        let mut left = self.inactive.pages;
+        let mut left = self.inactive.pages.min(scan.look.0);
         while shrunk.evicted.0 < goal && left > 0 {
             let tail = self.inactive.tail().expect("pages are left on the list");
             let looked = if tail.order > Order(0) {
@@ -55,7 +56,8 @@ impl ExtentCache {
                     _ => unused,
                 }
             };
-            left -= looked;
+            // The last folio may be longer than what was left.
+            left = left.saturating_sub(looked);
         }
         run.flush(log);
         self.clock += shrunk.activated.0;
@@ -91,11 +93,14 @@ impl ExtentCache {
             if pages > 0 {
                 self.nodes -= chunk.remove(span);
                 let (offset, clock) = (span.from as u16, self.clock);
+                self.clock += pages;
+                evicted += pages;
                 let pages = pages as u16;
-                self.clock += u64::from(pages);
                 let shadow = Shadow { offset, pages, clock, is_folio: false, workingset: false };
-                self.left_cache(number, shadow);
-                evicted += u64::from(pages);
+                self.shadows.push(&mut chunk.evicted, shadow);
+                if chunk.pages() == 0 {
+                    self.retired.push_back((self.clock, number));
+                }
             }
             if notable.is_some() {
                 break;
@@ -106,17 +111,6 @@ impl ExtentCache {
             run.push(file, index, PageCount(evicted), log);
         }
         evicted
-    }
-
-    /// Notes that pages of chunk `number` left the cache. Inlined, as a shadow that is passed in
-    /// memory costs as much as all else here.
-    #[inline(always)]
-    fn left_cache(&mut self, number: u64, shadow: Shadow) {
-        let chunk = self.chunks.get_mut(number).expect("pages were cached");
-        self.shadows.push(&mut chunk.evicted, shadow);
-        if chunk.pages() == 0 {
-            self.retired.push_back((self.clock, number));
-        }
     }
 
     /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
@@ -137,14 +131,17 @@ impl ExtentCache {
         let (file, index) = locate(first);
         let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
         let locked = self.locked.mask(number);
+        let has_aliases = !self.aliases.is_empty();
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
         let stale = self.stale.among(number, mask);
         let mut young = Accessed::default();
         if mappings.has_recency() {
             young.add(Layer::FIRST, word, flags.accessed(mask), mappings);
-            for (layer, entries) in self.aliases.of_word(number) {
-                young.add(layer, word, entries.young & mask, mappings);
+            if has_aliases {
+                for (layer, entries) in self.aliases.of_word(number) {
+                    young.add(layer, word, entries.young & mask, mappings);
+                }
             }
         }
         // What lies behind the last page of note is evicted with what follows it in the list.
@@ -161,13 +158,15 @@ impl ExtentCache {
             verdicts.keep &= mask;
             verdicts.activate &= mask;
         }
-        let stale = self.stale.take(number, mask);
+        let stale = if stale == 0 { 0 } else { self.stale.take(number, mask) };
         let locked = locked & mask & !stale;
         let stays = verdicts.keep | verdicts.activate;
         if stays != 0 {
             flags.young &= !(stays & mappings.believed_mask(Layer::FIRST, word));
-            for (layer, entries) in self.aliases.of_word(number) {
-                entries.young &= !(stays & mappings.believed_mask(layer, word));
+            if has_aliases {
+                for (layer, entries) in self.aliases.of_word(number) {
+                    entries.young &= !(stays & mappings.believed_mask(layer, word));
+                }
             }
             flags.referenced |= stays;
             flags.active |= verdicts.activate;
@@ -303,7 +302,11 @@ impl ExtentCache {
                 let since = if is_folio { 0 } else { first + page as u64 - start };
                 let clock = first_clock + since;
                 let (offset, pages) = (page as u16, step as u16);
-                self.left_cache(number, Shadow { offset, pages, clock, is_folio, workingset });
+                let shadow = Shadow { offset, pages, clock, is_folio, workingset };
+                self.shadows.push(&mut chunk.evicted, shadow);
+            }
+            if chunk.pages() == 0 {
+                self.retired.push_back((self.clock, number));
             }
         }
     }

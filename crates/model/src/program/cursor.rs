@@ -1,0 +1,215 @@
+//! Where a thread is in its steps, and in the access that it makes.
+
+use filemap_core::decision::Log;
+use filemap_core::fault::Access;
+use filemap_core::page_cache::PageCache;
+use filemap_job::accesses::{Accesses, Reads};
+use filemap_job::program::ProgramStep;
+
+use super::record::Done;
+use super::{Running, open_of};
+use crate::Error;
+use crate::process::Area;
+use crate::tally::Tally;
+use crate::task::Task;
+use crate::under_way::{FaultUnderWay, ReadUnderWay};
+use crate::waiting::Pause;
+
+/// A thread under way.
+#[derive(Debug)]
+pub struct Cursor<'p> {
+    thread: usize,
+    steps: &'p [ProgramStep],
+    /// The steps that are done.
+    pub done: Vec<Done>,
+    /// The step that has begun.
+    doing: Option<Doing<'p>>,
+    began_ns: u64,
+    /// What the step had counted when the thread paused.
+    tally: Tally,
+}
+
+/// What a step has begun.
+#[derive(Debug)]
+enum Doing<'p> {
+    /// Something that takes no time.
+    Nothing,
+    Touches(Touches<'p>),
+    Reads(ReadCalls),
+}
+
+#[derive(Debug)]
+struct Touches<'p> {
+    mapping: usize,
+    area: Area,
+    open: usize,
+    pages: Accesses<'p>,
+    /// The first page of the mapping that lies behind the end of the file.
+    beyond: u64,
+    access: Access,
+    think_ns: u64,
+    fault: Option<FaultUnderWay>,
+}
+
+#[derive(Debug)]
+struct ReadCalls {
+    open: usize,
+    offset_bytes: u64,
+    blocks: Reads,
+    think_ns: u64,
+    read: Option<ReadUnderWay>,
+}
+
+impl<'p> Cursor<'p> {
+    /// The thread numbered `thread`, before its first step.
+    pub fn new(thread: usize, steps: &'p [ProgramStep]) -> Cursor<'p> {
+        let done = Vec::with_capacity(steps.len());
+        Cursor { thread, steps, done, doing: None, began_ns: 0, tally: Tally::default() }
+    }
+
+    /// Goes on until the thread has to pause, or has done its steps.
+    ///
+    /// # Errors
+    /// When the memory is too small to hold what one access needs, or a page behind the end of a
+    /// file is touched.
+    pub fn go_on<C: PageCache, L: Log>(
+        &mut self,
+        running: &mut Running<'p, '_, C, L>,
+    ) -> Result<Option<Pause>, Error> {
+        running.world.tally = self.tally;
+        let pause = self.take_steps(running)?;
+        self.tally = running.world.tally;
+        Ok(pause)
+    }
+
+    fn take_steps<C: PageCache, L: Log>(
+        &mut self,
+        running: &mut Running<'p, '_, C, L>,
+    ) -> Result<Option<Pause>, Error> {
+        loop {
+            let pause = match &mut self.doing {
+                None if running.world.turn_is_over() => return Ok(Some(Pause::Turn)),
+                None => match self.steps.get(self.done.len()) {
+                    None => return Ok(None),
+                    Some(step) => {
+                        self.begin(step, running);
+                        continue;
+                    }
+                },
+                Some(Doing::Nothing) => None,
+                Some(Doing::Touches(touches)) => {
+                    let name = (self.thread, self.done.len());
+                    touches.go_on(name, running)?
+                }
+                Some(Doing::Reads(reads)) => reads.go_on(running)?,
+            };
+            if pause.is_some() {
+                return Ok(pause);
+            }
+            let (tally, ended_ns) = (running.world.tally, running.world.now_ns());
+            self.done.push(Done { tally, began_ns: self.began_ns, ended_ns });
+            self.doing = None;
+        }
+    }
+
+    fn begin<C: PageCache, L: Log>(
+        &mut self,
+        step: &'p ProgramStep,
+        running: &mut Running<'p, '_, C, L>,
+    ) {
+        self.began_ns = running.world.now_ns();
+        let program = running.program;
+        let open = open_of(program, step);
+        let mmap_miss_max = running.opens[open].ra.mmap_miss;
+        running.world.tally = Tally { mmap_miss_max, ..Tally::default() };
+        self.doing = Some(match *step {
+            ProgramStep::Map { mapping } => {
+                running.map(mapping);
+                Doing::Nothing
+            }
+            ProgramStep::Unmap { mapping } => {
+                running.unmap(mapping);
+                Doing::Nothing
+            }
+            ProgramStep::Touch { mapping, ref accesses, write, think_ns } => {
+                Doing::Touches(Touches {
+                    mapping,
+                    area: running.mapped[mapping].expect("validated: it is mapped"),
+                    open,
+                    pages: program.touches(mapping, accesses),
+                    beyond: program.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
+                    access: if write { Access::WritePrivate } else { Access::Read },
+                    think_ns,
+                    fault: None,
+                })
+            }
+            ProgramStep::Read { offset_bytes, len_bytes, ref accesses, think_ns, .. } => {
+                let blocks = program.reads(len_bytes, accesses);
+                Doing::Reads(ReadCalls { open, offset_bytes, blocks, think_ns, read: None })
+            }
+        });
+    }
+}
+
+impl Touches<'_> {
+    /// Goes on until all pages are touched, or the thread has to pause. Messages name the step by
+    /// its thread and number.
+    fn go_on<C: PageCache, L: Log>(
+        &mut self,
+        (thread, step): (usize, usize),
+        running: &mut Running<'_, '_, C, L>,
+    ) -> Result<Option<Pause>, Error> {
+        let open = &mut running.opens[self.open];
+        let mut task = Task { world: &mut running.world, process: &mut running.process };
+        loop {
+            if let Some(fault) = &mut self.fault {
+                if let Some(pause) = fault.go_on(&mut task, open)? {
+                    return Ok(Some(pause));
+                }
+                self.fault = None;
+                task.world.pass(self.think_ns);
+                task.world.settle();
+            }
+            if task.world.turn_is_over() {
+                return Ok(Some(Pause::Turn));
+            }
+            let Some(page) = self.pages.next() else { return Ok(None) };
+            if page >= self.beyond {
+                let step = running.program.step_name(thread, step);
+                return Err(running.bus(step, self.mapping, page));
+            }
+            self.fault = task.begin_touch(&self.area.locate(page), self.access, open);
+            if self.fault.is_none() {
+                task.world.pass(self.think_ns);
+                task.world.settle();
+            }
+        }
+    }
+}
+
+impl ReadCalls {
+    /// Goes on until all blocks are read, or the thread has to pause.
+    fn go_on<C: PageCache, L: Log>(
+        &mut self,
+        running: &mut Running<'_, '_, C, L>,
+    ) -> Result<Option<Pause>, Error> {
+        let open = &mut running.opens[self.open];
+        let mut task = Task { world: &mut running.world, process: &mut running.process };
+        loop {
+            if let Some(read) = &mut self.read {
+                if let Some(pause) = read.go_on(&mut task, open)? {
+                    return Ok(Some(pause));
+                }
+                self.read = None;
+                task.world.pass(self.think_ns);
+                task.world.settle();
+            }
+            if task.world.turn_is_over() {
+                return Ok(Some(Pause::Turn));
+            }
+            let Some(block) = self.blocks.next() else { return Ok(None) };
+            let offset = self.offset_bytes + block.offset_bytes;
+            self.read = Some(task.begin_read(offset, block.len_bytes, open));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Accesses under way: a fault or a `read(2)` that can pause, and goes on later.
+
+use filemap_core::address::entries::MappedFile;
+use filemap_core::decision::Log;
+use filemap_core::fault::read::{Read, ReadView};
+use filemap_core::fault::{Access, Fault, Outcome, Step, View};
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::PageCount;
+
+use crate::Error;
+use crate::open::OpenFile;
+use crate::process::{Place, Process};
+use crate::task::Task;
+use crate::waiting::Pause;
+use crate::world::World;
+
+/// A fault under way.
+#[derive(Debug)]
+pub struct FaultUnderWay {
+    /// Number of the access.
+    number: u64,
+    at: Place,
+    access: Access,
+    fault: Fault,
+    misses_at_first: u32,
+    /// Pages that fault-around has mapped so far.
+    mapped: PageCount,
+    next: Next,
+}
+
+/// What a fault does next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// A step.
+    Step,
+    /// What the last step asked for, which has paused.
+    CarryOut(Step),
+    /// The page is mapped: its private copy takes room.
+    Hold,
+}
+
+impl FaultUnderWay {
+    /// A fault of access `number`, which begins.
+    pub fn new(number: u64, at: Place, access: Access) -> FaultUnderWay {
+        let fault = Fault::new(at.index, access);
+        let (misses_at_first, mapped) = (0, PageCount(0));
+        FaultUnderWay { number, at, access, fault, misses_at_first, mapped, next: Next::Step }
+    }
+
+    /// A fault that has copied its page, which now takes room.
+    pub fn copied(number: u64, at: Place) -> FaultUnderWay {
+        FaultUnderWay { next: Next::Hold, ..FaultUnderWay::new(number, at, Access::WritePrivate) }
+    }
+
+    /// Goes on until it is served, or has to pause.
+    ///
+    /// # Errors
+    /// When the memory is too small to hold what it needs.
+    pub fn go_on<C: PageCache, L: Log>(
+        &mut self,
+        task: &mut Task<'_, '_, C, L>,
+        open: &mut OpenFile,
+    ) -> Result<Option<Pause>, Error> {
+        task.world.log.resume(open.file, self.number);
+        loop {
+            if task.world.turn_is_over() {
+                return Ok(Some(Pause::Turn));
+            }
+            let step = match self.next {
+                Next::Step => self.step(task, open),
+                Next::CarryOut(step) => step,
+                Next::Hold => {
+                    let tables = &task.process.tables;
+                    let pause = task.world.hold_page(self.at.index, open.file, tables)?;
+                    if pause.is_none() {
+                        task.world.check_held(tables)?;
+                    }
+                    return Ok(pause);
+                }
+            };
+            if let Step::Done(outcome) = step {
+                self.served(outcome, task, open);
+                if self.access == Access::WritePrivate {
+                    self.next = Next::Hold;
+                    continue;
+                }
+                return task.world.check_held(&task.process.tables).map(|()| None);
+            }
+            self.next = Next::CarryOut(step);
+            if let Some(pause) = carry_out(step, open, task.world, task.process)? {
+                return Ok(Some(pause));
+            }
+            self.next = Next::Step;
+        }
+    }
+
+    /// The next step that asks for something which takes time. Between dropping the lock and the
+    /// window that it is dropped for, no other task has its turn.
+    fn step<C: PageCache, L: Log>(
+        &mut self,
+        task: &mut Task<'_, '_, C, L>,
+        open: &mut OpenFile,
+    ) -> Step {
+        let Task { world, process } = task;
+        loop {
+            world.arrivals();
+            let step = self.fault.step(&mut View {
+                limits: &open.limits,
+                vma: &self.at.vma,
+                ra: &mut open.ra,
+                tables: &mut process.tables,
+                cache: &mut world.memory.cache.mapped(open.file, self.at.layer),
+                log: &mut world.log,
+            });
+            self.mapped += world.log.take_mapped();
+            let highest = &mut world.tally.mmap_miss_max;
+            *highest = open.ra.mmap_miss.max(*highest);
+            match step {
+                Step::Lock(_) if self.fault.tries() == 2 => {
+                    self.misses_at_first = self.fault.misses();
+                    return step;
+                }
+                Step::Unlock => world.tally.lock_drops += 1,
+                _ => return step,
+            }
+        }
+    }
+
+    fn served<C: PageCache, L: Log>(
+        &self,
+        outcome: Outcome,
+        task: &mut Task<'_, '_, C, L>,
+        open: &OpenFile,
+    ) {
+        let (world, misses) = (&mut *task.world, self.fault.misses());
+        let retry_misses = if outcome.tries > 1 { misses - self.misses_at_first } else { 0 };
+        world.tally.retry_misses += u64::from(retry_misses);
+        world.tally.major_faults += u64::from(misses);
+        world.tally.minor_faults += u64::from(!outcome.major);
+        world.pass(world.profile.cost.map_page_ns.saturating_mul(self.mapped.0));
+        world.memory.cache.mapped(open.file, self.at.layer).touch(self.at.index);
+    }
+}
+
+/// A `read(2)` under way.
+#[derive(Debug)]
+pub struct ReadUnderWay {
+    /// Number of the access.
+    number: u64,
+    read: Read,
+    /// What the last step asked for, where that has paused.
+    paused: Option<Step>,
+}
+
+impl ReadUnderWay {
+    /// A read of access `number`, which begins.
+    pub fn new(number: u64, offset: u64, bytes: u64, open: &OpenFile) -> ReadUnderWay {
+        let read = Read::new(offset, bytes, open.size_bytes, &open.limits);
+        ReadUnderWay { number, read, paused: None }
+    }
+
+    /// Goes on until it is done, or has to pause.
+    ///
+    /// # Errors
+    /// As for [`FaultUnderWay::go_on`].
+    pub fn go_on<C: PageCache, L: Log>(
+        &mut self,
+        task: &mut Task<'_, '_, C, L>,
+        open: &mut OpenFile,
+    ) -> Result<Option<Pause>, Error> {
+        let Task { world, process } = task;
+        world.log.resume(open.file, self.number);
+        loop {
+            if world.turn_is_over() {
+                return Ok(Some(Pause::Turn));
+            }
+            world.arrivals();
+            let step = match self.paused.take() {
+                Some(step) => Some(step),
+                None => self.read.step(&mut ReadView {
+                    limits: &open.limits,
+                    ra: &mut open.ra,
+                    cache: &mut world.memory.cache.file(open.file),
+                    log: &mut world.log,
+                }),
+            };
+            let Some(step) = step else {
+                return world.check_held(&process.tables).map(|()| None);
+            };
+            if let Some(pause) = carry_out(step, open, world, process)? {
+                self.paused = Some(step);
+                return Ok(Some(pause));
+            }
+        }
+    }
+}
+
+/// Does what `step` asks for. Where that has to pause, it is to be asked for again.
+fn carry_out<C: PageCache, L: Log>(
+    step: Step,
+    open: &mut OpenFile,
+    world: &mut World<'_, C, L>,
+    process: &Process,
+) -> Result<Option<Pause>, Error> {
+    match step {
+        Step::Lock(_) => world.pass(world.profile.cost.fault_ns),
+        Step::Read(window) => world.read_window(window, open, &process.tables),
+        Step::ReadPage(index) => return world.read_page(index, open, &process.tables),
+        Step::Wait(index) => return Ok(world.wait(open.file, index)),
+        Step::Unlock | Step::Done(_) => {}
+    }
+    Ok(None)
+}

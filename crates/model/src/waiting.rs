@@ -1,0 +1,66 @@
+//! Tasks that wait for what is being read.
+
+use std::collections::BTreeMap;
+
+use filemap_core::units::{FileId, PageIndex};
+
+use crate::device::Run;
+
+/// Why an access does not go on now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// Something else comes first.
+    Turn,
+    /// The folio of this file that holds this page is being read.
+    Folio(FileId, PageIndex),
+    /// Memory is full of what is being read.
+    Room,
+}
+
+/// Tasks by what they wait for.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// By file and page; those of one page in the order in which they came.
+    for_folios: BTreeMap<(FileId, PageIndex, u64), usize>,
+    /// For anything to arrive, in the order in which they came.
+    for_room: Vec<usize>,
+    woken: Vec<usize>,
+    came: u64,
+}
+
+impl Waiting {
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.for_folios.is_empty() && self.for_room.is_empty()
+    }
+
+    /// The task `task` waits from now on for the folio, or for room where none is given.
+    pub fn add(&mut self, task: usize, folio: Option<(FileId, PageIndex)>) {
+        match folio {
+            Some((file, index)) => {
+                self.for_folios.insert((file, index, self.came), task);
+                self.came += 1;
+            }
+            None => self.for_room.push(task),
+        }
+    }
+
+    /// Wakes those that wait for a page of `run`.
+    pub fn arrived(&mut self, run: Run) {
+        let (from, end) = ((run.file, run.start, 0), (run.file, run.start + run.pages, 0));
+        while let Some((&at, _)) = self.for_folios.range(from..end).next() {
+            self.woken.extend(self.for_folios.remove(&at));
+        }
+    }
+
+    /// Wakes those that wait for room, behind those whose folio has arrived: these would find it
+    /// gone otherwise.
+    pub fn something_arrived(&mut self) {
+        self.woken.append(&mut self.for_room);
+    }
+
+    /// The next of those that were woken, in order.
+    pub fn take_woken(&mut self) -> impl Iterator<Item = usize> + use<> {
+        std::mem::take(&mut self.woken).into_iter()
+    }
+}
