@@ -2,7 +2,7 @@
 //! runs its commands, and compares what they print with what it shows.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -165,8 +165,10 @@ impl Tree {
         shell
             .args(["-c", command])
             .current_dir(&self.root)
-            // What the workspace depends on is built once for both.
-            .env("CARGO_TARGET_DIR", target.unwrap_or(root().join("target").into()))
+            // What the workspace depends on is built once for both (by a Cargo before 1.91, which
+            // does not know the first of these, twice). Its programs are not those of this tree.
+            .env("CARGO_BUILD_BUILD_DIR", absolute(target.unwrap_or(root().join("target").into()))?)
+            .env("CARGO_TARGET_DIR", self.directory.join("target"))
             .env("CARGO_TERM_COLOR", "never")
             // The tree is no part of the repository that it lies in.
             .env("GIT_CEILING_DIRECTORIES", fs::canonicalize(&self.directory)?)
