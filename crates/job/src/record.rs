@@ -7,8 +7,8 @@ use filemap_core::units::PageIndex;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::flags::JobSpec;
 use crate::job::Job;
-use crate::spec::JobSpec;
 
 /// Version of the record's layout.
 pub const SCHEMA: u32 = 1;

@@ -1,7 +1,7 @@
 //! The keys that programs and jobs of one file share: where and how something runs.
 
 use super::ProgramSpec;
-use crate::spec::JobSpec;
+use crate::flags::JobSpec;
 
 macro_rules! shared {
     ($($key:ident),+ $(,)?) => {
