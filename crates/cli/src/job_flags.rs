@@ -1,142 +1,74 @@
 //! The flags of a job.
 
-use clap::Args;
-use filemap_job::bounds::{MAX_ACCESSES, MAX_BYTES, MAX_READ_AHEAD_KB, MAX_RUNS};
-use filemap_job::{Error as JobError, JobSpec, SizeText, parse_count};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use filemap_job::{Error as JobError, Flag, JobSpec, Kind, SizeText, parse_count};
 
 use crate::error::Error;
 
 /// The flags of a job: the same as the keys of a job file.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default)]
 pub struct JobFlags {
-    /// What runs the job: model or kernel [default: model].
-    #[arg(long, value_name = "ENGINE", help_heading = ENGINE)]
-    on: Option<String>,
-    /// Kernel whose rules the model follows: 6.12, 6.18, mm-2026-05 (the tree of exec-order), or
-    /// host for the rules nearest to the running kernel [default: 6.18].
-    #[arg(long, value_name = "VERSION", help_heading = ENGINE)]
-    kernel: Option<String>,
-    /// Kernel to boot under QEMU and to run the job on, with --on kernel. compare takes several.
-    #[arg(long, value_name = "PATH", help_heading = ENGINE)]
+    spec: JobSpec,
+    /// The kernels to boot, of which `spec` has the first.
     pub image: Vec<String>,
-    /// Directory with the modules of the image, in lib/modules/RELEASE. With several images give it
-    /// once for all of them, or once for each in their order.
-    #[arg(long, value_name = "DIR", help_heading = ENGINE)]
+    /// Where the modules of each are.
     pub modules: Vec<String>,
-    /// Patch series that the model applies: miss-fault-address (p1), miss-no-retry (p2), mmap-miss
-    /// (both), vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify.
-    #[arg(long, value_name = "SERIES,...", help_heading = ENGINE)]
-    with: Option<String>,
-    /// How many times the job is run [default: 1].
-    #[arg(long, value_name = "N", help_heading = ENGINE)]
-    #[arg(value_parser = runs, allow_hyphen_values = true)]
-    runs: Option<u64>,
-    /// Machine profile: the costs of the device and of a fault. default is the built-in one
-    /// [default: the profile of filemap calibrate if there is one, else the built-in one].
-    #[arg(long, value_name = "PROFILE.toml", help_heading = ENGINE)]
-    machine: Option<String>,
-    /// Order of the accesses: random, stride:N, sequential, reverse, first, interleave:K,
-    /// read-random, read-sequential, elf (to the segments of --file), or exec (calls of code:
-    /// exec:cold, exec:random).
-    #[arg(long, value_name = "PATTERN", help_heading = WORKLOAD)]
-    workload: Option<String>,
-    /// Number of accesses [default: a fraction of 0.01].
-    #[arg(long, value_name = "N", help_heading = WORKLOAD)]
-    #[arg(value_parser = accesses, allow_hyphen_values = true)]
-    accesses: Option<u64>,
-    /// How much is accessed as a fraction of the mapping, such as 0.01: of its pages, or of its
-    /// bytes where --bs of them are read at a time. Rounded down.
-    #[arg(long, value_name = "F", help_heading = WORKLOAD)]
-    #[arg(value_parser = fraction, allow_hyphen_values = true)]
-    fraction: Option<f64>,
-    /// File with the page indexes of the mapping to access, one on each line.
-    #[arg(long, value_name = "FILE", help_heading = WORKLOAD)]
-    accesses_file: Option<String>,
-    /// Seed of random accesses, not 0 [default: 88172645463325252].
-    #[arg(long, value_name = "N", help_heading = WORKLOAD)]
-    #[arg(value_parser = seed, allow_hyphen_values = true)]
-    seed: Option<u64>,
-    /// Size of each read(2) [default: 4k].
-    #[arg(long, value_name = "SIZE", help_heading = WORKLOAD)]
-    #[arg(value_parser = size, allow_hyphen_values = true)]
-    bs: Option<SizeText>,
-    /// Size of the file, such as 20g. Units of all sizes are k, m, g, t and p, powers of 1024; kB
-    /// and KiB mean the same as k.
-    #[arg(long, value_name = "SIZE", help_heading = FILE)]
-    #[arg(value_parser = size, allow_hyphen_values = true)]
-    file_size: Option<SizeText>,
-    /// Existing file to access, or the program or library of --workload elf.
-    #[arg(long, value_name = "PATH", help_heading = FILE)]
-    file: Option<String>,
-    /// Where in the file the mapping begins [default: 0].
-    #[arg(long, value_name = "SIZE", help_heading = FILE)]
-    #[arg(value_parser = size, allow_hyphen_values = true)]
-    map_offset: Option<SizeText>,
-    /// Length of the mapping [default: up to the end of the file].
-    #[arg(long, value_name = "SIZE", help_heading = FILE)]
-    #[arg(value_parser = size, allow_hyphen_values = true)]
-    map_len: Option<SizeText>,
-    /// Where in its page-table page the mapping begins, in pages [default: 0].
-    #[arg(long, value_name = "PAGES", help_heading = FILE)]
-    #[arg(value_parser = map_shift, allow_hyphen_values = true)]
-    map_shift: Option<u64>,
-    /// Divide the mapping into VMAs of this many pages.
-    #[arg(long, value_name = "PAGES", help_heading = FILE)]
-    #[arg(value_parser = split, allow_hyphen_values = true)]
-    split: Option<u64>,
-    /// Protection that every second VMA gets: write or exec [default: write].
-    #[arg(long, value_name = "PROT", help_heading = FILE)]
-    split_prot: Option<String>,
-    /// Advice for the mapping: normal, random or sequential, and hugepage with or without one of
-    /// these, joined by a comma [default: normal].
-    #[arg(long, value_name = "ADVICE", help_heading = FILE)]
-    advice: Option<String>,
-    /// Make the mapping executable.
-    #[arg(long, help_heading = FILE)]
-    exec: bool,
-    /// Make the mapping private, and write to each page that is accessed.
-    #[arg(long, help_heading = FILE)]
-    private: bool,
-    /// Use a file without blocks on disk.
-    #[arg(long, help_heading = FILE)]
-    sparse: bool,
-    /// Drop --file from the page cache for a real kernel, even where much of it is cached.
-    #[arg(long, help_heading = FILE)]
-    cold: bool,
-    /// Size of the RAM. The page cache can use 95 % of it.
-    #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
-    #[arg(value_parser = size, allow_hyphen_values = true)]
-    ram: Option<SizeText>,
-    /// Largest size of the page cache [default: no limit].
-    #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
-    #[arg(value_parser = size, allow_hyphen_values = true)]
-    cache_limit: Option<SizeText>,
-    /// memory.high of the memory cgroup.
-    #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
-    #[arg(value_parser = size, allow_hyphen_values = true)]
-    memory_high: Option<SizeText>,
-    /// memory.max of the memory cgroup.
-    #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
-    #[arg(value_parser = size, allow_hyphen_values = true)]
-    memory_max: Option<SizeText>,
-    /// Readahead size in KiB [default: 128].
-    #[arg(long, value_name = "KIB", help_heading = MACHINE)]
-    #[arg(value_parser = read_ahead_kb, allow_hyphen_values = true)]
-    read_ahead_kb: Option<u64>,
-    /// Fault-around size [default: 64k].
-    #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
-    #[arg(value_parser = size, allow_hyphen_values = true)]
-    fault_around: Option<SizeText>,
-    /// Architecture: x86-64 or arm64 [default: x86-64].
-    #[arg(long, value_name = "ARCH", help_heading = MACHINE)]
-    arch: Option<String>,
-    /// Base page size: 4k, and 16k or 64k on arm64 [default: 4k].
-    #[arg(long, value_name = "SIZE", help_heading = MACHINE)]
-    #[arg(value_parser = size, allow_hyphen_values = true)]
-    page_size: Option<SizeText>,
-    /// Filesystem: ext4, xfs, or base-pages for one without large folios [default: ext4].
-    #[arg(long, value_name = "FS", help_heading = MACHINE)]
-    fs: Option<String>,
+}
+
+impl Args for JobFlags {
+    fn augment_args(command: Command) -> Command {
+        command.args(Flag::all().map(arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        JobFlags::augment_args(command)
+    }
+}
+
+/// The argument of `flag`.
+fn arg(flag: &'static Flag) -> Arg {
+    let arg = Arg::new(flag.key).long(flag.name).help(flag.help()).help_heading(flag.group);
+    let (from, to) = flag.range;
+    let arg = match flag.kind {
+        Kind::Switch => return arg.action(ArgAction::SetTrue),
+        Kind::Text => arg,
+        Kind::Size => arg.allow_hyphen_values(true),
+        Kind::Count => arg
+            .allow_hyphen_values(true)
+            .value_parser(move |text: &str| count(text, from, to).map(|count| count.to_string())),
+        Kind::Number => arg
+            .allow_hyphen_values(true)
+            .value_parser(|text: &str| fraction(text).map(|()| text.to_string())),
+    };
+    let action = if flag.repeats { ArgAction::Append } else { ArgAction::Set };
+    arg.value_name(flag.value_name).action(action)
+}
+
+impl FromArgMatches for JobFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut flags = JobFlags::default();
+        flags.update_from_arg_matches(matches)?;
+        Ok(flags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let all = |key: &str| -> Vec<String> {
+            matches.get_many(key).into_iter().flatten().cloned().collect()
+        };
+        for flag in Flag::all() {
+            let value = match flag.kind {
+                Kind::Switch => matches.get_flag(flag.key).then(|| true.to_string()),
+                _ => all(flag.key).into_iter().next(),
+            };
+            if let Some(value) = value {
+                let set = self.spec.set(flag.key, &value);
+                set.map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, error))?;
+            }
+        }
+        (self.image, self.modules) = (all("image"), all("modules"));
+        Ok(())
+    }
 }
 
 impl JobFlags {
@@ -155,53 +87,9 @@ impl JobFlags {
     }
 }
 
-const ENGINE: &str = "Engine";
-const WORKLOAD: &str = "Workload";
-const FILE: &str = "File and mapping";
-const MACHINE: &str = "Machine";
-
 impl From<JobFlags> for JobSpec {
     fn from(flags: JobFlags) -> JobSpec {
-        JobSpec {
-            on: flags.on,
-            kernel: flags.kernel,
-            image: flags.image.into_iter().next(),
-            modules: flags.modules.into_iter().next(),
-            with: flags.with,
-            runs: flags.runs,
-            machine: flags.machine,
-            workload: flags.workload,
-            accesses: flags.accesses,
-            fraction: flags.fraction,
-            accesses_file: flags.accesses_file,
-            seed: flags.seed,
-            bs: flags.bs,
-            file_size: flags.file_size,
-            file: flags.file,
-            map_offset: flags.map_offset,
-            map_len: flags.map_len,
-            map_shift: flags.map_shift,
-            split: flags.split,
-            split_prot: flags.split_prot,
-            advice: flags.advice,
-            exec: flags.exec.then_some(true),
-            private: flags.private.then_some(true),
-            sparse: flags.sparse.then_some(true),
-            cold: flags.cold.then_some(true),
-            ram: flags.ram,
-            cache_limit: flags.cache_limit,
-            memory_high: flags.memory_high,
-            memory_max: flags.memory_max,
-            read_ahead_kb: flags.read_ahead_kb,
-            fault_around: flags.fault_around,
-            arch: flags.arch,
-            page_size: flags.page_size,
-            fs: flags.fs,
-            phase: Vec::new(),
-            seed_text: None,
-            accesses_text: None,
-            elf: None,
-        }
+        flags.spec
     }
 }
 
@@ -217,38 +105,67 @@ pub fn count(text: &str, from: u64, to: u64) -> Result<u64, String> {
     })
 }
 
-fn runs(text: &str) -> Result<u64, String> {
-    count(text, 1, MAX_RUNS)
-}
-
-fn accesses(text: &str) -> Result<u64, String> {
-    count(text, 1, MAX_ACCESSES)
-}
-
-fn seed(text: &str) -> Result<u64, String> {
-    count(text, 1, u64::MAX)
-}
-
-fn map_shift(text: &str) -> Result<u64, String> {
-    count(text, 0, MOST_ENTRIES - 1)
-}
-
-fn split(text: &str) -> Result<u64, String> {
-    count(text, 1, MAX_BYTES)
-}
-
-fn read_ahead_kb(text: &str) -> Result<u64, String> {
-    count(text, 0, MAX_READ_AHEAD_KB)
-}
-
-/// Entries of the largest page-table page, that of 64 KiB pages.
-const MOST_ENTRIES: u64 = 8192;
-
 /// A size, which is looked at with the rest of the job.
 pub fn size(text: &str) -> Result<SizeText, String> {
     Ok(SizeText(text.to_string()))
 }
 
-fn fraction(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| "give a number such as 0.01".to_string())
+fn fraction(text: &str) -> Result<(), String> {
+    let number = text.parse::<f64>().map(|_| ());
+    number.map_err(|_| "give a number such as 0.01".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn parsed(words: &[String]) -> JobSpec {
+        let words = ["filemap", "run"].iter().map(|word| word.to_string()).chain(words.to_vec());
+        let Command::Run(args) = Cli::try_parse_from(words).unwrap().command else {
+            unreachable!("the words name it")
+        };
+        args.job.into()
+    }
+
+    /// What is defined once is a flag, a key, and a word of the command that repeats a job.
+    #[test]
+    fn each_flag_is_the_key_of_its_name() {
+        for flag in Flag::all() {
+            let value = match flag.kind {
+                Kind::Switch => "true",
+                Kind::Text => "some text",
+                Kind::Size => "4k",
+                Kind::Count => "7",
+                Kind::Number => "0.5",
+            };
+            let mut spec = JobSpec::default();
+            spec.set(flag.key, value).unwrap();
+            let mut words = vec![format!("--{}", flag.name)];
+            if flag.kind != Kind::Switch {
+                words.push(value.to_string());
+            }
+            assert_eq!(parsed(&words), spec, "{}", flag.name);
+            assert_eq!(spec.flags()[0], words[0]);
+            let quote = matches!(flag.kind, Kind::Text | Kind::Size).then_some("'").unwrap_or("");
+            let file = format!("{} = {quote}{value}{quote}", flag.key);
+            assert_eq!(JobSpec::from_toml(&file).unwrap(), spec, "{file}");
+            assert!(!flag.group.is_empty(), "{}", flag.name);
+            assert_eq!(flag.value_name.is_empty(), flag.kind == Kind::Switch, "{}", flag.name);
+        }
+    }
+
+    #[test]
+    fn images_are_taken_in_order() {
+        let words = "filemap compare --image a --modules m --image b --modules n";
+        let cli = Cli::try_parse_from(words.split(' ')).unwrap();
+        let Command::Compare(args) = cli.command else { unreachable!("the words name it") };
+        assert_eq!(
+            (args.job.image.as_slice(), args.job.modules.as_slice()),
+            (["a", "b"].map(String::from).as_slice(), ["m", "n"].map(String::from).as_slice())
+        );
+        assert_eq!(JobSpec::from(args.job).image.as_deref(), Some("a"));
+    }
 }

@@ -41,6 +41,10 @@ pub trait PageCache: Lists {
         log: &mut impl Log,
     ) -> PageCount;
 
+    /// The folios in `pages` pages from `start`, all of them up to date, cannot be evicted until
+    /// they are unlocked: a task holds them.
+    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount);
+
     /// Words of which a page is cached in a folio of fewer than 64 pages: each takes a leaf node of
     /// the kernel's index ([`crate::lru::charge`]).
     fn nodes(&self) -> u64;

@@ -14,6 +14,7 @@ pub mod bounds;
 pub mod elf;
 pub mod engine;
 mod error;
+pub mod flags;
 pub mod job;
 mod limits;
 mod name;
@@ -30,6 +31,7 @@ pub mod size;
 pub mod spec;
 mod used;
 mod validate;
+mod value;
 pub mod workload;
 
 pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds};
@@ -38,6 +40,7 @@ pub use engine::{Engine, Ready};
 pub use error::Error;
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
+pub use flags::{Flag, JobSpec};
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
 };
@@ -45,7 +48,8 @@ pub use program::{Program, ProgramSpec};
 pub use record::{
     Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Spread, Summary,
 };
-pub use shown::{Shown, ShownLog};
+pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
-pub use spec::{JobSpec, PhaseSpec, shell_word};
+pub use spec::{PhaseSpec, shell_word};
+pub use value::Kind;
 pub use workload::Workload;

@@ -7,11 +7,12 @@ use filemap_core::units::PageCount;
 use crate::Error;
 use crate::accesses::parse_accesses;
 use crate::bounds::{DEFAULT_CALLS, MAX_ACCESSES, MAX_PHASES, MAX_READ_BYTES};
+use crate::flags::JobSpec;
 use crate::job::{AccessList, Pattern, Phase};
 use crate::limits::{out_of_range, size, within};
 use crate::seed;
 use crate::size::{format_size, shorten};
-use crate::spec::{JobSpec, PhaseSpec};
+use crate::spec::PhaseSpec;
 use crate::workload::{EXEC, Workload};
 
 /// Size of a read in bytes where none is given.

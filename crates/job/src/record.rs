@@ -7,8 +7,8 @@ use filemap_core::units::PageIndex;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::flags::JobSpec;
 use crate::job::Job;
-use crate::spec::JobSpec;
 
 /// Version of the record's layout.
 pub const SCHEMA: u32 = 1;
@@ -201,7 +201,7 @@ macro_rules! counters {
 
         impl PerCounter<Option<Spread>> {
             /// Each counter over the runs that saw it.
-            fn summary(runs: &[Counters]) -> Self {
+            pub(crate) fn summary(runs: &[Counters]) -> Self {
                 PerCounter {
                     $( $name: Spread::of(runs.iter().filter_map(|run| run.$name)), )+
                 }

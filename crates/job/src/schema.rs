@@ -7,9 +7,9 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use serde_json::{Map, Value};
 
+use crate::flags::JobSpec;
 use crate::record::Record;
 use crate::size::SizeText;
-use crate::spec::JobSpec;
 
 /// The schema of a job file.
 pub fn job() -> Schema {

@@ -3,21 +3,20 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::elf::Elf;
-use crate::limits::unknown;
-use crate::size::{SizeText, parse_count, shorten, shorten_to};
+use crate::flags::JobSpec;
+use crate::size::{SizeText, shorten, shorten_to};
 use crate::workload::{EXEC, Workload};
 
 /// Declares the struct, and what goes over all its fields.
 macro_rules! spec {
-    ($( $(#[$doc:meta])* $key:ident: $type:ty, )+) => {
+    ($( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $flag:expr, )+) => {
         /// A job as written: one field for each flag of the command line, which is also the key
         /// of that name in a job file. What is `None` was not given.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(default, deny_unknown_fields)]
         pub struct JobSpec {
-            $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
+            $( $(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")]
             pub $key: Option<$type>, )+
             /// Workloads one after the other, instead of `workload`.
             #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -32,6 +31,20 @@ macro_rules! spec {
             #[serde(skip)]
             pub elf: Option<Elf>,
         }
+
+        const FLAGS: &[Flag] = &[ $( Flag {
+            key: stringify!($key),
+            name: {
+                const NAME: [u8; stringify!($key).len()] = dashed(stringify!($key));
+                match std::str::from_utf8(&NAME) {
+                    Ok(name) => name,
+                    Err(_) => panic!("keys are ASCII"),
+                }
+            },
+            doc: concat!($($doc, "\n"),+),
+            kind: <$type as FlagValue>::KIND,
+            ..$flag
+        }, )+ ];
 
         impl JobSpec {
             /// This job with what `flags` gives in place of its own. A flag also removes what
@@ -77,76 +90,7 @@ macro_rules! spec {
     };
 }
 
-spec! {
-    /// Engine: `model` or `kernel`.
-    on: String,
-    /// Rules of the model: `6.12`, `6.18` or `host`.
-    kernel: String,
-    /// Path of a kernel image to boot.
-    image: String,
-    /// Path of the modules of that image.
-    modules: String,
-    /// Patch series on top, joined by `,` or `+`.
-    with: String,
-    /// How many runs.
-    runs: u64,
-    /// Path of a machine profile.
-    machine: String,
-    /// Access pattern.
-    workload: String,
-    /// Number of accesses.
-    accesses: u64,
-    /// Number of accesses as a fraction of the mapping: of its pages, of reads of its bytes.
-    fraction: f64,
-    /// Path of a list of page indexes.
-    accesses_file: String,
-    /// Seed of random patterns.
-    seed: u64,
-    /// Size of a read.
-    bs: SizeText,
-    /// Size of the file.
-    file_size: SizeText,
-    /// Path of the file.
-    file: String,
-    /// Where in the file the mapping begins.
-    map_offset: SizeText,
-    /// Length of the mapping.
-    map_len: SizeText,
-    /// How many pages into its page-table page the mapping begins.
-    map_shift: u64,
-    /// Pages of each VMA that the mapping is cut into.
-    split: u64,
-    /// Protection of every second VMA: `write` or `exec`.
-    split_prot: String,
-    /// `normal`, `random`, `sequential` or `hugepage`.
-    advice: String,
-    /// Map executable.
-    exec: bool,
-    /// Map privately and write.
-    private: bool,
-    /// Leave the file without blocks on disk.
-    sparse: bool,
-    /// Drop an existing file from the page cache even where programs may need it there.
-    cold: bool,
-    /// RAM of the machine.
-    ram: SizeText,
-    /// Size of the page cache.
-    cache_limit: SizeText,
-    /// `memory.high` of the cgroup.
-    memory_high: SizeText,
-    /// `memory.max` of the cgroup.
-    memory_max: SizeText,
-    /// Readahead size in KiB.
-    read_ahead_kb: u64,
-    /// Fault-around size.
-    fault_around: SizeText,
-    /// Architecture: `x86-64` or `arm64`.
-    arch: String,
-    /// Base page size.
-    page_size: SizeText,
-    /// Filesystem: `ext4`, `xfs` or `base-pages`.
-    fs: String,
-}
+pub(crate) use spec;
 
 /// One `[[phase]]` of a job as written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -192,7 +136,7 @@ impl JobSpec {
         })
     }
 
-    fn remove_alternatives(&mut self, flags: &JobSpec) {
+    pub(crate) fn remove_alternatives(&mut self, flags: &JobSpec) {
         if flags.workload.is_some() || flags.accesses_file.is_some() {
             self.phase.clear();
             self.workload = None;
@@ -257,54 +201,6 @@ pub(crate) fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
     let message = shorten_to(300, message.trim());
     let shown = shorten(text.lines().nth(line).unwrap_or_default().trim());
     Error::JobFile { line: line + 1, text: shown, message }
-}
-
-/// A value as a word of the command line.
-trait FlagValue: Sized {
-    fn of_text(text: &str) -> Result<Self, Error>;
-    fn push_flag(&self, key: &str, words: &mut Vec<String>);
-}
-
-macro_rules! with_value {
-    ($($type:ty: $read:expr,)+) => {$(
-        impl FlagValue for $type {
-            fn of_text(text: &str) -> Result<Self, Error> {
-                $read(text)
-            }
-            fn push_flag(&self, key: &str, words: &mut Vec<String>) {
-                words.extend([flag(key), shell_word(&self.to_string())]);
-            }
-        }
-    )+};
-}
-
-with_value! {
-    String: |text: &str| Ok(text.to_string()),
-    SizeText: |text: &str| Ok(SizeText(text.to_string())),
-    u64: parse_count,
-    f64: |text: &str| text.parse().map_err(|_| no_number(text)),
-}
-
-fn no_number(text: &str) -> Error {
-    Error::NoNumber { what: "number", text: shorten(text), remedy: "a number such as 0.01" }
-}
-
-impl FlagValue for bool {
-    fn of_text(text: &str) -> Result<Self, Error> {
-        match text {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            _ => Err(unknown("value", text, ["true", "false"])),
-        }
-    }
-
-    fn push_flag(&self, key: &str, words: &mut Vec<String>) {
-        words.extend(self.then(|| flag(key)));
-    }
-}
-
-fn flag(key: &str) -> String {
-    format!("--{}", key.replace('_', "-"))
 }
 
 /// `word` as a POSIX shell takes it for one word.

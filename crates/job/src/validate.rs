@@ -13,12 +13,12 @@ use crate::bounds::{
     DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS,
 };
 use crate::elf::Elf;
+use crate::flags::JobSpec;
 use crate::job::{EngineKind, File, Filesystem, Image, Job, Machine, Mapping};
 use crate::limits::{name, one_of, pages, size, unknown, within};
 use crate::phases::Extent;
 use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
-use crate::spec::JobSpec;
 
 /// Readahead size in KiB where none is given.
 pub(crate) const DEFAULT_READ_AHEAD_KB: u64 = 128;

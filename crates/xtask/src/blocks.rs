@@ -1,17 +1,39 @@
 //! Code blocks of documents, and the commands in them.
 
-/// The lines of the blocks of this language, with their numbers, from 1.
-pub fn lines<'a>(text: &'a str, language: &str) -> Vec<(usize, &'a str)> {
-    let mut lines = Vec::new();
+/// A code block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block<'a> {
+    /// The number of its first line, from 1.
+    pub line: usize,
+    /// What is said behind its first fence.
+    pub language: &'a str,
+    /// What is in it.
+    pub lines: Vec<&'a str>,
+}
+
+/// The code blocks of a document, in order.
+pub fn all(text: &str) -> Vec<Block<'_>> {
+    let mut blocks: Vec<Block<'_>> = Vec::new();
     let mut within = false;
     for (index, line) in text.lines().enumerate() {
         match line.strip_prefix("```") {
-            Some(opened) => within = !within && opened == language,
-            None if within => lines.push((index + 1, line)),
-            None => {}
+            Some(_) if within => within = false,
+            Some(language) => {
+                within = true;
+                blocks.push(Block { line: index + 2, language, lines: Vec::new() });
+            }
+            None => blocks.last_mut().filter(|_| within).into_iter().for_each(|block| {
+                block.lines.push(line);
+            }),
         }
     }
-    lines
+    blocks
+}
+
+/// The lines of the blocks of this language, with their numbers, from 1.
+pub fn lines<'a>(text: &'a str, language: &str) -> Vec<(usize, &'a str)> {
+    let blocks = all(text).into_iter().filter(|block| block.language == language);
+    blocks.flat_map(|block| (block.line..).zip(block.lines)).collect()
 }
 
 /// A line of a shell block without its comment.

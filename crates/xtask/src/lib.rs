@@ -10,7 +10,9 @@ pub mod man;
 pub mod outputs;
 pub mod repository;
 pub mod schema;
+pub mod shell;
 pub mod tour;
+pub mod tutorial;
 
 /// README.md's example, compiled and run as a test.
 #[cfg(doctest)]

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::lint::{self, Severity};
 use xtask::repository::Repository;
-use xtask::{completions, install, man, outputs, schema, tour};
+use xtask::{completions, install, man, outputs, schema, tour, tutorial};
 
 /// Tasks of this repository.
 #[derive(Debug, Parser)]
@@ -55,6 +55,9 @@ enum Task {
     /// Runs every filemap command that README.md shows. Each has to work, or to say what this
     /// machine lacks.
     Tour,
+    /// Does what docs/TUTORIAL.md says in a copy of this tree: its diffs have to apply, and its
+    /// commands to print what it shows.
+    Tutorial,
     /// Runs the commands whose outputs the documents show, and puts the outputs there.
     Outputs {
         /// Change nothing; fail where an output differs from what is shown.
@@ -88,6 +91,7 @@ fn main() -> Result<ExitCode> {
         Task::Deb => print_all(&[install::debian_package()?]),
         Task::Schema { directory } => schema::write(&directory)?,
         Task::Lint => return lint(),
+        Task::Tutorial => return Ok(exit_code(tutorial::run()?)),
         Task::Tour => return Ok(exit_code(tour::run()?)),
         Task::Outputs { check } => return refresh_outputs(check),
     }

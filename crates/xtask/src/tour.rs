@@ -6,31 +6,23 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::blocks;
 use crate::install;
 use crate::repository::{Repository, root};
+use crate::shell;
 
 /// A command that takes longer has failed. None should take a tenth of this on an idle machine.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
-/// How long a command has to end after a signal.
-const GRACE: Duration = Duration::from_secs(30);
-
-/// How often it is looked whether a command has ended.
-const POLL: Duration = Duration::from_millis(20);
-
 /// The exit code for "cannot run here".
 const LACKING: i32 = 4;
-
-/// Lines of output that are shown of a command that failed.
-const SHOWN_LINES: usize = 40;
 
 /// Bytes of the data file that README.md names.
 const DATA_BYTES: usize = 64 << 20;
@@ -69,6 +61,7 @@ pub fn run() -> Result<bool> {
         .collect();
     ensure!(!commands.is_empty(), "README.md shows no filemap command in a block of sh");
     let programs = built()?;
+    shell::end_on_signals();
     let place = Place::prepare(&root().join("target/tour"), readme)?;
     let (mut passed, began) = (true, Instant::now());
     for (line, command) in &commands {
@@ -161,55 +154,18 @@ impl Place {
             .env("FILEMAP_STATE", &self.state)
             .stdin(Stdio::null())
             .stdout(output(&self.printed)?)
-            .stderr(output(&self.said)?)
-            .process_group(0);
+            .stderr(output(&self.said)?);
         for of_the_user in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
             shell.env_remove(of_the_user);
         }
-        let ended = wait(&mut shell, limit)?;
+        let ended = shell::wait(&mut shell, limit)?;
         let said = fs::read(&self.said).context("what the command said cannot be read")?;
         Ok(judge(ended, &String::from_utf8_lossy(&said)))
     }
 
     /// Prints the end of what the last command wrote, for somebody who reads the log of CI.
     fn show_output(&self) {
-        for path in [&self.printed, &self.said] {
-            let text = fs::read(path).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            let lines: Vec<&str> = text.lines().collect();
-            for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
-                println!("    {line}");
-            }
-        }
-    }
-}
-
-/// Runs `shell`; `None` when it had to be ended at the time limit.
-fn wait(shell: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> {
-    let mut child = shell.spawn().context("sh does not start")?;
-    if let Some(status) = ended_within(&mut child, limit)? {
-        return Ok(Some(status));
-    }
-    // The first signal so that it undoes what it changed, the second in case that it does not.
-    for signal in ["INT", "KILL"] {
-        let group = format!("-{}", child.id());
-        // It fails where nobody is left.
-        let _ = Command::new("kill").args(["-s", signal, "--", &group]).status();
-        if ended_within(&mut child, GRACE)?.is_some() {
-            return Ok(None);
-        }
-    }
-    bail!("process {} cannot be killed", child.id())
-}
-
-fn ended_within(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
-    let deadline = Instant::now() + limit;
-    loop {
-        let status = child.try_wait().context("a child cannot be waited for")?;
-        if status.is_some() || Instant::now() >= deadline {
-            return Ok(status);
-        }
-        std::thread::sleep(POLL);
+        [&self.printed, &self.said].into_iter().for_each(|path| shell::show_end(path));
     }
 }
 

@@ -41,8 +41,7 @@ pub struct Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
-    /// The lock was asked for.
-    Locking,
+    /// The lock was asked for. With it the page is looked up.
     Look,
     /// The window of a miss or of a mark, to be read now.
     Read(Window),
@@ -102,7 +101,7 @@ impl Fault {
     /// # Panics
     /// When the last step did not ask for the VMA's lock.
     pub fn refused(&mut self) {
-        assert!(self.state == State::Locking && self.lock == Lock::Vma, "it was asked for");
+        assert!(self.state == State::Look && self.lock == Lock::Vma, "it was asked for");
         self.tries -= 1;
         self.lock = Lock::Mmap;
         self.state = State::Begin;
@@ -114,17 +113,14 @@ impl Fault {
         loop {
             match self.state {
                 State::Begin => {
-                    self.state = State::Locking;
+                    self.state = State::Look;
                     self.tries += 1;
                     self.major = false;
                     self.dropped = false;
                     return Step::Lock(self.lock);
                 }
-                State::Locking => {
-                    view.log.record(Decision::Locked(self.lock));
-                    self.state = State::Look;
-                }
                 State::Look => {
+                    view.log.record(Decision::Locked(self.lock));
                     if self.maps_around(view) {
                         return self.done(view);
                     }

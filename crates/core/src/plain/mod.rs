@@ -306,6 +306,12 @@ impl PageCache for PlainCache {
         }
     }
 
+    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        for (_, state) in self.folios.range_mut((file, start)..(file, start + pages)) {
+            state.locked = true;
+        }
+    }
+
     fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
         for (_, state) in self.folios.range_mut((file, start)..(file, start + pages)) {
             state.locked = false;

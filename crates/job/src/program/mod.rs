@@ -4,8 +4,10 @@
 //! it, in which names have become indexes and every value is resolved.
 
 mod actions;
+mod keys;
 mod record;
 mod spec;
+mod step;
 mod threads;
 mod validate;
 
@@ -14,13 +16,16 @@ use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::accesses::{Accesses, Reads};
-use crate::job::{File, Machine, Mapping, Pattern, Phase};
+use crate::job::{EngineKind, File, Machine, Mapping, Pattern, Phase};
 use crate::size::shorten;
 use crate::workload::Workload;
 
 use self::actions::shown_range;
 pub use self::actions::{Fadvise, Madvise};
-pub use self::record::{FileRun, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ThreadRun};
+pub use self::record::{
+    FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
+    ThreadRun,
+};
 pub use self::spec::{
     FileSpec, FoundFile, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
 };
@@ -28,6 +33,12 @@ pub use self::spec::{
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
+    /// As it was written, with the kernel that was found for it.
+    pub spec: ProgramSpec,
+    /// The engine that is to run it.
+    pub engine: EngineKind,
+    /// How many times it runs: 1 or more.
+    pub runs: u64,
     /// The kernel's rules with the patch series on top.
     pub rules: Rules,
     /// Memory, readahead and architecture.

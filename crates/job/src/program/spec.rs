@@ -11,6 +11,12 @@ use crate::spec::{PhaseSpec, has_tables, in_one_line};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ProgramSpec {
+    /// Engine: `model` or `kernel`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// How many runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u64>,
     /// Rules of the model: `6.12`, `6.18` or `host`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,

@@ -12,18 +12,17 @@ use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::advice;
 use crate::bounds::{
-    MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PIECES, MAX_THINK_NS,
+    MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PIECES, MAX_RUNS, MAX_THINK_NS,
 };
-use crate::job::{AccessList, File, Machine, Mapping, Pattern, Phase};
-use crate::limits::{one_of, out_of_range, pages, size, within};
+use crate::job::{AccessList, EngineKind, File, Machine, Mapping, Pattern, Phase};
+use crate::limits::{name, one_of, out_of_range, pages, size, within};
 use crate::phases::Extent;
 use crate::size::{format_size, shorten};
-use crate::spec::JobSpec;
 use crate::workload::Workload;
 
 impl ProgramSpec {
     /// Checks every value, and resolves names and what was not given. `host_release` is as for
-    /// [`JobSpec::validate`].
+    /// [`crate::JobSpec::validate`].
     ///
     /// # Errors
     /// In one line: the first table or key that is missing, wrong, beyond [`crate::bounds`] or does
@@ -39,6 +38,9 @@ impl ProgramSpec {
         let cpus = self.cpus.map(|cpus| within("cpus", cpus, 1, MAX_CPUS)).transpose();
         let cpus = cpus.map_err(keyed)?.map(|cpus| cpus as u32);
         let mut program = Program {
+            spec: ProgramSpec { kernel: Some(rules.kernel.name().to_string()), ..self.clone() },
+            engine: name("on", &self.on, EngineKind::Model).map_err(keyed)?,
+            runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS).map_err(keyed)?,
             rules,
             machine,
             seed,
@@ -65,21 +67,7 @@ impl ProgramSpec {
         &self,
         host_release: Option<&str>,
     ) -> Result<(filemap_core::rules::Rules, Machine, u64), Error> {
-        let spec = JobSpec {
-            kernel: self.kernel.clone(),
-            with: self.with.clone(),
-            machine: self.machine.clone(),
-            ram: self.ram.clone(),
-            cache_limit: self.cache_limit.clone(),
-            memory_high: self.memory_high.clone(),
-            memory_max: self.memory_max.clone(),
-            read_ahead_kb: self.read_ahead_kb,
-            fault_around: self.fault_around.clone(),
-            arch: self.arch.clone(),
-            page_size: self.page_size.clone(),
-            fs: self.fs.clone(),
-            ..JobSpec::default()
-        };
+        let spec = self.shared();
         let arch = spec.valid_arch().map_err(keyed)?;
         let rules = spec.valid_rules(host_release).map_err(keyed)?;
         let machine = spec.valid_machine(arch).map_err(keyed)?;

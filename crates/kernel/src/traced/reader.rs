@@ -200,7 +200,7 @@ mod tests {
         };
         let job = spec.validate(None).expect("a job");
         let plan = plan(&job, "file".as_ref()).expect("a plan");
-        let event = |seen: &Seen| Event { at_ns: 0, cpu: 0, pid: 7, seen: *seen };
+        let event = |seen: &Seen| Event { at_ns: 0, cpu: 0, pid: 7, file: 0, seen: *seen };
         let events: Vec<Event> = seen.iter().map(event).collect();
         let decisions = decisions(&events, &job, &plan, 7, ADDRESS);
         let cause = |decision: &Decision| match decision {

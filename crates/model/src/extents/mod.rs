@@ -299,6 +299,11 @@ impl PageCache for ExtentCache {
         }
     }
 
+    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        let from = first_page(file) + start.0;
+        self.locked.insert_apart(from, from + pages.0);
+    }
+
     fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
         let from = first_page(file) + start.0;
         self.locked.remove(from, from + pages.0);

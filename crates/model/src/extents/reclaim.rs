@@ -30,6 +30,8 @@ struct Bound {
 impl ExtentCache {
     /// Judges folios from the inactive list's tail as far as `scan` says, each folio that is on the
     /// list at the beginning at most once.
+    // Within its callers it would have too few registers.
+    #[inline(never)]
     pub(super) fn shrink_inactive(
         &mut self,
         scan: Scan,

@@ -3,12 +3,12 @@
 use filemap_core::decision::Log;
 use filemap_core::fault::Access;
 use filemap_core::page_cache::PageCache;
-use filemap_job::accesses::{Accesses, Reads};
+use filemap_job::accesses::{Accesses, Read, Reads};
 use filemap_job::program::{Madvise, ProgramStep};
 
+use super::Running;
 use super::populate::Populates;
 use super::record::Done;
-use super::{Running, open_of};
 use crate::Error;
 use crate::tally::Tally;
 use crate::task::Task;
@@ -44,6 +44,9 @@ struct Touches<'p> {
     mapping: usize,
     open: usize,
     pages: Accesses<'p>,
+    /// The page of the next access, where its turn has not come: the step ends with its last
+    /// access, not when the thread goes on.
+    next: Option<u64>,
     /// The first page of the mapping that lies behind the end of the file.
     beyond: u64,
     access: Access,
@@ -56,6 +59,8 @@ struct ReadCalls {
     open: usize,
     offset_bytes: u64,
     blocks: Reads,
+    /// As for touches.
+    next: Option<Read>,
     think_ns: u64,
     read: Option<ReadUnderWay>,
 }
@@ -123,7 +128,7 @@ impl<'p> Cursor<'p> {
     ) {
         self.began_ns = running.world.now_ns();
         let program = running.program;
-        let open = open_of(program, step);
+        let open = program.open_of(step);
         let mmap_miss_max = running.opens[open].ra.mmap_miss;
         running.world.tally = Tally { mmap_miss_max, ..Tally::default() };
         self.doing = Some(match *step {
@@ -140,6 +145,7 @@ impl<'p> Cursor<'p> {
                     mapping,
                     open,
                     pages: program.touches(mapping, accesses),
+                    next: None,
                     beyond: program.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
                     access: if write { Access::WritePrivate } else { Access::Read },
                     think_ns,
@@ -161,7 +167,14 @@ impl<'p> Cursor<'p> {
             }
             ProgramStep::Read { offset_bytes, len_bytes, ref accesses, think_ns, .. } => {
                 let blocks = program.reads(len_bytes, accesses);
-                Doing::Reads(ReadCalls { open, offset_bytes, blocks, think_ns, read: None })
+                Doing::Reads(ReadCalls {
+                    open,
+                    offset_bytes,
+                    blocks,
+                    think_ns,
+                    next: None,
+                    read: None,
+                })
             }
         });
     }
@@ -186,10 +199,16 @@ impl Touches<'_> {
                 task.world.pass(self.think_ns);
                 task.world.settle();
             }
-            if task.world.turn_is_over() {
+            let page = self.next.take().or_else(|| self.pages.next());
+            let Some(page) = page else { return Ok(None) };
+            let is_over = match self.access {
+                Access::Read => task.world.is_far_ahead(),
+                Access::WritePrivate => task.world.turn_is_over(),
+            };
+            if is_over {
+                self.next = Some(page);
                 return Ok(Some(Pause::Turn));
             }
-            let Some(page) = self.pages.next() else { return Ok(None) };
             if page >= self.beyond {
                 let step = running.program.step_name(thread, step);
                 return Err(running.bus(step, self.mapping, page));
@@ -225,10 +244,12 @@ impl ReadCalls {
                 task.world.pass(self.think_ns);
                 task.world.settle();
             }
+            let block = self.next.take().or_else(|| self.blocks.next());
+            let Some(block) = block else { return Ok(None) };
             if task.world.turn_is_over() {
+                self.next = Some(block);
                 return Ok(Some(Pause::Turn));
             }
-            let Some(block) = self.blocks.next() else { return Ok(None) };
             let offset = self.offset_bytes + block.offset_bytes;
             self.read = Some(task.begin_read(offset, block.len_bytes, open));
         }

@@ -9,13 +9,12 @@ use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::bounds::MAX_MODEL_BYTES;
-use filemap_job::program::{
-    Fadvise, Madvise, Program, ProgramRecord, ProgramRun, ProgramSpec, ProgramStep,
-};
+use filemap_job::program::{Fadvise, Madvise, Program, ProgramRecord, ProgramRun, ProgramStep};
+use filemap_job::{Engine, EngineKind, Ready};
 
 use crate::Error;
 use crate::device::Device;
-use crate::engine::environment;
+use crate::engine::{Model, environment};
 use crate::extents::ExtentCache;
 use crate::journal::Journal;
 use crate::memory::Memory;
@@ -27,17 +26,45 @@ use crate::task::Task;
 use crate::tlb::Tlb;
 use crate::world::{Timing, World};
 
-/// Runs `program`, which `spec` says, and makes a record of it.
-///
-/// # Errors
-/// As for [`trace_program`].
-pub fn run_program(
-    spec: &ProgramSpec,
-    program: &Program,
-    profile: &Profile,
-) -> Result<ProgramRecord, Error> {
-    let run = trace_program(program, profile, &mut ())?;
-    Ok(ProgramRecord::new(spec.clone(), "model", environment(&program.machine, profile), run))
+impl Engine<Program> for Model {
+    type Error = Error;
+    type Ready = ReadyProgram;
+
+    fn prepare_all(&self, programs: &[&Program]) -> Result<Vec<ReadyProgram>, Error> {
+        let ready = |program: &&Program| ReadyProgram {
+            program: (*program).clone(),
+            profile: self.profile,
+        };
+        Ok(programs.iter().map(ready).collect())
+    }
+}
+
+/// A program of the model.
+#[derive(Clone, Debug)]
+pub struct ReadyProgram {
+    program: Program,
+    profile: Profile,
+}
+
+impl Ready for ReadyProgram {
+    type Error = Error;
+    type Run = ProgramRun;
+    type Record = ProgramRecord;
+
+    fn seed(&self) -> u64 {
+        self.program.seed
+    }
+
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
+        let run = trace_program(&self.program.with_seed(seed), &self.profile, &mut ())?;
+        // Runs differ in nothing, so one stands for all of them.
+        Ok(vec![run; self.program.runs as usize])
+    }
+
+    fn record(self, runs: Vec<ProgramRun>) -> ProgramRecord {
+        let environment = environment(&self.program.machine, &self.profile);
+        ProgramRecord::new(&self.program, EngineKind::Model.name(), environment, runs)
+    }
 }
 
 /// Runs `program` on a cache of the kind that engines use, sending its decisions to `log`.
@@ -87,17 +114,6 @@ struct Running<'p, 'a, C, L> {
     mapped: Vec<Option<Area>>,
     /// Where each mapping begins when it is there.
     starts: Vec<Vpn>,
-}
-
-/// The open file that a step is about.
-fn open_of(program: &Program, step: &ProgramStep) -> usize {
-    match step {
-        ProgramStep::Map { mapping }
-        | ProgramStep::Unmap { mapping }
-        | ProgramStep::Madvise { mapping, .. }
-        | ProgramStep::Touch { mapping, .. } => program.mappings[*mapping].open,
-        ProgramStep::Fadvise { open, .. } | ProgramStep::Read { open, .. } => *open,
-    }
 }
 
 /// The device of files with blocks; the other one fills holes.

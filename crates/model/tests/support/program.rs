@@ -121,6 +121,58 @@ pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
     spec
 }
 
+/// The program that `seed` means, as the running kernel can run it and without a limit that it
+/// does not fit in. Every second one gives advice.
+pub fn program_that_fits(seed: u64) -> ProgramSpec {
+    that_fits(random_program_with(seed, if seed.is_multiple_of(2) { 25 } else { 0 }))
+}
+
+/// [`random_threads`] without a limit, on at most `cpus` CPUs.
+pub fn threads_that_fit(seed: u64, cpus: u64) -> ProgramSpec {
+    let spec = that_fits(random_threads(seed));
+    let own = spec.cpus.unwrap_or(cpus).min(cpus);
+    ProgramSpec { cpus: Some(own), ..spec }
+}
+
+fn that_fits(spec: ProgramSpec) -> ProgramSpec {
+    let fs = spec.fs.filter(|fs| fs != "base-pages").unwrap_or("ext4".to_string());
+    ProgramSpec {
+        kernel: Some(Kernel::V6_18.name().to_string()),
+        with: None,
+        cache_limit: None,
+        memory_max: None,
+        fs: Some(fs),
+        ..spec
+    }
+}
+
+/// The program that `seed` means with 2 to 8 threads, on fewer CPUs in every third case. What its
+/// first thread maps or unmaps, no other thread touches.
+pub fn random_threads(seed: u64) -> ProgramSpec {
+    let mut spec = random_program(seed);
+    let mut rng = Rng(seed ^ 0x7468_7265_6164);
+    let changed = |phase: &ThreadPhaseSpec| phase.map.clone().or(phase.unmap.clone());
+    let changed: Vec<String> = spec.thread[0].phase.iter().filter_map(changed).collect();
+    let bytes = |file: &FileSpec| file.size.as_ref().unwrap().bytes().unwrap();
+    let files: Vec<u64> = spec.file.iter().map(|file| bytes(file) / PAGE).collect();
+    let opens = spec.open.iter().map(|open| open.file[1..].parse().unwrap());
+    let opens: Vec<usize> = opens.collect();
+    for _ in 0..1 + rng.below(7) {
+        let mut phases = phases(&mut rng, &spec, &files, &opens, 0);
+        phases.retain(|phase| {
+            let touched = phase.mapping.as_ref();
+            phase.map.is_none()
+                && phase.unmap.is_none()
+                && !touched.is_some_and(|mapping| changed.contains(mapping))
+        });
+        if !phases.is_empty() {
+            spec.thread.push(ThreadSpec { name: None, phase: phases });
+        }
+    }
+    spec.cpus = rng.chance(35).then(|| 1 + rng.below(4));
+    spec
+}
+
 fn named<T, S>(items: &[T], letter: char, make: impl Fn(String, &T) -> S) -> Vec<S> {
     items.iter().enumerate().map(|(number, item)| make(format!("{letter}{number}"), item)).collect()
 }

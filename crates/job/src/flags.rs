@@ -1,0 +1,277 @@
+//! The flags of a job: each is defined here, once. The command line, job files, their schema, the
+//! settings of `compare`, the man pages and the completions follow from it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::bounds::{MAX_ACCESSES, MAX_BYTES, MAX_READ_AHEAD_KB, MAX_RUNS};
+use crate::elf::Elf;
+use crate::limits::unknown;
+use crate::size::SizeText;
+use crate::spec::{PhaseSpec, spec};
+use crate::value::{FlagValue, Kind};
+
+/// What the command line says of a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flag {
+    /// The key of a job file.
+    pub key: &'static str,
+    /// The name on the command line, without `--`.
+    pub name: &'static str,
+    /// What it means, as its documentation has it.
+    pub doc: &'static str,
+    /// What its value is.
+    pub kind: Kind,
+    /// Under which heading help has it.
+    pub group: &'static str,
+    /// What help calls its value.
+    pub value_name: &'static str,
+    /// The least and the largest value of a number.
+    pub range: (u64, u64),
+    /// What holds where it is not given, for help.
+    pub default: Option<&'static str>,
+    /// Whether variants may differ in it: it says how what is compared is served, and takes one
+    /// value.
+    pub is_setting: bool,
+    /// Whether a command may take several of them.
+    pub repeats: bool,
+}
+
+/// What most flags are.
+const FLAG: Flag = Flag {
+    key: "",
+    name: "",
+    doc: "",
+    kind: Kind::Text,
+    group: "",
+    value_name: "",
+    range: (0, u64::MAX),
+    default: None,
+    is_setting: false,
+    repeats: false,
+};
+
+const ENGINE: &str = "Engine";
+const WORKLOAD: &str = "Workload";
+const FILE: &str = "File and mapping";
+const MACHINE: &str = "Machine";
+
+/// Entries of the largest page-table page, that of 64 KiB pages.
+const MOST_ENTRIES: u64 = 8192;
+
+spec! {
+    /// What runs the job: model or kernel.
+    on: String = Flag { group: ENGINE, value_name: "ENGINE", default: Some("model"), ..FLAG },
+    /// Kernel whose rules the model follows: 6.12, 6.18, mm-2026-05 (the tree of exec-order), or
+    /// host for the rules nearest to the running kernel.
+    kernel: String = Flag {
+        group: ENGINE,
+        value_name: "VERSION",
+        default: Some("6.18"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Kernel to boot under QEMU and to run the job on, with --on kernel. compare takes several.
+    image: String = Flag { group: ENGINE, value_name: "PATH", repeats: true, ..FLAG },
+    /// Directory with the modules of the image, in lib/modules/RELEASE. With several images give it
+    /// once for all of them, or once for each in their order.
+    modules: String = Flag { group: ENGINE, value_name: "DIR", repeats: true, ..FLAG },
+    /// Patch series that the model applies: miss-fault-address (p1), miss-no-retry (p2), mmap-miss
+    /// (both), vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify.
+    with: String = Flag { group: ENGINE, value_name: "SERIES,...", ..FLAG },
+    /// How many times the job is run.
+    runs: u64 = Flag {
+        group: ENGINE,
+        value_name: "N",
+        range: (1, MAX_RUNS),
+        default: Some("1"),
+        ..FLAG
+    },
+    /// Machine profile: the costs of the device and of a fault. default is the built-in one.
+    machine: String = Flag {
+        group: ENGINE,
+        value_name: "PROFILE.toml",
+        default: Some("the profile of filemap calibrate if there is one, else the built-in one"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Order of the accesses: random, stride:N, sequential, reverse, first, interleave:K,
+    /// read-random, read-sequential, elf (to the segments of --file), or exec (calls of code:
+    /// exec:cold, exec:random).
+    workload: String = Flag { group: WORKLOAD, value_name: "PATTERN", ..FLAG },
+    /// Number of accesses.
+    accesses: u64 = Flag {
+        group: WORKLOAD,
+        value_name: "N",
+        range: (1, MAX_ACCESSES),
+        default: Some("a fraction of 0.01"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// How much is accessed as a fraction of the mapping, such as 0.01: of its pages, or of its
+    /// bytes where --bs of them are read at a time. Rounded down.
+    fraction: f64 = Flag { group: WORKLOAD, value_name: "F", is_setting: true, ..FLAG },
+    /// File with the page indexes of the mapping to access, one on each line.
+    accesses_file: String = Flag { group: WORKLOAD, value_name: "FILE", ..FLAG },
+    /// Seed of random accesses, not 0.
+    seed: u64 = Flag {
+        group: WORKLOAD,
+        value_name: "N",
+        range: (1, u64::MAX),
+        default: Some("88172645463325252"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Size of each read(2).
+    bs: SizeText = Flag {
+        group: WORKLOAD,
+        value_name: "SIZE",
+        default: Some("4k"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Size of the file, such as 20g. Units of all sizes are k, m, g, t and p, powers of 1024; kB
+    /// and KiB mean the same as k.
+    file_size: SizeText = Flag { group: FILE, value_name: "SIZE", is_setting: true, ..FLAG },
+    /// Existing file to access, or the program or library of --workload elf.
+    file: String = Flag { group: FILE, value_name: "PATH", ..FLAG },
+    /// Where in the file the mapping begins.
+    map_offset: SizeText = Flag {
+        group: FILE,
+        value_name: "SIZE",
+        default: Some("0"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Length of the mapping.
+    map_len: SizeText = Flag {
+        group: FILE,
+        value_name: "SIZE",
+        default: Some("up to the end of the file"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Where in its page-table page the mapping begins, in pages.
+    map_shift: u64 = Flag {
+        group: FILE,
+        value_name: "PAGES",
+        range: (0, MOST_ENTRIES - 1),
+        default: Some("0"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Divide the mapping into VMAs of this many pages.
+    split: u64 = Flag {
+        group: FILE,
+        value_name: "PAGES",
+        range: (1, MAX_BYTES),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Protection that every second VMA gets: write or exec.
+    split_prot: String = Flag {
+        group: FILE,
+        value_name: "PROT",
+        default: Some("write"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Advice for the mapping: normal, random or sequential, and hugepage with or without one of
+    /// these, joined by a comma.
+    advice: String = Flag {
+        group: FILE,
+        value_name: "ADVICE",
+        default: Some("normal"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Make the mapping executable.
+    exec: bool = Flag { group: FILE, is_setting: true, ..FLAG },
+    /// Make the mapping private, and write to each page that is accessed.
+    private: bool = Flag { group: FILE, is_setting: true, ..FLAG },
+    /// Use a file without blocks on disk.
+    sparse: bool = Flag { group: FILE, is_setting: true, ..FLAG },
+    /// Drop --file from the page cache for a real kernel, even where much of it is cached.
+    cold: bool = Flag { group: FILE, ..FLAG },
+    /// Size of the RAM. The page cache can use 95 % of it.
+    ram: SizeText = Flag { group: MACHINE, value_name: "SIZE", is_setting: true, ..FLAG },
+    /// Largest size of the page cache.
+    cache_limit: SizeText = Flag {
+        group: MACHINE,
+        value_name: "SIZE",
+        default: Some("no limit"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// memory.high of the memory cgroup.
+    memory_high: SizeText = Flag { group: MACHINE, value_name: "SIZE", is_setting: true, ..FLAG },
+    /// memory.max of the memory cgroup.
+    memory_max: SizeText = Flag { group: MACHINE, value_name: "SIZE", is_setting: true, ..FLAG },
+    /// Readahead size in KiB.
+    read_ahead_kb: u64 = Flag {
+        group: MACHINE,
+        value_name: "KIB",
+        range: (0, MAX_READ_AHEAD_KB),
+        default: Some("128"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Fault-around size.
+    fault_around: SizeText = Flag {
+        group: MACHINE,
+        value_name: "SIZE",
+        default: Some("64k"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Architecture: x86-64 or arm64.
+    arch: String = Flag {
+        group: MACHINE,
+        value_name: "ARCH",
+        default: Some("x86-64"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Base page size: 4k, and 16k or 64k on arm64.
+    page_size: SizeText = Flag {
+        group: MACHINE,
+        value_name: "SIZE",
+        default: Some("4k"),
+        is_setting: true,
+        ..FLAG
+    },
+    /// Filesystem: ext4, xfs, or base-pages for one without large folios.
+    fs: String = Flag {
+        group: MACHINE,
+        value_name: "FS",
+        default: Some("ext4"),
+        is_setting: true,
+        ..FLAG
+    },
+}
+
+impl Flag {
+    /// Every flag, in the order of help.
+    pub fn all() -> impl Iterator<Item = &'static Flag> {
+        FLAGS.iter()
+    }
+
+    /// What it means in one paragraph, with what holds where it is not given.
+    pub fn help(&self) -> String {
+        let lines: Vec<&str> = self.doc.lines().map(str::trim).collect();
+        let text = lines.join(" ").trim().trim_end_matches('.').to_string();
+        self.default.map_or(text.clone(), |default| format!("{text} [default: {default}]"))
+    }
+}
+
+/// `key` with dashes.
+const fn dashed<const N: usize>(key: &str) -> [u8; N] {
+    let mut name = [0; N];
+    let mut at = 0;
+    while at < N {
+        let byte = key.as_bytes()[at];
+        name[at] = if byte == b'_' { b'-' } else { byte };
+        at += 1;
+    }
+    name
+}
