@@ -76,7 +76,9 @@ impl Error {
             Error::Write { .. } | Error::ReaderLeft => 1,
             Error::CannotRun(_) | Error::Model(filemap_model::Error::TooLarge { .. }) => 4,
             Error::Kernel(
-                filemap_kernel::Error::Plan(_) | filemap_kernel::Error::OutOfMemory { .. },
+                filemap_kernel::Error::Plan(_)
+                | filemap_kernel::Error::OutOfMemory { .. }
+                | filemap_kernel::Error::BeyondFile { .. },
             ) => 2,
             Error::Kernel(error) => {
                 if error.cannot_run_here() {

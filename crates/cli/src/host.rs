@@ -1,9 +1,11 @@
 //! What a job takes from this machine where its flags do not say.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use filemap_core::rules::{Family, Kernel};
-use filemap_job::{EngineKind, JobSpec, SizeText};
+use filemap_job::program::FoundFile;
+use filemap_job::{EngineKind, JobSpec, ProgramSpec, SizeText};
 use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::holes::Holes;
 use filemap_kernel::image::IO_BYTES;
@@ -159,6 +161,37 @@ fn whole_pages(read_ahead_kb: u64, spec: &JobSpec) -> Option<u64> {
     let page_size = spec.page_size.as_ref().and_then(|size| size.bytes().ok());
     let page_kb = (page_size.unwrap_or(4096) / 1024).max(1);
     Some(read_ahead_kb - read_ahead_kb % page_kb)
+}
+
+/// Looks at the existing files of a program.
+///
+/// # Errors
+/// A file that cannot be used, or two that are one and the same. `path` is the job file.
+pub fn existing_files(spec: &mut ProgramSpec, path: &str) -> Result<Vec<String>, Error> {
+    let of_file = |error| Error::InFile { path: path.to_string(), error: Box::new(error) };
+    let mut warnings = Vec::new();
+    let mut seen: Vec<(u64, u64, String)> = Vec::new();
+    for (name, path, found) in spec.existing_files() {
+        let (size_bytes, holes) = existing(path).map_err(of_file)?;
+        if let Ok(data) = std::fs::metadata(path) {
+            let same = seen.iter().find(|other| (other.0, other.1) == (data.dev(), data.ino()));
+            if let Some((.., other)) = same {
+                return Err(of_file(Error::Usage(format!(
+                    "files '{other}' and '{name}' are the same file; give one [[file]], and an \
+                     [[open]] for each time that it is opened"
+                ))));
+            }
+            seen.push((data.dev(), data.ino(), name.to_string()));
+        }
+        if holes == Holes::Some {
+            warnings.push(format!(
+                "'{path}' has holes, which are filled without its device; bytes_read and the \
+                 times of the model count them as read"
+            ));
+        }
+        *found = Some(FoundFile { size_bytes, sparse: holes == Holes::All });
+    }
+    Ok(warnings)
 }
 
 /// The release of the kernel at `path`.

@@ -1,16 +1,56 @@
 //! By which rules jobs are judged, where these are not those of the kernel in question.
 
 use filemap_core::rules::{Kernel, Nearest};
+use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job};
 
 use crate::error::Error;
 use crate::{host, input};
 
+/// What of a job of either form says by which rules it is judged.
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    engine: EngineKind,
+    image: Option<&'a str>,
+    rules: Kernel,
+    /// It reads a file of this machine.
+    has_file: bool,
+}
+
+impl Judged<'_> {
+    /// Each of `jobs`.
+    pub fn of(jobs: &[Job]) -> Vec<Judged<'_>> {
+        jobs.iter().map(Judged::from).collect()
+    }
+}
+
+impl<'a> From<&'a Job> for Judged<'a> {
+    fn from(job: &'a Job) -> Self {
+        Judged {
+            engine: job.engine,
+            image: job.image.as_ref().map(|image| image.path.as_str()),
+            rules: job.rules.kernel,
+            has_file: job.file.path.is_some(),
+        }
+    }
+}
+
+impl<'a> From<&'a Program> for Judged<'a> {
+    fn from(program: &'a Program) -> Self {
+        Judged {
+            engine: program.engine,
+            image: None,
+            rules: program.rules.kernel,
+            has_file: program.files.iter().any(|named| named.file.path.is_some()),
+        }
+    }
+}
+
 /// What to say of the rules of `jobs`. `kernel` is what was given with --kernel, if anything was.
 ///
 /// # Errors
 /// A kernel image that cannot be read.
-pub fn warnings(kernel: Option<&str>, jobs: &[Job]) -> Result<Vec<String>, Error> {
+pub fn warnings(kernel: Option<&str>, jobs: &[Judged]) -> Result<Vec<String>, Error> {
     let mut warnings = Vec::new();
     let mut add = |warning: String| {
         if !warnings.contains(&warning) {
@@ -21,9 +61,9 @@ pub fn warnings(kernel: Option<&str>, jobs: &[Job]) -> Result<Vec<String>, Error
     for job in jobs {
         let Some((release, nearest)) = kernel_of(job)? else { continue };
         inexact(&release, nearest).into_iter().for_each(&mut add);
-        let others = models().filter(|model| model.rules.kernel != nearest.kernel);
+        let others = models().filter(|model| model.rules != nearest.kernel);
         others.for_each(|model| {
-            let rules = model.rules.kernel.name();
+            let rules = model.rules.name();
             add(format!(
                 "the model goes by the rules of Linux {rules}, and the kernel beside it is \
                  {release}; leave --kernel out to give both the same"
@@ -47,16 +87,16 @@ pub fn warnings(kernel: Option<&str>, jobs: &[Job]) -> Result<Vec<String>, Error
 ///
 /// # Errors
 /// Such a job; a kernel image that cannot be read.
-pub fn check(job: &Job) -> Result<(), Error> {
+pub fn check(job: &Judged) -> Result<(), Error> {
     let Some((release, nearest)) = kernel_of(job)? else { return Ok(()) };
-    if nearest.kernel == job.rules.kernel {
+    if nearest.kernel == job.rules {
         return Ok(());
     }
     let which = if job.image.is_some() { "booted" } else { "running" };
     Err(Error::CannotRun(format!(
         "--kernel {}: the {which} kernel, {release}, has rules of its own; leave it out, or give \
          --on model",
-        job.rules.kernel.name()
+        job.rules.name()
     )))
 }
 
@@ -81,12 +121,12 @@ pub fn check_running(kernel: Option<&str>, release: &str) -> Result<(), Error> {
 
 /// The release of the kernel that `job` runs on, and the rules nearest to it; `None` for a job of
 /// the model, and for a release that says no version.
-fn kernel_of(job: &Job) -> Result<Option<(String, Nearest)>, Error> {
+fn kernel_of(job: &Judged) -> Result<Option<(String, Nearest)>, Error> {
     if job.engine == EngineKind::Model {
         return Ok(None);
     }
-    let release = match &job.image {
-        Some(image) => host::image_release(&image.path)?,
+    let release = match job.image {
+        Some(image) => host::image_release(image)?,
         None => input::host_release().unwrap_or_default(),
     };
     Ok(Kernel::nearest(&release).map(|nearest| (release, nearest)))
@@ -103,9 +143,9 @@ fn inexact(release: &str, nearest: Nearest) -> Option<String> {
 }
 
 /// A job on a file of this machine that goes by other rules than those nearest to its kernel.
-fn otherwise(job: &Job, release: &str, nearest: Nearest) -> Option<String> {
-    let rules = job.rules.kernel;
-    (job.file.path.is_some() && rules != nearest.kernel).then(|| {
+fn otherwise(job: &Judged, release: &str, nearest: Nearest) -> Option<String> {
+    let rules = job.rules;
+    (job.has_file && rules != nearest.kernel).then(|| {
         format!(
             "the file is this machine's, which runs Linux {release}, and the rules are those of \
              {}; give --kernel host for the nearest to it",
@@ -150,8 +190,9 @@ mod tests {
             let spec = JobSpec::from_toml(&format!("workload = 'first'\nfile_size = '1m'\n{keys}"));
             spec.unwrap().validate(None).unwrap()
         };
-        let warning =
-            |job: &Job, release| otherwise(job, release, Kernel::nearest(release).unwrap());
+        let warning = |job: &Job, release| {
+            otherwise(&Judged::from(job), release, Kernel::nearest(release).unwrap())
+        };
         assert_eq!(warning(&job(""), "6.12.3"), None);
         assert_eq!(warning(&job("file = 'f'"), "6.18.3"), None);
         let told = warning(&job("file = 'f'"), "6.12.3").unwrap();

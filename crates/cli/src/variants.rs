@@ -6,15 +6,32 @@
 //! word     = "baseline" | series | setting "=" value
 //! ```
 //!
+//! `advice` is a set, and may be given several times in one variant:
+//! `advice=random+advice=hugepage`.
+//!
 //! A part whose first word is none of these goes on with the list of the setting before it: it is
 //! the part before with that word as the value of its last setting, and with its further words
 //! added. So `read_ahead_kb=128,512+p1` is `read_ahead_kb=128` and `read_ahead_kb=512+p1`. Blanks
 //! around `,`, `+` and `=` do not count.
 
 use filemap_core::series::Series;
-use filemap_job::{Flag, JobSpec};
+use filemap_job::{Flag, JobSpec, advice};
 
 use crate::error::Error;
+
+/// The setting that may be given several times: what a mapping is advised is a set.
+const ADVICE: &str = "advice";
+
+/// Sets `key` to `value`; advice goes to what was set before.
+fn set(spec: &mut JobSpec, key: &str, value: &str) -> Result<(), filemap_job::Error> {
+    match spec.advice.take() {
+        Some(before) if key == ADVICE => spec.set(key, &format!("{before},{value}")),
+        before => {
+            spec.advice = before;
+            spec.set(key, value)
+        }
+    }
+}
 
 /// A variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,13 +117,19 @@ impl Variant {
         let mut spec = JobSpec::default();
         let mut seen: Vec<&str> = Vec::new();
         for (key, value) in self.settings() {
-            if seen.contains(&key) {
+            if seen.contains(&key) && key != ADVICE {
                 return Err(format!("{key} is given twice; give it once"));
             }
             seen.push(key);
-            spec.set(key, value).map_err(|error| self.explained(format!("{key}: {error}")))?;
+            set(&mut spec, key, value)
+                .map_err(|error| self.explained(format!("{key}: {error}")))?;
         }
-        Ok(())
+        match spec.advice.filter(|advice| advice.contains(',')) {
+            Some(advice) => advice::parse(&advice)
+                .map(|_| ())
+                .map_err(|error| self.explained(format!("{ADVICE}: {error}"))),
+            None => Ok(()),
+        }
     }
 
     /// `message`, with why a word was taken for a value, if it was.
@@ -164,7 +187,7 @@ impl Variant {
     pub fn applied(&self, spec: &JobSpec) -> JobSpec {
         let mut own = JobSpec::default();
         for (key, value) in self.settings() {
-            own.set(key, value).expect("it was checked when it was read");
+            set(&mut own, key, value).expect("it was checked when it was read");
         }
         let names = self.words.iter().filter_map(|word| match word {
             Word::Series(name) => Some(name.as_str()),
@@ -226,6 +249,7 @@ mod tests {
             ("baseline, p1", &["baseline", "p1"]),
             (" p1 + p2 ,baseline ", &["p1+p2", "baseline"]),
             ("advice=random", &["advice=random"]),
+            ("advice=random+advice=hugepage", &["advice=random+advice=hugepage"]),
             ("advice = random", &["advice=random"]),
             (
                 "baseline,read_ahead_kb=128,512,8192,p1",
@@ -277,7 +301,9 @@ mod tests {
             ("read_ahead_kb=x", &["read_ahead_kb: 'x' is no whole number"]),
             ("read_ahead_kb=128,p9", &["'p9' is no series, so it goes on with the list"]),
             ("exec=yes", &["exec: unknown value 'yes'; known: true, false"]),
-            ("advice=random+advice=normal", &["advice is given twice"]),
+            ("ram=1g+ram=2g", &["ram is given twice"]),
+            ("advice=random+advice=normal", &["advice: 'normal' does not go with 'random'"]),
+            ("advice=random+advice=some", &["advice: unknown advice 'some'; known: normal"]),
             ("fraction=a", &["fraction: 'a' is no number"]),
         ] {
             let error = parse(text).unwrap_err();
@@ -296,6 +322,7 @@ mod tests {
             ("baseline", "with = 'baseline'"),
             ("p1+p2", "with = 'p1+p2'"),
             ("advice=random+p1", "with = 'p1'\nadvice = 'random'"),
+            ("advice=random+advice=hugepage", "with = 'baseline'\nadvice = 'random,hugepage'"),
             ("accesses=7+ram=2g", "with = 'baseline'\naccesses = 7\nram = '2g'"),
             ("exec=true+split=16", "with = 'baseline'\nexec = true\nsplit = 16"),
         ] {

@@ -23,6 +23,12 @@ pub enum Cause {
     AsyncFault,
     /// A `read(2)` that hit a marked folio.
     AsyncRead,
+    /// A fault in a mapping advised SEQUENTIAL, of an open file advised RANDOM.
+    SequentialForced,
+    /// A `read(2)` that missed the cache, of an open file advised RANDOM.
+    ReadForced,
+    /// The program said that it will need the pages.
+    WillNeed,
 }
 
 impl Cause {
@@ -36,9 +42,18 @@ impl Cause {
             Cause::ReadAround => "read-around",
             Cause::ReadStream => "read-stream",
             Cause::ReadLone => "read-single",
+            Cause::SequentialForced => "sequential-forced",
+            Cause::ReadForced => "read-forced",
+            Cause::WillNeed => "will-need",
             Cause::AsyncFault => "async-fault",
             Cause::AsyncRead => "async-read",
         }
+    }
+
+    /// Whether what is asked for is read in chunks, and nothing else
+    /// ([`crate::readahead::forced`]).
+    pub const fn is_forced(self) -> bool {
+        matches!(self, Cause::SequentialForced | Cause::ReadForced | Cause::WillNeed)
     }
 
     /// Whether a hit on a marked folio asked for the window.
@@ -96,7 +111,8 @@ pub enum Decision {
         /// The request, and the state.
         found: Found,
     },
-    /// A window was asked for (`page_cache_ra_order`, or the unbounded call of a lone read).
+    /// A window was asked for (`page_cache_ra_order`, or the unbounded calls of a lone or a
+    /// forced read).
     Readahead {
         /// Why.
         cause: Cause,

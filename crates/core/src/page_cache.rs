@@ -2,6 +2,7 @@
 
 use crate::address::entries::{Layer, MappedFile};
 use crate::cache::{FileCache, FolioRun};
+use crate::decision::Log;
 use crate::lru::lists::Lists;
 use crate::units::{FileId, PageCount, PageIndex};
 
@@ -28,6 +29,21 @@ pub trait PageCache: Lists {
     /// The data of `pages` pages from `start`, all that is still locked of a run as it was added or
     /// what it begins with, has arrived: its folios are unlocked.
     fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount);
+
+    /// Folios of `file` that the pages `from..end` hold leave the cache, where
+    /// [`crate::lru::invalidate`] says so, and nothing remembers that. Evictions of pages in there
+    /// are forgotten as well. Returns how many pages left.
+    fn invalidate(
+        &mut self,
+        file: FileId,
+        from: PageIndex,
+        end: PageIndex,
+        log: &mut impl Log,
+    ) -> PageCount;
+
+    /// The folios in `pages` pages from `start`, all of them up to date, cannot be evicted until
+    /// they are unlocked: a task holds them.
+    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount);
 
     /// Words of which a page is cached in a folio of fewer than 64 pages: each takes a leaf node of
     /// the kernel's index ([`crate::lru::charge`]).

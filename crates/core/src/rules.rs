@@ -85,6 +85,8 @@ pub struct Rules {
     pub ext4_large_folios: bool,
     /// Misses in mappings advised HUGEPAGE are counted, and stop readahead, as others are.
     pub huge_page_counts: bool,
+    /// MADV_DONTNEED frees page-table pages all of whose entries it takes away, on x86-64.
+    pub dontneed_frees_tables: bool,
 }
 
 /// Bytes of the largest folio of ext4: 2048 blocks, here of 4 KiB, as its journal reserves credits
@@ -108,6 +110,7 @@ impl Rules {
                 fallback_reads_remainder: false,
                 ext4_large_folios: false,
                 huge_page_counts: false,
+                dontneed_frees_tables: false,
             },
             Kernel::V6_18 | Kernel::Mm2026_05 => Rules {
                 kernel,
@@ -122,6 +125,7 @@ impl Rules {
                 fallback_reads_remainder: true,
                 ext4_large_folios: true,
                 huge_page_counts: matches!(kernel, Kernel::Mm2026_05),
+                dontneed_frees_tables: true,
             },
         }
     }

@@ -90,19 +90,19 @@ fn read_around_stays_inside_the_vma() {
 #[test]
 fn sequential_faults_stay_inside_the_vma() {
     for kernel in KERNELS {
-        let sequential = |from, end| advised(Advice::Sequential, part(from, end));
+        let sequential = |from, end| advised(Advice::SEQUENTIAL, part(from, end));
         check(bounded(kernel), sequential(20, 40), 32, "64.", "32. 8# 24.");
         check(bounded(kernel), sequential(20, 33), 32, "64.", "32. # 31.");
         check(bounded(kernel), sequential(20, 64), 32, "64.", "32. 16# 16.");
         check(file(kernel), sequential(20, 40), 32, "64.", "32. 16# 16.");
     }
-    check(bounded(V6_12), advised(Advice::Sequential, part(0, 12)), 0, "64.", "4# M7# 52.");
-    check(bounded(V6_18), advised(Advice::Sequential, part(0, 12)), 0, "64.", "8# M3# 52.");
+    check(bounded(V6_12), advised(Advice::SEQUENTIAL, part(0, 12)), 0, "64.", "4# M7# 52.");
+    check(bounded(V6_18), advised(Advice::SEQUENTIAL, part(0, 12)), 0, "64.", "8# M3# 52.");
 }
 
 #[test]
 fn huge_page_windows_end_with_the_vma() {
-    let huge = |from, end| advised(Advice::HugePage, part(from, end));
+    let huge = |from, end| advised(Advice::HUGEPAGE, part(from, end));
     let limits = small_tables(bounded(V6_18));
     check(limits, huge(0, 64), 37, "64.", "32. [14-]{14-}");
     check(limits, huge(0, 48), 37, "64.", "32. [14-] 16.");

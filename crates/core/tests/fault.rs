@@ -95,7 +95,7 @@ fn a_miss_on_the_mark_takes_nothing_of_the_mark() {
     // An executable window of order 4 at 64 KiB of arm64 is not marked at all: a TRIED retry
     // that finds a mark is one whose window marked its own page.
     let mut engine = Engine::new(without_fault_around(file(V6_18)), Io::Immediate, "64.");
-    engine.vma = advised(Advice::Sequential, engine.vma);
+    engine.vma = advised(Advice::SEQUENTIAL, engine.vma);
     engine.fault(0, READ);
     engine.course();
     // Start of the file: 0 to 15, the mark at 8. The TRIED retry of 0 left it.
@@ -128,7 +128,7 @@ fn a_single_page_is_created_under_the_lock_and_waited_for_without() {
     check(engine, READ, (100, 101), course);
     // Advised RANDOM: the counter is not consulted, only the retry moves it.
     let mut engine = Engine::new(file(V6_18), Io::Waited, "64.");
-    engine.vma = advised(Advice::Random, engine.vma);
+    engine.vma = advised(Advice::RANDOM, engine.vma);
     let course = "vma miss:50 single drop wait:32 mmap map:32..47=1-1 major/2";
     check(engine, READ, (50, 49), course);
 }

@@ -280,7 +280,7 @@ fn each_hit_takes_one_from_the_counter() {
 #[test]
 fn random_advice_and_no_readahead_leave_mark_and_counter() {
     for kernel in KERNELS {
-        let random = advised(Advice::Random, whole(&ext4(kernel)));
+        let random = advised(Advice::RANDOM, whole(&ext4(kernel)));
         let off = Limits { ra_pages: PageCount(0), ..ext4(kernel) };
         let cases =
             [(ext4(kernel), random), (off, whole(&off)), (ext4(kernel), executable(random))];
@@ -295,7 +295,7 @@ fn random_advice_and_no_readahead_leave_mark_and_counter() {
             assert_eq!(engine.course(), "");
         }
         // Other advice does not matter.
-        for advice in [Advice::Sequential, Advice::HugePage] {
+        for advice in [Advice::SEQUENTIAL, Advice::HUGEPAGE] {
             let mut engine = Engine::new(ext4(kernel), Io::Waited, "24. 12# M3# 24.");
             engine.vma = advised(advice, engine.vma);
             engine.ra = ReadaheadState { mmap_miss: 5, ..stream(24, 16, 4, 0) };

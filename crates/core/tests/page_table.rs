@@ -3,6 +3,7 @@
 mod support;
 
 use filemap_core::address::entries::MappedFile;
+use filemap_core::address::mapping::Mapping;
 use filemap_core::address::page_table::PageTables;
 use filemap_core::address::vma::{Advice, Vma};
 use filemap_core::cache::FileCache;
@@ -270,10 +271,16 @@ fn a_write_copies_a_page_that_was_only_read() {
     assert_eq!(engine.course(), "copy:3");
 }
 
+/// Unmaps a mapping of one VMA. Returns how many private copies are gone.
+fn unmap_all(vma: Vma, engine: &mut Engine) -> PageCount {
+    let mapping = Mapping::new(vma, None);
+    unmap(&mapping, vma.pgoff, vma.end(), &engine.limits, &mut engine.cache)
+}
+
 #[test]
 fn munmap_uses_folios_that_were_accessed_once_each() {
     // Accessed: both pages of the first folio, one of the second, none of the third.
-    let cases = [(Advice::Normal, 2), (Advice::Random, 0)];
+    let cases = [(Advice::NORMAL, 2), (Advice::RANDOM, 0)];
     for (advice, used) in cases {
         let mut engine = Engine::new(file(V6_18), Io::Waited, "[][][] 2#");
         map::set_mapped(&mut engine.cache, "yyyyyyyc");
@@ -281,7 +288,7 @@ fn munmap_uses_folios_that_were_accessed_once_each() {
             engine.cache.touch(PageIndex(page));
         }
         let vma = advised(advice, part(0, 8));
-        assert_eq!(unmap(&vma, &mut engine.cache), PageCount(1), "the private copy");
+        assert_eq!(unmap_all(vma, &mut engine), PageCount(1), "the private copy");
         map::assert_mapped("nothing is mapped", &engine.cache, "8.");
         // A folio that was used once is referenced: the next use activates it.
         for page in [0, 2, 4, 6] {
@@ -295,7 +302,7 @@ fn munmap_uses_folios_that_were_accessed_once_each() {
 fn munmap_leaves_what_others_map() {
     let mut engine = Engine::new(file(V6_18), Io::Waited, "8#");
     map::set_mapped(&mut engine.cache, "yyyyyyyy");
-    assert_eq!(unmap(&part(2, 5), &mut engine.cache), PageCount(0));
+    assert_eq!(unmap_all(part(2, 5), &mut engine), PageCount(0));
     map::assert_mapped("only its own pages", &engine.cache, "yy...yyy");
     assert_eq!(engine.cache.words_with_entries(PageIndex(2), PageIndex(5)), [0; 0]);
     assert_eq!(engine.cache.words_with_entries(PageIndex(2), PageIndex(6)), [0]);

@@ -52,7 +52,7 @@ fn a_mark_enters_with_the_state_before_its_window() {
 #[test]
 fn a_miss_of_a_stream_enters_with_the_state_before_its_window() {
     let mut sequential = engine("64.");
-    sequential.vma = advised(Advice::Sequential, sequential.vma);
+    sequential.vma = advised(Advice::SEQUENTIAL, sequential.vma);
     sequential.fault(40, Access::Read);
     assert_eq!(entered(&sequential), [expected(Cause::SequentialFault, 40, 16, 5)]);
     let mut read = engine("64.");
@@ -66,7 +66,7 @@ fn read_around_and_single_pages_do_not_enter() {
     around.fault(40, Access::Read);
     assert_eq!(entered(&around), []);
     let mut random = engine("64.");
-    random.vma = advised(Advice::Random, random.vma);
+    random.vma = advised(Advice::RANDOM, random.vma);
     random.fault(40, Access::Read);
     assert_eq!(entered(&random), []);
 }

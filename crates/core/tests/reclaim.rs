@@ -239,7 +239,7 @@ fn large_folios_accessed_through_more_than_one_vma_become_active() {
 #[test]
 fn accessed_entries_count_only_where_the_advice_lets_them() {
     let cases =
-        [(Advice::Normal, 1), (Advice::HugePage, 1), (Advice::Random, 0), (Advice::Sequential, 0)];
+        [(Advice::NORMAL, 1), (Advice::HUGEPAGE, 1), (Advice::RANDOM, 0), (Advice::SEQUENTIAL, 0)];
     for (advice, kept) in cases {
         let mut cache = map::cache("8#");
         touch(&mut cache, 3);

@@ -39,7 +39,7 @@ fn pages_of_a_mapping_that_is_gone_are_free() {
     let mut mappings = FileMappings::default();
     let parts = [(0, 10), (10, 20), (5, 15)];
     assert_eq!(layers(&mut mappings, &parts), [0, 0, 1]);
-    mappings.insert(whole(advised(Advice::Random, part(40, 50))));
+    mappings.insert(whole(advised(Advice::RANDOM, part(40, 50))));
     assert_eq!(mappings.believed_mask(Layer::FIRST, 1), 0, "they differ");
     mappings.remove(Layer(0), PageIndex(40));
     assert_eq!(mappings.believed_mask(Layer::FIRST, 1), u64::MAX, "they are alike again");
@@ -69,12 +69,12 @@ fn accessed_bits_count_by_mapping() {
     assert!(mappings.has_recency(), "of nothing");
     mappings.insert(whole(part(0, 16)));
     assert_eq!(mappings.believed_mask(Layer::FIRST, 0), u64::MAX, "one answer for all");
-    mappings.insert(whole(advised(Advice::Random, part(16, 100))));
+    mappings.insert(whole(advised(Advice::RANDOM, part(16, 100))));
     assert!(mappings.has_recency());
     assert_eq!(mappings.believed_mask(Layer::FIRST, 0), 0xFFFF);
     assert_eq!(mappings.believed_mask(Layer::FIRST, 1), 0);
     let mut random = FileMappings::default();
-    random.insert(whole(advised(Advice::Sequential, part(0, 64))));
+    random.insert(whole(advised(Advice::SEQUENTIAL, part(0, 64))));
     assert!(!random.has_recency());
     assert_eq!(random.believed_mask(Layer::FIRST, 0), 0);
 }

@@ -154,13 +154,13 @@ fn the_counter_switches_read_around_off() {
 #[test]
 fn random_advice_and_no_readahead_read_one_page_and_count_nothing() {
     for kernel in KERNELS {
-        let random = advised(Advice::Random, part(0, 64));
+        let random = advised(Advice::RANDOM, part(0, 64));
         let off = Limits { ra_pages: PageCount(0), ..file(kernel) };
         let none = [
             (file(kernel), random),
             (off, part(0, 64)),
             (off, executable(part(0, 64))),
-            (off, advised(Advice::Sequential, part(0, 64))),
+            (off, advised(Advice::SEQUENTIAL, part(0, 64))),
         ];
         for (limits, vma) in none {
             let mut engine = check(limits, Some(vma), 32, "64.", "64.");
@@ -182,7 +182,7 @@ fn sequential_advice_reads_on_demand_and_counts_nothing() {
     for kernel in KERNELS {
         for (index, before, after, ra) in cases {
             let mut engine = Engine::new(file(kernel), Io::Waited, before);
-            engine.vma = advised(Advice::Sequential, engine.vma);
+            engine.vma = advised(Advice::SEQUENTIAL, engine.vma);
             engine.ra = ReadaheadState { mmap_miss: 500, ..stream(7, 7, 7, 0) };
             let window = miss(&mut engine, index).expect("sequential mappings read");
             let cause = if index == 0 { Cause::SequentialFault } else { Cause::SequentialLone };
@@ -197,13 +197,13 @@ fn sequential_advice_reads_on_demand_and_counts_nothing() {
 fn advice_comes_before_the_executable_rule() {
     let code = |advice| Some(advised(advice, executable(part(0, 64))));
     // RANDOM does not stop code since 6.18; its misses count.
-    let engine = check(file(V6_18), code(Advice::Random), 32, "64.", "32. 16~ 16.");
+    let engine = check(file(V6_18), code(Advice::RANDOM), 32, "64.", "32. 16~ 16.");
     assert_eq!(engine.ra.mmap_miss, 1);
-    let engine = check(file(V6_12), code(Advice::Random), 32, "64.", "64.");
+    let engine = check(file(V6_12), code(Advice::RANDOM), 32, "64.", "64.");
     assert_eq!(engine.ra.mmap_miss, 0);
     for kernel in KERNELS {
-        check(file(kernel), code(Advice::Sequential), 0, "64.", "8~ m7~ 48.");
+        check(file(kernel), code(Advice::SEQUENTIAL), 0, "64.", "8~ m7~ 48.");
     }
     let huge = small_tables(file(V6_18));
-    check(huge, code(Advice::HugePage), 37, "64.", "32. (14-) <14->");
+    check(huge, code(Advice::HUGEPAGE), 37, "64.", "32. (14-) <14->");
 }

@@ -90,7 +90,7 @@ fn hugepage_advice_reads_two_folios_of_a_pmd_and_counts_nothing() {
     ];
     for (kernel, index, before, after) in cases {
         let mut engine = Engine::new(small_tables(file(kernel)), Io::Waited, before);
-        engine.vma = advised(Advice::HugePage, engine.vma);
+        engine.vma = advised(Advice::HUGEPAGE, engine.vma);
         engine.ra = ReadaheadState { mmap_miss: 500, ..stream(5, 6, 2, 0) };
         let window = miss(&mut engine, index).expect("no counter stops huge pages");
         let case = format!("{} fault on {index} of {before}", kernel.name());
@@ -108,7 +108,7 @@ fn hugepage_advice_reads_two_folios_of_a_pmd_and_counts_nothing() {
 fn hugepage_advice_needs_a_pmd_that_the_page_cache_can_hold() {
     // 64 KiB pages: a PMD folio has order 13, the page cache at most 11.
     let big = on(Family::Arm64, 65536, file(V6_18));
-    let vma = Some(advised(Advice::HugePage, part(0, 64)));
+    let vma = Some(advised(Advice::HUGEPAGE, part(0, 64)));
     let engine = check(big, vma, 32, "64.", "24. 12~ m3~ 24.");
     assert_eq!(engine.ra.mmap_miss, 1);
     // 16 KiB pages: order 11 of at most 11. The file holds only a part of the folio.
@@ -135,7 +135,7 @@ fn exec_bypass_takes_executable_mappings_from_the_counter() {
 
 #[test]
 fn hugepage_misses_are_counted_on_the_base_of_the_exec_order_series() {
-    let huge = advised(Advice::HugePage, part(0, 64));
+    let huge = advised(Advice::HUGEPAGE, part(0, 64));
     let base = small_tables(file(Kernel::Mm2026_05));
     let bypass = with(&[Switch::ExecBypass], base);
     let cases = [
@@ -159,7 +159,7 @@ fn hugepage_misses_are_counted_on_the_base_of_the_exec_order_series() {
 
 #[test]
 fn thp_order_reads_what_the_page_cache_can_hold() {
-    let huge = advised(Advice::HugePage, part(0, 128));
+    let huge = advised(Advice::HUGEPAGE, part(0, 128));
     let of = |page_size, switches: &[Switch]| {
         let file = limits(V6_18, PageCount(128));
         with(switches, on(Family::Arm64, page_size, file))

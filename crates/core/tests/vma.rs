@@ -24,7 +24,7 @@ fn pages_and_addresses() {
 
 #[test]
 fn a_split_makes_a_row_of_vmas() {
-    let whole = Vma { start: Vpn(1000), advice: Advice::Random, ..part(20, 50) };
+    let whole = Vma { start: Vpn(1000), advice: Advice::RANDOM, ..part(20, 50) };
     let mapping = split(whole, 8, SplitProt::Write);
     // Page: first page, first address, length.
     let cases = [
@@ -90,6 +90,6 @@ fn advice() {
     assert_eq!(Advice::ALL.map(Advice::has_recency), [true, false, false, true]);
     for advice in Advice::ALL {
         let whole = Vma { advice, ..part(0, 10) };
-        assert_eq!(Mapping::new(whole, None).has_recency(), advice.has_recency());
+        assert_eq!(Mapping::new(whole, None).has_recency(), Some(advice.has_recency()));
     }
 }

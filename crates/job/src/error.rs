@@ -106,6 +106,17 @@ pub enum Error {
         /// What to give.
         remedy: &'static str,
     },
+    /// Two flags of advice exclude each other, or one is given twice.
+    #[error(
+        "'{second}' does not go with '{first}'; give one of normal, random and sequential, and \
+         hugepage at most once"
+    )]
+    AdviceExcluded {
+        /// The flag before.
+        first: &'static str,
+        /// The flag that it excludes.
+        second: &'static str,
+    },
     /// A size is not a multiple of another.
     #[error("{value} is not a multiple of {unit}; give {below} or {above}")]
     Unaligned {
@@ -203,6 +214,12 @@ pub enum Error {
     /// An accesses file holds no page index.
     #[error("the accesses file has no page index; give one whole number a line")]
     ListEmpty,
+    /// An existing file of a program was not looked at.
+    #[error("'{path}' was not looked at; give the path of a file that exists")]
+    FileNotRead {
+        /// Path of the file.
+        path: String,
+    },
     /// The file of the workload `elf` was not handed in.
     #[error("'{path}' was not read; give a readable program or shared library with --file")]
     ElfNotRead {
@@ -354,7 +371,8 @@ pub enum Error {
     },
     /// A phase of a thread does not say what it does, or says several things.
     #[error(
-        "a phase does one thing; give one of 'mapping' or 'open' with a workload, 'map', or 'unmap'"
+        "a phase does one thing; give one of 'mapping' or 'open' with a workload or advice, 'map', or \
+         'unmap'"
     )]
     NoSubject,
     /// A mapping is used where it is not there.
@@ -396,6 +414,17 @@ pub enum Error {
         anonymous: String,
         /// The limit.
         limit: String,
+    },
+    /// A page to be populated lies behind the end of the file.
+    #[error(
+        "page {page} of mapping '{name}' lies behind the last page of its file, where \
+         populate-read fails with EFAULT; give an 'offset' and a 'len' that end before it"
+    )]
+    PopulatesBeyond {
+        /// The page, counted from the mapping's first.
+        page: u64,
+        /// The mapping.
+        name: String,
     },
     /// A page that is listed lies behind its mapping.
     #[error("page {page} is beyond mapping '{name}'; its last page is {last}")]

@@ -176,7 +176,8 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// Advice for the mapping: normal, random, sequential or hugepage.
+    /// Advice for the mapping: normal, random or sequential, and hugepage with or without one of
+    /// these, joined by a comma.
     advice: String = Flag {
         group: FILE,
         value_name: "ADVICE",

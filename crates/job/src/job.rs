@@ -132,9 +132,7 @@ impl Job {
 
     /// Whether any of its accesses are drawn, so that another seed means other accesses.
     pub fn is_random(&self) -> bool {
-        self.phases.iter().any(
-            |phase| matches!(&phase.pattern, Pattern::Generated(workload) if workload.is_random()),
-        )
+        self.phases.iter().any(Phase::is_random)
     }
 
     /// The same job with another seed: that of the job, and of the phases that had the job's.
@@ -185,6 +183,11 @@ impl Phase {
     /// Whether the accesses are `read(2)`, not touches of the mapping.
     pub fn is_read(&self) -> bool {
         matches!(&self.pattern, Pattern::Generated(workload) if workload.is_read())
+    }
+
+    /// Whether its accesses are drawn.
+    pub fn is_random(&self) -> bool {
+        matches!(&self.pattern, Pattern::Generated(workload) if workload.is_random())
     }
 
     /// What it does, as reports name it: its workload, or the path of its list.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accesses;
+pub mod advice;
 pub mod bounds;
 pub mod elf;
 pub mod engine;
@@ -38,7 +39,7 @@ pub use elf::{Elf, Segment};
 pub use engine::{Engine, Ready};
 pub use error::Error;
 pub use filemap_core::address::mapping::{Split, SplitProt};
-pub use filemap_core::address::vma::Advice;
+pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 pub use flags::{Flag, JobSpec};
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
@@ -47,7 +48,7 @@ pub use program::{Program, ProgramSpec};
 pub use record::{
     Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Spread, Summary,
 };
-pub use shown::{Shown, ShownLog};
+pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spec::{PhaseSpec, shell_word};
 pub use value::Kind;

@@ -201,7 +201,7 @@ macro_rules! counters {
 
         impl PerCounter<Option<Spread>> {
             /// Each counter over the runs that saw it.
-            fn summary(runs: &[Counters]) -> Self {
+            pub(crate) fn summary(runs: &[Counters]) -> Self {
                 PerCounter {
                     $( $name: Spread::of(runs.iter().filter_map(|run| run.$name)), )+
                 }

@@ -131,7 +131,7 @@ impl Job {
         let rest = self.file_pages().saturating_sub(PageCount(self.mapping.offset.0));
         drop_if(&mut spec.map_len, SizeText::of(rest.bytes(self.page_size())));
         drop_if(&mut spec.map_shift, 0);
-        drop_if(&mut spec.advice, Advice::Normal.name().to_string());
+        drop_if(&mut spec.advice, Advice::NORMAL.name().to_string());
         drop_if(&mut spec.split_prot, SplitProt::Write.name().to_string());
         drop_if(&mut spec.read_ahead_kb, DEFAULT_READ_AHEAD_KB);
         let fault_around = DEFAULT_FAULT_AROUND_BYTES.max(self.page_size());

@@ -134,6 +134,38 @@ impl Log for ShownLog {
     }
 }
 
+/// What tracepoints show of a model's decisions, for each file by itself.
+#[derive(Clone, Debug)]
+pub struct ShownByFile {
+    logs: Vec<ShownLog>,
+    file: usize,
+}
+
+impl ShownByFile {
+    /// Logs of so many files.
+    pub fn new(files: usize) -> Self {
+        ShownByFile { logs: vec![ShownLog::default(); files], file: 0 }
+    }
+
+    /// The log of each file.
+    pub fn into_logs(self) -> Vec<ShownLog> {
+        self.logs
+    }
+}
+
+impl Log for ShownByFile {
+    fn record(&mut self, decision: Decision) {
+        match decision {
+            Decision::File(file) => self.file = file.number(),
+            decision => self.logs[self.file].record(decision),
+        }
+    }
+
+    fn access(&mut self, number: u64) {
+        self.logs.iter_mut().for_each(|log| log.access(number));
+    }
+}
+
 /// The line that tracepoints show of one decision.
 fn shown(decision: Decision) -> Option<Shown> {
     match decision {

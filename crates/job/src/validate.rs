@@ -8,6 +8,7 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
+use crate::advice;
 use crate::bounds::{
     DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS,
 };
@@ -211,8 +212,7 @@ impl JobSpec {
     }
 
     fn valid_advice(&self) -> Result<Advice, Error> {
-        let (flag, known) = ("advice", Advice::ALL);
-        one_of(flag, flag, &self.advice, Advice::Normal, known, Advice::name)
+        advice::valid(&self.advice)
     }
 
     fn valid_split(&self, mapped: u64) -> Result<Option<Split>, Error> {

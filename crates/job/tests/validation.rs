@@ -33,7 +33,7 @@ fn what_is_not_given() {
     assert_eq!((job.mapping.offset, job.mapping.pages), (PageIndex(0), PageCount(262_144)));
     assert_eq!((job.mapping.shift, job.mapping.split), (PageCount(0), None));
     assert_eq!((job.mapping.advice, job.mapping.exec, job.mapping.private), {
-        (Advice::Normal, false, false)
+        (Advice::NORMAL, false, false)
     });
     assert_eq!(job.machine.cache_limit, None);
     assert_eq!((job.machine.read_ahead, job.machine.fault_around), (PageCount(32), PageCount(16)));

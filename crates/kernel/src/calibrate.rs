@@ -121,10 +121,10 @@ impl Bench {
             || (0..SINGLES).map(move |number| shuffled(number, SINGLES) * apart + apart / 2);
         let count = SINGLES as f64;
         self.make_cold()?;
-        let cold = self.probe(Advice::Random, vec![touches(pages())])?;
+        let cold = self.probe(Advice::RANDOM, vec![touches(pages())])?;
         sample.single_ns = cold.phases[0].elapsed_ns as f64 / count;
         let warm = vec![touches(pages()), touches(pages())];
-        let [minor_ns, touch_ns] = self.fastest(Advice::Random, &warm)?[..] else {
+        let [minor_ns, touch_ns] = self.fastest(Advice::RANDOM, &warm)?[..] else {
             unreachable!("two phases");
         };
         sample.minor_ns = minor_ns / count;
@@ -138,7 +138,7 @@ impl Bench {
         let windows = (self.pages / size).min(MOST_WINDOWS);
         let middle = |number| shuffled(number, windows) * size + size / 2;
         self.make_cold()?;
-        let outcome = self.probe(Advice::Normal, vec![touches((0..windows).map(middle))])?;
+        let outcome = self.probe(Advice::NORMAL, vec![touches((0..windows).map(middle))])?;
         sample.window_ns = outcome.phases[0].elapsed_ns as f64 / windows as f64;
         Ok(windows * size)
     }
@@ -150,7 +150,7 @@ impl Bench {
         let page = |number| shuffled(number, SINGLES) * apart + sample.around_pages / 2;
         // Advised RANDOM, a marked page begins no readahead.
         let phases = [touches((0..SINGLES).map(page))];
-        sample.around_ns = self.fastest(Advice::Random, &phases)?[0] / SINGLES as f64;
+        sample.around_ns = self.fastest(Advice::RANDOM, &phases)?[0] / SINGLES as f64;
         Ok(())
     }
 

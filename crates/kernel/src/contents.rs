@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use filemap_job::{Job, Phase};
+use filemap_core::units::PageIndex;
+use filemap_job::Job;
 
 use crate::probe::RETURN;
 use crate::{Error, ending, page_size};
@@ -30,9 +32,13 @@ impl Contents {
     pub(crate) fn of(job: &Job) -> Self {
         match &job.file.path {
             Some(path) if job.elf.is_some() => Contents::CopyOf(path.into()),
-            _ if job.file.sparse => Contents::Holes,
-            _ => Contents::Returns,
+            _ => Contents::of_file(&job.file),
         }
+    }
+
+    /// What `file` holds if it is made.
+    pub(crate) fn of_file(file: &filemap_job::File) -> Self {
+        if file.sparse { Contents::Holes } else { Contents::Returns }
     }
 
     /// What `bytes` bytes of it take on disk.
@@ -71,16 +77,17 @@ impl Contents {
     }
 }
 
-/// Refuses to call what does not return at once: pages of `file` that `job` calls.
+/// Refuses to call what does not return at once: pages `called` of `file`.
 ///
 /// # Errors
 /// [`Error::Unavailable`] names the first such page.
-pub(crate) fn check_calls(job: &Job, file: &File, path: &Path) -> Result<(), Error> {
-    if !job.phases.iter().any(Phase::is_exec) {
-        return Ok(());
-    }
+pub(crate) fn check_calls(
+    called: &[Range<PageIndex>],
+    file: &File,
+    path: &Path,
+) -> Result<(), Error> {
     let mut byte = [0];
-    for range in job.mapped_ranges() {
+    for range in called {
         for page in range.start.0..range.end.0 {
             file.read_exact_at(&mut byte, page * page_size())
                 .map_err(|error| Error::os("read", path, error))?;

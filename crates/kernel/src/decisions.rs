@@ -47,6 +47,8 @@ pub struct Event {
     pub cpu: u32,
     /// Which thread did it: not always the one under test.
     pub pid: u32,
+    /// Which of the files that are watched it is about; of a [`Seen::UserFault`] its address says.
+    pub file: usize,
     /// What.
     pub seen: Seen,
 }
@@ -130,16 +132,18 @@ pub fn parse(line: &str, files: &[FileId]) -> Result<Option<Event>, Error> {
     let Some((head, name, fields)) = split(line) else { return Ok(None) };
     let fields = Fields(fields);
     let format = || Error::TraceFormat { line: line.trim().to_owned() };
+    let mut file = 0;
     if name != USER_FAULT {
         let named = fields.file().ok_or_else(format)?;
-        if !files.iter().any(|file| file.is_named(named)) {
+        let Some(known) = files.iter().position(|file| file.is_named(named)) else {
             return Ok(None);
-        }
+        };
+        file = known;
     }
     let Some(seen) = KINDS.iter().find(|(known, _)| *known == name) else { return Ok(None) };
     let seen = seen.1(&fields).ok_or_else(format)?;
     let (at_ns, cpu, pid) = origin(head).ok_or_else(format)?;
-    Ok(Some(Event { at_ns, cpu, pid, seen }))
+    Ok(Some(Event { at_ns, cpu, pid, file, seen }))
 }
 
 const USER_FAULT: &str = "page_fault_user";

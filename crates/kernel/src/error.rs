@@ -183,6 +183,32 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// A probe's child touched a page behind the end of a file.
+    #[error(
+        "the probe got SIGBUS at page {page} of its mapping {mapping}: map or access less of the \
+         file"
+    )]
+    Bus {
+        /// The mapping, by its number from 0.
+        mapping: usize,
+        /// Its page, by its number from 0.
+        page: u64,
+    },
+    /// A program touched a page behind the end of a file.
+    #[error(
+        "{step}: page {page} of mapping '{mapping}' lies behind the last page of file '{file}', and \
+         the program got SIGBUS for touching it: shorten the mapping, or access less of it"
+    )]
+    BeyondFile {
+        /// The thread and the phase.
+        step: String,
+        /// The page of the mapping.
+        page: u64,
+        /// The mapping.
+        mapping: String,
+        /// The file.
+        file: String,
+    },
     /// The probe's child was killed.
     #[error("the probe was killed by signal {signal}: {remedy}")]
     ChildKilled {

@@ -6,24 +6,27 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use filemap_core::units::PageIndex;
-use filemap_job::{Filesystem, Job, Shown, ShownLog};
+use filemap_job::{Filesystem, Shown, ShownLog};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::cold::drop_file;
-use crate::contents::{Contents, check_calls};
+use crate::contents::check_calls;
 use crate::decisions::{Event, FileId, Seen};
-use crate::engine::{check, may_drop, place_of, plan, scratch_directory};
+use crate::engine::{Needed, Needs, Runnable, check, may_drop, place_of, scratch_directory};
 use crate::interference::{pageout_interval, pause_before};
 use crate::journal::{Guard, Journal, Undo};
-use crate::probe::{Plan, Probe};
+use crate::probe::{Probe, Process};
 use crate::residency::CacheStat;
-use crate::scratch::{self, Scratch};
+use crate::scratch::{self, Room, Scratch};
 use crate::temporary::{self, require_space};
 use crate::tracefs::{Trace, TraceFs};
 use crate::{Error, page_size};
 
 /// Runs that are thrown away before a job is given up because others take its pages.
 const MAX_DISTURBED: u32 = 12;
+
+/// Files of a trace: its filter names each of them.
+const MAX_FILES: usize = 64;
 
 /// Room of a scratch filesystem in bytes, unless one file needs more.
 const SCRATCH_BYTES: u64 = 256 << 20;
@@ -32,7 +35,7 @@ const SCRATCH_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub struct Observer {
     // Undone from the first to the last.
-    trace: Option<(Trace, FileId, u64)>,
+    trace: Option<(Trace, Vec<FileId>, u64)>,
     tracefs: TraceFs,
     scratches: Vec<(Filesystem, u64, Scratch)>,
     journal: Journal,
@@ -41,27 +44,27 @@ pub struct Observer {
 /// What was observed of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// The kernel's decisions.
-    pub log: Vec<Shown>,
-    /// Runs before this one in which others took pages of the file.
+    /// The kernel's decisions about each of its files.
+    pub logs: Vec<Vec<Shown>>,
+    /// Runs before this one in which others took pages of the files.
     pub disturbed: u32,
 }
 
-/// The file of a job. When this drops it goes, or, of the user's, its pages in the page cache.
+/// The files of a job. When this drops they go, or, of the user's, their pages in the page cache.
 #[derive(Debug)]
 pub struct Subject {
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     io_bytes: u64,
-    _guard: Guard,
+    _guards: Vec<Guard>,
 }
 
 impl Subject {
-    /// Where the file is.
+    /// Where the first file is.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.paths[0]
     }
 
-    /// Largest request of the file's device in bytes: one `read(2)` may read as much at once.
+    /// Largest request of the first file's device in bytes: one `read(2)` may read as much at once.
     pub fn io_bytes(&self) -> u64 {
         self.io_bytes
     }
@@ -83,102 +86,147 @@ impl Observer {
         Ok(Observer { trace: None, tracefs, scratches: Vec::new(), journal: journal.clone() })
     }
 
-    /// Makes the file of `job`: its own, or one on a scratch filesystem of its kind and readahead
+    /// Makes the files of `job`: its own, or some on a scratch filesystem of its kind and readahead
     /// size; of a program whose segments are mapped a copy there.
     ///
     /// # Errors
     /// What this kernel cannot run; what no scratch filesystem can be; no loop device; no space.
-    pub fn subject(&mut self, job: &Job) -> Result<Subject, Error> {
-        check(job)?;
-        if job.machine.cache_limit.is_some() {
+    pub fn subject<W: Runnable>(&mut self, job: &W) -> Result<Subject, Error> {
+        let needs = job.needs();
+        check(&needs)?;
+        if needs.machine.cache_limit.is_some() {
             return Err(Error::unavailable(
                 "a comparison by the line with less memory than the file takes",
                 "leave out the memory's limit, or compare counters with filemap compare",
             ));
         }
-        if let Some(path) = job.file.path.as_ref().filter(|_| job.elf.is_none()) {
-            let path = PathBuf::from(path);
-            let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
-            place_of(job, &path)?;
-            let guard = may_drop(job, &self.journal, &file, &path)?;
-            check_calls(job, &file, &path)?;
-            return Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: guard });
+        if needs.files.len() > MAX_FILES {
+            return Err(Error::unavailable(
+                format!("a trace of {} files", needs.files.len()),
+                format!("use {MAX_FILES} files or less, or filemap compare"),
+            ));
         }
+        let (mut paths, mut guards) = (Vec::new(), Vec::new());
+        for (number, needed) in needs.files.iter().enumerate() {
+            let (path, guard) = match needed.users_path() {
+                Some(path) => self.users_file(&needs, needed, path)?,
+                None => self.made_file(&needs, needed, number)?,
+            };
+            paths.push(path);
+            guards.push(guard);
+        }
+        Ok(Subject { io_bytes: io_bytes(&paths[0])?, paths, _guards: guards })
+    }
+
+    fn users_file(
+        &self,
+        needs: &Needs,
+        needed: &Needed,
+        path: &Path,
+    ) -> Result<(PathBuf, Guard), Error> {
+        let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
+        place_of(&needs.machine, path)?;
+        let guard = may_drop(&needed.file, &self.journal, &file, path)?;
+        check_calls(&needed.called, &file, path)?;
+        Ok((path.to_owned(), guard))
+    }
+
+    fn made_file(
+        &mut self,
+        needs: &Needs,
+        needed: &Needed,
+        number: usize,
+    ) -> Result<(PathBuf, Guard), Error> {
         let journal = self.journal.clone();
-        let scratch = self.scratch(job)?;
-        let path = scratch.root().join("file");
+        let scratch = self.scratch(needs)?;
+        let path = scratch.root().join(format!("file{number}"));
         let (file, guard) = journal.change(Undo::RemoveFile(path.clone()), || {
             File::create_new(&path).map_err(|error| Error::os("create", &path, error))
         })?;
-        temporary::write(&file, scratch.directory(), job.file.size_bytes, &Contents::of(job))?;
-        Ok(Subject { io_bytes: io_bytes(&path)?, path, _guard: guard })
+        let (directory, bytes) = (scratch.directory(), needed.file.size_bytes);
+        temporary::write(&file, directory, bytes, &needed.contents)?;
+        Ok((path, guard))
     }
 
-    /// Runs `job` on a cold file, waiting after each access until nothing is being read, as often
+    /// Runs `job` on cold files, waiting after each access until nothing is being read, as often
     /// as others disturb it; where they are known to come at intervals, in between. `expected` is
     /// about how many events there will be.
     ///
     /// # Errors
     /// What no probe can do; a trace that is not complete; [`Error::Disturbed`] on a machine that
-    /// does not leave the file's pages alone.
-    pub fn observe(
+    /// does not leave the files' pages alone.
+    pub fn observe<W: Runnable>(
         &mut self,
-        job: &Job,
+        job: &W,
         subject: &Subject,
         expected: u64,
     ) -> Result<Observed, Error> {
-        let plan = Plan { settle: true, ..plan(job, &subject.path)? };
-        let metadata =
-            fs::metadata(&subject.path).map_err(|error| Error::os("open", &subject.path, error))?;
-        let file = FileId::of(&metadata);
+        let process = Process { settle: true, ..job.process(&subject.paths)? };
+        let files = subject.paths.iter().map(|path| {
+            let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
+            Ok(FileId::of(&metadata))
+        });
+        let files = files.collect::<Result<Vec<_>, Error>>()?;
         for disturbed in 0..MAX_DISTURBED {
             let start = Instant::now();
-            let once = self.trace_once(&plan, file, expected)?;
+            let once = self.trace_once(&process, &files, expected)?;
             let Some(at_ns) = once.disturbed_at_ns() else {
-                return Ok(Observed { log: once.shown(&plan), disturbed });
+                return Ok(Observed { logs: once.shown(&process), disturbed });
             };
             if let Some(interval) = pageout_interval() {
                 sleep(pause_before(start.elapsed(), at_ns, now_ns(), interval));
             }
         }
-        Err(Error::Disturbed { path: subject.path.clone(), runs: MAX_DISTURBED })
+        Err(Error::Disturbed { path: subject.path().to_owned(), runs: MAX_DISTURBED })
     }
 
-    fn trace_once(&mut self, plan: &Plan, file: FileId, expected: u64) -> Result<Once, Error> {
-        let probe = Probe::start(plan)?;
+    fn trace_once(
+        &mut self,
+        process: &Process,
+        files: &[FileId],
+        expected: u64,
+    ) -> Result<Once, Error> {
+        let probe = Probe::start_process(process)?;
         let pid = probe.pid();
-        let trace = self.trace(file, expected)?;
+        let trace = self.trace(files, expected)?;
         if !trace.watch_faults(pid)? {
             return Err(Error::unavailable(
                 "the tracepoint exceptions/page_fault_user",
                 "use a kernel that has it (x86-64)",
             ));
         }
-        let opened =
-            File::open(&plan.path).map_err(|error| Error::os("open", &plan.path, error))?;
-        drop_file(&plan.path)?;
+        let open = |path: &PathBuf| File::open(path).map_err(|e| Error::os("open", path, e));
+        let opened = process.files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        process.files.iter().try_for_each(|path| drop_file(path))?;
         trace.start()?;
         // From here on the events show what others do.
-        let warm_at_ns = (CacheStat::of(&opened, ..)?.cached > 0).then(now_ns);
-        let outcome = probe.run();
+        let mut cached = 0;
+        for file in &opened {
+            cached += CacheStat::of(file, ..)?.cached;
+        }
+        let warm_at_ns = (cached > 0).then(now_ns);
+        let addresses = probe.addresses().to_vec();
+        let ended = probe.run_process();
         let events = trace.stop()?;
-        Ok(Once { pid, address: outcome?.address, warm_at_ns, events })
+        ended?;
+        Ok(Once { pid, addresses, warm_at_ns, events })
     }
 
-    /// A trace of `file` with room for so many events and more; the last one, if it is that.
-    fn trace(&mut self, file: FileId, expected: u64) -> Result<&Trace, Error> {
+    /// A trace of `files` with room for so many events and more; the last one, if it is that.
+    fn trace(&mut self, files: &[FileId], expected: u64) -> Result<&Trace, Error> {
         let events = (expected * 2).max(1 << 16);
-        let suits = |(_, known, room): &(Trace, FileId, u64)| *known == file && *room >= events;
+        let suits =
+            |(_, known, room): &(Trace, Vec<FileId>, u64)| *known == files && *room >= events;
         if !self.trace.as_ref().is_some_and(suits) {
             self.trace = None;
-            let trace = Trace::create(&self.tracefs, &self.journal, &[file], events)?;
-            self.trace = Some((trace, file, events));
+            let trace = Trace::create(&self.tracefs, &self.journal, files, events)?;
+            self.trace = Some((trace, files.to_owned(), events));
         }
         Ok(&self.trace.as_ref().expect("there is one now").0)
     }
 
-    fn scratch(&mut self, job: &Job) -> Result<&Scratch, Error> {
-        let filesystem = job.machine.fs;
+    fn scratch(&mut self, needs: &Needs) -> Result<&Scratch, Error> {
+        let filesystem = needs.machine.fs;
         let kind = match filesystem {
             Filesystem::Ext4 => scratch::Filesystem::Ext4,
             Filesystem::Xfs => scratch::Filesystem::Xfs,
@@ -189,9 +237,8 @@ impl Observer {
                 ));
             }
         };
-        let kib = job.machine.read_ahead.bytes(page_size()) / 1024;
-        let bytes = job.file.size_bytes;
-        let written = Contents::of(job).disk_bytes(bytes);
+        let kib = needs.machine.read_ahead.bytes(page_size()) / 1024;
+        let (bytes, written) = (needs.made_bytes(), needs.written_bytes());
         let suits =
             |(known, room, _): &&(Filesystem, u64, Scratch)| *known == filesystem && *room >= bytes;
         match self.scratches.iter().find(suits) {
@@ -199,8 +246,8 @@ impl Observer {
             None => {
                 let room = bytes.max(SCRATCH_BYTES);
                 let directory = scratch_directory(&self.journal)?;
-                let scratch =
-                    Scratch::create(&self.journal, &directory, kind, (room, written), kib)?;
+                let space = Room { files: MAX_FILES as u64, bytes: room, disk_bytes: written };
+                let scratch = Scratch::create(&self.journal, &directory, kind, space, kib)?;
                 self.scratches.push((filesystem, room, scratch));
             }
         }
@@ -213,8 +260,8 @@ impl Observer {
 /// One run under a trace.
 struct Once {
     pid: u32,
-    /// Where the child mapped the file.
-    address: u64,
+    /// Where the child mapped the files.
+    addresses: Vec<u64>,
     /// When the run began, if others had brought in pages again.
     warm_at_ns: Option<u64>,
     events: Vec<Event>,
@@ -227,15 +274,27 @@ impl Once {
         foreign.map(|event| event.at_ns).or(self.warm_at_ns)
     }
 
-    /// What is compared of the child's events.
-    fn shown(&self, plan: &Plan) -> Vec<Shown> {
-        let mut log = ShownLog::default();
+    /// What is compared of the child's events, by file.
+    fn shown(&self, process: &Process) -> Vec<Vec<Shown>> {
+        let mut logs = vec![ShownLog::default(); process.files.len()];
         for event in self.events.iter().filter(|event| event.pid == self.pid) {
-            if let Some(line) = line(&event.seen, plan, self.address) {
-                log.push(line);
+            if let Seen::UserFault { address } = event.seen {
+                if let Some((file, index)) = self.faulted(process, address) {
+                    logs[file].push(Shown::Faulted { index });
+                }
+            } else if let Some(line) = line(&event.seen) {
+                logs[event.file].push(line);
             }
         }
-        log.into_lines()
+        logs.into_iter().map(ShownLog::into_lines).collect()
+    }
+
+    /// The file and the page of it that `address` shows; none outside of the mappings.
+    fn faulted(&self, process: &Process, address: u64) -> Option<(usize, PageIndex)> {
+        process.mappings.iter().zip(&self.addresses).find_map(|(area, start)| {
+            let page = PageIndex(address.checked_sub(*start)? / page_size());
+            Some((process.opens[area.open], area.file_page(page)?))
+        })
     }
 }
 
@@ -250,12 +309,8 @@ fn is_foreign(event: &Event, pid: u32) -> bool {
     event.pid != pid && matches!(event.seen, Seen::Removed { .. } | Seen::Added { .. })
 }
 
-fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {
+fn line(seen: &Seen) -> Option<Shown> {
     Some(match *seen {
-        Seen::UserFault { address: at } => {
-            let page = PageIndex(at.checked_sub(address)? / page_size());
-            Shown::Faulted { index: plan.file_page(page)? }
-        }
         Seen::Fault { index } => Shown::LookedUp { index },
         Seen::MapPages { from, last } => Shown::MapPages { from, last },
         Seen::SyncReadahead(found) => Shown::Sync(found),
@@ -265,7 +320,7 @@ fn line(seen: &Seen, plan: &Plan, address: u64) -> Option<Shown> {
         }
         Seen::BasePages { start, size, async_size } => Shown::BasePages { start, size, async_size },
         Seen::Added { start, order } => Shown::Added { start, order, folios: 1 },
-        Seen::Removed { .. } | Seen::Read { .. } => return None,
+        Seen::Removed { .. } | Seen::Read { .. } | Seen::UserFault { .. } => return None,
     })
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::Error;
 
-/// Page faults of this process, as `getrusage` counts them.
+/// Page faults of a thread, as `getrusage` counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Served without waiting for the disk.
@@ -17,13 +17,13 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Up to now, by every thread.
-    pub fn now() -> Self {
+    /// Up to now, by the thread that calls this.
+    pub fn of_thread() -> Self {
         // SAFETY: the structure is plain integers, for which all zeros is a value; it is filled
-        // by a call that cannot fail for RUSAGE_SELF.
+        // by a call that cannot fail for RUSAGE_THREAD.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+            libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
             usage
         };
         Faults { minor: usage.ru_minflt as u64, major: usage.ru_majflt as u64 }
@@ -107,10 +107,10 @@ mod tests {
     }
 
     #[test]
-    fn this_process_faults() {
-        let before = Faults::now();
+    fn this_thread_faults() {
+        let before = Faults::of_thread();
         // More than the allocator keeps of what other tests have touched and freed.
         let pages = std::hint::black_box(vec![1u8; 40 << 20]);
-        assert!((Faults::now() - before).minor > 0, "{}", pages.len());
+        assert!((Faults::of_thread() - before).minor > 0, "{}", pages.len());
     }
 }

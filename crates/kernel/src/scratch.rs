@@ -21,6 +21,23 @@ pub enum Filesystem {
     Xfs,
 }
 
+/// What a scratch filesystem has to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// How many files.
+    pub files: u64,
+    /// What they are long together, in bytes.
+    pub bytes: u64,
+    /// What of it is written.
+    pub disk_bytes: u64,
+}
+
+/// What an inode takes, at most.
+const INODE_BYTES: u64 = 512;
+
+/// Inodes beside those of the files.
+const OWN_INODES: u64 = 63;
+
 /// Smallest XFS filesystem that mkfs.xfs makes.
 const XFS_MIN_BYTES: u64 = 320 << 20;
 
@@ -49,14 +66,15 @@ impl Filesystem {
         }
     }
 
-    fn format(self) -> Command {
+    fn format(self, files: u64) -> Command {
         let mut command = Command::new(self.tool());
         match self {
             Filesystem::Ext4 => {
                 // Nothing may write in the background, and all the space is for the file: by
                 // default small filesystems keep one byte in sixteen for inodes.
+                let inodes = files.saturating_add(OWN_INODES).to_string();
                 let options =
-                    ["-q", "-F", "-m", "0", "-b", "4096", "-N", "64", "-O", "^has_journal"];
+                    ["-q", "-F", "-m", "0", "-b", "4096", "-N", &inodes, "-O", "^has_journal"];
                 command.args(options).args(["-E", "lazy_itable_init=0,nodiscard"])
             }
             Filesystem::Xfs => command.args(["-q", "-f", "-K"]),
@@ -80,8 +98,8 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes a filesystem with room for a file of `bytes`, of which `disk_bytes` are written, whose
-    /// files read ahead `read_ahead_kib` KiB. The file behind it is sparse and lies in `directory`.
+    /// Makes a filesystem with `room` for files that read ahead `read_ahead_kib` KiB. The file
+    /// behind it is sparse and lies in `directory`.
     ///
     /// # Errors
     /// Not root; no loop device; mkfs missing or failed; no space.
@@ -89,17 +107,17 @@ impl Scratch {
         journal: &Journal,
         directory: &Path,
         filesystem: Filesystem,
-        (bytes, disk_bytes): (u64, u64),
+        room: Room,
         read_ahead_kib: u64,
     ) -> Result<Self, Error> {
         require_root("a scratch filesystem")?;
-        let image_bytes = image_bytes(filesystem, bytes);
-        require_space(directory, image_bytes - bytes + disk_bytes)?;
+        let image_bytes = image_bytes(filesystem, room);
+        require_space(directory, image_bytes - room.bytes + room.disk_bytes)?;
         let backing = temporary::unnamed(directory)?;
         backing
             .set_len(image_bytes)
             .map_err(|error| Error::os("create a temporary file in", directory, error))?;
-        format(filesystem, &backing, directory)?;
+        format(filesystem, room.files, &backing, directory)?;
         let mut device = LoopDevice::attach(journal, &backing)?;
         let (root, mount_point) =
             journal.directory_in(journal.directory(), "scratch", Undo::RemoveDir)?;
@@ -153,16 +171,18 @@ impl Scratch {
 }
 
 /// Room for metadata beside the data.
-fn image_bytes(filesystem: Filesystem, bytes: u64) -> u64 {
-    let image = bytes.saturating_add(bytes / 32).saturating_add(16 << 20);
+fn image_bytes(filesystem: Filesystem, room: Room) -> u64 {
+    let Room { files, bytes, .. } = room;
+    let of_files = files.saturating_mul(INODE_BYTES);
+    let image = bytes.saturating_add(bytes / 32).saturating_add(of_files + (16 << 20));
     match filesystem {
         Filesystem::Ext4 => image,
         Filesystem::Xfs => image.saturating_add(128 << 20).max(XFS_MIN_BYTES),
     }
 }
 
-fn format(filesystem: Filesystem, image: &File, directory: &Path) -> Result<(), Error> {
-    let mut command = filesystem.format();
+fn format(filesystem: Filesystem, files: u64, image: &File, directory: &Path) -> Result<(), Error> {
+    let mut command = filesystem.format(files);
     let output = child::output(command.arg(temporary::name_for_children(image)));
     let output = output.map_err(|error| {
         let remedy = format!("install {}", filesystem.package());

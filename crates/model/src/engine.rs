@@ -1,6 +1,5 @@
 //! The engine: a job's runs, and the record of them.
 
-use filemap_core::address::vma::Advice;
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
@@ -136,7 +135,7 @@ fn trace_within<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<Traced<C>, Error> {
-    if job.mapping.advice == Advice::HugePage && !profile.huge_pages {
+    if job.mapping.advice.is_huge() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
     let mut memory = Memory::new(&job.machine, 1, cache);

@@ -4,6 +4,7 @@
 //! are predictions from a machine [`profile`].
 #![forbid(unsafe_code)]
 
+mod advise;
 pub mod census;
 mod charge;
 pub mod device;
@@ -30,7 +31,7 @@ pub use digest::Digest;
 pub use engine::{Model, PhaseRun, ReadyJob, Traced, trace, trace_on, trace_settled};
 pub use error::Error;
 pub use profile::Profile;
-pub use program::{run_program, trace_program, trace_program_on};
+pub use program::{ReadyProgram, trace_program, trace_program_on};
 pub use setup::mappings;
 pub use tally::Tally;
 pub use world::Timing;

@@ -68,9 +68,10 @@ impl<C: PageCache> Memory<C> {
         (pages.min(limit.saturating_sub(self.used(tables))), evicted)
     }
 
-    /// Whether so many more pages do not fit as it is.
-    pub fn is_short(&self, pages: PageCount, tables: &PageTables) -> bool {
-        self.limit.is_some_and(|limit| self.used(tables) + pages > limit)
+    /// How many more pages fit as it is.
+    pub fn room(&self, tables: &PageTables) -> PageCount {
+        let room = self.limit.map(|limit| limit.saturating_sub(self.used(tables)));
+        room.unwrap_or(PageCount(u64::MAX))
     }
 
     /// Adds absent folios of `file`, which are being read.

@@ -32,7 +32,7 @@ pub struct Row {
 }
 
 /// A mapping, and the layer that its entries are in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Area {
     pub mapping: Mapping,
     pub layer: Layer,
@@ -59,8 +59,8 @@ impl Row {
     /// Maps `mappings`, the first of a file.
     pub fn map(mappings: &[Mapping], of_file: &mut FileMappings) -> Row {
         let layers = of_file.insert_all(mappings);
-        let areas = mappings.iter().zip(layers);
-        let areas: Vec<Area> = areas.map(|(&mapping, layer)| Area { mapping, layer }).collect();
+        let areas = mappings.iter().cloned().zip(layers);
+        let areas: Vec<Area> = areas.map(|(mapping, layer)| Area { mapping, layer }).collect();
         let mut pages = PageCount(0);
         let before = areas.iter().map(|area| {
             pages += area.mapping.whole.pages;

@@ -2,7 +2,7 @@
 
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::vma::Vma;
-use filemap_core::readahead::{Limits, ReadaheadState};
+use filemap_core::readahead::Limits;
 use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::{Filesystem, Job, Machine, Segment};
@@ -31,13 +31,8 @@ pub fn limits(rules: Rules, machine: &Machine, file_pages: PageCount, profile: &
 
 /// The file of `job`, opened once.
 pub fn open(job: &Job, profile: &Profile) -> OpenFile {
-    OpenFile {
-        file: FileId::FIRST,
-        size_bytes: job.file.size_bytes,
-        device: 0,
-        limits: limits(job.rules, &job.machine, job.file_pages(), profile),
-        ra: ReadaheadState::NEW,
-    }
+    let limits = limits(job.rules, &job.machine, job.file_pages(), profile);
+    OpenFile::new(FileId::FIRST, job.file.size_bytes, 0, limits)
 }
 
 /// The mappings that `job` makes: one, or that of each segment of a program. Addresses count from

@@ -37,6 +37,9 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                 return None;
             }
             drop(file);
+            if self.unmap_huge(at, open) {
+                return Some(FaultUnderWay::new(number, *at, access));
+            }
             self.copy_mapped(at, open);
             return Some(FaultUnderWay::copied(number, *at));
         }
@@ -54,6 +57,13 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         Ok(())
     }
 
+    /// A write to a page that one PMD entry maps takes that away, and is a fault like any other.
+    fn unmap_huge(&mut self, at: &Place, open: &OpenFile) -> bool {
+        let Task { world, process } = self;
+        let mut file = world.memory.cache.mapped(open.file, at.layer);
+        map::unmap_huge(at.index, &at.vma, &open.limits, &process.tables, &mut file)
+    }
+
     /// Writes to a page that a private mapping has mapped to read.
     fn copy_mapped(&mut self, at: &Place, open: &OpenFile) {
         let world = &mut *self.world;
@@ -69,14 +79,15 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
     /// Takes away a mapping of `open`.
     pub fn unmap(&mut self, area: &Area, open: &OpenFile) {
         let Task { world, process } = self;
-        let Area { mapping, layer } = *area;
+        let Area { mapping, layer } = area;
+        let (whole, layer) = (&mapping.whole, *layer);
         let mut file = world.memory.cache.mapped(open.file, layer);
-        let copies = map::unmap(&mapping.whole, &mut file);
+        let copies = map::unmap(mapping, whole.pgoff, whole.end(), &open.limits, &mut file);
         drop(file);
         world.memory.release(copies);
         let entries = open.limits.arch.pte_entries;
-        process.tables.remove(mapping.whole.start, mapping.whole.pages, entries);
-        world.memory.mappings.of_mut(open.file).remove(layer, mapping.whole.pgoff);
+        process.tables.remove(whole.start, whole.pages, entries);
+        world.memory.mappings.of_mut(open.file).remove(layer, whole.pgoff);
     }
 
     /// Calls the code in a page: touches it and looks its translation up.

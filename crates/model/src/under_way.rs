@@ -5,7 +5,7 @@ use filemap_core::decision::Log;
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View};
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::PageCount;
+use filemap_core::units::{PageCount, PageIndex};
 
 use crate::Error;
 use crate::open::OpenFile;
@@ -45,6 +45,12 @@ impl FaultUnderWay {
         let fault = Fault::new(at.index, access);
         let (misses_at_first, mapped) = (0, PageCount(0));
         FaultUnderWay { number, at, access, fault, misses_at_first, mapped, next: Next::Step }
+    }
+
+    /// A fault that no access made, but advice asks for.
+    pub fn populating(number: u64, at: Place) -> FaultUnderWay {
+        let fault = Fault::populating(at.index);
+        FaultUnderWay { fault, ..FaultUnderWay::new(number, at, Access::Read) }
     }
 
     /// A fault that has copied its page, which now takes room.
@@ -87,7 +93,7 @@ impl FaultUnderWay {
                 return task.world.check_held(&task.process.tables).map(|()| None);
             }
             self.next = Next::CarryOut(step);
-            if let Some(pause) = carry_out(step, open, task.world, task.process)? {
+            if let Some(pause) = carry_out(step, self.at.index, open, task.world, task.process)? {
                 return Ok(Some(pause));
             }
             self.next = Next::Step;
@@ -187,7 +193,7 @@ impl ReadUnderWay {
             let Some(step) = step else {
                 return world.check_held(&process.tables).map(|()| None);
             };
-            if let Some(pause) = carry_out(step, open, world, process)? {
+            if let Some(pause) = carry_out(step, self.read.position(), open, world, process)? {
                 self.paused = Some(step);
                 return Ok(Some(pause));
             }
@@ -195,16 +201,17 @@ impl ReadUnderWay {
     }
 }
 
-/// Does what `step` asks for. Where that has to pause, it is to be asked for again.
+/// Does what `step` of a fault or a read at page `first` asks for. Where that has to pause, it is to be asked for again.
 fn carry_out<C: PageCache, L: Log>(
     step: Step,
+    first: PageIndex,
     open: &mut OpenFile,
     world: &mut World<'_, C, L>,
     process: &Process,
 ) -> Result<Option<Pause>, Error> {
     match step {
         Step::Lock(_) => world.pass(world.profile.cost.fault_ns),
-        Step::Read(window) => world.read_window(window, open, &process.tables),
+        Step::Read(window) => world.read_window(window, first, open, &process.tables),
         Step::ReadPage(index) => return world.read_page(index, open, &process.tables),
         Step::Wait(index) => return Ok(world.wait(open.file, index)),
         Step::Unlock | Step::Done(_) => {}

@@ -29,6 +29,10 @@ pub enum Timing {
     Settled,
 }
 
+/// How far tasks may run ahead of each other while they take no fault: about the time of one. They
+/// would take turns at each access otherwise, which would take most of the model's time.
+const AHEAD_NS: u64 = 1_000;
+
 /// The machine that a program runs on.
 #[derive(Debug)]
 pub struct World<'a, C, L> {
@@ -110,6 +114,12 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.now_ns > self.turn_ns
     }
 
+    /// Whether the task at work is as far ahead of its turn as accesses that take no fault may run:
+    /// these change nothing that another task could see but that a page was accessed.
+    pub fn is_far_ahead(&self) -> bool {
+        self.now_ns > self.turn_ns.saturating_add(AHEAD_NS)
+    }
+
     /// When something arrives that a task waits for, or may wait for.
     pub fn awaited_ns(&self) -> Option<u64> {
         self.next_done_ns.filter(|_| !self.waiting.is_empty())
@@ -124,6 +134,11 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.tally.accesses += 1;
         self.pass(self.profile.cost.touch_ns);
         number
+    }
+
+    /// How many accesses have begun: what comes now belongs to none of them.
+    pub fn begun(&self) -> u64 {
+        self.begun
     }
 
     /// Refuses to take more memory than allowed: what a job needs shows only as it goes.
@@ -153,11 +168,19 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.now_ns = self.now_ns.saturating_add(ns);
     }
 
-    /// Lays out a window of `open`, adds its folios and begins to read them.
-    pub fn read_window(&mut self, window: Window, open: &mut OpenFile, tables: &PageTables) {
+    /// Lays out a window of `open`, adds its folios and begins to read them. What the task will use
+    /// next begins with page `first`.
+    pub fn read_window(
+        &mut self,
+        window: Window,
+        first: PageIndex,
+        open: &mut OpenFile,
+        tables: &PageTables,
+    ) {
         self.tally.readahead_calls += 1;
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
+        let held = self.hold(&window, first, open.file, tables);
         let mut layout = Layout::new(window, &open.limits, &mut open.ra, &mut self.log);
         let mut filled = window.start;
         loop {
@@ -173,6 +196,30 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             }
         }
         self.submit(open);
+        if let Some((start, pages)) = held {
+            self.memory.cache.unlock(open.file, start, pages);
+        }
+    }
+
+    /// Keeps from reclaim what the task holds that reads the window: the folio whose mark was hit,
+    /// and those from page `first` before it. Returns their pages.
+    fn hold(
+        &mut self,
+        window: &Window,
+        first: PageIndex,
+        file: FileId,
+        tables: &PageTables,
+    ) -> Option<(PageIndex, PageCount)> {
+        if !window.cause.is_async() || self.memory.room(tables) >= window.size {
+            return None;
+        }
+        let cached = self.memory.cache.file(file);
+        let marked = cached.folio(window.index).filter(|folio| !folio.locked)?;
+        let start = cached.folio(first).map_or(marked.head, |folio| folio.head.min(marked.head));
+        drop(cached);
+        let pages = marked.end() - start;
+        self.memory.cache.lock(file, start, pages);
+        Some((start, pages))
     }
 
     /// Adds the page `index` of `open`, where it is absent, and begins to read it. Nothing is done
@@ -250,13 +297,13 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Adds the folios of `run`, as far as there is room; `false` where there is not for all.
     ///
-    /// Reclaim finds up to date what arrived while the folios before were added, so where memory
-    /// is short the run is taken in parts, each of which is added before the next request is
-    /// complete.
+    /// Where memory is short the run is taken in parts: first what there is room for, as reclaim
+    /// finds that on the list when it comes to the rest. Reclaim also finds up to date what arrived
+    /// while the folios before were added.
     fn add_folios(&mut self, run: FolioRun, open: &OpenFile, tables: &PageTables) -> bool {
         let mut left = run;
         while left.folios > 0 {
-            let part = left.first(self.folios_until_arrival(&left, tables));
+            let part = left.first(self.folios_together(&left, tables));
             let fits = self.make_room(part.pages(), open.file, tables);
             let folios = part.folios.min(fits.0 >> run.order.0);
             if folios > 0 {
@@ -273,18 +320,29 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         true
     }
 
-    /// How many folios of `run` are added by the time the next request is complete: all of them
-    /// where nothing has to be evicted for them, and else whole batches of reclaim.
-    fn folios_until_arrival(&self, run: &FolioRun, tables: &PageTables) -> u64 {
+    /// How many folios of `run` are added together: all that fit, and then what reclaim makes room
+    /// for at a time. That is one large folio, or as many whole batches of small ones as are added
+    /// by the time the next request is complete.
+    fn folios_together(&self, run: &FolioRun, tables: &PageTables) -> u64 {
+        let room = self.memory.room(tables);
+        let fit = room.0 >> run.order.0;
+        if fit >= run.folios {
+            return run.folios;
+        }
+        let pages = run.order.pages();
+        if room >= BATCH.max(PageCount(pages)) {
+            return fit;
+        }
+        if pages >= BATCH.0 {
+            return 1;
+        }
         let Some(done_ns) = self.next_done_ns.filter(|_| self.timing == Timing::Device) else {
             return run.folios;
         };
-        let pages = done_ns.saturating_sub(self.now_ns) / self.profile.cost.add_page_ns.max(1);
-        if pages >= run.pages().0 || !self.memory.is_short(run.pages(), tables) {
-            return run.folios;
-        }
-        let batches = (pages + 1).next_multiple_of(BATCH.0);
-        batches.div_ceil(run.order.pages()).min(run.folios)
+        let until_ns = done_ns.saturating_sub(self.now_ns);
+        let added = until_ns / self.profile.cost.add_page_ns.max(1);
+        let batches = added.saturating_add(1).div_ceil(BATCH.0).saturating_mul(BATCH.0);
+        run.folios.min(batches / pages)
     }
 
     fn add(&mut self, open: &OpenFile, run: FolioRun) {

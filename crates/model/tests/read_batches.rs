@@ -50,6 +50,10 @@ impl<F: FileCache> FileCache for Watched<F> {
         self.looked_to.set(self.looked_to.get().max(index.0 + 1));
         self.file.folio(index)
     }
+    fn set_referenced(&mut self, index: PageIndex) {
+        self.file.set_referenced(index);
+    }
+
     fn mark_accessed(&mut self, index: PageIndex) {
         if self.batches.is_empty() || index.0 >= self.end {
             self.batches.push(index.0);

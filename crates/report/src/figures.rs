@@ -109,14 +109,20 @@ fn outside(seen: &Seen) -> Option<f64> {
     Some(seen.pages(cached.before)? + seen.pages(cached.after)? + between)
 }
 
-/// The runs of a record, as figures see them.
-pub(crate) fn seen<'a>(record: &'a Record, job: &Job) -> Vec<Seen<'a>> {
+/// Bytes of a page where nothing says otherwise.
+const PAGE_BYTES: u64 = 4096;
+
+/// The runs of a record, of `job` if it is of one file, as figures see them.
+pub(crate) fn seen<'a, 'j>(record: &'a Record, job: impl Into<Option<&'j Job>>) -> Vec<Seen<'a>> {
+    let job = job.into();
     let page_size = record.job.page_size.as_ref().and_then(|size| parse_size(&size.0).ok());
-    let page_bytes = page_size.unwrap_or(job.page_size()) as f64;
+    let page_size = page_size.or(job.map(Job::page_size));
+    let page_bytes = page_size.unwrap_or(PAGE_BYTES) as f64;
     let mut used: BTreeMap<u64, Option<u64>> = BTreeMap::new();
     let mut seen = Vec::with_capacity(record.runs.len());
     for run in &record.runs {
         let pages = *used.entry(run.seed).or_insert_with(|| {
+            let job = job?;
             let other = (run.seed != job.seed).then(|| job.with_seed(run.seed));
             other.as_ref().unwrap_or(job).used_pages()
         });
@@ -127,7 +133,7 @@ pub(crate) fn seen<'a>(record: &'a Record, job: &Job) -> Vec<Seen<'a>> {
 }
 
 /// Each of [`FIGURES`] over all runs of `record`, of `job`; `None` = no run saw it.
-pub(crate) fn samples(record: &Record, job: &Job) -> Vec<Option<Sample>> {
+pub(crate) fn samples<'j>(record: &Record, job: impl Into<Option<&'j Job>>) -> Vec<Option<Sample>> {
     let seen = seen(record, job);
     let of =
         |figure: &Figure| Sample::of(seen.iter().filter_map(|seen| (figure.of)(seen)).collect());

@@ -1,8 +1,8 @@
 //! What a program did: in all, and by file, mapping and phase.
 
 use filemap_core::rules::Kernel;
-use filemap_job::program::{PhaseRun, ProgramRecord, ProgramRun};
-use filemap_job::{Counters, EngineKind};
+use filemap_job::program::{PhaseRun, ProgramRecord, ProgramRun, ThreadRun};
+use filemap_job::{Counters, EngineKind, Spread};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -27,13 +27,21 @@ pub fn report(record: &ProgramRecord, command: String) -> Report {
     let footer = Footer { scope: scope(record), command, environment };
     let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
     let run = &record.run;
-    let tables = [in_all(run), files(run), mappings(run), phases(run)];
+    let tables = [in_all(record), files(record), mappings(run), threads(run), phases(run)];
     let tables = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Part::Table);
-    let parts = [Part::Heading(title(record))].into_iter().chain(tables).collect();
+    let mut parts: Vec<Part> = [Part::Heading(title(record))].into_iter().chain(tables).collect();
+    if record.runs.len() > 1 {
+        let text = "The first two tables are of all runs, with the median and, where runs differ, \
+                    the range; the others are of the first run.";
+        parts.push(Part::Paragraph(text.to_string()));
+    }
+    let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
+    parts.extend(record.warnings.iter().map(warning));
+    parts.extend(foreign(record));
     Report { parts, rows: rows(run), footer, json }
 }
 
-fn scope(record: &ProgramRecord) -> String {
+pub(crate) fn scope(record: &ProgramRecord) -> String {
     let own = record.environment.get("scope").and_then(Value::as_str);
     let kernel = record.program.kernel.as_deref().unwrap_or(Kernel::V6_18.name());
     let rules =
@@ -41,12 +49,17 @@ fn scope(record: &ProgramRecord) -> String {
     rules.as_deref().into_iter().chain(own).collect::<Vec<_>>().join(", ")
 }
 
-/// `program of 2 files, baseline, on the model`.
-fn title(record: &ProgramRecord) -> String {
-    let files = match record.program.file.len() {
+/// `2 files`.
+pub(crate) fn files_of(record: &ProgramRecord) -> String {
+    match record.program.file.len() {
         1 => "1 file".to_string(),
         files => format!("{files} files"),
-    };
+    }
+}
+
+/// `program of 2 files, baseline, on the model`.
+pub(crate) fn title(record: &ProgramRecord) -> String {
+    let files = files_of(record);
     let series = record.program.with.as_deref().unwrap_or("baseline");
     format!("program of {files}, {series}, on the {}", record.engine)
 }
@@ -68,9 +81,25 @@ fn known(value: Option<u64>) -> String {
     value.map_or_else(String::new, count)
 }
 
-fn in_all(run: &ProgramRun) -> Table {
-    let values = values(&run.counters, run.elapsed_ns);
-    let row = |(name, value): (&str, Option<u64>)| Some(vec![name.to_string(), count(value?)]);
+/// What is to be said of runs that somebody else's eviction has disturbed.
+fn foreign(record: &ProgramRecord) -> Option<Part> {
+    let kept = record.environment.get("runs_kept_with_foreign_eviction")?.as_u64()?;
+    let runs = record.all_runs().len();
+    (kept > 0).then(|| {
+        Part::Paragraph(format!(
+            "Warning: in {kept} of {runs} runs somebody else took pages of the files from the \
+             cache."
+        ))
+    })
+}
+
+fn in_all(record: &ProgramRecord) -> Table {
+    let summary = &record.summary;
+    let values = summary.counters.iter().map(|(name, spread)| (name, *spread));
+    let values = values.chain([("elapsed_ns", summary.elapsed_ns)]);
+    let row = |(name, spread): (&str, Option<Spread>)| {
+        Some(vec![name.to_string(), of_runs(Some(spread?))])
+    };
     Table {
         title: String::new(),
         columns: vec![Column::left("counter"), Column::right("value")],
@@ -79,13 +108,21 @@ fn in_all(run: &ProgramRun) -> Table {
 }
 
 /// More rows than this are left to CSV and JSON.
-const MAX_ROWS: usize = 40;
+pub(crate) const MAX_ROWS: usize = 40;
 
-fn files(run: &ProgramRun) -> Table {
+/// A median, with the range where there is one; nothing where no run says.
+pub(crate) fn of_runs(spread: Option<Spread>) -> String {
+    spread.map_or(String::new(), |Spread { median, min, max, .. }| match min == max {
+        true => number(median),
+        false => format!("{} ({} to {})", number(median), count(min), count(max)),
+    })
+}
+
+fn files(record: &ProgramRecord) -> Table {
     let heads = ["pages read", "major faults", "evicted", "cached"].map(Column::right);
-    let rows = run.files.iter().map(|file| {
+    let rows = record.summary.files.iter().map(|file| {
         let counts = [file.data_pages_read, file.major_faults, file.evicted_pages, file.cached];
-        [file.name.clone()].into_iter().chain(counts.map(count)).collect()
+        [file.name.clone()].into_iter().chain(counts.map(of_runs)).collect()
     });
     table("file", heads, rows)
 }
@@ -101,13 +138,33 @@ fn mappings(run: &ProgramRun) -> Table {
     table("mapping", heads, rows)
 }
 
+/// A table by thread, where there are several.
+fn threads(run: &ProgramRun) -> Table {
+    let heads = ["accesses", "pages read", "major faults", "minor faults", "ms"];
+    let rows = run.threads.iter().map(|thread| {
+        let ThreadRun { name, elapsed_ns, counters } = thread;
+        let Counters { accesses, data_pages_read, major_faults, minor_faults, .. } = *counters;
+        let counts = [accesses, data_pages_read, major_faults, minor_faults].map(known);
+        [name.clone()].into_iter().chain(counts).chain([milliseconds(*elapsed_ns)]).collect()
+    });
+    let several = if run.threads.len() > 1 { rows.len() } else { 0 };
+    table("thread", heads.map(Column::right), rows.take(several))
+}
+
+fn milliseconds(ns: Option<u64>) -> String {
+    ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6))
+}
+
 fn phases(run: &ProgramRun) -> Table {
     let heads = ["pages read", "major faults", "evicted", "ms"].map(Column::right);
     let rows = run.phases.iter().enumerate().map(|(index, phase)| {
-        let PhaseRun { does, elapsed_ns, counters, .. } = phase;
+        let PhaseRun { thread, does, elapsed_ns, counters } = phase;
         let counts = [counters.data_pages_read, counters.major_faults, counters.evicted_pages];
-        let ms = elapsed_ns.map_or(String::new(), |ns| format!("{:.3}", ns as f64 / 1e6));
-        let name = format!("{}. {does}", index + 1);
+        let name = match run.threads.len() {
+            0 | 1 => format!("{}. {does}", index + 1),
+            _ => format!("{}. {thread}: {does}", index + 1),
+        };
+        let ms = milliseconds(*elapsed_ns);
         [name].into_iter().chain(counts.map(known)).chain([ms]).collect()
     });
     table("phase", heads, rows)
@@ -134,13 +191,14 @@ fn rows(run: &ProgramRun) -> Table {
     let row = |(index, phase): (usize, &PhaseRun)| {
         let values = values(&phase.counters, phase.elapsed_ns);
         let values = values.map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
-        [(index + 1).to_string(), phase.does.clone()].into_iter().chain(values).collect()
+        let named = [(index + 1).to_string(), phase.thread.clone(), phase.does.clone()];
+        named.into_iter().chain(values).collect()
     };
     let nothing = Counters::default();
     let names = values(&nothing, None).map(|(name, _)| name);
     Table {
         title: String::new(),
-        columns: ["number", "phase"].into_iter().chain(names).map(Column::left).collect(),
+        columns: ["number", "thread", "phase"].into_iter().chain(names).map(Column::left).collect(),
         rows: run.phases.iter().enumerate().map(row).collect(),
     }
 }
@@ -161,8 +219,10 @@ mod tests {
             Counters { data_pages_read: Some(1234), major_faults: Some(5), ..Counters::default() };
         let file = |number| FileRun {
             name: format!("f{number}"),
-            data_pages_read: 1000 + number,
-            cached: 7,
+            data_pages_read: Some(1000 + number),
+            major_faults: Some(0),
+            evicted_pages: Some(0),
+            cached: Some(7),
             ..FileRun::default()
         };
         let phase = PhaseRun {
@@ -179,7 +239,8 @@ mod tests {
             threads: Vec::new(),
             phases: vec![phase],
         };
-        ProgramRecord::new(ProgramSpec::from_toml(text).unwrap(), "model", Map::new(), run)
+        let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+        ProgramRecord::new(&program, "model", Map::new(), vec![run])
     }
 
     #[test]
@@ -211,8 +272,27 @@ mod tests {
     }
 
     #[test]
+    fn several_threads_are_told_apart() {
+        let ProgramRecord { mut run, .. } = record(1);
+        assert_eq!(threads(&run).rows.len(), 0);
+        for name in ["1", "scan"] {
+            let (name, counters) = (name.to_string(), run.counters);
+            run.threads.push(ThreadRun { name, elapsed_ns: Some(3_000_000), counters });
+        }
+        assert_eq!(
+            threads(&run).text(),
+            "thread  accesses  pages read  major faults  minor faults     ms\n\
+             ------  --------  ----------  ------------  ------------  -----\n\
+             1                       1234             5                3.000\n\
+             scan                    1234             5                3.000\n"
+        );
+        assert_eq!(phases(&run).rows[0][0], "1. 1: read a: read-sequential");
+        assert_eq!(rows(&run).rows[0][1], "1");
+    }
+
+    #[test]
     fn many_files_are_left_to_json() {
-        let table = files(&record(100).run);
+        let table = files(&record(100));
         assert_eq!(table.rows.len(), MAX_ROWS + 1);
         assert_eq!(table.rows[MAX_ROWS][0], "and 60 more (in JSON)");
     }

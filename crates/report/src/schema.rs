@@ -25,8 +25,10 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("run", written::<record::Json>()),
         ("program", written::<program::Json>()),
         ("compare", written::<compare::Json>()),
+        ("compare-program", written::<compare::ProgramJson>()),
         ("conform", written::<conform::Json>()),
         ("explain", written::<explain::Json>()),
+        ("explain-program", written::<explain::ProgramJson>()),
         ("calibrate", written::<calibrate::Json>()),
         ("published", written::<published::Json>()),
         ("doctor", written::<doctor::Json>()),
@@ -60,6 +62,14 @@ pub(crate) struct BroughtEntry {
     calls: u64,
     pages: u64,
     accessed: u64,
+}
+
+/// Pages that one mapping or open file of a program brought in.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AddedEntry {
+    by: String,
+    calls: u64,
+    pages: u64,
 }
 
 /// The course of `mmap_miss`.

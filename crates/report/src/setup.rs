@@ -128,7 +128,7 @@ fn mapping(job: &JobSpec) -> Vec<String> {
         };
         format!("in VMAs of {pages} pages, every second one {prot}")
     });
-    let advice = job.advice.as_deref().unwrap_or(Advice::Normal.name());
+    let advice = job.advice.as_deref().unwrap_or(Advice::NORMAL.name());
     vec![
         place,
         said(shift > 0, format!("{shift} pages into its page-table page")),

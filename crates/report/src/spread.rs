@@ -28,8 +28,8 @@ pub fn outcomes(
     modes.iter().rev().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// Bytes read in each run of `record`, of `job`, where they are known.
-pub fn bytes_read(record: &Record, job: &Job) -> Vec<f64> {
+/// Bytes read in each run of `record`, of `job` if it is of one file, where they are known.
+pub fn bytes_read<'j>(record: &Record, job: impl Into<Option<&'j Job>>) -> Vec<f64> {
     seen(record, job).iter().filter_map(Seen::read_bytes).collect()
 }
 

@@ -121,7 +121,7 @@ struct Measured {
     workload: &'static str,
     advice: &'static str,
     job: Job,
-    prepared: Prepared,
+    prepared: Prepared<Job>,
     runs: Vec<Run>,
 }
 

@@ -1,10 +1,13 @@
 //! `filemap compare`.
 
+mod program;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use filemap_core::rules::Kernel;
-use filemap_core::series::Switch;
+use filemap_core::series::{Series, Switch};
+use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job, JobSpec, shell_word};
 use filemap_model::{Digest, Profile};
 use filemap_report::Report;
@@ -17,20 +20,29 @@ use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host::{self, Found};
 use crate::input;
-use crate::judged;
+use crate::judged::{self, Judged};
 use crate::output::Output;
 use crate::seeds;
 use crate::variants::{self, Variant};
 
 /// Runs one job in several variants on `on` and prints what changes.
-pub fn run(args: CompareArgs, on: &impl Engines) -> Result<Outcome, Error> {
+pub fn run(
+    args: CompareArgs,
+    on: &(impl Engines<Job> + Engines<Program>),
+) -> Result<Outcome, Error> {
+    if let Some(path) = &args.job_file
+        && let Some(spec) = input::program(path)?
+    {
+        let path = path.clone();
+        return program::run(spec, &path, args, on);
+    }
     let (output, report) = reported(args, on)?;
     output.write(&report)?;
     Ok(Outcome::Done)
 }
 
 /// What comes out of the variants, and where it goes.
-fn reported(args: CompareArgs, on: &impl Engines) -> Result<(Output, Report), Error> {
+fn reported(args: CompareArgs, on: &impl Engines<Job>) -> Result<(Output, Report), Error> {
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
     let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let variants = variants(&spec, &args.variants)?;
@@ -65,13 +77,15 @@ fn reported(args: CompareArgs, on: &impl Engines) -> Result<(Output, Report), Er
     let mut warnings = found.warnings;
     let without_effect: BTreeSet<String> = jobs.iter().flat_map(Job::without_effect).collect();
     warnings.extend(without_effect);
-    warnings.extend(judged::warnings(asked.kernel.as_deref(), &jobs)?);
-    let cells = names.into_iter().zip(jobs).zip(records);
-    let cells = cells.map(|((variant, job), record)| Cell { variant, job, record });
+    warnings.extend(judged::warnings(asked.kernel.as_deref(), &Judged::of(&jobs))?);
+    let cells = names.into_iter().zip(&jobs).zip(records);
+    let cells =
+        cells.map(|((variant, job), record)| Cell { variant, job: Some(job.clone()), record });
     let cells: Vec<Cell> = cells.collect();
-    warnings.extend(unseen(&cells, &profiles)?);
+    let ran: Vec<Ran> = cells.iter().zip(&jobs).zip(&profiles).collect();
+    warnings.extend(unseen(&ran)?);
     if args.seeds.is_none() {
-        warnings.extend(one_seed(&cells, &profiles)?);
+        warnings.extend(one_seed(&ran)?);
     }
     let command = with_seeds(command, args.seeds);
     Ok((output, compare::report(&cells, &warnings, args.verbose, command)))
@@ -90,12 +104,15 @@ fn engines(text: &str) -> Result<String, Error> {
     }
 }
 
+/// A cell with its job and the profile that the model had for it.
+type Ran<'a> = ((&'a Cell, &'a Job), &'a Profile);
+
 /// What one seed does not show of `cells`.
-fn one_seed(cells: &[Cell], profiles: &[Profile]) -> Result<Vec<String>, Error> {
-    fn cell<'a>((cell, profile): (&'a Cell, &'a Profile)) -> seeds::Cell<'a> {
-        seeds::Cell { name: &cell.variant, job: &cell.job, profile, record: &cell.record }
+fn one_seed(cells: &[Ran]) -> Result<Vec<String>, Error> {
+    fn cell<'a>(&((cell, job), profile): &Ran<'a>) -> seeds::Cell<'a> {
+        seeds::Cell { name: &cell.variant, job, profile, record: &cell.record }
     }
-    let cells: Vec<seeds::Cell> = cells.iter().zip(profiles).map(cell).collect();
+    let cells: Vec<seeds::Cell> = cells.iter().map(cell).collect();
     seeds::warnings(&cells)
 }
 
@@ -253,43 +270,47 @@ fn distinct(paths: &[String], releases: Vec<String>) -> Vec<String> {
 
 /// What to warn of: variants whose rules the job never told from the first one's. Every decision
 /// of the model was the same, not only what was counted.
-fn unseen(cells: &[Cell], profiles: &[Profile]) -> Result<Vec<String>, Error> {
-    let digest = |(cell, profile): (&Cell, &Profile)| {
+fn unseen(cells: &[Ran]) -> Result<Vec<String>, Error> {
+    let digest = |job: &Job, profile: &Profile| {
         let mut digest = Digest::default();
-        filemap_model::trace(&cell.job, profile, &mut digest)?;
+        filemap_model::trace(job, profile, &mut digest)?;
         Ok::<_, Error>(digest)
     };
-    let of_model = |(cell, _): &(&Cell, &Profile)| cell.job.engine == EngineKind::Model;
-    let mut of_model = cells.iter().zip(profiles).filter(of_model);
-    let Some(first) = of_model.next() else { return Ok(Vec::new()) };
+    let of_model = |((_, job), _): &&Ran| job.engine == EngineKind::Model;
+    let mut of_model = cells.iter().filter(of_model);
+    let Some(&((first, first_job), first_profile)) = of_model.next() else {
+        return Ok(Vec::new());
+    };
     let mut first_digest = None;
     let mut warnings = Vec::new();
-    for (cell, profile) in of_model {
-        let switches = differing(&first.0.job, &cell.job);
-        if switches.is_empty() || cell.record.runs != first.0.record.runs {
+    for &((cell, job), profile) in of_model {
+        let switches = differing(first_job.rules.series, job.rules.series);
+        if switches.is_empty() || cell.record.runs != first.record.runs {
             continue;
         }
         let before = match first_digest {
             Some(before) => before,
-            None => *first_digest.insert(digest(first)?),
+            None => *first_digest.insert(digest(first_job, first_profile)?),
         };
-        if digest((cell, profile))? == before {
-            warnings.push(format!(
-                "this job cannot see this change: in {} no rule of {} ever decided otherwise than \
-                 in {}; all {} decisions are the same",
-                cell.variant,
-                switches.join(", "),
-                first.0.variant,
-                before.decisions(),
-            ));
+        if digest(job, profile)? == before {
+            let names = [&first.variant, &cell.variant];
+            warnings.push(unseen_warning(names, &switches, before.decisions()));
         }
     }
     Ok(warnings)
 }
 
+/// The warning that the second of two variants made the `decisions` of the first.
+fn unseen_warning([first, own]: [&String; 2], switches: &[&str], decisions: u64) -> String {
+    format!(
+        "this job cannot see this change: in {own} no rule of {} ever decided otherwise than in \
+         {first}; all {decisions} decisions are the same",
+        switches.join(", "),
+    )
+}
+
 /// The switches that one of both has and the other has not.
-fn differing(one: &Job, other: &Job) -> Vec<&'static str> {
-    let (one, other) = (one.rules.series, other.rules.series);
+fn differing(one: Series, other: Series) -> Vec<&'static str> {
     let switches = one.union(other).switches();
     switches.filter(|&switch| one.has(switch) != other.has(switch)).map(Switch::name).collect()
 }

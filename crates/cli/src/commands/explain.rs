@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+mod program;
 mod remedies;
 
 use filemap_core::decision::Log;
@@ -22,7 +23,7 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
-use crate::judged;
+use crate::judged::{self, Judged};
 use crate::output::Output;
 use crate::provenance;
 use crate::seeds::{self, Cell};
@@ -33,6 +34,12 @@ const SPARE_EVENTS: u64 = 1 << 16;
 /// Says where a job's bytes came from, and why readahead stopped or did not.
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
+    if let Some(path) = &args.job_file
+        && let Some(spec) = input::program(path)?
+    {
+        let path = path.clone();
+        return program::run(spec, &path, args);
+    }
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let svg = ("--svg", args.svg.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;
@@ -45,7 +52,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     let profile = found.on_device(input::profile(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
     check(&job)?;
-    judged::check(&job)?;
+    judged::check(&Judged::from(&job))?;
     if job.engine == EngineKind::Kernel && seeds > 1 {
         let message =
             "--seeds: a log of the running kernel is of one seed; leave it out, or give --on model";
@@ -57,7 +64,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     };
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
-    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), std::slice::from_ref(&job))?);
+    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &[Judged::from(&job)])?);
     if let Some(target) = output.take("--svg") {
         target.write(explain::svg(&explanation, &job, &record).as_bytes())?;
     }

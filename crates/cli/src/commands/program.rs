@@ -1,50 +1,137 @@
 //! `filemap run` of a program: a job file with tables.
 
-use filemap_job::{JobSpec, ProgramSpec};
-use filemap_model::{run_program, trace_program};
+use filemap_job::program::Program;
+use filemap_job::{EngineKind, JobSpec, ProgramSpec};
+use filemap_model::{Profile, trace_program};
 use filemap_report::program;
 
 use crate::Outcome;
 use crate::args::RunArgs;
+use crate::engine::{self, Engines};
 use crate::error::Error;
+use crate::host::{self, Found};
 use crate::input;
+use crate::job_flags::JobFlags;
+use crate::judged::{self, Judged};
 use crate::log::LineLog;
 use crate::output::{Inputs, Output};
-use crate::provenance;
 
 /// Runs the program of the job file at `path` and prints what it did.
-pub fn run(spec: &ProgramSpec, path: &str, args: RunArgs) -> Result<Outcome, Error> {
-    let flags = JobSpec::from(args.job).flags();
-    let seeds = args.seeds.is_some().then(|| "--seeds".to_string());
-    if let Some(flag) = flags.into_iter().chain(seeds).next() {
-        return Err(Error::Usage(format!(
-            "{flag} is for a job of one file, and {path} is a program; remove the flag, or put its \
-             value into {path}"
-        )));
+pub fn run(
+    spec: ProgramSpec,
+    path: &str,
+    args: RunArgs,
+    engines: &impl Engines<Program>,
+) -> Result<Outcome, Error> {
+    if args.seeds.is_some() {
+        return Err(foreign("--seeds", path));
     }
-    if args.apply {
-        let message = "--apply is for the running kernel; a program runs in the model";
-        return Err(Error::Usage(message.to_string()));
+    let asked = Asked::new(spec, path, args.job)?;
+    let log = ("--log", args.log.as_deref());
+    let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
+    let mut spec = asked.spec.clone();
+    let found = asked.resolve(&mut spec)?;
+    let profile = found.on_device(profile(&mut spec)?);
+    let program = asked.validate(&spec)?;
+    judged::check(&Judged::from(&program))?;
+    if program.engine == EngineKind::Kernel && args.log.is_some() {
+        let message = "--log is of the model's decisions; give --on model";
+        return Err(Error::CannotRun(message.to_string()));
     }
-    let mut machine = JobSpec { machine: spec.machine.clone(), ..JobSpec::default() };
-    let inputs = Inputs::of(Some(path), &[], &[], &machine);
-    let mut output = Output::open(&args.output, &inputs, &[("--log", args.log.as_deref())])?;
-    let profile = input::profile(&mut machine)?;
-    let spec = ProgramSpec { machine: machine.machine, ..spec.clone() };
-    let program = spec.validate(input::host_release().as_deref());
-    let of_file =
-        |error| Error::InFile { path: path.to_string(), error: Box::new(Error::from(error)) };
-    let program = program.map_err(of_file)?;
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
         trace_program(&program, &profile, &mut log)?;
         log.finish()?;
     }
-    let mut record = run_program(&spec, &program, &profile)?;
-    provenance::stamp(&mut record.environment, &record.engine);
-    output.write(&program::report(
-        &record,
-        format!("filemap run {}", filemap_job::shell_word(path)),
-    ))?;
+    let (programs, mut profiles) = (std::slice::from_ref(&program), [profile]);
+    let records = engine::run_seeds(engines, programs, &mut profiles, 1, args.apply)?;
+    let mut record = records.into_iter().next().expect("one program has one record");
+    record.warnings = found.warnings;
+    let kernel = asked.spec.kernel.as_deref();
+    record.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
+    output.write(&program::report(&record, asked.command("run")))?;
     Ok(Outcome::Done)
+}
+
+/// A program as it was asked for.
+pub struct Asked {
+    /// The program with the flags on top.
+    pub spec: ProgramSpec,
+    path: String,
+    /// What flags said on top of the job file.
+    pub flags: JobSpec,
+    /// What the command reads.
+    pub inputs: Inputs,
+}
+
+impl Asked {
+    /// The program of the job file at `path`, with `flags` on top.
+    ///
+    /// # Errors
+    /// A flag that no program has.
+    pub fn new(spec: ProgramSpec, path: &str, flags: JobFlags) -> Result<Self, Error> {
+        let flags = JobSpec::from(flags);
+        if let Some(flag) = ProgramSpec::foreign_flag(&flags) {
+            return Err(foreign(&flag, path));
+        }
+        let spec = spec.overlay(&flags);
+        let mut inputs = Inputs::of(Some(path), &[], &[], &spec.shared());
+        spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
+        Ok(Asked { spec, path: path.to_string(), flags, inputs })
+    }
+
+    /// Fills in what `spec`, which came of this, does not say of its existing files and of this
+    /// machine, as for a job of one file.
+    ///
+    /// # Errors
+    /// As for [`host::resolve`].
+    pub fn resolve(&self, spec: &mut ProgramSpec) -> Result<Found, Error> {
+        resolve_in(spec, &self.path)
+    }
+
+    /// `spec`, which came of this, as a program that can be run.
+    ///
+    /// # Errors
+    /// What is wrong in the job file.
+    pub fn validate(&self, spec: &ProgramSpec) -> Result<Program, Error> {
+        let (path, release) = (self.path.clone(), input::host_release());
+        spec.validate(release.as_deref())
+            .map_err(|error| Error::InFile { path, error: Box::new(Error::from(error)) })
+    }
+
+    /// The command that does the same again.
+    pub fn command(&self, name: &str) -> String {
+        let words = ["filemap".to_string(), name.to_string(), filemap_job::shell_word(&self.path)];
+        words.into_iter().chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Why a program does not take `flag`.
+pub fn foreign(flag: &str, path: &str) -> Error {
+    Error::Usage(format!(
+        "{flag} is for a job of one file, and {path} is a program; remove the flag, or put its \
+         value into {path}"
+    ))
+}
+
+/// Fills in what `spec` does not say of its existing files and of this machine, as for a job of one
+/// file.
+fn resolve_in(spec: &mut ProgramSpec, path: &str) -> Result<Found, Error> {
+    let mut warnings = host::existing_files(spec, path)?;
+    let mut shared = spec.shared();
+    // The first of them says where its files lie.
+    shared.file = spec.file.iter().find_map(|file| file.path.clone());
+    let mut found = host::resolve(&mut shared)?;
+    *spec = spec.clone().overlay(&shared);
+    // What was found of that file was said with the others.
+    std::mem::swap(&mut found.warnings, &mut warnings);
+    Ok(found)
+}
+
+/// The machine profile that the model of `spec` goes by, which `spec` then names.
+pub fn profile(spec: &mut ProgramSpec) -> Result<Profile, Error> {
+    let mut shared = spec.shared();
+    let profile = input::profile(&mut shared)?;
+    *spec = spec.clone().overlay(&shared);
+    Ok(profile)
 }

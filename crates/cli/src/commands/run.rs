@@ -1,6 +1,7 @@
 //! `filemap run`.
 
-use filemap_job::{EngineKind, Record};
+use filemap_job::program::Program;
+use filemap_job::{EngineKind, Job, Record};
 use filemap_report::{Report, record};
 
 use super::{Asked, program, with_seeds};
@@ -10,19 +11,22 @@ use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
 use crate::input;
-use crate::judged;
+use crate::judged::{self, Judged};
 use crate::log::LineLog;
 use crate::output::Output;
 use crate::seeds::{self, Cell};
 
 /// Runs one job on `engines` and prints its record.
-pub fn run(args: RunArgs, engines: &impl Engines) -> Result<Outcome, Error> {
+pub fn run(
+    args: RunArgs,
+    engines: &(impl Engines<Job> + Engines<Program>),
+) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     if let Some(path) = &args.job_file
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(&spec, &path, args);
+        return program::run(spec, &path, args, engines);
     }
     let (output, report) = reported(args, engines)?;
     output.write(&report)?;
@@ -30,14 +34,14 @@ pub fn run(args: RunArgs, engines: &impl Engines) -> Result<Outcome, Error> {
 }
 
 /// What comes out of one job, and where it goes.
-fn reported(args: RunArgs, engines: &impl Engines) -> Result<(Output, Report), Error> {
+fn reported(args: RunArgs, engines: &impl Engines<Job>) -> Result<(Output, Report), Error> {
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let found = host::resolve(&mut spec)?;
     let mut profile = found.on_device(input::profile(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
-    judged::check(&job)?;
+    judged::check(&Judged::from(&job))?;
     if job.engine == EngineKind::Kernel && args.log.is_some() {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
@@ -57,7 +61,7 @@ fn reported(args: RunArgs, engines: &impl Engines) -> Result<(Output, Report), E
     let mut record = one(engine::run_seeds(engines, jobs, profiles, seeds, args.apply)?);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
-    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), jobs)?);
+    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &Judged::of(jobs))?);
     if args.seeds.is_none() {
         let (job, profile) = (&job, &profile);
         let cell = Cell { name: "this job", job, profile, record: &record };

@@ -1,10 +1,10 @@
 //! The engines of this machine.
 
-use filemap_job::{Engine, Job};
-use filemap_kernel::engine::{Boot, Kernel, Prepared};
+use filemap_job::Engine;
+use filemap_kernel::engine::{Boot, Kernel, Prepared, Runnable};
 use filemap_model::{Model, Profile};
 
-use super::Engines;
+use super::{Engines, Work, WorkEngine};
 use crate::error::Error;
 use crate::interrupt::{self, Undoing};
 
@@ -12,7 +12,12 @@ use crate::interrupt::{self, Undoing};
 #[derive(Clone, Copy, Debug)]
 pub struct Machine;
 
-impl Engines for Machine {
+impl<J> Engines<J> for Machine
+where
+    J: Work + Runnable<Run = <J as Work>::Run, Record = <J as Work>::Record>,
+    Model: WorkEngine<J, Ready: Send>,
+    Boot: WorkEngine<J>,
+{
     type Model = Model;
     type Host = Host;
     type Boot = Boot;
@@ -37,11 +42,11 @@ pub struct Host {
     _undoing: Undoing,
 }
 
-impl Engine<Job> for Host {
+impl<J: Runnable> Engine<J> for Host {
     type Error = filemap_kernel::Error;
-    type Ready = Prepared;
+    type Ready = Prepared<J>;
 
-    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Prepared>, filemap_kernel::Error> {
+    fn prepare_all(&self, jobs: &[&J]) -> Result<Vec<Prepared<J>>, filemap_kernel::Error> {
         self.kernel.prepare_all(jobs)
     }
 }

@@ -54,7 +54,7 @@ impl Mock {
     }
 }
 
-impl Engines for Mock {
+impl Engines<Job> for Mock {
     type Model = MockEngine;
     type Host = MockEngine;
     type Boot = MockEngine;

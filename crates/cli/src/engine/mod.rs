@@ -9,7 +9,10 @@ mod tests;
 use std::vec;
 
 use filemap_core::units::PageCount;
-use filemap_job::{Engine, EngineKind, Filesystem, Job, Ready, Record, Run, seeds};
+use filemap_job::program::{Program, ProgramRecord, ProgramRun};
+use filemap_job::{
+    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ready, Record, Run, seeds,
+};
 use filemap_model::Profile;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -20,14 +23,15 @@ use crate::provenance;
 
 pub use machine::Machine;
 
-/// The engines that commands run jobs on. Those of a [`Machine`] are real; tests have others.
-pub trait Engines {
+/// The engines that commands run jobs of the form `J` on. Those of a [`Machine`] are real; tests
+/// have others.
+pub trait Engines<J: Work> {
     /// The model.
-    type Model: JobEngine<Ready: Send>;
+    type Model: WorkEngine<J, Ready: Send>;
     /// The running kernel.
-    type Host: JobEngine;
+    type Host: WorkEngine<J>;
     /// Kernels that are booted.
-    type Boot: JobEngine;
+    type Boot: WorkEngine<J>;
 
     /// The model, which predicts the times of the machine with `profile`.
     fn model(&self, profile: Profile) -> Self::Model;
@@ -43,19 +47,19 @@ pub trait Engines {
 }
 
 /// An engine whose jobs come to records.
-pub trait JobEngine: Engine<Job, Error: Into<Error>, Ready: JobReady> {}
+pub trait WorkEngine<J: Work>: Engine<J, Error: Into<Error>, Ready: WorkReady<J>> {}
 
-impl<E: Engine<Job, Error: Into<Error>, Ready: JobReady>> JobEngine for E {}
+impl<J: Work, E: Engine<J, Error: Into<Error>, Ready: WorkReady<J>>> WorkEngine<J> for E {}
 
 /// A job that is ready, and comes to a record.
-pub trait JobReady: Ready<Run = Run, Record = Record, Error: Into<Error>> {}
+pub trait WorkReady<J: Work>: Ready<Run = J::Run, Record = J::Record, Error: Into<Error>> {}
 
-impl<R: Ready<Run = Run, Record = Record, Error: Into<Error>>> JobReady for R {}
+impl<J: Work, R: Ready<Run = J::Run, Record = J::Record, Error: Into<Error>>> WorkReady<J> for R {}
 
 /// Runs `jobs`, each once with its own seed and all in the model with `profile`: see
 /// [`run_seeds`].
 pub fn run_all(
-    engines: &impl Engines,
+    engines: &impl Engines<Job>,
     jobs: &[Job],
     profile: &Profile,
 ) -> Result<Vec<Record>, Error> {
@@ -67,13 +71,13 @@ pub fn run_all(
 /// those of the kernel, one run of each in turn, and those that boot a kernel. With `apply`,
 /// settings of the machine are changed for them where they want others. Beside the running kernel
 /// each of `profiles` gets the largest request of the device that it reads the same file from.
-pub fn run_seeds(
-    engines: &impl Engines,
-    jobs: &[Job],
+pub fn run_seeds<J: Work>(
+    engines: &impl Engines<J>,
+    jobs: &[J],
     profiles: &mut [Profile],
     count: u64,
     apply: bool,
-) -> Result<Vec<Record>, Error> {
+) -> Result<Vec<J::Record>, Error> {
     let progress = |turns| {
         let progress = Progress::new(turns);
         move || progress.advance()
@@ -83,16 +87,15 @@ pub fn run_seeds(
 
 /// [`run_seeds`]; `progress` is given the number of turns, and what it returns is called after
 /// each.
-fn run_seeds_telling<T: Fn() + Sync>(
-    engines: &impl Engines,
-    jobs: &[Job],
+fn run_seeds_telling<J: Work, T: Fn() + Sync>(
+    engines: &impl Engines<J>,
+    jobs: &[J],
     profiles: &mut [Profile],
     count: u64,
     apply: bool,
     progress: impl FnOnce(usize) -> T,
-) -> Result<Vec<Record>, Error> {
-    let on =
-        |place: Place| -> Vec<&Job> { jobs.iter().filter(|job| Place::of(job) == place).collect() };
+) -> Result<Vec<J::Record>, Error> {
+    let on = |place: Place| -> Vec<&J> { jobs.iter().filter(|job| job.place() == place).collect() };
     let of_host = on(Place::Host);
     if apply && of_host.is_empty() {
         let message = "--apply is for the running kernel; give --on kernel, or remove it";
@@ -108,10 +111,10 @@ fn run_seeds_telling<T: Fn() + Sync>(
     for (job, profile) in jobs.iter().zip(profiles) {
         let io_bytes = io_bytes(job, &of_host, &measured);
         profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
-        if Place::of(job) == Place::Model {
+        if job.place() == Place::Model {
             // One job a seed: they run beside each other too.
-            let seeds = seeds(job.seed, count).map(|seed| job.with_seed(seed));
-            let seeds: Vec<Job> = seeds.collect();
+            let seeds = seeds(job.seed(), count).map(|seed| job.with_seed(seed));
+            let seeds: Vec<J> = seeds.collect();
             models.extend(prepare(&engines.model(*profile), &seeds.iter().collect::<Vec<_>>())?);
         }
     }
@@ -120,35 +123,35 @@ fn run_seeds_telling<T: Fn() + Sync>(
     let mut models = beside_each_other(models, count, &advance)?.into_iter();
     let mut measured = in_turn(measured, count, &advance)?.into_iter();
     let mut booted = in_turn(booted, count, &advance)?.into_iter();
-    let record = |job: &Job| {
-        let record = match Place::of(job) {
+    let record = |job: &J| {
+        let record = match job.place() {
             Place::Model => models.next(),
             Place::Host => measured.next(),
             Place::Image => booted.next(),
         };
         let mut record = record.expect("each job has run");
-        provenance::stamp(&mut record.environment, &record.engine);
+        J::stamp(&mut record);
         record
     };
     Ok(jobs.iter().map(record).collect())
 }
 
-fn prepare<E: JobEngine>(engine: &E, jobs: &[&Job]) -> Result<Vec<E::Ready>, Error> {
+fn prepare<J: Work, E: WorkEngine<J>>(engine: &E, jobs: &[&J]) -> Result<Vec<E::Ready>, Error> {
     engine.prepare_all(jobs).map_err(Into::into)
 }
 
 /// Turns of `ready` for one seed.
-fn turns(ready: &[impl JobReady]) -> u64 {
+fn turns(ready: &[impl Ready]) -> u64 {
     ready.iter().map(|ready| ready.turns()).sum()
 }
 
 /// Runs each of `ready` with its own seed, as many at once as there are processors. Each `count`
 /// of them come to one record.
-fn beside_each_other<R: JobReady + Send>(
+fn beside_each_other<J: Work, R: WorkReady<J> + Send>(
     ready: Vec<R>,
     count: u64,
     advance: &(impl Fn() + Sync),
-) -> Result<Vec<Record>, Error> {
+) -> Result<Vec<J::Record>, Error> {
     let run = |mut ready: R| {
         let seed = ready.seed();
         let mut runs = Vec::new();
@@ -173,11 +176,11 @@ fn beside_each_other<R: JobReady + Send>(
 
 /// One turn of each of `ready`, and again, until each has had its turns with `count` seeds: what
 /// changes on the machine meanwhile meets all of them.
-fn in_turn<R: JobReady>(
+fn in_turn<J: Work, R: WorkReady<J>>(
     ready: Vec<R>,
     count: u64,
     advance: &impl Fn(),
-) -> Result<Vec<Record>, Error> {
+) -> Result<Vec<J::Record>, Error> {
     let mut under_way: Vec<UnderWay<R>> = Vec::new();
     for ready in ready {
         let seeds = seeds(ready.seed(), count);
@@ -199,11 +202,11 @@ fn in_turn<R: JobReady>(
 }
 
 /// A job that has had some of its turns.
-struct UnderWay<R> {
+struct UnderWay<R: Ready> {
     ready: R,
     /// The seed of each turn that is still to come.
     left: vec::IntoIter<u64>,
-    runs: Vec<Run>,
+    runs: Vec<R::Run>,
 }
 
 /// A thread for each processor; where there is no room for them (`ulimit`), only this one.
@@ -217,9 +220,89 @@ pub fn threads() -> Result<ThreadPool, Error> {
     pool.map_err(|error| Error::CannotRun(format!("no thread can be started: {error}")))
 }
 
+/// A job of a form that commands run: of one file, or shaped like a program.
+pub trait Work: Clone + Send + Sync {
+    /// What one run comes to.
+    type Run: Send;
+    /// What all runs come to.
+    type Record: Send;
+
+    /// Where it runs.
+    fn place(&self) -> Place;
+
+    /// The machine that it is for.
+    fn machine(&self) -> &JobMachine;
+
+    /// The seed that it names.
+    fn seed(&self) -> u64;
+
+    /// The same with another seed.
+    fn with_seed(&self, seed: u64) -> Self;
+
+    /// Says in `record` where it comes from.
+    fn stamp(record: &mut Self::Record);
+}
+
+impl Work for Job {
+    type Run = Run;
+    type Record = Record;
+
+    fn place(&self) -> Place {
+        match (self.engine, &self.image) {
+            (EngineKind::Model, _) => Place::Model,
+            (EngineKind::Kernel, None) => Place::Host,
+            (EngineKind::Kernel, Some(_)) => Place::Image,
+        }
+    }
+
+    fn machine(&self) -> &JobMachine {
+        &self.machine
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn with_seed(&self, seed: u64) -> Self {
+        Job::with_seed(self, seed)
+    }
+
+    fn stamp(record: &mut Record) {
+        provenance::stamp(&mut record.environment, &record.engine);
+    }
+}
+
+impl Work for Program {
+    type Run = ProgramRun;
+    type Record = ProgramRecord;
+
+    fn place(&self) -> Place {
+        match self.engine {
+            EngineKind::Model => Place::Model,
+            EngineKind::Kernel => Place::Host,
+        }
+    }
+
+    fn machine(&self) -> &JobMachine {
+        &self.machine
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn with_seed(&self, seed: u64) -> Self {
+        Program::with_seed(self, seed)
+    }
+
+    fn stamp(record: &mut ProgramRecord) {
+        provenance::stamp(&mut record.environment, &record.engine);
+    }
+}
+
 /// Where a job runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
     /// In the model.
     Model,
     /// On the running kernel.
@@ -228,24 +311,15 @@ enum Place {
     Image,
 }
 
-impl Place {
-    fn of(job: &Job) -> Place {
-        match (job.engine, &job.image) {
-            (EngineKind::Model, _) => Place::Model,
-            (EngineKind::Kernel, None) => Place::Host,
-            (EngineKind::Kernel, Some(_)) => Place::Image,
-        }
-    }
-}
-
 /// What the device takes at once from which one of the jobs `of_host`, which are `ready`, reads
 /// the file of `job`, so that the model beside them decides alike.
-fn io_bytes(job: &Job, of_host: &[&Job], ready: &[impl JobReady]) -> Option<u64> {
+fn io_bytes<J: Work>(job: &J, of_host: &[&J], ready: &[impl Ready]) -> Option<u64> {
+    let device = |job: &J| device(job.machine());
     let same = of_host.iter().position(|host| device(host) == device(job));
     ready.get(same.unwrap_or(0))?.io_bytes()
 }
 
-/// By what the kernel engine chooses where the file of `job` lies.
-fn device(job: &Job) -> (PageCount, Filesystem) {
-    (job.machine.read_ahead, job.machine.fs)
+/// By what the kernel engine chooses where the files of a job for `machine` lie.
+fn device(machine: &JobMachine) -> (PageCount, Filesystem) {
+    (machine.read_ahead, machine.fs)
 }

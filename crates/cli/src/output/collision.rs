@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use filemap_job::JobSpec;
+use filemap_job::program::FileSpec;
 
 use super::lead::{Identity, Lead};
 use crate::error::Error;
@@ -42,6 +43,12 @@ impl Inputs {
         let mut inputs = Inputs { files, modules };
         spec.machine.iter().for_each(|name| inputs.add_profile("--machine", name));
         inputs
+    }
+
+    /// Adds an existing file that a program uses.
+    pub fn add_file_of_program(&mut self, file: &FileSpec) {
+        let what = format!("the file '{}' of the job file", file.name);
+        self.files.extend(file.path.iter().map(|path| (what.clone(), path.clone())));
     }
 
     /// Adds the machine profile `name`, which `what` names. The built-in one is no file.

@@ -34,6 +34,8 @@ pub struct Pages {
 /// Entries of one word that were taken away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unmapped {
+    /// Pages that were mapped.
+    pub mapped: u64,
     /// Pages whose entries had been accessed.
     pub accessed: u64,
     /// Pages that had been replaced by private copies.

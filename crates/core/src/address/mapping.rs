@@ -1,5 +1,7 @@
 //! Mappings of a file and the VMAs they consist of.
 
+use super::advice::AdviceFlag;
+use super::pieces::{Piece, Pieces};
 use super::vma::Vma;
 use crate::units::{PageCount, PageIndex};
 use crate::word::{WORD_PAGES, word_mask};
@@ -43,22 +45,33 @@ impl Split {
 }
 
 /// A part of a file that is mapped in one piece: one VMA, or a row of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// The mapping as one VMA, before it was split.
+    /// The mapping as one VMA, before it was split. Its advice is that of all VMAs where
+    /// [`Mapping::advise`] has not cut them.
     pub whole: Vma,
     /// How it was split.
     pub split: Option<Split>,
+    /// The open file was advised NOREUSE.
+    pub no_reuse: bool,
+    /// Its VMAs, where advice was given for a range.
+    pieces: Pieces,
+    /// A page was copied before that.
+    has_copies: bool,
 }
 
 impl Mapping {
     /// The mapping of a part of a file, whole or split.
     pub const fn new(whole: Vma, split: Option<Split>) -> Mapping {
-        Mapping { whole, split }
+        Mapping { whole, split, no_reuse: false, pieces: Pieces::NONE, has_copies: false }
     }
 
     /// The VMA that maps `index`, which lies in the mapping.
+    #[inline]
     pub fn vma(&self, index: PageIndex) -> Vma {
+        if !self.pieces.is_empty() {
+            return self.of_piece(self.pieces.of(index));
+        }
         let Some(split) = self.split else {
             return self.whole;
         };
@@ -73,6 +86,75 @@ impl Mapping {
         }
     }
 
+    fn of_piece(&self, piece: &Piece) -> Vma {
+        let by_split = self.split.is_some_and(|split| split.makes_executable(piece.number));
+        Vma {
+            start: self.whole.vpn(piece.first),
+            pgoff: piece.first,
+            pages: piece.pages,
+            advice: piece.advice,
+            executable: self.whole.executable || by_split,
+        }
+    }
+
+    /// Its VMAs for the pages `from..end`, each with the part of these that it maps.
+    pub fn vmas(
+        &self,
+        from: PageIndex,
+        end: PageIndex,
+    ) -> impl Iterator<Item = (Vma, PageIndex, PageIndex)> + '_ {
+        let mut next = from.max(self.whole.pgoff);
+        let end = end.min(self.whole.end());
+        std::iter::from_fn(move || {
+            let vma = (next < end).then(|| self.vma(next))?;
+            let first = next;
+            next = vma.end().min(end);
+            Some((vma, first, next))
+        })
+    }
+
+    /// Gives advice for its pages `from..end`.
+    pub fn advise(&mut self, from: PageIndex, end: PageIndex, flag: AdviceFlag) {
+        let is_whole = from <= self.whole.pgoff && self.whole.end() <= end;
+        if self.pieces.is_empty() && is_whole {
+            self.whole.advice = self.whole.advice.and(flag);
+            return;
+        }
+        if self.pieces.is_empty() {
+            self.pieces = self.cut();
+        }
+        self.pieces.advise(from, end, flag);
+        let (first, rest) = self.pieces.all().split_first().expect("a mapping has a VMA");
+        if rest.is_empty() {
+            self.whole.advice = first.advice;
+            self.has_copies = first.anonymous > 0;
+            self.pieces = Pieces::NONE;
+        }
+    }
+
+    /// Its VMAs, as they are without advice for a range.
+    fn cut(&self) -> Pieces {
+        let length = self.split.map_or(self.whole.pages, |split| split.pages).0;
+        let vmas = self.vmas(self.whole.pgoff, self.whole.end());
+        let pieces = vmas.map(|(vma, first, _)| Piece {
+            first,
+            pages: vma.pages,
+            advice: vma.advice,
+            number: (first - self.whole.pgoff).0 / length,
+            anonymous: u32::from(self.has_copies),
+        });
+        Pieces::new(pieces.collect())
+    }
+
+    /// A write copied the page `index`.
+    #[inline]
+    pub fn copied(&mut self, index: PageIndex) {
+        match self.pieces.is_empty() {
+            true => self.has_copies = true,
+            false => self.pieces.copied(index),
+        }
+    }
+
     /// Whether any of its VMAs is executable.
     pub fn has_code(&self) -> bool {
         let by_split =
@@ -80,9 +162,31 @@ impl Mapping {
         self.whole.executable || self.split.is_some_and(by_split)
     }
 
-    /// Whether reclaim believes the accessed bits of its entries.
-    pub fn has_recency(&self) -> bool {
-        self.whole.advice.has_recency()
+    /// Whether reclaim believes the accessed bits of the entries in `vma`, one of its VMAs.
+    ///
+    /// Mirrors `vma_has_recency`, 6.12 and 6.18. Test: `tests/advice.rs`.
+    pub fn believes(&self, vma: &Vma) -> bool {
+        vma.advice.has_recency() && !self.no_reuse
+    }
+
+    /// Whether reclaim believes the accessed bits of its entries; `None` where that depends on the
+    /// VMA.
+    pub fn has_recency(&self) -> Option<bool> {
+        if self.no_reuse {
+            return Some(false);
+        }
+        let mut pieces = self.pieces.all().iter().map(|piece| piece.advice.has_recency());
+        let Some(first) = pieces.next() else {
+            return Some(self.whole.advice.has_recency());
+        };
+        pieces.all(|other| other == first).then_some(first)
+    }
+
+    /// The pages of `word` whose accessed bits reclaim believes.
+    pub fn believed_mask(&self, word: u64) -> u64 {
+        let (first, end) = (PageIndex(word * WORD_PAGES), PageIndex((word + 1) * WORD_PAGES));
+        let believed = self.vmas(first, end).filter(|(vma, ..)| self.believes(vma));
+        believed.fold(0, |mask, (_, from, end)| mask | word_mask(word, from, end))
     }
 
     /// The pages of `word` that an executable VMA maps.
@@ -95,15 +199,7 @@ impl Mapping {
         if self.split.is_none_or(|split| split.prot != SplitProt::Exec) {
             return 0;
         }
-        let mut mask = 0;
-        let mut index = first;
-        while index < end {
-            let vma = self.vma(index);
-            if vma.executable {
-                mask |= word_mask(word, index, vma.end());
-            }
-            index = vma.end();
-        }
-        mask
+        let executable = self.vmas(first, end).filter(|(vma, ..)| vma.executable);
+        executable.fold(0, |mask, (_, from, end)| mask | word_mask(word, from, end))
     }
 }

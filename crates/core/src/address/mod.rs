@@ -1,7 +1,9 @@
 //! What processes map: VMAs, page tables, and who maps a page of a file.
 
+pub mod advice;
 pub mod entries;
 pub mod mapping;
 pub mod page_table;
+mod pieces;
 pub mod reverse_map;
 pub mod vma;

@@ -12,6 +12,8 @@ use crate::units::{PageCount, Vpn};
 #[derive(Clone, Debug, Default)]
 pub struct PageTables {
     levels: [Tables; 3],
+    /// Page-table pages that a private copy was made in first: they are not counted.
+    of_copies: Tables,
     pages: PageCount,
 }
 
@@ -35,6 +37,16 @@ impl Tables {
     fn remove(&mut self, number: u64) {
         let block = self.0.get_mut(&(number / 4096)).expect("the page-table page exists");
         block[(number / 64 % 64) as usize] &= !(1 << (number % 64));
+    }
+
+    /// None of `numbers` exists from now on. Returns how many did.
+    fn remove_all(&mut self, numbers: Range<u64>) -> u64 {
+        let (mut next, mut removed) = (numbers.start, 0);
+        while let Some(number) = self.next(next..numbers.end) {
+            self.remove(number);
+            (next, removed) = (number + 1, removed + 1);
+        }
+        removed
     }
 
     /// The first of `numbers` that exists.
@@ -70,10 +82,17 @@ impl PageTables {
         }
     }
 
+    /// The page-table page of `entries` entries that maps `vpn` exists from now on, for a private
+    /// copy, and counts for nothing unless something else needs it.
+    pub fn install_for_copy(&mut self, vpn: Vpn, entries: u64) {
+        self.of_copies.insert(vpn.0 >> entries.ilog2());
+    }
+
     /// The page-table pages that map nothing but the `pages` pages from `start` are gone, where
     /// nothing else is mapped in the reach of those at the ends.
     pub fn remove(&mut self, start: Vpn, pages: PageCount, entries: u64) {
         let (mut first, mut last) = (start.0, (start + pages).0 - 1);
+        self.of_copies.remove_all(first >> entries.ilog2()..(last >> entries.ilog2()) + 1);
         for level in 0..self.levels.len() {
             let (below, above) = self.levels.split_at_mut(level);
             (first, last) = (first >> entries.ilog2(), last >> entries.ilog2());
@@ -92,14 +111,25 @@ impl PageTables {
         }
     }
 
+    /// The page-table pages all of whose entries lie in the `pages` pages from `start` are gone;
+    /// those above them stay.
+    pub fn remove_lowest(&mut self, start: Vpn, pages: PageCount, entries: u64) {
+        let first = start.0.div_ceil(entries);
+        let numbers = first..((start + pages).0 / entries).max(first);
+        self.pages -= PageCount(self.levels[0].remove_all(numbers.clone()));
+        self.of_copies.remove_all(numbers);
+    }
+
     /// Whether the page-table page of `entries` entries that maps `vpn` exists.
     pub fn is_installed(&self, vpn: Vpn, entries: u64) -> bool {
-        self.levels[0].contains(vpn.0 >> entries.ilog2())
+        let number = vpn.0 >> entries.ilog2();
+        self.levels[0].contains(number) || self.of_copies.contains(number)
     }
 
     /// About how many bytes of memory the notes on them take.
     pub fn held_bytes(&self) -> u64 {
-        self.levels.iter().map(|level| level.0.len() as u64 * Tables::BLOCK_BYTES).sum()
+        let all = self.levels.iter().chain([&self.of_copies]);
+        all.map(|level| level.0.len() as u64 * Tables::BLOCK_BYTES).sum()
     }
 
     /// Pages that all of them take.

@@ -73,7 +73,7 @@ impl FileMappings {
         let mut ends: BinaryHeap<Reverse<(PageIndex, usize)>> = BinaryHeap::new();
         let mut of_each = vec![Layer::FIRST; mappings.len()];
         for position in order {
-            let mapping = mappings[position];
+            let mapping = &mappings[position];
             let layer = match ends.peek() {
                 Some(&Reverse((end, layer))) if end <= mapping.whole.pgoff => {
                     ends.pop();
@@ -85,7 +85,7 @@ impl FileMappings {
                 }
             };
             ends.push(Reverse((mapping.whole.end(), layer)));
-            self.layers[layer].push(mapping);
+            self.layers[layer].push(mapping.clone());
             of_each[position] = Layer(layer as u32);
         }
         self.note_kinds();
@@ -101,6 +101,19 @@ impl FileMappings {
         let at = mappings.partition_point(|mapping| mapping.whole.pgoff < first);
         assert_eq!(mappings[at].whole.pgoff, first, "the mapping is there");
         mappings.remove(at);
+        self.note_kinds();
+    }
+
+    /// The mapping of `layer` that begins where `mapping` does is like that from now on.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn replace(&mut self, layer: Layer, mapping: Mapping) {
+        let mappings = &mut self.layers[layer.0 as usize];
+        let first = mapping.whole.pgoff;
+        let at = mappings.partition_point(|mapping| mapping.whole.pgoff < first);
+        assert_eq!(mappings[at].whole.pgoff, first, "the mapping is there");
+        mappings[at] = mapping;
         self.note_kinds();
     }
 
@@ -125,8 +138,9 @@ impl FileMappings {
             return if self.is_ignored { 0 } else { u64::MAX };
         }
         self.mask(layer, word, |mapping| match mapping.has_recency() {
-            true => word_mask(word, mapping.whole.pgoff, mapping.whole.end()),
-            false => 0,
+            Some(true) => word_mask(word, mapping.whole.pgoff, mapping.whole.end()),
+            Some(false) => 0,
+            None => mapping.believed_mask(word),
         })
     }
 
@@ -155,8 +169,8 @@ impl FileMappings {
     fn note_kinds(&mut self) {
         self.has_code = self.layers.iter().flatten().any(Mapping::has_code);
         let mut recency = self.layers.iter().flatten().map(Mapping::has_recency);
-        let first = recency.next().unwrap_or(true);
-        self.is_mixed = recency.any(|other| other != first);
-        self.is_ignored = !first && !self.is_mixed;
+        let first = recency.next().unwrap_or(Some(true));
+        self.is_mixed = first.is_none() || recency.any(|other| other != first);
+        self.is_ignored = first == Some(false) && !self.is_mixed;
     }
 }

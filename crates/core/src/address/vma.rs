@@ -1,41 +1,7 @@
 //! VMAs.
 
+pub use super::advice::{Advice, AdviceFlag, HugeHint, ReadHint};
 use crate::units::{PageCount, PageIndex, Vpn};
-
-/// What the program said about its accesses (`madvise`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Advice {
-    /// MADV_NORMAL.
-    #[default]
-    Normal,
-    /// MADV_RANDOM.
-    Random,
-    /// MADV_SEQUENTIAL.
-    Sequential,
-    /// MADV_HUGEPAGE.
-    HugePage,
-}
-
-impl Advice {
-    /// Every advice.
-    pub const ALL: [Advice; 4] =
-        [Advice::Normal, Advice::Random, Advice::Sequential, Advice::HugePage];
-
-    /// The name on the command line and in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Advice::Normal => "normal",
-            Advice::Random => "random",
-            Advice::Sequential => "sequential",
-            Advice::HugePage => "hugepage",
-        }
-    }
-
-    /// Whether reclaim believes the accessed bits of such a mapping (`vma_has_recency`).
-    pub const fn has_recency(self) -> bool {
-        !matches!(self, Advice::Random | Advice::Sequential)
-    }
-}
 
 /// One VMA: consecutive virtual pages that map consecutive pages of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -98,4 +98,7 @@ pub trait FileCache {
     /// The folio that holds `index` was used, by `read(2)` or by an entry that is taken away
     /// ([`crate::lru::reclaim::used`]).
     fn mark_accessed(&mut self, index: PageIndex);
+
+    /// The folio that holds `index` is referenced from now on, which moves it to no other list.
+    fn set_referenced(&mut self, index: PageIndex);
 }

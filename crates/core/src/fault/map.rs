@@ -1,10 +1,12 @@
 //! Mapping what is cached: by one PMD entry, folios whole, or page by page.
 
 use super::view::View;
-use crate::address::entries::MappedFile;
+use crate::address::advice::HugeHint;
+use crate::address::entries::{MappedFile, Unmapped};
+use crate::address::mapping::Mapping;
 use crate::address::page_table::PageTables;
 use crate::address::vma::Vma;
-use crate::cache::{Folio, WORD_PAGES, word_mask};
+use crate::cache::{Folio, WORD_PAGES, word_mask, words};
 use crate::decision::{Decision, Log};
 use crate::readahead::Limits;
 use crate::units::{PageCount, PageIndex};
@@ -29,11 +31,13 @@ pub fn map_huge(
     true
 }
 
-/// Whether one PMD entry can map `folio`, where no page-table page is in its place.
+/// Whether one PMD entry can map `folio`, where no page-table page is in its place and the VMA was
+/// not advised NOHUGEPAGE.
 #[inline]
 pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
     let entries = limits.arch.pte_entries;
     folio.order == limits.arch.pmd_order()
+        && vma.advice.huge != HugeHint::NoHuge
         && lies_within(folio, vma, limits)
         && vma.vpn(folio.head).align_down(entries) == vma.vpn(folio.head)
         && !tables.is_installed(vma.vpn(folio.head), entries)
@@ -114,29 +118,117 @@ pub fn copy_mapped(index: PageIndex, cache: &mut impl MappedFile, log: &mut impl
     log.record(Decision::Copied { index });
 }
 
-/// Takes away the entries of `vma`, as `munmap(2)` does. A folio whose entries were accessed is
-/// used by that, once, where the advice lets accesses count. Returns how many private copies
-/// are gone.
+/// Takes away the entries of `mapping` for the pages `from..end`, as `munmap(2)` and MADV_DONTNEED
+/// do. Where advice lets accesses count, each batch of entries of which one was accessed is a use
+/// of its folio. Returns how many private copies are gone.
 ///
 /// Mirrors `zap_present_folio_ptes`, 6.12 and 6.18. Test: `tests/page_table.rs`.
-pub fn unmap(vma: &Vma, cache: &mut impl MappedFile) -> PageCount {
+pub fn unmap(
+    mapping: &Mapping,
+    from: PageIndex,
+    end: PageIndex,
+    limits: &Limits,
+    cache: &mut impl MappedFile,
+) -> PageCount {
     let mut copies = 0;
-    // The end of the last folio that was used.
-    let mut used = PageIndex(0);
-    for word in cache.words_with_entries(vma.pgoff, vma.end()) {
-        let unmapped = cache.unmap(word, word_mask(word, vma.pgoff, vma.end()));
-        copies += u64::from(unmapped.copied.count_ones());
-        let mut accessed = if vma.advice.has_recency() { unmapped.accessed } else { 0 };
-        while accessed != 0 {
-            let index = PageIndex(word * WORD_PAGES + u64::from(accessed.trailing_zeros()));
-            accessed &= accessed - 1;
-            if index >= used
-                && let Some(folio) = cache.folio(index)
-            {
-                cache.mark_accessed(index);
-                used = folio.end();
+    for (vma, from, end) in mapping.vmas(from, end) {
+        let believed = mapping.believes(&vma);
+        let mut batch = Batch { next: None, is_used: false };
+        for word in cache.words_with_entries(from, end) {
+            let mask = word_mask(word, from, end);
+            let unmapped = cache.unmap(word, mask);
+            copies += u64::from(unmapped.copied.count_ones());
+            if believed && unmapped.accessed != 0 {
+                batch.word(word, unmapped, &vma, limits, cache);
             }
         }
     }
     PageCount(copies)
+}
+
+/// Entries one behind the other, in one page-table page and of one folio.
+struct Batch {
+    /// The page behind its last.
+    next: Option<PageIndex>,
+    /// One of them was accessed.
+    is_used: bool,
+}
+
+impl Batch {
+    /// Goes on with the entries of a word, in which some were accessed.
+    fn word(
+        &mut self,
+        word: u64,
+        Unmapped { mut mapped, accessed, .. }: Unmapped,
+        vma: &Vma,
+        limits: &Limits,
+        cache: &mut impl MappedFile,
+    ) {
+        let entries = limits.arch.pte_entries;
+        while mapped != 0 {
+            let bit = mapped & mapped.wrapping_neg();
+            let index = PageIndex(word * WORD_PAGES + u64::from(mapped.trailing_zeros()));
+            mapped &= !bit;
+            let Some(folio) = cache.folio(index) else { continue };
+            let vpn = vma.vpn(index);
+            let begins = folio.head == index || vpn.align_down(entries) == vpn;
+            if begins || self.next != Some(index) {
+                self.is_used = false;
+            }
+            if accessed & bit != 0 && !self.is_used {
+                cache.mark_accessed(index);
+                self.is_used = true;
+            }
+            self.next = Some(index + PageCount(1));
+        }
+    }
+}
+
+/// A VMA is to end, or entries are to be taken away, before page `at` of `mapping`: a PMD entry
+/// that maps pages on both sides of that goes.
+pub fn split_huge(
+    at: PageIndex,
+    mapping: &Mapping,
+    limits: &Limits,
+    tables: &PageTables,
+    cache: &mut impl MappedFile,
+) {
+    let is_inside = mapping.whole.pgoff < at && at < mapping.whole.end();
+    if is_inside && cache.folio(at).is_some_and(|folio| folio.head < at) {
+        unmap_huge(at, &mapping.whole, limits, tables, cache);
+    }
+}
+
+/// Takes away the PMD entry that maps the page `index` of `vma`, if one does. Its folio is
+/// referenced, if it was accessed. Returns whether one did.
+///
+/// Mirrors `__split_huge_pmd`, 6.12 and 6.18. Test: `tests/page_table.rs`.
+pub fn unmap_huge(
+    index: PageIndex,
+    vma: &Vma,
+    limits: &Limits,
+    tables: &PageTables,
+    cache: &mut impl MappedFile,
+) -> bool {
+    let entries = limits.arch.pte_entries;
+    if tables.is_installed(vma.vpn(index), entries) {
+        return false;
+    }
+    let may_be_huge = |folio: &Folio| {
+        folio.order == limits.arch.pmd_order()
+            && folio.head >= vma.pgoff
+            && vma.vpn(folio.head).align_down(entries) == vma.vpn(folio.head)
+    };
+    let Some(folio) = cache.folio(index).filter(may_be_huge) else { return false };
+    if !cache.pages(index, index + PageCount(1)).mapped {
+        return false;
+    }
+    let mut accessed = 0;
+    for word in words(folio.head, folio.end()) {
+        accessed |= cache.unmap(word, word_mask(word, folio.head, folio.end())).accessed;
+    }
+    if accessed != 0 {
+        cache.set_referenced(index);
+    }
+    true
 }

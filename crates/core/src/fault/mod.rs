@@ -41,8 +41,7 @@ pub struct Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
-    /// The lock was asked for.
-    Locking,
+    /// The lock was asked for. With it the page is looked up.
     Look,
     /// The window of a miss or of a mark, to be read now.
     Read(Window),
@@ -67,6 +66,14 @@ impl Fault {
             dropped: false,
             state: State::Begin,
         }
+    }
+
+    /// A fault on page `index` that no access made: MADV_POPULATE_READ asks for it. The caller holds
+    /// `mmap_lock` from the beginning, so the first retry is the last that may drop it.
+    ///
+    /// Mirrors `faultin_page_range`, 6.12 and 6.18. Test: `tests/fault.rs`.
+    pub fn populating(index: PageIndex) -> Fault {
+        Fault { lock: Lock::Mmap, ..Fault::new(index, Access::Read) }
     }
 
     /// How often it has begun.
@@ -94,7 +101,7 @@ impl Fault {
     /// # Panics
     /// When the last step did not ask for the VMA's lock.
     pub fn refused(&mut self) {
-        assert!(self.state == State::Locking && self.lock == Lock::Vma, "it was asked for");
+        assert!(self.state == State::Look && self.lock == Lock::Vma, "it was asked for");
         self.tries -= 1;
         self.lock = Lock::Mmap;
         self.state = State::Begin;
@@ -106,17 +113,14 @@ impl Fault {
         loop {
             match self.state {
                 State::Begin => {
-                    self.state = State::Locking;
+                    self.state = State::Look;
                     self.tries += 1;
                     self.major = false;
                     self.dropped = false;
                     return Step::Lock(self.lock);
                 }
-                State::Locking => {
-                    view.log.record(Decision::Locked(self.lock));
-                    self.state = State::Look;
-                }
                 State::Look => {
+                    view.log.record(Decision::Locked(self.lock));
                     if self.maps_around(view) {
                         return self.done(view);
                     }
@@ -219,6 +223,7 @@ impl Fault {
     /// Maps the folio found, whole where the kernel does so.
     fn map<C: MappedFile, L: Log>(&self, folio: Folio, view: &mut View<'_, C, L>) {
         if self.access == Access::WritePrivate {
+            view.tables.install_for_copy(view.vma.vpn(self.index), view.limits.arch.pte_entries);
             view.cache.copy(self.index);
             view.log.record(Decision::Copied { index: self.index });
             return;

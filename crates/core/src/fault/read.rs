@@ -67,6 +67,12 @@ impl Read {
         }
     }
 
+    /// The next page to be copied out. From here up to a mark that it meets, a read holds its
+    /// folios.
+    pub fn position(&self) -> PageIndex {
+        self.next
+    }
+
     /// Goes on until the caller has to do something. `Done` carries no fault.
     pub fn step<C: FileCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Option<Step> {
         loop {

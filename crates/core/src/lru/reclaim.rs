@@ -85,6 +85,7 @@ impl Reclaim {
 
     /// Looks at `look` pages at most, rounded up to whole folios, at least one; ages the active
     /// list where a round over both lists is complete.
+    #[inline]
     pub fn step<L: Lists>(
         &mut self,
         look: PageCount,
@@ -193,6 +194,9 @@ pub fn reclaim<L: Lists>(
 ///
 /// Mirrors `inactive_is_low`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
 pub fn inactive_is_low(inactive: PageCount, active: PageCount, page_size: u64) -> bool {
+    if inactive >= active {
+        return false;
+    }
     let gib = (inactive + active).bytes(page_size) >> GIB_SHIFT;
     let ratio = if gib == 0 { 1 } else { (10 * gib).isqrt() };
     inactive.0.saturating_mul(ratio) < active.0

@@ -68,6 +68,12 @@ impl FileCache for PlainFile<'_> {
         }
     }
 
+    fn set_referenced(&mut self, index: PageIndex) {
+        if let Some((head, _)) = self.find(index) {
+            self.cache.state((self.file, head)).referenced = true;
+        }
+    }
+
     fn mark_accessed(&mut self, index: PageIndex) {
         let Some((head, state)) = self.find(index) else {
             return;
@@ -127,7 +133,7 @@ impl MappedFile for PlainFile<'_> {
         let mut unmapped = Unmapped::default();
         for offset in (0..WORD_PAGES).filter(|offset| mask >> offset & 1 == 1) {
             let entry = self.entry(PageIndex(word * WORD_PAGES + offset));
-            self.cache.mapped.remove(&entry);
+            unmapped.mapped |= u64::from(self.cache.mapped.remove(&entry)) << offset;
             unmapped.accessed |= u64::from(self.cache.young.remove(&entry)) << offset;
             unmapped.copied |= u64::from(self.cache.copied.remove(&entry)) << offset;
         }

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::address::entries::{Layer, MappedFile};
 use crate::address::reverse_map::ReverseMap;
-use crate::cache::{FileCache, FolioRun, WORD_PAGES, in_leaf};
+use crate::cache::{FileCache, Folio, FolioRun, WORD_PAGES, in_leaf};
 use crate::decision::{EvictionRun, Log};
+use crate::lru::invalidate;
 use crate::lru::lists::{Lists, Scan, Shrunk};
 use crate::lru::reclaim::{self, Referenced, Verdict};
 use crate::lru::statistics::Statistics;
@@ -158,7 +159,18 @@ impl PlainCache {
         }
     }
 
+    /// A folio leaves the cache, and its pages their shadows.
     fn evict(&mut self, (file, head): Page, state: State) {
+        self.remove((file, head), state);
+        for page in pages_of(head, state.order) {
+            let shadow = Shadow { clock: self.clock, workingset: state.workingset };
+            self.shadows.insert((file, page), shadow);
+        }
+        self.clock += state.order.pages();
+    }
+
+    /// A folio leaves the cache with its entries.
+    fn remove(&mut self, (file, head): Page, state: State) {
         self.folios.remove(&(file, head));
         if let Entry::Occupied(mut folios) = self.nodes.entry((file, head.0 / WORD_PAGES))
             && in_leaf(state.order)
@@ -173,10 +185,13 @@ impl PlainCache {
                 self.mapped.remove(&((file, page), layer));
                 self.young.remove(&((file, page), layer));
             }
-            let shadow = Shadow { clock: self.clock, workingset: state.workingset };
-            self.shadows.insert((file, page), shadow);
         }
-        self.clock += state.order.pages();
+    }
+
+    fn is_mapped(&self, (file, head): Page, order: Order) -> bool {
+        let mut entries = pages_of(head, order)
+            .flat_map(|page| self.layers().map(move |layer| ((file, page), layer)));
+        entries.any(|entry| self.mapped.contains(&entry))
     }
 
     fn judge(&mut self, head: Page, state: State, mappings: &ReverseMap) -> Verdict {
@@ -291,10 +306,50 @@ impl PageCache for PlainCache {
         }
     }
 
+    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        for (_, state) in self.folios.range_mut((file, start)..(file, start + pages)) {
+            state.locked = true;
+        }
+    }
+
     fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
         for (_, state) in self.folios.range_mut((file, start)..(file, start + pages)) {
             state.locked = false;
         }
+    }
+
+    fn invalidate(
+        &mut self,
+        file: FileId,
+        from: PageIndex,
+        end: PageIndex,
+        log: &mut impl Log,
+    ) -> PageCount {
+        let mut dropped = PageCount(0);
+        let mut run = EvictionRun::default();
+        let within: Vec<_> =
+            self.folios.range((file, from)..(file, end)).map(|(&at, &state)| (at, state)).collect();
+        for (head, state) in within {
+            let State { order, locked, marked, active, .. } = state;
+            let folio = Folio { head: head.1, order, locked, marked };
+            if !invalidate::drops(folio, from, end, self.is_mapped(head, order)) {
+                continue;
+            }
+            let pages = PageCount(order.pages());
+            if active {
+                self.active.retain(|&listed| listed != head);
+                self.active_pages -= pages.0;
+            } else {
+                self.inactive.retain(|&listed| listed != head);
+                self.inactive_pages -= pages.0;
+            }
+            self.remove(head, state);
+            run.push(file, head.1, pages, log);
+            dropped += pages;
+        }
+        run.flush(log);
+        self.shadows.retain(|&(of, page), _| of != file || page < from || page >= end);
+        dropped
     }
 
     fn nodes(&self) -> u64 {

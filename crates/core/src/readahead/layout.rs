@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::forced::CHUNK_BYTES;
 use super::{Limits, ReadaheadState, Window};
 use crate::cache::{FileCache, FolioRun};
 use crate::decision::{Decision, Log};
@@ -17,6 +18,8 @@ pub struct Layout {
     window: Window,
     next: PageIndex,
     fallback_reads_remainder: bool,
+    /// Forced readahead is laid out in chunks of this size.
+    chunk: PageCount,
     stage: Stage,
 }
 
@@ -58,6 +61,7 @@ impl Layout {
             window,
             next: window.start,
             fallback_reads_remainder: rules.fallback_reads_remainder,
+            chunk: PageCount((CHUNK_BYTES / limits.arch.page_size).max(1)),
             stage: Stage::Done,
         };
         let largest = match limits.max_folio {
@@ -103,7 +107,8 @@ impl Layout {
                 Stage::BasePages { end, mark } => {
                     let Range { start, end: stop } = cache.gap(self.next, end);
                     if start >= end {
-                        self.stage = Stage::Done;
+                        self.next = end;
+                        self.end_base_pages(log);
                         continue;
                     }
                     self.next = stop;
@@ -138,16 +143,31 @@ impl Layout {
     }
 
     fn begin_base_pages(&mut self, log: &mut impl Log) {
-        let Window { start, size, async_size, last, .. } = self.window;
+        let Window { cause, start, size, async_size, last, .. } = self.window;
         if self.next > last {
             self.stage = Stage::Done;
             return;
         }
-        let laid_out = if self.fallback_reads_remainder { self.next - start } else { PageCount(0) };
-        let size = (size - laid_out).min(last - self.next + PageCount(1));
+        let laid_out = match cause.is_forced() || self.fallback_reads_remainder {
+            true => self.next - start,
+            false => PageCount(0),
+        };
+        let mut size = (size - laid_out).min(last - self.next + PageCount(1));
+        if cause.is_forced() {
+            size = size.min(self.chunk);
+        }
         log.record(Decision::BasePages { start: self.next, size, async_size });
         let end = self.next + size;
         let mark = (async_size <= size).then(|| end - async_size);
         self.stage = Stage::BasePages { end, mark };
+    }
+
+    /// Goes on with the next chunk of what is forced, if anything is left of it.
+    fn end_base_pages(&mut self, log: &mut impl Log) {
+        self.stage = Stage::Done;
+        let Window { cause, start, size, .. } = self.window;
+        if cause.is_forced() && self.next < start + size {
+            self.begin_base_pages(log);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::on_demand::next_size;
 use super::search::first_absent;
 use super::{Limits, ReadaheadState, Request, Window, bound, miss};
-use crate::address::vma::{Advice, Vma};
+use crate::address::vma::Vma;
 use crate::cache::{FileCache, Folio};
 use crate::decision::{Cause, Decision, Log};
 use crate::rules::OrderGrowth;
@@ -22,7 +22,7 @@ pub fn on_fault_hit(
     cache: &mut impl FileCache,
     log: &mut impl Log,
 ) -> Option<Hit> {
-    if vma.advice == Advice::Random || limits.ra_pages == PageCount(0) {
+    if vma.advice.is_random() || limits.ra_pages == PageCount(0) {
         return None;
     }
     if !folio.locked || limits.rules.locked_hit_counts {

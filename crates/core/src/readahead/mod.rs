@@ -1,6 +1,7 @@
 //! Readahead: which windows are read, and in which folios.
 
 pub mod bound;
+pub mod forced;
 pub mod layout;
 pub mod marked;
 pub mod miss;

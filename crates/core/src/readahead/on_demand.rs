@@ -1,12 +1,13 @@
 //! On-demand sync readahead: `read(2)`, and faults in mappings advised SEQUENTIAL.
 
-use super::{Limits, ReadaheadState, Request, Window, search};
+use super::{Limits, ReadaheadState, Request, Window, forced, search};
 use crate::cache::FileCache;
 use crate::decision::Cause;
 use crate::units::{Order, PageCount, PageIndex};
 
 /// The window for a request that found nothing at its page, and what it leaves in `ra`. A lone
-/// request reads just its pages and leaves `ra` alone; one without readahead reads one page.
+/// request reads just its pages and leaves `ra` alone; one without readahead reads one page, and
+/// one of an open file advised RANDOM what it asks for.
 ///
 /// Mirrors `page_cache_sync_ra`, 6.12 and 6.18. Test: `tests/on_demand.rs`.
 pub fn on_miss(
@@ -17,6 +18,13 @@ pub fn on_miss(
 ) -> Window {
     if limits.ra_pages == PageCount(0) {
         return lone(Request { pages: PageCount(1), ..request });
+    }
+    if ra.is_random {
+        let cause = match request.cause {
+            Cause::SequentialFault => Cause::SequentialForced,
+            _ => Cause::ReadForced,
+        };
+        return forced::window(Request { cause, ..request }, limits);
     }
     let Request { cause, index, pages: req, last } = request;
     let max = limits.max_window(req);

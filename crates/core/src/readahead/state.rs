@@ -18,6 +18,9 @@ pub struct ReadaheadState {
     pub mmap_miss: u16,
     /// The byte at which the last `read(2)` ended.
     pub previous_end: Option<u64>,
+    /// POSIX_FADV_RANDOM was given for the open file (`FMODE_RANDOM`): on-demand readahead reads
+    /// what is asked for, and no more.
+    pub is_random: bool,
 }
 
 impl ReadaheadState {
@@ -29,6 +32,7 @@ impl ReadaheadState {
         order: Order(0),
         mmap_miss: 0,
         previous_end: None,
+        is_random: false,
     };
 
     /// What the log says where readahead is entered with this state.

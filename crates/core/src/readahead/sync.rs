@@ -1,7 +1,7 @@
 //! Sync readahead on a fault: the window of a miss.
 
 use super::{Limits, ReadaheadState, Request, Window, bound, miss, on_demand};
-use crate::address::vma::{Advice, Vma};
+use crate::address::vma::Vma;
 use crate::cache::FileCache;
 use crate::decision::{Cause, Decision, Log};
 use crate::series::Switch;
@@ -19,20 +19,21 @@ pub fn on_miss(
     cache: &impl FileCache,
     log: &mut impl Log,
 ) -> Option<Window> {
-    let huge_order = (vma.advice == Advice::HugePage).then(|| huge_order(limits)).flatten();
+    let huge_order = vma.advice.is_huge().then(|| huge_order(limits)).flatten();
     if let Some(order) = huge_order {
-        if limits.rules.huge_page_counts && !counts_miss(index, vma, limits, ra, log) {
+        let counts = limits.rules.huge_page_counts && !vma.advice.is_sequential();
+        if counts && !counts_miss(index, vma, limits, ra, log) {
             return None;
         }
         return Some(huge_page(index, order, vma, limits, ra));
     }
     let executable = vma.executable && limits.rules.executable_readahead;
-    let off = (vma.advice == Advice::Random && !executable) || limits.ra_pages == PageCount(0);
+    let off = (vma.advice.is_random() && !executable) || limits.ra_pages == PageCount(0);
     if off {
         log.record(Decision::NoReadahead { index, mmap_miss: ra.mmap_miss });
         return None;
     }
-    if vma.advice == Advice::Sequential {
+    if vma.advice.is_sequential() {
         let request = Request {
             cause: Cause::SequentialFault,
             index,
@@ -110,7 +111,7 @@ fn huge_page(
     ra: &mut ReadaheadState,
 ) -> Window {
     let folio = PageCount(order.pages());
-    ra.size = if vma.advice == Advice::Random { folio } else { folio + folio };
+    ra.size = if vma.advice.is_random() { folio } else { folio + folio };
     ra.async_size = folio;
     ra.order = order;
     Window {

@@ -61,7 +61,7 @@ pub fn part(from: u64, end: u64) -> Vma {
         start: Vpn(from),
         pgoff: PageIndex(from),
         pages: PageCount(end - from),
-        advice: Advice::Normal,
+        advice: Advice::NORMAL,
         executable: false,
     }
 }

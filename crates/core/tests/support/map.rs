@@ -76,7 +76,7 @@ fn mapping(letters: &[u8]) -> ReverseMap {
         start: Default::default(),
         pgoff: PageIndex(0),
         pages: PageCount(letters.len() as u64),
-        advice: Advice::Normal,
+        advice: Advice::NORMAL,
         executable: false,
     };
     mapped(Mapping::new(whole, None))

@@ -68,6 +68,10 @@ impl FileCache for OneFile {
         self.0.get_mut().file(FileId::FIRST).clear_mark(index);
     }
 
+    fn set_referenced(&mut self, index: PageIndex) {
+        self.0.get_mut().file(FileId::FIRST).set_referenced(index);
+    }
+
     fn mark_accessed(&mut self, index: PageIndex) {
         self.0.get_mut().file(FileId::FIRST).mark_accessed(index);
     }

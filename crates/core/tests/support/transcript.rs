@@ -67,6 +67,9 @@ fn short(cause: Cause) -> &'static str {
         Cause::ReadAround => "around",
         Cause::ReadStream => "stream",
         Cause::ReadLone => "lone",
+        Cause::SequentialForced => "seq-forced",
+        Cause::ReadForced => "forced",
+        Cause::WillNeed => "will-need",
         Cause::AsyncFault => "async",
         Cause::AsyncRead => "async-read",
     }

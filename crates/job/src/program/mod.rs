@@ -3,25 +3,42 @@
 //! A [`ProgramSpec`] is a job file with tables; [`ProgramSpec::validate`] makes a [`Program`] of
 //! it, in which names have become indexes and every value is resolved.
 
+mod actions;
+mod keys;
 mod record;
 mod spec;
+mod step;
 mod threads;
 mod validate;
 
+use filemap_core::address::vma::AdviceFlag;
 use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::accesses::{Accesses, Reads};
-use crate::job::{File, Machine, Mapping, Pattern, Phase};
+use crate::job::{EngineKind, File, Machine, Mapping, Pattern, Phase};
 use crate::size::shorten;
 use crate::workload::Workload;
 
-pub use self::record::{FileRun, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ThreadRun};
-pub use self::spec::{FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec};
+use self::actions::shown_range;
+pub use self::actions::{Fadvise, Madvise};
+pub use self::record::{
+    FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
+    ThreadRun,
+};
+pub use self::spec::{
+    FileSpec, FoundFile, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
+};
 
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
+    /// As it was written, with the kernel that was found for it.
+    pub spec: ProgramSpec,
+    /// The engine that is to run it.
+    pub engine: EngineKind,
+    /// How many times it runs: 1 or more.
+    pub runs: u64,
     /// The kernel's rules with the patch series on top.
     pub rules: Rules,
     /// Memory, readahead and architecture.
@@ -106,6 +123,28 @@ pub enum ProgramStep {
         /// Time between two accesses.
         think_ns: u64,
     },
+    /// `madvise(2)` for a part of a mapping.
+    Madvise {
+        /// The mapping, as an index.
+        mapping: usize,
+        /// What it says.
+        advice: Madvise,
+        /// Its first page, counted from the mapping's first.
+        first: PageCount,
+        /// Its pages: at least 1.
+        pages: PageCount,
+    },
+    /// `posix_fadvise(2)` for an open file.
+    Fadvise {
+        /// The open file, as an index.
+        open: usize,
+        /// What it says.
+        advice: Fadvise,
+        /// Where the part begins that it is about, in bytes.
+        offset_bytes: u64,
+        /// How long that is; `None` is up to the end of the file.
+        len_bytes: Option<u64>,
+    },
     /// Reads with `read(2)`.
     Read {
         /// The open file, as an index.
@@ -128,7 +167,10 @@ impl ProgramStep {
             ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
                 accesses.accesses
             }
-            ProgramStep::Map { .. } | ProgramStep::Unmap { .. } => 0,
+            ProgramStep::Map { .. }
+            | ProgramStep::Unmap { .. }
+            | ProgramStep::Madvise { .. }
+            | ProgramStep::Fadvise { .. } => 0,
         }
     }
 }
@@ -184,5 +226,39 @@ impl Program {
         let left =
             self.file_pages(self.opens[*open].file).saturating_sub(PageCount(mapping.offset.0));
         (left < mapping.pages).then_some(PageIndex(left.0))
+    }
+
+    /// Whether any of it is advised HUGEPAGE.
+    pub fn wants_huge_pages(&self) -> bool {
+        let by_step = |step: &ProgramStep| {
+            matches!(step, ProgramStep::Madvise { advice: Madvise::Flag(AdviceFlag::Huge), .. })
+        };
+        self.mappings.iter().any(|of| of.mapping.advice.is_huge()) || self.steps().any(by_step)
+    }
+
+    /// What `step` does, in words.
+    pub fn shown(&self, step: &ProgramStep) -> String {
+        let mapping = |number: &usize| &self.mappings[*number].name;
+        match step {
+            ProgramStep::Map { mapping: number } => format!("map {}", mapping(number)),
+            ProgramStep::Unmap { mapping: number } => format!("unmap {}", mapping(number)),
+            ProgramStep::Touch { mapping: number, accesses, write, .. } => {
+                let does = if *write { "write" } else { "touch" };
+                format!("{does} {}: {}", mapping(number), accesses.pattern)
+            }
+            ProgramStep::Madvise { mapping: number, advice, first, pages } => {
+                let is_whole = *pages == self.mappings[*number].mapping.pages;
+                let bytes = |pages: &PageCount| pages.bytes(self.page_size());
+                let range = shown_range(bytes(first), (!is_whole).then(|| bytes(pages)));
+                format!("madvise {}: {}{range}", mapping(number), advice.name())
+            }
+            ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
+                let range = shown_range(*offset_bytes, *len_bytes);
+                format!("fadvise {}: {}{range}", self.opens[*open].name, advice.name())
+            }
+            ProgramStep::Read { open, accesses, .. } => {
+                format!("read {}: {}", self.opens[*open].name, accesses.pattern)
+            }
+        }
     }
 }

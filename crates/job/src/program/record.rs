@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::ProgramSpec;
-use crate::record::{Counters, SCHEMA};
+use super::{Program, ProgramSpec};
+use crate::record::{Counters, PerCounter, SCHEMA, Spread};
 
 /// One program on one engine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,19 +19,105 @@ pub struct ProgramRecord {
     /// Where it ran.
     #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environment"))]
     pub environment: Map<String, Value>,
-    /// The run.
+    /// The run: the first, where there are several.
     pub run: ProgramRun,
+    /// Every run, in order, of a program that ran more than once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<ProgramRun>,
+    /// Each counter over all runs.
+    pub summary: ProgramSummary,
+    /// What a reader of it should know, one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl ProgramRecord {
-    /// The record of `run`.
+    /// The record of `runs`, with their summary.
+    ///
+    /// # Panics
+    /// Without any run.
     pub fn new(
-        program: ProgramSpec,
+        program: &Program,
         engine: &str,
         environment: Map<String, Value>,
-        run: ProgramRun,
+        runs: Vec<ProgramRun>,
     ) -> Self {
-        ProgramRecord { schema: SCHEMA, program, engine: engine.to_string(), environment, run }
+        let summary = ProgramSummary::of(&runs);
+        let run = runs.first().expect("a record has a run").clone();
+        let runs = if runs.len() > 1 { runs } else { Vec::new() };
+        let (program, engine) = (program.spec.clone(), engine.to_string());
+        ProgramRecord {
+            schema: SCHEMA,
+            program,
+            engine,
+            environment,
+            run,
+            runs,
+            summary,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// All runs.
+    pub fn all_runs(&self) -> &[ProgramRun] {
+        match self.runs.as_slice() {
+            [] => std::slice::from_ref(&self.run),
+            runs => runs,
+        }
+    }
+}
+
+/// What the runs of a program say, over all of them; `None` = no run saw it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProgramSummary {
+    /// Each counter.
+    #[serde(flatten)]
+    pub counters: PerCounter<Option<Spread>>,
+    /// Time for all of it, in nanoseconds.
+    pub elapsed_ns: Option<Spread>,
+    /// Each file, in the order of the job file.
+    pub files: Vec<FileSummary>,
+}
+
+/// [`FileRun`] over all runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileSummary {
+    /// Its name.
+    pub name: String,
+    /// Pages of it that were read.
+    pub data_pages_read: Option<Spread>,
+    /// Faults on it that missed the cache.
+    pub major_faults: Option<Spread>,
+    /// Pages of it that left the cache.
+    pub evicted_pages: Option<Spread>,
+    /// Pages of it that are cached at the end.
+    pub cached: Option<Spread>,
+}
+
+impl ProgramSummary {
+    /// The summary of `runs`, which are of one program.
+    pub fn of(runs: &[ProgramRun]) -> ProgramSummary {
+        let counters: Vec<_> = runs.iter().map(|run| run.counters).collect();
+        let files = runs.first().map_or(&[][..], |run| &run.files);
+        let file = |(number, file): (usize, &FileRun)| {
+            let of = |count: fn(&FileRun) -> Option<u64>| {
+                Spread::of(runs.iter().filter_map(|run| count(&run.files[number])))
+            };
+            FileSummary {
+                name: file.name.clone(),
+                data_pages_read: of(|file| file.data_pages_read),
+                major_faults: of(|file| file.major_faults),
+                evicted_pages: of(|file| file.evicted_pages),
+                cached: of(|file| file.cached),
+            }
+        };
+        ProgramSummary {
+            counters: PerCounter::summary(&counters),
+            elapsed_ns: Spread::of(runs.iter().filter_map(|run| run.elapsed_ns)),
+            files: files.iter().enumerate().map(file).collect(),
+        }
     }
 }
 
@@ -53,20 +139,20 @@ pub struct ProgramRun {
     pub phases: Vec<PhaseRun>,
 }
 
-/// What became of one file.
+/// What became of one file. What the engine cannot see is `null`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileRun {
     /// Its name.
     pub name: String,
     /// Pages of it that were read.
-    pub data_pages_read: u64,
+    pub data_pages_read: Option<u64>,
     /// Faults on it that missed the cache.
-    pub major_faults: u64,
+    pub major_faults: Option<u64>,
     /// Pages of it that left the cache.
-    pub evicted_pages: u64,
+    pub evicted_pages: Option<u64>,
     /// Pages of it that are cached at the end.
-    pub cached: u64,
+    pub cached: Option<u64>,
 }
 
 /// What was done through one mapping.

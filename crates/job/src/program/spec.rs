@@ -11,6 +11,12 @@ use crate::spec::{PhaseSpec, has_tables, in_one_line};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ProgramSpec {
+    /// Engine: `model` or `kernel`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// How many runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u64>,
     /// Rules of the model: `6.12`, `6.18` or `host`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
@@ -74,11 +80,27 @@ pub struct ProgramSpec {
 pub struct FileSpec {
     /// What other tables call it.
     pub name: String,
-    /// Its size.
+    /// Its size, unless it is an existing file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<SizeText>,
+    /// The path of an existing file, instead of a size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// Without blocks on disk.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sparse: bool,
+    /// What was found at its path: job files do not say it.
+    #[serde(skip)]
+    pub found: Option<FoundFile>,
+}
+
+/// An existing file as it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FoundFile {
+    /// Its size in bytes: at least 1.
+    pub size_bytes: u64,
+    /// It has no blocks on disk.
     pub sparse: bool,
 }
 
@@ -111,7 +133,8 @@ pub struct MappingSpec {
     /// How many pages into its page-table page it begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<u64>,
-    /// `normal`, `random`, `sequential` or `hugepage`.
+    /// `normal`, `random` or `sequential`, or `hugepage`, or one of those and `hugepage`, joined by
+    /// `,`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
     /// Mapped executable.
@@ -157,7 +180,16 @@ pub struct ThreadPhaseSpec {
     /// The name of the open file that is read with `read(2)`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
-    /// Where in the open file the part begins that is read.
+    /// Advice for the mapping: `normal`, `random`, `sequential`, `hugepage`, `nohugepage`,
+    /// `willneed`, `dontneed` or `populate-read`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub madvise: Option<String>,
+    /// Advice for the open file: `normal`, `random`, `sequential`, `noreuse`, `willneed` or
+    /// `dontneed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fadvise: Option<String>,
+    /// Where in the open file the part begins that is read; where the part of a mapping or an open
+    /// file begins that advice is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<SizeText>,
     /// How long that part is.
@@ -203,6 +235,13 @@ impl ProgramSpec {
     /// Whether a job file is of this form: it has tables of files, opens, mappings or threads.
     pub fn is_meant(text: &str) -> bool {
         has_tables(text)
+    }
+
+    /// The files that exist already: the path of each, and where to put what was found there.
+    pub fn existing_files(&mut self) -> impl Iterator<Item = (&str, &str, &mut Option<FoundFile>)> {
+        self.file
+            .iter_mut()
+            .filter_map(|file| Some((file.name.as_str(), file.path.as_deref()?, &mut file.found)))
     }
 
     /// Reads a job file.

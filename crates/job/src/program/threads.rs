@@ -55,7 +55,10 @@ fn steps(
         match step {
             ProgramStep::Map { mapping } => there.mapped[mapping] = true,
             ProgramStep::Unmap { mapping } => there.mapped[mapping] = false,
-            ProgramStep::Touch { .. } | ProgramStep::Read { .. } => {}
+            ProgramStep::Touch { .. }
+            | ProgramStep::Read { .. }
+            | ProgramStep::Madvise { .. }
+            | ProgramStep::Fadvise { .. } => {}
         }
         steps.push(step);
     }

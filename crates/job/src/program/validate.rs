@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use filemap_core::address::mapping::{Split, SplitProt};
-use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
 
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec};
@@ -11,19 +10,19 @@ use super::threads;
 use super::{NamedFile, NamedMapping, Open, Program, ProgramStep};
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
+use crate::advice;
 use crate::bounds::{
-    MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PIECES, MAX_THINK_NS,
+    MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PIECES, MAX_RUNS, MAX_THINK_NS,
 };
-use crate::flags::JobSpec;
-use crate::job::{AccessList, File, Machine, Mapping, Pattern, Phase};
-use crate::limits::{one_of, out_of_range, pages, size, within};
+use crate::job::{AccessList, EngineKind, File, Machine, Mapping, Pattern, Phase};
+use crate::limits::{name, one_of, out_of_range, pages, size, within};
 use crate::phases::Extent;
 use crate::size::{format_size, shorten};
 use crate::workload::Workload;
 
 impl ProgramSpec {
     /// Checks every value, and resolves names and what was not given. `host_release` is as for
-    /// [`JobSpec::validate`].
+    /// [`crate::JobSpec::validate`].
     ///
     /// # Errors
     /// In one line: the first table or key that is missing, wrong, beyond [`crate::bounds`] or does
@@ -39,6 +38,9 @@ impl ProgramSpec {
         let cpus = self.cpus.map(|cpus| within("cpus", cpus, 1, MAX_CPUS)).transpose();
         let cpus = cpus.map_err(keyed)?.map(|cpus| cpus as u32);
         let mut program = Program {
+            spec: ProgramSpec { kernel: Some(rules.kernel.name().to_string()), ..self.clone() },
+            engine: name("on", &self.on, EngineKind::Model).map_err(keyed)?,
+            runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS).map_err(keyed)?,
             rules,
             machine,
             seed,
@@ -65,21 +67,7 @@ impl ProgramSpec {
         &self,
         host_release: Option<&str>,
     ) -> Result<(filemap_core::rules::Rules, Machine, u64), Error> {
-        let spec = JobSpec {
-            kernel: self.kernel.clone(),
-            with: self.with.clone(),
-            machine: self.machine.clone(),
-            ram: self.ram.clone(),
-            cache_limit: self.cache_limit.clone(),
-            memory_high: self.memory_high.clone(),
-            memory_max: self.memory_max.clone(),
-            read_ahead_kb: self.read_ahead_kb,
-            fault_around: self.fault_around.clone(),
-            arch: self.arch.clone(),
-            page_size: self.page_size.clone(),
-            fs: self.fs.clone(),
-            ..JobSpec::default()
-        };
+        let spec = self.shared();
         let arch = spec.valid_arch().map_err(keyed)?;
         let rules = spec.valid_rules(host_release).map_err(keyed)?;
         let machine = spec.valid_machine(arch).map_err(keyed)?;
@@ -150,10 +138,39 @@ impl FileSpec {
     fn validate(&self) -> Result<NamedFile, Error> {
         let of_this = |error| in_table("file", &self.name, error);
         let size_bytes = size("size", &self.size, 1, MAX_BYTES).map_err(of_this)?;
-        let missing = Error::Missing { flag: "size", remedy: "a size such as 1g" };
-        let size_bytes = size_bytes.ok_or_else(|| of_this(missing))?;
-        let file = File { size_bytes, path: None, sparse: self.sparse, cold: false };
+        let file = match (&self.path, size_bytes) {
+            (None, Some(size_bytes)) => {
+                File { size_bytes, path: None, sparse: self.sparse, cold: false }
+            }
+            (None, None) => {
+                let remedy = "a size such as 1g, or the 'path' of an existing file";
+                return Err(of_this(Error::Missing { flag: "size", remedy }));
+            }
+            (Some(path), given) => self.existing(path, given).map_err(of_this)?,
+        };
         Ok(NamedFile { name: self.name.clone(), file })
+    }
+
+    fn existing(&self, path: &str, size_bytes: Option<u64>) -> Result<File, Error> {
+        let conflict = |key| Error::KeyConflict {
+            key,
+            other: "'path'",
+            remedy: "the file that exists says that itself; leave it out",
+        };
+        if size_bytes.is_some() {
+            return Err(conflict("size"));
+        }
+        if self.sparse {
+            return Err(conflict("sparse"));
+        }
+        let found = self.found.ok_or_else(|| Error::FileNotRead { path: shorten(path) })?;
+        let size_bytes = found.size_bytes;
+        if !(1..=MAX_BYTES).contains(&size_bytes) {
+            let value = format!("the size of '{}'", shorten(path));
+            return Err(out_of_range(value, "1 byte", format_size(MAX_BYTES)));
+        }
+        let path = Some(path.to_string());
+        Ok(File { size_bytes, path, sparse: found.sparse, cold: false })
     }
 }
 
@@ -175,8 +192,7 @@ impl MappingSpec {
         if len == 0 {
             return Err(Error::NothingLeft { offset_pages: offset, file_pages: file_pages.0 });
         }
-        let normal = Advice::Normal;
-        let advice = one_of("advice", "advice", &self.advice, normal, Advice::ALL, Advice::name)?;
+        let advice = advice::valid(&self.advice)?;
         let mapping = Mapping {
             offset: PageIndex(offset),
             pages: PageCount(len),
@@ -211,6 +227,7 @@ impl ThreadPhaseSpec {
         mapped: &[bool],
         program: &Program,
     ) -> Result<ProgramStep, Error> {
+        self.check_advice()?;
         let subjects = [&self.map, &self.unmap, &self.mapping, &self.open];
         if subjects.iter().filter(|subject| subject.is_some()).count() != 1 {
             return Err(Error::NoSubject);
@@ -237,6 +254,12 @@ impl ThreadPhaseSpec {
                 Some(_) => ProgramStep::Map { mapping },
                 None => ProgramStep::Unmap { mapping },
             });
+        }
+        if let (Some(_), Some(name)) = (&self.madvise, &self.mapping) {
+            return self.madvise(there(name, true)?, program);
+        }
+        if let (Some(_), Some(name)) = (&self.fadvise, &self.open) {
+            return self.fadvise(opens.find(name)?, program);
         }
         let think_ns = within("think_ns", self.think_ns.unwrap_or(0), 0, MAX_THINK_NS);
         let think_ns = think_ns.map_err(keyed)?;
@@ -342,7 +365,7 @@ impl ThreadPhaseSpec {
 }
 
 /// An error of a flag as one of the key of that name.
-fn keyed(error: Error) -> Error {
+pub(super) fn keyed(error: Error) -> Error {
     match error {
         Error::Flag { flag, error } => Error::Key { key: flag.replace('-', "_"), error },
         Error::Missing { flag, remedy } => {

@@ -7,8 +7,11 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use super::{Prepared, limits};
+use super::limits;
+use super::needs::{Needed, Needs};
+use super::stage::Stage;
 use crate::child;
+use crate::contents::Contents;
 use crate::interference::damon_pageout;
 
 /// Options of the kernel's configuration that the rules or their cost depend on.
@@ -23,25 +26,30 @@ pub const CONFIG_OPTIONS: [&str; 8] = [
     "CONFIG_TRANSPARENT_HUGEPAGE",
 ];
 
-/// The environment of what `prepared` ran.
-pub(super) fn of(prepared: &Prepared) -> Map<String, Value> {
-    let place = &prepared.file.place;
+/// The environment of runs on `stage`, with `seed` and with files of this kind.
+pub(super) fn of(stage: &Stage, needs: &Needs, seed: u64) -> Map<String, Value> {
+    let (place, files) = (&stage.files.place, &stage.files.files);
     let mut environment = host();
     let mut add = |key: &str, value: Value| environment.insert(key.into(), value);
-    add("scope", scope(prepared).into());
-    add("file", prepared.file.name.display().to_string().into());
+    add("scope", scope(stage, needs).into());
+    let names = files.iter().map(|file| file.name.display().to_string());
+    let names: Vec<String> = names.take(MAX_NAMES).collect();
+    add("file", names.join(", ").into());
     add("device", place.device.clone().into());
     add("filesystem", place.filesystem.clone().into());
     add("mount", place.mount_options.clone().into());
     add("read_ahead_kb", place.read_ahead_kb.into());
-    add("seed", prepared.job.seed.into());
-    add("seed_text", prepared.job.seed.to_string().into());
-    if prepared.disturbed + prepared.unsettled > 0 {
-        add("runs_repeated_after_foreign_eviction", prepared.disturbed.into());
-        add("runs_kept_with_foreign_eviction", prepared.unsettled.into());
+    add("seed", seed.into());
+    add("seed_text", seed.to_string().into());
+    if stage.disturbed + stage.unsettled > 0 {
+        add("runs_repeated_after_foreign_eviction", stage.disturbed.into());
+        add("runs_kept_with_foreign_eviction", stage.unsettled.into());
     }
     environment
 }
+
+/// Files beyond this number are not named.
+const MAX_NAMES: usize = 20;
 
 /// What is so of the running kernel and its machine whatever runs there.
 pub fn host() -> Map<String, Value> {
@@ -69,13 +77,16 @@ pub fn host() -> Map<String, Value> {
 }
 
 /// What the figures leave out.
-fn scope(prepared: &Prepared) -> String {
-    let cgroup = if prepared.limits.is_some() { " in a memory cgroup of its own" } else { "" };
-    let file = match prepared.job.elf {
-        Some(_) => "a copy of the program, of which nobody else maps a page,",
-        None => "its file",
+fn scope(stage: &Stage, needs: &Needs) -> String {
+    let cgroup = if stage.has_cgroup() { " in a memory cgroup of its own" } else { "" };
+    let files = match needs.files.as_slice() {
+        [Needed { contents: Contents::CopyOf(_), .. }] => {
+            "a copy of the program, of which nobody else maps a page,"
+        }
+        [_] => "its file",
+        _ => "its files",
     };
-    format!("the running kernel, one child process{cgroup}, {file} cold before each run")
+    format!("the running kernel, one child process{cgroup}, {files} cold before each run")
 }
 
 /// [`CONFIG_OPTIONS`] of the running kernel, where it tells its configuration.

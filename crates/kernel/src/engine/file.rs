@@ -1,18 +1,22 @@
-//! The file of a job: the user's, or a temporary one.
+//! The files of a job: the user's, or temporary ones.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use filemap_job::{Filesystem, Job};
+use filemap_job::{Filesystem, Machine};
+
+use super::needs::{Needed, Needs};
 
 use crate::cold::require_cold;
 use crate::contents::{Contents, check_calls};
 use crate::holes::Holes;
 use crate::journal::{Guard, Journal, Undo};
 use crate::place::Place;
-use crate::scratch::{self, Scratch};
+use crate::probe::raise_limit;
+use crate::scratch::{self, Room, Scratch};
+use crate::temporary::require_space;
 use crate::{Error, page_size, temporary};
 
 /// Directories for temporary files, after the user's own.
@@ -57,7 +61,7 @@ fn reason(error: &Error) -> String {
     }
 }
 
-/// An open file with what it takes to make it.
+/// An open file of a job.
 #[derive(Debug)]
 pub(super) struct JobFile {
     /// The file. A temporary one has no name, so that it goes with this process, however that ends.
@@ -66,86 +70,95 @@ pub(super) struct JobFile {
     pub(super) path: PathBuf,
     /// By which name errors and reports call it.
     pub(super) name: PathBuf,
-    /// Where it lies.
-    pub(super) place: Place,
     /// Every page of it has a block on disk.
     pub(super) whole: bool,
     bytes: u64,
     // Drops the pages of the user's file again.
     _pages: Option<Guard>,
-    // The file has to close before its filesystem goes.
+}
+
+/// The files of a job: at least one.
+#[derive(Debug)]
+pub(super) struct JobFiles {
+    // Files have to close before their filesystem goes.
+    pub(super) files: Vec<JobFile>,
+    /// Where the first of them lies.
+    pub(super) place: Place,
     _scratch: Option<Scratch>,
 }
 
-impl JobFile {
-    /// The file that `job` names; else a new one in `directory`, or on a scratch filesystem where
-    /// the readahead size or the filesystem that the job wants is not that of the directory. A
-    /// program whose segments are mapped is copied into a new file.
-    pub(super) fn of(job: &Job, journal: &Journal, directory: &Path) -> Result<Self, Error> {
-        match &job.file.path {
-            Some(path) if job.elf.is_none() => Self::existing(job, journal, Path::new(path)),
-            _ if suits(job, &Place::of(directory)?) => {
-                let (bytes, contents) = (job.file.size_bytes, Contents::of(job));
-                let file = temporary::file(directory, bytes, &contents)?;
-                Self::temporary(job, file, directory, None)
-            }
-            _ => {
-                let (bytes, contents) = (job.file.size_bytes, Contents::of(job));
-                let room = (bytes, contents.disk_bytes(bytes));
-                let filesystem = scratch_filesystem(job)?;
-                let scratch =
-                    Scratch::create(journal, directory, filesystem, room, read_ahead_kb(job))?;
-                let root = scratch.root().to_owned();
-                let file = temporary::unnamed(&root)?;
-                temporary::write(&file, directory, bytes, &contents)?;
-                Self::temporary(job, file, &root, Some(scratch))
-            }
-        }
-    }
+/// Descriptors that this process has beside the files of a job.
+const OTHER_DESCRIPTORS: u64 = 256;
 
-    fn existing(job: &Job, journal: &Journal, path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
-        let place = place_of(job, path)?;
-        let pages = may_drop(job, journal, &file, path)?;
-        let file = JobFile {
-            whole: false,
-            path: path.to_owned(),
-            name: path.to_owned(),
-            place,
-            bytes: job.file.size_bytes,
-            _pages: Some(pages),
-            _scratch: None,
-            file,
+impl JobFiles {
+    /// The files that `needs` names; each other one is new in `directory`, or on one scratch
+    /// filesystem for all where the readahead size or the filesystem that is wanted is not that of
+    /// the directory. A program whose segments are mapped is copied into a new file.
+    pub(super) fn of(needs: &Needs, journal: &Journal, directory: &Path) -> Result<Self, Error> {
+        raise_limit(needs.files.len() as u64 + OTHER_DESCRIPTORS)?;
+        let makes = needs.files.iter().any(|needed| needed.users_path().is_none());
+        let scratch = match makes && !suits(&needs.machine, &Place::of(directory)?) {
+            true => Some(scratch_for(needs, journal, directory)?),
+            false => None,
         };
-        file.check_size()?;
-        check_calls(job, &file.file, path)?;
-        Ok(file.with_blocks())
+        let root = scratch.as_ref().map_or(directory, Scratch::root);
+        if makes && scratch.is_none() {
+            require_space(directory, needs.written_bytes())?;
+        }
+        let files = needs.files.iter().map(|needed| match needed.users_path() {
+            Some(path) => JobFile::existing(needed, &needs.machine, journal, path),
+            None => JobFile::temporary(needed, root, directory),
+        });
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let first = needs.files[0].users_path().unwrap_or(root);
+        Ok(JobFiles { files, place: Place::of(first)?, _scratch: scratch })
     }
 
-    fn temporary(
-        job: &Job,
-        file: File,
-        directory: &Path,
-        scratch: Option<Scratch>,
+    /// By which names a child opens them.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        self.files.iter().map(|file| file.path.clone()).collect()
+    }
+}
+
+impl JobFile {
+    fn existing(
+        needed: &Needed,
+        machine: &Machine,
+        journal: &Journal,
+        path: &Path,
     ) -> Result<Self, Error> {
-        let bytes = job.file.size_bytes;
-        let place = Place::of(directory)?;
+        let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
+        let place = place_of(machine, path)?;
+        let pages = may_drop(&needed.file, journal, &file, path)?;
+        let (path, bytes) = (path.to_owned(), needed.file.size_bytes);
+        let name = path.clone();
+        let file = JobFile { file, path, name, whole: false, bytes, _pages: Some(pages) };
+        file.check_size()?;
+        check_calls(&needed.called, &file.file, &file.path)?;
+        Ok(file.with_blocks(&place))
+    }
+
+    /// A new file in `root`, whose blocks are taken from the filesystem of `directory`.
+    fn temporary(needed: &Needed, root: &Path, directory: &Path) -> Result<Self, Error> {
+        let bytes = needed.file.size_bytes;
+        let file = temporary::unnamed(root)?;
+        temporary::write(&file, directory, bytes, &needed.contents)?;
+        let place = Place::of(root)?;
         let path = temporary::name_for_children(&file);
-        let name = directory.join(match Contents::of(job) {
-            Contents::CopyOf(path) => {
+        let name = root.join(match (&needed.contents, &needed.name) {
+            (Contents::CopyOf(path), _) => {
                 format!("(copy of {})", path.file_name().unwrap_or_default().display())
             }
-            _ => "(temporary)".to_owned(),
+            (_, Some(name)) => format!("(temporary: {name})"),
+            (_, None) => "(temporary)".to_owned(),
         });
-        let whole = false;
-        let file =
-            JobFile { file, path, name, place, whole, bytes, _pages: None, _scratch: scratch };
-        Ok(file.with_blocks())
+        let file = JobFile { file, path, name, whole: false, bytes, _pages: None };
+        Ok(file.with_blocks(&place))
     }
 
-    fn with_blocks(mut self) -> Self {
+    fn with_blocks(mut self, place: &Place) -> Self {
         // Where blocks are compressed or packed, what is read says nothing of pages.
-        let plain = matches!(self.place.filesystem.as_str(), "ext4" | "xfs");
+        let plain = matches!(place.filesystem.as_str(), "ext4" | "xfs");
         let blocks = self.file.metadata().map_or(0, |metadata| metadata.blocks());
         let has_all = blocks.saturating_mul(512) >= self.bytes;
         self.whole = plain && has_all && Holes::of(&self.file) == Holes::None;
@@ -165,27 +178,30 @@ impl JobFile {
     }
 }
 
-/// What the file that is made for `job` takes on disk.
-pub(super) fn written_bytes(job: &Job) -> u64 {
-    match &job.file.path {
-        Some(_) if job.elf.is_none() => 0,
-        _ => Contents::of(job).disk_bytes(job.file.size_bytes),
-    }
+/// One filesystem for the files that are made for a job, with the readahead that it wants.
+fn scratch_for(needs: &Needs, journal: &Journal, directory: &Path) -> Result<Scratch, Error> {
+    let made = needs.files.iter().filter(|needed| needed.users_path().is_none());
+    let filesystem = scratch_filesystem(&needs.machine)?;
+    // Each file takes whole blocks.
+    let bytes = needs.made_bytes();
+    let (files, disk_bytes) = (made.count() as u64, needs.written_bytes().min(bytes));
+    let room = Room { files, bytes, disk_bytes };
+    Scratch::create(journal, directory, filesystem, room, read_ahead_kb(&needs.machine))
 }
 
 /// Refuses to drop the pages of the user's `file` at `path` where programs may need them, unless
-/// `job` says so. What the runs of `job` leave of it in the page cache goes with the guard, so that
+/// `of_job` says so. What runs leave of it in the page cache goes with the guard, so that
 /// a cold file stays one.
 ///
 /// # Errors
 /// [`Error::Hot`].
 pub(crate) fn may_drop(
-    job: &Job,
+    of_job: &filemap_job::File,
     journal: &Journal,
     file: &File,
     path: &Path,
 ) -> Result<Guard, Error> {
-    if !job.file.cold {
+    if !of_job.cold {
         require_cold(file, path)?;
     }
     let path = std::path::absolute(path).map_err(|error| Error::os("find", path, error))?;
@@ -205,11 +221,12 @@ pub(crate) fn scratch_directory(journal: &Journal) -> Result<PathBuf, Error> {
     })
 }
 
-/// Where a file that `job` names lies.
+/// Where a file that a job names lies.
 ///
 /// # Errors
-/// When it cannot be made cold there, or what `job` says of its readahead and filesystem is not so.
-pub(crate) fn place_of(job: &Job, path: &Path) -> Result<Place, Error> {
+/// When it cannot be made cold there, or what `machine` says of its readahead and filesystem is not
+/// so.
+pub(crate) fn place_of(machine: &Machine, path: &Path) -> Result<Place, Error> {
     let place = Place::of(path)?;
     if let Some(reason) = place.unsuited() {
         return Err(Error::unavailable(
@@ -217,12 +234,12 @@ pub(crate) fn place_of(job: &Job, path: &Path) -> Result<Place, Error> {
             "give a file on a disk",
         ));
     }
-    if !suits(job, &place) {
+    if !suits(machine, &place) {
         return Err(Error::unavailable(
             format!(
                 "{} with a readahead of {} KiB for '{}'",
-                job.machine.fs,
-                read_ahead_kb(job),
+                machine.fs,
+                read_ahead_kb(machine),
                 path.display()
             ),
             match place.read_ahead_kb {
@@ -236,23 +253,23 @@ pub(crate) fn place_of(job: &Job, path: &Path) -> Result<Place, Error> {
     Ok(place)
 }
 
-/// Whether `place` has the readahead size and the filesystem of `job`.
-fn suits(job: &Job, place: &Place) -> bool {
-    job.machine.fs == place.folios()
-        && place.read_ahead_kb == Some(read_ahead_kb(job))
+/// Whether `place` has the readahead size and the filesystem of `machine`.
+fn suits(machine: &Machine, place: &Place) -> bool {
+    machine.fs == place.folios()
+        && place.read_ahead_kb == Some(read_ahead_kb(machine))
         && place.unsuited().is_none()
 }
 
-fn read_ahead_kb(job: &Job) -> u64 {
-    job.machine.read_ahead.bytes(page_size()) >> 10
+fn read_ahead_kb(machine: &Machine) -> u64 {
+    machine.read_ahead.bytes(page_size()) >> 10
 }
 
-fn scratch_filesystem(job: &Job) -> Result<scratch::Filesystem, Error> {
-    match job.machine.fs {
+fn scratch_filesystem(machine: &Machine) -> Result<scratch::Filesystem, Error> {
+    match machine.fs {
         Filesystem::Ext4 => Ok(scratch::Filesystem::Ext4),
         Filesystem::Xfs => Ok(scratch::Filesystem::Xfs),
         Filesystem::BasePages => Err(Error::unavailable(
-            format!("a new filesystem other than ext4 and xfs with {} KiB", read_ahead_kb(job)),
+            format!("a new filesystem other than ext4 and xfs with {} KiB", read_ahead_kb(machine)),
             "give --fs ext4 or xfs, name a directory on one in TMPDIR, or give --on model",
         )),
     }

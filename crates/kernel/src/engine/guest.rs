@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use filemap_job::program::Program;
 use filemap_job::{
     Engine, EngineKind, Filesystem, Image as JobImage, Job, JobSpec, Pattern, Ready, Record, Run,
 };
@@ -10,7 +11,8 @@ use rustix::mount::{MountFlags, mount};
 use serde_json::{Map, Value, json};
 
 use super::limits::{MemoryLimits, available_bytes};
-use super::{Kernel, plan, settings, temporary_directory};
+use super::needs::Needs;
+use super::{Kernel, Prepared, plan, settings, temporary_directory};
 use crate::image::{self, Accelerator, Image, Outcome, guest};
 use crate::journal::Journal;
 use crate::temporary::require_space;
@@ -57,6 +59,22 @@ impl Engine<Job> for Boot {
             Ok(BootedJob { job: (*job).clone(), image: named, environment: None })
         };
         jobs.iter().map(ready).collect()
+    }
+}
+
+impl Engine<Program> for Boot {
+    type Error = Error;
+    type Ready = Prepared<Program>;
+
+    /// No program names an image.
+    fn prepare_all(&self, programs: &[&Program]) -> Result<Vec<Prepared<Program>>, Error> {
+        match programs {
+            [] => Ok(Vec::new()),
+            _ => Err(Error::unavailable(
+                "a program on a kernel that is booted",
+                "leave --image out, or give --on model",
+            )),
+        }
     }
 }
 
@@ -109,7 +127,7 @@ fn boot(job: &Job, named: &JobImage) -> Result<Record, Error> {
 
 /// `error`, or what the guest means by it where the job's memory is too small.
 fn of_guest(job: &Job, error: image::Error) -> Error {
-    match (&error, MemoryLimits::of(job).exceeded()) {
+    match (&error, MemoryLimits::of(&job.machine).exceeded()) {
         (image::Error::Guest(text), Some(exceeded)) if *text == exceeded.to_string() => exceeded,
         _ => error.into(),
     }
@@ -117,8 +135,8 @@ fn of_guest(job: &Job, error: image::Error) -> Error {
 
 /// Refuses what the machine to be booted cannot be.
 fn check(job: &Job) -> Result<(), Error> {
-    plan::check_rules(job)?;
-    plan::check_accesses(job)?;
+    plan::check_rules(&job.rules, &job.machine)?;
+    plan::check_accesses(&Needs::from(job))?;
     if cfg!(not(target_arch = "x86_64")) {
         let remedy = "boot x86-64 images on an x86-64 machine, or give --on model";
         return Err(Error::unavailable("--image", remedy));

@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use filemap_job::Job;
+use filemap_job::Machine;
 
-use crate::Error;
+use super::needs::Needs;
 use crate::cgroup::{Limits, MemoryCgroup};
 use crate::journal::Journal;
+use crate::{Error, page_size};
 
 /// The switch of the multi-generational LRU, and its value when that is off.
 const LRU_GEN: (&str, u64) = ("/sys/kernel/mm/lru_gen/enabled", 0);
@@ -19,11 +20,9 @@ const KEEPING_PART: u64 = 16;
 pub(super) struct MemoryLimits(Option<Limits>);
 
 impl MemoryLimits {
-    pub(super) fn of(job: &Job) -> Self {
-        let limits = Limits {
-            max_bytes: job.machine.memory_max_bytes,
-            high_bytes: job.machine.memory_high_bytes,
-        };
+    pub(super) fn of(machine: &Machine) -> Self {
+        let limits =
+            Limits { max_bytes: machine.memory_max_bytes, high_bytes: machine.memory_high_bytes };
         MemoryLimits((limits != Limits::default()).then_some(limits))
     }
 
@@ -34,22 +33,24 @@ impl MemoryLimits {
 
     /// Refuses a file that does not fit where the kernel would evict by rules that no report
     /// here is about.
-    pub(super) fn check(&self, job: &Job) -> Result<(), Error> {
-        if self.fits(job) || lru_gen() == LruGen::Off {
+    pub(super) fn check(&self, needs: &Needs) -> Result<(), Error> {
+        if self.fits(needs) || lru_gen() == LruGen::Off {
             return Ok(());
         }
         Err(Error::unavailable(
-            "a file larger than its memory on the multi-generational LRU",
+            "files larger than their memory on the multi-generational LRU",
             format!("echo 0 > {}, give more memory, or --image (there it is off)", LRU_GEN.0),
         ))
     }
 
-    /// Whether all of the job's file, and what the kernel needs to keep it, fits into the memory
+    /// Whether all of a job's files, and what the kernel needs to keep them, fits into the memory
     /// that it may use.
-    pub(super) fn fits(&self, job: &Job) -> bool {
+    pub(super) fn fits(&self, needs: &Needs) -> bool {
         let limits = self.0.unwrap_or_default();
         let memory = [limits.max_bytes, limits.high_bytes, available_bytes()];
-        let needed = job.file.size_bytes.saturating_add(job.file.size_bytes / KEEPING_PART);
+        let bytes = needs.file_bytes();
+        let needed = bytes.saturating_add(bytes / KEEPING_PART);
+        let needed = needed.saturating_add(needs.anonymous.0.saturating_mul(page_size()));
         memory.into_iter().flatten().min().is_none_or(|memory| needed <= memory)
     }
 

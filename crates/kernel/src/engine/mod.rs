@@ -1,22 +1,27 @@
-//! The engine that runs jobs on the running kernel.
+//! The engine that runs jobs of one file and programs on the running kernel.
 
 mod environment;
 mod file;
 mod guest;
 mod limits;
 mod measure;
+mod needs;
 mod phases;
 mod plan;
+mod program;
+mod seen;
 mod settings;
+mod stage;
 
 use std::path::PathBuf;
 
-use filemap_job::{Engine, EngineKind, Job, Ready, Record, Run};
+use filemap_job::{Engine, Ready};
+use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::journal::Journal;
 use crate::observe::io_bytes;
-use crate::probe::Plan;
+use crate::probe::Process;
 use crate::temporary::require_space;
 
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
@@ -24,12 +29,11 @@ pub use file::temporary_directory;
 pub use guest::{Boot, BootedJob, in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
 
-use file::JobFile;
 pub(crate) use file::{may_drop, place_of, scratch_directory};
-use limits::MemoryLimits;
 pub(crate) use limits::{LruGen, lru_gen};
+pub(crate) use needs::{Needed, Needs};
 pub(crate) use settings::FAULT_AROUND_FILE;
-use settings::Settings;
+use stage::Stage;
 
 /// The running kernel as an engine.
 #[derive(Clone, Debug)]
@@ -63,109 +67,141 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::NoSpace`].
-    fn require_space<'a>(&self, jobs: impl Iterator<Item = &'a Job>) -> Result<(), Error> {
-        let bytes = jobs.map(file::written_bytes).fold(0, u64::saturating_add);
+    fn require_space<W: Runnable>(&self, jobs: &[&W]) -> Result<(), Error> {
+        let bytes = jobs.iter().map(|job| job.needs().written_bytes());
+        let bytes = bytes.fold(0, u64::saturating_add);
         require_space(&self.directory, bytes)
     }
 
-    /// Makes ready for the runs of `job`: checks it, and makes its file and filesystem. All of it
+    /// Makes ready for the runs of `job`: checks it, and makes its files and filesystem. All of it
     /// goes when what is returned drops.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
-    pub fn prepare(&self, job: &Job) -> Result<Prepared, Error> {
-        plan::check_machine(job)?;
-        let limits = MemoryLimits::of(job);
-        limits.check(job)?;
-        let settings = Settings::apply(job, &self.journal, self.may_change_settings)?;
-        let file = JobFile::of(job, &self.journal, &self.directory)?;
-        let plan = plan(job, &file.path)?;
-        Ok(Prepared {
-            job: job.clone(),
-            journal: self.journal.clone(),
-            plan,
-            limits,
-            file,
-            _settings: settings,
-            disturbed: 0,
-            unsettled: 0,
-        })
+    pub fn prepare<W: Runnable>(&self, job: &W) -> Result<Prepared<W>, Error> {
+        let stage = Stage::prepare(self, &job.needs())?;
+        let process = job.process(&stage.files.paths())?;
+        Ok(Prepared { seed: job.seed(), work: job.clone(), process, stage })
     }
 }
 
-impl Engine<Job> for Kernel {
+impl<W: Runnable> Engine<W> for Kernel {
     type Error = Error;
-    type Ready = Prepared;
+    type Ready = Prepared<W>;
 
-    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<Prepared>, Error> {
-        self.require_space(jobs.iter().copied())?;
-        jobs.iter().map(|job| self.prepare(job)).collect()
+    fn prepare_all(&self, jobs: &[&W]) -> Result<Vec<Prepared<W>>, Error> {
+        self.require_space(jobs)?;
+        jobs.iter().map(|job| self.prepare(*job)).collect()
     }
+}
+
+/// A job of a form that runs here: of one file, or shaped like a program.
+pub trait Runnable: Clone {
+    /// What comes out of one run.
+    type Run;
+    /// What comes out of all of them.
+    type Record;
+
+    /// What it asks of the machine.
+    fn needs(&self) -> Needs;
+
+    /// How many times it runs.
+    fn runs(&self) -> u64;
+
+    /// The seed of its random accesses.
+    fn seed(&self) -> u64;
+
+    /// The same job with another seed.
+    fn with_seed(&self, seed: u64) -> Self;
+
+    /// What a child does for it, with its files at `paths`.
+    ///
+    /// # Errors
+    /// What no probe can do.
+    fn process(&self, paths: &[PathBuf]) -> Result<Process, Error>;
+
+    /// One run, and whether somebody else disturbed it.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    fn measure(&self, process: &Process, stage: &Stage) -> Result<(Self::Run, bool), Error>;
+
+    /// The record of `runs`, which took place in `environment`.
+    fn record(&self, environment: Map<String, Value>, runs: Vec<Self::Run>) -> Self::Record;
 }
 
 /// Refuses what the running kernel is not, and what its settings are not.
-pub(crate) fn check(job: &Job) -> Result<(), Error> {
-    plan::check_machine(job)?;
-    settings::check(job)
+pub(crate) fn check(needs: &Needs) -> Result<(), Error> {
+    plan::check_machine(needs)?;
+    settings::check(&needs.machine)
 }
 
-/// A job with its file, ready to run as often as wanted.
+/// A job with its files, ready to run as often as wanted.
 #[derive(Debug)]
-pub struct Prepared {
-    job: Job,
-    journal: Journal,
-    plan: Plan,
-    limits: MemoryLimits,
-    file: JobFile,
-    _settings: Settings,
-    /// Runs that were thrown away because somebody else took pages of the file.
-    disturbed: u64,
-    /// Runs that were kept although.
-    unsettled: u64,
+pub struct Prepared<W> {
+    work: W,
+    /// The seed that the job names.
+    seed: u64,
+    process: Process,
+    stage: Stage,
 }
 
-impl Prepared {
+impl<W: Runnable> Prepared<W> {
+    /// Runs once, from cold files. A run in which somebody else took pages of the files out of
+    /// the cache is repeated a few times.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn run(&mut self) -> Result<W::Run, Error> {
+        let Prepared { work, process, stage, .. } = self;
+        stage.undisturbed(|stage| work.measure(process, stage))
+    }
+
     /// Makes its next runs those of another seed.
     ///
     /// # Errors
     /// As for [`Kernel::prepare`].
     fn reseed(&mut self, seed: u64) -> Result<(), Error> {
-        if seed != self.job.seed {
-            self.job = self.job.with_seed(seed);
-            self.plan = plan(&self.job, &self.file.path)?;
+        if seed != self.work.seed() {
+            self.work = self.work.with_seed(seed);
+            let settle = self.process.settle;
+            let process = self.work.process(&self.stage.files.paths())?;
+            self.process = Process { settle, ..process };
         }
         Ok(())
     }
+
+    /// Where and how its runs took place.
+    pub fn environment(&self) -> Map<String, Value> {
+        environment::of(&self.stage, &self.work.needs(), self.seed)
+    }
 }
 
-impl Ready for Prepared {
+impl<W: Runnable> Ready for Prepared<W> {
     type Error = Error;
-    type Run = Run;
-    type Record = Record;
+    type Run = W::Run;
+    type Record = W::Record;
 
     fn seed(&self) -> u64 {
-        self.job.seed
+        self.seed
     }
 
     fn turns(&self) -> u64 {
-        self.job.runs
+        self.work.runs()
     }
 
-    /// One `read(2)` may read as much at once.
+    /// One `read(2)` of the first file may read as much at once.
     fn io_bytes(&self) -> Option<u64> {
-        io_bytes(&self.file.path).ok()
+        io_bytes(&self.stage.files.files[0].path).ok()
     }
 
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<W::Run>, Error> {
         self.reseed(seed)?;
         Ok(vec![self.run()?])
     }
 
-    fn record(mut self, runs: Vec<Run>) -> Record {
-        if let Some(first) = runs.first() {
-            self.job = self.job.with_seed(first.seed);
-        }
-        let environment = environment::of(&self);
-        Record::new(&self.job, EngineKind::Kernel.name(), environment, runs)
+    fn record(self, runs: Vec<W::Run>) -> W::Record {
+        let environment = self.environment();
+        self.work.with_seed(self.seed).record(environment, runs)
     }
 }

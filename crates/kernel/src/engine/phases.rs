@@ -3,18 +3,23 @@
 use filemap_job::{Counters, Job, PhaseRun};
 
 use crate::page_size;
-use crate::probe::{Left, Outcome, PhaseCost};
+use crate::probe::{Left, PhaseCost};
 
-/// The phases of `job`, of which `outcome` came; none of a job of one. Each page of the file takes
+/// The phases of `job`, which cost `steps`; none of a job of one. Each page of the file takes
 /// one of storage where it is `whole`. `major_faults` is what was counted of the whole run.
-pub(super) fn runs(job: &Job, outcome: &Outcome, whole: bool, major_faults: u64) -> Vec<PhaseRun> {
+pub(super) fn runs(
+    job: &Job,
+    steps: &[PhaseCost],
+    whole: bool,
+    major_faults: u64,
+) -> Vec<PhaseRun> {
     if job.phases.len() < 2 {
         return Vec::new();
     }
     // The process's own count leaves out what missed twice, and nobody says in which phase.
-    let counts_all = outcome.phases.iter().map(|cost| cost.major).sum::<u64>() == major_faults;
+    let counts_all = steps.iter().map(|cost| cost.major).sum::<u64>() == major_faults;
     let mut before = Some(Left::default());
-    let pairs = job.phases.iter().zip(&outcome.phases);
+    let pairs = job.phases.iter().zip(steps);
     let runs = pairs.map(|(phase, cost)| {
         let counters = Counters {
             accesses: Some(phase.accesses),
@@ -27,8 +32,9 @@ pub(super) fn runs(job: &Job, outcome: &Outcome, whole: bool, major_faults: u64)
     runs.collect()
 }
 
-/// What `cost` says of pages, where `before` was left by the phase before.
-fn counters(cost: &PhaseCost, before: Option<Left>, whole: bool) -> Counters {
+/// What `cost` says of pages, where `before` was left by the phase before. Each page of the file
+/// that the phase is about takes one of storage where it is `whole`.
+pub(super) fn counters(cost: &PhaseCost, before: Option<Left>, whole: bool) -> Counters {
     let storage = cost.read_bytes.filter(|_| whole).map(|bytes| bytes.div_ceil(page_size()));
     let grown = cost.left.zip(before).map(|(now, then)| (now, now.cached.checked_sub(then.cached)));
     let added = match grown {

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use filemap_core::rules::Family;
+use filemap_core::rules::{Family, Rules};
 use filemap_core::series::Series;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::{Job, Phase};
+use filemap_job::{Job, Machine, Phase};
 
-use crate::probe::{Access, MAX_READ_BYTES, Mapping, Plan, Segment};
+use super::needs::Needs;
+use crate::probe::{Access, MAX_READ_BYTES, Mapping, Plan, Segment, cpus};
 use crate::{Error, page_size};
 
 /// Most accesses of one run: they are all in memory before it begins.
@@ -18,7 +19,7 @@ pub const MAX_RUN_ACCESSES: u64 = 1 << 22;
 /// # Errors
 /// What no probe can do: [`Error::cannot_run_here`].
 pub fn plan(job: &Job, path: &Path) -> Result<Plan, Error> {
-    check_accesses(job)?;
+    check_accesses(&Needs::from(job))?;
     let mapping = &job.mapping;
     let segments = job.segments();
     let ends = segments.iter().map(|segment| segment.start + segment.pages);
@@ -72,35 +73,45 @@ fn place(segments: &[Segment]) -> impl Fn(u64) -> PageIndex {
     }
 }
 
-pub(super) fn check_accesses(job: &Job) -> Result<(), Error> {
-    let accesses = job.phases.iter().fold(0, |sum: u64, phase| sum.saturating_add(phase.accesses));
+pub(super) fn check_accesses(needs: &Needs) -> Result<(), Error> {
+    let (accesses, bytes) = (needs.accesses, needs.longest_read_bytes);
+    // Only programs name their files.
+    let of_program = needs.files.iter().any(|needed| needed.name.is_some());
     if accesses > MAX_RUN_ACCESSES {
+        let how = if of_program { "in all phases" } else { "with --accesses" };
         return Err(Error::unavailable(
             format!("a run of {accesses} accesses"),
-            format!("give at most {MAX_RUN_ACCESSES} with --accesses, or --on model"),
+            format!("give at most {MAX_RUN_ACCESSES} {how}, or --on model"),
         ));
     }
-    let longest = job.phases.iter().filter(|phase| phase.is_read()).map(|phase| phase.bs_bytes);
-    match longest.max() {
-        Some(bytes) if bytes > MAX_READ_BYTES => Err(Error::unavailable(
+    if bytes > MAX_READ_BYTES {
+        let key = if of_program { "bs =" } else { "--bs" };
+        return Err(Error::unavailable(
             format!("a read of {bytes} bytes"),
-            format!("give --bs {}m or less, or --on model", MAX_READ_BYTES >> 20),
-        )),
-        _ => Ok(()),
+            format!("give {key} {}m or less, or --on model", MAX_READ_BYTES >> 20),
+        ));
     }
+    Ok(())
 }
 
 /// Refuses what is not this kernel's or this machine's, whatever its settings are.
-pub(super) fn check_machine(job: &Job) -> Result<(), Error> {
-    check_rules(job)?;
-    check_accesses(job)?;
-    if job.phases.iter().any(Phase::is_exec) && job.file.sparse {
+pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
+    check_rules(&needs.rules, &needs.machine)?;
+    check_accesses(needs)?;
+    if needs.files.iter().any(|needed| !needed.called.is_empty() && needed.file.sparse) {
         return Err(Error::unavailable(
             "a call of code in a --sparse file",
             "leave --sparse out, or give --on model",
         ));
     }
-    if job.machine.ram_bytes.is_some() {
+    let allowed = cpus::allowed();
+    if needs.cpus.is_some_and(|cpus| cpus > allowed) {
+        return Err(Error::unavailable(
+            format!("a machine with {} CPUs", needs.cpus.unwrap_or(0)),
+            format!("give cpus = {allowed} or less, or --on model"),
+        ));
+    }
+    if needs.machine.ram_bytes.is_some() {
         return Err(Error::unavailable(
             "another size of RAM",
             "give --memory-max, boot a machine of that size with --image, or give --on model",
@@ -110,23 +121,23 @@ pub(super) fn check_machine(job: &Job) -> Result<(), Error> {
 }
 
 /// Refuses what no kernel on a machine such as this can do.
-pub(super) fn check_rules(job: &Job) -> Result<(), Error> {
+pub(super) fn check_rules(rules: &Rules, machine: &Machine) -> Result<(), Error> {
     let refuse = |what: String, remedy: &str| Err(Error::unavailable(what, remedy));
-    if job.rules.series != Series::BASELINE {
+    if rules.series != Series::BASELINE {
         return refuse(
-            format!("the series {} on a kernel that is as it is", job.rules.series),
+            format!("the series {} on a kernel that is as it is", rules.series),
             "give a patched kernel to --image without --with, or give --on model",
         );
     }
     let family = if cfg!(target_arch = "aarch64") { Family::Arm64 } else { Family::X86_64 };
-    let arch = job.machine.arch;
+    let arch = machine.arch;
     if arch.family != family || arch.page_size != page_size() {
         return refuse(
             format!("{} with pages of {} bytes", arch.family.name(), arch.page_size),
             "leave out --arch and --page-size, or give --on model",
         );
     }
-    if job.machine.implied_cache_limit() != job.machine.cache_limit {
+    if machine.implied_cache_limit() != machine.cache_limit {
         return refuse(
             "a limit of the page cache alone".into(),
             "give --memory-max instead of --cache-limit, or --on model",

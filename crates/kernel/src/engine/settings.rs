@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use filemap_job::Job;
+use filemap_job::Machine;
 
 use crate::journal::{Guard, Journal, Undo};
 use crate::{Error, page_size};
@@ -22,12 +22,16 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Changes what `job` wants otherwise, if that is allowed.
-    pub(super) fn apply(job: &Job, journal: &Journal, allowed: bool) -> Result<Self, Error> {
+    /// Changes what `machine` has otherwise, if that is allowed.
+    pub(super) fn apply(
+        machine: &Machine,
+        journal: &Journal,
+        allowed: bool,
+    ) -> Result<Self, Error> {
         if !allowed {
-            check(job)?;
+            check(machine)?;
         }
-        let wanted = job.machine.fault_around.bytes(page_size());
+        let wanted = machine.fault_around.bytes(page_size());
         let path = Path::new(FAULT_AROUND_FILE);
         if wanted == fault_around_bytes() {
             return Ok(Settings { _fault_around: None });
@@ -46,9 +50,9 @@ impl Settings {
     }
 }
 
-/// Refuses a job that needs other settings than the machine has.
-pub(super) fn check(job: &Job) -> Result<(), Error> {
-    let wanted = job.machine.fault_around.bytes(page_size());
+/// Refuses other settings than the machine has.
+pub(super) fn check(machine: &Machine) -> Result<(), Error> {
+    let wanted = machine.fault_around.bytes(page_size());
     if wanted == fault_around_bytes() {
         return Ok(());
     }

@@ -1,32 +1,44 @@
-//! The mapping of the child, at an address of our choice.
+//! The mappings of the child, at addresses of our choice.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::Path;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use filemap_core::address::vma::AdviceFlag;
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::Madvise;
 use rustix::io::Errno;
 use rustix::mm::{
     Advice as MapAdvice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous,
-    mprotect,
+    mprotect, munmap,
 };
 
-use super::{Advice, Mapping, Plan, RETURN, SplitProt};
+use super::process::Area;
+use super::{HugeHint, RETURN, ReadHint, SplitProt};
 use crate::{Error, page_size};
 
 /// Whether [`RETURN`] is code of this machine.
 const HAS_RETURN: bool = cfg!(target_arch = "x86_64");
 
-/// A mapped file. It stays mapped until the process ends.
-pub(super) struct Mapped {
-    /// The open file that the mapping and the reads share.
-    pub(super) file: File,
-    base: *mut u8,
-    pages: u64,
+/// Addresses of a mapping. They stay taken until the process ends, whether it is there or not.
+pub(super) struct Mapped<'a> {
+    area: &'a Area,
+    room: Room,
     page: usize,
-    writable: bool,
     /// Executable, on a machine whose code [`RETURN`] is.
     callable: bool,
+    /// Only the thread that maps and unmaps it uses it meanwhile.
+    is_there: AtomicBool,
+}
+
+/// Addresses that nothing else gets.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    start: usize,
+    bytes: usize,
+    /// Where the mapping begins: at least a page behind the start.
+    base: usize,
 }
 
 /// A part of the file, mapped.
@@ -39,92 +51,151 @@ struct Part {
     protection: ProtFlags,
 }
 
-impl Mapped {
-    /// Maps `file`, opened by [`open`] for this plan, as the plan says.
-    pub(super) fn map(file: File, plan: &Plan) -> Result<Self, Error> {
-        let Mapping { pages, shift, private, executable, .. } = plan.mapping;
+impl<'a> Mapped<'a> {
+    /// Takes addresses for `area`, of the file at `path`.
+    pub(super) fn reserve(area: &'a Area, path: &Path) -> Result<Self, Error> {
         let page = page_size();
-        let bytes = usize::try_from(pages.bytes(page)).map_err(|_| too_long(&plan.path))?;
-        let base = reserve(bytes, shift.0 * page)?;
-        let private = private || !plan.segments.is_empty();
-        let kind = if private { MapFlags::PRIVATE } else { MapFlags::SHARED };
-        let (page, writable) = (page as usize, plan.stores());
-        let callable = executable && HAS_RETURN;
-        let mapped = Mapped { file, base, pages: pages.0, page, writable, callable };
-        for part in parts(plan) {
-            // SAFETY: the range lies inside an area that `reserve` took for us and nobody else
-            // uses, as the plan was checked.
-            unsafe {
-                let address = base.add(part.start).cast();
-                let kind = kind | MapFlags::FIXED;
-                mmap(address, part.bytes, part.protection, kind, &mapped.file, part.offset)
-            }
-            .map_err(|errno| refused(&plan.path, part.protection, errno))?;
-            mapped.advise(&part, plan.mapping.advice)?;
-            mapped.split(&plan.mapping, part.protection)?;
-        }
-        Ok(mapped)
+        let bytes = usize::try_from(area.pages.bytes(page)).map_err(|_| too_long(path))?;
+        let room = Room::take(bytes, area.shift.0 * page, path)?;
+        let callable = area.executable && HAS_RETURN;
+        let is_there = AtomicBool::new(false);
+        Ok(Mapped { area, room, page: page as usize, callable, is_there })
     }
 
-    /// A page of anonymous memory that can be accessed like a mapped file, and called if it is
-    /// `executable`.
-    pub(super) fn anonymous(file: File, executable: bool) -> Result<Self, Error> {
-        let mut protection = ProtFlags::READ | ProtFlags::WRITE;
-        protection.set(ProtFlags::EXEC, executable);
-        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
-        let base = unsafe {
-            mmap_anonymous(null_mut(), page_size() as usize, protection, MapFlags::PRIVATE)
+    /// Maps its part of `file`, which is at `path`.
+    pub(super) fn map(&self, file: &File, path: &Path) -> Result<(), Error> {
+        let kind = if self.area.private { MapFlags::PRIVATE } else { MapFlags::SHARED };
+        for part in parts(self.area) {
+            // SAFETY: the range lies inside the room that this has taken and nobody else uses, as
+            // the process was checked.
+            unsafe {
+                let address = self.at(part.start);
+                let kind = kind | MapFlags::FIXED;
+                mmap(address, part.bytes, part.protection, kind, file, part.offset)
+            }
+            .map_err(|errno| refused(path, part.protection, errno))?;
+            self.advise_part(&part)?;
+            self.split(part.protection)?;
         }
-        .map_err(|errno| Error::call("map a page", errno))?;
-        let (base, page) = (base.cast(), page_size() as usize);
-        let callable = executable && HAS_RETURN;
-        Ok(Mapped { file, base, pages: 1, page, writable: true, callable })
+        self.is_there.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes the mapping away, with its page-table pages, and keeps the addresses.
+    pub(super) fn unmap(&self) -> Result<(), Error> {
+        self.is_there.store(false, Ordering::Relaxed);
+        // All of the room: a neighbour in the same page-table page would keep that.
+        // SAFETY: nobody else uses the room, and nobody has a reference into it.
+        unsafe { munmap(self.room.start as *mut _, self.room.bytes) }
+            .map_err(|errno| Error::call("take a mapping away", errno))?;
+        self.room.retake()
     }
 
     /// Where it begins.
     pub(super) fn address(&self) -> usize {
-        self.base as usize
+        self.room.base
+    }
+
+    /// Its pages.
+    pub(super) fn pages(&self) -> u64 {
+        self.area.pages.0
+    }
+
+    /// The page of the file that a page of it shows.
+    pub(super) fn file_page(&self, page: PageIndex) -> u64 {
+        self.area.file_page(page).expect("the process was checked").0
     }
 
     /// Reads a byte of a page.
     #[inline]
     pub(super) fn touch(&self, page: u64) {
-        assert!(page < self.pages, "an access outside the mapping");
-        // SAFETY: the page is mapped readable for the life of the process; nobody in this
-        // process holds a reference to it, and a file that changes gives another byte only.
-        unsafe { self.base.add(page as usize * self.page).read_volatile() };
+        self.check(page);
+        // SAFETY: the page is mapped readable until the thread that calls this unmaps it; nobody
+        // in this process holds a reference to it, and a file that changes gives another byte only.
+        unsafe { (self.address_of(page) as *const u8).read_volatile() };
     }
 
     /// Writes a byte of a page.
     #[inline]
     pub(super) fn store(&self, page: u64) {
-        assert!(page < self.pages && self.writable, "a store outside a writable mapping");
-        // SAFETY: the page is mapped writable and private for the life of the process, and
-        // nobody holds a reference to it.
-        unsafe { self.base.add(page as usize * self.page).write_volatile(RETURN) };
+        self.check(page);
+        assert!(self.area.writable && self.area.private, "a store outside a private mapping");
+        // SAFETY: the page is mapped writable and private until the thread that calls this unmaps
+        // it, and nobody holds a reference to it.
+        unsafe { (self.address_of(page) as *mut u8).write_volatile(RETURN) };
     }
 
     /// Calls the code at the start of a page.
     #[inline]
     pub(super) fn call(&self, page: u64) {
-        assert!(page < self.pages && self.callable, "a call outside executable code");
-        // SAFETY: the page is mapped executable for the life of the process, and whoever made the
-        // plan has seen to it that it begins with an instruction that only returns.
+        self.check(page);
+        assert!(self.callable, "a call outside executable code");
+        // SAFETY: the page is mapped executable until the thread that calls this unmaps it, and
+        // whoever made the plan has seen to it that it begins with an instruction that only
+        // returns.
         unsafe {
-            let code = self.base.add(page as usize * self.page);
-            std::mem::transmute::<*mut u8, extern "C" fn()>(code)();
+            let code = self.address_of(page) as *const u8;
+            std::mem::transmute::<*const u8, extern "C" fn()>(code)();
         }
     }
 
-    fn advise(&self, part: &Part, advice: Advice) -> Result<(), Error> {
-        let advice = match advice {
-            Advice::Normal => return Ok(()),
-            Advice::Random => MapAdvice::Random,
-            Advice::Sequential => MapAdvice::Sequential,
-            Advice::HugePage => MapAdvice::LinuxHugepage,
+    #[inline]
+    fn check(&self, page: u64) {
+        let is_there = self.is_there.load(Ordering::Relaxed);
+        assert!(is_there && page < self.area.pages.0, "an access outside the mapping");
+    }
+
+    #[inline]
+    fn address_of(&self, page: u64) -> usize {
+        self.room.base + page as usize * self.page
+    }
+
+    fn at(&self, bytes: usize) -> *mut libc::c_void {
+        (self.room.base + bytes) as *mut libc::c_void
+    }
+
+    /// Gives the advice that a part has from its beginning.
+    fn advise_part(&self, part: &Part) -> Result<(), Error> {
+        let read = match self.area.advice.read {
+            ReadHint::Normal => None,
+            ReadHint::Random => Some(MapAdvice::Random),
+            ReadHint::Sequential => Some(MapAdvice::Sequential),
         };
-        // SAFETY: exactly this part; none of these kinds of advice changes what it holds.
-        let result = unsafe { madvise(self.base.add(part.start).cast(), part.bytes, advice) };
+        let huge = match self.area.advice.huge {
+            HugeHint::None => None,
+            HugeHint::Huge => Some(MapAdvice::LinuxHugepage),
+            HugeHint::NoHuge => Some(MapAdvice::LinuxNoHugepage),
+        };
+        let mut all = [read, huge].into_iter().flatten();
+        all.try_for_each(|advice| self.advise(part.start, part.bytes, advice))
+    }
+
+    /// Gives advice for `pages` pages from page `first` on.
+    pub(super) fn madvise(
+        &self,
+        advice: Madvise,
+        first: PageCount,
+        pages: PageCount,
+    ) -> Result<(), Error> {
+        assert!((first + pages) <= self.area.pages, "advice outside the mapping");
+        let advice = match advice {
+            Madvise::Flag(AdviceFlag::Read(ReadHint::Normal)) => MapAdvice::Normal,
+            Madvise::Flag(AdviceFlag::Read(ReadHint::Random)) => MapAdvice::Random,
+            Madvise::Flag(AdviceFlag::Read(ReadHint::Sequential)) => MapAdvice::Sequential,
+            Madvise::Flag(AdviceFlag::Huge) => MapAdvice::LinuxHugepage,
+            Madvise::Flag(AdviceFlag::NoHuge) => MapAdvice::LinuxNoHugepage,
+            Madvise::WillNeed => MapAdvice::WillNeed,
+            Madvise::DontNeed => MapAdvice::LinuxDontNeed,
+            Madvise::PopulateRead => MapAdvice::LinuxPopulateRead,
+        };
+        let page = page_size();
+        self.advise(first.bytes(page) as usize, pages.bytes(page) as usize, advice)
+    }
+
+    fn advise(&self, start: usize, bytes: usize, advice: MapAdvice) -> Result<(), Error> {
+        // SAFETY: a part of this mapping, to which nobody has a reference; what it holds is the
+        // file's or the probe's own.
+        let result = unsafe { madvise(self.at(start), bytes, advice) };
         result.map_err(|errno| match errno {
             Errno::INVAL => Error::unavailable(
                 "this advice",
@@ -134,29 +205,89 @@ impl Mapped {
         })
     }
 
-    fn split(&self, mapping: &Mapping, protection: ProtFlags) -> Result<(), Error> {
-        let Some(split) = mapping.split else { return Ok(()) };
+    fn split(&self, protection: ProtFlags) -> Result<(), Error> {
+        let Some(split) = self.area.split else { return Ok(()) };
+        let pages = self.area.pages.0;
         let mut other = MprotectFlags::from_bits_retain(protection.bits());
         other |= match split.prot {
             SplitProt::Exec => MprotectFlags::EXEC,
             SplitProt::Write => MprotectFlags::WRITE,
         };
         let step = split.pages.0.saturating_mul(2) as usize;
-        for first in (split.pages.0..self.pages).step_by(step) {
-            let pages = split.pages.0.min(self.pages - first);
-            let bytes = (pages * page_size()) as usize;
+        for first in (split.pages.0..pages).step_by(step) {
+            let bytes = split.pages.0.min(pages - first) as usize * self.page;
             // SAFETY: a part of this mapping, whose pages stay readable.
-            let result = unsafe {
-                mprotect(self.base.add((first * page_size()) as usize).cast(), bytes, other)
-            };
+            let result = unsafe { mprotect(self.at(first as usize * self.page), bytes, other) };
             result.map_err(|errno| Error::call("protect a piece of the mapping", errno))?;
         }
         Ok(())
     }
 }
 
-/// The parts of the file that `plan` maps.
-fn parts(plan: &Plan) -> Vec<Part> {
+impl Room {
+    /// Room for `bytes`, which begin `shift_bytes` behind an address where a page-table page
+    /// begins. What is taken beyond that stays reserved and keeps other mappings away.
+    fn take(bytes: usize, shift_bytes: u64, path: &Path) -> Result<Room, Error> {
+        let table = page_size() * page_size() / 8;
+        let shift = (shift_bytes % table) as usize;
+        let table = table as usize;
+        let whole = bytes.checked_add(shift + 2 * table).ok_or_else(|| too_long(path))?;
+        let start = unused(null_mut(), whole, MapFlags::empty())?;
+        // At least a page before the mapping and behind it is left, so that it is a VMA of its own.
+        let base = (start + 1).next_multiple_of(table) + shift;
+        Ok(Room { start, bytes: whole, base })
+    }
+
+    /// Takes the same addresses again, which are free.
+    fn retake(self) -> Result<(), Error> {
+        unused(self.start as *mut _, self.bytes, MapFlags::FIXED_NOREPLACE).map(|_| ())
+    }
+}
+
+/// Takes addresses that cannot be accessed.
+fn unused(at: *mut libc::c_void, bytes: usize, flags: MapFlags) -> Result<usize, Error> {
+    let flags = flags | MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping that takes the place of no other.
+    let area = unsafe { mmap_anonymous(at, bytes, ProtFlags::empty(), flags) };
+    area.map(|area| area as usize)
+        .map_err(|errno| Error::call("reserve addresses for the mapping", errno))
+}
+
+/// A page of anonymous memory that can be accessed like a mapped file: `area`, of one page.
+pub(super) fn anonymous(area: &Area) -> Result<Mapped<'_>, Error> {
+    let mut protection = ProtFlags::READ | ProtFlags::WRITE;
+    protection.set(ProtFlags::EXEC, area.executable);
+    let bytes = page_size() as usize;
+    // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
+    let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, MapFlags::PRIVATE) }
+        .map_err(|errno| Error::call("map a page", errno))? as usize;
+    let callable = area.executable && HAS_RETURN;
+    let room = Room { start: base, bytes, base };
+    Ok(Mapped { area, room, page: bytes, callable, is_there: AtomicBool::new(true) })
+}
+
+/// Takes `pages` pages that no file backs, and keeps them in memory.
+pub(super) fn hold(pages: PageCount) -> Result<(), Error> {
+    let bytes = usize::try_from(pages.bytes(page_size())).unwrap_or(usize::MAX);
+    if bytes == 0 {
+        return Ok(());
+    }
+    let failed = |errno| Error::call("hold the anonymous memory", errno);
+    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
+    let base = unsafe { mmap_anonymous(null_mut(), bytes, protection, flags) }.map_err(failed)?;
+    // What may not be locked is touched, and stays unless the system swaps.
+    // SAFETY: exactly what was mapped above, as is what is written below.
+    if unsafe { rustix::mm::mlock(base, bytes) }.is_err() {
+        for at in (0..bytes).step_by(page_size() as usize) {
+            unsafe { base.cast::<u8>().add(at).write_volatile(1) };
+        }
+    }
+    Ok(())
+}
+
+/// The parts of the file that `area` maps.
+fn parts(area: &Area) -> Vec<Part> {
     let page = page_size();
     let part = |start: PageCount, offset: PageIndex, pages: PageCount, protection| Part {
         start: start.bytes(page) as usize,
@@ -170,11 +301,11 @@ fn parts(plan: &Plan) -> Vec<Part> {
         protection.set(ProtFlags::EXEC, executable);
         protection
     };
-    let Mapping { offset, pages, executable, .. } = plan.mapping;
-    if plan.segments.is_empty() {
-        return vec![part(PageCount(0), offset, pages, with(plan.stores(), executable))];
+    if area.segments.is_empty() {
+        let protection = with(area.writable, area.executable);
+        return vec![part(PageCount(0), area.offset, area.pages, protection)];
     }
-    let segments = plan.segments.iter().map(|segment| {
+    let segments = area.segments.iter().map(|segment| {
         let protection = with(segment.writable, segment.executable);
         part(segment.start, segment.offset, segment.pages, protection)
     });
@@ -190,63 +321,6 @@ fn refused(path: &Path, protection: ProtFlags, errno: Errno) -> Error {
         );
     }
     Error::os("map", path, errno)
-}
-
-/// Opens the plan's file and checks that the mapping lies inside it.
-pub(super) fn open(plan: &Plan) -> Result<File, Error> {
-    // The pieces of a shared mapping can be made writable only if the file is.
-    let writable = |split: filemap_core::address::mapping::Split| split.prot == SplitProt::Write;
-    let writes = !plan.mapping.private && plan.mapping.split.is_some_and(writable);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(writes)
-        .open(&plan.path)
-        .map_err(|error| Error::os("open", &plan.path, error))?;
-    check_length(&file, plan)?;
-    Ok(file)
-}
-
-/// Finds an address `shift_bytes` behind one where a page-table page begins, with room for
-/// `bytes`. What is taken beyond that stays reserved and keeps other mappings away.
-fn reserve(bytes: usize, shift_bytes: u64) -> Result<*mut u8, Error> {
-    let table = page_size() * page_size() / 8;
-    let shift = (shift_bytes % table) as usize;
-    let table = table as usize;
-    let whole = bytes.checked_add(shift + 2 * table);
-    let whole = whole.ok_or_else(|| too_long(Path::new("/proc/self/mem")))?;
-    // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
-    let area = unsafe {
-        mmap_anonymous(
-            null_mut(),
-            whole,
-            ProtFlags::empty(),
-            MapFlags::PRIVATE | MapFlags::NORESERVE,
-        )
-    }
-    .map_err(|errno| Error::call("reserve addresses for the mapping", errno))?;
-    // At least a page before the mapping and behind it is left, so that it is a VMA of its own.
-    let aligned = (area as usize + 1).next_multiple_of(table);
-    Ok((aligned + shift) as *mut u8)
-}
-
-/// Refuses what is no file, and a mapping beyond its end, with a better reason than the kernel's.
-fn check_length(file: &File, plan: &Plan) -> Result<(), Error> {
-    let path = &plan.path;
-    let metadata = file.metadata().map_err(|error| Error::os("read the size of", path, error))?;
-    if !metadata.is_file() {
-        return Err(Error::Plan(format!("'{}' is not a regular file: name one", path.display())));
-    }
-    let ends = plan.segments.iter().map(|segment| segment.range().end.0);
-    let mapping = plan.mapping.offset.0.saturating_add(plan.mapping.pages.0);
-    let pages = ends.max().unwrap_or(mapping);
-    if pages <= metadata.len().div_ceil(page_size()) {
-        return Ok(());
-    }
-    Err(Error::Plan(format!(
-        "the mapping ends after {pages} pages, and '{}' has {} bytes: map less",
-        path.display(),
-        metadata.len()
-    )))
 }
 
 fn too_long(path: &Path) -> Error {

@@ -4,9 +4,16 @@
 //! parent and does nothing but the accesses between the two counts. A program that starts probes
 //! calls [`main_if_child`] first thing in its `main`.
 
+mod bus;
 mod child;
+pub mod cpus;
+mod files;
 mod mapping;
+mod meter;
 mod plan;
+mod process;
+mod settle;
+mod thread;
 mod wire;
 
 use std::io::{BufReader, Read, Write};
@@ -15,13 +22,17 @@ use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 pub use filemap_core::address::mapping::{Split, SplitProt};
-pub use filemap_core::address::vma::Advice;
+pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 use filemap_core::units::{PageCount, PageIndex};
 pub use filemap_job::elf::Segment;
 
-use crate::Error;
+pub use process::{Area, Process, Step};
+
+pub(crate) use files::raise_limit;
+
 use crate::child::Running;
 use crate::residency::PageSet;
+use crate::{Error, page_size};
 use wire::{Reply, read_reply};
 
 /// The hidden first argument.
@@ -86,7 +97,7 @@ pub const RETURN: u8 = 0xc3;
 /// The longest single read.
 pub const MAX_READ_BYTES: u64 = 256 << 20;
 
-/// What a probe does.
+/// What a probe of one file does, through one mapping and in one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The file.
@@ -130,7 +141,7 @@ pub struct Left {
     pub evicted: u64,
 }
 
-/// What came out of a probe.
+/// What came out of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Address at which the mapping began.
@@ -143,12 +154,33 @@ pub struct Outcome {
     pub mapped: PageSet,
 }
 
-/// A child that has mapped its file and waits. It is killed when this drops.
+/// What came out of a process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// Whether the child's own memory was locked, so that none of the faults are its own.
+    pub locked: bool,
+    /// Each thread.
+    pub threads: Vec<EndedThread>,
+    /// Mapped pages, counted from the beginning of the first mapping; empty if not asked for.
+    pub mapped: PageSet,
+}
+
+/// What came out of one thread of a process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedThread {
+    /// From where all threads began to its own end.
+    pub elapsed_ns: u64,
+    /// What each of its steps cost.
+    pub steps: Vec<PhaseCost>,
+}
+
+/// A child that has opened and mapped its files and waits. It is killed when this drops.
 #[derive(Debug)]
 pub struct Probe {
     child: Running,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
+    addresses: Vec<u64>,
 }
 
 impl Probe {
@@ -158,14 +190,31 @@ impl Probe {
     /// # Errors
     /// A plan that cannot be run; the file cannot be opened or mapped that way.
     pub fn start(plan: &Plan) -> Result<Self, Error> {
-        plan.check()?;
+        let process = plan.process();
+        process.check()?;
+        plan.check_length()?;
+        Self::spawn(&process)
+    }
+
+    /// [`Probe::start`] for a process of any number of files, mappings and threads. A page behind
+    /// the end of a file may be accessed: that is [`Error::Bus`].
+    ///
+    /// # Errors
+    /// As for [`Probe::start`].
+    pub fn start_process(process: &Process) -> Result<Self, Error> {
+        process.check()?;
+        Self::spawn(process)
+    }
+
+    fn spawn(process: &Process) -> Result<Self, Error> {
         let mut child = spawn()?;
         let input = child.0.stdin.take().expect("the child's input is a pipe");
         let output = child.0.stdout.take().expect("the child's output is a pipe");
-        let mut probe = Probe { child, input, output: BufReader::new(output) };
-        probe.send(&plan.encode())?;
+        let output = BufReader::new(output);
+        let mut probe = Probe { child, input, output, addresses: Vec::new() };
+        probe.send(&process.encode())?;
         match probe.receive()? {
-            Reply::Ready => Ok(probe),
+            Reply::Ready { addresses } => Ok(Probe { addresses, ..probe }),
             _ => Err(probe.confused()),
         }
     }
@@ -175,14 +224,44 @@ impl Probe {
         self.child.0.id()
     }
 
-    /// Has the child make its accesses, and waits for it.
+    /// Where each mapping is, or will be.
+    pub fn addresses(&self) -> &[u64] {
+        &self.addresses
+    }
+
+    /// Has the child of a [`Plan`] make its accesses, and waits for it.
     ///
     /// # Errors
     /// [`Error::ChildKilled`], for instance when the file shrank meanwhile.
-    pub fn run(mut self) -> Result<Outcome, Error> {
+    pub fn run(self) -> Result<Outcome, Error> {
+        let address = self.addresses.first().copied().unwrap_or_default();
+        let ended = self.run_process().map_err(|error| match error {
+            // All that a plan accesses was in the file.
+            Error::Bus { .. } => {
+                Error::ChildKilled { signal: libc::SIGBUS, remedy: remedy(libc::SIGBUS) }
+            }
+            error => error,
+        })?;
+        let Ended { locked, mapped, threads, .. } = ended;
+        let phases = threads.into_iter().next().map_or(Vec::new(), |thread| thread.steps);
+        Ok(Outcome { address, locked, phases, mapped })
+    }
+
+    /// Has the child take its steps, and waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Bus`]; [`Error::ChildKilled`].
+    pub fn run_process(mut self) -> Result<Ended, Error> {
         self.send(&[1])?;
         match self.receive()? {
-            Reply::Done(outcome) => Ok(outcome),
+            Reply::Done(ended) => Ok(ended),
+            Reply::Bus(address) => {
+                let before = self.addresses.iter().enumerate();
+                let before = before.filter(|(_, start)| **start <= address);
+                let nearest = before.max_by_key(|(_, start)| **start);
+                let (mapping, start) = nearest.expect("a process without mappings touches nothing");
+                Err(Error::Bus { mapping, page: (address - start) / page_size() })
+            }
             _ => Err(self.confused()),
         }
     }
@@ -228,7 +307,8 @@ fn spawn() -> Result<Running, Error> {
     Running::spawn(&mut command).map_err(|error| Error::call("start the probe's child", error))
 }
 
-fn remedy(signal: i32) -> &'static str {
+/// What to do where `signal` killed a child.
+pub(crate) fn remedy(signal: i32) -> &'static str {
     match signal {
         libc::SIGBUS => "the file must not shrink, and its disk must not fail, while it is read",
         libc::SIGKILL => "if nobody did, memory ran out: allow more, or use a smaller file",

@@ -5,106 +5,123 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::{Fadvise, Madvise};
 
-use super::{Access, Advice, Left, Mapping, Outcome, PhaseCost, Plan, Segment, Split, SplitProt};
+use super::process::{Area, Process, Step};
+use super::{
+    Access, Advice, Ended, EndedThread, HugeHint, Left, PhaseCost, ReadHint, Segment, Split,
+    SplitProt,
+};
 use crate::residency::PageSet;
 
 /// What the child says.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// The file is mapped.
-    Ready,
+    /// The files are mapped.
+    Ready {
+        /// Where each mapping is, or will be.
+        addresses: Vec<u64>,
+    },
     /// It cannot go on.
     Failed(String),
     /// It cannot go on, because the system refuses it memory.
     Starved(String),
-    /// The accesses are made.
-    Done(Outcome),
+    /// It got SIGBUS for touching this address.
+    Bus(u64),
+    /// The steps are taken.
+    Done(Ended),
 }
 
 const READY: u64 = 1;
 const FAILED: u64 = 2;
 const DONE: u64 = 3;
 const STARVED: u64 = 4;
+const BUS: u64 = 5;
 
-impl Plan {
+/// [`Reply::Bus`] as it is sent: nothing is allocated.
+pub(super) fn bus_message(address: u64) -> [u8; 16] {
+    let mut message = [0; 16];
+    let (kind, value) = message.split_at_mut(8);
+    kind.copy_from_slice(&BUS.to_ne_bytes());
+    value.copy_from_slice(&address.to_ne_bytes());
+    message
+}
+
+impl Process {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_bytes(&mut out, self.path.as_os_str().as_bytes());
-        let Mapping { offset, pages, shift, advice, executable, private, split } = &self.mapping;
-        let (split_pages, split_executable) = match split {
-            Some(split) => (split.pages.0, split.prot == SplitProt::Exec),
-            None => (0, false),
-        };
+        put_all(&mut out, &self.files, |out, path| put_bytes(out, path.as_os_str().as_bytes()));
+        put_all(&mut out, &self.opens, |out, file| put(out, *file as u64));
+        put_all(&mut out, &self.mappings, put_area);
         let words = [
-            offset.0,
-            pages.0,
-            shift.0,
-            *advice as u64,
-            u64::from(*executable),
-            u64::from(*private),
-            split_pages,
-            u64::from(split_executable),
+            self.anonymous.0,
+            self.cpus.unwrap_or(0),
             u64::from(self.settle),
             u64::from(self.report_mapped),
-            self.segments.len() as u64,
         ];
         words.iter().for_each(|&word| put(&mut out, word));
-        for segment in &self.segments {
-            let Segment { offset, pages, start, executable, writable } = *segment;
-            let flags = u64::from(executable) | u64::from(writable) << 1;
-            [offset.0, pages.0, start.0, flags].iter().for_each(|&word| put(&mut out, word));
-        }
-        put(&mut out, self.phases.len() as u64);
-        for phase in &self.phases {
-            put(&mut out, phase.len() as u64);
-            for access in phase {
-                let (kind, value, bytes) = match *access {
-                    Access::Touch(page) => (0, page.0, 0),
-                    Access::Store(page) => (1, page.0, 0),
-                    Access::Read { offset, bytes } => (2, offset, bytes),
-                    Access::Call(page) => (3, page.0, 0),
-                };
-                put(&mut out, kind << 62 | value);
-                if kind == 2 {
-                    put(&mut out, bytes);
-                }
-            }
-        }
+        put_all(&mut out, &self.threads, |out, steps| put_all(out, steps, put_step));
         out
     }
 
-    pub(super) fn decode(input: &mut impl Read) -> io::Result<Plan> {
-        let path = OsString::from_vec(get_bytes(input)?).into();
-        let mapping = Mapping {
-            offset: PageIndex(get(input)?),
-            pages: PageCount(get(input)?),
-            shift: PageCount(get(input)?),
-            advice: match get(input)? {
-                0 => Advice::Normal,
-                1 => Advice::Random,
-                2 => Advice::Sequential,
-                3 => Advice::HugePage,
-                _ => return Err(io::ErrorKind::InvalidData.into()),
-            },
-            executable: get(input)? != 0,
-            private: get(input)? != 0,
-            split: {
-                let (pages, executable) = (PageCount(get(input)?), get(input)? != 0);
-                let prot = if executable { SplitProt::Exec } else { SplitProt::Write };
-                (pages.0 > 0).then_some(Split { pages, prot })
-            },
-        };
-        let (settle, report_mapped) = (get(input)? != 0, get(input)? != 0);
-        let segments = get(input)?;
-        let segments = (0..segments).map(|_| get_segment(input)).collect::<io::Result<_>>()?;
-        let mut phases = Vec::new();
-        for _ in 0..get(input)? {
-            let accesses = get(input)?;
-            phases.push((0..accesses).map(|_| get_access(input)).collect::<io::Result<_>>()?);
-        }
-        Ok(Plan { path, mapping, segments, phases, settle, report_mapped })
+    pub(super) fn decode(input: &mut impl Read) -> io::Result<Process> {
+        Ok(Process {
+            files: get_all(input, |input| Ok(OsString::from_vec(get_bytes(input)?).into()))?,
+            opens: get_all(input, get_number)?,
+            mappings: get_all(input, get_area)?,
+            anonymous: PageCount(get(input)?),
+            cpus: Some(get(input)?).filter(|&cpus| cpus > 0),
+            settle: get(input)? != 0,
+            report_mapped: get(input)? != 0,
+            threads: get_all(input, |input| get_all(input, get_step))?,
+        })
     }
+}
+
+fn put_area(out: &mut Vec<u8>, area: &Area) {
+    let (split_pages, split_executable) = match area.split {
+        Some(split) => (split.pages.0, split.prot == SplitProt::Exec),
+        None => (0, false),
+    };
+    let flags = [area.executable, area.writable, area.private, split_executable, area.at_start];
+    let words = [
+        area.open as u64,
+        area.offset.0,
+        area.pages.0,
+        area.shift.0,
+        area.advice.read as u64,
+        area.advice.huge as u64,
+        split_pages,
+        bits(&flags),
+    ];
+    words.iter().for_each(|&word| put(out, word));
+    put_all(out, &area.segments, |out, segment| {
+        let Segment { offset, pages, start, executable, writable } = *segment;
+        let words = [offset.0, pages.0, start.0, bits(&[executable, writable])];
+        words.iter().for_each(|&word| put(out, word));
+    });
+}
+
+fn get_area(input: &mut impl Read) -> io::Result<Area> {
+    let open = get_number(input)?;
+    let (offset, pages, shift) = (get(input)?, get(input)?, get(input)?);
+    let advice = get_advice(input)?;
+    let (split_pages, flags) = (PageCount(get(input)?), get(input)?);
+    let is_set = |bit: u32| flags >> bit & 1 == 1;
+    let prot = if is_set(3) { SplitProt::Exec } else { SplitProt::Write };
+    Ok(Area {
+        open,
+        offset: PageIndex(offset),
+        pages: PageCount(pages),
+        shift: PageCount(shift),
+        advice,
+        executable: is_set(0),
+        writable: is_set(1),
+        private: is_set(2),
+        split: (split_pages.0 > 0).then_some(Split { pages: split_pages, prot }),
+        segments: get_all(input, get_segment)?,
+        at_start: is_set(4),
+    })
 }
 
 fn get_segment(input: &mut impl Read) -> io::Result<Segment> {
@@ -117,6 +134,67 @@ fn get_segment(input: &mut impl Read) -> io::Result<Segment> {
         executable: flags & 1 != 0,
         writable: flags & 2 != 0,
     })
+}
+
+fn put_step(out: &mut Vec<u8>, step: &Step) {
+    match step {
+        Step::Map(mapping) => [0, *mapping as u64].iter().for_each(|&word| put(out, word)),
+        Step::Unmap(mapping) => [1, *mapping as u64].iter().for_each(|&word| put(out, word)),
+        Step::Madvise { mapping, advice, first, pages } => {
+            let advice = position(&Madvise::ALL, advice);
+            let words = [3, *mapping as u64, advice, first.0, pages.0];
+            words.iter().for_each(|&word| put(out, word));
+        }
+        Step::Fadvise { open, advice, offset_bytes, len_bytes } => {
+            let (advice, len) = (position(&Fadvise::ALL, advice), len_bytes.unwrap_or(u64::MAX));
+            let words = [4, *open as u64, advice, *offset_bytes, len];
+            words.iter().for_each(|&word| put(out, word));
+        }
+        Step::Accesses { open, mapping, accesses, think_ns } => {
+            let mapping = mapping.map_or(u64::MAX, |mapping| mapping as u64);
+            [2, *open as u64, mapping, *think_ns].iter().for_each(|&word| put(out, word));
+            put_all(out, accesses, put_access);
+        }
+    }
+}
+
+fn get_step(input: &mut impl Read) -> io::Result<Step> {
+    Ok(match get(input)? {
+        0 => Step::Map(get_number(input)?),
+        1 => Step::Unmap(get_number(input)?),
+        2 => Step::Accesses {
+            open: get_number(input)?,
+            mapping: Some(get(input)?).filter(|&word| word != u64::MAX).map(|word| word as usize),
+            think_ns: get(input)?,
+            accesses: get_all(input, get_access)?,
+        },
+        3 => Step::Madvise {
+            mapping: get_number(input)?,
+            advice: get_one_of(&Madvise::ALL, input)?,
+            first: PageCount(get(input)?),
+            pages: PageCount(get(input)?),
+        },
+        4 => Step::Fadvise {
+            open: get_number(input)?,
+            advice: get_one_of(&Fadvise::ALL, input)?,
+            offset_bytes: get(input)?,
+            len_bytes: Some(get(input)?).filter(|&len| len != u64::MAX),
+        },
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    })
+}
+
+fn put_access(out: &mut Vec<u8>, access: &Access) {
+    let (kind, value, bytes) = match *access {
+        Access::Touch(page) => (0, page.0, 0),
+        Access::Store(page) => (1, page.0, 0),
+        Access::Read { offset, bytes } => (2, offset, bytes),
+        Access::Call(page) => (3, page.0, 0),
+    };
+    put(out, kind << 62 | value);
+    if kind == 2 {
+        put(out, bytes);
+    }
 }
 
 fn get_access(input: &mut impl Read) -> io::Result<Access> {
@@ -133,26 +211,44 @@ fn get_access(input: &mut impl Read) -> io::Result<Access> {
 pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<()> {
     let mut out = Vec::new();
     match reply {
-        Reply::Ready => put(&mut out, READY),
+        Reply::Ready { addresses } => {
+            put(&mut out, READY);
+            put_all(&mut out, addresses, |out, &address| put(out, address));
+        }
         Reply::Failed(message) => put_message(&mut out, FAILED, message),
         Reply::Starved(message) => put_message(&mut out, STARVED, message),
-        Reply::Done(outcome) => {
-            let header = [DONE, outcome.address, u64::from(outcome.locked)];
-            header.iter().for_each(|&word| put(&mut out, word));
-            put(&mut out, outcome.phases.len() as u64);
-            for phase in &outcome.phases {
-                let read_bytes = phase.read_bytes.unwrap_or(u64::MAX);
-                let left = phase.left.unwrap_or(Left { cached: u64::MAX, evicted: 0 });
-                let PhaseCost { minor, major, elapsed_ns, .. } = *phase;
-                let words = [minor, major, read_bytes, elapsed_ns, left.cached, left.evicted];
-                words.iter().for_each(|&word| put(&mut out, word));
-            }
-            put(&mut out, outcome.mapped.words().len() as u64);
-            outcome.mapped.words().iter().for_each(|&word| put(&mut out, word));
+        Reply::Bus(address) => out.extend_from_slice(&bus_message(*address)),
+        Reply::Done(ended) => {
+            put(&mut out, DONE);
+            put(&mut out, u64::from(ended.locked));
+            put_all(&mut out, &ended.threads, |out, thread| {
+                put(out, thread.elapsed_ns);
+                put_all(out, &thread.steps, put_cost);
+            });
+            put_all(&mut out, ended.mapped.words(), |out, &word| put(out, word));
         }
     }
     output.write_all(&out)?;
     output.flush()
+}
+
+fn put_cost(out: &mut Vec<u8>, cost: &PhaseCost) {
+    let PhaseCost { minor, major, elapsed_ns, .. } = *cost;
+    let read_bytes = cost.read_bytes.unwrap_or(u64::MAX);
+    let left = cost.left.unwrap_or(Left { cached: u64::MAX, evicted: 0 });
+    let words = [minor, major, read_bytes, elapsed_ns, left.cached, left.evicted];
+    words.iter().for_each(|&word| put(out, word));
+}
+
+fn get_cost(input: &mut impl Read) -> io::Result<PhaseCost> {
+    Ok(PhaseCost {
+        minor: get(input)?,
+        major: get(input)?,
+        read_bytes: Some(get(input)?).filter(|&bytes| bytes != u64::MAX),
+        elapsed_ns: get(input)?,
+        left: Some(Left { cached: get(input)?, evicted: get(input)? })
+            .filter(|left| left.cached != u64::MAX),
+    })
 }
 
 fn put_message(out: &mut Vec<u8>, kind: u64, message: &str) {
@@ -166,32 +262,32 @@ fn get_message(input: &mut impl Read) -> io::Result<String> {
 
 pub(super) fn read_reply(input: &mut impl Read) -> io::Result<Reply> {
     match get(input)? {
-        READY => Ok(Reply::Ready),
+        READY => Ok(Reply::Ready { addresses: get_all(input, get)? }),
         FAILED => Ok(Reply::Failed(get_message(input)?)),
         STARVED => Ok(Reply::Starved(get_message(input)?)),
-        DONE => {
-            let (address, locked) = (get(input)?, get(input)? != 0);
-            let mut phases = Vec::new();
-            for _ in 0..get(input)? {
-                phases.push(PhaseCost {
-                    minor: get(input)?,
-                    major: get(input)?,
-                    read_bytes: Some(get(input)?).filter(|&bytes| bytes != u64::MAX),
-                    elapsed_ns: get(input)?,
-                    left: Some(Left { cached: get(input)?, evicted: get(input)? })
-                        .filter(|left| left.cached != u64::MAX),
-                });
-            }
-            let words = (0..get(input)?).map(|_| get(input)).collect::<io::Result<_>>()?;
-            let mapped = PageSet::from_words(words);
-            Ok(Reply::Done(Outcome { address, locked, phases, mapped }))
-        }
+        BUS => Ok(Reply::Bus(get(input)?)),
+        DONE => Ok(Reply::Done(Ended {
+            locked: get(input)? != 0,
+            threads: get_all(input, |input| {
+                Ok(EndedThread { elapsed_ns: get(input)?, steps: get_all(input, get_cost)? })
+            })?,
+            mapped: PageSet::from_words(get_all(input, get)?),
+        })),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
+fn bits(flags: &[bool]) -> u64 {
+    flags.iter().enumerate().map(|(bit, &flag)| u64::from(flag) << bit).sum()
+}
+
 fn put(out: &mut Vec<u8>, word: u64) {
     out.extend_from_slice(&word.to_ne_bytes());
+}
+
+fn put_all<T>(out: &mut Vec<u8>, items: &[T], put_one: impl Fn(&mut Vec<u8>, &T)) {
+    put(out, items.len() as u64);
+    items.iter().for_each(|item| put_one(out, item));
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -205,6 +301,43 @@ fn get(input: &mut impl Read) -> io::Result<u64> {
     Ok(u64::from_ne_bytes(word))
 }
 
+/// The place of `one` among `all`, which have it.
+fn position<T: PartialEq>(all: &[T], one: &T) -> u64 {
+    all.iter().position(|other| other == one).expect("it is one of them") as u64
+}
+
+fn get_one_of<T: Copy>(all: &[T], input: &mut impl Read) -> io::Result<T> {
+    all.get(get_number(input)?).copied().ok_or(io::ErrorKind::InvalidData.into())
+}
+
+fn get_number(input: &mut impl Read) -> io::Result<usize> {
+    usize::try_from(get(input)?).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+fn get_all<R: Read, T>(
+    input: &mut R,
+    get_one: impl Fn(&mut R) -> io::Result<T>,
+) -> io::Result<Vec<T>> {
+    let items = get(input)?;
+    (0..items).map(|_| get_one(input)).collect()
+}
+
+fn get_advice(input: &mut impl Read) -> io::Result<Advice> {
+    let read = match get(input)? {
+        0 => ReadHint::Normal,
+        1 => ReadHint::Random,
+        2 => ReadHint::Sequential,
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    let huge = match get(input)? {
+        0 => HugeHint::None,
+        1 => HugeHint::Huge,
+        2 => HugeHint::NoHuge,
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    Ok(Advice { read, huge })
+}
+
 fn get_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let length = get(input)?;
     let mut bytes = Vec::new();
@@ -216,18 +349,16 @@ fn get_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn plan() -> Plan {
-        Plan {
-            path: "/tmp/a b".into(),
-            mapping: Mapping {
-                offset: PageIndex(3),
-                pages: PageCount(40),
-                shift: PageCount(5),
-                advice: Advice::HugePage,
-                executable: true,
-                private: true,
-                split: Some(Split { pages: PageCount(16), prot: SplitProt::Exec }),
-            },
+    fn process() -> Process {
+        let area = Area {
+            open: 1,
+            offset: PageIndex(3),
+            pages: PageCount(40),
+            shift: PageCount(5),
+            advice: Advice::HUGEPAGE,
+            executable: true,
+            private: true,
+            split: Some(Split { pages: PageCount(16), prot: SplitProt::Exec }),
             segments: vec![Segment {
                 offset: PageIndex(9),
                 pages: PageCount(8),
@@ -235,49 +366,88 @@ mod tests {
                 executable: false,
                 writable: true,
             }],
-            phases: vec![
-                vec![Access::Touch(PageIndex(7)), Access::Store(PageIndex(39))],
+            ..Area::of_one_page(false)
+        };
+        let accesses = |accesses: &[Access]| Step::Accesses {
+            open: 1,
+            mapping: accesses.first().map(|_| 0),
+            accesses: accesses.to_vec(),
+            think_ns: accesses.len() as u64,
+        };
+        Process {
+            files: vec!["/tmp/a b".into(), "c".into()],
+            opens: vec![0, 1, 0],
+            mappings: vec![area, Area { at_start: true, ..Area::of_one_page(true) }],
+            anonymous: PageCount(77),
+            threads: vec![
+                vec![
+                    accesses(&[Access::Touch(PageIndex(7)), Access::Store(PageIndex(39))]),
+                    Step::Map(0),
+                    Step::Madvise {
+                        mapping: 1,
+                        advice: Madvise::PopulateRead,
+                        first: PageCount(3),
+                        pages: PageCount(4),
+                    },
+                    accesses(&[]),
+                ],
                 vec![],
-                vec![Access::Read { offset: 1 << 40, bytes: 4096 }, Access::Call(PageIndex(0))],
+                vec![
+                    Step::Unmap(1),
+                    Step::Fadvise {
+                        open: 2,
+                        advice: Fadvise::NoReuse,
+                        offset_bytes: 0,
+                        len_bytes: None,
+                    },
+                    accesses(&[
+                        Access::Read { offset: 1 << 40, bytes: 4096 },
+                        Access::Call(PageIndex(0)),
+                    ]),
+                ],
             ],
+            cpus: Some(2),
             settle: true,
             report_mapped: false,
         }
     }
 
     #[test]
-    fn a_plan_arrives_as_it_was_sent() {
-        assert_eq!(Plan::decode(&mut plan().encode().as_slice()).unwrap(), plan());
+    fn a_process_arrives_as_it_was_sent() {
+        assert_eq!(Process::decode(&mut process().encode().as_slice()).unwrap(), process());
     }
 
     #[test]
-    fn a_plan_cut_short_is_refused() {
-        let bytes = plan().encode();
-        assert!((0..bytes.len()).all(|end| Plan::decode(&mut &bytes[..end]).is_err()));
+    fn a_process_cut_short_is_refused() {
+        let bytes = process().encode();
+        assert!((0..bytes.len()).all(|end| Process::decode(&mut &bytes[..end]).is_err()));
+    }
+
+    fn arrived(reply: &Reply) -> Reply {
+        let mut bytes = Vec::new();
+        write_reply(&mut bytes, reply).unwrap();
+        read_reply(&mut bytes.as_slice()).unwrap()
     }
 
     #[test]
-    fn an_outcome_arrives_as_it_was_sent() {
-        let outcome = Outcome {
-            address: 0x7f00_0000_0000,
+    fn what_came_out_arrives_as_it_was_sent() {
+        let cost = PhaseCost {
+            minor: 1,
+            major: 2,
+            read_bytes: Some(3),
+            elapsed_ns: 4,
+            left: Some(Left { cached: 5, evicted: 6 }),
+        };
+        let thread = |steps| EndedThread { elapsed_ns: 7, steps };
+        let steps = vec![cost, PhaseCost { read_bytes: None, ..cost }];
+        let ended = Ended {
             locked: true,
-            phases: vec![
-                PhaseCost {
-                    minor: 1,
-                    major: 2,
-                    read_bytes: Some(3),
-                    elapsed_ns: 4,
-                    left: Some(Left { cached: 5, evicted: 6 }),
-                },
-                PhaseCost { read_bytes: None, ..PhaseCost::default() },
-            ],
+            threads: vec![thread(steps), thread(vec![])],
             mapped: PageSet::collect([true, false, true].into_iter()),
         };
-        let mut bytes = Vec::new();
-        write_reply(&mut bytes, &Reply::Done(outcome.clone())).unwrap();
-        match read_reply(&mut bytes.as_slice()).unwrap() {
-            Reply::Done(arrived) => assert_eq!(arrived, outcome),
-            other => panic!("{other:?}"),
-        }
+        assert!(matches!(arrived(&Reply::Done(ended.clone())), Reply::Done(same) if same == ended));
+        let ready = Reply::Ready { addresses: vec![0x7f00_0000_0000, 5] };
+        assert!(matches!(arrived(&ready), Reply::Ready { addresses } if addresses[1] == 5));
+        assert!(matches!(arrived(&Reply::Bus(99)), Reply::Bus(99)));
     }
 }

@@ -5,7 +5,7 @@ use std::mem;
 use filemap_core::address::mapping::Split;
 use filemap_core::decision::{Cause, Decision, Found, Lock};
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::{Advice, Job, Segment};
+use filemap_job::{Job, Segment};
 
 use crate::decisions::{Event, Seen};
 use crate::page_size;
@@ -131,7 +131,7 @@ impl Reader<'_> {
             return (cause, found.index);
         }
         let mapping = &self.job.mapping;
-        let huge = mapping.advice == Advice::HugePage && order == self.job.machine.arch.pmd_order();
+        let huge = mapping.advice.is_huge() && order == self.job.machine.arch.pmd_order();
         let cause = match () {
             () if huge => Cause::HugePage,
             () if self.executable && self.job.rules.executable_readahead => Cause::Executable,
@@ -200,7 +200,7 @@ mod tests {
         };
         let job = spec.validate(None).expect("a job");
         let plan = plan(&job, "file".as_ref()).expect("a plan");
-        let event = |seen: &Seen| Event { at_ns: 0, cpu: 0, pid: 7, seen: *seen };
+        let event = |seen: &Seen| Event { at_ns: 0, cpu: 0, pid: 7, file: 0, seen: *seen };
         let events: Vec<Event> = seen.iter().map(event).collect();
         let decisions = decisions(&events, &job, &plan, 7, ADDRESS);
         let cause = |decision: &Decision| match decision {

@@ -12,7 +12,7 @@ use filemap_kernel::journal::{Journal, recover};
 use filemap_kernel::page_size;
 use filemap_kernel::probe::{Advice, Probe};
 use filemap_kernel::residency::CacheStat;
-use filemap_kernel::scratch::{Filesystem, Scratch};
+use filemap_kernel::scratch::{Filesystem, Room, Scratch};
 use filemap_kernel::tracefs::{Trace, TraceFs};
 
 use crate::probing::{plan, touch};
@@ -27,7 +27,7 @@ pub(crate) fn scratch(bench: &Bench) {
             &bench.journal,
             &bench.directory,
             filesystem,
-            (32 << 20, 32 << 20),
+            Room { files: 1, bytes: 32 << 20, disk_bytes: 32 << 20 },
             kib,
         ) {
             Ok(scratch) => scratch,
@@ -84,7 +84,7 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
     };
     let (path, _guard) = bench.file("limited", 8192);
     let mut plan = plan(&path, 8192, touch((0..8192).rev()));
-    plan.mapping.advice = Advice::Random;
+    plan.mapping.advice = Advice::RANDOM;
     plan.settle = false;
     let probe = Probe::start(&plan).unwrap();
     cgroup.add(probe.pid()).unwrap();
@@ -109,7 +109,13 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
 /// Changes whatever can be changed, says so, and waits to be killed.
 pub(crate) fn hold(directory: &Path) -> ! {
     let journal = Journal::open_in(directory).unwrap();
-    let scratch = Scratch::create(&journal, directory, Filesystem::Ext4, (8 << 20, 8 << 20), 64);
+    let scratch = Scratch::create(
+        &journal,
+        directory,
+        Filesystem::Ext4,
+        Room { files: 1, bytes: 8 << 20, disk_bytes: 8 << 20 },
+        64,
+    );
     let scratch = scratch.unwrap();
     let tracefs = TraceFs::open(&journal).unwrap();
     let trace = Trace::create(&tracefs, &journal, &[FileId { major: 1, minor: 1, inode: 1 }], 1);

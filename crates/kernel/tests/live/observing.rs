@@ -31,7 +31,8 @@ pub(crate) fn observed(bench: &Bench) {
         Err(error) => panic!("{error}"),
     };
     assert!(subject.io_bytes() >= 4096);
-    let log = observer.observe(&job, &subject, 100).unwrap().log;
+    let logs = observer.observe(&job, &subject, 100).unwrap().logs;
+    let [log] = logs.as_slice() else { panic!("{} files", logs.len()) };
     let index = PageIndex(100);
     let around = Shown::MapPages { from: PageIndex(96), last: PageIndex(111) };
     assert_eq!(log[..2], [Shown::Faulted { index }, Shown::LookedUp { index }]);

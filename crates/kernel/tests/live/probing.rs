@@ -21,7 +21,7 @@ pub(crate) fn plan(path: &Path, pages: u64, accesses: Vec<Access>) -> Plan {
             offset: PageIndex(0),
             pages: PageCount(pages),
             shift: PageCount(0),
-            advice: Advice::Normal,
+            advice: Advice::NORMAL,
             executable: false,
             private: false,
             split: None,
@@ -75,7 +75,7 @@ pub(crate) fn cold_and_warm(bench: &Bench) {
     let (path, _guard) = bench.file("cold", 4096);
     let mut plan = plan(&path, 1024, touch(0..1024));
     plan.mapping.offset = PageIndex(512);
-    plan.mapping.advice = Advice::Random;
+    plan.mapping.advice = Advice::RANDOM;
     let outcome = run_cold(&plan);
     assert_eq!(outcome.phases[0].major, 1024);
     if let Some(bytes) = outcome.phases[0].read_bytes {

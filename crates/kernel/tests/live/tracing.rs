@@ -80,7 +80,7 @@ pub(crate) fn overflow(bench: &Bench) {
     let file = FileId::of(&fs::metadata(&path).unwrap());
     let trace = Trace::create(&tracefs, &bench.journal, &[file], 1).unwrap();
     let mut plan = plan(&path, 32768, touch(0..32768));
-    plan.mapping.advice = Advice::Random;
+    plan.mapping.advice = Advice::RANDOM;
     plan.settle = false;
     let probe = Probe::start(&plan).unwrap();
     drop_file(&path).unwrap();

@@ -70,7 +70,8 @@ impl Aliases {
             return Unmapped::default();
         };
         let accessed = entries.mapped & entries.young & mask;
-        let unmapped = Unmapped { accessed, copied: entries.copied & mask };
+        let (mapped, copied) = (entries.mapped & mask, entries.copied & mask);
+        let unmapped = Unmapped { mapped, accessed, copied };
         entries.mapped &= !mask;
         entries.young &= !mask;
         entries.copied &= !mask;

@@ -109,6 +109,13 @@ impl Chunk {
         }
     }
 
+    /// Whether it is known of the pages of `word` that all or none of them are cached, in folios of
+    /// one page and without a flag.
+    #[inline]
+    pub fn is_even(&self, word: usize) -> bool {
+        (self.flagged | self.orders.large_words() | self.some ^ self.full) >> word & 1 == 0
+    }
+
     /// Cached pages.
     pub fn pages(&self) -> u64 {
         self.pages.into()
@@ -206,6 +213,8 @@ impl Chunk {
 
     /// The pages of `span`, all of them present, leave the cache. Returns how many words are left
     /// without one.
+    // Its callers are few, and evict spans by the million.
+    #[inline(always)]
     pub fn remove(&mut self, span: Span) -> u64 {
         let parts = span.parts();
         self.some &= !parts.inner;
@@ -248,7 +257,9 @@ impl Chunk {
             return Unmapped::default();
         }
         let flags = &mut self.words[word].flags;
-        let unmapped = Unmapped { accessed: flags.accessed(mask), copied: flags.copied & mask };
+        let mapped = flags.mapped & mask;
+        let (accessed, copied) = (flags.accessed(mask), flags.copied & mask);
+        let unmapped = Unmapped { mapped, accessed, copied };
         flags.mapped &= !mask;
         flags.young &= !mask;
         flags.copied &= !mask;

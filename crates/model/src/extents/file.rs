@@ -89,6 +89,13 @@ impl FileCache for ExtentFile<'_> {
         }
     }
 
+    fn set_referenced(&mut self, index: PageIndex) {
+        if let Some(folio) = self.folio(index) {
+            let (head, end) = ((folio.head + self.first).0, (folio.end() + self.first).0);
+            self.cache.set_range(head, end, |flags, mask| flags.referenced |= mask);
+        }
+    }
+
     fn mark_accessed(&mut self, index: PageIndex) {
         let Some(folio) = self.folio(index) else {
             return;
@@ -123,6 +130,16 @@ impl MappedFile for ExtentFile<'_> {
         let (number, offset) = (page / WORD_PAGES, (page % CHUNK_PAGES) as usize);
         let word = number as usize % CHUNK_WORDS;
         let chunk = cache.chunks.get(page / CHUNK_PAGES);
+        let is_even = self.layer == Layer::FIRST && chunk.is_none_or(|chunk| chunk.is_even(word));
+        if is_even && cache.locked.mask(number) == 0 {
+            let (head, order) = (from, Order(0));
+            let folio = Folio { head, order, locked: false, marked: false };
+            let is_present = chunk.is_some_and(|chunk| chunk.has(offset));
+            let folio = is_present.then_some(folio);
+            // Each file begins with a word.
+            let end = end.min(PageIndex((from.0 | (WORD_PAGES - 1)) + 1));
+            return Pages { end, folio, workingset: false, mapped: false, copied: false };
+        }
         let mut unlike = Unlike::new(page % WORD_PAGES);
         let mut pages = Pages { end, folio: None, workingset: false, mapped: false, copied: false };
         let is_present = unlike.add(chunk.map_or(0, |chunk| chunk.present(word)));

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use filemap_core::units::Order;
+use filemap_core::cache::word_mask;
+use filemap_core::units::{Order, PageIndex};
 
 /// Folios of one order, one behind the other in the file and in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,28 @@ impl List {
         }
         self.pages -= counted;
     }
+
+    /// Removes the folios of `runs`, first pages with the pages behind the last ones in ascending
+    /// order, wherever they stand; `counted` pages of them were still on the list. It costs by the
+    /// list's extents.
+    pub fn remove(&mut self, runs: &[(u64, u64)], counted: u64) {
+        let extents = std::mem::take(&mut self.extents);
+        for extent in extents {
+            let Extent { mut start, pages, order } = extent;
+            let end = start + pages;
+            let first = runs.partition_point(|run| run.1 <= start);
+            for &(from, to) in runs[first..].iter().take_while(|run| run.0 < end) {
+                if start < from {
+                    self.extents.push_back(Extent { start, pages: from - start, order });
+                }
+                start = to.min(end);
+            }
+            if start < end {
+                self.extents.push_back(Extent { start, pages: end - start, order });
+            }
+        }
+        self.pages -= counted;
+    }
 }
 
 /// The runs of set bits, lowest first: offset and length.
@@ -97,6 +120,17 @@ impl Stale {
     pub fn add(&mut self, head: u64) {
         *self.entries.entry(head).or_default() += 1;
         *self.words.entry(head / 64).or_default() |= 1 << (head % 64);
+    }
+
+    /// No entry of the folios that begin at the pages `from..end` is left in the list.
+    pub fn forget(&mut self, from: u64, end: u64) {
+        if self.is_empty() {
+            return;
+        }
+        for word in from / 64..end.div_ceil(64) {
+            let mask = word_mask(word, PageIndex(from), PageIndex(end));
+            while self.take(word, mask) != 0 {}
+        }
     }
 
     /// Whether no entry is stale.

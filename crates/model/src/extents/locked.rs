@@ -32,33 +32,47 @@ impl Locked {
     /// Locks the pages `from..end`, none of which is locked.
     pub fn insert(&mut self, from: u64, end: u64) {
         self.span = (self.span.0.min(from), self.span.1.max(end));
-        if let Some(streak) = self.streaks.last_mut()
-            && streak.back().is_none_or(|last| last.1 <= from)
-        {
-            match streak.back_mut() {
+        // Of the streaks that it continues, that which leaves the others the most room: windows
+        // that tasks begin in turn, each in a place of its own, are as many streaks as tasks.
+        let back = |streak: &VecDeque<(u64, u64)>| streak.back().map_or(0, |last| last.1);
+        let continued = self.streaks.iter_mut().filter(|streak| back(streak) <= from);
+        match continued.max_by_key(|streak| back(streak)) {
+            // What one request reads is one run.
+            Some(streak) => match streak.back_mut() {
                 Some(last) if last.1 == from => last.1 = end,
                 _ => streak.push_back((from, end)),
-            }
-            return;
+            },
+            None => self.streaks.push(VecDeque::from([(from, end)])),
         }
+    }
+
+    /// Locks the pages `from..end`, none of which is locked, as a run that continues no other: it
+    /// may be unlocked before those that were locked before.
+    pub fn insert_apart(&mut self, from: u64, end: u64) {
+        self.span = (self.span.0.min(from), self.span.1.max(end));
         self.streaks.push(VecDeque::from([(from, end)]));
     }
 
-    /// Unlocks the pages `from..end`, with which a run begins: most often the one that was locked
-    /// first of those that still are.
+    /// Unlocks the pages `from..end` of one run: most often what the run begins with that was
+    /// locked first of those that still are.
     pub fn remove(&mut self, from: u64, end: u64) {
         let first = self.streaks.first().expect("a run is locked");
         let is_first = first.front().is_some_and(|run| run.0 == from);
         let (number, place) =
             if is_first { (0, 0) } else { self.find(from).expect("the run is locked") };
         let streak = &mut self.streaks[number];
-        if end < streak[place].1 {
-            streak[place].0 = end;
-        } else {
-            streak.remove(place);
-            if streak.is_empty() && self.streaks.len() > 1 {
-                self.streaks.remove(number);
+        let run = streak[place];
+        match (run.0 < from, end < run.1) {
+            (false, false) => drop(streak.remove(place)),
+            (false, true) => streak[place].0 = end,
+            (true, false) => streak[place].1 = from,
+            (true, true) => {
+                streak[place].1 = from;
+                streak.insert(place + 1, (end, run.1));
             }
+        }
+        if streak.is_empty() && self.streaks.len() > 1 {
+            self.streaks.remove(number);
         }
         // With one window on its way behind the other, there is always a locked page.
         self.span = self.streaks.iter().fold(NOTHING, |span, streak| {
@@ -69,11 +83,11 @@ impl Locked {
         });
     }
 
-    /// The streak and the place in it of the run that begins at `from`.
+    /// The streak and the place in it of the run that holds the page `from`.
     fn find(&self, from: u64) -> Option<(usize, usize)> {
         self.streaks.iter().enumerate().find_map(|(number, runs)| {
-            let place = runs.partition_point(|run| run.0 < from);
-            runs.get(place).is_some_and(|run| run.0 == from).then_some((number, place))
+            let place = runs.partition_point(|run| run.1 <= from);
+            runs.get(place).is_some_and(|run| run.0 <= from).then_some((number, place))
         })
     }
 

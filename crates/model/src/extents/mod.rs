@@ -4,6 +4,7 @@ mod aliases;
 mod chunk;
 mod chunks;
 mod file;
+mod invalidate;
 mod lists;
 mod locked;
 mod orders;
@@ -298,9 +299,24 @@ impl PageCache for ExtentCache {
         }
     }
 
+    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        let from = first_page(file) + start.0;
+        self.locked.insert_apart(from, from + pages.0);
+    }
+
     fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
         let from = first_page(file) + start.0;
         self.locked.remove(from, from + pages.0);
+    }
+
+    fn invalidate(
+        &mut self,
+        file: FileId,
+        from: PageIndex,
+        end: PageIndex,
+        log: &mut impl Log,
+    ) -> PageCount {
+        self.drop_pages(file, from, end, log)
     }
 
     fn nodes(&self) -> u64 {

@@ -30,6 +30,8 @@ struct Bound {
 impl ExtentCache {
     /// Judges folios from the inactive list's tail as far as `scan` says, each folio that is on the
     /// list at the beginning at most once.
+    // Within its callers it would have too few registers.
+    #[inline(never)]
     pub(super) fn shrink_inactive(
         &mut self,
         scan: Scan,
@@ -96,7 +98,8 @@ impl ExtentCache {
                 self.clock += pages;
                 evicted += pages;
                 let pages = pages as u16;
-                let shadow = Shadow { offset, pages, clock, is_folio: false, workingset: false };
+                let (is_folio, workingset, forgets) = (false, false, false);
+                let shadow = Shadow { offset, pages, clock, is_folio, workingset, forgets };
                 self.shadows.push(&mut chunk.evicted, shadow);
                 if chunk.pages() == 0 {
                     self.retired.push_back((self.clock, number));
@@ -302,7 +305,8 @@ impl ExtentCache {
                 let since = if is_folio { 0 } else { first + page as u64 - start };
                 let clock = first_clock + since;
                 let (offset, pages) = (page as u16, step as u16);
-                let shadow = Shadow { offset, pages, clock, is_folio, workingset };
+                let forgets = false;
+                let shadow = Shadow { offset, pages, clock, is_folio, workingset, forgets };
                 self.shadows.push(&mut chunk.evicted, shadow);
             }
             if chunk.pages() == 0 {
@@ -311,7 +315,7 @@ impl ExtentCache {
         }
     }
 
-    fn clear_aliases(&mut self, from: u64, end: u64) {
+    pub(super) fn clear_aliases(&mut self, from: u64, end: u64) {
         if self.aliases.is_empty() {
             return;
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// The eviction of consecutive pages of a chunk that left at consecutive clocks, or of one large
-/// folio or a part of it.
+/// folio or a part of it; or that evictions of pages are forgotten.
 #[derive(Clone, Copy, Debug)]
 pub struct Shadow {
     /// First page, from the start of the chunk.
@@ -14,6 +14,8 @@ pub struct Shadow {
     /// All pages left together, as one folio.
     pub is_folio: bool,
     pub workingset: bool,
+    /// Not an eviction: what was noted of these pages before does not count any more.
+    pub forgets: bool,
 }
 
 impl Shadow {
@@ -81,7 +83,7 @@ impl Shadows {
     pub fn last(&self, mut newest: Newest, offset: usize) -> Option<(u64, bool)> {
         while let Some((shadow, before)) = self.get(newest) {
             if let Some(clock) = shadow.clock_of(offset as u16) {
-                return Some((clock, shadow.workingset));
+                return (!shadow.forgets).then_some((clock, shadow.workingset));
             }
             newest = *before;
         }

@@ -3,13 +3,13 @@
 use filemap_core::decision::Log;
 use filemap_core::fault::Access;
 use filemap_core::page_cache::PageCache;
-use filemap_job::accesses::{Accesses, Reads};
-use filemap_job::program::ProgramStep;
+use filemap_job::accesses::{Accesses, Read, Reads};
+use filemap_job::program::{Madvise, ProgramStep};
 
+use super::Running;
+use super::populate::Populates;
 use super::record::Done;
-use super::{Running, open_of};
 use crate::Error;
-use crate::process::Area;
 use crate::tally::Tally;
 use crate::task::Task;
 use crate::under_way::{FaultUnderWay, ReadUnderWay};
@@ -32,18 +32,21 @@ pub struct Cursor<'p> {
 /// What a step has begun.
 #[derive(Debug)]
 enum Doing<'p> {
-    /// Something that takes no time.
+    /// Something that waits for nothing.
     Nothing,
     Touches(Touches<'p>),
     Reads(ReadCalls),
+    Populates(Populates),
 }
 
 #[derive(Debug)]
 struct Touches<'p> {
     mapping: usize,
-    area: Area,
     open: usize,
     pages: Accesses<'p>,
+    /// The page of the next access, where its turn has not come: the step ends with its last
+    /// access, not when the thread goes on.
+    next: Option<u64>,
     /// The first page of the mapping that lies behind the end of the file.
     beyond: u64,
     access: Access,
@@ -56,6 +59,8 @@ struct ReadCalls {
     open: usize,
     offset_bytes: u64,
     blocks: Reads,
+    /// As for touches.
+    next: Option<Read>,
     think_ns: u64,
     read: Option<ReadUnderWay>,
 }
@@ -96,12 +101,16 @@ impl<'p> Cursor<'p> {
                         continue;
                     }
                 },
-                Some(Doing::Nothing) => None,
+                Some(Doing::Nothing) => {
+                    running.world.settle();
+                    None
+                }
                 Some(Doing::Touches(touches)) => {
                     let name = (self.thread, self.done.len());
                     touches.go_on(name, running)?
                 }
                 Some(Doing::Reads(reads)) => reads.go_on(running)?,
+                Some(Doing::Populates(populates)) => populates.go_on(running)?,
             };
             if pause.is_some() {
                 return Ok(pause);
@@ -119,7 +128,7 @@ impl<'p> Cursor<'p> {
     ) {
         self.began_ns = running.world.now_ns();
         let program = running.program;
-        let open = open_of(program, step);
+        let open = program.open_of(step);
         let mmap_miss_max = running.opens[open].ra.mmap_miss;
         running.world.tally = Tally { mmap_miss_max, ..Tally::default() };
         self.doing = Some(match *step {
@@ -134,18 +143,38 @@ impl<'p> Cursor<'p> {
             ProgramStep::Touch { mapping, ref accesses, write, think_ns } => {
                 Doing::Touches(Touches {
                     mapping,
-                    area: running.mapped[mapping].expect("validated: it is mapped"),
                     open,
                     pages: program.touches(mapping, accesses),
+                    next: None,
                     beyond: program.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
                     access: if write { Access::WritePrivate } else { Access::Read },
                     think_ns,
                     fault: None,
                 })
             }
+            ProgramStep::Madvise { mapping, advice, first, pages } => {
+                running.madvise(mapping, advice, (first, pages));
+                match advice {
+                    Madvise::PopulateRead => {
+                        Doing::Populates(Populates::new(mapping, open, first, pages))
+                    }
+                    _ => Doing::Nothing,
+                }
+            }
+            ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
+                running.fadvise(open, advice, offset_bytes, len_bytes);
+                Doing::Nothing
+            }
             ProgramStep::Read { offset_bytes, len_bytes, ref accesses, think_ns, .. } => {
                 let blocks = program.reads(len_bytes, accesses);
-                Doing::Reads(ReadCalls { open, offset_bytes, blocks, think_ns, read: None })
+                Doing::Reads(ReadCalls {
+                    open,
+                    offset_bytes,
+                    blocks,
+                    think_ns,
+                    next: None,
+                    read: None,
+                })
             }
         });
     }
@@ -170,15 +199,26 @@ impl Touches<'_> {
                 task.world.pass(self.think_ns);
                 task.world.settle();
             }
-            if task.world.turn_is_over() {
+            let page = self.next.take().or_else(|| self.pages.next());
+            let Some(page) = page else { return Ok(None) };
+            let is_over = match self.access {
+                Access::Read => task.world.is_far_ahead(),
+                Access::WritePrivate => task.world.turn_is_over(),
+            };
+            if is_over {
+                self.next = Some(page);
                 return Ok(Some(Pause::Turn));
             }
-            let Some(page) = self.pages.next() else { return Ok(None) };
             if page >= self.beyond {
                 let step = running.program.step_name(thread, step);
                 return Err(running.bus(step, self.mapping, page));
             }
-            self.fault = task.begin_touch(&self.area.locate(page), self.access, open);
+            let area = running.mapped[self.mapping].as_mut().expect("validated: it is mapped");
+            let at = area.locate(page);
+            self.fault = task.begin_touch(&at, self.access, open);
+            if self.access == Access::WritePrivate {
+                area.mapping.copied(at.index);
+            }
             if self.fault.is_none() {
                 task.world.pass(self.think_ns);
                 task.world.settle();
@@ -204,10 +244,12 @@ impl ReadCalls {
                 task.world.pass(self.think_ns);
                 task.world.settle();
             }
+            let block = self.next.take().or_else(|| self.blocks.next());
+            let Some(block) = block else { return Ok(None) };
             if task.world.turn_is_over() {
+                self.next = Some(block);
                 return Ok(Some(Pause::Turn));
             }
-            let Some(block) = self.blocks.next() else { return Ok(None) };
             let offset = self.offset_bytes + block.offset_bytes;
             self.read = Some(task.begin_read(offset, block.len_bytes, open));
         }

@@ -1,20 +1,20 @@
 //! Jobs shaped like programs.
 
 mod cursor;
+mod populate;
 mod record;
 mod schedule;
 
-use filemap_core::address::vma::Advice;
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
-use filemap_core::readahead::ReadaheadState;
-use filemap_core::units::{FileId, Vpn};
+use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::bounds::MAX_MODEL_BYTES;
-use filemap_job::program::{Program, ProgramRecord, ProgramRun, ProgramSpec, ProgramStep};
+use filemap_job::program::{Fadvise, Madvise, Program, ProgramRecord, ProgramRun, ProgramStep};
+use filemap_job::{Engine, EngineKind, Ready};
 
 use crate::Error;
 use crate::device::Device;
-use crate::engine::environment;
+use crate::engine::{Model, environment};
 use crate::extents::ExtentCache;
 use crate::journal::Journal;
 use crate::memory::Memory;
@@ -26,17 +26,45 @@ use crate::task::Task;
 use crate::tlb::Tlb;
 use crate::world::{Timing, World};
 
-/// Runs `program`, which `spec` says, and makes a record of it.
-///
-/// # Errors
-/// As for [`trace_program`].
-pub fn run_program(
-    spec: &ProgramSpec,
-    program: &Program,
-    profile: &Profile,
-) -> Result<ProgramRecord, Error> {
-    let run = trace_program(program, profile, &mut ())?;
-    Ok(ProgramRecord::new(spec.clone(), "model", environment(&program.machine, profile), run))
+impl Engine<Program> for Model {
+    type Error = Error;
+    type Ready = ReadyProgram;
+
+    fn prepare_all(&self, programs: &[&Program]) -> Result<Vec<ReadyProgram>, Error> {
+        let ready = |program: &&Program| ReadyProgram {
+            program: (*program).clone(),
+            profile: self.profile,
+        };
+        Ok(programs.iter().map(ready).collect())
+    }
+}
+
+/// A program of the model.
+#[derive(Clone, Debug)]
+pub struct ReadyProgram {
+    program: Program,
+    profile: Profile,
+}
+
+impl Ready for ReadyProgram {
+    type Error = Error;
+    type Run = ProgramRun;
+    type Record = ProgramRecord;
+
+    fn seed(&self) -> u64 {
+        self.program.seed
+    }
+
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
+        let run = trace_program(&self.program.with_seed(seed), &self.profile, &mut ())?;
+        // Runs differ in nothing, so one stands for all of them.
+        Ok(vec![run; self.program.runs as usize])
+    }
+
+    fn record(self, runs: Vec<ProgramRun>) -> ProgramRecord {
+        let environment = environment(&self.program.machine, &self.profile);
+        ProgramRecord::new(&self.program, EngineKind::Model.name(), environment, runs)
+    }
 }
 
 /// Runs `program` on a cache of the kind that engines use, sending its decisions to `log`.
@@ -64,8 +92,7 @@ pub fn trace_program_on<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<ProgramRun, Error> {
-    let huge = |advice| advice == Advice::HugePage;
-    if program.mappings.iter().any(|of| huge(of.mapping.advice)) && !profile.huge_pages {
+    if program.wants_huge_pages() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
     if timing == Timing::Settled && program.threads.len() > 1 {
@@ -89,16 +116,6 @@ struct Running<'p, 'a, C, L> {
     starts: Vec<Vpn>,
 }
 
-/// The open file that a step is about.
-fn open_of(program: &Program, step: &ProgramStep) -> usize {
-    match step {
-        ProgramStep::Map { mapping }
-        | ProgramStep::Unmap { mapping }
-        | ProgramStep::Touch { mapping, .. } => program.mappings[*mapping].open,
-        ProgramStep::Read { open, .. } => *open,
-    }
-}
-
 /// The device of files with blocks; the other one fills holes.
 const DISK: usize = 0;
 const HOLES: usize = 1;
@@ -119,13 +136,9 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let opens = program.opens.iter().map(|open| {
             let file = &program.files[open.file].file;
             let pages = program.file_pages(open.file);
-            OpenFile {
-                file: FileId::new(open.file as u32),
-                size_bytes: file.size_bytes,
-                device: if file.sparse { HOLES } else { DISK },
-                limits: setup::limits(program.rules, &program.machine, pages, profile),
-                ra: ReadaheadState::NEW,
-            }
+            let device = if file.sparse { HOLES } else { DISK };
+            let limits = setup::limits(program.rules, &program.machine, pages, profile);
+            OpenFile::new(FileId::new(open.file as u32), file.size_bytes, device, limits)
         });
         let mut running = Running {
             program,
@@ -145,9 +158,10 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
 
     fn map(&mut self, number: usize) {
         let of = &self.program.mappings[number];
-        let mapping = setup::mapping(&of.mapping, self.starts[number]);
+        let mut mapping = setup::mapping(&of.mapping, self.starts[number]);
+        mapping.no_reuse = self.opens[of.open].no_reuse;
         let file = self.opens[of.open].file;
-        let layer = self.world.memory.mappings.of_mut(file).insert(mapping);
+        let layer = self.world.memory.mappings.of_mut(file).insert(mapping.clone());
         self.mapped[number] = Some(Area { mapping, layer });
     }
 
@@ -155,6 +169,24 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let area = self.mapped[number].take().expect("validated: it is mapped");
         let open = &self.opens[self.program.mappings[number].open];
         Task { world: &mut self.world, process: &mut self.process }.unmap(&area, open);
+    }
+
+    fn madvise(&mut self, number: usize, advice: Madvise, part: (PageCount, PageCount)) {
+        let area = self.mapped[number].as_mut().expect("validated: it is mapped");
+        let open = &mut self.opens[self.program.mappings[number].open];
+        let mut task = Task { world: &mut self.world, process: &mut self.process };
+        task.madvise(area, advice, part, open);
+    }
+
+    fn fadvise(&mut self, number: usize, advice: Fadvise, offset: u64, len: Option<u64>) {
+        let open = &mut self.opens[number];
+        let mut task = Task { world: &mut self.world, process: &mut self.process };
+        task.fadvise(advice, offset, len, open);
+        let areas = self.program.mappings.iter().zip(&mut self.mapped);
+        for area in areas.filter(|(of, _)| of.open == number).filter_map(|(_, area)| area.as_mut())
+        {
+            task.reuse(area, open);
+        }
     }
 
     fn bus(&self, step: String, mapping: usize, page: u64) -> Error {

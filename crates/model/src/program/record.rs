@@ -9,7 +9,7 @@ use filemap_job::program::{
     FileRun, MappingRun, PhaseRun, Program, ProgramRun, ProgramStep, ThreadRun,
 };
 
-use super::{Running, open_of};
+use super::Running;
 use crate::tally::Tally;
 use crate::world::Timing;
 
@@ -30,24 +30,21 @@ pub fn of<C: PageCache, L: Log>(
     let timed = running.world.timing == Timing::Device;
     let sums = Sums { program, done, timed };
     let files = (0..program.files.len()).map(|number| {
-        let tally = sums.of(|step| program.opens[open_of(program, step)].file == number).0;
+        let tally = sums.of(|step| program.opens[program.open_of(step)].file == number).0;
         let (file, end) = (FileId::new(number as u32), PageIndex(program.file_pages(number).0));
         let cached = running.world.memory.cache.file(file).cached(PageIndex(0), end);
         FileRun {
             name: program.files[number].name.clone(),
-            data_pages_read: tally.pages_read,
-            major_faults: tally.major_faults,
+            data_pages_read: Some(tally.pages_read),
+            major_faults: Some(tally.major_faults),
             // What was read leaves by eviction only.
-            evicted_pages: tally.pages_read - cached.0,
-            cached: cached.0,
+            evicted_pages: Some(tally.pages_read - cached.0),
+            cached: Some(cached.0),
         }
     });
     let files = files.collect();
     let mappings = program.mappings.iter().enumerate().map(|(number, mapping)| {
-        let touches = |step: &ProgramStep| match step {
-            ProgramStep::Touch { mapping, .. } => *mapping == number,
-            _ => false,
-        };
+        let touches = |step: &ProgramStep| step.touched() == Some(number);
         MappingRun { name: mapping.name.clone(), counters: counters(sums.of(touches)) }
     });
     let ended_ns = done.iter().flatten().map(|done| done.ended_ns).max();
@@ -83,7 +80,7 @@ impl Sums<'_, '_> {
 
     fn sum<'s>(&self, steps: impl Iterator<Item = (&'s ProgramStep, &'s Done)>) -> (Tally, u64) {
         steps.fold((Tally::default(), 0), |(sum, bytes), (step, done)| {
-            let file = self.program.opens[open_of(self.program, step)].file;
+            let file = self.program.opens[self.program.open_of(step)].file;
             // Holes are filled without the device.
             let is_read = !self.program.files[file].file.sparse;
             let read = if is_read { done.tally.pages_read * self.program.page_size() } else { 0 };
@@ -106,27 +103,12 @@ impl Sums<'_, '_> {
             for (step, done) in thread.steps.iter().zip(done) {
                 phases.push(PhaseRun {
                     thread: thread.name.clone(),
-                    does: self.describe(step),
+                    does: self.program.shown(step),
                     elapsed_ns: self.timed.then_some(done.ended_ns - done.began_ns),
                     counters: counters(self.sum([(step, done)].into_iter())),
                 });
             }
         }
         phases
-    }
-
-    fn describe(&self, step: &ProgramStep) -> String {
-        let mapping = |number: &usize| &self.program.mappings[*number].name;
-        match step {
-            ProgramStep::Map { mapping: number } => format!("map {}", mapping(number)),
-            ProgramStep::Unmap { mapping: number } => format!("unmap {}", mapping(number)),
-            ProgramStep::Touch { mapping: number, accesses, write, .. } => {
-                let does = if *write { "write" } else { "touch" };
-                format!("{does} {}: {}", mapping(number), accesses.pattern)
-            }
-            ProgramStep::Read { open, accesses, .. } => {
-                format!("read {}: {}", self.program.opens[*open].name, accesses.pattern)
-            }
-        }
     }
 }

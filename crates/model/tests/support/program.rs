@@ -3,7 +3,7 @@
 
 use filemap_core::rules::Kernel;
 use filemap_job::program::{
-    FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
+    Fadvise, FileSpec, Madvise, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
 };
 use filemap_job::random::{self, Rng};
 use filemap_job::{JobSpec, PhaseSpec, SizeText};
@@ -80,6 +80,11 @@ fn one_phase(spec: &JobSpec, phase: &PhaseSpec) -> Option<ThreadPhaseSpec> {
 /// The program that `seed` means: files, opens of them, mappings that overlap, and phases through
 /// all of them.
 pub fn random_program(seed: u64) -> ProgramSpec {
+    random_program_with(seed, 0)
+}
+
+/// The same with so many phases in a hundred that give advice.
+pub fn random_program_with(seed: u64, with_advice: u64) -> ProgramSpec {
     let mut rng = Rng(seed);
     let files: Vec<u64> = (0..2 + rng.below(7)).map(|_| 1 + rng.below(1500)).collect();
     let opens: Vec<usize> = (0..files.len() as u64 + rng.below(5))
@@ -105,13 +110,66 @@ pub fn random_program(seed: u64) -> ProgramSpec {
             name,
             size: size(pages),
             sparse: pages % 7 == 0,
+            ..FileSpec::default()
         }),
         open: named(&opens, 'o', |name, file| OpenSpec { name, file: format!("f{file}") }),
         mapping: mappings,
         ..ProgramSpec::default()
     };
-    let phases = phases(&mut rng, &spec, &files, &opens);
+    let phases = phases(&mut rng, &spec, &files, &opens, with_advice);
     spec.thread = vec![ThreadSpec { name: None, phase: phases }];
+    spec
+}
+
+/// The program that `seed` means, as the running kernel can run it and without a limit that it
+/// does not fit in. Every second one gives advice.
+pub fn program_that_fits(seed: u64) -> ProgramSpec {
+    that_fits(random_program_with(seed, if seed.is_multiple_of(2) { 25 } else { 0 }))
+}
+
+/// [`random_threads`] without a limit, on at most `cpus` CPUs.
+pub fn threads_that_fit(seed: u64, cpus: u64) -> ProgramSpec {
+    let spec = that_fits(random_threads(seed));
+    let own = spec.cpus.unwrap_or(cpus).min(cpus);
+    ProgramSpec { cpus: Some(own), ..spec }
+}
+
+fn that_fits(spec: ProgramSpec) -> ProgramSpec {
+    let fs = spec.fs.filter(|fs| fs != "base-pages").unwrap_or("ext4".to_string());
+    ProgramSpec {
+        kernel: Some(Kernel::V6_18.name().to_string()),
+        with: None,
+        cache_limit: None,
+        memory_max: None,
+        fs: Some(fs),
+        ..spec
+    }
+}
+
+/// The program that `seed` means with 2 to 8 threads, on fewer CPUs in every third case. What its
+/// first thread maps or unmaps, no other thread touches.
+pub fn random_threads(seed: u64) -> ProgramSpec {
+    let mut spec = random_program(seed);
+    let mut rng = Rng(seed ^ 0x7468_7265_6164);
+    let changed = |phase: &ThreadPhaseSpec| phase.map.clone().or(phase.unmap.clone());
+    let changed: Vec<String> = spec.thread[0].phase.iter().filter_map(changed).collect();
+    let bytes = |file: &FileSpec| file.size.as_ref().unwrap().bytes().unwrap();
+    let files: Vec<u64> = spec.file.iter().map(|file| bytes(file) / PAGE).collect();
+    let opens = spec.open.iter().map(|open| open.file[1..].parse().unwrap());
+    let opens: Vec<usize> = opens.collect();
+    for _ in 0..1 + rng.below(7) {
+        let mut phases = phases(&mut rng, &spec, &files, &opens, 0);
+        phases.retain(|phase| {
+            let touched = phase.mapping.as_ref();
+            phase.map.is_none()
+                && phase.unmap.is_none()
+                && !touched.is_some_and(|mapping| changed.contains(mapping))
+        });
+        if !phases.is_empty() {
+            spec.thread.push(ThreadSpec { name: None, phase: phases });
+        }
+    }
+    spec.cpus = rng.chance(35).then(|| 1 + rng.below(4));
     spec
 }
 
@@ -141,11 +199,46 @@ fn mapping(rng: &mut Rng, number: u64, files: &[u64], opens: &[usize]) -> Mappin
     }
 }
 
+/// Advice for a mapping, or for an open file.
+fn advice(rng: &mut Rng, of: &MappingSpec, files: &[u64], opens: &[usize]) -> ThreadPhaseSpec {
+    if rng.chance(40) {
+        let open = rng.below(opens.len() as u64) as usize;
+        let bytes = files[opens[open]] * PAGE;
+        let advice = rng.pick(&Fadvise::ALL);
+        let range = (advice.has_range() && rng.chance(70)).then(|| {
+            let offset = rng.below(bytes);
+            (offset, 1 + rng.below(bytes - offset))
+        });
+        let text = |bytes: u64| SizeText(bytes.to_string());
+        return ThreadPhaseSpec {
+            open: Some(format!("o{open}")),
+            fadvise: Some(advice.name().to_string()),
+            offset: range.map(|range| text(range.0)),
+            len: range.map(|range| text(range.1)),
+            ..ThreadPhaseSpec::default()
+        };
+    }
+    let pages = of.len.as_ref().unwrap().bytes().unwrap() / PAGE;
+    let advice = rng.pick(&Madvise::ALL).name();
+    let range = rng.chance(80).then(|| {
+        let offset = rng.below(pages);
+        (offset, 1 + rng.below(pages - offset))
+    });
+    ThreadPhaseSpec {
+        mapping: Some(of.name.clone()),
+        madvise: Some(advice.to_string()),
+        offset: range.and_then(|range| size(range.0)),
+        len: range.and_then(|range| size(range.1)),
+        ..ThreadPhaseSpec::default()
+    }
+}
+
 fn phases(
     rng: &mut Rng,
     spec: &ProgramSpec,
     files: &[u64],
     opens: &[usize],
+    with_advice: u64,
 ) -> Vec<ThreadPhaseSpec> {
     let mut there = vec![true; spec.mapping.len()];
     let mut phases = Vec::new();
@@ -156,7 +249,9 @@ fn phases(
         let accesses = Some(1 + rng.below(300));
         let think_ns = rng.chance(20).then(|| rng.below(100_000));
         let with = ThreadPhaseSpec { accesses, think_ns, ..ThreadPhaseSpec::default() };
-        phases.push(if rng.chance(20) {
+        phases.push(if rng.chance(with_advice) && there[number] {
+            advice(rng, of, files, opens)
+        } else if rng.chance(20) {
             let open = rng.below(opens.len() as u64) as usize;
             let offset = rng.below(files[opens[open]]) * PAGE;
             ThreadPhaseSpec {

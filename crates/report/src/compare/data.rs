@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use filemap_job::record::SCHEMA;
-use filemap_job::{JobSpec, Run, Spread, Summary};
+use filemap_job::{Job, JobSpec, Run, Spread, Summary};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -40,8 +40,14 @@ pub(super) fn rows(cells: &[Cell]) -> Table {
 }
 
 /// In percent.
-fn change(own: Option<Spread>, first: Option<Spread>) -> Option<f64> {
+pub(super) fn change(own: Option<Spread>, first: Option<Spread>) -> Option<f64> {
     percent(own?.median, first?.median)
+}
+
+/// Each counter of `cell` against `first`.
+pub(super) fn changes(cell: &Cell, first: &Cell) -> Map<String, Value> {
+    let own = spreads(&cell.record).into_iter().zip(spreads(&first.record));
+    own.map(|((name, own), (_, first))| (name.to_string(), change(own, first).into())).collect()
 }
 
 /// The report as JSON.
@@ -81,12 +87,6 @@ pub(super) fn json(
     warnings: &[String],
     footer: &Footer,
 ) -> String {
-    let first = spreads(&cells[0].record);
-    let changes = |cell: &Cell| {
-        let own = spreads(&cell.record).into_iter().zip(&first);
-        own.map(|((name, own), (_, first))| (name.to_string(), change(own, *first).into()))
-            .collect()
-    };
     let named = cells.iter().zip(worse);
     let regressions = named.flat_map(|(cell, worse)| worse.iter().map(|w| w.json(&cell.variant)));
     let regressions = regressions.collect();
@@ -96,8 +96,8 @@ pub(super) fn json(
         job: &cell.record.job,
         figures: &cell.record.summary,
         runs: &cell.record.runs,
-        used_pages: cell.job.used_pages(),
-        change: changes(cell),
+        used_pages: cell.job.as_ref().and_then(Job::used_pages),
+        change: changes(cell, &cells[0]),
         error: None,
         ok: None,
     });

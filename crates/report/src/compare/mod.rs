@@ -1,10 +1,14 @@
 //! The report on one job in several variants, on one engine or several.
 
 mod data;
+mod program;
 mod tables;
 
 #[cfg(feature = "schema")]
 pub(crate) use data::Json;
+#[cfg(feature = "schema")]
+pub(crate) use program::Json as ProgramJson;
+pub use program::{ProgramCell, of_program};
 
 use std::collections::BTreeSet;
 
@@ -26,8 +30,8 @@ use crate::units::{bytes, bytes_range};
 pub struct Cell {
     /// The variant as it was asked for, such as `p1+p2`.
     pub variant: String,
-    /// The job that was run, with the first of its seeds.
-    pub job: Job,
+    /// The job that was run, with the first of its seeds; none of a program.
+    pub job: Option<Job>,
     /// What came out.
     pub record: Record,
 }
@@ -47,6 +51,19 @@ pub fn report(cells: &[Cell], warnings: &[String], verbose: bool, command: Strin
         setup::of_records(&records),
         Part::Table(tables::figures(cells)),
     ];
+    parts.extend(body(cells, &records, &worse, warnings, verbose));
+    Report { parts, rows: data::rows(cells), footer, json }
+}
+
+/// What is said below the figures of `cells`, whose records are `records`.
+fn body(
+    cells: &[Cell],
+    records: &[Record],
+    worse: &[Vec<Regression>],
+    warnings: &[String],
+    verbose: bool,
+) -> Vec<Part> {
+    let mut parts = Vec::new();
     let seeds = spread::seeds(&records[0]);
     let runs = records[0].runs.len();
     if seeds > 1 {
@@ -59,7 +76,7 @@ pub fn report(cells: &[Cell], warnings: &[String], verbose: bool, command: Strin
         (1, runs) => parts.push(Part::Paragraph(format!("Medians of {runs} runs."))),
         (seeds, _) => parts.push(Part::Paragraph(format!("Medians of {seeds} seeds."))),
     }
-    let lines = cells.iter().zip(&worse);
+    let lines = cells.iter().zip(worse);
     let lines =
         lines.filter_map(|(cell, worse)| regression::line(&name(cell, cells), &cell.record, worse));
     let lines: Vec<String> = lines.collect();
@@ -78,7 +95,7 @@ pub fn report(cells: &[Cell], warnings: &[String], verbose: bool, command: Strin
     parts.extend(records.iter().filter_map(foreign_note).map(Part::Paragraph));
     let notes: BTreeSet<String> = records.iter().filter_map(elapsed_note).collect();
     parts.extend(notes.into_iter().map(Part::Paragraph));
-    Report { parts, rows: data::rows(cells), footer, json }
+    parts
 }
 
 /// The regressions of each cell against the first one of its engine.
@@ -104,12 +121,12 @@ fn has_several_engines(cells: &[Cell]) -> bool {
 
 /// Bytes read over the runs of a cell.
 fn read(cell: &Cell) -> Option<Sample> {
-    Sample::of(spread::bytes_read(&cell.record, &cell.job))
+    Sample::of(spread::bytes_read(&cell.record, cell.job.as_ref()))
 }
 
 /// How far the cells spread over seeds, and how each differs from the first by the same seed.
 fn spread_table(cells: &[Cell]) -> Table {
-    let first = spread::bytes_read(&cells[0].record, &cells[0].job);
+    let first = spread::bytes_read(&cells[0].record, cells[0].job.as_ref());
     let row = |cell: &Cell| {
         let read = read(cell)?;
         let changes = read.samples.iter().zip(&first);
@@ -200,7 +217,7 @@ mod tests {
         let job = spec.validate(None).unwrap();
         let runs = times.iter().map(run).collect();
         let record = Record::new(&job, engine.name(), Map::new(), runs);
-        Cell { variant: variant.to_string(), job, record }
+        Cell { variant: variant.to_string(), job: Some(job), record }
     }
 
     #[test]

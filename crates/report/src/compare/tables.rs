@@ -26,7 +26,7 @@ const OF_ROWS: [&str; 6] = [
 /// The figures of `cells`.
 pub(super) fn figures(cells: &[Cell]) -> Table {
     let samples: Vec<_> =
-        cells.iter().map(|cell| figures::samples(&cell.record, &cell.job)).collect();
+        cells.iter().map(|cell| figures::samples(&cell.record, cell.job.as_ref())).collect();
     let beside = beside(cells, &samples);
     if fits(&beside) {
         return beside;
@@ -134,7 +134,7 @@ fn variants_as_rows(cells: &[Cell], samples: &[Samples]) -> Table {
 }
 
 /// What stands above a cell's column.
-fn heading(cell: &Cell, cells: &[Cell]) -> String {
+pub(super) fn heading(cell: &Cell, cells: &[Cell]) -> String {
     match has_several_engines(cells) {
         true => format!("{}\n{}", cell.record.engine, folded(&cell.variant)),
         false => folded(&cell.variant),

@@ -3,7 +3,7 @@
 use filemap_core::readahead::miss::{CAP, THRESHOLD};
 use filemap_core::series::Switch;
 use filemap_core::units::PageCount;
-use filemap_job::{Advice, Job};
+use filemap_job::Job;
 
 use super::Explanation;
 use super::counter::{Moves, Sight};
@@ -59,8 +59,9 @@ fn uncounted(explanation: &Explanation, job: &Job) -> String {
         return "Nothing missed the page cache, so there was nothing to read ahead.".to_string();
     }
     let why = match job.mapping.advice {
-        Advice::Sequential => "faults in a mapping advised SEQUENTIAL",
-        Advice::HugePage => "faults in a mapping advised HUGEPAGE",
+        // The huge-page rule comes first, where it applies.
+        advice if advice.is_huge() => "faults in a mapping advised HUGEPAGE",
+        advice if advice.is_sequential() => "faults in a mapping advised SEQUENTIAL",
         _ if job.mapping.exec => "faults in an executable mapping with exec-bypass",
         _ => "read(2)",
     };

@@ -3,7 +3,7 @@
 use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::readahead::miss::{CAP, THRESHOLD};
 use filemap_core::units::PageCount;
-use filemap_job::{Advice, Job, SplitProt};
+use filemap_job::{Job, SplitProt};
 use serde::Serialize;
 
 use super::parts::Parts;
@@ -79,13 +79,17 @@ impl Counter {
         let of_split = job.mapping.split.is_some_and(|split| split.prot == SplitProt::Exec);
         let executable = of_split || Parts::of(job).executable();
         let no_pages = job.machine.read_ahead == PageCount(0);
-        let off = no_pages || job.mapping.advice == Advice::Random;
+        let advice = job.mapping.advice;
+        let huge_page_counts = rules.huge_page_counts && !advice.is_sequential();
+        let off = no_pages || advice.is_random();
         Counter {
             sight,
             counts_hits: !off,
             locked_hit_counts: rules.locked_hit_counts,
-            huge_page_counts: rules.huge_page_counts,
-            consulted: !off || (!no_pages && executable && rules.executable_readahead),
+            huge_page_counts,
+            consulted: !off
+                || (!no_pages && executable && rules.executable_readahead)
+                || (advice.is_huge() && huge_page_counts),
             value: 0,
             highest: 0,
             moves: Moves::default(),

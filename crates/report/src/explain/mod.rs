@@ -24,18 +24,25 @@ mod map;
 mod origin;
 mod pages;
 mod parts;
+mod program;
+mod program_tables;
 mod remedies;
 mod svg;
 mod tables;
 mod touches;
+mod window;
 
-use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
+use filemap_core::decision::{Decision, Found, Lock, Log};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
 
 pub use counter::{COURSE_POINTS, Course, Moves, Point, Sight};
 pub use map::{Cell, Map};
 pub use origin::{Amount, Brought, Origin, PerOrigin};
+pub use program::{ProgramExplainer, ProgramExplanation};
+#[cfg(feature = "schema")]
+pub(crate) use program_tables::Json as ProgramJson;
+pub use program_tables::of_program;
 pub use remedies::{Remedies, Trial};
 pub use svg::svg;
 #[cfg(feature = "schema")]
@@ -46,6 +53,7 @@ use counter::Counter;
 use pages::Pages;
 use parts::Parts;
 use touches::Touches;
+use window::{Asked, origins};
 
 /// Cells of the map of an [`Explanation`].
 const MAP_CELLS: u64 = 512;
@@ -98,16 +106,6 @@ pub struct Explainer<'a> {
     fault: Option<Vec<Decision>>,
     window: Option<Asked>,
     misses_off: u64,
-}
-
-/// The window asked for last.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    cause: Cause,
-    /// The page that was accessed.
-    index: PageIndex,
-    start: PageIndex,
-    end: PageIndex,
 }
 
 impl<'a> Explainer<'a> {
@@ -169,8 +167,7 @@ impl<'a> Explainer<'a> {
             }
             Decision::BasePages { start, size, .. } => {
                 if let Some(window) = &mut self.window {
-                    window.start = window.start.min(start);
-                    window.end = window.end.max(start + size);
+                    window.reach(start, size);
                 }
             }
             Decision::NoReadahead { .. } => {
@@ -189,28 +186,8 @@ impl<'a> Explainer<'a> {
 
     /// Folios of `folio_pages` pages were added.
     fn add(&mut self, start: PageIndex, end: PageIndex, folio_pages: u64) {
-        let Some(window) = self.window.filter(|asked| asked.start <= start && start < asked.end)
-        else {
-            self.pages.add(start, end, Origin::Single);
-            return;
-        };
-        let by = Origin::of(window.cause);
-        // The pages that would have been asked for in base pages too; what lies outside is
-        // rounding where `inside_is_rounding` is false, and the other way round.
-        let Asked { index, .. } = window;
-        let (from, to, inside_is_rounding) = match window.cause {
-            Cause::HugePage => {
-                let head = PageIndex(index.0 - index.0 % folio_pages);
-                (head, head + PageCount(folio_pages), true)
-            }
-            Cause::Executable => (index, index + self.job.machine.read_ahead, false),
-            _ => (start, end, false),
-        };
-        let (from, to) = (from.clamp(start, end), to.clamp(start, end));
-        let rounding = Origin::FolioRounding;
-        let (inside, outside) = if inside_is_rounding { (rounding, by) } else { (by, rounding) };
-        for (start, end, origin) in [(start, from, outside), (from, to, inside), (to, end, outside)]
-        {
+        let read_ahead = self.job.machine.read_ahead;
+        for (start, end, origin) in origins(self.window, (start, end), folio_pages, read_ahead) {
             self.pages.add(start, end, origin);
         }
     }

@@ -55,8 +55,11 @@ impl Origin {
             Cause::AsyncFault | Cause::AsyncRead => Origin::Async,
             Cause::SequentialFault
             | Cause::SequentialLone
+            | Cause::SequentialForced
             | Cause::ReadStream
-            | Cause::ReadLone => Origin::OnDemand,
+            | Cause::ReadLone
+            | Cause::ReadForced
+            | Cause::WillNeed => Origin::OnDemand,
         }
     }
 

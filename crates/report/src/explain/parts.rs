@@ -8,6 +8,8 @@ use filemap_job::Job;
 pub(super) struct Parts {
     parts: Vec<Part>,
     executable: bool,
+    /// What lies between two parts is told from what lies outside of all.
+    has_between: bool,
 }
 
 /// Where a page lies beside what is mapped.
@@ -44,7 +46,23 @@ impl Parts {
             before += pages.0;
             Part { before: before - pages.0, start, pages }
         };
-        Parts { parts: ranges.into_iter().map(part).collect(), executable }
+        Parts { parts: ranges.into_iter().map(part).collect(), executable, has_between: true }
+    }
+
+    /// These ranges, of which what lies between is nobody's: where they meet or overlap they are one.
+    pub(super) fn merged(mut ranges: Vec<(PageIndex, PageCount)>) -> Self {
+        ranges.sort_unstable();
+        let mut parts: Vec<Part> = Vec::with_capacity(ranges.len());
+        for (start, pages) in ranges {
+            match parts.last_mut().filter(|last| start <= last.start + last.pages) {
+                Some(last) => {
+                    let end = (last.start + last.pages).max(start + pages);
+                    last.pages = end - last.start;
+                }
+                None => parts.push(Part { before: 0, start, pages }),
+            }
+        }
+        Parts { parts, executable: false, has_between: false }
     }
 
     /// The page of the file that access `page` is to.
@@ -61,7 +79,8 @@ impl Parts {
             return Place::Mapped;
         }
         let (start, end) = self.bounds();
-        if start <= index && index < end { Place::Between } else { Place::Beyond }
+        let between = self.has_between && start <= index && index < end;
+        if between { Place::Between } else { Place::Beyond }
     }
 
     /// First page that is mapped, and the page behind the last one.

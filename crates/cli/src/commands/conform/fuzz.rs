@@ -127,6 +127,12 @@ fn random_spec(seed: u64, number: u64) -> JobSpec {
         _ => spec.split_prot,
     };
     spec.split = split.filter(|_| spec.split_prot.is_some());
+    // Advice is a set, of which the huge-page flag goes with either kind of reading.
+    if number % 4 == 1
+        && let Some(advice @ ("random" | "sequential")) = spec.advice.as_deref()
+    {
+        spec.advice = Some(format!("{advice},hugepage"));
+    }
     spec
 }
 

@@ -1,15 +1,17 @@
 //! `filemap conform`.
 
+mod bench;
 mod fuzz;
 mod patterns;
+mod program;
 
-use filemap_job::{EngineKind, Job, JobSpec, Shown, ShownLog};
+use filemap_job::{EngineKind, Job, JobSpec};
 use filemap_kernel::engine::host_environment;
-use filemap_kernel::observe::{Observer, Subject};
-use filemap_model::{Profile, trace_settled};
 use filemap_report::Footer;
-use filemap_report::conform::{self, Comparison, Difference, Finding, Pattern};
+use filemap_report::conform::{self, Finding, Pattern};
 use filemap_report::setup;
+
+use bench::Bench;
 
 use super::Asked;
 use crate::Outcome;
@@ -23,18 +25,21 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::provenance;
 
-/// How often a job is run again where the kernel found no memory for a large folio.
-const REPEATS_WITHOUT_FOLIO: u64 = 3;
-
 /// One pattern in so many may go without comparison before the whole tells nothing.
 const NOT_COMPARED_ONE_IN: usize = 10;
 
 /// Compares what the running kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
+    if let Some(path) = &args.job_file
+        && let Some(spec) = input::program(path)?
+    {
+        let path = path.clone();
+        return program::run(spec, &path, args);
+    }
     let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
-    check(&asked, &spec)?;
+    check_asked(&asked.flags, &spec)?;
     let release = input::host_release();
     judged::check_running(spec.kernel.as_deref(), release.as_deref().unwrap_or_default())?;
     // Rules are for patterns of ours as well.
@@ -58,11 +63,11 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     };
     let jobs = named.iter().map(|(_, spec)| validate(spec)).collect::<Result<Vec<_>, _>>()?;
     let (journal, _guard) = interrupt::journal()?;
-    let mut bench = Bench { observer: Observer::open(&journal)?, disturbed: 0, without_folio: 0 };
+    let mut bench = Bench::open(&journal)?;
     let progress = Progress::new(jobs.len());
     let mut patterns = Vec::new();
     for ((name, spec), job) in named.iter().zip(&jobs) {
-        let mut finding = match bench.compare(job) {
+        let mut finding = match of_one_file(&mut bench, job) {
             // The others may need less.
             Err(Error::Kernel(error)) if jobs.len() > 1 && error.cannot_run_here() => {
                 Finding::LeftOut { reason: error.to_string() }
@@ -75,7 +80,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         {
             let smallest = fuzz::shrink(spec, job, found.clone(), |spec| {
                 let Ok(job) = validate(spec) else { return Ok(None) };
-                Ok(match bench.compare(&job)? {
+                Ok(match of_one_file(&mut bench, &job)? {
                     Finding::Compared(found) if found.mismatches > 0 => Some((job, found)),
                     _ => None,
                 })
@@ -92,7 +97,8 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         None if is_job => asked.command("conform", &jobs[0]),
         None => format!("filemap conform{with_rules}"),
     };
-    let mut report = conform::report(&patterns, footer(&jobs, &bench, command));
+    let rules = jobs.first().map_or("", |job| job.rules.kernel.name());
+    let mut report = conform::report(&patterns, footer(rules, &bench, command));
     if let ([job], true, None) = (jobs.as_slice(), is_job, args.fuzz) {
         report = report.of(setup::of_job(&job.to_spec()));
     }
@@ -101,13 +107,13 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
 }
 
 /// Refuses what a comparison of the model with the running kernel, once, leaves no choice of.
-fn check(asked: &Asked, spec: &JobSpec) -> Result<(), Error> {
+fn check_asked(flags: &JobSpec, spec: &JobSpec) -> Result<(), Error> {
     if spec.image.is_some() {
         let message = "--image: a booted kernel gives no decision log; leave it out";
         return Err(Error::CannotRun(message.to_string()));
     }
     // A job file says which engine it was written for.
-    if asked.flags.on.is_some() {
+    if flags.on.is_some() {
         let message = "--on does not go with conform, which is of both engines; remove it";
         return Err(Error::Usage(message.to_string()));
     }
@@ -157,70 +163,6 @@ fn outcome(patterns: &[Pattern]) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// What observes, and how often it was disturbed.
-struct Bench {
-    observer: Observer,
-    disturbed: u64,
-    /// Runs that were repeated since the kernel found no memory for a large folio.
-    without_folio: u64,
-}
-
-impl Bench {
-    /// Runs `job` in the model and on the kernel, if that leaves it alone.
-    fn compare(&mut self, job: &Job) -> Result<Finding, Error> {
-        let subject = self.observer.subject(job)?;
-        let mut profile = Profile::DEFAULT;
-        profile.device.io_bytes = subject.io_bytes();
-        let mut log = ShownLog::default();
-        trace_settled(job, &profile, &mut log)?;
-        let accesses = log.accesses().to_vec();
-        let model = log.into_lines();
-        let mut first = None;
-        for _ in 0..=REPEATS_WITHOUT_FOLIO {
-            let found = match self.observe(job, &subject, &model)? {
-                Ok(log) => conform::compare(&model, &log).with_accesses(&accesses),
-                Err(reason) => return Ok(Finding::NotCompared { reason }),
-            };
-            let difference = found.first.as_ref();
-            // What the rules decide is decided alike again. What memory there is, is not.
-            let is_decided = !difference.is_some_and(Difference::is_for_want_of_a_large_folio)
-                || first.as_ref().is_some_and(|first: &Comparison| first.first == found.first);
-            if is_decided {
-                return Ok(Finding::Compared(found));
-            }
-            self.without_folio += 1;
-            first.get_or_insert(found);
-        }
-        let runs = REPEATS_WITHOUT_FOLIO + 1;
-        let reason = format!(
-            "the kernel found no memory for a large folio in {runs} runs, each time elsewhere; end \
-             other programs, or write 1 to /proc/sys/vm/compact_memory"
-        );
-        Ok(Finding::NotCompared { reason })
-    }
-
-    /// What the kernel decides; or why that is not to be had.
-    fn observe(
-        &mut self,
-        job: &Job,
-        subject: &Subject,
-        model: &[Shown],
-    ) -> Result<Result<Vec<Shown>, String>, Error> {
-        let expected = model.iter().map(Shown::events).sum();
-        match self.observer.observe(job, subject, expected) {
-            Ok(observed) => {
-                self.disturbed += u64::from(observed.disturbed);
-                Ok(Ok(observed.log))
-            }
-            Err(filemap_kernel::Error::Disturbed { runs, .. }) => {
-                self.disturbed += u64::from(runs);
-                Ok(Err(format!("somebody else added or took pages of its file in {runs} runs")))
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
 /// Fills in what `spec` does not say of the file that it names, or of this machine where it asks
 /// for that.
 fn of_place(spec: &mut JobSpec) -> Result<(), Error> {
@@ -234,8 +176,12 @@ fn of_place(spec: &mut JobSpec) -> Result<(), Error> {
     Ok(())
 }
 
-fn footer(jobs: &[Job], bench: &Bench, command: String) -> Footer {
-    let rules = jobs.first().map_or("", |job| job.rules.kernel.name());
+/// What is found of a job of one file.
+fn of_one_file(bench: &mut Bench, job: &Job) -> Result<Finding, Error> {
+    Ok(bench.compare(job)?.remove(0))
+}
+
+fn footer(rules: &str, bench: &Bench, command: String) -> Footer {
     let mut environment = host_environment();
     provenance::stamp(&mut environment, "model,kernel");
     environment.insert("runs_repeated_after_foreign_eviction".into(), bench.disturbed.into());

@@ -50,7 +50,7 @@ struct Setting {
 /// Every other advice, and readahead sizes around that of `job`.
 fn settings(job: &Job, profile: &Profile) -> Vec<Setting> {
     let possible = |advice: &Advice| {
-        *advice != job.mapping.advice && (*advice != Advice::HugePage || profile.huge_pages)
+        *advice != job.mapping.advice && (*advice != Advice::HUGEPAGE || profile.huge_pages)
     };
     let advised = Advice::ALL.into_iter().filter(possible).map(|advice| {
         let mut job = job.clone();

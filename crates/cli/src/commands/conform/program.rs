@@ -1,0 +1,61 @@
+//! `filemap conform` of a program: its decisions, file by file.
+
+use filemap_job::ProgramSpec;
+use filemap_report::conform::{self, Finding, Pattern};
+
+use super::bench::Bench;
+use super::{check_asked, footer, outcome};
+use crate::Outcome;
+use crate::args::ConformArgs;
+use crate::commands::program::{Asked, foreign};
+use crate::error::Error;
+use crate::input;
+use crate::interrupt;
+use crate::judged;
+use crate::output::Output;
+
+/// Compares what the running kernel decides in the program of the job file at `path` with what the
+/// model decides.
+pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, Error> {
+    if args.fuzz.is_some() {
+        return Err(foreign("--fuzz", path));
+    }
+    let asked = Asked::new(spec, path, args.job)?;
+    let output = Output::open(&args.output, &asked.inputs, &[])?;
+    let kernel = asked.spec.kernel.clone();
+    check_asked(&asked.flags, &asked.spec.shared())?;
+    let release = input::host_release();
+    judged::check_running(kernel.as_deref(), release.as_deref().unwrap_or_default())?;
+    let mut spec = ProgramSpec { on: Some("kernel".to_string()), ..asked.spec.clone() };
+    spec.kernel.get_or_insert("host".to_string());
+    asked.resolve(&mut spec)?;
+    let program = asked.validate(&spec)?;
+    if program.threads.len() > 1 {
+        return Err(Error::CannotRun(format!(
+            "{path} has {} threads, whose decisions come in another order each time; compare \
+             counters with filemap compare --on model,kernel",
+            program.threads.len()
+        )));
+    }
+    let (journal, _guard) = interrupt::journal()?;
+    let mut bench = Bench::open(&journal)?;
+    let findings = bench.compare(&program)?;
+    let job = toml::to_string(&asked.spec).unwrap_or_default();
+    let named = program.files.iter().zip(findings);
+    let patterns = named.map(|(file, finding)| Pattern {
+        name: format!("file {}", file.name),
+        finding,
+        job: job.clone(),
+    });
+    let all: Vec<Pattern> = patterns.collect();
+    // Nothing is decided about a file that is not accessed.
+    let untouched = |pattern: &Pattern| matches!(&pattern.finding, Finding::Compared(found) if found.decisions == 0);
+    let mut patterns: Vec<Pattern> =
+        all.iter().filter(|pattern| !untouched(pattern)).cloned().collect();
+    if patterns.is_empty() {
+        patterns = all;
+    }
+    let footer = footer(program.rules.kernel.name(), &bench, asked.command("conform"));
+    output.write(&conform::report(&patterns, footer))?;
+    outcome(&patterns)
+}

@@ -1,0 +1,161 @@
+//! Random programs on the running kernel and in the model: pages read, major faults and pages
+//! cached of each file have to be the same number.
+//!
+//! `cargo test -p filemap-cli --test programs` tries some; behind `-- --ignored` it tries 300.
+//! Behind `-- --threads` it runs 100 programs of several threads 10 times each and shows what both
+//! engines count side by side; `FILEMAP_TEST_PROFILE` names a machine profile for the model.
+//! `FILEMAP_SEED` names the seed of the first, which a failure prints.
+
+#[path = "../../../kernel/tests/support/skip.rs"]
+mod skip;
+#[path = "../../../model/tests/support/program.rs"]
+mod support;
+mod threads;
+
+use std::fs;
+use std::path::PathBuf;
+
+use filemap_job::Ready;
+use filemap_job::program::{Program, ProgramRun, ProgramSpec};
+use filemap_kernel::Error;
+use filemap_kernel::engine::{Kernel, temporary_directory};
+use filemap_kernel::journal::Journal;
+use filemap_kernel::probe::main_if_child;
+use filemap_model::extents::ExtentCache;
+use filemap_model::{Profile, Timing, trace_program_on};
+
+use skip::skip;
+use support::program_that_fits;
+
+/// Programs that every test run tries, and that are tried on demand.
+const USUAL: u64 = 30;
+const ALL: u64 = 300;
+
+/// One program in so many may find no machine that leaves it alone.
+const UNDECIDED_ONE_IN: u64 = 10;
+
+/// How often a program is run that does not come out as the model says: what rules decide is
+/// decided alike again.
+const ATTEMPTS: u32 = 4;
+
+fn main() {
+    main_if_child();
+    let has = |flag: &str| std::env::args().any(|argument| argument == flag);
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    if !release.starts_with("6.18.") {
+        return skip(format!("the rules of 6.18 are not those of {release}"));
+    }
+    let directory = match temporary_directory() {
+        Ok(directory) => directory.join(format!("filemap-programs-{}", std::process::id())),
+        Err(error) => return skip(error),
+    };
+    let bench = Bench { directory };
+    let journal = Journal::open_in(&bench.directory).expect("a journal");
+    let kernel = Kernel::in_directory(journal, bench.directory.clone());
+    let first = std::env::var("FILEMAP_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    if has("--threads") {
+        return threads::show(&kernel, first);
+    }
+    let programs = if has("--ignored") { ALL } else { USUAL };
+    let mut found = Found::default();
+    for seed in first..first + programs {
+        match compare(&kernel, seed) {
+            Ok(Compared::Same) => found.same += 1,
+            Ok(Compared::Different(text)) => found.different.push(text),
+            Ok(Compared::Undecided(text)) => found.undecided.push(text),
+            Err(error) if error.cannot_run_here() => return skip(error),
+            Err(error) => panic!("FILEMAP_SEED={seed}: {error}"),
+        }
+    }
+    let Found { same, different, undecided } = found;
+    undecided.iter().for_each(|text| println!("{text}"));
+    println!("{same} of {programs} programs are the same, {} undecided", undecided.len());
+    assert!(different.is_empty(), "{} programs differ:\n{}", different.len(), different.join("\n"));
+    assert!(
+        undecided.len() as u64 * UNDECIDED_ONE_IN <= programs,
+        "too few programs were compared"
+    );
+}
+
+#[derive(Default)]
+struct Found {
+    same: u64,
+    different: Vec<String>,
+    undecided: Vec<String>,
+}
+
+enum Compared {
+    Same,
+    Different(String),
+    /// The machine did not let it be seen.
+    Undecided(String),
+}
+
+/// A directory of the test's own, removed in the end.
+struct Bench {
+    directory: PathBuf,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// What both engines say of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Counts {
+    pages_read: Option<u64>,
+    major_faults: Option<u64>,
+    /// Pages read, major faults and cached pages of each file.
+    files: Vec<[Option<u64>; 3]>,
+}
+
+impl Counts {
+    fn of(run: &ProgramRun) -> Counts {
+        let files = run.files.iter();
+        let files = files.map(|file| [file.data_pages_read, file.major_faults, file.cached]);
+        Counts {
+            pages_read: run.counters.data_pages_read,
+            major_faults: run.counters.major_faults,
+            files: files.collect(),
+        }
+    }
+}
+
+fn compare(kernel: &Kernel, seed: u64) -> Result<Compared, Error> {
+    let spec = program_that_fits(seed);
+    let program = spec.validate(None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let mut prepared = kernel.prepare(&program)?.settled();
+    let mut profile = Profile::DEFAULT;
+    profile.device.io_bytes = prepared.io_bytes().unwrap_or(profile.device.io_bytes);
+    let model = Counts::of(&predicted(&program, &profile));
+    let mut seen: Vec<Counts> = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let live = Counts::of(&prepared.run()?);
+        if live == model {
+            return Ok(Compared::Same);
+        }
+        if seen.contains(&live) && !was_disturbed(&prepared.environment()) {
+            return Ok(Compared::Different(differing(seed, &spec, &model, &live)));
+        }
+        seen.push(live);
+    }
+    let last = seen.last().expect("it ran");
+    Ok(Compared::Undecided(differing(seed, &spec, &model, last)))
+}
+
+fn was_disturbed(environment: &serde_json::Map<String, serde_json::Value>) -> bool {
+    let kept = environment.get("runs_kept_with_foreign_eviction");
+    kept.and_then(serde_json::Value::as_u64) > Some(0)
+}
+
+fn predicted(program: &Program, profile: &Profile) -> ProgramRun {
+    let cache = ExtentCache::new(program.machine.cache_limit);
+    trace_program_on(program, profile, Timing::Settled, cache, &mut ()).expect("memory is enough")
+}
+
+fn differing(seed: u64, spec: &ProgramSpec, model: &Counts, live: &Counts) -> String {
+    let job = toml::to_string(spec).expect("a program is TOML");
+    format!("FILEMAP_SEED={seed}\nmodel  {model:?}\nkernel {live:?}\n{job}")
+}

@@ -1,0 +1,69 @@
+//! What a step is about.
+
+use super::{Fadvise, Program, ProgramStep};
+
+impl ProgramStep {
+    /// The mapping whose pages it touches or advises, as an index.
+    pub fn touched(&self) -> Option<usize> {
+        match self {
+            ProgramStep::Touch { mapping, .. } | ProgramStep::Madvise { mapping, .. } => {
+                Some(*mapping)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Program {
+    /// The open file that `step` is about, as an index.
+    pub fn open_of(&self, step: &ProgramStep) -> usize {
+        match step {
+            ProgramStep::Map { mapping }
+            | ProgramStep::Unmap { mapping }
+            | ProgramStep::Madvise { mapping, .. }
+            | ProgramStep::Touch { mapping, .. } => self.mappings[*mapping].open,
+            ProgramStep::Fadvise { open, .. } | ProgramStep::Read { open, .. } => *open,
+        }
+    }
+
+    /// The file that `step` is about, as an index.
+    pub fn file_of(&self, step: &ProgramStep) -> usize {
+        self.opens[self.open_of(step)].file
+    }
+
+    /// Whether it drops pages of a file from the cache itself.
+    pub fn drops(&self, file: usize) -> bool {
+        self.steps().any(|step| {
+            let drops = matches!(step, ProgramStep::Fadvise { advice: Fadvise::DontNeed, .. });
+            drops && self.file_of(step) == file
+        })
+    }
+
+    /// Whether any of its accesses are drawn, so that another seed means other accesses.
+    pub fn is_random(&self) -> bool {
+        self.steps().any(|step| match step {
+            ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. } => {
+                accesses.is_random()
+            }
+            _ => false,
+        })
+    }
+
+    /// The same program with another seed: its own, and that of the phases that had it.
+    pub fn with_seed(&self, seed: u64) -> Program {
+        let mut program = self.clone();
+        let steps = program.threads.iter_mut().flat_map(|thread| &mut thread.steps);
+        for step in steps {
+            let (ProgramStep::Touch { accesses, .. } | ProgramStep::Read { accesses, .. }) = step
+            else {
+                continue;
+            };
+            if accesses.seed == self.seed {
+                accesses.seed = seed;
+            }
+        }
+        program.seed = seed;
+        program.spec.seed = Some(seed);
+        program
+    }
+}

@@ -1,0 +1,123 @@
+//! What a job of either form asks of the machine that it runs on.
+
+use std::ops::Range;
+use std::path::Path;
+
+use filemap_core::rules::Rules;
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::{Program, ProgramStep};
+use filemap_job::{File, Job, Machine, Phase};
+
+use crate::contents::Contents;
+use crate::page_size;
+
+/// What is asked of a machine.
+#[derive(Clone, Debug)]
+pub struct Needs {
+    pub(crate) rules: Rules,
+    pub(crate) machine: Machine,
+    pub(crate) files: Vec<Needed>,
+    /// Most memory beside the files, in pages.
+    pub(crate) anonymous: PageCount,
+    pub(crate) accesses: u64,
+    pub(crate) longest_read_bytes: u64,
+    pub(crate) cpus: Option<u64>,
+}
+
+/// A file that is asked for.
+#[derive(Clone, Debug)]
+pub struct Needed {
+    /// What the job calls it, if it calls it anything.
+    pub(crate) name: Option<String>,
+    pub(crate) file: File,
+    pub(crate) contents: Contents,
+    /// Pages of it that are called.
+    pub(crate) called: Vec<Range<PageIndex>>,
+}
+
+impl Needed {
+    /// Its path, where it is the user's own.
+    pub(crate) fn users_path(&self) -> Option<&Path> {
+        let is_copied = matches!(self.contents, Contents::CopyOf(_));
+        self.file.path.as_deref().filter(|_| !is_copied).map(Path::new)
+    }
+
+    /// What it takes on disk where it is made.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        match self.users_path() {
+            Some(_) => 0,
+            None => self.contents.disk_bytes(self.file.size_bytes),
+        }
+    }
+}
+
+impl Needs {
+    /// What the files are long together.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, needed| sum.saturating_add(needed.file.size_bytes))
+    }
+
+    /// What the files that are made are long together, in whole pages.
+    pub(crate) fn made_bytes(&self) -> u64 {
+        let made = self.files.iter().filter(|needed| needed.users_path().is_none());
+        made.fold(0, |sum, needed| {
+            sum.saturating_add(needed.file.size_bytes.next_multiple_of(page_size()))
+        })
+    }
+
+    /// What the files that are made take on disk.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, needed| sum.saturating_add(needed.written_bytes()))
+    }
+}
+
+impl From<&Job> for Needs {
+    fn from(job: &Job) -> Self {
+        let calls = job.phases.iter().any(Phase::is_exec);
+        let reads = job.phases.iter().filter(|phase| phase.is_read()).map(|phase| phase.bs_bytes);
+        Needs {
+            rules: job.rules,
+            machine: job.machine.clone(),
+            files: vec![Needed {
+                name: None,
+                file: job.file.clone(),
+                contents: Contents::of(job),
+                called: if calls { job.mapped_ranges() } else { Vec::new() },
+            }],
+            anonymous: PageCount(0),
+            accesses: job.phases.iter().fold(0, |sum, phase| sum.saturating_add(phase.accesses)),
+            longest_read_bytes: reads.max().unwrap_or(0),
+            cpus: None,
+        }
+    }
+}
+
+impl From<&Program> for Needs {
+    fn from(program: &Program) -> Self {
+        let reads = program.steps().map(|step| match step {
+            ProgramStep::Read { accesses, .. } => accesses.bs_bytes,
+            _ => 0,
+        });
+        let copied = program.steps().map(|step| match step {
+            ProgramStep::Touch { write: true, accesses, mapping, .. } => {
+                accesses.accesses.min(program.mappings[*mapping].mapping.pages.0)
+            }
+            _ => 0,
+        });
+        let files = program.files.iter().map(|named| Needed {
+            name: Some(named.name.clone()),
+            file: named.file.clone(),
+            contents: Contents::of_file(&named.file),
+            called: Vec::new(),
+        });
+        Needs {
+            rules: program.rules,
+            machine: program.machine.clone(),
+            files: files.collect(),
+            anonymous: PageCount(copied.fold(program.anonymous.0, u64::saturating_add)),
+            accesses: program.steps().map(ProgramStep::accesses).fold(0, u64::saturating_add),
+            longest_read_bytes: reads.max().unwrap_or(0),
+            cpus: program.cpus.map(u64::from),
+        }
+    }
+}

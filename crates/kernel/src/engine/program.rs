@@ -1,0 +1,269 @@
+//! One run of a program: its process, and what the kernel says of each part of it.
+
+use std::path::PathBuf;
+
+use filemap_core::units::PageIndex;
+use filemap_job::program::{
+    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRecord, ProgramRun, ProgramStep,
+    ProgramThread, ThreadRun,
+};
+use filemap_job::{Counters, EngineKind};
+use serde_json::{Map, Value};
+
+use super::needs::Needs;
+use super::phases;
+use super::seen::Seen;
+use super::stage::{Ran, Stage};
+use super::{Prepared, Runnable};
+use crate::Error;
+use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, remedy};
+
+impl Runnable for Program {
+    type Run = ProgramRun;
+    type Record = ProgramRecord;
+
+    fn needs(&self) -> Needs {
+        Needs::from(self)
+    }
+
+    fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn with_seed(&self, seed: u64) -> Self {
+        Program::with_seed(self, seed)
+    }
+
+    fn process(&self, paths: &[PathBuf]) -> Result<Process, Error> {
+        Ok(process(self, paths))
+    }
+
+    fn measure(&self, process: &Process, stage: &Stage) -> Result<(ProgramRun, bool), Error> {
+        let ran = stage.run(process).map_err(|error| beyond_file(self, error))?;
+        let stats = stage.stats()?;
+        let files = &stage.files.files;
+        let whole: Vec<bool> = files.iter().map(|file| file.whole).collect();
+        let told = Told::new(self, &ran, &whole);
+        let seen = stats.iter().enumerate().map(|(file, stat)| {
+            let read_bytes = told.sum(|step| self.file_of(step) == file).bytes_read;
+            Seen::new(read_bytes, *stat, whole[file], self.drops(file))
+        });
+        let seen: Vec<Seen> = seen.collect();
+        let disturbed = stage.fits && seen.iter().any(Seen::is_disturbed);
+        Ok((told.run(&seen), disturbed))
+    }
+
+    fn record(&self, environment: Map<String, Value>, runs: Vec<ProgramRun>) -> ProgramRecord {
+        ProgramRecord::new(self, EngineKind::Kernel.name(), environment, runs)
+    }
+}
+
+/// What a process of `program` does, with its files at `paths`.
+fn process(program: &Program, paths: &[PathBuf]) -> Process {
+    let area = |of: &NamedMapping| Area {
+        open: of.open,
+        offset: of.mapping.offset,
+        pages: of.mapping.pages,
+        shift: of.mapping.shift,
+        advice: of.mapping.advice,
+        executable: of.mapping.exec,
+        writable: of.mapping.private,
+        private: of.mapping.private,
+        split: of.mapping.effective_split(),
+        segments: Vec::new(),
+        at_start: of.at_start,
+    };
+    let steps = |thread: &ProgramThread| thread.steps.iter().map(|of| step(program, of)).collect();
+    Process {
+        files: paths.to_vec(),
+        opens: program.opens.iter().map(|open| open.file).collect(),
+        mappings: program.mappings.iter().map(area).collect(),
+        anonymous: program.anonymous,
+        threads: program.threads.iter().map(steps).collect(),
+        cpus: program.cpus.map(u64::from),
+        settle: false,
+        report_mapped: false,
+    }
+}
+
+/// What the probe does for a step.
+fn step(program: &Program, step: &ProgramStep) -> Step {
+    match step {
+        ProgramStep::Map { mapping } => Step::Map(*mapping),
+        ProgramStep::Unmap { mapping } => Step::Unmap(*mapping),
+        ProgramStep::Touch { mapping, accesses, write, think_ns } => {
+            let access = if *write { Access::Store } else { Access::Touch };
+            let pages = program.touches(*mapping, accesses);
+            Step::Accesses {
+                open: program.mappings[*mapping].open,
+                mapping: Some(*mapping),
+                accesses: pages.map(|page| access(PageIndex(page))).collect(),
+                think_ns: *think_ns,
+            }
+        }
+        ProgramStep::Madvise { mapping, advice, first, pages } => {
+            let (mapping, advice, first, pages) = (*mapping, *advice, *first, *pages);
+            Step::Madvise { mapping, advice, first, pages }
+        }
+        ProgramStep::Fadvise { open, advice, offset_bytes, len_bytes } => {
+            let (open, advice) = (*open, *advice);
+            Step::Fadvise { open, advice, offset_bytes: *offset_bytes, len_bytes: *len_bytes }
+        }
+        ProgramStep::Read { open, offset_bytes, len_bytes, accesses, think_ns } => {
+            let blocks = program.reads(*len_bytes, accesses);
+            let read = blocks.map(|block| Access::Read {
+                offset: offset_bytes + block.offset_bytes,
+                bytes: block.len_bytes,
+            });
+            Step::Accesses {
+                open: *open,
+                mapping: None,
+                accesses: read.collect(),
+                think_ns: *think_ns,
+            }
+        }
+    }
+}
+
+/// `error`, or which step of `program` touched a page behind the end of a file.
+fn beyond_file(program: &Program, error: Error) -> Error {
+    let Error::Bus { mapping, page } = error else { return error };
+    let touches = |of: &ProgramStep| match of {
+        ProgramStep::Touch { mapping: touched, accesses, .. } => {
+            *touched == mapping && program.touches(mapping, accesses).any(|at| at == page)
+        }
+        _ => false,
+    };
+    let is_beyond = program.beyond_file(mapping).is_some_and(|beyond| page >= beyond.0);
+    let mut found = program.threads.iter().enumerate().filter_map(|(number, thread)| {
+        thread.steps.iter().position(touches).map(|step| program.step_name(number, step))
+    });
+    match found.next().filter(|_| is_beyond) {
+        Some(step) => {
+            let of = &program.mappings[mapping];
+            let file = &program.files[program.opens[of.open].file];
+            Error::BeyondFile { step, page, mapping: of.name.clone(), file: file.name.clone() }
+        }
+        None => Error::ChildKilled { signal: libc::SIGBUS, remedy: remedy(libc::SIGBUS) },
+    }
+}
+
+/// What is known of the steps of a run.
+struct Told<'a> {
+    program: &'a Program,
+    ran: &'a Ran,
+    /// Each step, one thread behind the other, with what it counted.
+    steps: Vec<(&'a ProgramStep, &'a PhaseCost, Counters)>,
+    major_faults: u64,
+}
+
+impl<'a> Told<'a> {
+    fn new(program: &'a Program, ran: &'a Ran, whole: &[bool]) -> Self {
+        let costs = || ran.ended.threads.iter().flat_map(|thread| &thread.steps);
+        let own: u64 = costs().map(|cost| cost.major).sum();
+        let major_faults = ran.major_events.unwrap_or(own).max(own);
+        // The process's own count leaves out what missed twice, and nobody says in which step.
+        let counts_all = own == major_faults;
+        let mut before = Some(Left::default());
+        let steps = program.steps().zip(costs()).map(|(step, cost)| {
+            let counters = Counters {
+                accesses: Some(step.accesses()),
+                major_faults: counts_all.then_some(cost.major),
+                ..phases::counters(cost, before, whole[program.file_of(step)])
+            };
+            before = cost.left;
+            (step, cost, counters)
+        });
+        Told { program, ran, steps: steps.collect(), major_faults }
+    }
+
+    /// What the steps counted together that `of` is true of; unknown what one of them does not say.
+    fn sum(&self, of: impl Fn(&ProgramStep) -> bool) -> Counters {
+        let counted = self.steps.iter().filter(|(step, ..)| of(step)).map(|(.., counted)| *counted);
+        sum(counted)
+    }
+
+    fn run(&self, seen: &[Seen]) -> ProgramRun {
+        let Told { program, ran, .. } = self;
+        let files = program.files.iter().zip(seen).enumerate().map(|(number, (file, seen))| {
+            let counters = self.sum(|step| program.file_of(step) == number);
+            FileRun {
+                name: file.name.clone(),
+                data_pages_read: seen.pages_added(),
+                major_faults: counters.major_faults,
+                evicted_pages: seen.pages_evicted(),
+                cached: seen.cached_pages,
+            }
+        });
+        let files: Vec<FileRun> = files.collect();
+        let mappings = program.mappings.iter().enumerate().map(|(number, mapping)| {
+            let touches = |step: &ProgramStep| step.touched() == Some(number);
+            MappingRun { name: mapping.name.clone(), counters: self.sum(touches) }
+        });
+        let mut rest = self.steps.as_slice();
+        let mut threads = Vec::with_capacity(program.threads.len());
+        let mut phases = Vec::with_capacity(self.steps.len());
+        for (thread, ended) in program.threads.iter().zip(&ran.ended.threads) {
+            let (own, others) = rest.split_at(thread.steps.len());
+            rest = others;
+            let counters = sum(own.iter().map(|(.., counted)| *counted));
+            let (name, elapsed_ns) = (thread.name.clone(), Some(ended.elapsed_ns));
+            threads.push(ThreadRun { name, elapsed_ns, counters });
+            phases.extend(own.iter().map(|(step, cost, counters)| PhaseRun {
+                thread: thread.name.clone(),
+                does: program.shown(step),
+                elapsed_ns: Some(cost.elapsed_ns),
+                counters: *counters,
+            }));
+        }
+        ProgramRun {
+            elapsed_ns: ran.ended.threads.iter().map(|thread| thread.elapsed_ns).max(),
+            counters: Counters {
+                data_pages_read: files.iter().map(|file| file.data_pages_read).sum(),
+                evicted_pages: files.iter().map(|file| file.evicted_pages).sum(),
+                major_faults: Some(self.major_faults),
+                ..self.sum(|_| true)
+            },
+            files,
+            mappings: mappings.collect(),
+            threads,
+            phases,
+        }
+    }
+}
+
+/// The sum of what is counted; unknown where one of `parts` does not say.
+fn sum(parts: impl Iterator<Item = Counters>) -> Counters {
+    let none = Counters {
+        accesses: Some(0),
+        data_pages_read: Some(0),
+        bytes_read: Some(0),
+        major_faults: Some(0),
+        minor_faults: Some(0),
+        evicted_pages: Some(0),
+        ..Counters::default()
+    };
+    let both = |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, two)| one + two);
+    parts.fold(none, |sum, part| Counters {
+        accesses: both(sum.accesses, part.accesses),
+        data_pages_read: both(sum.data_pages_read, part.data_pages_read),
+        bytes_read: both(sum.bytes_read, part.bytes_read),
+        major_faults: both(sum.major_faults, part.major_faults),
+        minor_faults: both(sum.minor_faults, part.minor_faults),
+        evicted_pages: both(sum.evicted_pages, part.evicted_pages),
+        ..Counters::default()
+    })
+}
+
+impl Prepared<Program> {
+    /// Has each access of the runs from now on wait until nothing of its file is being read, so
+    /// that what the kernel does depends on no device. The times mean nothing then.
+    pub fn settled(mut self) -> Self {
+        self.process.settle = true;
+        self
+    }
+}

@@ -1,0 +1,123 @@
+//! What the kernel tells of the pages of one file after a run.
+
+use crate::page_size;
+use crate::residency::CacheStat;
+
+/// What is known of one file after a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Fetched from storage.
+    pub(super) read_bytes: Option<u64>,
+    /// In the cache in the end.
+    pub(super) cached_pages: Option<u64>,
+    /// Evicted, and not read again.
+    evicted_pages: Option<u64>,
+    /// Each page of the file takes a page of storage.
+    whole: bool,
+    /// The run itself drops pages of it, which the kernel does not count.
+    drops: bool,
+}
+
+impl Seen {
+    pub(super) fn new(
+        read_bytes: Option<u64>,
+        stat: Option<CacheStat>,
+        whole: bool,
+        drops: bool,
+    ) -> Seen {
+        Seen {
+            read_bytes,
+            cached_pages: stat.map(|stat| stat.cached),
+            evicted_pages: stat.map(|stat| stat.evicted),
+            whole,
+            drops,
+        }
+    }
+
+    /// Pages read from storage, where each page of the file is one of storage.
+    fn storage_pages(&self) -> Option<u64> {
+        self.read_bytes.filter(|_| self.whole).map(|bytes| bytes.div_ceil(page_size()))
+    }
+
+    /// Pages of the file added to the cache.
+    pub(super) fn pages_added(&self) -> Option<u64> {
+        match (self.evicted_pages, self.cached_pages) {
+            (Some(0), Some(cached)) if !self.drops && !self.is_disturbed() => Some(cached),
+            _ => self.storage_pages(),
+        }
+    }
+
+    /// Pages of the file that left the cache.
+    pub(super) fn pages_evicted(&self) -> Option<u64> {
+        let added = self.pages_added().zip(self.cached_pages);
+        added.map(|(added, cached)| added.saturating_sub(cached))
+    }
+
+    /// Whether, of a file that fits into memory, pages left, or others came than were read.
+    pub(super) fn is_disturbed(&self) -> bool {
+        if self.drops {
+            return self.evicted_pages.is_some_and(|pages| pages > 0);
+        }
+        let read_other = match (self.storage_pages(), self.cached_pages) {
+            (Some(read), Some(cached)) => read != cached,
+            _ => false,
+        };
+        self.evicted_pages.is_some_and(|pages| pages > 0) || read_other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(read_pages: u64, cached: u64, evicted: u64) -> Seen {
+        Seen {
+            read_bytes: Some(read_pages * page_size()),
+            cached_pages: Some(cached),
+            evicted_pages: Some(evicted),
+            whole: true,
+            drops: false,
+        }
+    }
+
+    #[test]
+    fn a_quiet_run_has_in_the_cache_what_it_read() {
+        let quiet = seen(100, 100, 0);
+        assert!(!quiet.is_disturbed());
+        assert_eq!((quiet.pages_added(), quiet.pages_evicted()), (Some(100), Some(0)));
+    }
+
+    #[test]
+    fn pages_that_left_or_came_otherwise_disturb() {
+        assert!(seen(100, 90, 10).is_disturbed());
+        assert!(seen(100, 90, 0).is_disturbed(), "evicted and read again is no longer evicted");
+        assert!(seen(90, 100, 0).is_disturbed(), "somebody else read some");
+        assert_eq!(seen(100, 90, 10).pages_added(), Some(100));
+        assert_eq!(seen(100, 90, 10).pages_evicted(), Some(10));
+    }
+
+    #[test]
+    fn holes_are_read_without_storage() {
+        let sparse = Seen { whole: false, ..seen(0, 100, 0) };
+        assert!(!sparse.is_disturbed());
+        assert_eq!(sparse.pages_added(), Some(100));
+        let evicting = Seen { whole: false, ..seen(0, 100, 5) };
+        assert_eq!(evicting.pages_added(), None);
+    }
+
+    #[test]
+    fn what_the_run_drops_itself_disturbs_nobody() {
+        let dropping = Seen { drops: true, ..seen(100, 60, 0) };
+        assert!(!dropping.is_disturbed());
+        assert_eq!((dropping.pages_added(), dropping.pages_evicted()), (Some(100), Some(40)));
+        let of_holes = Seen { whole: false, ..dropping };
+        assert_eq!(of_holes.pages_added(), None);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_unknown() {
+        let nothing = Seen { whole: true, ..Seen::default() };
+        assert!(!nothing.is_disturbed());
+        assert_eq!(nothing.pages_added(), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! Where runs take place: files, limits and settings, as a job wants them.
+
+use std::time::{Duration, Instant};
+
+use super::file::JobFiles;
+use super::limits::MemoryLimits;
+use super::needs::Needs;
+use super::settings::Settings;
+use super::{Kernel, plan};
+use crate::Error;
+use crate::cgroup::MemoryCgroup;
+use crate::cold::drop_open_file;
+use crate::journal::Journal;
+use crate::probe::{Ended, Probe, Process};
+use crate::procstat::VmStat;
+use crate::residency::CacheStat;
+
+/// How often a run is repeated that somebody else disturbed.
+const REPEATS: u32 = 6;
+
+/// No run is repeated after this time: what takes long is disturbed every time.
+const REPEAT_FOR: Duration = Duration::from_secs(60);
+
+/// The files, limits and settings of a job. All of them go when this drops.
+#[derive(Debug)]
+pub struct Stage {
+    journal: Journal,
+    limits: MemoryLimits,
+    pub(super) files: JobFiles,
+    _settings: Settings,
+    /// Whether all of the files fits into the memory.
+    pub(super) fits: bool,
+    /// Runs that were thrown away because somebody else took pages of the files.
+    pub(super) disturbed: u64,
+    /// Runs that were kept although.
+    pub(super) unsettled: u64,
+}
+
+/// What one run left behind.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) ended: Ended,
+    /// By how much the machine's counters changed meanwhile.
+    pub(super) vmstat: Option<VmStat>,
+    /// The events that the cgroup counted, if there is one that does.
+    pub(super) major_events: Option<u64>,
+}
+
+impl Stage {
+    /// Makes ready what `needs` says.
+    pub(super) fn prepare(kernel: &Kernel, needs: &Needs) -> Result<Self, Error> {
+        plan::check_machine(needs)?;
+        let limits = MemoryLimits::of(&needs.machine);
+        limits.check(needs)?;
+        let Kernel { journal, directory, may_change_settings } = kernel;
+        let settings = Settings::apply(&needs.machine, journal, *may_change_settings)?;
+        let files = JobFiles::of(needs, journal, directory)?;
+        let fits = limits.fits(needs);
+        let (disturbed, unsettled) = (0, 0);
+        let journal = journal.clone();
+        Ok(Stage { journal, limits, files, _settings: settings, fits, disturbed, unsettled })
+    }
+
+    /// Repeats `run`, which says whether somebody else disturbed it, a few times until nobody does.
+    pub(super) fn undisturbed<T>(
+        &mut self,
+        mut run: impl FnMut(&Stage) -> Result<(T, bool), Error>,
+    ) -> Result<T, Error> {
+        let start = Instant::now();
+        for attempt in 0.. {
+            let (done, disturbed) = run(self)?;
+            if !disturbed {
+                return Ok(done);
+            }
+            if attempt == REPEATS || start.elapsed() > REPEAT_FOR {
+                self.unsettled += 1;
+                return Ok(done);
+            }
+            self.disturbed += 1;
+        }
+        unreachable!("the loop ends after a few repeats")
+    }
+
+    /// Runs `process` once, on cold files.
+    pub(super) fn run(&self, process: &Process) -> Result<Ran, Error> {
+        self.check_sizes()?;
+        let probe = Probe::start_process(process)?;
+        self.files.files.iter().try_for_each(|file| drop_open_file(&file.file, &file.name))?;
+        let cgroup = self.limits.cgroup(&self.journal)?;
+        if let Some(cgroup) = &cgroup {
+            cgroup.add(probe.pid())?;
+        }
+        let before = VmStat::now().ok();
+        let ended = probe.run_process().map_err(|error| match &cgroup {
+            Some(cgroup) if cgroup.has_killed() => self.limits.exceeded().unwrap_or(error),
+            _ => error,
+        })?;
+        let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
+        let major_events = cgroup.as_ref().and_then(major_events);
+        Ok(Ran { ended, vmstat, major_events })
+    }
+
+    /// What is cached of each file, where the kernel tells, after a look at whether it still has
+    /// its size.
+    pub(super) fn stats(&self) -> Result<Vec<Option<CacheStat>>, Error> {
+        let stats = self.files.files.iter().map(|file| CacheStat::of(&file.file, ..).ok());
+        let stats = stats.collect();
+        self.check_sizes()?;
+        Ok(stats)
+    }
+
+    /// Whether runs have a memory cgroup of their own.
+    pub(super) fn has_cgroup(&self) -> bool {
+        self.limits.is_some()
+    }
+
+    fn check_sizes(&self) -> Result<(), Error> {
+        self.files.files.iter().try_for_each(super::file::JobFile::check_size)
+    }
+}
+
+/// The event counts each miss; the process's own count is of faults, and a fault whose page is
+/// evicted before it is mapped misses again.
+fn major_events(cgroup: &MemoryCgroup) -> Option<u64> {
+    u64::try_from(cgroup.stat().ok()?.get("pgmajfault")?).ok()
+}

@@ -1,0 +1,86 @@
+//! The files that the child opens.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::process::{Area, Process};
+use crate::Error;
+use crate::residency::CacheStat;
+
+/// Descriptors that the child has beside its files.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// The open file descriptions of a process.
+pub(super) struct Files<'a> {
+    process: &'a Process,
+    opens: Vec<File>,
+}
+
+impl<'a> Files<'a> {
+    /// Opens what `process` opens.
+    pub(super) fn open(process: &'a Process) -> Result<Self, Error> {
+        raise_limit(process.opens.len() as u64 + OTHER_DESCRIPTORS)?;
+        // The pieces of a shared mapping can be made writable only if the file is.
+        let writes = |open| {
+            let mut of_open = process.mappings.iter().filter(|area| area.open == open);
+            of_open.any(Area::shares_writes)
+        };
+        let opens = process.opens.iter().enumerate();
+        let opens = opens.map(|(open, &file)| open_one(&process.files[file], writes(open)));
+        Ok(Files { process, opens: opens.collect::<Result<_, _>>()? })
+    }
+
+    /// An open file by its number.
+    pub(super) fn of(&self, open: usize) -> &File {
+        &self.opens[open]
+    }
+
+    /// The path of an open file.
+    pub(super) fn path(&self, open: usize) -> &PathBuf {
+        &self.process.files[self.process.opens[open]]
+    }
+
+    /// What is cached of all files together, where the kernel tells.
+    pub(super) fn cached(&self) -> Option<CacheStat> {
+        let mut sum = CacheStat::default();
+        for file in 0..self.process.files.len() {
+            let Some(open) = self.process.opens.iter().position(|&of| of == file) else { continue };
+            let stat = CacheStat::of(&self.opens[open], ..).ok()?;
+            sum.cached += stat.cached;
+            sum.evicted += stat.evicted;
+        }
+        Some(sum)
+    }
+}
+
+/// Lets this process have `files` files open.
+///
+/// # Errors
+/// When the system does not.
+pub(crate) fn raise_limit(files: u64) -> Result<(), Error> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= files) {
+        return Ok(());
+    }
+    let most = limit.maximum.unwrap_or(u64::MAX);
+    if most < files {
+        return Err(Error::unavailable(
+            format!("a process with {files} files open"),
+            format!("raise the limit of {most} (ulimit -Hn), or give --on model"),
+        ));
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: limit.maximum })
+        .map_err(|errno| Error::call("raise the number of open files", errno))
+}
+
+fn open_one(path: &Path, writes: bool) -> Result<File, Error> {
+    let file = OpenOptions::new().read(true).write(writes).open(path);
+    let file = file.map_err(|error| Error::os("open", path, error))?;
+    let metadata = file.metadata().map_err(|error| Error::os("read the size of", path, error))?;
+    if !metadata.is_file() {
+        return Err(Error::Plan(format!("'{}' is not a regular file: name one", path.display())));
+    }
+    Ok(file)
+}

@@ -1,0 +1,178 @@
+//! Advice as a task gives it: `madvise(2)` and `posix_fadvise(2)`.
+
+use filemap_core::address::entries::MappedFile;
+use filemap_core::address::vma::AdviceFlag;
+use filemap_core::cache::FileCache;
+use filemap_core::decision::{Cause, Log};
+use filemap_core::fault::map;
+use filemap_core::lru::invalidate;
+use filemap_core::page_cache::PageCache;
+use filemap_core::readahead::{Request, forced};
+use filemap_core::rules::Family;
+use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::{Fadvise, Madvise};
+
+use crate::open::OpenFile;
+use crate::process::{Area, Place};
+use crate::task::Task;
+use crate::under_way::FaultUnderWay;
+
+impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
+    /// Gives advice for `pages` pages of a mapping of `open`, from page `first` of the mapping. Of
+    /// MADV_POPULATE_READ only the call is made: [`Task::begin_populating`] goes on.
+    pub fn madvise(
+        &mut self,
+        area: &mut Area,
+        advice: Madvise,
+        (first, pages): (PageCount, PageCount),
+        open: &mut OpenFile,
+    ) {
+        self.begin_advice(open);
+        let from = area.mapping.whole.pgoff + first;
+        let end = from + pages;
+        match advice {
+            Madvise::Flag(flag) => self.flag(area, from, end, flag, open),
+            Madvise::WillNeed => {
+                // The kernel asks for each VMA by itself.
+                let parts: Vec<_> = area.mapping.vmas(from, end).collect();
+                for (_, from, end) in parts {
+                    self.will_need(from, end - from, open);
+                }
+            }
+            Madvise::DontNeed => self.take_entries(area, from, end, open),
+            // Fault by fault, between which others may have their turn.
+            Madvise::PopulateRead => {}
+        }
+    }
+
+    /// Gives advice for an open file, or for `len_bytes` bytes of it from byte `offset_bytes`;
+    /// `None` is up to its end.
+    pub fn fadvise(
+        &mut self,
+        advice: Fadvise,
+        offset_bytes: u64,
+        len_bytes: Option<u64>,
+        open: &mut OpenFile,
+    ) {
+        self.begin_advice(open);
+        let page_size = open.limits.arch.page_size;
+        match advice {
+            Fadvise::Normal => {
+                open.limits.ra_pages = open.device_ra_pages;
+                open.ra.is_random = false;
+                open.no_reuse = false;
+            }
+            Fadvise::Random => open.ra.is_random = true,
+            Fadvise::Sequential => {
+                open.limits.ra_pages = open.device_ra_pages + open.device_ra_pages;
+                open.ra.is_random = false;
+            }
+            Fadvise::NoReuse => open.no_reuse = true,
+            Fadvise::WillNeed => {
+                let end = len_bytes.map_or(open.size_bytes, |len| offset_bytes + len);
+                let from = PageIndex(offset_bytes / page_size);
+                self.will_need(from, PageIndex(end.div_ceil(page_size)) - from, open);
+            }
+            Fadvise::DontNeed => {
+                let (size_bytes, file) = (open.size_bytes, open.file);
+                let (from, end) = invalidate::range(offset_bytes, len_bytes, size_bytes, page_size);
+                let world = &mut *self.world;
+                let dropped = world.memory.cache.invalidate(file, from, end, &mut world.log);
+                world.tally.evicted_pages += dropped.0;
+            }
+        }
+    }
+
+    /// A call of its own, which takes about as long as a try of a fault.
+    fn begin_advice(&mut self, open: &OpenFile) {
+        self.world.log.about(open.file);
+        self.world.pass(self.world.profile.cost.fault_ns);
+        self.world.arrivals();
+    }
+
+    /// What was said of `open` since holds for `area`, a mapping of it, as well.
+    pub fn reuse(&mut self, area: &mut Area, open: &OpenFile) {
+        if area.mapping.no_reuse != open.no_reuse {
+            area.mapping.no_reuse = open.no_reuse;
+            self.remap(area, open);
+        }
+    }
+
+    /// The VMAs of `area` are others now, and reclaim knows.
+    fn remap(&mut self, area: &Area, open: &OpenFile) {
+        let mappings = self.world.memory.mappings.of_mut(open.file);
+        mappings.replace(area.layer, area.mapping.clone());
+    }
+
+    fn flag(
+        &mut self,
+        area: &mut Area,
+        from: PageIndex,
+        end: PageIndex,
+        flag: AdviceFlag,
+        open: &OpenFile,
+    ) {
+        area.mapping.advise(from, end, flag);
+        let is_new =
+            |at: PageIndex| at < area.mapping.whole.end() && area.mapping.vma(at).pgoff == at;
+        for at in [from, end].into_iter().filter(|&at| is_new(at)) {
+            self.split_huge(area, at, open);
+        }
+        self.remap(area, open);
+    }
+
+    fn split_huge(&mut self, area: &Area, at: PageIndex, open: &OpenFile) {
+        let Task { world, process } = self;
+        let mut file = world.memory.cache.mapped(open.file, area.layer);
+        map::split_huge(at, &area.mapping, &open.limits, &process.tables, &mut file);
+    }
+
+    fn will_need(&mut self, index: PageIndex, pages: PageCount, open: &mut OpenFile) {
+        let last = open.limits.last_page();
+        if index > last {
+            return;
+        }
+        let request = Request { cause: Cause::WillNeed, index, pages, last };
+        let window = forced::window(request, &open.limits);
+        self.world.read_window(window, index, open, &self.process.tables);
+    }
+
+    /// Takes the entries of pages away, and frees their private copies.
+    fn take_entries(&mut self, area: &Area, from: PageIndex, end: PageIndex, open: &OpenFile) {
+        self.split_huge(area, from, open);
+        self.split_huge(area, end, open);
+        let Task { world, process } = self;
+        let mut file = world.memory.cache.mapped(open.file, area.layer);
+        let copies = map::unmap(&area.mapping, from, end, &open.limits, &mut file);
+        drop(file);
+        world.memory.release(copies);
+        let arch = &open.limits.arch;
+        if open.limits.rules.dontneed_frees_tables && arch.family == Family::X86_64 {
+            for (vma, from, end) in area.mapping.vmas(from, end) {
+                process.tables.remove_lowest(vma.vpn(from), end - from, arch.pte_entries);
+            }
+        }
+    }
+
+    /// What it takes to populate a page: a fault, or nothing where it is mapped or copied.
+    pub fn begin_populating(&mut self, at: &Place, open: &OpenFile) -> Option<FaultUnderWay> {
+        self.world.log.about(open.file);
+        let file = self.world.memory.cache.mapped(open.file, at.layer);
+        let page = file.pages(at.index, at.index + PageCount(1));
+        drop(file);
+        let number = self.world.begun();
+        (!page.mapped && !page.copied).then(|| FaultUnderWay::populating(number, *at))
+    }
+
+    /// The page was populated, which is a use of its folio: for each of its entries, but not where
+    /// one PMD entry maps it.
+    pub fn populated(&mut self, at: &Place, open: &OpenFile) {
+        let entries = open.limits.arch.pte_entries;
+        let file = self.world.memory.cache.mapped(open.file, at.layer);
+        let is_mapped = file.pages(at.index, at.index + PageCount(1)).mapped;
+        drop(file);
+        if is_mapped && self.process.tables.is_installed(at.vma.vpn(at.index), entries) {
+            self.world.memory.cache.file(open.file).mark_accessed(at.index);
+        }
+    }
+}

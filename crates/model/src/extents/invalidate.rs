@@ -1,0 +1,122 @@
+//! Dropping cached pages on demand.
+
+use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask, words};
+use filemap_core::decision::{EvictionRun, Log};
+use filemap_core::lru::invalidate::drops;
+use filemap_core::units::{FileId, PageCount, PageIndex};
+
+use super::ExtentCache;
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
+use super::file::first_page;
+use super::shadows::{Newest, Shadow};
+use super::span::by_chunk;
+
+impl ExtentCache {
+    /// Carries out [`filemap_core::page_cache::PageCache::invalidate`].
+    pub(super) fn drop_pages(
+        &mut self,
+        file: FileId,
+        from: PageIndex,
+        end: PageIndex,
+        log: &mut impl Log,
+    ) -> PageCount {
+        let first = first_page(file);
+        let mut run = EvictionRun::default();
+        let mut dropped = Dropped::default();
+        let mut next = from;
+        loop {
+            let at = self.find(first + next.0, first + end.0, true);
+            if at >= first + end.0 {
+                break;
+            }
+            let index = PageIndex(at - first);
+            let folio = self.folio(at, index).expect("the page is cached");
+            next = folio.end();
+            let is_mapped = self.is_mapped(first + folio.head.0, first + folio.end().0);
+            if drops(folio, from, end, is_mapped) {
+                self.drop_folio(folio, first, &mut dropped);
+                run.push(file, folio.head, PageCount(folio.order.pages()), log);
+            }
+        }
+        run.flush(log);
+        self.inactive.remove(&dropped.runs, dropped.inactive);
+        self.active.remove(&dropped.runs, dropped.active);
+        for &(from, end) in &dropped.runs {
+            self.stale.forget(from, end);
+        }
+        self.forget_evictions(first + from.0, first + end.0);
+        PageCount(dropped.inactive + dropped.active)
+    }
+
+    /// Takes one folio out of the cache; the lists are left for later.
+    fn drop_folio(&mut self, folio: Folio, first: u64, dropped: &mut Dropped) {
+        let (head, end) = (first + folio.head.0, first + folio.end().0);
+        let chunk = self.chunks.get(head / CHUNK_PAGES).expect("the page is cached");
+        let flags = chunk.flags((head % CHUNK_PAGES / WORD_PAGES) as usize);
+        let is_active = flags.active >> (head % WORD_PAGES) & 1 == 1;
+        dropped.add(head, end, is_active);
+        self.clear_aliases(head, end);
+        for (number, span) in by_chunk(head, end) {
+            let chunk = self.chunks.get_mut(number).expect("the page is cached");
+            let empty = chunk.remove(span);
+            self.nodes -= if in_leaf(folio.order) { empty } else { 0 };
+        }
+    }
+
+    /// Whether a page of the row in `from..end` has an entry in any layer.
+    fn is_mapped(&mut self, from: u64, end: u64) -> bool {
+        let (from, end) = (PageIndex(from), PageIndex(end));
+        words(from, end).any(|number| {
+            let chunk = self.chunks.get(number / CHUNK_WORDS as u64).expect("the page is cached");
+            let first = chunk.flags(number as usize % CHUNK_WORDS).mapped;
+            let entries = self.aliases.of_word(number);
+            let mapped = entries.fold(first, |of_all, (_, entries)| of_all | entries.mapped);
+            mapped & word_mask(number, from, end) != 0
+        })
+    }
+
+    /// What was noted of evictions of the pages `from..end` of the row does not count any more.
+    fn forget_evictions(&mut self, from: u64, end: u64) {
+        let within = |number: &u64| from < (number + 1) * CHUNK_PAGES && number * CHUNK_PAGES < end;
+        let numbers = self.chunks.iter().map(|(number, _)| number).filter(within);
+        for number in numbers.collect::<Vec<u64>>() {
+            let chunk_first = number * CHUNK_PAGES;
+            let (from, end) = (from.max(chunk_first), end.min(chunk_first + CHUNK_PAGES));
+            let chunk = self.chunks.get_mut(number).expect("it was just there");
+            if chunk.evicted != Newest::default() {
+                let forgets = Shadow {
+                    offset: (from - chunk_first) as u16,
+                    pages: (end - from) as u16,
+                    clock: self.clock,
+                    is_folio: true,
+                    workingset: false,
+                    forgets: true,
+                };
+                self.shadows.push(&mut chunk.evicted, forgets);
+            }
+            if chunk.is_empty() {
+                self.retired.push_back((self.clock, number));
+            }
+        }
+    }
+}
+
+/// What was dropped so far.
+#[derive(Default)]
+struct Dropped {
+    /// First pages, and the pages behind the last ones.
+    runs: Vec<(u64, u64)>,
+    inactive: u64,
+    active: u64,
+}
+
+impl Dropped {
+    fn add(&mut self, head: u64, end: u64, is_active: bool) {
+        match self.runs.last_mut() {
+            Some(last) if last.1 == head => last.1 = end,
+            _ => self.runs.push((head, end)),
+        }
+        let pages = if is_active { &mut self.active } else { &mut self.inactive };
+        *pages += end - head;
+    }
+}

@@ -1,0 +1,65 @@
+//! MADV_POPULATE_READ, page by page.
+
+use std::ops::Range;
+
+use filemap_core::decision::Log;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::PageCount;
+
+use super::Running;
+use crate::Error;
+use crate::process::Place;
+use crate::task::Task;
+use crate::under_way::FaultUnderWay;
+use crate::waiting::Pause;
+
+/// The pages of a mapping that are still to be populated.
+#[derive(Debug)]
+pub struct Populates {
+    mapping: usize,
+    open: usize,
+    pages: Range<u64>,
+    /// The page at hand, and its fault.
+    fault: Option<(Place, FaultUnderWay)>,
+}
+
+impl Populates {
+    /// So many pages of a mapping of the open file `open`, from page `first` of the mapping.
+    pub fn new(mapping: usize, open: usize, first: PageCount, pages: PageCount) -> Populates {
+        Populates { mapping, open, pages: first.0..(first + pages).0, fault: None }
+    }
+
+    /// Goes on until all pages are there, or the thread has to pause.
+    ///
+    /// # Errors
+    /// When the memory is too small to hold what a page needs.
+    pub fn go_on<C: PageCache, L: Log>(
+        &mut self,
+        running: &mut Running<'_, '_, C, L>,
+    ) -> Result<Option<Pause>, Error> {
+        let open = &mut running.opens[self.open];
+        let mut task = Task { world: &mut running.world, process: &mut running.process };
+        loop {
+            if let Some((at, fault)) = &mut self.fault {
+                if let Some(pause) = fault.go_on(&mut task, open)? {
+                    return Ok(Some(pause));
+                }
+                task.populated(at, open);
+                self.fault = None;
+            }
+            if task.world.turn_is_over() {
+                return Ok(Some(Pause::Turn));
+            }
+            let Some(page) = self.pages.next() else {
+                task.world.settle();
+                return Ok(None);
+            };
+            let area = running.mapped[self.mapping].as_ref().expect("validated: it is mapped");
+            let at = area.locate(page);
+            match task.begin_populating(&at, open) {
+                Some(fault) => self.fault = Some((at, fault)),
+                None => task.populated(&at, open),
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The report on one program in several variants: in all, and by file.
+
+#[cfg(feature = "schema")]
+use std::collections::BTreeMap;
+
+use filemap_job::program::{ProgramRecord, ProgramRun, ProgramSummary};
+use filemap_job::record::SCHEMA;
+use filemap_job::{Cached, ProgramSpec, Record, Run, Spread, Summary};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Cell, body, data, tables, worse};
+use crate::footer::Footer;
+use crate::program::{MAX_ROWS, files_of, of_runs};
+use crate::regression::Regression;
+use crate::report::{Part, Report, to_json};
+use crate::table::{Column, Table};
+
+/// A variant of a program with its record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramCell {
+    /// The variant as it was asked for, such as `p1+p2`.
+    pub variant: String,
+    /// What came out.
+    pub record: ProgramRecord,
+}
+
+/// The report on `cells`, all against the first, with `warnings` under its tables; `command`
+/// repeats it. With `verbose`, every counter under its own name too.
+///
+/// # Panics
+/// Without any cell.
+pub fn of_program(
+    cells: &[ProgramCell],
+    warnings: &[String],
+    verbose: bool,
+    command: String,
+) -> Report {
+    let in_all: Vec<Cell> = cells.iter().map(in_all).collect();
+    let records: Vec<Record> = in_all.iter().map(|cell| cell.record.clone()).collect();
+    let footer = Footer::new(&records, command);
+    let worse = worse(&in_all);
+    let json = json(cells, &in_all, &worse, warnings, &footer);
+    let first = &cells[0];
+    let title =
+        format!("program of {}: changes against {}", files_of(&first.record), first.variant);
+    let mut parts = vec![Part::Heading(title), Part::Table(tables::figures(&in_all))];
+    parts.extend(by_file(cells, &in_all).into_iter().map(Part::Table));
+    parts.extend(body(&in_all, &records, &worse, warnings, verbose));
+    let mut rows = data::rows(&in_all);
+    rows.rows.extend(rows_by_file(cells));
+    Report { parts, rows, footer, json }
+}
+
+/// What a program counted in all, as a job of one file counts it.
+fn in_all(cell: &ProgramCell) -> Cell {
+    let run = |run: &ProgramRun| Run {
+        seed: cell.record.program.seed.unwrap_or_default(),
+        elapsed_ns: run.elapsed_ns,
+        counters: run.counters,
+        cached: Cached {
+            inside: run.files.iter().map(|file| file.cached).sum(),
+            before: Some(0),
+            after: Some(0),
+            between: None,
+        },
+        ..Run::default()
+    };
+    let runs: Vec<Run> = cell.record.all_runs().iter().map(run).collect();
+    let ProgramRecord { schema, program, engine, environment, .. } = cell.record.clone();
+    let record = Record {
+        schema,
+        job: program.shared(),
+        engine,
+        environment,
+        summary: Summary::of(&runs),
+        runs,
+        warnings: Vec::new(),
+    };
+    Cell { variant: cell.variant.clone(), job: None, record }
+}
+
+/// A figure of a file: its name, and its spread over the runs of a record.
+type Figure = (&'static str, fn(&ProgramSummary, usize) -> Option<Spread>);
+
+const FIGURES: [Figure; 3] = [
+    ("pages read", |summary, file| summary.files[file].data_pages_read),
+    ("major faults", |summary, file| summary.files[file].major_faults),
+    ("pages cached at the end", |summary, file| summary.files[file].cached),
+];
+
+/// A table for each figure: a row for each file, a column for each cell.
+fn by_file(cells: &[ProgramCell], in_all: &[Cell]) -> Vec<Table> {
+    let names = &cells[0].record.summary.files;
+    let table = |(title, figure): &Figure| {
+        let headings = in_all.iter().map(|cell| Column::right(tables::heading(cell, in_all)));
+        let row = |(file, named): (usize, &filemap_job::program::FileSummary)| {
+            let texts = cells.iter().map(|cell| of_runs(figure(&cell.record.summary, file)));
+            [named.name.clone()].into_iter().chain(texts).collect()
+        };
+        let mut rows: Vec<Vec<String>> = names.iter().enumerate().take(MAX_ROWS).map(row).collect();
+        if names.len() > MAX_ROWS {
+            let mut last = vec![String::new(); cells.len() + 1];
+            last[0] = format!("and {} more (in JSON)", names.len() - MAX_ROWS);
+            rows.push(last);
+        }
+        let columns = [Column::left("file")].into_iter().chain(headings).collect();
+        Table { title: format!("By file: {title}"), columns, rows }
+    };
+    FIGURES.iter().map(table).collect()
+}
+
+/// One row for each cell, file and figure.
+fn rows_by_file(cells: &[ProgramCell]) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for cell in cells {
+        for (number, file) in cell.record.summary.files.iter().enumerate() {
+            for (figure, of) in FIGURES {
+                let Some(spread) = of(&cell.record.summary, number) else { continue };
+                let first = of(&cells[0].record.summary, number);
+                let change = data::change(Some(spread), first);
+                rows.push(vec![
+                    cell.record.engine.clone(),
+                    cell.variant.clone(),
+                    format!("{figure} of {}", file.name),
+                    spread.median.to_string(),
+                    spread.mad.to_string(),
+                    spread.min.to_string(),
+                    spread.max.to_string(),
+                    change.map_or(String::new(), |change| change.to_string()),
+                ]);
+            }
+        }
+    }
+    rows
+}
+
+/// The report as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    footer: &'a Footer,
+    warnings: &'a [String],
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::RegressionEntry>"))]
+    regressions: Vec<Value>,
+    cells: Vec<JsonCell<'a>>,
+}
+
+/// A cell as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct JsonCell<'a> {
+    variant: &'a str,
+    engine: &'a str,
+    program: &'a ProgramSpec,
+    figures: &'a ProgramSummary,
+    runs: &'a [ProgramRun],
+    /// In percent against the first cell.
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Option<f64>>"))]
+    change: Map<String, Value>,
+}
+
+fn json(
+    cells: &[ProgramCell],
+    in_all: &[Cell],
+    worse: &[Vec<Regression>],
+    warnings: &[String],
+    footer: &Footer,
+) -> String {
+    let named = in_all.iter().zip(worse);
+    let regressions = named.flat_map(|(cell, worse)| worse.iter().map(|w| w.json(&cell.variant)));
+    let regressions = regressions.collect();
+    let cells = cells.iter().zip(in_all).map(|(cell, own)| JsonCell {
+        variant: &cell.variant,
+        engine: &cell.record.engine,
+        program: &cell.record.program,
+        figures: &cell.record.summary,
+        runs: cell.record.all_runs(),
+        change: data::changes(own, &in_all[0]),
+    });
+    let cells = cells.collect();
+    to_json(&Json { schema: SCHEMA, footer, warnings, regressions, cells })
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::Counters;
+    use filemap_job::program::FileRun;
+    use serde_json::json;
+
+    use super::*;
+
+    fn cell(variant: &str, engine: &str, pages: &[u64]) -> ProgramCell {
+        let run = |&pages: &u64| ProgramRun {
+            counters: Counters { data_pages_read: Some(pages), ..Counters::default() },
+            files: vec![FileRun {
+                name: "data".to_string(),
+                data_pages_read: Some(pages),
+                cached: Some(7),
+                ..FileRun::default()
+            }],
+            ..ProgramRun::default()
+        };
+        let text = "[[file]]\nname = 'data'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'data'\n\
+            [[thread]]\n[[thread.phase]]\nopen = 'a'\nworkload = 'read-sequential'\n\
+            accesses = 1\n";
+        let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+        let runs = pages.iter().map(run).collect();
+        let record = ProgramRecord::new(&program, engine, Map::new(), runs);
+        ProgramCell { variant: variant.to_string(), record }
+    }
+
+    #[test]
+    fn a_program_is_compared_by_file_with_the_spread_of_its_runs() {
+        let cells = [cell("baseline", "model", &[10]), cell("baseline", "kernel", &[9, 12, 10])];
+        let report = of_program(&cells, &[], false, "c".to_string());
+        let tables = report.parts.iter().filter_map(|part| match part {
+            Part::Table(table) => Some(table.text()),
+            _ => None,
+        });
+        let text = tables.collect::<String>();
+        assert!(text.contains("data        10  10 (9 to 12)"), "{text}");
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        let spread = json!({ "median": 10, "mad": 1, "min": 9, "max": 12 });
+        assert_eq!(json["cells"][1]["figures"]["files"][0]["data_pages_read"], spread);
+        assert_eq!(json["cells"][1]["runs"][2]["counters"]["data_pages_read"], 10);
+        assert!(report.rows.rows.iter().any(|row| row[2] == "pages read of data"));
+    }
+}
