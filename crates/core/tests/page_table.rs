@@ -253,7 +253,7 @@ fn the_page_found_is_mapped_by_a_pmd_where_it_can_be() {
 #[test]
 fn large_folios_are_read_and_mapped() {
     // An executable mapping of arm64, as its folios of 64 KiB come in: whole at once.
-    let arm = support::machine::on(filemap_core::rules::Family::Arm64, 4096, file(V6_18));
+    let arm = support::machine::on(Family::Arm64, 4096, file(V6_18));
     let mut engine = Engine::new(arm, Io::Waited, "64.");
     engine.vma = executable(engine.vma);
     engine.fault(37, Access::Read);

@@ -201,7 +201,8 @@ impl ReadUnderWay {
     }
 }
 
-/// Does what `step` of a fault or a read at page `first` asks for. Where that has to pause, it is to be asked for again.
+/// Does what `step` of a fault or a read at page `first` asks for. Where that has to pause, it is
+/// to be asked for again.
 fn carry_out<C: PageCache, L: Log>(
     step: Step,
     first: PageIndex,

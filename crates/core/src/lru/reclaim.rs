@@ -27,7 +27,8 @@ const GIB_SHIFT: u32 = 30;
 /// The active list is aged along with the inactive one while the statistics say that it has
 /// outgrown its share, and where nothing can be evicted otherwise.
 ///
-/// Mirrors `do_try_to_free_pages` of the classic lists, 6.12 and 6.18. Test: `tests/reclaim.rs`.
+/// Mirrors `do_try_to_free_pages` and `shrink_lruvec` of the classic lists, 6.12 and 6.18. Test:
+/// `tests/aging.rs`.
 #[derive(Debug)]
 pub struct Reclaim {
     goal: PageCount,
@@ -141,8 +142,6 @@ impl Reclaim {
     ///
     /// Where pages are accessed, more has to be looked at to evict that part; the active list is
     /// aged in proportion to what was. (The kernel looks at the part, whatever it evicts of it.)
-    ///
-    /// Mirrors `shrink_lruvec` of the classic lists, 6.12 and 6.18. Test: `tests/aging.rs`.
     fn end_round(&mut self, round: &Round, lists: &mut impl Lists, mappings: &ReverseMap) {
         self.freed += round.shrunk.evicted;
         if self.ages {

@@ -12,6 +12,11 @@ impl ProgramStep {
             _ => None,
         }
     }
+
+    /// Whether it drops pages of its file from the cache.
+    pub fn drops(&self) -> bool {
+        matches!(self, ProgramStep::Fadvise { advice: Fadvise::DontNeed, .. })
+    }
 }
 
 impl Program {
@@ -33,10 +38,7 @@ impl Program {
 
     /// Whether it drops pages of a file from the cache itself.
     pub fn drops(&self, file: usize) -> bool {
-        self.steps().any(|step| {
-            let drops = matches!(step, ProgramStep::Fadvise { advice: Fadvise::DontNeed, .. });
-            drops && self.file_of(step) == file
-        })
+        self.steps().any(|step| step.drops() && self.file_of(step) == file)
     }
 
     /// Whether any of its accesses are drawn, so that another seed means other accesses.

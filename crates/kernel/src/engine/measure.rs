@@ -8,7 +8,7 @@ use filemap_job::{Cached, Counters, EngineKind, Job, Record, Run};
 use serde_json::{Map, Value};
 
 use super::needs::Needs;
-use super::seen::Seen;
+use super::seen::{Dropped, Seen};
 use super::stage::{Ran, Stage};
 use super::{Prepared, Runnable, phases, plan};
 use crate::Error;
@@ -55,8 +55,12 @@ impl Runnable for Job {
         let stat = stage.stats()?[0];
         let Ran { ended, vmstat, major_events } = ran;
         let steps = &ended.threads[0].steps;
-        let seen =
-            Seen::new(steps.iter().map(|step| step.read_bytes).sum(), stat, file.whole, false);
+        let seen = Seen::new(
+            steps.iter().map(|step| step.read_bytes).sum(),
+            stat,
+            file.whole,
+            Dropped::Nothing,
+        );
         let own_major_faults = steps.iter().map(|step| step.major).sum();
         let major_faults = major_events.unwrap_or(own_major_faults).max(own_major_faults);
         let run = Run {

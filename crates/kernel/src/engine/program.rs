@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
 use filemap_job::program::{
-    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRecord, ProgramRun, ProgramStep,
-    ProgramThread, ThreadRun,
+    FileRun, Madvise, MappingRun, NamedMapping, PhaseRun, Program, ProgramRecord, ProgramRun,
+    ProgramStep, ProgramThread, ThreadRun,
 };
 use filemap_job::{Counters, EngineKind};
 use serde_json::{Map, Value};
 
 use super::needs::Needs;
 use super::phases;
-use super::seen::Seen;
+use super::seen::{Dropped, Seen};
 use super::stage::{Ran, Stage};
 use super::{Prepared, Runnable};
 use crate::Error;
@@ -47,10 +47,10 @@ impl Runnable for Program {
         let stats = stage.stats()?;
         let files = &stage.files.files;
         let whole: Vec<bool> = files.iter().map(|file| file.whole).collect();
-        let told = Told::new(self, &ran, &whole);
+        let told = Told::new(self, &ran, &whole, process.settle);
         let seen = stats.iter().enumerate().map(|(file, stat)| {
             let read_bytes = told.sum(|step| self.file_of(step) == file).bytes_read;
-            Seen::new(read_bytes, *stat, whole[file], self.drops(file))
+            Seen::new(read_bytes, *stat, whole[file], told.dropped(file))
         });
         let seen: Vec<Seen> = seen.collect();
         let disturbed = stage.fits && seen.iter().any(Seen::is_disturbed);
@@ -158,27 +158,47 @@ struct Told<'a> {
     ran: &'a Ran,
     /// Each step, one thread behind the other, with what it counted.
     steps: Vec<(&'a ProgramStep, &'a PhaseCost, Counters)>,
-    major_faults: u64,
+    major_faults: Option<u64>,
 }
 
 impl<'a> Told<'a> {
-    fn new(program: &'a Program, ran: &'a Ran, whole: &[bool]) -> Self {
+    fn new(program: &'a Program, ran: &'a Ran, whole: &[bool], settled: bool) -> Self {
         let costs = || ran.ended.threads.iter().flat_map(|thread| &thread.steps);
         let own: u64 = costs().map(|cost| cost.major).sum();
         let major_faults = ran.major_events.unwrap_or(own).max(own);
         // The process's own count leaves out what missed twice, and nobody says in which step.
         let counts_all = own == major_faults;
+        // Of pages that are populated a thread also counts those that it waits for.
+        let waits = |step: &ProgramStep| {
+            let populates =
+                matches!(step, ProgramStep::Madvise { advice: Madvise::PopulateRead, .. });
+            populates && !settled
+        };
         let mut before = Some(Left::default());
         let steps = program.steps().zip(costs()).map(|(step, cost)| {
             let counters = Counters {
                 accesses: Some(step.accesses()),
-                major_faults: counts_all.then_some(cost.major),
+                major_faults: Some(cost.major).filter(|_| counts_all && !waits(step)),
                 ..phases::counters(cost, before, whole[program.file_of(step)])
             };
             before = cost.left;
             (step, cost, counters)
         });
-        Told { program, ran, steps: steps.collect(), major_faults }
+        let steps = steps.collect();
+        let major_faults = Some(major_faults).filter(|_| !program.steps().any(waits));
+        Told { program, ran, steps, major_faults }
+    }
+
+    /// What the run itself dropped of a file.
+    fn dropped(&self, file: usize) -> Dropped {
+        if !self.program.drops(file) {
+            return Dropped::Nothing;
+        }
+        let own = self.steps.iter().filter(|(step, ..)| self.program.file_of(step) == file);
+        let drops = own.filter(|(step, ..)| step.drops());
+        let pages = drops.map(|(_, cost, _)| cost.dropped).sum::<Option<u64>>();
+        // Other threads bring pages in while one is dropping some.
+        Dropped::Pages(pages.filter(|_| self.program.threads.len() == 1))
     }
 
     /// What the steps counted together that `of` is true of; unknown what one of them does not say.
@@ -225,7 +245,7 @@ impl<'a> Told<'a> {
             counters: Counters {
                 data_pages_read: files.iter().map(|file| file.data_pages_read).sum(),
                 evicted_pages: files.iter().map(|file| file.evicted_pages).sum(),
-                major_faults: Some(self.major_faults),
+                major_faults: self.major_faults,
                 ..self.sum(|_| true)
             },
             files,

@@ -14,8 +14,18 @@ pub(super) struct Seen {
     evicted_pages: Option<u64>,
     /// Each page of the file takes a page of storage.
     whole: bool,
-    /// The run itself drops pages of it, which the kernel does not count.
-    drops: bool,
+    /// Pages of it that the run itself dropped, which the kernel does not count.
+    dropped: Dropped,
+}
+
+/// What a run itself dropped of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Dropped {
+    /// It drops nothing.
+    #[default]
+    Nothing,
+    /// So many pages; unknown where others came in meanwhile.
+    Pages(Option<u64>),
 }
 
 impl Seen {
@@ -23,14 +33,14 @@ impl Seen {
         read_bytes: Option<u64>,
         stat: Option<CacheStat>,
         whole: bool,
-        drops: bool,
+        dropped: Dropped,
     ) -> Seen {
         Seen {
             read_bytes,
             cached_pages: stat.map(|stat| stat.cached),
             evicted_pages: stat.map(|stat| stat.evicted),
             whole,
-            drops,
+            dropped,
         }
     }
 
@@ -41,8 +51,11 @@ impl Seen {
 
     /// Pages of the file added to the cache.
     pub(super) fn pages_added(&self) -> Option<u64> {
-        match (self.evicted_pages, self.cached_pages) {
-            (Some(0), Some(cached)) if !self.drops && !self.is_disturbed() => Some(cached),
+        match (self.evicted_pages, self.cached_pages, self.dropped) {
+            (Some(0), Some(cached), Dropped::Nothing) if !self.is_disturbed() => Some(cached),
+            (Some(0), Some(cached), Dropped::Pages(Some(dropped))) if !self.whole => {
+                Some(cached + dropped)
+            }
             _ => self.storage_pages(),
         }
     }
@@ -55,7 +68,7 @@ impl Seen {
 
     /// Whether, of a file that fits into memory, pages left, or others came than were read.
     pub(super) fn is_disturbed(&self) -> bool {
-        if self.drops {
+        if self.dropped != Dropped::Nothing {
             return self.evicted_pages.is_some_and(|pages| pages > 0);
         }
         let read_other = match (self.storage_pages(), self.cached_pages) {
@@ -76,7 +89,7 @@ mod tests {
             cached_pages: Some(cached),
             evicted_pages: Some(evicted),
             whole: true,
-            drops: false,
+            dropped: Dropped::Nothing,
         }
     }
 
@@ -107,11 +120,13 @@ mod tests {
 
     #[test]
     fn what_the_run_drops_itself_disturbs_nobody() {
-        let dropping = Seen { drops: true, ..seen(100, 60, 0) };
+        let dropping = Seen { dropped: Dropped::Pages(None), ..seen(100, 60, 0) };
         assert!(!dropping.is_disturbed());
         assert_eq!((dropping.pages_added(), dropping.pages_evicted()), (Some(100), Some(40)));
         let of_holes = Seen { whole: false, ..dropping };
         assert_eq!(of_holes.pages_added(), None);
+        let counted = Seen { dropped: Dropped::Pages(Some(40)), ..of_holes };
+        assert_eq!((counted.pages_added(), counted.pages_evicted()), (Some(100), Some(40)));
     }
 
     #[test]

@@ -38,6 +38,7 @@ impl Meter {
             read_bytes,
             elapsed_ns: elapsed.as_nanos() as u64,
             left: None,
+            dropped: None,
         })
     }
 

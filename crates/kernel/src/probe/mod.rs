@@ -127,9 +127,12 @@ pub struct PhaseCost {
     pub read_bytes: Option<u64>,
     /// How long it took.
     pub elapsed_ns: u64,
-    /// Pages of the file in the cache at its end, and evicted since the run began: of plans of
-    /// more than one phase, where the kernel tells.
+    /// Pages of all files in the cache at its end, and evicted since the run began: of a process of
+    /// one thread that takes more than one step, where the kernel tells.
     pub left: Option<Left>,
+    /// Pages of its file that it dropped from the cache, where it is that kind of step and the
+    /// kernel tells.
+    pub dropped: Option<u64>,
 }
 
 /// What a phase left of the file.

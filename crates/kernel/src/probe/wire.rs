@@ -236,7 +236,8 @@ fn put_cost(out: &mut Vec<u8>, cost: &PhaseCost) {
     let PhaseCost { minor, major, elapsed_ns, .. } = *cost;
     let read_bytes = cost.read_bytes.unwrap_or(u64::MAX);
     let left = cost.left.unwrap_or(Left { cached: u64::MAX, evicted: 0 });
-    let words = [minor, major, read_bytes, elapsed_ns, left.cached, left.evicted];
+    let dropped = cost.dropped.unwrap_or(u64::MAX);
+    let words = [minor, major, read_bytes, elapsed_ns, left.cached, left.evicted, dropped];
     words.iter().for_each(|&word| put(out, word));
 }
 
@@ -248,6 +249,7 @@ fn get_cost(input: &mut impl Read) -> io::Result<PhaseCost> {
         elapsed_ns: get(input)?,
         left: Some(Left { cached: get(input)?, evicted: get(input)? })
             .filter(|left| left.cached != u64::MAX),
+        dropped: Some(get(input)?).filter(|&pages| pages != u64::MAX),
     })
 }
 
@@ -437,9 +439,10 @@ mod tests {
             read_bytes: Some(3),
             elapsed_ns: 4,
             left: Some(Left { cached: 5, evicted: 6 }),
+            dropped: Some(7),
         };
         let thread = |steps| EndedThread { elapsed_ns: 7, steps };
-        let steps = vec![cost, PhaseCost { read_bytes: None, ..cost }];
+        let steps = vec![cost, PhaseCost { read_bytes: None, dropped: None, ..cost }];
         let ended = Ended {
             locked: true,
             threads: vec![thread(steps), thread(vec![])],

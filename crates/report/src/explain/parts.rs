@@ -49,7 +49,8 @@ impl Parts {
         Parts { parts: ranges.into_iter().map(part).collect(), executable, has_between: true }
     }
 
-    /// These ranges, of which what lies between is nobody's: where they meet or overlap they are one.
+    /// These ranges, of which what lies between is nobody's: where they meet or overlap they are
+    /// one.
     pub(super) fn merged(mut ranges: Vec<(PageIndex, PageCount)>) -> Self {
         ranges.sort_unstable();
         let mut parts: Vec<Part> = Vec::with_capacity(ranges.len());
