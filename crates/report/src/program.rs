@@ -223,7 +223,6 @@ mod tests {
             major_faults: Some(0),
             evicted_pages: Some(0),
             cached: Some(7),
-            ..FileRun::default()
         };
         let phase = PhaseRun {
             thread: "1".to_string(),

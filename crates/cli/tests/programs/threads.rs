@@ -14,8 +14,11 @@ use crate::support::threads_that_fit;
 const PROGRAMS: u64 = 100;
 const RUNS: u64 = 10;
 
+/// A figure of a run.
+type Figure = fn(&ProgramRun) -> Option<u64>;
+
 /// What is shown of a run: its name, and the figure.
-const FIGURES: [(&str, fn(&ProgramRun) -> Option<u64>); 3] = [
+const FIGURES: [(&str, Figure); 3] = [
     ("pages read", |run| run.counters.data_pages_read),
     ("major faults", |run| run.counters.major_faults),
     ("cached", |run| run.files.iter().map(|file| file.cached).sum()),

@@ -1,6 +1,7 @@
 //! A thread of the child: its steps, one after the other.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::hint::spin_loop;
 use std::num::NonZeroU64;
@@ -75,8 +76,8 @@ impl<'a> Thread<'a> {
                 Step::Map(_) | Step::Unmap(_) => continue,
             };
             let file = shared.process.opens[open];
-            if !self.settles.contains_key(&file) {
-                self.settles.insert(file, Settle::open(&shared.process.files[file])?);
+            if let Entry::Vacant(unwatched) = self.settles.entry(file) {
+                unwatched.insert(Settle::open(&shared.process.files[file])?);
             }
         }
         Ok(())
@@ -165,9 +166,9 @@ impl<'a> Thread<'a> {
         })
     }
 
-    /// Populates `pages` pages page by page, as the kernel does, and waits between them. The thread's
-    /// own count takes each fault that had to begin again for a major one, also where readahead
-    /// alone made it: what missed is what was not cached before.
+    /// Populates `pages` pages page by page, as the kernel does, and waits between them. The
+    /// thread's own count takes each fault that had to begin again for a major one, also where
+    /// readahead alone made it: what missed is what was not cached before.
     fn populate(
         &mut self,
         mapped: &Mapped,
