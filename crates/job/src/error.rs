@@ -354,8 +354,8 @@ pub enum Error {
     },
     /// A job file of a program where a job of one file is wanted.
     #[error(
-        "it has [[file]], [[open]], [[mapping]] or [[thread]] tables, so it is a program; run it \
-         with 'filemap run'"
+        "it has [[file]], [[open]], [[mapping]] or [[thread]] tables, so it is a program; give it \
+         as a file that is on disk, not through a pipe"
     )]
     IsProgram,
     /// A mapping that one thread makes or takes away, in a phase of another.

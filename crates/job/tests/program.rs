@@ -37,7 +37,7 @@ fn tables_tell_the_form() {
 #[test]
 fn a_program_is_no_job_of_one_file() {
     let error = filemap_job::JobSpec::from_toml("seed = 1\n[[file]]\nname = 'f'").unwrap_err();
-    assert!(error.to_string().contains("so it is a program; run it with 'filemap run'"), "{error}");
+    assert!(error.to_string().contains("so it is a program; give it as a file"), "{error}");
 }
 
 #[test]

@@ -24,6 +24,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// The exit code for "cannot run here".
 const LACKING: i32 = 4;
 
+/// What the blocks of toml in README.md are called in its commands, in order.
+const JOB_FILES: [&str; 2] = ["job.toml", "program.toml"];
+
 /// Bytes of the data file that README.md names.
 const DATA_BYTES: usize = 64 << 20;
 
@@ -116,12 +119,16 @@ impl Place {
     }
 
     fn write_files(&self, readme: &str) -> Result<()> {
-        let job: String = blocks::lines(readme, "toml")
-            .into_iter()
-            .fold(String::new(), |text, (_, line)| text + line + "\n");
-        ensure!(!job.is_empty(), "README.md shows no job file in a block of toml");
+        let jobs = blocks::all(readme).into_iter().filter(|block| block.language == "toml");
+        let jobs: Vec<String> = jobs.map(|block| block.lines.join("\n") + "\n").collect();
+        ensure!(
+            !jobs.is_empty() && jobs.len() <= JOB_FILES.len(),
+            "README.md shows {} job files in blocks of toml, not 1 to {}",
+            jobs.len(),
+            JOB_FILES.len()
+        );
         let pages: String = (0..2000).map(|i| format!("{}\n", i * 7919 % 200_000)).collect();
-        for (name, text) in [("job.toml", job), ("pages.txt", pages)] {
+        for (name, text) in JOB_FILES.into_iter().zip(jobs).chain([("pages.txt", pages)]) {
             let path = self.work.join(name);
             fs::write(&path, text).with_context(|| format!("{} not written", path.display()))?;
         }

@@ -11,6 +11,7 @@ mod kernel;
 mod kills;
 mod lacking;
 mod live;
+mod live_programs;
 mod losses;
 mod one_meaning;
 mod outputs;

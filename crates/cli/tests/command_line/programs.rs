@@ -118,10 +118,18 @@ fn what_programs_do_not_take_is_told_in_one_line() {
     let unknown = PROGRAM.replace("mapping = 'tree'", "mapping = 'trees'");
     let unknown = scratch.file("unknown.toml", &unknown);
     let cases = [
-        (format!("run {path} --seed 3"), "--seed is for a job of one file"),
+        (format!("run {path} --accesses 3"), "--accesses is for a job of one file"),
+        (format!("run {path} --image x"), "--image is for a job of one file"),
         (format!("run {path} --seeds 3"), "--seeds is for a job of one file"),
-        (format!("compare {path}"), "run it with 'filemap run'"),
-        (format!("explain {path}"), "run it with 'filemap run'"),
+        (format!("run {path} --on disk"), "unknown engine 'disk'"),
+        (format!("run {path} --apply"), "--apply is for the running kernel"),
+        (format!("compare {path}"), "there is one variant only"),
+        (format!("compare {path} --variants baseline,advice=random"), "advice belongs to a file"),
+        (format!("compare {path} --variants baseline,p9"), "unknown series 'p9'"),
+        (format!("explain {path} --runs 2"), "--runs does not go with explain"),
+        (format!("explain {path} --svg x.svg"), "--svg is for a job of one file"),
+        (format!("conform {path} --fuzz 2"), "--fuzz is for a job of one file"),
+        (format!("conform {path} --on kernel"), "--on does not go with conform"),
         (format!("run {behind}"), "gets SIGBUS"),
         (format!("run {unknown}"), "phase 1: unknown mapping 'trees'; known: data, tree"),
         (format!("run {path} --json {path}"), "the job file"),
@@ -132,5 +140,64 @@ fn what_programs_do_not_take_is_told_in_one_line() {
         assert_eq!(output.status.code(), Some(2), "{args}: {error}");
         assert!(error.contains(words), "{args}: {error}");
         assert_eq!(error.lines().count(), 1, "{args}: {error}");
+    }
+}
+
+#[test]
+fn flags_of_the_machine_go_before_the_job_file() {
+    let scratch = Scratch::new("program_flags");
+    let path = scratch.file("program.toml", PROGRAM);
+    let record = json(&format!("run {path} --memory-max 1g --seed 3 --runs 2 --json -"));
+    assert_eq!(
+        (&record["program"]["memory_max"], &record["program"]["seed"]),
+        (&"1g".into(), &3.into())
+    );
+    assert_eq!(record["run"]["counters"]["evicted_pages"], 0);
+    assert_eq!(record["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(record["summary"]["files"][0]["data_pages_read"]["min"], 8192);
+    let command = record["command"].as_str().unwrap();
+    assert_eq!(command, format!("filemap run {path} --runs 2 --seed 3 --memory-max 1g"));
+}
+
+#[test]
+fn variants_of_a_program_are_compared_by_file() {
+    let scratch = Scratch::new("program_compare");
+    let path = scratch.file("program.toml", PROGRAM);
+    let variants = "--variants baseline,mmap-miss,memory_max=1g+read_ahead_kb=512";
+    let report = json(&format!("compare {path} {variants} --json -"));
+    let cells = report["cells"].as_array().unwrap();
+    let names: Vec<&str> = cells.iter().map(|cell| cell["variant"].as_str().unwrap()).collect();
+    assert_eq!(names, ["baseline", "mmap-miss", "memory_max=1g+read_ahead_kb=512"]);
+    let pages = |cell: &Value| cell["figures"]["files"][0]["data_pages_read"]["median"].as_u64();
+    assert!(pages(&cells[0]) > pages(&cells[2]), "{report}");
+    assert_eq!(cells[2]["program"]["read_ahead_kb"], 512);
+    let text = stdout(&format!("compare {path} {variants}"));
+    for words in ["program of 2 files: changes against baseline", "By file: pages read", "\nindex "]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn bytes_of_a_program_are_explained_by_file_and_mapping() {
+    let scratch = Scratch::new("program_explain");
+    let path = scratch.file("program.toml", PROGRAM);
+    let report = json(&format!("explain {path} --json -"));
+    let sum = |of: &Value, list: &str| -> u64 {
+        of[list].as_array().unwrap().iter().map(|one| one["pages"].as_u64().unwrap()).sum()
+    };
+    let files = report["files"].as_array().unwrap();
+    let all: u64 = files.iter().map(|file| sum(file, "causes")).sum();
+    assert_eq!(Some(all), report["pages_read"].as_u64());
+    assert_eq!(report["counters"]["data_pages_read"].as_u64(), Some(all));
+    let through = report["through"].as_array().unwrap();
+    assert_eq!(through.iter().map(|one| sum(one, "brought_in")).sum::<u64>(), all);
+    let tree = through.iter().find(|one| one["name"] == "tree").unwrap();
+    assert_eq!(sum(tree, "brought_in"), sum(&files[1], "causes"));
+    let text = stdout(&format!("explain {path}"));
+    for words in
+        ["bytes by file and cause", "refetched after eviction", "mapping tree", "open scan"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
     }
 }

@@ -12,7 +12,8 @@ use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::advice;
 use crate::bounds::{
-    MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PIECES, MAX_RUNS, MAX_THINK_NS,
+    MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PHASE_RUNS, MAX_PIECES,
+    MAX_RUNS, MAX_THINK_NS,
 };
 use crate::job::{AccessList, EngineKind, File, Machine, Mapping, Pattern, Phase};
 use crate::limits::{name, one_of, out_of_range, pages, size, within};
@@ -59,6 +60,9 @@ impl ProgramSpec {
         }
         program.check_sizes()?;
         threads::take(&self.thread, &opens, &mappings, &mut program)?;
+        let parts = program.steps().count() + program.files.len() + program.mappings.len();
+        let most_runs = (MAX_PHASE_RUNS / parts as u64).clamp(1, MAX_RUNS);
+        within("runs", program.runs, 1, most_runs).map_err(keyed)?;
         Ok(program)
     }
 

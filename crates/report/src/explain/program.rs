@@ -193,7 +193,12 @@ impl Log for ProgramExplainer<'_> {
             Decision::Added { start, order, folios, .. } => {
                 self.add(start, start + PageCount(folios << order.0), order.pages());
             }
-            Decision::Served { .. } => self.end_access(),
+            Decision::Served { index, .. } => {
+                // Advice has faults of its own.
+                if self.made.is_some_and(|made| made.first <= index && index < made.end) {
+                    self.end_access();
+                }
+            }
             Decision::Copied { index } => {
                 self.files[self.file].pages.touch(index);
                 if let Some(Made { through: Through::Mapping(mapping), .. }) = self.made {
@@ -208,6 +213,10 @@ impl Log for ProgramExplainer<'_> {
     }
 
     fn access(&mut self, number: u64) {
+        // The one at hand goes on.
+        if number < self.begun {
+            return;
+        }
         self.end_access();
         while self.begun <= number {
             self.begun += 1;
