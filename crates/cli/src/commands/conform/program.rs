@@ -49,9 +49,7 @@ pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, 
     });
     let all: Vec<Pattern> = patterns.collect();
     // Nothing is decided about a file that is not accessed.
-    let untouched = |pattern: &Pattern| {
-        matches!(&pattern.finding, Finding::Compared(found) if found.decisions == 0)
-    };
+    let untouched = |pattern: &Pattern| matches!(&pattern.finding, Finding::Compared(found) if found.decisions == 0);
     let mut patterns: Vec<Pattern> =
         all.iter().filter(|pattern| !untouched(pattern)).cloned().collect();
     if patterns.is_empty() {
