@@ -71,6 +71,13 @@ struct Made {
     is_new: bool,
 }
 
+impl Made {
+    /// Whether it is to page `index` of its file.
+    fn is_to(&self, index: PageIndex) -> bool {
+        self.first <= index && index < self.end
+    }
+}
+
 /// What an access goes through.
 #[derive(Clone, Copy, Debug)]
 enum Through {
@@ -193,11 +200,9 @@ impl Log for ProgramExplainer<'_> {
             Decision::Added { start, order, folios, .. } => {
                 self.add(start, start + PageCount(folios << order.0), order.pages());
             }
-            Decision::Served { index, .. } => {
-                // Advice has faults of its own.
-                if self.made.is_some_and(|made| made.first <= index && index < made.end) {
-                    self.end_access();
-                }
+            // Advice has faults of its own.
+            Decision::Served { index, .. } if self.made.is_some_and(|made| made.is_to(index)) => {
+                self.end_access();
             }
             Decision::Copied { index } => {
                 self.files[self.file].pages.touch(index);

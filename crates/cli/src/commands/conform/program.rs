@@ -1,7 +1,7 @@
 //! `filemap conform` of a program: its decisions, file by file.
 
 use filemap_job::ProgramSpec;
-use filemap_report::conform::{self, Finding, Pattern};
+use filemap_report::conform::{self, Pattern};
 
 use super::bench::Bench;
 use super::{check_asked, footer, outcome};
@@ -49,7 +49,7 @@ pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, 
     });
     let all: Vec<Pattern> = patterns.collect();
     // Nothing is decided about a file that is not accessed.
-    let untouched = |pattern: &Pattern| matches!(&pattern.finding, Finding::Compared(found) if found.decisions == 0);
+    let untouched = |pattern: &Pattern| pattern.found().is_some_and(|found| found.decisions == 0);
     let mut patterns: Vec<Pattern> =
         all.iter().filter(|pattern| !untouched(pattern)).cloned().collect();
     if patterns.is_empty() {
