@@ -175,6 +175,8 @@ fn shown(decision: Decision) -> Option<Shown> {
         Decision::Entered { found, .. } => Some(Shown::Sync(found)),
         // A single read has no window; its base pages follow.
         Decision::Readahead { cause: Cause::ReadLone | Cause::SequentialLone, .. } => None,
+        // Nor has what is read in chunks.
+        Decision::Readahead { cause, .. } if cause.is_forced() => None,
         Decision::Readahead { start, order, size, async_size, .. } => {
             Some(Shown::Window { start, order, size, async_size })
         }

@@ -63,7 +63,8 @@ fn both_engines_count_the_same_by_file() {
 #[test]
 fn decisions_are_compared_file_by_file() {
     let scratch = Scratch::new("live_program_conform");
-    let path = scratch.file("program.toml", that_fits());
+    let will_need = "[[thread.phase]]\nmapping = 'tree'\nmadvise = 'willneed'\n";
+    let path = scratch.file("program.toml", that_fits() + will_need);
     let Some(report) = json(&scratch, &format!("conform {path} --json -")) else { return };
     let patterns = report["patterns"].as_array().unwrap();
     let names: Vec<&str> = patterns.iter().map(|one| one["name"].as_str().unwrap()).collect();
