@@ -182,12 +182,14 @@ impl Device {
         }
     }
 
-    /// The next pages that have arrived at `now_ns`.
-    pub fn arrived(&mut self, now_ns: u64) -> Option<Run> {
+    /// The next pages that have arrived at `now_ns`, and when the last of them did.
+    pub fn arrived(&mut self, now_ns: u64) -> Option<(Run, u64)> {
         let row = self.rows.front_mut()?;
         let Row { file, start, each, .. } = *row;
         let mut pages = PageCount(0);
+        let mut arrived_ns = row.done_ns;
         while row.done_ns <= now_ns && row.pages > PageCount(0) {
+            arrived_ns = row.done_ns;
             let arrived = row.pages.min(each);
             pages += arrived;
             row.start += arrived;
@@ -199,7 +201,7 @@ impl Device {
         if row.pages == PageCount(0) {
             self.rows.pop_front();
         }
-        (pages > PageCount(0)).then_some(Run { file, start, pages })
+        (pages > PageCount(0)).then_some((Run { file, start, pages }, arrived_ns))
     }
 
     /// When the next request will be complete.

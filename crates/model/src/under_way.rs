@@ -9,7 +9,7 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use crate::Error;
 use crate::open::OpenFile;
-use crate::process::{Place, Process};
+use crate::process::{Area, Place, Process};
 use crate::task::Task;
 use crate::waiting::Pause;
 use crate::world::World;
@@ -20,7 +20,6 @@ pub struct FaultUnderWay {
     /// Number of the access.
     number: u64,
     at: Place,
-    access: Access,
     fault: Fault,
     misses_at_first: u32,
     /// Pages that fault-around has mapped so far.
@@ -44,7 +43,7 @@ impl FaultUnderWay {
     pub fn new(number: u64, at: Place, access: Access) -> FaultUnderWay {
         let fault = Fault::new(at.index, access);
         let (misses_at_first, mapped) = (0, PageCount(0));
-        FaultUnderWay { number, at, access, fault, misses_at_first, mapped, next: Next::Step }
+        FaultUnderWay { number, at, fault, misses_at_first, mapped, next: Next::Step }
     }
 
     /// A fault that no access made, but advice asks for.
@@ -56,6 +55,11 @@ impl FaultUnderWay {
     /// A fault that has copied its page, which now takes room.
     pub fn copied(number: u64, at: Place) -> FaultUnderWay {
         FaultUnderWay { next: Next::Hold, ..FaultUnderWay::new(number, at, Access::WritePrivate) }
+    }
+
+    /// Looks the VMA of its page up: advice may have cut it anew while the task waited.
+    pub fn find_vma(&mut self, area: &Area) {
+        self.at.vma = area.mapping.vma(self.at.index);
     }
 
     /// Goes on until it is served, or has to pause.
@@ -70,6 +74,7 @@ impl FaultUnderWay {
         task.world.log.resume(open.file, self.number);
         loop {
             if task.world.turn_is_over() {
+                self.fault.interrupted();
                 return Ok(Some(Pause::Turn));
             }
             let step = match self.next {
@@ -86,7 +91,7 @@ impl FaultUnderWay {
             };
             if let Step::Done(outcome) = step {
                 self.served(outcome, task, open);
-                if self.access == Access::WritePrivate {
+                if self.fault.copied() {
                     self.next = Next::Hold;
                     continue;
                 }
@@ -94,6 +99,7 @@ impl FaultUnderWay {
             }
             self.next = Next::CarryOut(step);
             if let Some(pause) = carry_out(step, self.at.index, open, task.world, task.process)? {
+                self.fault.interrupted();
                 return Ok(Some(pause));
             }
             self.next = Next::Step;

@@ -24,7 +24,8 @@ pub struct Waiting {
     for_folios: BTreeMap<(FileId, PageIndex, u64), usize>,
     /// For anything to arrive, in the order in which they came.
     for_room: Vec<usize>,
-    woken: Vec<usize>,
+    /// Those that can go on, and since when.
+    woken: Vec<(usize, u64)>,
     came: u64,
 }
 
@@ -45,22 +46,22 @@ impl Waiting {
         }
     }
 
-    /// Wakes those that wait for a page of `run`.
-    pub fn arrived(&mut self, run: Run) {
+    /// Wakes those that wait for a page of `run`, which arrived at `at_ns`.
+    pub fn arrived(&mut self, run: Run, at_ns: u64) {
         let (from, end) = ((run.file, run.start, 0), (run.file, run.start + run.pages, 0));
         while let Some((&at, _)) = self.for_folios.range(from..end).next() {
-            self.woken.extend(self.for_folios.remove(&at));
+            self.woken.extend(self.for_folios.remove(&at).map(|task| (task, at_ns)));
         }
     }
 
     /// Wakes those that wait for room, behind those whose folio has arrived: these would find it
     /// gone otherwise.
-    pub fn something_arrived(&mut self) {
-        self.woken.append(&mut self.for_room);
+    pub fn something_arrived(&mut self, at_ns: u64) {
+        self.woken.extend(self.for_room.drain(..).map(|task| (task, at_ns)));
     }
 
-    /// The next of those that were woken, in order.
-    pub fn take_woken(&mut self) -> impl Iterator<Item = usize> + use<> {
+    /// Those that were woken, in order, and when.
+    pub fn take_woken(&mut self) -> impl Iterator<Item = (usize, u64)> + use<> {
         std::mem::take(&mut self.woken).into_iter()
     }
 }

@@ -52,6 +52,8 @@ pub struct World<'a, C, L> {
     now_ns: u64,
     /// Up to when it may go on before something else comes first.
     turn_ns: u64,
+    /// Up to when its CPU is its own.
+    slice_ends_ns: u64,
     /// When the next request will be complete: asked for at every step, most often in vain.
     next_done_ns: Option<u64>,
     /// Most memory that the model itself may take.
@@ -81,6 +83,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             is_alone: true,
             now_ns: 0,
             turn_ns: u64::MAX,
+            slice_ends_ns: u64::MAX,
             next_done_ns: None,
             most_bytes: u64::MAX,
             accesses: 0,
@@ -102,9 +105,11 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.tally
     }
 
-    /// Gives the turn to a task at `now_ns`, until something else comes first at `until_ns`.
-    pub fn begin_turn(&mut self, now_ns: u64, until_ns: u64) {
+    /// Gives the turn to a task at `now_ns`, until something else comes first at `until_ns`. Its
+    /// CPU is its own until `slice_ends_ns`.
+    pub fn begin_turn(&mut self, now_ns: u64, until_ns: u64, slice_ends_ns: u64) {
         self.now_ns = now_ns;
+        self.slice_ends_ns = slice_ends_ns;
         let arrives_ns = self.awaited_ns().map_or(u64::MAX, |done_ns| done_ns.saturating_sub(1));
         self.turn_ns = until_ns.min(arrives_ns);
     }
@@ -123,6 +128,14 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
     /// When something arrives that a task waits for, or may wait for.
     pub fn awaited_ns(&self) -> Option<u64> {
         self.next_done_ns.filter(|_| !self.waiting.is_empty())
+    }
+
+    /// Lets the task at work think for `think_ns`, up to the end of its slice. Returns how much of
+    /// that is left.
+    pub fn think(&mut self, think_ns: u64) -> u64 {
+        let now_ns = think_ns.min(self.slice_ends_ns.saturating_sub(self.now_ns));
+        self.pass(now_ns);
+        think_ns - now_ns
     }
 
     /// Notes that an access to `file` begins. Returns its number.
@@ -393,13 +406,15 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
     }
 
     fn unlock_arrived(&mut self) {
+        let mut arrived_ns = self.now_ns;
         for device in &mut self.devices {
-            while let Some(run) = device.arrived(self.now_ns) {
+            while let Some((run, at_ns)) = device.arrived(self.now_ns) {
                 self.memory.cache.unlock(run.file, run.start, run.pages);
-                self.waiting.arrived(run);
+                self.waiting.arrived(run, at_ns);
+                arrived_ns = arrived_ns.min(at_ns);
             }
         }
-        self.waiting.something_arrived();
+        self.waiting.something_arrived(arrived_ns);
         self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
     }
 }

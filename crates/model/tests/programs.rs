@@ -7,7 +7,9 @@ use filemap_core::plain::PlainCache;
 use filemap_job::program::{Program, ProgramRun, ProgramSpec};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Digest, Profile, Timing, trace, trace_program, trace_program_on};
-use support::program::{of_one_file, random_program, random_program_with, random_threads};
+use support::program::{
+    of_one_file, random_program, random_program_with, random_threads, random_threads_with,
+};
 use support::{Accesses, described, random_spec};
 
 const JOBS: u64 = 1_000;
@@ -68,7 +70,7 @@ fn caches_agree_on_random_programs() {
 fn caches_agree_on_random_threads() {
     let (mut ran, mut threads, mut evicted, mut bound) = (0, 0, 0, 0);
     for seed in 1..=JOBS / 4 {
-        let spec = random_threads(seed);
+        let spec = random_threads_with(seed, if seed % 2 == 0 { 30 } else { 0 });
         let program = valid(&spec, seed);
         let fast = run(&program, ExtentCache::new(program.machine.cache_limit));
         let plain = run(&program, PlainCache::new(program.machine.cache_limit));

@@ -51,6 +51,45 @@ fn a_page_in_flight_is_waited_for_and_not_read_again() {
 }
 
 #[test]
+fn a_thread_is_woken_by_what_arrives_in_the_turn_of_another() {
+    // Advice takes time in one piece, and meanwhile the page arrives.
+    let advises = "[[thread]]\n".to_string()
+        + &"[[thread.phase]]\nopen = 'again'\nfadvise = 'normal'\n".repeat(1000);
+    let waits = thread("mapping = 'a'\npages = [100]");
+    let (alone, both) = (run(&waits), run(&(waits.clone() + &advises)));
+    assert_eq!(both.threads[0].elapsed_ns, alone.threads[0].elapsed_ns);
+}
+
+#[test]
+fn a_page_that_two_threads_write_is_copied_once() {
+    let writes = thread("mapping = 'p'\nworkload = 'sequential'\naccesses = 2048\nwrite = true");
+    // The file and its copies take 16 MiB.
+    let tables = "memory_max = '14m'\n[[mapping]]\nname = 'p'\nopen = 'a'\nlen = '8m'\n\
+                  private = true\n";
+    let run = run(&(tables.replace("\\\n", "") + &writes + &writes));
+    assert!(run.counters.evicted_pages > Some(0), "{:?}", run.counters);
+}
+
+#[test]
+fn what_another_thread_has_mapped_is_not_mapped_around_again() {
+    let mut log: Vec<Decision> = Vec::new();
+    let touches = thread("mapping = 'a'\npages = [100]");
+    trace_program(&program(&(touches.clone() + &touches)), &Profile::DEFAULT, &mut log).unwrap();
+    let around = log.iter().filter(|decision| matches!(decision, Decision::MapPages { .. }));
+    assert!(around.count() <= 3, "{log:?}");
+    let served = log.iter().filter(|decision| matches!(decision, Decision::Served { .. }));
+    assert_eq!(served.count(), 2);
+}
+
+#[test]
+fn a_thread_that_thinks_keeps_its_cpu_for_a_slice_only() {
+    let thinks = thread("mapping = 'a'\npages = [0, 0, 0]\nthink_ns = 50000000");
+    let run = run(&format!("cpus = 1\n{thinks}{}", thread("mapping = 'again'\npages = [2000]")));
+    let ended_ns = run.threads[1].elapsed_ns.unwrap();
+    assert!((4_000_000..13_000_000).contains(&ended_ns), "{ended_ns}");
+}
+
+#[test]
 fn a_read_waits_for_what_a_fault_reads() {
     let read = "open = 'a'\nworkload = 'read-sequential'\noffset = '400k'\nbs = '4k'\naccesses = 1";
     let run = run(&format!("cpus = 1\n{}{}", thread("mapping = 'a'\npages = [100]"), thread(read)));

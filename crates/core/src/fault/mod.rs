@@ -35,6 +35,10 @@ pub struct Fault {
     major: bool,
     /// This try dropped its lock.
     dropped: bool,
+    /// Other tasks were at work between two steps.
+    interrupted: bool,
+    /// It made a private copy.
+    copied: bool,
     state: State,
 }
 
@@ -64,6 +68,8 @@ impl Fault {
             mapped: PageCount(0),
             major: false,
             dropped: false,
+            interrupted: false,
+            copied: false,
             state: State::Begin,
         }
     }
@@ -90,6 +96,16 @@ impl Fault {
     /// its last lock.
     pub fn mapped(&self) -> PageCount {
         self.mapped
+    }
+
+    /// Other tasks were at work since the last step.
+    pub fn interrupted(&mut self) {
+        self.interrupted = true;
+    }
+
+    /// Whether it made a private copy.
+    pub fn copied(&self) -> bool {
+        self.copied
     }
 
     /// Answers [`Step::Lock`] where the VMA's lock cannot be had, as somebody writes to the VMA or
@@ -121,7 +137,7 @@ impl Fault {
                 }
                 State::Look => {
                     view.log.record(Decision::Locked(self.lock));
-                    if self.maps_around(view) {
+                    if self.is_served(view) || self.maps_around(view) {
                         return self.done(view);
                     }
                     if let Some(step) = self.look_up(view) {
@@ -162,6 +178,16 @@ impl Fault {
                 }
             }
         }
+    }
+
+    /// Whether another task has mapped the page since the access, or copied it where that writes:
+    /// an entry that is there needs nothing more.
+    fn is_served<C: MappedFile, L: Log>(&self, view: &View<'_, C, L>) -> bool {
+        if self.tries == 1 && !self.interrupted {
+            return false;
+        }
+        let found = view.cache.pages(self.index, self.index + PageCount(1));
+        found.copied || found.mapped && self.access == Access::Read
     }
 
     fn maps_around<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> bool {
@@ -221,10 +247,11 @@ impl Fault {
     }
 
     /// Maps the folio found, whole where the kernel does so.
-    fn map<C: MappedFile, L: Log>(&self, folio: Folio, view: &mut View<'_, C, L>) {
+    fn map<C: MappedFile, L: Log>(&mut self, folio: Folio, view: &mut View<'_, C, L>) {
         if self.access == Access::WritePrivate {
             view.tables.install_for_copy(view.vma.vpn(self.index), view.limits.arch.pte_entries);
             view.cache.copy(self.index);
+            self.copied = true;
             view.log.record(Decision::Copied { index: self.index });
             return;
         }

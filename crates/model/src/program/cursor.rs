@@ -51,6 +51,8 @@ struct Touches<'p> {
     beyond: u64,
     access: Access,
     think_ns: u64,
+    /// What is left to think behind the last access.
+    left_ns: u64,
     fault: Option<FaultUnderWay>,
 }
 
@@ -62,6 +64,7 @@ struct ReadCalls {
     /// As for touches.
     next: Option<Read>,
     think_ns: u64,
+    left_ns: u64,
     read: Option<ReadUnderWay>,
 }
 
@@ -149,6 +152,7 @@ impl<'p> Cursor<'p> {
                     beyond: program.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
                     access: if write { Access::WritePrivate } else { Access::Read },
                     think_ns,
+                    left_ns: 0,
                     fault: None,
                 })
             }
@@ -172,6 +176,7 @@ impl<'p> Cursor<'p> {
                     offset_bytes,
                     blocks,
                     think_ns,
+                    left_ns: 0,
                     next: None,
                     read: None,
                 })
@@ -192,13 +197,19 @@ impl Touches<'_> {
         let mut task = Task { world: &mut running.world, process: &mut running.process };
         loop {
             if let Some(fault) = &mut self.fault {
+                let area = running.mapped[self.mapping].as_ref().expect("validated: it is mapped");
+                fault.find_vma(area);
                 if let Some(pause) = fault.go_on(&mut task, open)? {
                     return Ok(Some(pause));
                 }
                 self.fault = None;
-                task.world.pass(self.think_ns);
-                task.world.settle();
+                self.left_ns = self.think_ns;
             }
+            self.left_ns = task.world.think(self.left_ns);
+            if self.left_ns > 0 {
+                return Ok(Some(Pause::Turn));
+            }
+            task.world.settle();
             let page = self.next.take().or_else(|| self.pages.next());
             let Some(page) = page else { return Ok(None) };
             let is_over = match self.access {
@@ -220,8 +231,7 @@ impl Touches<'_> {
                 area.mapping.copied(at.index);
             }
             if self.fault.is_none() {
-                task.world.pass(self.think_ns);
-                task.world.settle();
+                self.left_ns = self.think_ns;
             }
         }
     }
@@ -241,9 +251,13 @@ impl ReadCalls {
                     return Ok(Some(pause));
                 }
                 self.read = None;
-                task.world.pass(self.think_ns);
-                task.world.settle();
+                self.left_ns = self.think_ns;
             }
+            self.left_ns = task.world.think(self.left_ns);
+            if self.left_ns > 0 {
+                return Ok(Some(Pause::Turn));
+            }
+            task.world.settle();
             let block = self.next.take().or_else(|| self.blocks.next());
             let Some(block) = block else { return Ok(None) };
             if task.world.turn_is_over() {

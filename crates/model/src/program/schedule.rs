@@ -31,22 +31,24 @@ pub fn run<C: PageCache, L: Log>(
     let cpus = running.program.cpus.map_or(cursors.len(), |cpus| cpus as usize);
     let mut schedule = Schedule::new(cursors.len(), cpus);
     let mut left = cursors.len();
+    let is_short = cpus < left;
     running.world.is_alone = left == 1;
     loop {
+        for (thread, woken_ns) in running.world.waiting.take_woken() {
+            schedule.start(thread, woken_ns);
+        }
         let is_first = |arrives_ns: &u64| schedule.next_ns().is_none_or(|ns| *arrives_ns <= ns);
         if let Some(arrives_ns) = running.world.awaited_ns().filter(is_first) {
             running.world.arrive(arrives_ns);
-            for thread in running.world.waiting.take_woken() {
-                schedule.start(thread, arrives_ns);
-            }
             continue;
         }
         let Some((thread, now_ns)) = schedule.take() else { break };
-        running.world.begin_turn(now_ns, schedule.until_ns(thread));
+        let slice_ends_ns = if is_short { schedule.slice_ends_ns[thread] } else { u64::MAX };
+        running.world.begin_turn(now_ns, schedule.until_ns(thread), slice_ends_ns);
         let pause = cursors[thread].go_on(running)?;
         let now_ns = running.world.now_ns();
         match pause {
-            Some(Pause::Turn) => schedule.pause(thread, now_ns),
+            Some(Pause::Turn) => schedule.push(thread, now_ns),
             Some(Pause::Folio(file, index)) => {
                 running.world.waiting.add(thread, Some((file, index)));
                 schedule.leave(now_ns);
@@ -99,9 +101,20 @@ impl Schedule {
         self.with_cpu.peek().map(|Reverse((now_ns, ..))| *now_ns)
     }
 
-    /// The next thread, and its time.
+    /// The next thread, and its time. One whose slice is over waits where another does.
     fn take(&mut self) -> Option<(usize, u64)> {
-        self.with_cpu.pop().map(|Reverse((now_ns, _, thread))| (thread, now_ns))
+        loop {
+            let Reverse((now_ns, _, thread)) = self.with_cpu.pop()?;
+            if now_ns >= self.slice_ends_ns[thread] {
+                if !self.without_cpu.is_empty() {
+                    self.without_cpu.push_back(thread);
+                    self.leave(now_ns);
+                    continue;
+                }
+                self.slice_ends_ns[thread] = now_ns.saturating_add(SLICE_NS);
+            }
+            return Some((thread, now_ns));
+        }
     }
 
     /// Until when `thread`, which was taken, may go on.
@@ -120,16 +133,6 @@ impl Schedule {
         } else {
             self.free_cpus -= 1;
             self.begin_slice(thread, now_ns);
-        }
-    }
-
-    /// The turn of `thread` is over, and it could go on.
-    fn pause(&mut self, thread: usize, now_ns: u64) {
-        if now_ns < self.slice_ends_ns[thread] {
-            self.push(thread, now_ns);
-        } else {
-            self.without_cpu.push_back(thread);
-            self.leave(now_ns);
         }
     }
 

@@ -149,7 +149,12 @@ fn that_fits(spec: ProgramSpec) -> ProgramSpec {
 /// The program that `seed` means with 2 to 8 threads, on fewer CPUs in every third case. What its
 /// first thread maps or unmaps, no other thread touches.
 pub fn random_threads(seed: u64) -> ProgramSpec {
-    let mut spec = random_program(seed);
+    random_threads_with(seed, 0)
+}
+
+/// The same with so many phases in a hundred that give advice.
+pub fn random_threads_with(seed: u64, with_advice: u64) -> ProgramSpec {
+    let mut spec = random_program_with(seed, with_advice);
     let mut rng = Rng(seed ^ 0x7468_7265_6164);
     let changed = |phase: &ThreadPhaseSpec| phase.map.clone().or(phase.unmap.clone());
     let changed: Vec<String> = spec.thread[0].phase.iter().filter_map(changed).collect();
@@ -158,7 +163,7 @@ pub fn random_threads(seed: u64) -> ProgramSpec {
     let opens = spec.open.iter().map(|open| open.file[1..].parse().unwrap());
     let opens: Vec<usize> = opens.collect();
     for _ in 0..1 + rng.below(7) {
-        let mut phases = phases(&mut rng, &spec, &files, &opens, 0);
+        let mut phases = phases(&mut rng, &spec, &files, &opens, with_advice);
         phases.retain(|phase| {
             let touched = phase.mapping.as_ref();
             phase.map.is_none()
