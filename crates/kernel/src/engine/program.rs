@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
 use filemap_job::program::{
-    FileRun, Madvise, MappingRun, NamedMapping, PhaseRun, Program, ProgramRecord, ProgramRun,
-    ProgramStep, ProgramThread, ThreadRun,
+    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRecord, ProgramRun, ProgramStep,
+    ProgramThread, ThreadRun,
 };
 use filemap_job::{Counters, EngineKind};
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ impl Runnable for Program {
         let stats = stage.stats()?;
         let files = &stage.files.files;
         let whole: Vec<bool> = files.iter().map(|file| file.whole).collect();
-        let told = Told::new(self, &ran, &whole, process.settle);
+        let told = Told::new(self, &ran, &whole);
         let seen = stats.iter().enumerate().map(|(file, stat)| {
             let read_bytes = told.sum(|step| self.file_of(step) == file).bytes_read;
             Seen::new(read_bytes, *stat, whole[file], told.dropped(file))
@@ -162,30 +162,24 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn new(program: &'a Program, ran: &'a Ran, whole: &[bool], settled: bool) -> Self {
+    fn new(program: &'a Program, ran: &'a Ran, whole: &[bool]) -> Self {
         let costs = || ran.ended.threads.iter().flat_map(|thread| &thread.steps);
         let own: u64 = costs().map(|cost| cost.major).sum();
         let major_faults = ran.major_events.unwrap_or(own).max(own);
         // The process's own count leaves out what missed twice, and nobody says in which step.
         let counts_all = own == major_faults;
-        // Of pages that are populated a thread also counts those that it waits for.
-        let waits = |step: &ProgramStep| {
-            let populates =
-                matches!(step, ProgramStep::Madvise { advice: Madvise::PopulateRead, .. });
-            populates && !settled
-        };
         let mut before = Some(Left::default());
         let steps = program.steps().zip(costs()).map(|(step, cost)| {
             let counters = Counters {
                 accesses: Some(step.accesses()),
-                major_faults: Some(cost.major).filter(|_| counts_all && !waits(step)),
+                major_faults: Some(cost.major).filter(|_| counts_all && !cost.counts_waits),
                 ..phases::counters(cost, before, whole[program.file_of(step)])
             };
             before = cost.left;
             (step, cost, counters)
         });
         let steps = steps.collect();
-        let major_faults = Some(major_faults).filter(|_| !program.steps().any(waits));
+        let major_faults = Some(major_faults).filter(|_| !costs().any(|cost| cost.counts_waits));
         Told { program, ran, steps, major_faults }
     }
 

@@ -39,6 +39,7 @@ impl Meter {
             elapsed_ns: elapsed.as_nanos() as u64,
             left: None,
             dropped: None,
+            counts_waits: false,
         })
     }
 

@@ -11,6 +11,7 @@ mod files;
 mod mapping;
 mod meter;
 mod plan;
+mod populate;
 mod process;
 mod settle;
 mod thread;
@@ -133,6 +134,8 @@ pub struct PhaseCost {
     /// Pages of its file that it dropped from the cache, where it is that kind of step and the
     /// kernel tells.
     pub dropped: Option<u64>,
+    /// Its major faults also count pages that it only waited for.
+    pub counts_waits: bool,
 }
 
 /// What a phase left of the file.

@@ -33,11 +33,6 @@ impl Settle {
         Ok(Settle { file, view, file_pages, present })
     }
 
-    /// Whether a page is in the cache.
-    pub(super) fn is_cached(&self, page: u64) -> Result<bool, Error> {
-        Ok(CacheStat::of(&self.file, page..page + 1)?.cached > 0)
-    }
-
     /// Waits for what is being read of `pages` pages from `page` on.
     pub(super) fn after_range(&mut self, page: u64, pages: u64) -> Result<(), Error> {
         let end = page.saturating_add(pages).min(self.file_pages);

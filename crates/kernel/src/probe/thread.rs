@@ -9,17 +9,16 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Fadvise, Madvise};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use super::files::Files;
 use super::mapping::{self, Mapped};
 use super::meter::Meter;
+use super::populate::{self, Populated};
 use super::process::{Area, Process, Step};
 use super::settle::{Asked, Settle};
 use super::{Access, Left, PhaseCost};
-use crate::procstat::Faults;
 use crate::residency::CacheStat;
 use crate::{Error, page_size};
 
@@ -107,8 +106,13 @@ impl<'a> Thread<'a> {
             Step::Madvise { mapping, advice, first, pages } => {
                 let of = &process.mappings[*mapping];
                 let (file, page) = (process.opens[of.open], of.offset + *first);
-                if *advice == Madvise::PopulateRead && self.settles.contains_key(&file) {
-                    return self.populate(&mapped[*mapping], file, (*first, *pages), page);
+                if *advice == Madvise::PopulateRead {
+                    let opened = files.of(of.open);
+                    let part =
+                        Populated { mapped: &mapped[*mapping], file: opened, first: *first, page };
+                    let Thread { meter, asked, settles, .. } = self;
+                    let settle = settles.get_mut(&file).map(|settle| (settle, asked));
+                    return populate::populate(&part, *pages, meter, settle);
                 }
                 let of = &mapped[*mapping];
                 let cost = self.meter.phase(|| of.madvise(*advice, *first, *pages))?;
@@ -164,40 +168,6 @@ impl<'a> Thread<'a> {
             }
             Ok(())
         })
-    }
-
-    /// Populates `pages` pages page by page, as the kernel does, and waits between them. The
-    /// thread's own count takes each fault that had to begin again for a major one, also where
-    /// readahead alone made it: what missed is what was not cached before.
-    fn populate(
-        &mut self,
-        mapped: &Mapped,
-        file: usize,
-        (first, pages): (PageCount, PageCount),
-        page: PageIndex,
-    ) -> Result<PhaseCost, Error> {
-        let Thread { meter, asked, settles, .. } = self;
-        let settle = settles.get_mut(&file).expect("the caller has looked");
-        let mut own = Meter::open();
-        let mut missed = 0;
-        let mut cost = meter.phase(|| {
-            for number in 0..pages.0 {
-                let at = page.0 + number;
-                let was_cached = settle.is_cached(at)?;
-                let before = Faults::of_thread();
-                let number = first + PageCount(number);
-                mapped.madvise(Madvise::PopulateRead, number, PageCount(1))?;
-                let is_major = (Faults::of_thread() - before).major > 0;
-                missed += u64::from(is_major && !was_cached);
-                if asked.anything(&mut own) {
-                    settle.after(at)?;
-                }
-            }
-            Ok(())
-        })?;
-        let all = cost.minor + cost.major;
-        (cost.minor, cost.major) = (all - missed, missed);
-        Ok(cost)
     }
 
     /// Waits until nothing of `pages` pages of a file is being read, where that is wanted.

@@ -237,7 +237,8 @@ fn put_cost(out: &mut Vec<u8>, cost: &PhaseCost) {
     let read_bytes = cost.read_bytes.unwrap_or(u64::MAX);
     let left = cost.left.unwrap_or(Left { cached: u64::MAX, evicted: 0 });
     let dropped = cost.dropped.unwrap_or(u64::MAX);
-    let words = [minor, major, read_bytes, elapsed_ns, left.cached, left.evicted, dropped];
+    let waits = u64::from(cost.counts_waits);
+    let words = [minor, major, read_bytes, elapsed_ns, left.cached, left.evicted, dropped, waits];
     words.iter().for_each(|&word| put(out, word));
 }
 
@@ -250,6 +251,7 @@ fn get_cost(input: &mut impl Read) -> io::Result<PhaseCost> {
         left: Some(Left { cached: get(input)?, evicted: get(input)? })
             .filter(|left| left.cached != u64::MAX),
         dropped: Some(get(input)?).filter(|&pages| pages != u64::MAX),
+        counts_waits: get(input)? != 0,
     })
 }
 
@@ -440,6 +442,7 @@ mod tests {
             elapsed_ns: 4,
             left: Some(Left { cached: 5, evicted: 6 }),
             dropped: Some(7),
+            counts_waits: true,
         };
         let thread = |steps| EndedThread { elapsed_ns: 7, steps };
         let steps = vec![cost, PhaseCost { read_bytes: None, dropped: None, ..cost }];
