@@ -35,6 +35,22 @@ fn tables_tell_the_form() {
 }
 
 #[test]
+fn existing_files_are_dropped_where_the_program_says_so() {
+    for cold in [false, true] {
+        let text = format!(
+            "cold = {cold}\n[[file]]\nname = 'f'\npath = '/data'\n[[file]]\nname = 'g'\n\
+             size = '4k'\n[[open]]\nname = 'o'\nfile = 'f'\n[[thread]]\n[[thread.phase]]\n\
+             open = 'o'\nfadvise = 'willneed'"
+        );
+        let mut spec = ProgramSpec::from_toml(&text).unwrap();
+        let found = FoundFile { size_bytes: 4096, sparse: false };
+        spec.existing_files().for_each(|(_, _, place)| *place = Some(found));
+        let files = spec.validate(None).unwrap().files;
+        assert_eq!([files[0].file.cold, files[1].file.cold], [cold, false]);
+    }
+}
+
+#[test]
 fn a_program_is_no_job_of_one_file() {
     let error = filemap_job::JobSpec::from_toml("seed = 1\n[[file]]\nname = 'f'").unwrap_err();
     assert!(error.to_string().contains("so it is a program; give it as a file"), "{error}");
