@@ -35,6 +35,19 @@ fn tables_tell_the_form() {
 }
 
 #[test]
+fn what_is_no_toml_is_told_with_its_line() {
+    let text = |think: &str| format!("[[file]]\nname = 'f'\n[[thread]]\n[[thread.phase]]\n{think}");
+    let most = text("think_ns = 18446744073709551615");
+    assert!(ProgramSpec::is_meant(&most) && ProgramSpec::from_toml(&most).is_ok());
+    let wrong = text("think_ns = no");
+    assert!(ProgramSpec::is_meant(&wrong));
+    let error = ProgramSpec::from_toml(&wrong).unwrap_err().to_string();
+    assert!(error.starts_with("line 5 ('think_ns = no')"), "{error}");
+    refused(phase("mapping = 'm'\npages = [1]\nthink_ns = 18446744073709551615"), "think_ns");
+    assert!(!ProgramSpec::is_meant("seed = 18446744073709551615\n[[phase]]"));
+}
+
+#[test]
 fn existing_files_are_dropped_where_the_program_says_so() {
     for cold in [false, true] {
         let text = format!(
