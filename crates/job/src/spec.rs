@@ -176,11 +176,24 @@ impl JobSpec {
     }
 }
 
+/// The tables that tell a program from a job of one file.
+const TABLES: [&str; 4] = ["file", "open", "mapping", "thread"];
+
 /// Whether a job file has tables of files, opens, mappings or threads, as a program has.
 pub(crate) fn has_tables(text: &str) -> bool {
-    let Ok(table) = text.parse::<toml::Table>() else { return false };
-    let tables = ["file", "open", "mapping", "thread"].map(|key| table.get(key));
+    let Ok(table) = text.parse::<toml::Table>() else { return has_headers(text) };
+    let tables = TABLES.map(|key| table.get(key));
     tables.into_iter().flatten().any(|value| value.is_array() || value.is_table())
+}
+
+/// The same of a text that is no TOML: a line of its own says that such a table begins.
+fn has_headers(text: &str) -> bool {
+    let headers = text.lines().filter_map(|line| {
+        let name = line.trim_start().strip_prefix('[')?;
+        let name = name.strip_prefix('[').unwrap_or(name).split_once(']')?.0;
+        name.split('.').next()
+    });
+    headers.map(str::trim).any(|name| TABLES.contains(&name))
 }
 
 /// What `error` says about `text`, with the line that it is about.

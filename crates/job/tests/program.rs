@@ -35,6 +35,35 @@ fn tables_tell_the_form() {
 }
 
 #[test]
+fn what_is_no_toml_is_told_with_its_line() {
+    let text = |think: &str| format!("[[file]]\nname = 'f'\n[[thread]]\n[[thread.phase]]\n{think}");
+    let most = text("think_ns = 18446744073709551615");
+    assert!(ProgramSpec::is_meant(&most) && ProgramSpec::from_toml(&most).is_ok());
+    let wrong = text("think_ns = no");
+    assert!(ProgramSpec::is_meant(&wrong));
+    let error = ProgramSpec::from_toml(&wrong).unwrap_err().to_string();
+    assert!(error.starts_with("line 5 ('think_ns = no')"), "{error}");
+    refused(phase("mapping = 'm'\npages = [1]\nthink_ns = 18446744073709551615"), "think_ns");
+    assert!(!ProgramSpec::is_meant("seed = 18446744073709551615\n[[phase]]"));
+}
+
+#[test]
+fn existing_files_are_dropped_where_the_program_says_so() {
+    for cold in [false, true] {
+        let text = format!(
+            "cold = {cold}\n[[file]]\nname = 'f'\npath = '/data'\n[[file]]\nname = 'g'\n\
+             size = '4k'\n[[open]]\nname = 'o'\nfile = 'f'\n[[thread]]\n[[thread.phase]]\n\
+             open = 'o'\nfadvise = 'willneed'"
+        );
+        let mut spec = ProgramSpec::from_toml(&text).unwrap();
+        let found = FoundFile { size_bytes: 4096, sparse: false };
+        spec.existing_files().for_each(|(_, _, place)| *place = Some(found));
+        let files = spec.validate(None).unwrap().files;
+        assert_eq!([files[0].file.cold, files[1].file.cold], [cold, false]);
+    }
+}
+
+#[test]
 fn a_program_is_no_job_of_one_file() {
     let error = filemap_job::JobSpec::from_toml("seed = 1\n[[file]]\nname = 'f'").unwrap_err();
     assert!(error.to_string().contains("so it is a program; give it as a file"), "{error}");

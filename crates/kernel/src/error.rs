@@ -131,7 +131,7 @@ pub enum Error {
     /// A file that others use is in the page cache, and was to be dropped from it.
     #[error(
         "{cached} of the {pages} pages of '{}' are in the page cache, and programs may need them \
-         there: give --cold to drop them, or the --file of a copy",
+         there: give --cold to drop them, or use a copy of the file",
         path.display()
     )]
     Hot {

@@ -173,6 +173,8 @@ fn an_existing_file_is_used_in_place() {
     // What was just written is in the cache, and would have to be given up.
     let hot = output(&scratch, &format!("run {path} --on kernel"));
     assert!(hot.is_none_or(|output| output.status.code() == Some(4)));
+    let cold = output(&scratch, &format!("run {path} --on kernel --cold"));
+    assert!(cold.is_none_or(|output| output.status.success()));
     let dropped = filemap_kernel::cold::drop_file(data.as_ref());
     if let Err(error) = dropped {
         return skip(error);

@@ -32,7 +32,7 @@ const USUAL: u64 = 30;
 const ALL: u64 = 300;
 
 /// One program in so many may find no machine that leaves it alone.
-const UNDECIDED_ONE_IN: u64 = 10;
+const UNDECIDED_ONE_IN: u64 = 30;
 
 /// How often a program is run that does not come out as the model says: what rules decide is
 /// decided alike again.
@@ -131,23 +131,29 @@ fn compare(kernel: &Kernel, seed: u64) -> Result<Compared, Error> {
     profile.device.io_bytes = prepared.io_bytes().unwrap_or(profile.device.io_bytes);
     let model = Counts::of(&predicted(&program, &profile));
     let mut seen: Vec<Counts> = Vec::new();
+    let mut last = None;
     for _ in 0..ATTEMPTS {
+        let before = disturbed_runs(&prepared.environment());
         let live = Counts::of(&prepared.run()?);
         if live == model {
             return Ok(Compared::Same);
         }
-        if seen.contains(&live) && !was_disturbed(&prepared.environment()) {
-            return Ok(Compared::Different(differing(seed, &spec, &model, &live)));
+        if disturbed_runs(&prepared.environment()) == before {
+            if seen.contains(&live) {
+                return Ok(Compared::Different(differing(seed, &spec, &model, &live)));
+            }
+            seen.push(live.clone());
         }
-        seen.push(live);
+        last = Some(live);
     }
-    let last = seen.last().expect("it ran");
-    Ok(Compared::Undecided(differing(seed, &spec, &model, last)))
+    let last = last.expect("it ran");
+    Ok(Compared::Undecided(differing(seed, &spec, &model, &last)))
 }
 
-fn was_disturbed(environment: &serde_json::Map<String, serde_json::Value>) -> bool {
+/// How many runs so far were kept although somebody else took pages of the files.
+fn disturbed_runs(environment: &serde_json::Map<String, serde_json::Value>) -> u64 {
     let kept = environment.get("runs_kept_with_foreign_eviction");
-    kept.and_then(serde_json::Value::as_u64) > Some(0)
+    kept.and_then(serde_json::Value::as_u64).unwrap_or(0)
 }
 
 fn predicted(program: &Program, profile: &Profile) -> ProgramRun {

@@ -29,6 +29,10 @@ pub struct ProgramSpec {
     /// Seed of random patterns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Existing files are dropped from the page cache for a real kernel, even where much of them
+    /// is cached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cold: Option<bool>,
     /// RAM of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ram: Option<SizeText>,

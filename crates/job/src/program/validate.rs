@@ -38,6 +38,7 @@ impl ProgramSpec {
         let anonymous = pages("anonymous", &self.anonymous, 0, page_size).map_err(keyed)?;
         let cpus = self.cpus.map(|cpus| within("cpus", cpus, 1, MAX_CPUS)).transpose();
         let cpus = cpus.map_err(keyed)?.map(|cpus| cpus as u32);
+        let cold = self.cold.unwrap_or(false);
         let mut program = Program {
             spec: ProgramSpec { kernel: Some(rules.kernel.name().to_string()), ..self.clone() },
             engine: name("on", &self.on, EngineKind::Model).map_err(keyed)?,
@@ -46,7 +47,7 @@ impl ProgramSpec {
             machine,
             seed,
             anonymous: PageCount(anonymous.unwrap_or(0)),
-            files: self.file.iter().map(FileSpec::validate).collect::<Result<_, _>>()?,
+            files: self.file.iter().map(|file| file.validate(cold)).collect::<Result<_, _>>()?,
             opens: self.open.iter().map(|open| open.validate(&files)).collect::<Result<_, _>>()?,
             mappings: Vec::with_capacity(self.mapping.len()),
             cpus,
@@ -139,7 +140,7 @@ impl<'a> Names<'a> {
 }
 
 impl FileSpec {
-    fn validate(&self) -> Result<NamedFile, Error> {
+    fn validate(&self, cold: bool) -> Result<NamedFile, Error> {
         let of_this = |error| in_table("file", &self.name, error);
         let size_bytes = size("size", &self.size, 1, MAX_BYTES).map_err(of_this)?;
         let file = match (&self.path, size_bytes) {
@@ -150,12 +151,12 @@ impl FileSpec {
                 let remedy = "a size such as 1g, or the 'path' of an existing file";
                 return Err(of_this(Error::Missing { flag: "size", remedy }));
             }
-            (Some(path), given) => self.existing(path, given).map_err(of_this)?,
+            (Some(path), given) => self.existing(path, given, cold).map_err(of_this)?,
         };
         Ok(NamedFile { name: self.name.clone(), file })
     }
 
-    fn existing(&self, path: &str, size_bytes: Option<u64>) -> Result<File, Error> {
+    fn existing(&self, path: &str, size_bytes: Option<u64>, cold: bool) -> Result<File, Error> {
         let conflict = |key| Error::KeyConflict {
             key,
             other: "'path'",
@@ -174,7 +175,7 @@ impl FileSpec {
             return Err(out_of_range(value, "1 byte", format_size(MAX_BYTES)));
         }
         let path = Some(path.to_string());
-        Ok(File { size_bytes, path, sparse: found.sparse, cold: false })
+        Ok(File { size_bytes, path, sparse: found.sparse, cold })
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) fn main() -> i32 {
 
 /// Tells `error` and ends the process: other threads may wait for what does not come any more.
 fn fail(error: &Error) -> ! {
+    // Held to the end: one error is told.
+    let _output = stdout().lock();
     let text = error.to_string();
     let told = match error.is_starved() {
         true => reply(&Reply::Starved(text)),
@@ -55,7 +57,7 @@ struct Meeting<'a> {
 }
 
 /// When a thread ended, and what its steps cost.
-type Taken = Result<(Instant, Vec<PhaseCost>), Error>;
+type Taken = (Instant, Vec<PhaseCost>);
 
 fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Error> {
     if let Some(cpus) = process.cpus {
@@ -74,8 +76,7 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
         let start = Instant::now();
         let first = take_steps(first, &meeting);
         let others = others.into_iter().map(|other| other.join().expect("threads do not panic"));
-        let taken = [first].into_iter().chain(others).collect::<Result<Vec<_>, _>>()?;
-        let threads = taken.into_iter().map(|(end, steps)| EndedThread {
+        let threads = [first].into_iter().chain(others).map(|(end, steps)| EndedThread {
             elapsed_ns: end.duration_since(start).as_nanos() as u64,
             steps,
         });
@@ -147,6 +148,7 @@ fn start<'scope, 'env>(
 
 fn take_steps(thread: Thread, meeting: &Meeting) -> Taken {
     let shared = meeting.shared.get().expect("it is there before all begin");
-    let costs = thread.run(shared)?;
-    Ok((Instant::now(), costs))
+    // The others may run for long.
+    let costs = thread.run(shared).unwrap_or_else(|error| fail(&error));
+    (Instant::now(), costs)
 }
