@@ -1,22 +1,20 @@
-//! What a run notes of its own decisions as they go to the log.
+//! The log of a run, in which each decision belongs to a file and an access.
 
 use filemap_core::decision::{Decision, Log};
-use filemap_core::units::{FileId, PageCount};
+use filemap_core::units::FileId;
 
-/// The log of a run, which counts on the way what the engine needs of it.
+/// The log of a run. A file is named where decisions begin to be about another one.
 #[derive(Debug)]
 pub struct Journal<'a, L> {
     log: &'a mut L,
     /// The file that decisions are about.
     file: FileId,
-    /// Pages that fault-around mapped, until they are taken.
-    mapped: PageCount,
 }
 
 impl<'a, L: Log> Journal<'a, L> {
     /// Nothing noted yet.
     pub fn new(log: &'a mut L) -> Journal<'a, L> {
-        Journal { log, file: FileId::FIRST, mapped: PageCount(0) }
+        Journal { log, file: FileId::FIRST }
     }
 
     /// Decisions from here on belong to access `number`, which goes on in `file`.
@@ -24,18 +22,10 @@ impl<'a, L: Log> Journal<'a, L> {
         self.about(file);
         self.log.access(number);
     }
-
-    /// Pages that fault-around mapped since the last call.
-    pub fn take_mapped(&mut self) -> PageCount {
-        std::mem::take(&mut self.mapped)
-    }
 }
 
 impl<L: Log> Log for Journal<'_, L> {
     fn record(&mut self, decision: Decision) {
-        if let Decision::MapPages { mapped, .. } = decision {
-            self.mapped += mapped;
-        }
         self.log.record(decision);
     }
 

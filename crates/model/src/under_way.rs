@@ -5,7 +5,7 @@ use filemap_core::decision::Log;
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View};
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::{PageCount, PageIndex};
+use filemap_core::units::PageIndex;
 
 use crate::Error;
 use crate::open::OpenFile;
@@ -22,8 +22,6 @@ pub struct FaultUnderWay {
     at: Place,
     fault: Fault,
     misses_at_first: u32,
-    /// Pages that fault-around has mapped so far.
-    mapped: PageCount,
     next: Next,
 }
 
@@ -42,8 +40,7 @@ impl FaultUnderWay {
     /// A fault of access `number`, which begins.
     pub fn new(number: u64, at: Place, access: Access) -> FaultUnderWay {
         let fault = Fault::new(at.index, access);
-        let (misses_at_first, mapped) = (0, PageCount(0));
-        FaultUnderWay { number, at, fault, misses_at_first, mapped, next: Next::Step }
+        FaultUnderWay { number, at, fault, misses_at_first: 0, next: Next::Step }
     }
 
     /// A fault that no access made, but advice asks for.
@@ -57,7 +54,7 @@ impl FaultUnderWay {
         FaultUnderWay { next: Next::Hold, ..FaultUnderWay::new(number, at, Access::WritePrivate) }
     }
 
-    /// Looks the VMA of its page up: advice may have cut it anew while the task waited.
+    /// Looks the VMA of its page up again.
     pub fn find_vma(&mut self, area: &Area) {
         self.at.vma = area.mapping.vma(self.at.index);
     }
@@ -79,7 +76,10 @@ impl FaultUnderWay {
             }
             let step = match self.next {
                 Next::Step => self.step(task, open),
-                Next::CarryOut(step) => step,
+                Next::CarryOut(step) => {
+                    self.next = Next::Step;
+                    step
+                }
                 Next::Hold => {
                     let tables = &task.process.tables;
                     let pause = task.world.hold_page(self.at.index, open.file, tables)?;
@@ -97,12 +97,11 @@ impl FaultUnderWay {
                 }
                 return task.world.check_held(&task.process.tables).map(|()| None);
             }
-            self.next = Next::CarryOut(step);
             if let Some(pause) = carry_out(step, self.at.index, open, task.world, task.process)? {
+                self.next = Next::CarryOut(step);
                 self.fault.interrupted();
                 return Ok(Some(pause));
             }
-            self.next = Next::Step;
         }
     }
 
@@ -124,7 +123,6 @@ impl FaultUnderWay {
                 cache: &mut world.memory.cache.mapped(open.file, self.at.layer),
                 log: &mut world.log,
             });
-            self.mapped += world.log.take_mapped();
             let highest = &mut world.tally.mmap_miss_max;
             *highest = open.ra.mmap_miss.max(*highest);
             match step {
@@ -149,7 +147,7 @@ impl FaultUnderWay {
         world.tally.retry_misses += u64::from(retry_misses);
         world.tally.major_faults += u64::from(misses);
         world.tally.minor_faults += u64::from(!outcome.major);
-        world.pass(world.profile.cost.map_page_ns.saturating_mul(self.mapped.0));
+        world.pass(world.profile.cost.map_page_ns.saturating_mul(self.fault.mapped().0));
         world.memory.cache.mapped(open.file, self.at.layer).touch(self.at.index);
     }
 }

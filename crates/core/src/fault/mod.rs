@@ -137,7 +137,7 @@ impl Fault {
                 }
                 State::Look => {
                     view.log.record(Decision::Locked(self.lock));
-                    if self.is_served(view) || self.maps_around(view) {
+                    if self.interrupted && self.is_served(view) || self.maps_around(view) {
                         return self.done(view);
                     }
                     if let Some(step) = self.look_up(view) {
@@ -183,9 +183,6 @@ impl Fault {
     /// Whether another task has mapped the page since the access, or copied it where that writes:
     /// an entry that is there needs nothing more.
     fn is_served<C: MappedFile, L: Log>(&self, view: &View<'_, C, L>) -> bool {
-        if self.tries == 1 && !self.interrupted {
-            return false;
-        }
         let found = view.cache.pages(self.index, self.index + PageCount(1));
         found.copied || found.mapped && self.access == Access::Read
     }
