@@ -14,6 +14,7 @@ use crate::tally::Tally;
 use crate::task::Task;
 use crate::under_way::{FaultUnderWay, ReadUnderWay};
 use crate::waiting::Pause;
+use crate::world::World;
 
 /// A thread under way.
 #[derive(Debug)]
@@ -42,7 +43,6 @@ enum Doing<'p> {
 #[derive(Debug)]
 struct Touches<'p> {
     mapping: usize,
-    open: usize,
     pages: Accesses<'p>,
     /// The page of the next access, where its turn has not come: the step ends with its last
     /// access, not when the thread goes on.
@@ -50,9 +50,7 @@ struct Touches<'p> {
     /// The first page of the mapping that lies behind the end of the file.
     beyond: u64,
     access: Access,
-    think_ns: u64,
-    /// What is left to think behind the last access.
-    left_ns: u64,
+    thinking: Thinking,
     fault: Option<FaultUnderWay>,
 }
 
@@ -63,9 +61,15 @@ struct ReadCalls {
     blocks: Reads,
     /// As for touches.
     next: Option<Read>,
-    think_ns: u64,
-    left_ns: u64,
+    thinking: Thinking,
     read: Option<ReadUnderWay>,
+}
+
+/// Time to think behind each access.
+#[derive(Clone, Copy, Debug)]
+struct Thinking {
+    each_ns: u64,
+    left_ns: u64,
 }
 
 impl<'p> Cursor<'p> {
@@ -146,13 +150,11 @@ impl<'p> Cursor<'p> {
             ProgramStep::Touch { mapping, ref accesses, write, think_ns } => {
                 Doing::Touches(Touches {
                     mapping,
-                    open,
                     pages: program.touches(mapping, accesses),
                     next: None,
                     beyond: program.beyond_file(mapping).map_or(u64::MAX, |page| page.0),
                     access: if write { Access::WritePrivate } else { Access::Read },
-                    think_ns,
-                    left_ns: 0,
+                    thinking: Thinking { each_ns: think_ns, left_ns: 0 },
                     fault: None,
                 })
             }
@@ -160,7 +162,7 @@ impl<'p> Cursor<'p> {
                 running.madvise(mapping, advice, (first, pages));
                 match advice {
                     Madvise::PopulateRead => {
-                        Doing::Populates(Populates::new(mapping, open, first, pages))
+                        Doing::Populates(Populates::new(mapping, first, pages))
                     }
                     _ => Doing::Nothing,
                 }
@@ -175,8 +177,7 @@ impl<'p> Cursor<'p> {
                     open,
                     offset_bytes,
                     blocks,
-                    think_ns,
-                    left_ns: 0,
+                    thinking: Thinking { each_ns: think_ns, left_ns: 0 },
                     next: None,
                     read: None,
                 })
@@ -193,28 +194,22 @@ impl Touches<'_> {
         (thread, step): (usize, usize),
         running: &mut Running<'_, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
-        let open = &mut running.opens[self.open];
-        let mut task = Task { world: &mut running.world, process: &mut running.process };
         loop {
             if let Some(fault) = &mut self.fault {
-                let area = running.mapped[self.mapping].as_ref().expect("validated: it is mapped");
-                fault.find_vma(area);
-                if let Some(pause) = fault.go_on(&mut task, open)? {
+                if let Some(pause) = running.go_on(self.mapping, fault)? {
                     return Ok(Some(pause));
                 }
                 self.fault = None;
-                self.left_ns = self.think_ns;
+                self.thinking.begin();
             }
-            self.left_ns = task.world.think(self.left_ns);
-            if self.left_ns > 0 {
+            if !self.thinking.is_over(&mut running.world) {
                 return Ok(Some(Pause::Turn));
             }
-            task.world.settle();
             let page = self.next.take().or_else(|| self.pages.next());
             let Some(page) = page else { return Ok(None) };
             let is_over = match self.access {
-                Access::Read => task.world.is_far_ahead(),
-                Access::WritePrivate => task.world.turn_is_over(),
+                Access::Read => running.world.is_far_ahead(),
+                Access::WritePrivate => running.world.turn_is_over(),
             };
             if is_over {
                 self.next = Some(page);
@@ -224,14 +219,14 @@ impl Touches<'_> {
                 let step = running.program.step_name(thread, step);
                 return Err(running.bus(step, self.mapping, page));
             }
-            let area = running.mapped[self.mapping].as_mut().expect("validated: it is mapped");
+            let (area, open, mut task) = running.through(self.mapping);
             let at = area.locate(page);
             self.fault = task.begin_touch(&at, self.access, open);
             if self.access == Access::WritePrivate {
                 area.mapping.copied(at.index);
             }
             if self.fault.is_none() {
-                self.left_ns = self.think_ns;
+                self.thinking.begin();
             }
         }
     }
@@ -251,13 +246,11 @@ impl ReadCalls {
                     return Ok(Some(pause));
                 }
                 self.read = None;
-                self.left_ns = self.think_ns;
+                self.thinking.begin();
             }
-            self.left_ns = task.world.think(self.left_ns);
-            if self.left_ns > 0 {
+            if !self.thinking.is_over(task.world) {
                 return Ok(Some(Pause::Turn));
             }
-            task.world.settle();
             let block = self.next.take().or_else(|| self.blocks.next());
             let Some(block) = block else { return Ok(None) };
             if task.world.turn_is_over() {
@@ -267,5 +260,23 @@ impl ReadCalls {
             let offset = self.offset_bytes + block.offset_bytes;
             self.read = Some(task.begin_read(offset, block.len_bytes, open));
         }
+    }
+}
+
+impl Thinking {
+    /// An access is done.
+    fn begin(&mut self) {
+        self.left_ns = self.each_ns;
+    }
+
+    /// Goes on, and lets everything arrive where that is the timing. `false` where the thread's
+    /// slice ends first.
+    fn is_over<C: PageCache, L: Log>(&mut self, world: &mut World<'_, C, L>) -> bool {
+        self.left_ns = world.think(self.left_ns);
+        let is_over = self.left_ns == 0;
+        if is_over {
+            world.settle();
+        }
+        is_over
     }
 }

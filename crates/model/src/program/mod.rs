@@ -24,6 +24,8 @@ use crate::profile::Profile;
 use crate::setup;
 use crate::task::Task;
 use crate::tlb::Tlb;
+use crate::under_way::FaultUnderWay;
+use crate::waiting::Pause;
 use crate::world::{Timing, World};
 
 impl Engine<Program> for Model {
@@ -165,6 +167,24 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         self.mapped[number] = Some(Area { mapping, layer });
     }
 
+    /// Mapping `number`, its open file, and a task to work on them.
+    fn through(&mut self, number: usize) -> (&mut Area, &mut OpenFile, Task<'_, 'a, C, L>) {
+        let area = self.mapped[number].as_mut().expect("validated: it is mapped");
+        let open = &mut self.opens[self.program.mappings[number].open];
+        (area, open, Task { world: &mut self.world, process: &mut self.process })
+    }
+
+    /// Goes on with a fault on a page of mapping `number`, whose VMA advice may have cut anew while
+    /// the thread waited.
+    ///
+    /// # Errors
+    /// As for [`FaultUnderWay::go_on`].
+    fn go_on(&mut self, number: usize, fault: &mut FaultUnderWay) -> Result<Option<Pause>, Error> {
+        let (area, open, mut task) = self.through(number);
+        fault.find_vma(area);
+        fault.go_on(&mut task, open)
+    }
+
     fn unmap(&mut self, number: usize) {
         let area = self.mapped[number].take().expect("validated: it is mapped");
         let open = &self.opens[self.program.mappings[number].open];
@@ -172,9 +192,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     }
 
     fn madvise(&mut self, number: usize, advice: Madvise, part: (PageCount, PageCount)) {
-        let area = self.mapped[number].as_mut().expect("validated: it is mapped");
-        let open = &mut self.opens[self.program.mappings[number].open];
-        let mut task = Task { world: &mut self.world, process: &mut self.process };
+        let (area, open, mut task) = self.through(number);
         task.madvise(area, advice, part, open);
     }
 

@@ -9,7 +9,6 @@ use filemap_core::units::PageCount;
 use super::Running;
 use crate::Error;
 use crate::process::Place;
-use crate::task::Task;
 use crate::under_way::FaultUnderWay;
 use crate::waiting::Pause;
 
@@ -17,16 +16,15 @@ use crate::waiting::Pause;
 #[derive(Debug)]
 pub struct Populates {
     mapping: usize,
-    open: usize,
     pages: Range<u64>,
     /// The page at hand, and its fault.
     fault: Option<(Place, FaultUnderWay)>,
 }
 
 impl Populates {
-    /// So many pages of a mapping of the open file `open`, from page `first` of the mapping.
-    pub fn new(mapping: usize, open: usize, first: PageCount, pages: PageCount) -> Populates {
-        Populates { mapping, open, pages: first.0..(first + pages).0, fault: None }
+    /// So many pages of a mapping, from page `first` of it.
+    pub fn new(mapping: usize, first: PageCount, pages: PageCount) -> Populates {
+        Populates { mapping, pages: first.0..(first + pages).0, fault: None }
     }
 
     /// Goes on until all pages are there, or the thread has to pause.
@@ -37,24 +35,23 @@ impl Populates {
         &mut self,
         running: &mut Running<'_, '_, C, L>,
     ) -> Result<Option<Pause>, Error> {
-        let open = &mut running.opens[self.open];
-        let mut task = Task { world: &mut running.world, process: &mut running.process };
         loop {
             if let Some((at, fault)) = &mut self.fault {
-                if let Some(pause) = fault.go_on(&mut task, open)? {
+                if let Some(pause) = running.go_on(self.mapping, fault)? {
                     return Ok(Some(pause));
                 }
+                let (_, open, mut task) = running.through(self.mapping);
                 task.populated(at, open);
                 self.fault = None;
             }
-            if task.world.turn_is_over() {
+            if running.world.turn_is_over() {
                 return Ok(Some(Pause::Turn));
             }
             let Some(page) = self.pages.next() else {
-                task.world.settle();
+                running.world.settle();
                 return Ok(None);
             };
-            let area = running.mapped[self.mapping].as_ref().expect("validated: it is mapped");
+            let (area, open, mut task) = running.through(self.mapping);
             let at = area.locate(page);
             match task.begin_populating(&at, open) {
                 Some(fault) => self.fault = Some((at, fault)),
