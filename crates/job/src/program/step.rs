@@ -36,11 +36,6 @@ impl Program {
         self.opens[self.open_of(step)].file
     }
 
-    /// Whether it drops pages of a file from the cache itself.
-    pub fn drops(&self, file: usize) -> bool {
-        self.steps().any(|step| step.drops() && self.file_of(step) == file)
-    }
-
     /// Whether any of its accesses are drawn, so that another seed means other accesses.
     pub fn is_random(&self) -> bool {
         self.steps().any(|step| match step {

@@ -48,9 +48,9 @@ impl Runnable for Program {
         let files = &stage.files.files;
         let whole: Vec<bool> = files.iter().map(|file| file.whole).collect();
         let told = Told::new(self, &ran, &whole);
+        let dropped = told.dropped();
         let seen = stats.iter().enumerate().map(|(file, stat)| {
-            let read_bytes = told.sum(|step| self.file_of(step) == file).bytes_read;
-            Seen::new(read_bytes, *stat, whole[file], told.dropped(file))
+            Seen::new(told.by_file[file].bytes_read, *stat, whole[file], dropped[file])
         });
         let seen: Vec<Seen> = seen.collect();
         let disturbed = stage.fits && seen.iter().any(Seen::is_disturbed);
@@ -158,6 +158,8 @@ struct Told<'a> {
     ran: &'a Ran,
     /// Each step, one thread behind the other, with what it counted.
     steps: Vec<(&'a ProgramStep, &'a PhaseCost, Counters)>,
+    /// What the steps about each file counted together.
+    by_file: Vec<Counters>,
     major_faults: Option<u64>,
 }
 
@@ -178,53 +180,60 @@ impl<'a> Told<'a> {
             before = cost.left;
             (step, cost, counters)
         });
-        let steps = steps.collect();
-        let major_faults = Some(major_faults).filter(|_| !costs().any(|cost| cost.counts_waits));
-        Told { program, ran, steps, major_faults }
-    }
-
-    /// What the run itself dropped of a file.
-    fn dropped(&self, file: usize) -> Dropped {
-        if !self.program.drops(file) {
-            return Dropped::Nothing;
+        let steps: Vec<_> = steps.collect();
+        let mut by_file = vec![nothing(); program.files.len()];
+        for (step, _, counted) in &steps {
+            let of_file = &mut by_file[program.file_of(step)];
+            *of_file = add(*of_file, *counted);
         }
-        let own = self.steps.iter().filter(|(step, ..)| self.program.file_of(step) == file);
-        let drops = own.filter(|(step, ..)| step.drops());
-        let pages = drops.map(|(_, cost, _)| cost.dropped).sum::<Option<u64>>();
-        // Other threads bring pages in while one is dropping some.
-        Dropped::Pages(pages.filter(|_| self.program.threads.len() == 1))
+        let major_faults = Some(major_faults).filter(|_| !costs().any(|cost| cost.counts_waits));
+        Told { program, ran, steps, by_file, major_faults }
     }
 
-    /// What the steps counted together that `of` is true of; unknown what one of them does not say.
-    fn sum(&self, of: impl Fn(&ProgramStep) -> bool) -> Counters {
-        let counted = self.steps.iter().filter(|(step, ..)| of(step)).map(|(.., counted)| *counted);
-        sum(counted)
+    /// What the run itself dropped of each file.
+    fn dropped(&self) -> Vec<Dropped> {
+        let mut dropped = vec![Dropped::Nothing; self.program.files.len()];
+        for (step, cost, _) in self.steps.iter().filter(|(step, ..)| step.drops()) {
+            let of_file = &mut dropped[self.program.file_of(step)];
+            let before = match of_file {
+                Dropped::Nothing => Some(0),
+                Dropped::Pages(pages) => *pages,
+            };
+            // Other threads bring pages in while one is dropping some.
+            let is_alone = self.program.threads.len() == 1;
+            let both = before.zip(cost.dropped).map(|(before, pages)| before + pages);
+            *of_file = Dropped::Pages(both.filter(|_| is_alone));
+        }
+        dropped
     }
 
     fn run(&self, seen: &[Seen]) -> ProgramRun {
         let Told { program, ran, .. } = self;
-        let files = program.files.iter().zip(seen).enumerate().map(|(number, (file, seen))| {
-            let counters = self.sum(|step| program.file_of(step) == number);
-            FileRun {
-                name: file.name.clone(),
-                data_pages_read: seen.pages_added(),
-                major_faults: counters.major_faults,
-                evicted_pages: seen.pages_evicted(),
-                cached: seen.cached_pages,
-            }
+        let named = program.files.iter().zip(&self.by_file);
+        let files = named.zip(seen).map(|((file, counters), seen)| FileRun {
+            name: file.name.clone(),
+            data_pages_read: seen.pages_added(),
+            major_faults: counters.major_faults,
+            evicted_pages: seen.pages_evicted(),
+            cached: seen.cached_pages,
         });
         let files: Vec<FileRun> = files.collect();
-        let mappings = program.mappings.iter().enumerate().map(|(number, mapping)| {
-            let touches = |step: &ProgramStep| step.touched() == Some(number);
-            MappingRun { name: mapping.name.clone(), counters: self.sum(touches) }
-        });
+        let mut by_mapping = vec![nothing(); program.mappings.len()];
+        for (step, _, counted) in &self.steps {
+            if let Some(mapping) = step.touched() {
+                by_mapping[mapping] = add(by_mapping[mapping], *counted);
+            }
+        }
+        let mappings = program.mappings.iter().zip(by_mapping);
+        let mappings =
+            mappings.map(|(mapping, counters)| MappingRun { name: mapping.name.clone(), counters });
         let mut rest = self.steps.as_slice();
         let mut threads = Vec::with_capacity(program.threads.len());
         let mut phases = Vec::with_capacity(self.steps.len());
         for (thread, ended) in program.threads.iter().zip(&ran.ended.threads) {
             let (own, others) = rest.split_at(thread.steps.len());
             rest = others;
-            let counters = sum(own.iter().map(|(.., counted)| *counted));
+            let counters = own.iter().map(|(.., counted)| *counted).fold(nothing(), add);
             let (name, elapsed_ns) = (thread.name.clone(), Some(ended.elapsed_ns));
             threads.push(ThreadRun { name, elapsed_ns, counters });
             phases.extend(own.iter().map(|(step, cost, counters)| PhaseRun {
@@ -240,7 +249,7 @@ impl<'a> Told<'a> {
                 data_pages_read: files.iter().map(|file| file.data_pages_read).sum(),
                 evicted_pages: files.iter().map(|file| file.evicted_pages).sum(),
                 major_faults: self.major_faults,
-                ..self.sum(|_| true)
+                ..self.by_file.iter().copied().fold(nothing(), add)
             },
             files,
             mappings: mappings.collect(),
@@ -250,9 +259,9 @@ impl<'a> Told<'a> {
     }
 }
 
-/// The sum of what is counted; unknown where one of `parts` does not say.
-fn sum(parts: impl Iterator<Item = Counters>) -> Counters {
-    let none = Counters {
+/// The sum of no counters.
+fn nothing() -> Counters {
+    Counters {
         accesses: Some(0),
         data_pages_read: Some(0),
         bytes_read: Some(0),
@@ -260,9 +269,13 @@ fn sum(parts: impl Iterator<Item = Counters>) -> Counters {
         minor_faults: Some(0),
         evicted_pages: Some(0),
         ..Counters::default()
-    };
+    }
+}
+
+/// What both counted; unknown where one does not say.
+fn add(sum: Counters, part: Counters) -> Counters {
     let both = |one: Option<u64>, other: Option<u64>| one.zip(other).map(|(one, two)| one + two);
-    parts.fold(none, |sum, part| Counters {
+    Counters {
         accesses: both(sum.accesses, part.accesses),
         data_pages_read: both(sum.data_pages_read, part.data_pages_read),
         bytes_read: both(sum.bytes_read, part.bytes_read),
@@ -270,7 +283,7 @@ fn sum(parts: impl Iterator<Item = Counters>) -> Counters {
         minor_faults: both(sum.minor_faults, part.minor_faults),
         evicted_pages: both(sum.evicted_pages, part.evicted_pages),
         ..Counters::default()
-    })
+    }
 }
 
 impl Prepared<Program> {

@@ -28,87 +28,86 @@ pub fn of<C: PageCache, L: Log>(
 ) -> ProgramRun {
     let program = running.program;
     let timed = running.world.timing == Timing::Device;
-    let sums = Sums { program, done, timed };
-    let files = (0..program.files.len()).map(|number| {
-        let tally = sums.of(|step| program.opens[program.open_of(step)].file == number).0;
+    let mut in_all = Sum::default();
+    let mut by_file = vec![Sum::default(); program.files.len()];
+    let mut by_mapping = vec![Sum::default(); program.mappings.len()];
+    let mut threads = Vec::with_capacity(program.threads.len());
+    let mut phases = Vec::with_capacity(program.steps().count());
+    for (thread, done) in program.threads.iter().zip(done) {
+        let mut by_thread = Sum::default();
+        for (step, done) in thread.steps.iter().zip(done) {
+            let sum = Sum::of(program, step, done);
+            by_thread.add(&sum);
+            by_file[program.file_of(step)].add(&sum);
+            if let Some(mapping) = step.touched() {
+                by_mapping[mapping].add(&sum);
+            }
+            phases.push(PhaseRun {
+                thread: thread.name.clone(),
+                does: program.shown(step),
+                elapsed_ns: timed.then_some(done.ended_ns - done.began_ns),
+                counters: sum.counters(),
+            });
+        }
+        in_all.add(&by_thread);
+        threads.push(ThreadRun {
+            name: thread.name.clone(),
+            elapsed_ns: done.last().map(|last| last.ended_ns).filter(|_| timed),
+            counters: by_thread.counters(),
+        });
+    }
+    let files = program.files.iter().zip(&by_file).enumerate().map(|(number, (named, sum))| {
         let (file, end) = (FileId::new(number as u32), PageIndex(program.file_pages(number).0));
         let cached = running.world.memory.cache.file(file).cached(PageIndex(0), end);
+        let Tally { pages_read, major_faults, .. } = sum.tally;
         FileRun {
-            name: program.files[number].name.clone(),
-            data_pages_read: Some(tally.pages_read),
-            major_faults: Some(tally.major_faults),
-            // What was read leaves by eviction only.
-            evicted_pages: Some(tally.pages_read - cached.0),
+            name: named.name.clone(),
+            data_pages_read: Some(pages_read),
+            major_faults: Some(major_faults),
+            // What was read and is not there was reclaimed, or dropped on advice.
+            evicted_pages: Some(pages_read - cached.0),
             cached: Some(cached.0),
         }
     });
     let files = files.collect();
-    let mappings = program.mappings.iter().enumerate().map(|(number, mapping)| {
-        let touches = |step: &ProgramStep| step.touched() == Some(number);
-        MappingRun { name: mapping.name.clone(), counters: counters(sums.of(touches)) }
-    });
-    let ended_ns = done.iter().flatten().map(|done| done.ended_ns).max();
+    let mappings = program
+        .mappings
+        .iter()
+        .zip(&by_mapping)
+        .map(|(mapping, sum)| MappingRun { name: mapping.name.clone(), counters: sum.counters() });
     ProgramRun {
-        elapsed_ns: ended_ns.filter(|_| timed),
-        counters: counters(sums.of(|_| true)),
+        elapsed_ns: threads.iter().filter_map(|thread| thread.elapsed_ns).max(),
+        counters: in_all.counters(),
         files,
         mappings: mappings.collect(),
-        threads: sums.threads(),
-        phases: sums.phases(),
+        threads,
+        phases,
     }
 }
 
-/// A tally and the bytes that the device read, as the counters of a record.
-fn counters((tally, bytes_read): (Tally, u64)) -> Counters {
-    Counters { bytes_read: Some(bytes_read), ..tally.counters() }
+/// What steps counted together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    tally: Tally,
+    /// What the device read for them.
+    bytes_read: u64,
 }
 
-/// What the steps did, to be summed.
-struct Sums<'p, 'd> {
-    program: &'p Program,
-    /// By thread.
-    done: &'d [Vec<Done>],
-    timed: bool,
-}
-
-impl Sums<'_, '_> {
-    /// What the chosen steps counted, and the bytes that the device read for them.
-    fn of(&self, chosen: impl Fn(&ProgramStep) -> bool) -> (Tally, u64) {
-        let steps = self.program.steps().zip(self.done.iter().flatten());
-        self.sum(steps.filter(|(step, _)| chosen(step)))
+impl Sum {
+    fn of(program: &Program, step: &ProgramStep, done: &Done) -> Sum {
+        // Holes are filled without the device.
+        let is_read = !program.files[program.file_of(step)].file.sparse;
+        let bytes_read = if is_read { done.tally.pages_read * program.page_size() } else { 0 };
+        Sum { tally: done.tally, bytes_read }
     }
 
-    fn sum<'s>(&self, steps: impl Iterator<Item = (&'s ProgramStep, &'s Done)>) -> (Tally, u64) {
-        steps.fold((Tally::default(), 0), |(sum, bytes), (step, done)| {
-            let file = self.program.opens[self.program.open_of(step)].file;
-            // Holes are filled without the device.
-            let is_read = !self.program.files[file].file.sparse;
-            let read = if is_read { done.tally.pages_read * self.program.page_size() } else { 0 };
-            (sum.with(&done.tally), bytes + read)
-        })
+    fn add(&mut self, other: &Sum) {
+        self.tally = self.tally.with(&other.tally);
+        self.bytes_read += other.bytes_read;
     }
 
-    fn threads(&self) -> Vec<ThreadRun> {
-        let threads = self.program.threads.iter().zip(self.done).map(|(thread, done)| ThreadRun {
-            name: thread.name.clone(),
-            elapsed_ns: done.last().map(|last| last.ended_ns).filter(|_| self.timed),
-            counters: counters(self.sum(thread.steps.iter().zip(done))),
-        });
-        threads.collect()
-    }
-
-    fn phases(&self) -> Vec<PhaseRun> {
-        let mut phases = Vec::with_capacity(self.program.steps().count());
-        for (thread, done) in self.program.threads.iter().zip(self.done) {
-            for (step, done) in thread.steps.iter().zip(done) {
-                phases.push(PhaseRun {
-                    thread: thread.name.clone(),
-                    does: self.program.shown(step),
-                    elapsed_ns: self.timed.then_some(done.ended_ns - done.began_ns),
-                    counters: counters(self.sum([(step, done)].into_iter())),
-                });
-            }
-        }
-        phases
+    /// As the counters of a record.
+    fn counters(&self) -> Counters {
+        Counters { bytes_read: Some(self.bytes_read), ..self.tally.counters() }
     }
 }
