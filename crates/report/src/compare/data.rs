@@ -24,23 +24,23 @@ pub(super) fn rows(cells: &[Cell]) -> Table {
     for cell in cells {
         for ((name, spread), (_, first)) in spreads(&cell.record).into_iter().zip(&first) {
             let Some(spread) = spread else { continue };
-            rows.push(vec![
-                cell.record.engine.clone(),
-                cell.variant.clone(),
-                name.to_string(),
-                spread.median.to_string(),
-                spread.mad.to_string(),
-                spread.min.to_string(),
-                spread.max.to_string(),
-                change(Some(spread), *first).map_or(String::new(), |change| change.to_string()),
-            ]);
+            rows.push(row([&cell.record.engine, &cell.variant, name], spread, *first));
         }
     }
     Table { title: String::new(), columns: names.into_iter().map(Column::left).collect(), rows }
 }
 
+/// The row of a figure, which is `spread` here and `first` in the first cell: engine, variant and
+/// its name come before it.
+pub(super) fn row(named: [&str; 3], spread: Spread, first: Option<Spread>) -> Vec<String> {
+    let Spread { median, mad, min, max } = spread;
+    let values = [median.to_string(), mad.to_string(), min.to_string(), max.to_string()];
+    let change = change(Some(spread), first).map_or(String::new(), |change| change.to_string());
+    named.map(String::from).into_iter().chain(values).chain([change]).collect()
+}
+
 /// In percent.
-pub(super) fn change(own: Option<Spread>, first: Option<Spread>) -> Option<f64> {
+fn change(own: Option<Spread>, first: Option<Spread>) -> Option<f64> {
     percent(own?.median, first?.median)
 }
 
@@ -52,21 +52,21 @@ pub(super) fn changes(cell: &Cell, first: &Cell) -> Map<String, Value> {
 
 /// The report as JSON.
 #[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Json<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Json"))]
+pub(crate) struct Json<'a, C> {
     schema: u32,
     #[serde(flatten)]
     footer: &'a Footer,
     warnings: &'a [String],
     #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::RegressionEntry>"))]
     regressions: Vec<Value>,
-    cells: Vec<JsonCell<'a>>,
+    cells: Vec<C>,
 }
 
 /// A cell as JSON.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct JsonCell<'a> {
+pub(crate) struct JsonCell<'a> {
     variant: &'a str,
     engine: &'a str,
     job: &'a JobSpec,
@@ -80,17 +80,23 @@ struct JsonCell<'a> {
     ok: Option<bool>,
 }
 
-/// One object.
+/// `cells` as one object, with what got worse in each of `in_all`.
 pub(super) fn json(
-    cells: &[Cell],
+    cells: Vec<impl Serialize>,
+    in_all: &[Cell],
     worse: &[Vec<Regression>],
     warnings: &[String],
     footer: &Footer,
 ) -> String {
-    let named = cells.iter().zip(worse);
+    let named = in_all.iter().zip(worse);
     let regressions = named.flat_map(|(cell, worse)| worse.iter().map(|w| w.json(&cell.variant)));
     let regressions = regressions.collect();
-    let cells = cells.iter().map(|cell| JsonCell {
+    to_json(&Json { schema: SCHEMA, footer, warnings, regressions, cells })
+}
+
+/// Each of `cells` as JSON.
+pub(super) fn cells<'c>(cells: &'c [Cell]) -> Vec<JsonCell<'c>> {
+    let cell = |cell: &'c Cell| JsonCell {
         variant: &cell.variant,
         engine: &cell.record.engine,
         job: &cell.record.job,
@@ -100,7 +106,6 @@ pub(super) fn json(
         change: changes(cell, &cells[0]),
         error: None,
         ok: None,
-    });
-    let cells = cells.collect();
-    to_json(&Json { schema: SCHEMA, footer, warnings, regressions, cells })
+    };
+    cells.iter().map(cell).collect()
 }

@@ -5,9 +5,11 @@ mod program;
 mod tables;
 
 #[cfg(feature = "schema")]
-pub(crate) use data::Json;
 #[cfg(feature = "schema")]
-pub(crate) use program::Json as ProgramJson;
+pub(crate) use data::{Json, JsonCell};
+#[cfg(feature = "schema")]
+#[cfg(feature = "schema")]
+pub(crate) use program::JsonCell as ProgramJsonCell;
 pub use program::{ProgramCell, of_program};
 
 use std::collections::BTreeSet;
@@ -45,7 +47,7 @@ pub fn report(cells: &[Cell], warnings: &[String], verbose: bool, command: Strin
     let records: Vec<_> = cells.iter().map(|cell| cell.record.clone()).collect();
     let footer = Footer::new(&records, command);
     let worse = worse(cells);
-    let json = data::json(cells, &worse, warnings, &footer);
+    let json = data::json(data::cells(cells), cells, &worse, warnings, &footer);
     let mut parts = vec![
         Part::Heading(title(cells)),
         setup::of_records(&records),

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use filemap_job::program::{ProgramRecord, ProgramRun, ProgramSummary};
-use filemap_job::record::SCHEMA;
 use filemap_job::{Cached, ProgramSpec, Record, Run, Spread, Summary};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,8 +11,7 @@ use serde_json::{Map, Value};
 use super::{Cell, body, data, tables, worse};
 use crate::footer::Footer;
 use crate::program::{MAX_ROWS, files_of, of_runs};
-use crate::regression::Regression;
-use crate::report::{Part, Report, to_json};
+use crate::report::{Part, Report};
 use crate::table::{Column, Table};
 
 /// A variant of a program with its record.
@@ -40,7 +38,7 @@ pub fn of_program(
     let records: Vec<Record> = in_all.iter().map(|cell| cell.record.clone()).collect();
     let footer = Footer::new(&records, command);
     let worse = worse(&in_all);
-    let json = json(cells, &in_all, &worse, warnings, &footer);
+    let json = data::json(json_cells(cells, &in_all), &in_all, &worse, warnings, &footer);
     let first = &cells[0];
     let title =
         format!("program of {}: changes against {}", files_of(&first.record), first.variant);
@@ -118,40 +116,18 @@ fn rows_by_file(cells: &[ProgramCell]) -> Vec<Vec<String>> {
             for (figure, of) in FIGURES {
                 let Some(spread) = of(&cell.record.summary, number) else { continue };
                 let first = of(&cells[0].record.summary, number);
-                let change = data::change(Some(spread), first);
-                rows.push(vec![
-                    cell.record.engine.clone(),
-                    cell.variant.clone(),
-                    format!("{figure} of {}", file.name),
-                    spread.median.to_string(),
-                    spread.mad.to_string(),
-                    spread.min.to_string(),
-                    spread.max.to_string(),
-                    change.map_or(String::new(), |change| change.to_string()),
-                ]);
+                let name = format!("{figure} of {}", file.name);
+                rows.push(data::row([&cell.record.engine, &cell.variant, &name], spread, first));
             }
         }
     }
     rows
 }
 
-/// The report as JSON.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Json<'a> {
-    schema: u32,
-    #[serde(flatten)]
-    footer: &'a Footer,
-    warnings: &'a [String],
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::RegressionEntry>"))]
-    regressions: Vec<Value>,
-    cells: Vec<JsonCell<'a>>,
-}
-
 /// A cell as JSON.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct JsonCell<'a> {
+pub(crate) struct JsonCell<'a> {
     variant: &'a str,
     engine: &'a str,
     program: &'a ProgramSpec,
@@ -162,26 +138,16 @@ struct JsonCell<'a> {
     change: Map<String, Value>,
 }
 
-fn json(
-    cells: &[ProgramCell],
-    in_all: &[Cell],
-    worse: &[Vec<Regression>],
-    warnings: &[String],
-    footer: &Footer,
-) -> String {
-    let named = in_all.iter().zip(worse);
-    let regressions = named.flat_map(|(cell, worse)| worse.iter().map(|w| w.json(&cell.variant)));
-    let regressions = regressions.collect();
-    let cells = cells.iter().zip(in_all).map(|(cell, own)| JsonCell {
+fn json_cells<'c>(cells: &'c [ProgramCell], in_all: &[Cell]) -> Vec<JsonCell<'c>> {
+    let cell = |(cell, own): (&'c ProgramCell, &Cell)| JsonCell {
         variant: &cell.variant,
         engine: &cell.record.engine,
         program: &cell.record.program,
         figures: &cell.record.summary,
         runs: cell.record.all_runs(),
         change: data::changes(own, &in_all[0]),
-    });
-    let cells = cells.collect();
-    to_json(&Json { schema: SCHEMA, footer, warnings, regressions, cells })
+    };
+    cells.iter().zip(in_all).map(cell).collect()
 }
 
 #[cfg(test)]
