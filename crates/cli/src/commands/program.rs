@@ -86,7 +86,15 @@ impl Asked {
     /// # Errors
     /// As for [`host::resolve`].
     pub fn resolve(&self, spec: &mut ProgramSpec) -> Result<Found, Error> {
-        resolve_in(spec, &self.path)
+        let warnings = host::existing_files(spec, &self.path)?;
+        let mut shared = spec.shared();
+        // The first of them says where its files lie.
+        shared.file = spec.file.iter().find_map(|file| file.path.clone());
+        let mut found = host::resolve(&mut shared)?;
+        *spec = spec.clone().overlay(&shared);
+        // What was found of that file was said with the others.
+        found.warnings = warnings;
+        Ok(found)
     }
 
     /// `spec`, which came of this, as a program that can be run.
@@ -112,20 +120,6 @@ pub fn foreign(flag: &str, path: &str) -> Error {
         "{flag} is for a job of one file, and {path} is a program; remove the flag, or put its \
          value into {path}"
     ))
-}
-
-/// Fills in what `spec` does not say of its existing files and of this machine, as for a job of one
-/// file.
-fn resolve_in(spec: &mut ProgramSpec, path: &str) -> Result<Found, Error> {
-    let mut warnings = host::existing_files(spec, path)?;
-    let mut shared = spec.shared();
-    // The first of them says where its files lie.
-    shared.file = spec.file.iter().find_map(|file| file.path.clone());
-    let mut found = host::resolve(&mut shared)?;
-    *spec = spec.clone().overlay(&shared);
-    // What was found of that file was said with the others.
-    std::mem::swap(&mut found.warnings, &mut warnings);
-    Ok(found)
 }
 
 /// The machine profile that the model of `spec` goes by, which `spec` then names.
