@@ -47,13 +47,11 @@ pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, 
         finding,
         job: job.clone(),
     });
-    let all: Vec<Pattern> = patterns.collect();
     // Nothing is decided about a file that is not accessed.
     let untouched = |pattern: &Pattern| pattern.found().is_some_and(|found| found.decisions == 0);
-    let mut patterns: Vec<Pattern> =
-        all.iter().filter(|pattern| !untouched(pattern)).cloned().collect();
+    let (untouched, mut patterns): (Vec<Pattern>, Vec<Pattern>) = patterns.partition(untouched);
     if patterns.is_empty() {
-        patterns = all;
+        patterns = untouched;
     }
     let footer = footer(program.rules.kernel.name(), &bench, asked.command("conform"));
     output.write(&conform::report(&patterns, footer))?;

@@ -1,6 +1,6 @@
 //! `filemap explain` of a program: by file, mapping and open file.
 
-use filemap_job::{Engine, EngineKind, ProgramSpec};
+use filemap_job::{Engine, EngineKind, ProgramSpec, Ready};
 use filemap_model::{Model, trace_program};
 use filemap_report::explain::{self, ProgramExplainer};
 
@@ -36,9 +36,10 @@ pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, 
         ));
     }
     let mut explainer = ProgramExplainer::new(&program);
-    trace_program(&program, &profile, &mut explainer)?;
+    let run = trace_program(&program, &profile, &mut explainer)?;
     let explanation = explainer.finish();
-    let mut record = Model { profile }.run(&program)?;
+    let ready = Model { profile }.prepare_all(&[&program])?.pop();
+    let mut record = ready.expect("one program is made ready").record(vec![run]);
     provenance::stamp(&mut record.environment, &record.engine);
     record.warnings = found.warnings;
     let kernel = asked.spec.kernel.as_deref();
