@@ -1,17 +1,19 @@
 //! `filemap compare`.
 
 mod program;
+mod unseen;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use filemap_core::rules::Kernel;
-use filemap_core::series::{Series, Switch};
 use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job, JobSpec, shell_word};
 use filemap_model::{Digest, Profile};
 use filemap_report::Report;
 use filemap_report::compare::{self, Cell};
+
+use unseen::{OfModel, unseen};
 
 use super::{Asked, needs_said, with_seeds};
 use crate::Outcome;
@@ -83,7 +85,17 @@ fn reported(args: CompareArgs, on: &impl Engines<Job>) -> Result<(Output, Report
         cells.map(|((variant, job), record)| Cell { variant, job: Some(job.clone()), record });
     let cells: Vec<Cell> = cells.collect();
     let ran: Vec<Ran> = cells.iter().zip(&jobs).zip(&profiles).collect();
-    warnings.extend(unseen(&ran)?);
+    let of_model = ran.iter().filter(|((_, job), _)| job.engine == EngineKind::Model);
+    warnings.extend(unseen(of_model.map(|((cell, job), profile)| OfModel {
+        variant: &cell.variant,
+        series: job.rules.series,
+        ran: &cell.record.runs,
+        digest: Box::new(|| {
+            let mut digest = Digest::default();
+            filemap_model::trace(job, profile, &mut digest)?;
+            Ok(digest)
+        }),
+    }))?);
     if args.seeds.is_none() {
         warnings.extend(one_seed(&ran)?);
     }
@@ -266,53 +278,6 @@ fn distinct(paths: &[String], releases: Vec<String>) -> Vec<String> {
         (true, false) => files,
         (true, true) => paths.to_vec(),
     }
-}
-
-/// What to warn of: variants whose rules the job never told from the first one's. Every decision
-/// of the model was the same, not only what was counted.
-fn unseen(cells: &[Ran]) -> Result<Vec<String>, Error> {
-    let digest = |job: &Job, profile: &Profile| {
-        let mut digest = Digest::default();
-        filemap_model::trace(job, profile, &mut digest)?;
-        Ok::<_, Error>(digest)
-    };
-    let of_model = |((_, job), _): &&Ran| job.engine == EngineKind::Model;
-    let mut of_model = cells.iter().filter(of_model);
-    let Some(&((first, first_job), first_profile)) = of_model.next() else {
-        return Ok(Vec::new());
-    };
-    let mut first_digest = None;
-    let mut warnings = Vec::new();
-    for &((cell, job), profile) in of_model {
-        let switches = differing(first_job.rules.series, job.rules.series);
-        if switches.is_empty() || cell.record.runs != first.record.runs {
-            continue;
-        }
-        let before = match first_digest {
-            Some(before) => before,
-            None => *first_digest.insert(digest(first_job, first_profile)?),
-        };
-        if digest(job, profile)? == before {
-            let names = [&first.variant, &cell.variant];
-            warnings.push(unseen_warning(names, &switches, before.decisions()));
-        }
-    }
-    Ok(warnings)
-}
-
-/// The warning that the second of two variants made the `decisions` of the first.
-fn unseen_warning([first, own]: [&String; 2], switches: &[&str], decisions: u64) -> String {
-    format!(
-        "this job cannot see this change: in {own} no rule of {} ever decided otherwise than in \
-         {first}; all {decisions} decisions are the same",
-        switches.join(", "),
-    )
-}
-
-/// The switches that one of both has and the other has not.
-fn differing(one: Series, other: Series) -> Vec<&'static str> {
-    let switches = one.union(other).switches();
-    switches.filter(|&switch| one.has(switch) != other.has(switch)).map(Switch::name).collect()
 }
 
 /// The variants that are asked for; the job's own series where none are.

@@ -5,7 +5,8 @@ use filemap_job::{EngineKind, JobSpec, ProgramSpec, shell_word};
 use filemap_model::{Digest, Profile, trace_program};
 use filemap_report::compare::{self, ProgramCell};
 
-use super::{differing, engines, unseen_warning, variants};
+use super::unseen::{OfModel, unseen};
+use super::{engines, variants};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::commands::program::{Asked, foreign, profile};
@@ -70,7 +71,18 @@ pub fn run(
     let named = names.into_iter().zip(records);
     let compared = named.map(|(variant, record)| ProgramCell { variant, record });
     let compared: Vec<ProgramCell> = compared.collect();
-    warnings.extend(unseen(&compared, &programs, &profiles)?);
+    let ran = compared.iter().zip(&programs).zip(&profiles);
+    let of_model = ran.filter(|((_, program), _)| program.engine == EngineKind::Model);
+    warnings.extend(unseen(of_model.map(|((cell, program), profile)| OfModel {
+        variant: &cell.variant,
+        series: program.rules.series,
+        ran: &cell.record.run,
+        digest: Box::new(|| {
+            let mut digest = Digest::default();
+            trace_program(program, profile, &mut digest)?;
+            Ok(digest)
+        }),
+    }))?);
     let names: Vec<String> = variants.iter().map(Variant::name).collect();
     let command =
         format!("{} --variants {}", asked.command("compare"), shell_word(&names.join(",")));
@@ -109,38 +121,4 @@ fn cell(asked: &Asked, spec: ProgramSpec, variant: &Variant) -> Result<Planned, 
     let profile = profile(&mut spec)?;
     let program = asked.validate(&spec)?;
     Ok(Planned { variant: variant.name(), program, profile })
-}
-
-/// What to warn of: variants whose rules the program never told from the first one's.
-fn unseen(
-    cells: &[ProgramCell],
-    programs: &[Program],
-    profiles: &[Profile],
-) -> Result<Vec<String>, Error> {
-    let digest = |number: usize| {
-        let mut digest = Digest::default();
-        trace_program(&programs[number], &profiles[number], &mut digest)?;
-        Ok::<_, Error>(digest)
-    };
-    let of_model = |number: &usize| programs[*number].engine == EngineKind::Model;
-    let mut of_model = (0..cells.len()).filter(of_model);
-    let Some(first) = of_model.next() else { return Ok(Vec::new()) };
-    let mut warnings = Vec::new();
-    let mut first_digest = None;
-    for number in of_model {
-        let [one, other] = [first, number].map(|at| programs[at].rules.series);
-        let switches = differing(one, other);
-        if switches.is_empty() || cells[number].record.run != cells[first].record.run {
-            continue;
-        }
-        let before = match first_digest {
-            Some(before) => before,
-            None => *first_digest.insert(digest(first)?),
-        };
-        if digest(number)? == before {
-            let names = [&cells[first].variant, &cells[number].variant];
-            warnings.push(unseen_warning(names, &switches, before.decisions()));
-        }
-    }
-    Ok(warnings)
 }

@@ -1,0 +1,54 @@
+//! Variants that a job cannot see.
+
+use filemap_core::series::{Series, Switch};
+use filemap_model::Digest;
+
+use crate::error::Error;
+
+/// A variant that ran in the model.
+pub struct OfModel<'a, R> {
+    pub variant: &'a str,
+    pub series: Series,
+    /// What came out.
+    pub ran: &'a R,
+    /// The digest of its decisions.
+    pub digest: Box<dyn Fn() -> Result<Digest, Error> + 'a>,
+}
+
+/// What to warn of: variants whose rules the job never told from the first one's. Every decision
+/// of the model was the same, not only what was counted.
+pub fn unseen<'a, R: PartialEq + 'a>(
+    cells: impl IntoIterator<Item = OfModel<'a, R>>,
+) -> Result<Vec<String>, Error> {
+    let mut cells = cells.into_iter();
+    let Some(first) = cells.next() else { return Ok(Vec::new()) };
+    let mut first_digest = None;
+    let mut warnings = Vec::new();
+    for cell in cells {
+        let switches = differing(first.series, cell.series);
+        if switches.is_empty() || cell.ran != first.ran {
+            continue;
+        }
+        let before = match first_digest {
+            Some(before) => before,
+            None => *first_digest.insert((first.digest)()?),
+        };
+        if (cell.digest)()? == before {
+            warnings.push(format!(
+                "this job cannot see this change: in {} no rule of {} ever decided otherwise than \
+                 in {}; all {} decisions are the same",
+                cell.variant,
+                switches.join(", "),
+                first.variant,
+                before.decisions(),
+            ));
+        }
+    }
+    Ok(warnings)
+}
+
+/// The switches that one of both has and the other has not.
+fn differing(one: Series, other: Series) -> Vec<&'static str> {
+    let switches = one.union(other).switches();
+    switches.filter(|&switch| one.has(switch) != other.has(switch)).map(Switch::name).collect()
+}
