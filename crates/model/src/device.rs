@@ -38,6 +38,8 @@ struct Row {
     pages: PageCount,
     /// Pages of one request.
     each: PageCount,
+    /// Requests that are not complete.
+    requests: u64,
     /// When the first request will be complete.
     done_ns: u64,
     /// How much later each one behind it will be, and the last one of them.
@@ -51,6 +53,7 @@ struct Asked {
     start: PageIndex,
     pages: PageCount,
     each: PageCount,
+    requests: u64,
     /// Folios that the last request can still take.
     room: u64,
 }
@@ -87,11 +90,13 @@ impl Device {
             && last.start + last.pages == start
             && last.room > 0
         {
-            let tail = last.tail();
-            if tail < last.pages {
+            if last.requests > 1 {
+                let tail = last.tail();
+                let (start, room) = (last.start + (last.pages - tail), last.room);
                 last.pages -= tail;
-                let (start, room) = (last.start + last.pages, last.room);
-                self.asked.push(Asked { start, pages: tail, each: tail, room });
+                last.requests -= 1;
+                let tail = Asked { start, pages: tail, each: tail, requests: 1, room };
+                self.asked.push(tail);
             }
             let last = self.asked.last_mut().expect("it is the tail of another");
             let taken = folios.min(last.room);
@@ -102,9 +107,11 @@ impl Device {
             folios -= taken;
         }
         if folios > 0 {
-            let each = PageCount(REQUEST_FOLIOS << order.0);
-            let room = folios.next_multiple_of(REQUEST_FOLIOS) - folios;
-            self.asked.push(Asked { start, pages: PageCount(folios << order.0), each, room });
+            let pages = PageCount(folios << order.0);
+            let requests = folios.div_ceil(REQUEST_FOLIOS);
+            let each = PageCount(REQUEST_FOLIOS << order.0).min(pages);
+            let room = requests * REQUEST_FOLIOS - folios;
+            self.asked.push(Asked { start, pages, each, requests, room });
         }
     }
 
@@ -114,9 +121,8 @@ impl Device {
         let mut first_ns = None;
         for number in 0..self.asked.len() {
             let asked = self.asked[number];
-            let requests = asked.requests();
-            let done_ns = if self.under_way + requests <= self.profile.queue_depth.into() {
-                self.serve(asked, requests, file, now_ns)
+            let done_ns = if self.under_way + asked.requests <= self.profile.queue_depth.into() {
+                self.serve(asked, file, now_ns)
             } else {
                 self.serve_one_by_one(asked, file, now_ns)
             };
@@ -128,13 +134,14 @@ impl Device {
 
     /// Begins to read a row whose first request is not served before `from_ns`, nor the others
     /// later for want of a place in the queue. Returns when that one will be complete.
-    fn serve(&mut self, asked: Asked, requests: u64, file: FileId, from_ns: u64) -> u64 {
-        let Asked { start, pages, each, .. } = asked;
-        let each_ns = self.transfer_ns(each.min(pages));
-        let last_ns = if requests == 1 { each_ns } else { self.transfer_ns(asked.tail()) };
+    fn serve(&mut self, asked: Asked, file: FileId, from_ns: u64) -> u64 {
+        let Asked { start, pages, each, requests, .. } = asked;
+        let each_ns = self.transfer_ns(each);
+        let tail = asked.tail();
+        let last_ns = if tail == each { each_ns } else { self.transfer_ns(tail) };
         let first_byte_ns = from_ns.saturating_add(self.profile.latency_ns);
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(each_ns);
-        let row = Row { file, start, pages, each, done_ns, each_ns, last_ns };
+        let row = Row { file, start, pages, each, requests, done_ns, each_ns, last_ns };
         self.busy_until_ns = row.done_ns_of(requests - 1);
         self.under_way += requests;
         self.rows.push_back(row);
@@ -143,14 +150,14 @@ impl Device {
 
     /// Begins to read a row whose requests may wait for a place in the queue.
     fn serve_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) -> u64 {
-        let Asked { mut start, pages, each, room } = asked;
+        let Asked { mut start, pages, each, room, .. } = asked;
         let end = start + pages;
         let mut first_ns = None;
         while start < end {
             let pages = each.min(end - start);
-            let one = Asked { start, pages, each: pages, room };
+            let one = Asked { start, pages, each: pages, requests: 1, room };
             let from_ns = now_ns.max(self.place_ns());
-            first_ns = first_ns.or(Some(self.serve(one, 1, file, from_ns)));
+            first_ns = first_ns.or(Some(self.serve(one, file, from_ns)));
             start += pages;
         }
         first_ns.expect("a row has a request")
@@ -160,11 +167,10 @@ impl Device {
     fn place_ns(&self) -> u64 {
         let mut behind = u64::from(self.profile.queue_depth);
         for row in self.rows.iter().rev() {
-            let requests = row.requests();
-            if requests >= behind {
-                return row.done_ns_of(requests - behind);
+            if row.requests >= behind {
+                return row.done_ns_of(row.requests - behind);
             }
-            behind -= requests;
+            behind -= row.requests;
         }
         0
     }
@@ -183,25 +189,29 @@ impl Device {
     }
 
     /// The next pages that have arrived at `now_ns`, and when the last of them did.
+    #[inline]
     pub fn arrived(&mut self, now_ns: u64) -> Option<(Run, u64)> {
-        let row = self.rows.front_mut()?;
-        let Row { file, start, each, .. } = *row;
-        let mut pages = PageCount(0);
+        let row = self.rows.front_mut().filter(|row| row.done_ns <= now_ns)?;
+        let before = row.requests;
         let mut arrived_ns = row.done_ns;
-        while row.done_ns <= now_ns && row.pages > PageCount(0) {
+        while row.requests > 0 && row.done_ns <= now_ns {
             arrived_ns = row.done_ns;
-            let arrived = row.pages.min(each);
-            pages += arrived;
-            row.start += arrived;
-            row.pages -= arrived;
-            let next_ns = if row.pages <= each { row.last_ns } else { row.each_ns };
+            row.requests -= 1;
+            let next_ns = if row.requests == 1 { row.last_ns } else { row.each_ns };
             row.done_ns = row.done_ns.saturating_add(next_ns);
-            self.under_way -= 1;
         }
-        if row.pages == PageCount(0) {
+        let Row { file, start, requests, .. } = *row;
+        self.under_way -= before - requests;
+        let pages = match requests {
+            0 => row.pages,
+            _ => PageCount(row.each.0 * (before - requests)),
+        };
+        row.start += pages;
+        row.pages -= pages;
+        if requests == 0 {
             self.rows.pop_front();
         }
-        (pages > PageCount(0)).then_some((Run { file, start, pages }, arrived_ns))
+        Some((Run { file, start, pages }, arrived_ns))
     }
 
     /// When the next request will be complete.
@@ -219,24 +229,16 @@ impl Device {
 }
 
 impl Asked {
-    fn requests(&self) -> u64 {
-        self.pages.0.div_ceil(self.each.0)
-    }
-
     /// Pages of the last request.
     fn tail(&self) -> PageCount {
-        PageCount((self.pages.0 - 1) % self.each.0 + 1)
+        PageCount(self.pages.0 - self.each.0 * (self.requests - 1))
     }
 }
 
 impl Row {
-    fn requests(&self) -> u64 {
-        self.pages.0.div_ceil(self.each.0)
-    }
-
     /// When the request `number` of those that are not complete will be, counted from 0.
     fn done_ns_of(&self, number: u64) -> u64 {
-        let is_last = number > 0 && number + 1 == self.requests();
+        let is_last = number > 0 && number + 1 == self.requests;
         let of_each = if is_last { number - 1 } else { number };
         let last_ns = if is_last { self.last_ns } else { 0 };
         self.done_ns.saturating_add(self.each_ns.saturating_mul(of_each)).saturating_add(last_ns)

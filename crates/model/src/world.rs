@@ -259,17 +259,14 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         Ok(None)
     }
 
-    /// Waits until the folio of `file` that holds `index` is up to date.
+    /// Waits until the folio of `file` that holds `index` is up to date: it is where its page is
+    /// not being read.
     pub fn wait(&mut self, file: FileId, index: PageIndex) -> Option<Pause> {
-        let folio = self.memory.cache.file(file).folio(index);
-        if !folio.is_some_and(|folio| folio.locked) {
-            return None;
-        }
+        let mut arrival = self.devices.iter().filter_map(|device| device.arrival_ns(file, index));
+        let arrival_ns = arrival.next()?;
         if !self.is_alone {
             return Some(Pause::Folio(file, index));
         }
-        let mut arrival = self.devices.iter().filter_map(|device| device.arrival_ns(file, index));
-        let arrival_ns = arrival.next().expect("a locked folio is being read");
         self.now_ns = self.now_ns.max(arrival_ns);
         self.unlock_arrived();
         None

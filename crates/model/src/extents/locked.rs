@@ -14,6 +14,8 @@ pub struct Locked {
     /// Each run's first page and the one behind it, in streaks that ascend in the file. There are
     /// at most as many streaks as windows under way.
     streaks: Vec<VecDeque<(u64, u64)>>,
+    /// How many there are: most often one, which the span then is.
+    runs: u64,
     /// No locked page lies before the first of these or from the second on; most pages that are
     /// asked for do.
     span: (u64, u64),
@@ -24,7 +26,7 @@ const NOTHING: (u64, u64) = (u64::MAX, 0);
 
 impl Default for Locked {
     fn default() -> Self {
-        Locked { streaks: Vec::new(), span: NOTHING }
+        Locked { streaks: Vec::new(), runs: 0, span: NOTHING }
     }
 }
 
@@ -40,9 +42,12 @@ impl Locked {
             // What one request reads is one run.
             Some(streak) => match streak.back_mut() {
                 Some(last) if last.1 == from => last.1 = end,
-                _ => streak.push_back((from, end)),
+                _ => {
+                    streak.push_back((from, end));
+                    self.runs += 1;
+                }
             },
-            None => self.streaks.push(VecDeque::from([(from, end)])),
+            None => self.insert_apart(from, end),
         }
     }
 
@@ -50,6 +55,7 @@ impl Locked {
     /// may be unlocked before those that were locked before.
     pub fn insert_apart(&mut self, from: u64, end: u64) {
         self.span = (self.span.0.min(from), self.span.1.max(end));
+        self.runs += 1;
         self.streaks.push(VecDeque::from([(from, end)]));
     }
 
@@ -63,24 +69,36 @@ impl Locked {
         let streak = &mut self.streaks[number];
         let run = streak[place];
         match (run.0 < from, end < run.1) {
-            (false, false) => drop(streak.remove(place)),
             (false, true) => streak[place].0 = end,
             (true, false) => streak[place].1 = from,
             (true, true) => {
                 streak[place].1 = from;
                 streak.insert(place + 1, (end, run.1));
+                self.runs += 1;
+            }
+            (false, false) => {
+                match place {
+                    0 => streak.pop_front(),
+                    _ => streak.remove(place),
+                };
+                self.runs -= 1;
+                if streak.is_empty() && self.streaks.len() > 1 {
+                    self.streaks.remove(number);
+                }
             }
         }
-        if streak.is_empty() && self.streaks.len() > 1 {
-            self.streaks.remove(number);
+        self.span = self.span_of_runs();
+    }
+
+    /// With one window on its way behind the other, there is always a locked page.
+    fn span_of_runs(&self) -> (u64, u64) {
+        if self.runs == 0 {
+            return NOTHING;
         }
-        // With one window on its way behind the other, there is always a locked page.
-        self.span = self.streaks.iter().fold(NOTHING, |span, streak| {
-            match (streak.front(), streak.back()) {
-                (Some(first), Some(last)) => (span.0.min(first.0), span.1.max(last.1)),
-                _ => span,
-            }
-        });
+        self.streaks.iter().fold(NOTHING, |span, streak| match (streak.front(), streak.back()) {
+            (Some(first), Some(last)) => (span.0.min(first.0), span.1.max(last.1)),
+            _ => span,
+        })
     }
 
     /// The streak and the place in it of the run that holds the page `from`.
@@ -93,13 +111,17 @@ impl Locked {
 
     /// Whether any of the pages `from..end` is locked.
     pub fn any(&self, from: u64, end: u64) -> bool {
-        self.is_near(from, end) && self.holds_any(from, end)
+        self.is_near(from, end) && (self.runs == 1 || self.holds_any(from, end))
     }
 
     /// The locked pages of `word`.
     pub fn mask(&self, word: u64) -> u64 {
         let (first, end) = (word * WORD_PAGES, (word + 1) * WORD_PAGES);
-        if self.is_near(first, end) { self.mask_of(word, first, end) } else { 0 }
+        match (self.is_near(first, end), self.runs) {
+            (false, _) => 0,
+            (true, 1) => word_mask(word, PageIndex(self.span.0), PageIndex(self.span.1)),
+            (true, _) => self.mask_of(word, first, end),
+        }
     }
 
     fn is_near(&self, from: u64, end: u64) -> bool {
