@@ -227,7 +227,7 @@ impl ReadUnderWay {
 
 /// Does what `step` of a fault or a read at page `first` asks for. Where that has to pause, it is
 /// to be asked for again.
-#[inline]
+#[inline(always)]
 fn carry_out<C: PageCache, L: Log>(
     step: Step,
     first: PageIndex,
@@ -237,7 +237,7 @@ fn carry_out<C: PageCache, L: Log>(
 ) -> Result<Option<Pause>, Error> {
     match step {
         Step::Lock(_) => world.pass(world.profile.cost.fault_ns),
-        Step::Read(window) => world.read_window(window, first, open, &process.tables),
+        Step::Read(window) => world.read_window(&window, first, open, &process.tables),
         Step::ReadPage(index) => return world.read_page(index, open, &process.tables),
         Step::Wait(index) => return Ok(world.wait(open.file, index)),
         Step::Unlock => world.tally.lock_drops += 1,
