@@ -1,10 +1,13 @@
 //! The device in virtual time.
 
+mod ring;
+
 use std::collections::VecDeque;
 
 use filemap_core::cache::FolioRun;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
+use self::ring::Ring;
 use crate::profile;
 
 /// Folios of one request at most (`BIO_MAX_VECS`), as it has a segment for each. What a device
@@ -22,6 +25,8 @@ pub struct Device {
     /// When the last byte asked for so far will have arrived.
     busy_until_ns: u64,
     rows: VecDeque<Row>,
+    /// Where requests are complete together: each is a row of its own then.
+    ring: Option<Ring>,
     /// Requests of the rows.
     under_way: u64,
     asked: Vec<Asked>,
@@ -77,6 +82,7 @@ impl Device {
             page_size,
             busy_until_ns: 0,
             rows: VecDeque::new(),
+            ring: profile.ring_entries.map(Ring::new),
             under_way: 0,
             asked: Vec::new(),
         }
@@ -115,52 +121,61 @@ impl Device {
         }
     }
 
-    /// Begins to read at `now_ns` what was asked for of `file`. Returns when the first of it will
-    /// arrive, if there is anything.
-    pub fn submit(&mut self, file: FileId, now_ns: u64) -> Option<u64> {
-        let mut first_ns = None;
+    /// Begins to read at `now_ns` what was asked for of `file`. Returns whether that was anything.
+    /// What was under way may be complete later than it would have been.
+    pub fn submit(&mut self, file: FileId, now_ns: u64) -> bool {
         for number in 0..self.asked.len() {
             let asked = self.asked[number];
-            let done_ns = if self.under_way + asked.requests <= self.profile.queue_depth.into() {
-                self.serve(asked, file, now_ns)
+            if self.ring.is_some() {
+                self.give_one_by_one(asked, file, now_ns);
+            } else if self.under_way + asked.requests <= self.profile.queue_depth.into() {
+                self.serve(asked, file, now_ns);
             } else {
-                self.serve_one_by_one(asked, file, now_ns)
-            };
-            first_ns = first_ns.or(Some(done_ns));
+                self.serve_one_by_one(asked, file, now_ns);
+            }
         }
+        let is_anything = !self.asked.is_empty();
         self.asked.clear();
-        first_ns
+        is_anything
     }
 
     /// Begins to read a row whose first request is not served before `from_ns`, nor the others
-    /// later for want of a place in the queue. Returns when that one will be complete.
-    fn serve(&mut self, asked: Asked, file: FileId, from_ns: u64) -> u64 {
+    /// later for want of a place in the queue.
+    fn serve(&mut self, asked: Asked, file: FileId, from_ns: u64) {
         let Asked { start, pages, each, requests, .. } = asked;
-        let each_ns = self.transfer_ns(each);
-        let tail = asked.tail();
-        let last_ns = if tail == each { each_ns } else { self.transfer_ns(tail) };
+        let last_ns = self.transfer_ns(asked.tail(), asked.last_segments());
+        let each_ns = match requests {
+            1 => last_ns,
+            _ => self.transfer_ns(each, REQUEST_FOLIOS),
+        };
         let first_byte_ns = from_ns.saturating_add(self.profile.latency_ns);
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(each_ns);
         let row = Row { file, start, pages, each, requests, done_ns, each_ns, last_ns };
         self.busy_until_ns = row.done_ns_of(requests - 1);
         self.under_way += requests;
         self.rows.push_back(row);
-        done_ns
     }
 
     /// Begins to read a row whose requests may wait for a place in the queue.
-    fn serve_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) -> u64 {
-        let Asked { mut start, pages, each, room, .. } = asked;
-        let end = start + pages;
-        let mut first_ns = None;
-        while start < end {
-            let pages = each.min(end - start);
-            let one = Asked { start, pages, each: pages, requests: 1, room };
+    fn serve_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) {
+        for one in asked.each_request() {
             let from_ns = now_ns.max(self.place_ns());
-            first_ns = first_ns.or(Some(self.serve(one, file, from_ns)));
-            start += pages;
+            self.serve(one, file, from_ns);
         }
-        first_ns.expect("a row has a request")
+    }
+
+    /// Begins to read a row through a ring, whose requests are complete with those that they join.
+    fn give_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) {
+        for one in asked.each_request() {
+            let ring = self.ring.as_mut().expect("the device has one");
+            let given = ring.give(one.last_segments(), now_ns);
+            self.serve(one, file, given.from_ns);
+            let done_ns = self.busy_until_ns;
+            self.ring.as_mut().expect("the device has one").done_at(done_ns);
+            for row in self.rows.iter_mut().rev().take(given.joined as usize + 1) {
+                row.done_ns = done_ns;
+            }
+        }
     }
 
     /// When there will be a place in the queue.
@@ -175,17 +190,18 @@ impl Device {
         0
     }
 
-    fn transfer_ns(&self, pages: PageCount) -> u64 {
+    fn transfer_ns(&self, pages: PageCount, segments: u64) -> u64 {
         let bytes = pages.bytes(self.page_size);
         let bandwidth = self.profile.bandwidth_bytes;
         // Almost always short enough for a division of the processor's.
-        match bytes.checked_mul(1_000_000_000) {
+        let bytes_ns = match bytes.checked_mul(1_000_000_000) {
             Some(short) => short.div_ceil(bandwidth),
             None => {
                 let long = (u128::from(bytes) * 1_000_000_000).div_ceil(bandwidth.into());
                 u64::try_from(long).unwrap_or(u64::MAX)
             }
-        }
+        };
+        bytes_ns.saturating_add(self.profile.segment_ns.saturating_mul(segments))
     }
 
     /// The next pages that have arrived at `now_ns`, and when the last of them did.
@@ -202,6 +218,9 @@ impl Device {
         }
         let Row { file, start, requests, .. } = *row;
         self.under_way -= before - requests;
+        if let Some(ring) = &mut self.ring {
+            (requests..before).for_each(|_| ring.complete());
+        }
         let pages = match requests {
             0 => row.pages,
             _ => PageCount(row.each.0 * (before - requests)),
@@ -229,6 +248,22 @@ impl Device {
 }
 
 impl Asked {
+    /// The requests one by one.
+    fn each_request(self) -> impl Iterator<Item = Asked> {
+        (0..self.requests).map(move |number| {
+            let start = self.start + PageCount(self.each.0 * number);
+            let is_last = number + 1 == self.requests;
+            let pages = if is_last { self.tail() } else { self.each };
+            let room = if is_last { self.room } else { 0 };
+            Asked { start, pages, each: pages, requests: 1, room }
+        })
+    }
+
+    /// Segments of the last request.
+    fn last_segments(&self) -> u64 {
+        REQUEST_FOLIOS - self.room
+    }
+
     /// Pages of the last request.
     fn tail(&self) -> PageCount {
         PageCount(self.pages.0 - self.each.0 * (self.requests - 1))

@@ -353,7 +353,9 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             return run.folios;
         };
         let until_ns = done_ns.saturating_sub(self.now_ns);
-        let added = until_ns / self.profile.cost.add_page_ns.max(1);
+        let cost = &self.profile.cost;
+        let page_ns = cost.add_page_ns.saturating_add(cost.add_folio_ns / pages);
+        let added = until_ns / page_ns.max(1);
         let batches = added.saturating_add(1).div_ceil(BATCH.0).saturating_mul(BATCH.0);
         run.folios.min(batches / pages)
     }
@@ -367,7 +369,9 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         });
         self.memory.add(open.file, run);
         self.tally.pages_read += run.pages().0;
-        self.pass(self.profile.cost.add_page_ns.saturating_mul(run.pages().0));
+        let cost = &self.profile.cost;
+        let pages_ns = cost.add_page_ns.saturating_mul(run.pages().0);
+        self.pass(pages_ns.saturating_add(cost.add_folio_ns.saturating_mul(run.folios)));
         self.devices[open.device].ask(run);
     }
 
@@ -381,11 +385,11 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Begins to read what was asked for of `open`.
     fn submit(&mut self, open: &OpenFile) {
-        if let Some(done_ns) = self.devices[open.device].submit(open.file, self.now_ns) {
-            if !self.waiting.is_empty() {
+        if self.devices[open.device].submit(open.file, self.now_ns) {
+            self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
+            if let Some(done_ns) = self.awaited_ns() {
                 self.turn_ns = self.turn_ns.min(done_ns.saturating_sub(1));
             }
-            self.next_done_ns = Some(self.next_done_ns.map_or(done_ns, |next| next.min(done_ns)));
         }
     }
 
