@@ -157,6 +157,7 @@ impl Device {
     }
 
     /// Begins to read a row whose requests may wait for a place in the queue.
+    #[cold]
     fn serve_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) {
         for one in asked.each_request() {
             let from_ns = now_ns.max(self.place_ns());
@@ -208,29 +209,33 @@ impl Device {
     #[inline]
     pub fn arrived(&mut self, now_ns: u64) -> Option<(Run, u64)> {
         let row = self.rows.front_mut().filter(|row| row.done_ns <= now_ns)?;
-        let before = row.requests;
-        let mut arrived_ns = row.done_ns;
-        while row.requests > 0 && row.done_ns <= now_ns {
-            arrived_ns = row.done_ns;
+        let Row { file, start, .. } = *row;
+        let last_ns = row.done_ns_of(row.requests - 1);
+        if last_ns <= now_ns {
+            let (run, requests) = (Run { file, start, pages: row.pages }, row.requests);
+            self.rows.pop_front();
+            self.completed(requests);
+            return Some((run, last_ns));
+        }
+        let (mut arrived, mut arrived_ns) = (0, row.done_ns);
+        while row.done_ns <= now_ns {
+            (arrived, arrived_ns) = (arrived + 1, row.done_ns);
+            row.done_ns = row.done_ns_of(1);
             row.requests -= 1;
-            let next_ns = if row.requests == 1 { row.last_ns } else { row.each_ns };
-            row.done_ns = row.done_ns.saturating_add(next_ns);
         }
-        let Row { file, start, requests, .. } = *row;
-        self.under_way -= before - requests;
-        if let Some(ring) = &mut self.ring {
-            (requests..before).for_each(|_| ring.complete());
-        }
-        let pages = match requests {
-            0 => row.pages,
-            _ => PageCount(row.each.0 * (before - requests)),
-        };
+        let pages = PageCount(row.each.0 * arrived);
         row.start += pages;
         row.pages -= pages;
-        if requests == 0 {
-            self.rows.pop_front();
-        }
+        self.completed(arrived);
         Some((Run { file, start, pages }, arrived_ns))
+    }
+
+    /// Counts so many of the requests that were given first as complete.
+    fn completed(&mut self, requests: u64) {
+        self.under_way -= requests;
+        if let Some(ring) = &mut self.ring {
+            (0..requests).for_each(|_| ring.complete());
+        }
     }
 
     /// When the next request will be complete.

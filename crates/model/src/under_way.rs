@@ -21,7 +21,6 @@ pub struct FaultUnderWay {
     number: u64,
     at: Place,
     fault: Fault,
-    misses_at_first: u32,
     next: Next,
 }
 
@@ -40,7 +39,7 @@ impl FaultUnderWay {
     /// A fault of access `number`, which begins.
     pub fn new(number: u64, at: Place, access: Access) -> FaultUnderWay {
         let fault = Fault::new(at.index, access);
-        FaultUnderWay { number, at, fault, misses_at_first: 0, next: Next::Step }
+        FaultUnderWay { number, at, fault, next: Next::Step }
     }
 
     /// A fault that no access made, but advice asks for.
@@ -124,11 +123,6 @@ impl FaultUnderWay {
         task: &mut Task<'_, '_, C, L>,
         open: &mut OpenFile,
     ) -> Result<Option<Pause>, Error> {
-        if let Step::Lock(_) = step
-            && self.fault.tries() == 2
-        {
-            self.misses_at_first = self.fault.misses();
-        }
         let pause = carry_out(step, self.at.index, open, task.world, task.process)?;
         if pause.is_some() {
             self.next = Next::CarryOut(step);
@@ -162,10 +156,9 @@ impl FaultUnderWay {
         task: &mut Task<'_, '_, C, L>,
         open: &OpenFile,
     ) {
-        let (world, misses) = (&mut *task.world, self.fault.misses());
-        let retry_misses = if outcome.tries > 1 { misses - self.misses_at_first } else { 0 };
-        world.tally.retry_misses += u64::from(retry_misses);
-        world.tally.major_faults += u64::from(misses);
+        let world = &mut *task.world;
+        world.tally.retry_misses += u64::from(self.fault.retry_misses());
+        world.tally.major_faults += u64::from(self.fault.misses());
         world.tally.minor_faults += u64::from(!outcome.major);
         world.pass(world.profile.cost.map_page_ns.saturating_mul(self.fault.mapped().0));
         world.memory.cache.mapped(open.file, self.at.layer).touch(self.at.index);

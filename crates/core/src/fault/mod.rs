@@ -29,6 +29,8 @@ pub struct Fault {
     tries: u32,
     /// Misses that this fault met: PGMAJFAULT events.
     misses: u32,
+    /// Those of them that a retry met.
+    retry_misses: u32,
     /// Pages that fault-around mapped.
     mapped: PageCount,
     /// This try met a miss.
@@ -65,6 +67,7 @@ impl Fault {
             tried: false,
             tries: 0,
             misses: 0,
+            retry_misses: 0,
             mapped: PageCount(0),
             major: false,
             dropped: false,
@@ -90,6 +93,11 @@ impl Fault {
     /// PGMAJFAULT events so far.
     pub fn misses(&self) -> u32 {
         self.misses
+    }
+
+    /// Those of them that a retry met: it found its page gone.
+    pub fn retry_misses(&self) -> u32 {
+        self.retry_misses
     }
 
     /// Pages that fault-around has mapped so far: the time for them passes before the fault drops
@@ -224,6 +232,7 @@ impl Fault {
             None => {
                 self.major = true;
                 self.misses += 1;
+                self.retry_misses += u32::from(self.tries > 1);
                 Some(sync::on_miss(self.index, vma, limits, ra, *cache, *log)?)
             }
         };

@@ -9,7 +9,7 @@ use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::ExtentCache;
 use super::aliases::Entries;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
 use super::lists::Extent;
 
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
@@ -46,15 +46,14 @@ impl<'a> ExtentFile<'a> {
         self.first.0 / WORD_PAGES + word
     }
 
-    /// [`ExtentFile::pages`] where pages of the word may differ.
+    /// [`ExtentFile::pages`] where pages of the word, which lies in `chunk`, may differ.
     // Most calls do not come this far, and stay small without it.
     #[inline(never)]
-    fn uneven_pages(&self, from: PageIndex, end: PageIndex) -> Pages {
+    fn uneven_pages(&self, from: PageIndex, end: PageIndex, chunk: Option<&Chunk>) -> Pages {
         let cache = &*self.cache;
         let page = (from + self.first).0;
         let (number, offset) = (page / WORD_PAGES, (page % CHUNK_PAGES) as usize);
         let word = number as usize % CHUNK_WORDS;
-        let chunk = cache.chunks.get(page / CHUNK_PAGES);
         let mut unlike = Unlike::new(page % WORD_PAGES);
         let mut pages = Pages { end, folio: None, workingset: false, mapped: false, copied: false };
         let is_present = unlike.add(chunk.map_or(0, |chunk| chunk.present(word)));
@@ -178,7 +177,7 @@ impl MappedFile for ExtentFile<'_> {
             let end = end.min(PageIndex((from.0 | (WORD_PAGES - 1)) + 1));
             return Pages { end, folio, workingset: false, mapped: false, copied: false };
         }
-        self.uneven_pages(from, end)
+        self.uneven_pages(from, end, chunk)
     }
 
     #[inline]
