@@ -17,6 +17,7 @@ pub mod holes;
 pub mod image;
 pub mod interference;
 pub mod journal;
+mod loop_control;
 mod loop_device;
 pub mod place;
 pub mod probe;
@@ -25,7 +26,6 @@ pub mod residency;
 pub mod scratch;
 mod temporary;
 pub mod trace;
-mod undo;
 
 pub use error::Error;
 
