@@ -105,7 +105,7 @@ impl JobSpec {
         Ok(Rules::new(kernel.map_err(|error| error.of("kernel"))?, series))
     }
 
-    fn valid_image(&self, engine: EngineKind) -> Result<Option<Image>, Error> {
+    pub(crate) fn valid_image(&self, engine: EngineKind) -> Result<Option<Image>, Error> {
         let modules = self.modules.clone();
         match (self.image.clone(), engine) {
             (Some(path), EngineKind::Kernel) => Ok(Some(Image { path, modules })),

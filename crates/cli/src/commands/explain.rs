@@ -75,6 +75,11 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
+/// Why a kernel that is booted is not explained.
+fn no_log_of_image() -> Error {
+    Error::CannotRun("--image: a booted kernel gives no decision log; leave it out".to_string())
+}
+
 /// Refuses what there is no log of the running kernel of.
 fn check(job: &Job) -> Result<(), Error> {
     if job.engine == EngineKind::Model {
@@ -82,10 +87,7 @@ fn check(job: &Job) -> Result<(), Error> {
     }
     let refuse = |message: String| Err(Error::CannotRun(message));
     if job.image.is_some() {
-        return refuse(
-            "--image: a booted kernel gives no decision log; leave it out, or give --on model"
-                .to_string(),
-        );
+        return Err(no_log_of_image());
     }
     if job.rules.series != Series::BASELINE {
         return refuse(format!(

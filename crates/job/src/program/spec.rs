@@ -20,6 +20,12 @@ pub struct ProgramSpec {
     /// Rules of the model: `6.12`, `6.18` or `host`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// Path of a kernel image to boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Directory with the modules of the image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modules: Option<String>,
     /// Patch series on top, joined by `,` or `+`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub with: Option<String>,

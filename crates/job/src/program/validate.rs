@@ -39,9 +39,11 @@ impl ProgramSpec {
         let cpus = self.cpus.map(|cpus| within("cpus", cpus, 1, MAX_CPUS)).transpose();
         let cpus = cpus.map_err(keyed)?.map(|cpus| cpus as u32);
         let cold = self.cold.unwrap_or(false);
+        let engine = name("on", &self.on, EngineKind::Model).map_err(keyed)?;
         let mut program = Program {
             spec: ProgramSpec { kernel: Some(rules.kernel.name().to_string()), ..self.clone() },
-            engine: name("on", &self.on, EngineKind::Model).map_err(keyed)?,
+            engine,
+            image: self.shared().valid_image(engine).map_err(keyed)?,
             runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS).map_err(keyed)?,
             rules,
             machine,

@@ -1,5 +1,6 @@
 //! The engine that runs jobs of one file and programs on the running kernel.
 
+mod boot;
 mod environment;
 mod file;
 mod guest;
@@ -10,6 +11,7 @@ mod phases;
 mod plan;
 mod program;
 mod seen;
+mod sent;
 mod settings;
 mod stage;
 
@@ -26,8 +28,10 @@ use crate::temporary::require_space;
 
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
-pub use guest::{Boot, BootedJob, in_guest, mount_memory_cgroups};
+pub use boot::{Boot, Booted};
+pub use guest::{in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
+pub use sent::Bootable;
 
 pub(crate) use file::{may_drop, place_of, scratch_directory};
 pub(crate) use limits::{LruGen, lru_gen};

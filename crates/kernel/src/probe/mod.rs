@@ -5,6 +5,7 @@
 //! calls [`main_if_child`] first thing in its `main`.
 
 mod bus;
+mod busy;
 mod child;
 pub mod cpus;
 mod files;
