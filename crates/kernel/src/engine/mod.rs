@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::journal::Journal;
-use crate::observe::io_bytes;
+use crate::place::io_bytes;
 use crate::probe::Process;
 use crate::temporary::require_space;
 
@@ -123,6 +123,9 @@ pub trait Runnable: Clone {
     /// # Errors
     /// What no probe can do.
     fn process(&self, paths: &[PathBuf]) -> Result<Process, Error>;
+
+    /// What the `error` of its process says, with what it names by the job's own names.
+    fn named(&self, error: Error) -> Error;
 
     /// One run, and whether somebody else disturbed it.
     ///
