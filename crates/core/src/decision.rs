@@ -10,7 +10,7 @@ pub enum Cause {
     /// A fault in a mapping advised SEQUENTIAL that starts or continues a stream.
     SequentialFault,
     /// A fault in a mapping advised SEQUENTIAL that belongs to no stream.
-    SequentialLone,
+    SequentialSingle,
     /// A fault in an executable mapping.
     Executable,
     /// A fault that reads around its page.
@@ -18,7 +18,7 @@ pub enum Cause {
     /// A `read(2)` that missed the cache and starts or continues a stream.
     ReadStream,
     /// A `read(2)` that missed the cache and belongs to no stream.
-    ReadLone,
+    ReadSingle,
     /// A fault that hit a marked folio.
     AsyncFault,
     /// A `read(2)` that hit a marked folio.
@@ -37,11 +37,11 @@ impl Cause {
         match self {
             Cause::HugePage => "huge-page",
             Cause::SequentialFault => "sequential-fault",
-            Cause::SequentialLone => "sequential-single",
+            Cause::SequentialSingle => "sequential-single",
             Cause::Executable => "executable",
             Cause::ReadAround => "read-around",
             Cause::ReadStream => "read-stream",
-            Cause::ReadLone => "read-single",
+            Cause::ReadSingle => "read-single",
             Cause::SequentialForced => "sequential-forced",
             Cause::ReadForced => "read-forced",
             Cause::WillNeed => "will-need",
@@ -111,7 +111,7 @@ pub enum Decision {
         /// The request, and the state.
         found: Found,
     },
-    /// A window was asked for (`page_cache_ra_order`, or the unbounded calls of a lone or a
+    /// A window was asked for (`page_cache_ra_order`, or the unbounded calls of a single or a
     /// forced read).
     Readahead {
         /// Why.

@@ -178,7 +178,7 @@ fn shown(decision: Decision) -> Option<Shown> {
         Decision::Entered { cause, found } if cause.is_async() => Some(Shown::Async(found)),
         Decision::Entered { found, .. } => Some(Shown::Sync(found)),
         // A single read has no window; its base pages follow.
-        Decision::Readahead { cause: Cause::ReadLone | Cause::SequentialLone, .. } => None,
+        Decision::Readahead { cause: Cause::ReadSingle | Cause::SequentialSingle, .. } => None,
         // Nor has what is read in chunks.
         Decision::Readahead { cause, .. } if cause.is_forced() => None,
         Decision::Readahead { start, order, size, async_size, .. } => {
@@ -264,7 +264,7 @@ mod tests {
     fn a_lone_read_shows_base_pages_only() {
         let mut log = ShownLog::default();
         let index = PageIndex(7);
-        for cause in [Cause::ReadLone, Cause::SequentialLone] {
+        for cause in [Cause::ReadSingle, Cause::SequentialSingle] {
             log.record(Decision::Readahead {
                 cause,
                 index,

@@ -9,12 +9,12 @@ use std::time::Instant;
 use filemap_core::units::{PageCount, PageIndex};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
-use self::direct::Direct;
 pub use self::direct::DIRECT_BYTES;
+use self::direct::Direct;
 use crate::cold::drop_open_file;
 use crate::contents::Contents;
-use crate::place::Place;
 use crate::probe::{Access, Advice, Mapping, Outcome, Plan, Probe};
+use crate::storage::Storage;
 use crate::{Error, page_size, temporary};
 
 /// Smallest file that is calibrated on, in bytes.
@@ -42,7 +42,7 @@ const ADDED_TIMES: u64 = 8;
 pub struct Bench {
     file: File,
     path: PathBuf,
-    place: Place,
+    storage: Storage,
     pages: u64,
 }
 
@@ -81,8 +81,8 @@ impl Bench {
     pub fn create(directory: &Path, bytes: u64) -> Result<Self, Error> {
         let file = temporary::file(directory, bytes, &Contents::Returns)?;
         let path = temporary::name_for_children(&file);
-        let place = Place::of(&path)?;
-        Ok(Bench { pages: bytes / page_size(), file, path, place })
+        let storage = Storage::of(&path)?;
+        Ok(Bench { pages: bytes / page_size(), file, path, storage })
     }
 
     /// By which name this process and its children open the file.
@@ -91,8 +91,8 @@ impl Bench {
     }
 
     /// Where the file lies.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn storage(&self) -> &Storage {
+        &self.storage
     }
 
     /// Entries of the ring through which its device is given requests, where the kernel says.
@@ -105,7 +105,7 @@ impl Bench {
     /// # Errors
     /// The file cannot be made cold; no readahead size to measure windows with.
     pub fn sample(&self) -> Result<Sample, Error> {
-        let ra_pages = self.place.read_ahead_kb.unwrap_or(0) * 1024 / page_size();
+        let ra_pages = self.storage.read_ahead_kb.unwrap_or(0) * 1024 / page_size();
         if ra_pages < 2 || ra_pages * 4 > self.pages {
             return Err(Error::unavailable(
                 format!("a readahead of {ra_pages} pages for a file of {} pages", self.pages),

@@ -19,11 +19,11 @@ pub mod interference;
 pub mod journal;
 mod loop_control;
 mod loop_device;
-pub mod place;
 pub mod probe;
 pub mod procstat;
 pub mod residency;
 pub mod scratch;
+pub mod storage;
 mod temporary;
 pub mod trace;
 

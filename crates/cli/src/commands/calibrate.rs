@@ -3,7 +3,7 @@
 use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText, parse_size};
 use filemap_kernel::calibrate::{Bench, DIRECT_BYTES, MIN_BYTES, Sample};
 use filemap_kernel::engine::{Kernel, Prepared, host_environment, temporary_directory};
-use filemap_kernel::place::io_bytes;
+use filemap_kernel::storage::io_bytes;
 use filemap_model::{Profile, profile, trace};
 use filemap_report::Footer;
 use filemap_report::calibrate::{self, Calibration, Cost, Direct, Row};
@@ -271,13 +271,13 @@ fn profile_text(profile: &Profile) -> String {
 }
 
 fn footer(bench: &Bench, bytes: u64, profile: (&Profile, &str), command: String) -> Footer {
-    let place = bench.place();
+    let storage = bench.storage();
     let mut environment = host_environment();
     provenance::stamp(&mut environment, EngineKind::Kernel.name());
     let mut add = |key: &str, value: Value| environment.insert(key.to_string(), value);
-    add("device", place.device.clone().into());
-    add("filesystem", place.filesystem.clone().into());
-    add("read_ahead_kb", place.read_ahead_kb.into());
+    add("device", storage.device.clone().into());
+    add("filesystem", storage.filesystem.clone().into());
+    add("read_ahead_kb", storage.read_ahead_kb.into());
     add("file_bytes", bytes.into());
     add("profile", json!(profile.0));
     add("profile_path", profile.1.into());

@@ -16,7 +16,7 @@ use filemap_report::compare::{self, Cell};
 use booted::Booted;
 use unseen::{OfModel, unseen};
 
-use super::{Asked, needs_said, with_seeds};
+use super::{GivenJob, needs_said, with_seeds};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine::{self, Engines};
@@ -47,7 +47,7 @@ pub fn run(
 /// What comes out of the variants, and where it goes.
 fn reported(args: CompareArgs, on: &impl Engines<Job>) -> Result<(Output, Report), Error> {
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
-    let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let (mut asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let variants = variants(&spec, &args.variants)?;
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
     profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
@@ -239,7 +239,7 @@ fn variants(spec: &JobSpec, given: &[String]) -> Result<Vec<Variant>, Error> {
 /// The command that compares the same again. What variants may change is said as it was asked for:
 /// a number of accesses that follows from the size of the file follows from that of each variant.
 fn command(
-    asked: &Asked,
+    asked: &GivenJob,
     spec: &JobSpec,
     variants: &[Variant],
     images: &[Booted],

@@ -14,7 +14,7 @@ use filemap_model::{Profile, trace, trace_settled};
 use filemap_report::explain::{self, Explainer, Explanation, Sight};
 use serde_json::{Map, json};
 
-use super::{Asked, with_seeds};
+use super::{GivenJob, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::engine::{self, Machine};
@@ -36,7 +36,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         let path = path.clone();
         return program::run(spec, &path, args);
     }
-    let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let svg = ("--svg", args.svg.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;
     if spec.runs.is_some_and(|runs| runs != 1) {

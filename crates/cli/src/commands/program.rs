@@ -26,7 +26,7 @@ pub fn run(
     if args.seeds.is_some() {
         return Err(not_of_programs("--seeds", path));
     }
-    let asked = Asked::new(spec, path, args.job)?;
+    let asked = GivenProgram::new(spec, path, args.job)?;
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let mut spec = asked.spec.clone();
@@ -54,7 +54,7 @@ pub fn run(
 }
 
 /// A program as it was asked for.
-pub struct Asked {
+pub struct GivenProgram {
     /// The program with the flags on top.
     pub spec: ProgramSpec,
     path: String,
@@ -64,7 +64,7 @@ pub struct Asked {
     pub inputs: Inputs,
 }
 
-impl Asked {
+impl GivenProgram {
     /// The program of the job file at `path`, with `flags` on top.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Asked {
         let spec = spec.overlay(&flags);
         let mut inputs = Inputs::of(Some(path), &images, &modules, &spec.shared());
         spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
-        Ok(Asked { spec, path: path.to_string(), flags, inputs })
+        Ok(GivenProgram { spec, path: path.to_string(), flags, inputs })
     }
 
     /// Fills in what `spec`, which came of this, does not say of its existing files and of this

@@ -4,7 +4,7 @@ use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job, Record};
 use filemap_report::{Report, record};
 
-use super::{Asked, program, with_seeds};
+use super::{GivenJob, program, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine::{self, Engines};
@@ -35,7 +35,7 @@ pub fn run(
 
 /// What comes out of one job, and where it goes.
 fn reported(args: RunArgs, engines: &impl Engines<Job>) -> Result<(Output, Report), Error> {
-    let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let found = host::resolve(&mut spec)?;

@@ -87,11 +87,10 @@ impl<'a> Direct<'a> {
         let mut apart_ns = Vec::new();
         for number in 0..pairs {
             let later = Duration::from_nanos((alone_ns / 2.0) as u64);
-            let both = [(first.bytes(OVERLAPPING_BYTES), place(number * 3 + 1), Duration::ZERO), (
-                second.bytes(OVERLAPPING_BYTES),
-                place(number * 3 + 2),
-                later,
-            )];
+            let both = [
+                (first.bytes(OVERLAPPING_BYTES), place(number * 3 + 1), Duration::ZERO),
+                (second.bytes(OVERLAPPING_BYTES), place(number * 3 + 2), later),
+            ];
             let ends = self.at_once(both)?;
             apart_ns.push(ends[1].duration_since(ends[0]).as_nanos() as f64);
         }

@@ -7,8 +7,8 @@ use filemap_core::units::PageIndex;
 use filemap_job::{Cached, Counters, EngineKind, Job, Record, Run};
 use serde_json::{Map, Value};
 
+use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
-use super::seen::{Dropped, Seen};
 use super::stage::{Ran, Stage};
 use super::{Prepared, Runnable, phases, plan};
 use crate::Error;
@@ -57,7 +57,7 @@ impl Runnable for Job {
         let stat = stage.stats()?[0];
         let Ran { ended, vmstat, major_events } = ran;
         let steps = &ended.threads[0].steps;
-        let seen = Seen::new(
+        let seen = FileCounts::new(
             steps.iter().map(|step| step.read_bytes).sum(),
             stat,
             file.whole,

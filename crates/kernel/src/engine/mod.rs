@@ -3,6 +3,7 @@
 mod boot;
 mod environment;
 mod file;
+mod file_counts;
 mod guest;
 mod limits;
 mod measure;
@@ -10,7 +11,6 @@ mod needs;
 mod phases;
 mod plan;
 mod program;
-mod seen;
 mod sent;
 mod settings;
 mod stage;
@@ -22,18 +22,18 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::journal::Journal;
-use crate::place::io_bytes;
 use crate::probe::Process;
+use crate::storage::io_bytes;
 use crate::temporary::require_space;
 
+pub use boot::{Boot, Booted};
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
-pub use boot::{Boot, Booted};
 pub use guest::{in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
 pub use sent::Bootable;
 
-pub(crate) use file::{may_drop, place_of, scratch_directory};
+pub(crate) use file::{may_drop, scratch_directory, storage_of};
 pub(crate) use limits::{LruGen, lru_gen};
 pub(crate) use needs::{Needed, Needs};
 pub(crate) use settings::FAULT_AROUND_FILE;

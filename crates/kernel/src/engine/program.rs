@@ -10,9 +10,9 @@ use filemap_job::program::{
 use filemap_job::{Counters, EngineKind};
 use serde_json::{Map, Value};
 
+use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
 use super::phases;
-use super::seen::{Dropped, Seen};
 use super::stage::{Ran, Stage};
 use super::{Prepared, Runnable};
 use crate::Error;
@@ -57,10 +57,10 @@ impl Runnable for Program {
         let told = Told::new(self, &ran, &whole);
         let dropped = told.dropped();
         let seen = stats.iter().enumerate().map(|(file, stat)| {
-            Seen::new(told.by_file[file].bytes_read, *stat, whole[file], dropped[file])
+            FileCounts::new(told.by_file[file].bytes_read, *stat, whole[file], dropped[file])
         });
-        let seen: Vec<Seen> = seen.collect();
-        let disturbed = stage.fits && seen.iter().any(Seen::is_disturbed);
+        let seen: Vec<FileCounts> = seen.collect();
+        let disturbed = stage.fits && seen.iter().any(FileCounts::is_disturbed);
         Ok((told.run(&seen), disturbed))
     }
 
@@ -213,7 +213,7 @@ impl<'a> Told<'a> {
         dropped
     }
 
-    fn run(&self, seen: &[Seen]) -> ProgramRun {
+    fn run(&self, seen: &[FileCounts]) -> ProgramRun {
         let Told { program, ran, .. } = self;
         let named = program.files.iter().zip(&self.by_file);
         let files = named.zip(seen).map(|((file, counters), seen)| FileRun {

@@ -17,7 +17,7 @@ use super::mapping::{self, Mapped};
 use super::meter::Meter;
 use super::populate::{self, Populated};
 use super::process::{Area, Process, Step};
-use super::settle::{Asked, Settle};
+use super::settle::{NewReads, Settle};
 use super::{Access, Left, PhaseCost};
 use crate::residency::CacheStat;
 use crate::{Error, page_size};
@@ -40,7 +40,7 @@ pub(super) struct Thread<'a> {
     buffer: Vec<u8>,
     costs: Vec<PhaseCost>,
     counts_left: bool,
-    asked: Asked,
+    asked: NewReads,
     settles: BTreeMap<usize, Settle>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Thread<'a> {
             buffer,
             costs: Vec::with_capacity(steps.len()),
             counts_left: process.threads.len() == 1 && steps.len() > 1 && counted <= MAX_COUNTED,
-            asked: Asked::new(),
+            asked: NewReads::new(),
             settles: BTreeMap::new(),
         })
     }

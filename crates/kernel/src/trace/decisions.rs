@@ -12,7 +12,7 @@ use crate::probe::{Area, Process, Segment};
 
 /// The thread under the trace, and what decides why the kernel does what it does for it.
 #[derive(Clone, Copy)]
-pub(super) struct Traced<'a> {
+pub(super) struct Child<'a> {
     /// The thread.
     pub(super) pid: u32,
     /// What it maps.
@@ -26,10 +26,10 @@ pub(super) struct Traced<'a> {
 }
 
 /// The decisions that `events` show of a thread. Of others only what they evicted.
-pub(super) fn decisions(events: &[Event], traced: &Traced) -> Vec<Decision> {
-    let area = traced.process.mappings.first();
+pub(super) fn decisions(events: &[Event], child: &Child) -> Vec<Decision> {
+    let area = child.process.mappings.first();
     let mut reader = Reader {
-        traced,
+        child,
         area,
         executable: area.is_some_and(|area| area.executable),
         fault: None,
@@ -39,7 +39,7 @@ pub(super) fn decisions(events: &[Event], traced: &Traced) -> Vec<Decision> {
         out: Vec::new(),
     };
     for event in events {
-        if event.pid == traced.pid || matches!(event.tracepoint, Tracepoint::Removed { .. }) {
+        if event.pid == child.pid || matches!(event.tracepoint, Tracepoint::Removed { .. }) {
             reader.event(event);
         }
     }
@@ -48,7 +48,7 @@ pub(super) fn decisions(events: &[Event], traced: &Traced) -> Vec<Decision> {
 }
 
 struct Reader<'a> {
-    traced: &'a Traced<'a>,
+    child: &'a Child<'a>,
     /// The mapping of the last fault; before the first, the first mapping.
     area: Option<&'a Area>,
     /// Whether the last fault was on executable pages.
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
             Tracepoint::BasePages { start, size, async_size } => {
                 // A single read has no window before its base pages.
                 if let Some((Found { index, .. }, _)) = self.found.take() {
-                    let cause = self.either(Cause::SequentialLone, Cause::ReadLone);
+                    let cause = self.either(Cause::SequentialSingle, Cause::ReadSingle);
                     let order = Order(0);
                     let single = readahead(cause, index, order, start, size, async_size);
                     self.asked_for(file, cause, single);
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
 
     /// A fault on `address` begins, if that is in a mapping.
     fn begin_fault(&mut self, address: u64) {
-        let Traced { process, addresses, .. } = *self.traced;
+        let Child { process, addresses, .. } = *self.child;
         let shown = process.mappings.iter().zip(addresses).find_map(|(area, start)| {
             let page = PageIndex(address.checked_sub(*start)? / page_size());
             Some((area, page, area.file_page(page)?))
@@ -169,8 +169,8 @@ impl<'a> Reader<'a> {
         }
         let huge = self.area.is_some_and(|area| area.advice.is_huge());
         let cause = match () {
-            () if huge && order == self.traced.pmd_order => Cause::HugePage,
-            () if self.executable && self.traced.rules.executable_readahead => Cause::Executable,
+            () if huge && order == self.child.pmd_order => Cause::HugePage,
+            () if self.executable && self.child.rules.executable_readahead => Cause::Executable,
             () => Cause::ReadAround,
         };
         (cause, self.fault.map_or(start, |(_, index)| index))
@@ -262,7 +262,7 @@ mod tests {
         let events: Vec<Event> = seen.iter().map(event).collect();
         let (rules, pmd_order) = (&job.rules, job.machine.arch.pmd_order());
         let addresses = &[ADDRESS];
-        decisions(&events, &Traced { pid: 7, process: &process, addresses, rules, pmd_order })
+        decisions(&events, &Child { pid: 7, process: &process, addresses, rules, pmd_order })
     }
 
     fn fault(page: u64) -> [Tracepoint; 2] {

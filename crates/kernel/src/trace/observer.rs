@@ -8,7 +8,7 @@ use std::time::Instant;
 use filemap_core::decision::Decision;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::decisions::{Traced, decisions};
+use super::decisions::{Child, decisions};
 use super::event::{Event, Inode, Tracepoint};
 use super::subject::{Scratches, Subject};
 use super::tracefs::{Trace, TraceFs};
@@ -218,10 +218,10 @@ impl Recording {
         let needs = job.needs();
         let Recording { pid, addresses, events, ended, .. } = self;
         let (rules, pmd_order) = (&needs.rules, needs.machine.arch.pmd_order());
-        let traced = Traced { pid: *pid, process, addresses, rules, pmd_order };
+        let child = Child { pid: *pid, process, addresses, rules, pmd_order };
         let steps = || ended.threads.iter().flat_map(|thread| &thread.steps);
         Observed {
-            decisions: decisions(events, &traced),
+            decisions: decisions(events, &child),
             read_bytes: steps().map(|step: &PhaseCost| step.read_bytes).sum(),
             elapsed_ns: steps().map(|step| step.elapsed_ns).sum(),
             evicted_by_others: events.iter().map(|event| self.evicted_by_others(event)).sum(),

@@ -7,10 +7,10 @@ use filemap_job::Filesystem;
 
 use super::event::Inode;
 use crate::contents::check_calls;
-use crate::engine::{Needed, Needs, check, may_drop, place_of, scratch_directory};
+use crate::engine::{Needed, Needs, check, may_drop, scratch_directory, storage_of};
 use crate::journal::{Guard, Journal, Undo};
-use crate::place::io_bytes;
 use crate::scratch::{self, Room, Scratch};
+use crate::storage::io_bytes;
 use crate::temporary::{self, require_space};
 use crate::{Error, page_size};
 
@@ -97,7 +97,7 @@ impl Scratches {
         path: &Path,
     ) -> Result<(PathBuf, Guard), Error> {
         let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
-        place_of(&needs.machine, path)?;
+        storage_of(&needs.machine, path)?;
         let guard = may_drop(&needed.file, &self.journal, &file, path)?;
         check_calls(&needed.called, &file, path)?;
         Ok((path.to_owned(), guard))

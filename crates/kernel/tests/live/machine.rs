@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use filemap_kernel::cgroup::{Limits, MemoryCgroup, Version};
+use filemap_kernel::cgroup::{CgroupLimits, MemoryCgroup, Version};
 use filemap_kernel::cold::drop_file;
 
 use filemap_kernel::journal::{Journal, recover};
@@ -77,7 +77,7 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
     if !bench.needs_root() {
         return;
     }
-    let limits = Limits { max_bytes: Some(16 << 20), high_bytes: None };
+    let limits = CgroupLimits { max_bytes: Some(16 << 20), high_bytes: None };
     let cgroup = match MemoryCgroup::create(&bench.journal, limits) {
         Ok(cgroup) => cgroup,
         Err(error) => return skip(error),
@@ -97,7 +97,7 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
     assert!(cgroup.usage_bytes().unwrap() <= 16 << 20);
     assert!(cgroup.stat().unwrap().get("pgmajfault") >= Some(8192));
     if cgroup.version() == Version::V1 {
-        let high = Limits { max_bytes: None, high_bytes: Some(1 << 20) };
+        let high = CgroupLimits { max_bytes: None, high_bytes: Some(1 << 20) };
         let refused = MemoryCgroup::create(&bench.journal, high);
         assert!(refused.is_err_and(|error| error.cannot_run_here()));
     }
@@ -119,7 +119,7 @@ pub(crate) fn hold(directory: &Path) -> ! {
     let scratch = scratch.unwrap();
     let tracefs = TraceFs::open(&journal).unwrap();
     let trace = Trace::create(&tracefs, &journal, &[Inode { major: 1, minor: 1, number: 1 }], 1);
-    let limits = Limits { max_bytes: Some(8 << 20), high_bytes: None };
+    let limits = CgroupLimits { max_bytes: Some(8 << 20), high_bytes: None };
     let cgroup = MemoryCgroup::create(&journal, limits);
     let places = [
         scratch.device().to_owned(),

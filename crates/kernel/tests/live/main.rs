@@ -19,8 +19,8 @@ use std::thread;
 
 use filemap_kernel::journal::{Journal, Undo};
 use filemap_kernel::page_size;
-use filemap_kernel::place::Place;
 use filemap_kernel::probe::main_if_child;
+use filemap_kernel::storage::Storage;
 
 use skip::skip;
 
@@ -65,7 +65,7 @@ fn main() {
     }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let bench = Bench::new();
-    if let Some(reason) = Place::of(&bench.directory).unwrap().unsuited() {
+    if let Some(reason) = Storage::of(&bench.directory).unwrap().unsuited() {
         return skip(format!("{} {reason}", bench.directory.display()));
     }
     for (name, test) in TESTS {

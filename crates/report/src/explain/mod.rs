@@ -53,7 +53,7 @@ use counter::Counter;
 use pages::Pages;
 use parts::Parts;
 use touches::Touches;
-use window::{Asked, origins};
+use window::{LastWindow, origins};
 
 /// Cells of the map of an [`Explanation`].
 const MAP_CELLS: u64 = 512;
@@ -104,7 +104,7 @@ pub struct Explainer<'a> {
     counter: Counter,
     /// The decisions of the fault at hand: which page it is for shows at its end.
     fault: Option<Vec<Decision>>,
-    window: Option<Asked>,
+    window: Option<LastWindow>,
     misses_off: u64,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Explainer<'a> {
         let counted = self.counter.moves.misses > misses;
         match *decision {
             Decision::Readahead { cause, index, start, size, .. } => {
-                self.window = Some(Asked { cause, index, start, end: start + size });
+                self.window = Some(LastWindow { cause, index, start, end: start + size });
                 self.pages.brought.get_mut(Origin::of(cause)).calls += 1;
             }
             Decision::BasePages { start, size, .. } => {

@@ -54,10 +54,10 @@ impl Origin {
             Cause::ReadAround => Origin::ReadAround,
             Cause::AsyncFault | Cause::AsyncRead => Origin::Async,
             Cause::SequentialFault
-            | Cause::SequentialLone
+            | Cause::SequentialSingle
             | Cause::SequentialForced
             | Cause::ReadStream
-            | Cause::ReadLone
+            | Cause::ReadSingle
             | Cause::ReadForced
             | Cause::WillNeed => Origin::OnDemand,
         }

@@ -11,7 +11,7 @@ use super::unseen::{OfModel, unseen};
 use super::{engines, variants};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::commands::program::{Asked, not_of_programs, profile};
+use crate::commands::program::{GivenProgram, not_of_programs, profile};
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
@@ -37,7 +37,7 @@ pub fn run(
         return Err(not_of_programs("--seeds", path));
     }
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
-    let mut asked = Asked::new(spec, path, args.job)?;
+    let mut asked = GivenProgram::new(spec, path, args.job)?;
     let variants = variants(&asked.spec.shared(), &args.variants)?;
     let foreign_to = |variant: &Variant| {
         let flag = ProgramSpec::foreign_flag(&variant.applied(&JobSpec::default()))?;
@@ -111,7 +111,7 @@ fn booted(
 }
 
 /// The command that compares the same again.
-fn command(mut asked: Asked, variants: &[Variant], images: &[Booted]) -> String {
+fn command(mut asked: GivenProgram, variants: &[Variant], images: &[Booted]) -> String {
     (asked.flags.image, asked.flags.modules) = (None, None);
     let names: Vec<String> = variants.iter().map(Variant::name).collect();
     let mut words =
@@ -126,7 +126,7 @@ fn command(mut asked: Asked, variants: &[Variant], images: &[Booted]) -> String 
 /// Every variant on every engine and image. Beside the model, whose series are then meant, a kernel
 /// has the settings of the variants only.
 fn cells(
-    asked: &Asked,
+    asked: &GivenProgram,
     spec: &ProgramSpec,
     variants: &[Variant],
     images: &[Booted],
@@ -165,7 +165,7 @@ fn cells(
 
 /// The program of one cell, which is called `name`, on the kernel of `image` or none.
 fn cell(
-    asked: &Asked,
+    asked: &GivenProgram,
     spec: &ProgramSpec,
     name: String,
     variant: &Variant,

@@ -7,7 +7,7 @@ use super::bench::Bench;
 use super::{check_asked, footer, outcome};
 use crate::Outcome;
 use crate::args::ConformArgs;
-use crate::commands::program::{Asked, not_of_programs};
+use crate::commands::program::{GivenProgram, not_of_programs};
 use crate::error::Error;
 use crate::input;
 use crate::interrupt;
@@ -20,7 +20,7 @@ pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, 
     if args.fuzz.is_some() {
         return Err(not_of_programs("--fuzz", path));
     }
-    let asked = Asked::new(spec, path, args.job)?;
+    let asked = GivenProgram::new(spec, path, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     let kernel = asked.spec.kernel.clone();
     check_asked(&asked.flags, &asked.spec.shared())?;

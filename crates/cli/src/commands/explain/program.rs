@@ -4,10 +4,10 @@ use filemap_job::{Engine, EngineKind, ProgramSpec, Ready};
 use filemap_model::{Model, trace_program};
 use filemap_report::explain::{self, ProgramExplainer};
 
+use super::no_log_of_image;
 use crate::Outcome;
 use crate::args::ExplainArgs;
-use crate::commands::program::{Asked, not_of_programs, profile};
-use super::no_log_of_image;
+use crate::commands::program::{GivenProgram, not_of_programs, profile};
 use crate::error::Error;
 use crate::judged::{self, Judged};
 use crate::output::Output;
@@ -19,7 +19,7 @@ pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, 
     if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
         return Err(not_of_programs(flag, path));
     }
-    let asked = Asked::new(spec, path, args.job)?;
+    let asked = GivenProgram::new(spec, path, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     if asked.spec.runs.is_some_and(|runs| runs != 1) {
         let message = "--runs does not go with explain, which reads one log; remove it";
