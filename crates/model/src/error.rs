@@ -4,10 +4,7 @@
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
     /// The memory holds less than one access needs.
-    #[error(
-        "out of memory at page {index}: nothing is left to reclaim; raise the memory limit \
-         (--memory-max, --memory-high, --cache-limit or --ram)"
-    )]
+    #[error("out of memory at page {index}: nothing is left to reclaim; raise the memory limit")]
     OutOfMemory {
         /// The page that did not fit.
         index: u64,
