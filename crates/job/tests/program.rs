@@ -364,7 +364,7 @@ fn what_is_no_program_names_its_table_and_key() {
         (phase("pages = 3"), "phase 1: 'pages': invalid type: integer `3`; give a list such as"),
         (phase("accesses = -1"), "phase 1: 'accesses': invalid value: integer `-1`; give a whole"),
         (phase("fraction = 0.5"), "phase 1: unknown key 'fraction'; [[thread.phase]] takes map"),
-        (other(&phase("colour = 1")), "thread '3': phase 1: unknown key 'colour'"),
+        (other(&phase("colour = 1")), "thread '4': phase 1: unknown key 'colour'"),
         (other("phase = [{ colour = 1 }]"), "thread 'b': phase 1: unknown key 'colour'"),
         (phase("mapping = 'm'"), "phase 1: 'workload' is missing; give a pattern such as random"),
         (phase("mapping = 'm'\nworkload = 'rnd'\naccesses = 1"), "interleave:K"),
