@@ -9,9 +9,9 @@ use filemap_job::{EngineKind, JobSpec, ProgramSpec, SizeText};
 use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::holes::Holes;
 use filemap_kernel::image::IO_BYTES;
-use filemap_kernel::observe::io_bytes;
 use filemap_kernel::page_size;
 use filemap_kernel::place::Place;
+use filemap_kernel::place::io_bytes;
 use filemap_model::Profile;
 
 use crate::error::Error;

@@ -167,16 +167,6 @@ fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
-/// Moves the processes that remain to the parent.
-pub(crate) fn empty(path: &Path) {
-    let procs = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-    let Some(parent) = path.parent() else { return };
-    for pid in procs.lines() {
-        // The last process is gone from the list a moment before it is gone.
-        let _ = fs::write(parent.join("cgroup.procs"), pid);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

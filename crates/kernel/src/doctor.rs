@@ -16,7 +16,7 @@ use crate::place::Place;
 use crate::residency::CacheStat;
 use crate::scratch::Filesystem;
 use crate::temporary::available_bytes;
-use crate::tracefs::TraceFs;
+use crate::trace::TraceFs;
 
 /// One thing that commands use, and whether it is here.
 #[derive(Clone, Debug, PartialEq, Eq)]

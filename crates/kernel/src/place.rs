@@ -157,6 +157,26 @@ fn plain(field: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Largest request of the device that `path` lies on, in bytes.
+///
+/// # Errors
+/// When it lies on no block device.
+pub fn io_bytes(path: &Path) -> Result<u64, Error> {
+    let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
+    let block = format!("/sys/dev/block/{}:{}", major(metadata.dev()), minor(metadata.dev()));
+    // A partition shares the queue of its disk.
+    let queues = [format!("{block}/queue"), format!("{block}/../queue")];
+    let kib = queues.iter().find_map(|queue| {
+        fs::read_to_string(format!("{queue}/max_sectors_kb")).ok()?.trim().parse::<u64>().ok()
+    });
+    kib.map(|kib| kib << 10).ok_or_else(|| {
+        Error::unavailable(
+            format!("the request size of the device of '{}'", path.display()),
+            "give a --file on a block device",
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

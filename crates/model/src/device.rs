@@ -43,6 +43,8 @@ struct Row {
     pages: PageCount,
     /// Pages of one request.
     each: PageCount,
+    /// Requests that are not complete.
+    requests: u64,
     /// When the first request will be complete.
     done_ns: u64,
     /// How much later each one behind it will be, and the last one of them.
@@ -56,6 +58,7 @@ struct Asked {
     start: PageIndex,
     pages: PageCount,
     each: PageCount,
+    requests: u64,
     /// Folios that the last request can still take.
     room: u64,
 }
@@ -93,11 +96,13 @@ impl Device {
             && last.start + last.pages == start
             && last.room > 0
         {
-            let tail = last.tail();
-            if tail < last.pages {
+            if last.requests > 1 {
+                let tail = last.tail();
+                let (start, room) = (last.start + (last.pages - tail), last.room);
                 last.pages -= tail;
-                let (start, room) = (last.start + last.pages, last.room);
-                self.asked.push(Asked { start, pages: tail, each: tail, room });
+                last.requests -= 1;
+                let tail = Asked { start, pages: tail, each: tail, requests: 1, room };
+                self.asked.push(tail);
             }
             let last = self.asked.last_mut().expect("it is the tail of another");
             let taken = folios.min(last.room);
@@ -108,9 +113,11 @@ impl Device {
             folios -= taken;
         }
         if folios > 0 {
-            let each = PageCount(REQUEST_FOLIOS << order.0);
-            let room = folios.next_multiple_of(REQUEST_FOLIOS) - folios;
-            self.asked.push(Asked { start, pages: PageCount(folios << order.0), each, room });
+            let pages = PageCount(folios << order.0);
+            let requests = folios.div_ceil(REQUEST_FOLIOS);
+            let each = PageCount(REQUEST_FOLIOS << order.0).min(pages);
+            let room = requests * REQUEST_FOLIOS - folios;
+            self.asked.push(Asked { start, pages, each, requests, room });
         }
     }
 
@@ -119,11 +126,10 @@ impl Device {
     pub fn submit(&mut self, file: FileId, now_ns: u64) -> bool {
         for number in 0..self.asked.len() {
             let asked = self.asked[number];
-            let requests = asked.requests();
             if self.ring.is_some() {
                 self.give_one_by_one(asked, file, now_ns);
-            } else if self.under_way + requests <= self.profile.queue_depth.into() {
-                self.serve(asked, requests, file, now_ns);
+            } else if self.under_way + asked.requests <= self.profile.queue_depth.into() {
+                self.serve(asked, file, now_ns);
             } else {
                 self.serve_one_by_one(asked, file, now_ns);
             }
@@ -135,8 +141,8 @@ impl Device {
 
     /// Begins to read a row whose first request is not served before `from_ns`, nor the others
     /// later for want of a place in the queue.
-    fn serve(&mut self, asked: Asked, requests: u64, file: FileId, from_ns: u64) {
-        let Asked { start, pages, each, .. } = asked;
+    fn serve(&mut self, asked: Asked, file: FileId, from_ns: u64) {
+        let Asked { start, pages, each, requests, .. } = asked;
         let last_ns = self.transfer_ns(asked.tail(), asked.last_segments());
         let each_ns = match requests {
             1 => last_ns,
@@ -144,17 +150,18 @@ impl Device {
         };
         let first_byte_ns = from_ns.saturating_add(self.profile.latency_ns);
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(each_ns);
-        let row = Row { file, start, pages, each, done_ns, each_ns, last_ns };
+        let row = Row { file, start, pages, each, requests, done_ns, each_ns, last_ns };
         self.busy_until_ns = row.done_ns_of(requests - 1);
         self.under_way += requests;
         self.rows.push_back(row);
     }
 
     /// Begins to read a row whose requests may wait for a place in the queue.
+    #[cold]
     fn serve_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) {
         for one in asked.each_request() {
             let from_ns = now_ns.max(self.place_ns());
-            self.serve(one, 1, file, from_ns);
+            self.serve(one, file, from_ns);
         }
     }
 
@@ -163,7 +170,7 @@ impl Device {
         for one in asked.each_request() {
             let ring = self.ring.as_mut().expect("the device has one");
             let given = ring.give(one.last_segments(), now_ns);
-            self.serve(one, 1, file, given.from_ns);
+            self.serve(one, file, given.from_ns);
             let done_ns = self.busy_until_ns;
             self.ring.as_mut().expect("the device has one").done_at(done_ns);
             for row in self.rows.iter_mut().rev().take(given.joined as usize + 1) {
@@ -176,11 +183,10 @@ impl Device {
     fn place_ns(&self) -> u64 {
         let mut behind = u64::from(self.profile.queue_depth);
         for row in self.rows.iter().rev() {
-            let requests = row.requests();
-            if requests >= behind {
-                return row.done_ns_of(requests - behind);
+            if row.requests >= behind {
+                return row.done_ns_of(row.requests - behind);
             }
-            behind -= requests;
+            behind -= row.requests;
         }
         0
     }
@@ -200,28 +206,36 @@ impl Device {
     }
 
     /// The next pages that have arrived at `now_ns`, and when the last of them did.
+    #[inline]
     pub fn arrived(&mut self, now_ns: u64) -> Option<(Run, u64)> {
-        let row = self.rows.front_mut()?;
-        let Row { file, start, each, .. } = *row;
-        let mut pages = PageCount(0);
-        let mut arrived_ns = row.done_ns;
-        while row.done_ns <= now_ns && row.pages > PageCount(0) {
-            arrived_ns = row.done_ns;
-            let arrived = row.pages.min(each);
-            pages += arrived;
-            row.start += arrived;
-            row.pages -= arrived;
-            let next_ns = if row.pages <= each { row.last_ns } else { row.each_ns };
-            row.done_ns = row.done_ns.saturating_add(next_ns);
-            self.under_way -= 1;
-            if let Some(ring) = &mut self.ring {
-                ring.complete();
-            }
-        }
-        if row.pages == PageCount(0) {
+        let row = self.rows.front_mut().filter(|row| row.done_ns <= now_ns)?;
+        let Row { file, start, .. } = *row;
+        let last_ns = row.done_ns_of(row.requests - 1);
+        if last_ns <= now_ns {
+            let (run, requests) = (Run { file, start, pages: row.pages }, row.requests);
             self.rows.pop_front();
+            self.completed(requests);
+            return Some((run, last_ns));
         }
-        (pages > PageCount(0)).then_some((Run { file, start, pages }, arrived_ns))
+        let (mut arrived, mut arrived_ns) = (0, row.done_ns);
+        while row.done_ns <= now_ns {
+            (arrived, arrived_ns) = (arrived + 1, row.done_ns);
+            row.done_ns = row.done_ns_of(1);
+            row.requests -= 1;
+        }
+        let pages = PageCount(row.each.0 * arrived);
+        row.start += pages;
+        row.pages -= pages;
+        self.completed(arrived);
+        Some((Run { file, start, pages }, arrived_ns))
+    }
+
+    /// Counts so many of the requests that were given first as complete.
+    fn completed(&mut self, requests: u64) {
+        self.under_way -= requests;
+        if let Some(ring) = &mut self.ring {
+            (0..requests).for_each(|_| ring.complete());
+        }
     }
 
     /// When the next request will be complete.
@@ -241,13 +255,12 @@ impl Device {
 impl Asked {
     /// The requests one by one.
     fn each_request(self) -> impl Iterator<Item = Asked> {
-        let requests = self.requests();
-        (0..requests).map(move |number| {
+        (0..self.requests).map(move |number| {
             let start = self.start + PageCount(self.each.0 * number);
-            let is_last = number + 1 == requests;
+            let is_last = number + 1 == self.requests;
             let pages = if is_last { self.tail() } else { self.each };
             let room = if is_last { self.room } else { 0 };
-            Asked { start, pages, each: pages, room }
+            Asked { start, pages, each: pages, requests: 1, room }
         })
     }
 
@@ -256,24 +269,16 @@ impl Asked {
         REQUEST_FOLIOS - self.room
     }
 
-    fn requests(&self) -> u64 {
-        self.pages.0.div_ceil(self.each.0)
-    }
-
     /// Pages of the last request.
     fn tail(&self) -> PageCount {
-        PageCount((self.pages.0 - 1) % self.each.0 + 1)
+        PageCount(self.pages.0 - self.each.0 * (self.requests - 1))
     }
 }
 
 impl Row {
-    fn requests(&self) -> u64 {
-        self.pages.0.div_ceil(self.each.0)
-    }
-
     /// When the request `number` of those that are not complete will be, counted from 0.
     fn done_ns_of(&self, number: u64) -> u64 {
-        let is_last = number > 0 && number + 1 == self.requests();
+        let is_last = number > 0 && number + 1 == self.requests;
         let of_each = if is_last { number - 1 } else { number };
         let last_ns = if is_last { self.last_ns } else { 0 };
         self.done_ns.saturating_add(self.each_ns.saturating_mul(of_each)).saturating_add(last_ns)

@@ -183,9 +183,10 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Lays out a window of `open`, adds its folios and begins to read them. What the task will use
     /// next begins with page `first`.
+    #[inline(never)]
     pub fn read_window(
         &mut self,
-        window: Window,
+        window: &Window,
         first: PageIndex,
         open: &mut OpenFile,
         tables: &PageTables,
@@ -193,7 +194,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.tally.readahead_calls += 1;
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
-        let held = self.hold(&window, first, open.file, tables);
+        let held = self.hold(window, first, open.file, tables);
         let mut layout = Layout::new(window, &open.limits, &mut open.ra, &mut self.log);
         let mut filled = window.start;
         loop {
@@ -237,6 +238,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Adds the page `index` of `open`, where it is absent, and begins to read it. Nothing is done
     /// yet where the task has to pause.
+    #[inline(never)]
     pub fn read_page(
         &mut self,
         index: PageIndex,
@@ -259,17 +261,15 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         Ok(None)
     }
 
-    /// Waits until the folio of `file` that holds `index` is up to date.
+    /// Waits until the folio of `file` that holds `index` is up to date: it is where its page is
+    /// not being read.
+    #[inline(never)]
     pub fn wait(&mut self, file: FileId, index: PageIndex) -> Option<Pause> {
-        let folio = self.memory.cache.file(file).folio(index);
-        if !folio.is_some_and(|folio| folio.locked) {
-            return None;
-        }
+        let mut arrival = self.devices.iter().filter_map(|device| device.arrival_ns(file, index));
+        let arrival_ns = arrival.next()?;
         if !self.is_alone {
             return Some(Pause::Folio(file, index));
         }
-        let mut arrival = self.devices.iter().filter_map(|device| device.arrival_ns(file, index));
-        let arrival_ns = arrival.next().expect("a locked folio is being read");
         self.now_ns = self.now_ns.max(arrival_ns);
         self.unlock_arrived();
         None

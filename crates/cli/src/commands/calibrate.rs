@@ -3,7 +3,7 @@
 use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText, parse_size};
 use filemap_kernel::calibrate::{Bench, DIRECT_BYTES, MIN_BYTES, Sample};
 use filemap_kernel::engine::{Kernel, Prepared, host_environment, temporary_directory};
-use filemap_kernel::observe::io_bytes;
+use filemap_kernel::place::io_bytes;
 use filemap_model::{Profile, profile, trace};
 use filemap_report::Footer;
 use filemap_report::calibrate::{self, Calibration, Cost, Direct, Row};

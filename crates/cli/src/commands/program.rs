@@ -24,7 +24,7 @@ pub fn run(
     engines: &impl Engines<Program>,
 ) -> Result<Outcome, Error> {
     if args.seeds.is_some() {
-        return Err(foreign("--seeds", path));
+        return Err(not_of_programs("--seeds", path));
     }
     let asked = Asked::new(spec, path, args.job)?;
     let log = ("--log", args.log.as_deref());
@@ -70,12 +70,13 @@ impl Asked {
     /// # Errors
     /// A flag that no program has.
     pub fn new(spec: ProgramSpec, path: &str, flags: JobFlags) -> Result<Self, Error> {
+        let (images, modules) = (flags.image.clone(), flags.modules.clone());
         let flags = JobSpec::from(flags);
         if let Some(flag) = ProgramSpec::foreign_flag(&flags) {
             return Err(foreign(&flag, path));
         }
         let spec = spec.overlay(&flags);
-        let mut inputs = Inputs::of(Some(path), &[], &[], &spec.shared());
+        let mut inputs = Inputs::of(Some(path), &images, &modules, &spec.shared());
         spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
         Ok(Asked { spec, path: path.to_string(), flags, inputs })
     }
@@ -114,8 +115,16 @@ impl Asked {
     }
 }
 
-/// Why a program does not take `flag`.
-pub fn foreign(flag: &str, path: &str) -> Error {
+/// Why no command takes `flag` with a program.
+pub fn not_of_programs(flag: &str, path: &str) -> Error {
+    Error::Usage(format!(
+        "{flag} is for a job of one file, and {path} is a program; remove the flag, or give a job \
+         of one file"
+    ))
+}
+
+/// Why a program does not take `flag`, whose key is one of its tables.
+fn foreign(flag: &str, path: &str) -> Error {
     Error::Usage(format!(
         "{flag} is for a job of one file, and {path} is a program; remove the flag, or put its \
          value into {path}"

@@ -248,11 +248,7 @@ impl Work for Job {
     type Record = Record;
 
     fn place(&self) -> Place {
-        match (self.engine, &self.image) {
-            (EngineKind::Model, _) => Place::Model,
-            (EngineKind::Kernel, None) => Place::Host,
-            (EngineKind::Kernel, Some(_)) => Place::Image,
-        }
+        Place::of(self.engine, self.image.is_some())
     }
 
     fn machine(&self) -> &JobMachine {
@@ -277,10 +273,7 @@ impl Work for Program {
     type Record = ProgramRecord;
 
     fn place(&self) -> Place {
-        match self.engine {
-            EngineKind::Model => Place::Model,
-            EngineKind::Kernel => Place::Host,
-        }
+        Place::of(self.engine, self.image.is_some())
     }
 
     fn machine(&self) -> &JobMachine {
@@ -309,6 +302,16 @@ pub enum Place {
     Host,
     /// On a kernel that is booted for it.
     Image,
+}
+
+impl Place {
+    fn of(engine: EngineKind, is_booted: bool) -> Place {
+        match (engine, is_booted) {
+            (EngineKind::Model, _) => Place::Model,
+            (EngineKind::Kernel, false) => Place::Host,
+            (EngineKind::Kernel, true) => Place::Image,
+        }
+    }
 }
 
 /// What the device takes at once from which one of the jobs `of_host`, which are `ready`, reads

@@ -149,7 +149,7 @@ fn a_file_has_the_readahead_of_its_device() {
     assert_eq!(found["job"]["read_ahead_kb"].as_u64(), place.read_ahead_kb);
     assert_eq!(found["job"]["fs"], place.folios().name());
     assert_eq!(found["job"]["kernel"], "6.18", "--file says nothing of rules");
-    let io_bytes = filemap_kernel::observe::io_bytes(Path::new(&path)).ok();
+    let io_bytes = filemap_kernel::place::io_bytes(Path::new(&path)).ok();
     let profile = |record: &Value| record["environment"]["profile"]["device"]["io_bytes"].as_u64();
     if io_bytes.is_some() {
         assert_eq!(profile(&found), io_bytes);
@@ -165,7 +165,7 @@ fn a_file_has_the_readahead_of_its_device() {
     let args = "compare --workload random --accesses 9 --file-size 1m";
     let cells = json(&format!("{args} --variants baseline,kernel=host --json -"));
     if let Ok(bytes) = filemap_kernel::engine::temporary_directory()
-        .and_then(|directory| filemap_kernel::observe::io_bytes(&directory))
+        .and_then(|directory| filemap_kernel::place::io_bytes(&directory))
     {
         let of_host = cells.to_string().contains(&format!("\"io_bytes\":{bytes}"));
         assert!(of_host, "a variant takes the largest request of this machine's device");

@@ -14,8 +14,8 @@ use crate::units::{Order, PageCount, PageIndex};
 /// Mirrors `page_cache_ra_order` and `page_cache_ra_unbounded`, 6.12 and 6.18.
 /// Test: `tests/layout.rs`.
 #[derive(Debug)]
-pub struct Layout {
-    window: Window,
+pub struct Layout<'a> {
+    window: &'a Window,
     next: PageIndex,
     fallback_reads_remainder: bool,
     /// Forced readahead is laid out in chunks of this size.
@@ -39,14 +39,14 @@ enum Stage {
     Done,
 }
 
-impl Layout {
+impl<'a> Layout<'a> {
     /// Begins the layout of `window`, and keeps in `ra` what the stream goes on with.
     pub fn new(
-        window: Window,
+        window: &'a Window,
         limits: &Limits,
         ra: &mut ReadaheadState,
         log: &mut impl Log,
-    ) -> Layout {
+    ) -> Layout<'a> {
         log.record(Decision::Readahead {
             cause: window.cause,
             index: window.index,
@@ -143,7 +143,7 @@ impl Layout {
     }
 
     fn begin_base_pages(&mut self, log: &mut impl Log) {
-        let Window { cause, start, size, async_size, last, .. } = self.window;
+        let Window { cause, start, size, async_size, last, .. } = *self.window;
         if self.next > last {
             self.stage = Stage::Done;
             return;
@@ -165,7 +165,7 @@ impl Layout {
     /// Goes on with the next chunk of what is forced, if anything is left of it.
     fn end_base_pages(&mut self, log: &mut impl Log) {
         self.stage = Stage::Done;
-        let Window { cause, start, size, .. } = self.window;
+        let Window { cause, start, size, .. } = *self.window;
         if cause.is_forced() && self.next < start + size {
             self.begin_base_pages(log);
         }

@@ -1,5 +1,6 @@
 //! The engine that runs jobs of one file and programs on the running kernel.
 
+mod boot;
 mod environment;
 mod file;
 mod guest;
@@ -10,6 +11,7 @@ mod phases;
 mod plan;
 mod program;
 mod seen;
+mod sent;
 mod settings;
 mod stage;
 
@@ -20,14 +22,16 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::journal::Journal;
-use crate::observe::io_bytes;
+use crate::place::io_bytes;
 use crate::probe::Process;
 use crate::temporary::require_space;
 
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
-pub use guest::{Boot, BootedJob, in_guest, mount_memory_cgroups};
+pub use boot::{Boot, Booted};
+pub use guest::{in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
+pub use sent::Bootable;
 
 pub(crate) use file::{may_drop, place_of, scratch_directory};
 pub(crate) use limits::{LruGen, lru_gen};
@@ -119,6 +123,9 @@ pub trait Runnable: Clone {
     /// # Errors
     /// What no probe can do.
     fn process(&self, paths: &[PathBuf]) -> Result<Process, Error>;
+
+    /// What the `error` of its process says, with what it names by the job's own names.
+    fn named(&self, error: Error) -> Error;
 
     /// One run, and whether somebody else disturbed it.
     ///

@@ -16,7 +16,7 @@ use super::seen::{Dropped, Seen};
 use super::stage::{Ran, Stage};
 use super::{Prepared, Runnable};
 use crate::Error;
-use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, remedy};
+use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, killed_by};
 
 impl Runnable for Program {
     type Run = ProgramRun;
@@ -42,8 +42,15 @@ impl Runnable for Program {
         Ok(process(self, paths))
     }
 
+    fn named(&self, error: Error) -> Error {
+        match error {
+            Error::Bus { mapping, page } => beyond_file(self, mapping, page),
+            error => error,
+        }
+    }
+
     fn measure(&self, process: &Process, stage: &Stage) -> Result<(ProgramRun, bool), Error> {
-        let ran = stage.run(process).map_err(|error| beyond_file(self, error))?;
+        let ran = stage.run(process).map_err(|error| self.named(error))?;
         let stats = stage.stats()?;
         let files = &stage.files.files;
         let whole: Vec<bool> = files.iter().map(|file| file.whole).collect();
@@ -129,9 +136,8 @@ fn step(program: &Program, step: &ProgramStep) -> Step {
     }
 }
 
-/// `error`, or which step of `program` touched a page behind the end of a file.
-fn beyond_file(program: &Program, error: Error) -> Error {
-    let Error::Bus { mapping, page } = error else { return error };
+/// Which step of `program` touched a page behind the end of a file, where one did.
+fn beyond_file(program: &Program, mapping: usize, page: u64) -> Error {
     let touches = |of: &ProgramStep| match of {
         ProgramStep::Touch { mapping: touched, accesses, .. } => {
             *touched == mapping && program.touches(mapping, accesses).any(|at| at == page)
@@ -148,7 +154,7 @@ fn beyond_file(program: &Program, error: Error) -> Error {
             let file = &program.files[program.opens[of.open].file];
             Error::BeyondFile { step, page, mapping: of.name.clone(), file: file.name.clone() }
         }
-        None => Error::ChildKilled { signal: libc::SIGBUS, remedy: remedy(libc::SIGBUS) },
+        None => killed_by(libc::SIGBUS),
     }
 }
 

@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 
 use filemap_kernel::cgroup::{Limits, MemoryCgroup, Version};
 use filemap_kernel::cold::drop_file;
-use filemap_kernel::decisions::{FileId, Seen};
+
 use filemap_kernel::journal::{Journal, recover};
 use filemap_kernel::page_size;
 use filemap_kernel::probe::{Advice, Probe};
 use filemap_kernel::residency::CacheStat;
 use filemap_kernel::scratch::{Filesystem, Room, Scratch};
-use filemap_kernel::tracefs::{Trace, TraceFs};
+use filemap_kernel::trace::{Inode, Trace, TraceFs, Tracepoint};
 
 use crate::probing::{plan, touch};
 use crate::skip::skip;
@@ -45,7 +45,7 @@ pub(crate) fn scratch(bench: &Bench) {
         let added: Vec<u64> = seen
             .iter()
             .filter_map(|seen| match seen {
-                Seen::Added { start, .. } => Some(start.0),
+                Tracepoint::Added { start, .. } => Some(start.0),
                 _ => None,
             })
             .collect();
@@ -118,7 +118,7 @@ pub(crate) fn hold(directory: &Path) -> ! {
     );
     let scratch = scratch.unwrap();
     let tracefs = TraceFs::open(&journal).unwrap();
-    let trace = Trace::create(&tracefs, &journal, &[FileId { major: 1, minor: 1, inode: 1 }], 1);
+    let trace = Trace::create(&tracefs, &journal, &[Inode { major: 1, minor: 1, number: 1 }], 1);
     let limits = Limits { max_bytes: Some(8 << 20), high_bytes: None };
     let cgroup = MemoryCgroup::create(&journal, limits);
     let places = [

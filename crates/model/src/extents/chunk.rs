@@ -74,7 +74,7 @@ pub struct Chunk {
     /// Its last eviction.
     pub evicted: Newest,
     orders: Orders,
-    words: Box<[Word]>,
+    words: Box<[Word; CHUNK_WORDS]>,
 }
 
 const WORD: usize = WORD_PAGES as usize;
@@ -89,7 +89,7 @@ impl Default for Chunk {
             copied: 0,
             evicted: Newest::default(),
             orders: Orders::default(),
-            words: vec![Word::default(); CHUNK_WORDS].into(),
+            words: Box::new([Word::default(); CHUNK_WORDS]),
         }
     }
 }
@@ -291,14 +291,19 @@ impl Chunk {
     /// Removes cached pages from a word; returns 1 where it has none left.
     #[inline(always)]
     fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
-        let left = self.present(word) & !pages;
-        self.words[word].present = left;
-        self.full &= !(1 << word);
-        self.some &= !(u32::from(left == 0) << word);
-        if self.flagged >> word & 1 == 1 {
-            self.words[word].flags.clear(pages);
+        let bit = 1 << word;
+        let of_word = &mut self.words[word];
+        let present = if self.full & bit == 0 { of_word.present } else { u64::MAX };
+        of_word.present = present & !pages;
+        self.full &= !bit;
+        if self.flagged & bit != 0 {
+            of_word.flags.clear(pages);
         }
-        u64::from(left == 0)
+        let is_empty = of_word.present == 0;
+        if is_empty {
+            self.some &= !bit;
+        }
+        u64::from(is_empty)
     }
 
     /// Forgets the cached pages of `words`, whole words.

@@ -27,6 +27,14 @@ struct Bound {
     evicted: u64,
 }
 
+/// What of the extent at the tail nobody has used.
+struct Unused {
+    /// So many pages from its beginning, which were evicted.
+    pages: u64,
+    /// What begins with a page that needs a look of its own.
+    behind: Option<Extent>,
+}
+
 impl ExtentCache {
     /// Judges folios from the inactive list's tail as far as `scan` says, each folio that is on the
     /// list at the beginning at most once.
@@ -47,16 +55,15 @@ impl ExtentCache {
             let looked = if tail.order > Order(0) {
                 self.shrink_folio(tail, mappings, &mut shrunk, &mut run, log)
             } else {
-                let most = goal - shrunk.evicted.0;
-                let unused = self.evict_unused(tail, left.min(most), mappings, &mut run, log);
-                shrunk.evicted += PageCount(unused);
-                match unused {
-                    0 => {
-                        let bound = Bound { looked: left, evicted: most };
-                        self.shrink_word(tail, bound, mappings, &mut shrunk, &mut run, log)
-                    }
-                    _ => unused,
-                }
+                let most = left.min(goal - shrunk.evicted.0);
+                let unused = self.evict_unused(tail, most, mappings, &mut run, log);
+                shrunk.evicted += PageCount(unused.pages);
+                let evicted = goal - shrunk.evicted.0;
+                let bound = Bound { looked: left - unused.pages, evicted };
+                let looked = unused.behind.map_or(0, |behind| {
+                    self.shrink_word(behind, bound, mappings, &mut shrunk, &mut run, log)
+                });
+                unused.pages + looked
             };
             // The last folio may be longer than what was left.
             left = left.saturating_sub(looked);
@@ -68,7 +75,7 @@ impl ExtentCache {
     }
 
     /// Evicts base pages from the tail, at most `most`, as long as none has an accessed entry or
-    /// needs a look of its own: all that most windows need. Returns how many.
+    /// needs a look of its own: all that most windows need.
     fn evict_unused(
         &mut self,
         tail: Extent,
@@ -76,16 +83,17 @@ impl ExtentCache {
         mappings: &ReverseMap,
         run: &mut EvictionRun,
         log: &mut impl Log,
-    ) -> u64 {
+    ) -> Unused {
         if !self.stale.is_empty() || !self.aliases.is_empty() {
-            return 0;
+            return Unused { pages: 0, behind: Some(tail) };
         }
         let (file, index) = locate(tail.start);
         let believed = mappings.of(file).has_recency();
-        let mut evicted = 0;
+        let (mut evicted, mut is_end) = (0, true);
         for (number, span) in by_chunk(tail.start, tail.start + tail.pages.min(most)) {
             let first = number * CHUNK_PAGES;
             if self.locked.any(first + span.from as u64, first + span.end as u64) {
+                is_end = false;
                 break;
             }
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
@@ -106,6 +114,7 @@ impl ExtentCache {
                 }
             }
             if notable.is_some() {
+                is_end = false;
                 break;
             }
         }
@@ -113,7 +122,9 @@ impl ExtentCache {
             self.inactive.take(evicted, evicted);
             run.push(file, index, PageCount(evicted), log);
         }
-        evicted
+        let (start, pages) = (tail.start + evicted, tail.pages - evicted);
+        let behind = Extent { start, pages, ..tail };
+        Unused { pages: evicted, behind: (!is_end).then_some(behind) }
     }
 
     /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.

@@ -7,7 +7,7 @@ use super::bench::Bench;
 use super::{check_asked, footer, outcome};
 use crate::Outcome;
 use crate::args::ConformArgs;
-use crate::commands::program::{Asked, foreign};
+use crate::commands::program::{Asked, not_of_programs};
 use crate::error::Error;
 use crate::input;
 use crate::interrupt;
@@ -18,7 +18,7 @@ use crate::output::Output;
 /// model decides.
 pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, Error> {
     if args.fuzz.is_some() {
-        return Err(foreign("--fuzz", path));
+        return Err(not_of_programs("--fuzz", path));
     }
     let asked = Asked::new(spec, path, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
