@@ -130,7 +130,13 @@ impl Profile {
             segment_ns: 0,
             ring_entries: None,
         },
-        cost: Cost { touch_ns: 5, fault_ns: 700, map_page_ns: 25, add_page_ns: 60, add_folio_ns: 0 },
+        cost: Cost {
+            touch_ns: 5,
+            fault_ns: 700,
+            map_page_ns: 25,
+            add_page_ns: 60,
+            add_folio_ns: 0,
+        },
         itlb: InstructionTlb::assumed(),
         huge_pages: true,
     };

@@ -27,9 +27,8 @@ const KNOWN_ERROR: f64 = 0.005;
 /// What the model counts on a machine that takes as long for the program as the kernel's did, since
 /// when statistics are flushed depends on it.
 fn modelled(program: &Program, elapsed_ns: u64) -> Counts {
-    let run = |factor: f64| {
-        Counts::of(&Model { profile: profile(factor) }.run(program).unwrap().run)
-    };
+    let run =
+        |factor: f64| Counts::of(&Model { profile: profile(factor) }.run(program).unwrap().run);
     let took_ns = run(1.0).elapsed_ns;
     run(elapsed_ns as f64 / took_ns as f64)
 }
@@ -98,7 +97,9 @@ fn files_under_one_limit_are_those_of_linux_6_12() {
     assert!(recorded.programs.len() >= PROGRAMS, "{} programs", recorded.programs.len());
     let mut found = Vec::new();
     for recording in &recorded.programs {
-        if recording.repeats.is_empty() { continue; } // TODO
+        if recording.repeats.is_empty() {
+            continue;
+        } // TODO
         let program = recording.program("6.12", None);
         let model = recording.repeats.iter().map(|run| modelled(&program, run.elapsed_ns));
         let model: Vec<Counts> = model.collect();

@@ -88,13 +88,14 @@ impl<'a> Direct<'a> {
         let mut apart_ns = Vec::new();
         for number in 0..pairs {
             let later = Duration::from_nanos((alone_ns / 2.0) as u64);
-            let both = [(first.bytes(OVERLAPPING_BYTES), place(number * 3 + 1), Duration::ZERO), (
-                second.bytes(OVERLAPPING_BYTES),
-                place(number * 3 + 2),
-                later,
-            )];
+            let both = [
+                (first.bytes(OVERLAPPING_BYTES), place(number * 3 + 1), Duration::ZERO),
+                (second.bytes(OVERLAPPING_BYTES), place(number * 3 + 2), later),
+            ];
             let ends = self.at_once(both)?;
-            let apart = ends[1].saturating_duration_since(ends[0]).max(ends[0].saturating_duration_since(ends[1]));
+            let apart = ends[1]
+                .saturating_duration_since(ends[0])
+                .max(ends[0].saturating_duration_since(ends[1]));
             apart_ns.push(apart.as_nanos() as f64);
         }
         Ok(quartile(apart_ns) / alone_ns)
