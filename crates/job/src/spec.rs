@@ -215,13 +215,3 @@ pub(crate) fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
     let shown = shorten(text.lines().nth(line).unwrap_or_default().trim());
     Error::JobFile { line: line + 1, text: shown, message }
 }
-
-/// `word` as a POSIX shell takes it for one word.
-pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_string()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
