@@ -2,11 +2,13 @@
 
 use clap::{Args, Parser, Subcommand};
 use filemap_job::SizeText;
-use filemap_report::Format;
 
-use crate::commands::calibrate::MAX_ROUNDS;
 use crate::examples;
 use crate::job_flags::{JobFlags, count, size};
+use crate::output::OutputFlags;
+
+/// Most rounds of a calibration.
+pub const MAX_ROUNDS: u64 = 100;
 
 /// Most seeds of a random cell.
 const MAX_SEEDS: u64 = 1000;
@@ -177,19 +179,6 @@ pub struct CalibrateArgs {
     pub runs: Option<u64>,
     #[command(flatten)]
     pub output: OutputFlags,
-}
-
-/// Where the report goes.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
-pub struct OutputFlags {
-    /// Format of the report: table, markdown, csv or json. CSV has rows only. Scope, command and
-    /// environment are in the other formats.
-    #[arg(long, value_name = "FORMAT", default_value = "table")]
-    pub format: Format,
-    /// Also write the report as JSON to this file. - means stdout, in place of the report.
-    #[arg(long, value_name = "FILE|-", allow_hyphen_values = true)]
-    pub json: Option<String>,
 }
 
 fn random_jobs(text: &str) -> Result<u64, String> {

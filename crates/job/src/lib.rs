@@ -51,6 +51,6 @@ pub use record::{
 };
 pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
-pub use spec::{PhaseSpec, shell_word};
-pub use value::Kind;
+pub use spec::PhaseSpec;
+pub use value::{Kind, shell_word};
 pub use workload::Workload;

@@ -196,13 +196,3 @@ fn has_headers(text: &str) -> bool {
     });
     headers.map(str::trim).any(|name| TABLES.contains(&name))
 }
-
-/// `word` as a POSIX shell takes it for one word.
-pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_string()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}

@@ -3,7 +3,6 @@
 use crate::Error;
 use crate::limits::unknown;
 use crate::size::{SizeText, parse_count, shorten};
-use crate::spec::shell_word;
 
 /// What the value of a flag is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,4 +78,14 @@ impl FlagValue for bool {
 
 fn flag(key: &str) -> String {
     format!("--{}", key.replace('_', "-"))
+}
+
+/// `word` as a POSIX shell takes it for one word.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:,+=@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }

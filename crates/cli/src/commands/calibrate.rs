@@ -11,7 +11,7 @@ use filemap_report::stats;
 use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::args::CalibrateArgs;
+use crate::args::{CalibrateArgs, MAX_ROUNDS};
 use crate::error::Error;
 use crate::host;
 use crate::input;
@@ -26,8 +26,6 @@ const DEFAULT_BYTES: u64 = 1 << 30;
 
 /// Rounds where no number is given.
 const DEFAULT_ROUNDS: u64 = 5;
-
-pub const MAX_ROUNDS: u64 = 100;
 
 /// The published workloads, each with either advice.
 const WORKLOADS: [&str; 5] = ["random", "stride:1021", "stride:2053", "stride:4099", "sequential"];

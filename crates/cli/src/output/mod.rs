@@ -1,6 +1,7 @@
 //! Where reports go.
 
 mod collision;
+mod flags;
 mod lead;
 mod replacement;
 mod stdout;
@@ -8,10 +9,10 @@ mod target;
 
 use filemap_report::{Format, Report};
 
-use crate::args::OutputFlags;
 use crate::error::Error;
 
 pub use collision::{Inputs, is_stdout};
+pub use flags::OutputFlags;
 pub use replacement::abandon;
 pub use target::Target;
 

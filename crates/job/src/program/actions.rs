@@ -3,8 +3,8 @@
 use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::units::PageCount;
 
+use super::names::keyed;
 use super::spec::ThreadPhaseSpec;
-use super::validate::keyed;
 use super::{Program, ProgramStep};
 use crate::Error;
 use crate::limits::{one_of, pages, size};

@@ -5,6 +5,7 @@
 
 mod actions;
 mod keys;
+mod names;
 mod record;
 mod spec;
 mod step;

@@ -1,7 +1,7 @@
 //! The threads of a program as written, and which mappings are there in their phases.
 
+use super::names::{Names, in_table};
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
-use super::validate::{Names, in_table};
 use super::{Program, ProgramStep, ProgramThread};
 use crate::Error;
 use crate::bounds::{MAX_PHASES, MAX_THREADS};

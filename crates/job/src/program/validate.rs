@@ -1,10 +1,9 @@
 //! From a program as written to one that can be run.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::units::{PageCount, PageIndex};
 
+use super::names::{Names, in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec};
 use super::threads;
 use super::{NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep};
@@ -101,48 +100,6 @@ impl Program {
             }),
             _ => Ok(()),
         }
-    }
-}
-
-/// The names of one kind of table.
-pub(super) struct Names<'a> {
-    table: &'static str,
-    indexes: BTreeMap<&'a str, usize>,
-}
-
-impl<'a> Names<'a> {
-    pub(super) fn new(
-        table: &'static str,
-        names: impl ExactSizeIterator<Item = &'a String>,
-        most: usize,
-    ) -> Result<Names<'a>, Error> {
-        let least = usize::from(matches!(table, "file" | "thread"));
-        if !(least..=most).contains(&names.len()) {
-            let value = format!("a number of {} [[{table}]] tables", names.len());
-            return Err(out_of_range(value, least, most));
-        }
-        let mut indexes = BTreeMap::new();
-        for (index, name) in names.enumerate() {
-            if name.is_empty() {
-                return Err(Error::NoName { table, number: index + 1 });
-            }
-            if indexes.insert(name.as_str(), index).is_some() {
-                return Err(Error::SameName { table, name: shorten(name) });
-            }
-        }
-        Ok(Names { table, indexes })
-    }
-
-    pub(super) fn find(&self, name: &str) -> Result<usize, Error> {
-        if name.is_empty() {
-            let remedy = "the name of one of these tables";
-            return Err(Error::MissingKey { key: self.table.to_string(), remedy });
-        }
-        self.indexes.get(name).copied().ok_or_else(|| {
-            let known: BTreeSet<&str> = self.indexes.keys().copied().collect();
-            let known = known.into_iter().collect::<Vec<_>>().join(", ");
-            Error::UnknownName { what: self.table, text: shorten(name), known: shorten(&known) }
-        })
     }
 }
 
@@ -404,18 +361,3 @@ impl ThreadPhaseSpec {
 /// The patterns of pages through a mapping, and of reads of an open file.
 const TOUCHES: &str = "random, stride:N, sequential, reverse, first, interleave:K";
 const READS: &str = "read-random, read-sequential";
-
-/// An error of a flag as one of the key of that name.
-pub(super) fn keyed(error: Error) -> Error {
-    match error {
-        Error::Flag { flag, error } => Error::Key { key: flag.replace('-', "_"), error },
-        Error::Missing { flag, remedy } => {
-            Error::MissingKey { key: flag.replace('-', "_"), remedy }
-        }
-        other => other,
-    }
-}
-
-pub(super) fn in_table(table: &'static str, name: &str, error: Error) -> Error {
-    Error::InTable { table, name: shorten(name), error: Box::new(keyed(error)) }
-}

@@ -8,11 +8,7 @@ use super::orders::Orders;
 use super::shadows::Newest;
 use super::span::Span;
 
-/// Words in a chunk.
-pub const CHUNK_WORDS: usize = 32;
-
-/// Pages in a chunk.
-pub const CHUNK_PAGES: u64 = CHUNK_WORDS as u64 * WORD_PAGES;
+pub use super::span::{CHUNK_PAGES, CHUNK_WORDS};
 
 /// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 use filemap_core::cache::WORD_PAGES;
 use filemap_core::units::Order;
 
-use super::chunk::CHUNK_PAGES;
-use super::span::Span;
+use super::span::{CHUNK_PAGES, Span};
 
 /// One order a page, but only where any folio is large.
 #[derive(Debug, Default)]

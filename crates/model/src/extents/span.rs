@@ -2,7 +2,11 @@
 
 use filemap_core::cache::WORD_PAGES;
 
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
+/// Words in a chunk.
+pub const CHUNK_WORDS: usize = 32;
+
+/// Pages in a chunk.
+pub const CHUNK_PAGES: u64 = CHUNK_WORDS as u64 * WORD_PAGES;
 
 /// Pages of one chunk, counted from its first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
