@@ -171,12 +171,7 @@ fn machine(job: &impl Bootable, needs: &Needs, named: &JobImage) -> Result<Image
     Ok(image)
 }
 
-fn describe(
-    environment: &mut Map<String, Value>,
-    image: &Image,
-    outcome: &Outcome,
-    files: usize,
-) {
+fn describe(environment: &mut Map<String, Value>, image: &Image, outcome: &Outcome, files: usize) {
     let words: Vec<String> = std::env::args().collect();
     environment.insert("command_line".into(), words.join(" ").into());
     environment.insert("image".into(), image.kernel.display().to_string().into());

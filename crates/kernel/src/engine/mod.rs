@@ -26,9 +26,9 @@ use crate::observe::io_bytes;
 use crate::probe::Process;
 use crate::temporary::require_space;
 
+pub use boot::{Boot, Booted};
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
-pub use boot::{Boot, Booted};
 pub use guest::{in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
 pub use sent::Bootable;

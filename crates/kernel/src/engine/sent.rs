@@ -5,8 +5,8 @@ use filemap_job::{EngineKind, Image as JobImage, Job, JobSpec, Pattern, Record, 
 use serde_json::{Map, Value, json};
 
 use super::Runnable;
-use crate::image::Error as ImageError;
 use crate::Error;
+use crate::image::Error as ImageError;
 use crate::probe::cpus;
 
 /// The keys of an answer: what came out, or what of the job its memory or its files are too small

@@ -4,10 +4,10 @@ use filemap_job::{Engine, EngineKind, ProgramSpec, Ready};
 use filemap_model::{Model, trace_program};
 use filemap_report::explain::{self, ProgramExplainer};
 
+use super::no_log_of_image;
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::commands::program::{Asked, not_of_programs, profile};
-use super::no_log_of_image;
 use crate::error::Error;
 use crate::judged::{self, Judged};
 use crate::output::Output;
