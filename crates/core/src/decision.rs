@@ -224,6 +224,10 @@ pub enum Decision {
 
 /// Where decisions go.
 pub trait Log {
+    /// Whether anything is done with what is recorded: what is only worked out for the log need
+    /// not be where it is not.
+    const IS_KEPT: bool = true;
+
     /// Takes the next decision.
     fn record(&mut self, decision: Decision);
 
@@ -238,6 +242,8 @@ pub trait Log {
 
 /// Drops every decision.
 impl Log for () {
+    const IS_KEPT: bool = false;
+
     fn record(&mut self, _: Decision) {}
 }
 
@@ -254,7 +260,11 @@ pub struct EvictionRun(Option<(FileId, PageIndex, PageCount)>);
 
 impl EvictionRun {
     /// Adds an eviction; a run that it does not continue goes to `log`.
-    pub fn push(&mut self, file: FileId, start: PageIndex, pages: PageCount, log: &mut impl Log) {
+    #[inline]
+    pub fn push<L: Log>(&mut self, file: FileId, start: PageIndex, pages: PageCount, log: &mut L) {
+        if !L::IS_KEPT {
+            return;
+        }
         match &mut self.0 {
             Some((of, first, length)) if *of == file && *first + *length == start => {
                 *length += pages;

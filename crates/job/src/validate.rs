@@ -9,13 +9,11 @@ use filemap_core::units::{PageCount, PageIndex};
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::advice;
-use crate::bounds::{
-    DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS,
-};
+use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_READ_AHEAD_KB, MAX_RUNS};
 use crate::elf::Elf;
 use crate::flags::JobSpec;
 use crate::job::{EngineKind, File, Filesystem, Image, Job, Machine, Mapping};
-use crate::limits::{name, one_of, pages, size, unknown, within};
+use crate::limits::{name, one_of, pages, size, split_pages, unknown, within};
 use crate::phases::Extent;
 use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
@@ -233,8 +231,7 @@ impl JobSpec {
                 None => Ok(None),
             };
         };
-        let least = mapped.div_ceil(MAX_PIECES);
-        let pages = PageCount(within("split", pages, least, MAX_BYTES)?);
+        let pages = split_pages(pages, mapped)?;
         Ok(Some(Split { pages, prot }))
     }
 

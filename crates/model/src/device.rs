@@ -47,6 +47,8 @@ struct Row {
     requests: u64,
     /// When the first request will be complete.
     done_ns: u64,
+    /// When all will be.
+    all_done_ns: u64,
     /// How much later each one behind it will be, and the last one of them.
     each_ns: u64,
     last_ns: u64,
@@ -150,8 +152,11 @@ impl Device {
         };
         let first_byte_ns = from_ns.saturating_add(self.profile.latency_ns);
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(each_ns);
-        let row = Row { file, start, pages, each, requests, done_ns, each_ns, last_ns };
-        self.busy_until_ns = row.done_ns_of(requests - 1);
+        let all_done_ns = done_ns;
+        let mut row =
+            Row { file, start, pages, each, requests, done_ns, all_done_ns, each_ns, last_ns };
+        row.all_done_ns = row.done_ns_of(requests - 1);
+        self.busy_until_ns = row.all_done_ns;
         self.under_way += requests;
         self.rows.push_back(row);
     }
@@ -174,7 +179,7 @@ impl Device {
             let done_ns = self.busy_until_ns;
             self.ring.as_mut().expect("the device has one").done_at(done_ns);
             for row in self.rows.iter_mut().rev().take(given.joined as usize + 1) {
-                row.done_ns = done_ns;
+                (row.done_ns, row.all_done_ns) = (done_ns, done_ns);
             }
         }
     }
@@ -210,19 +215,18 @@ impl Device {
     pub fn arrived(&mut self, now_ns: u64) -> Option<(Run, u64)> {
         let row = self.rows.front_mut().filter(|row| row.done_ns <= now_ns)?;
         let Row { file, start, .. } = *row;
-        let last_ns = row.done_ns_of(row.requests - 1);
-        if last_ns <= now_ns {
-            let (run, requests) = (Run { file, start, pages: row.pages }, row.requests);
+        if row.all_done_ns <= now_ns {
+            let (run, arrived_ns) = (Run { file, start, pages: row.pages }, row.all_done_ns);
+            let requests = row.requests;
             self.rows.pop_front();
             self.completed(requests);
-            return Some((run, last_ns));
+            return Some((run, arrived_ns));
         }
-        let (mut arrived, mut arrived_ns) = (0, row.done_ns);
-        while row.done_ns <= now_ns {
-            (arrived, arrived_ns) = (arrived + 1, row.done_ns);
-            row.done_ns = row.done_ns_of(1);
-            row.requests -= 1;
-        }
+        let behind = (now_ns - row.done_ns).checked_div(row.each_ns).unwrap_or(u64::MAX);
+        let arrived = behind.saturating_add(1).min(row.requests - 1);
+        let arrived_ns = row.done_ns_of(arrived - 1);
+        row.done_ns = row.done_ns_of(arrived);
+        row.requests -= arrived;
         let pages = PageCount(row.each.0 * arrived);
         row.start += pages;
         row.pages -= pages;

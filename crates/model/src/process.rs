@@ -49,7 +49,7 @@ pub struct Place {
 
 impl Area {
     /// Page `page` of the mapping, counted from its first.
-    #[inline]
+    #[inline(always)]
     pub fn locate(&self, page: u64) -> Place {
         let index = self.mapping.whole.pgoff + PageCount(page);
         Place { index, vma: self.mapping.vma(index), layer: self.layer }
@@ -71,7 +71,8 @@ impl Row {
     }
 
     /// Page `page` of the row, which has it.
-    #[inline]
+    // Its callers are few, and locate pages by the million.
+    #[inline(always)]
     pub fn locate(&self, page: u64) -> Place {
         if let [only] = self.areas.as_slice() {
             return only.locate(page);

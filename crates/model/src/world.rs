@@ -245,14 +245,8 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         open: &OpenFile,
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
-        while self.make_room(PageCount(1), open.file, tables) < PageCount(1) {
-            if self.next_done_ns.is_none() {
-                return Err(Error::OutOfMemory { index: index.0 });
-            }
-            if !self.is_alone {
-                return Ok(Some(Pause::Room));
-            }
-            self.wait_for_device();
+        if let Some(pause) = self.make_room_for(index, open.file, tables)? {
+            return Ok(Some(pause));
         }
         if self.memory.cache.file(open.file).folio(index).is_none() {
             self.add(open, FolioRun { start: index, order: Order(0), folios: 1, marked: None });
@@ -283,13 +277,30 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         file: FileId,
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
-        if self.make_room(PageCount(1), file, tables) < PageCount(1) {
-            if !self.is_alone && self.next_done_ns.is_some() {
+        let pause = self.make_room_for(index, file, tables)?;
+        if pause.is_none() {
+            self.memory.hold(PageCount(1));
+        }
+        Ok(pause)
+    }
+
+    /// Makes room for the page that a fault or a read of page `index` of `file` cannot do without.
+    /// What is being read cannot be reclaimed, and is waited for.
+    fn make_room_for(
+        &mut self,
+        index: PageIndex,
+        file: FileId,
+        tables: &PageTables,
+    ) -> Result<Option<Pause>, Error> {
+        while self.make_room(PageCount(1), file, tables) < PageCount(1) {
+            if self.next_done_ns.is_none() {
+                return Err(Error::OutOfMemory { index: index.0 });
+            }
+            if !self.is_alone {
                 return Ok(Some(Pause::Room));
             }
-            return Err(Error::OutOfMemory { index: index.0 });
+            self.wait_for_device();
         }
-        self.memory.hold(PageCount(1));
         Ok(None)
     }
 

@@ -16,6 +16,7 @@ use filemap_report::compare::{self, Cell};
 use booted::Booted;
 use unseen::{OfModel, unseen};
 
+use super::program::in_file;
 use super::{GivenJob, needs_said, with_seeds};
 use crate::Outcome;
 use crate::args::CompareArgs;
@@ -37,7 +38,7 @@ pub fn run(
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args, on);
+        return program::run(spec, &path, args, on).map_err(|error| in_file(&path, error));
     }
     let (output, report) = reported(args, on)?;
     output.write(&report)?;

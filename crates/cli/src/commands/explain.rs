@@ -14,6 +14,7 @@ use filemap_model::{Profile, trace, trace_settled};
 use filemap_report::explain::{self, Explainer, Explanation, Sight};
 use serde_json::{Map, json};
 
+use super::program::in_file;
 use super::{GivenJob, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
@@ -34,7 +35,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args);
+        return program::run(spec, &path, args).map_err(|error| in_file(&path, error));
     }
     let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let svg = ("--svg", args.svg.as_deref());

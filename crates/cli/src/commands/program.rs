@@ -123,6 +123,25 @@ pub fn not_of_programs(flag: &str, path: &str) -> Error {
     ))
 }
 
+/// What ended the program of the job file at `path`. What its author has to change there names the
+/// file.
+pub fn in_file(path: &str, error: Error) -> Error {
+    use filemap_kernel::Error as OfKernel;
+    use filemap_model::Error as OfModel;
+    match error {
+        Error::Model(
+            OfModel::Bus { .. }
+            | OfModel::OutOfMemory { .. }
+            | OfModel::ProgramOutOfMemory { .. }
+            | OfModel::SettledThreads { .. },
+        )
+        | Error::Kernel(OfKernel::BeyondFile { .. } | OfKernel::OutOfMemory { .. }) => {
+            Error::InFile { path: path.to_string(), error: Box::new(error) }
+        }
+        other => other,
+    }
+}
+
 /// Why a program does not take `flag`, whose key is one of its tables.
 fn foreign(flag: &str, path: &str) -> Error {
     Error::Usage(format!(

@@ -26,7 +26,8 @@ pub fn run(
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args, engines);
+        return program::run(spec, &path, args, engines)
+            .map_err(|error| program::in_file(&path, error));
     }
     let (output, report) = reported(args, engines)?;
     output.write(&report)?;

@@ -117,6 +117,13 @@ fn what_programs_do_not_take_is_told_in_one_line() {
     let behind = scratch.file("behind.toml", &behind);
     let unknown = PROGRAM.replace("mapping = 'tree'", "mapping = 'trees'");
     let unknown = scratch.file("unknown.toml", &unknown);
+    let (tables, _) = PROGRAM.split_once("[[thread]]").expect("it has threads");
+    let advice = "[[thread]]\n[[thread.phase]]\nmapping = 'tree'\nmadvise = 'dontneed'\n";
+    let advice = scratch.file("advice.toml", format!("{tables}{advice}"));
+    let full = PROGRAM.replace("name = 'tree'\n", "name = 'tree'\nprivate = true\n");
+    let full =
+        full.replace("'24m'", "'2m'").replace("accesses = 500", "accesses = 500\nwrite = true");
+    let full = scratch.file("full.toml", full);
     let cases = [
         (format!("run {path} --accesses 3"), "--accesses is for a job of one file"),
         (format!("run {path} --on model --image x"), "--image does not go with --on model"),
@@ -133,7 +140,11 @@ fn what_programs_do_not_take_is_told_in_one_line() {
         (format!("explain {path} --svg x.svg"), "remove the flag, or give a job of one file"),
         (format!("conform {path} --fuzz 2"), "--fuzz is for a job of one file"),
         (format!("conform {path} --on kernel"), "--on does not go with conform"),
+        (format!("conform {advice}"), "no decision to compare; add a [[thread.phase]]"),
+        (format!("run {behind}"), "behind.toml: phase 1: page "),
         (format!("run {behind}"), "gets SIGBUS"),
+        (format!("run {full}"), "full.toml: phase 1: out of memory at page"),
+        (format!("run {full}"), "raise 'memory_max', or give less 'anonymous' or fewer writes"),
         (format!("run {unknown}"), "phase 1: unknown mapping 'trees'; known: data, tree"),
         (format!("run {path} --json {path}"), "the job file"),
     ];

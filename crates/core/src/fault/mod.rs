@@ -41,6 +41,8 @@ pub struct Fault {
     interrupted: bool,
     /// It made a private copy.
     copied: bool,
+    /// The window to be read in [`State::Read`].
+    window: Option<Window>,
     state: State,
 }
 
@@ -49,8 +51,8 @@ enum State {
     Begin,
     /// The lock was asked for. With it the page is looked up.
     Look,
-    /// The window of a miss or of a mark, to be read now.
-    Read(Window),
+    /// The window of a miss or of a mark is to be read now.
+    Read,
     /// Readahead is done: the page should be there.
     Settle,
     /// The page's data has arrived.
@@ -73,6 +75,7 @@ impl Fault {
             dropped: false,
             interrupted: false,
             copied: false,
+            window: None,
             state: State::Begin,
         }
     }
@@ -138,9 +141,9 @@ impl Fault {
         match self.state {
             State::Begin => self.begin(),
             State::Look => self.look(view),
-            State::Read(window) => {
+            State::Read => {
                 self.state = State::Settle;
-                Step::Read(window)
+                Step::Read(self.window.expect("a miss or a mark made it"))
             }
             State::Settle => self.settle(view),
             State::Arrived => self.arrived(view),
@@ -236,8 +239,9 @@ impl Fault {
                 Some(sync::on_miss(self.index, vma, limits, ra, *cache, *log)?)
             }
         };
-        if let Some(window) = window {
-            self.state = State::Read(window);
+        if window.is_some() {
+            self.window = window;
+            self.state = State::Read;
         }
         self.drop_lock(view)
     }

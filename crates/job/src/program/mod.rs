@@ -23,13 +23,12 @@ use crate::workload::Workload;
 
 use self::actions::shown_range;
 pub use self::actions::{Fadvise, Madvise};
+pub use self::keys::ProgramSpec;
 pub use self::record::{
     FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
     ThreadRun,
 };
-pub use self::spec::{
-    FileSpec, FoundFile, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
-};
+pub use self::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]

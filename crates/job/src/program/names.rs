@@ -36,6 +36,10 @@ impl<'a> Names<'a> {
     }
 
     pub(super) fn find(&self, name: &str) -> Result<usize, Error> {
+        if name.is_empty() {
+            let remedy = "the name of one of these tables";
+            return Err(Error::MissingKey { key: self.table.to_string(), remedy });
+        }
         self.indexes.get(name).copied().ok_or_else(|| {
             let known: BTreeSet<&str> = self.indexes.keys().copied().collect();
             let known = known.into_iter().collect::<Vec<_>>().join(", ");

@@ -98,11 +98,11 @@ impl Chunk {
 
     /// The cached pages of `word`.
     pub fn present(&self, word: usize) -> u64 {
-        match (self.some >> word & 1, self.full >> word & 1) {
-            (0, _) => 0,
-            (_, 0) => self.words[word].present,
-            _ => u64::MAX,
+        let bit = 1 << word;
+        if self.full & bit != 0 {
+            return u64::MAX;
         }
+        if self.some & bit != 0 { self.words[word].present } else { 0 }
     }
 
     /// Whether it is known of the pages of `word` that all or none of them are cached, in folios of
@@ -131,6 +131,13 @@ impl Chunk {
     #[inline]
     pub fn some_flags(&self, word: usize) -> Option<&Flags> {
         (self.flagged >> word & 1 == 1).then(|| &self.words[word].flags)
+    }
+
+    /// The flags of the pages of `word`, to be changed; `None` where it is known that they have
+    /// none.
+    #[inline]
+    pub fn some_flags_mut(&mut self, word: usize) -> Option<&mut Flags> {
+        (self.flagged >> word & 1 == 1).then(|| &mut self.words[word].flags)
     }
 
     /// The flags of the pages of `word`, to be changed.

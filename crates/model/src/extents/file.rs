@@ -210,12 +210,11 @@ impl MappedFile for ExtentFile<'_> {
         };
         let word = (index.0 % CHUNK_PAGES / WORD_PAGES) as usize;
         let bit = 1 << (index.0 % WORD_PAGES);
-        let flags = chunk.flags(word);
-        if flags.mapped & bit == 0 {
-            return flags.copied & bit != 0;
-        }
-        chunk.flags_mut(word).young |= bit;
-        true
+        let Some(flags) = chunk.some_flags_mut(word) else {
+            return false;
+        };
+        flags.young |= flags.mapped & bit;
+        (flags.mapped | flags.copied) & bit != 0
     }
 
     fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {

@@ -33,9 +33,14 @@ impl Locked {
         let place = if self.span.1 <= from { self.runs.len() } else { self.behind(from) };
         self.span = (self.span.0.min(from), self.span.1.max(end));
         // What one request reads is one run.
-        match place.checked_sub(1).map(|before| &mut self.runs[before]) {
-            Some(before) if before.1 == from => before.1 = end,
-            _ => self.runs.insert(place, (from, end)),
+        if let Some(before) = place.checked_sub(1)
+            && self.runs[before].1 == from
+        {
+            self.runs[before].1 = end;
+        } else if place == self.runs.len() {
+            self.runs.push_back((from, end));
+        } else {
+            self.runs.insert(place, (from, end));
         }
     }
 

@@ -200,9 +200,9 @@ impl ExtentCache {
         }
         let order = chunk.order(offset);
         let locked = self.locked.any(page, page + 1);
-        let marked = chunk.flags(offset / WORD_PAGES as usize).marked >> (page % WORD_PAGES) & 1;
-        let head = index.align_down(order);
-        Some(Folio { head, order, locked, marked: marked == 1 })
+        let flags = chunk.some_flags(offset / WORD_PAGES as usize);
+        let marked = flags.is_some_and(|flags| flags.marked >> (page % WORD_PAGES) & 1 == 1);
+        Some(Folio { head: index.align_down(order), order, locked, marked })
     }
 
     /// The last absent page of the row at or before `last` that is not before `floor`.

@@ -166,7 +166,7 @@ impl ExtentCache {
         let pages = mask & !stale & !locked;
         let referenced = flags.referenced | young.again;
         let mut verdicts = judge_pages(pages, young.pages, referenced, young.executable);
-        if u64::from(verdicts.evict.count_ones()) >= bound.evicted {
+        if count(verdicts.evict) >= bound.evicted {
             mask &= up_to_bit(verdicts.evict, bound.evicted);
             verdicts.evict &= mask;
             verdicts.keep &= mask;
@@ -185,17 +185,17 @@ impl ExtentCache {
             flags.referenced |= stays;
             flags.active |= verdicts.activate;
         }
-        let looked = u64::from((mask & !stale).count_ones());
-        self.inactive.take(u64::from(mask.count_ones()), looked);
+        let (taken, evicted) = (count(mask), count(verdicts.evict));
+        let looked = taken - count(stale);
+        self.inactive.take(taken, looked);
         self.inactive.push_mask(first, verdicts.keep | locked);
         self.active.push_mask(first, verdicts.activate);
         for (offset, pages) in runs(verdicts.evict) {
             self.evict(first + offset, pages, Order(0), run, log);
         }
-        let evicted = u64::from(verdicts.evict.count_ones());
         shrunk.evicted += PageCount(evicted);
         shrunk.kept += PageCount(looked - evicted);
-        shrunk.activated += PageCount(verdicts.activate.count_ones().into());
+        shrunk.activated += PageCount(count(verdicts.activate));
         looked
     }
 
@@ -377,6 +377,12 @@ impl ExtentCache {
             }
         }
     }
+}
+
+/// How many pages a mask has. Most have none, and counting bits takes many steps.
+#[inline]
+fn count(mask: u64) -> u64 {
+    if mask == 0 { 0 } else { mask.count_ones().into() }
 }
 
 /// The bits up to the one that is the `count`-th set in `mask`; `count` is at least 1 and at most

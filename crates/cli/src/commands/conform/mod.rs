@@ -14,6 +14,7 @@ use filemap_report::setup;
 use bench::Bench;
 
 use super::GivenJob;
+use super::program::in_file;
 use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::error::Error;
@@ -35,7 +36,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args);
+        return program::run(spec, &path, args).map_err(|error| in_file(&path, error));
     }
     let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
