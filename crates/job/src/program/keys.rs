@@ -26,6 +26,6 @@ macro_rules! shared {
 }
 
 shared! {
-    on, kernel, image, modules, with, runs, machine, seed, cold, ram, cache_limit, memory_high, memory_max,
-    read_ahead_kb, fault_around, arch, page_size, fs,
+    on, kernel, image, modules, with, runs, machine, seed, cold, ram, cache_limit, memory_high,
+    memory_max, read_ahead_kb, fault_around, arch, page_size, fs,
 }
