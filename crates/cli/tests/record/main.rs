@@ -3,8 +3,8 @@
 //!
 //! It takes an hour or so: `FILEMAP_TEST_IMAGE=... FILEMAP_TEST_MODULES=... cargo test -p
 //! filemap-cli --test record -- --ignored` runs every job and every program of the files that has
-//! no repeats yet, in guests of that kernel, and writes the file after each guest. Remove the repeats of what is to be
-//! measured again. This program is also the guest's.
+//! no repeats yet, in guests of that kernel, and writes the file after each guest. Remove the
+//! repeats of what is to be measured again. This program is also the guest's.
 
 #[path = "../../../model/tests/support/recorded.rs"]
 mod recorded;

@@ -74,8 +74,8 @@ program! {
         machine: String,
         /// Seed of random patterns.
         seed: u64,
-        /// Existing files are dropped from the page cache for a real kernel, even where much of them
-        /// is cached.
+        /// Existing files are dropped from the page cache for a real kernel, even where much of
+        /// them is cached.
         cold: bool,
         /// RAM of the machine.
         ram: SizeText,
