@@ -49,7 +49,7 @@ pub struct Bench {
 /// What one round of measuring gives, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// An access to a mapped page.
+    /// An access to a mapped page that is in no cache of the processor.
     pub touch_ns: f64,
     /// An access that faults on a cached page which has no cached neighbour.
     pub minor_ns: f64,
@@ -116,6 +116,7 @@ impl Bench {
         self.singles(&mut sample)?;
         let covered = self.windows(&mut sample)?;
         self.arounds(covered, &mut sample)?;
+        self.touches(covered, &mut sample)?;
         sample.add_page_ns = self.added()?;
         self.make_cold()?;
         let direct = Direct::open(&self.path, self.pages * page_size())?;
@@ -133,12 +134,8 @@ impl Bench {
         self.make_cold()?;
         let cold = self.probe(Advice::RANDOM, vec![touches(pages())])?;
         sample.single_ns = cold.phases[0].elapsed_ns as f64 / count;
-        let warm = vec![touches(pages()), touches(pages())];
-        let [minor_ns, touch_ns] = self.fastest(Advice::RANDOM, &warm)?[..] else {
-            unreachable!("two phases");
-        };
-        sample.minor_ns = minor_ns / count;
-        sample.touch_ns = touch_ns / count;
+        let warm = [touches(pages())];
+        sample.minor_ns = self.fastest(Advice::RANDOM, &warm)?[0] / count;
         Ok(())
     }
 
@@ -161,6 +158,14 @@ impl Bench {
         // Advised RANDOM, a marked page begins no readahead.
         let phases = [touches((0..SINGLES).map(page))];
         sample.around_ns = self.fastest(Advice::RANDOM, &phases)?[0] / SINGLES as f64;
+        Ok(())
+    }
+
+    /// Pages that are mapped, of the first `covered`, which are cached. They are so many that the
+    /// processor's caches do not hold what is touched of them.
+    fn touches(&self, covered: u64, sample: &mut Sample) -> Result<(), Error> {
+        let phases = [touches(0..covered), touches(0..covered)];
+        sample.touch_ns = self.fastest(Advice::RANDOM, &phases)?[1] / covered as f64;
         Ok(())
     }
 

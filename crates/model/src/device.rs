@@ -224,9 +224,10 @@ impl Device {
         }
         let behind = (now_ns - row.done_ns).checked_div(row.each_ns).unwrap_or(u64::MAX);
         let arrived = behind.saturating_add(1).min(row.requests - 1);
-        let arrived_ns = row.done_ns_of(arrived - 1);
-        row.done_ns = row.done_ns_of(arrived);
+        let arrived_ns = row.done_ns + row.each_ns * (arrived - 1);
         row.requests -= arrived;
+        let next_ns = if row.requests == 1 { row.last_ns } else { row.each_ns };
+        row.done_ns = arrived_ns.saturating_add(next_ns);
         let pages = PageCount(row.each.0 * arrived);
         row.start += pages;
         row.pages -= pages;
@@ -251,7 +252,8 @@ impl Device {
     pub fn arrival_ns(&self, file: FileId, index: PageIndex) -> Option<u64> {
         let holds =
             |row: &&Row| row.file == file && row.start <= index && index < row.start + row.pages;
-        let row = self.rows.iter().find(holds)?;
+        // Most often it is what was asked for last.
+        let row = self.rows.iter().rev().find(holds)?;
         Some(row.done_ns_of((index - row.start).0 / row.each.0))
     }
 }

@@ -4,8 +4,8 @@ use filemap_core::address::page_table::PageTables;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::FolioRun;
 use filemap_core::decision::Log;
-use filemap_core::lru::reclaim;
 use filemap_core::lru::statistics::FLUSH_NS;
+use filemap_core::lru::{direct, reclaim};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount};
 use filemap_job::Machine;
@@ -48,6 +48,7 @@ impl<C: PageCache> Memory<C> {
     pub fn make_room(
         &mut self,
         pages: PageCount,
+        unit: PageCount,
         now_ns: u64,
         tables: &PageTables,
         log: &mut impl Log,
@@ -60,12 +61,44 @@ impl<C: PageCache> Memory<C> {
             self.cache.flush_statistics();
         }
         let wanted = self.used(tables) + pages;
+        if self.charge.is_some() {
+            return self.make_room_in_cgroup(pages, unit, limit, tables, log);
+        }
         if wanted <= limit {
             return (pages, PageCount(0));
         }
         let goal = wanted - limit;
         let evicted = reclaim::reclaim(&mut self.cache, goal, self.page_size, &self.mappings, log);
         (pages.min(limit.saturating_sub(self.used(tables))), evicted)
+    }
+
+    /// Each folio of `unit` pages that finds no room in a cgroup reclaims for itself.
+    fn make_room_in_cgroup(
+        &mut self,
+        pages: PageCount,
+        unit: PageCount,
+        limit: PageCount,
+        tables: &PageTables,
+        log: &mut impl Log,
+    ) -> (PageCount, PageCount) {
+        let mut evicted = PageCount(0);
+        loop {
+            let fits = limit.saturating_sub(self.used(tables));
+            if fits >= pages {
+                return (pages, evicted);
+            }
+            let (cache, size) = (&mut self.cache, self.page_size);
+            let more = direct::reclaim(cache, unit, size, &self.mappings, log);
+            evicted += more;
+            if more == PageCount(0) {
+                return (limit.saturating_sub(self.used(tables)).min(pages), evicted);
+            }
+        }
+    }
+
+    /// Whether the limit is a memory cgroup's: each folio is charged to it by itself.
+    pub fn is_cgroups(&self) -> bool {
+        self.charge.is_some()
     }
 
     /// How many more pages fit as it is.

@@ -292,7 +292,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         file: FileId,
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
-        while self.make_room(PageCount(1), file, tables) < PageCount(1) {
+        while self.make_room(PageCount(1), 1, file, tables) < PageCount(1) {
             if self.next_done_ns.is_none() {
                 return Err(Error::OutOfMemory { index: index.0 });
             }
@@ -328,7 +328,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         let mut left = run;
         while left.folios > 0 {
             let part = left.first(self.folios_together(&left, tables));
-            let fits = self.make_room(part.pages(), open.file, tables);
+            let fits = self.make_room(part.pages(), part.order.pages(), open.file, tables);
             let folios = part.folios.min(fits.0 >> run.order.0);
             if folios > 0 {
                 self.add(open, part.first(folios));
@@ -352,6 +352,9 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         let fit = room.0 >> run.order.0;
         if fit >= run.folios {
             return run.folios;
+        }
+        if self.memory.is_cgroups() {
+            return fit.max(1);
         }
         let pages = run.order.pages();
         if room >= BATCH.max(PageCount(pages)) {
@@ -387,8 +390,15 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
     }
 
     /// Reclaims for `pages` more pages while a task is at `file`. Returns how many of them fit.
-    fn make_room(&mut self, pages: PageCount, file: FileId, tables: &PageTables) -> PageCount {
-        let (fits, evicted) = self.memory.make_room(pages, self.now_ns, tables, &mut self.log);
+    fn make_room(
+        &mut self,
+        pages: PageCount,
+        unit: u64,
+        file: FileId,
+        tables: &PageTables,
+    ) -> PageCount {
+        let (now_ns, log) = (self.now_ns, &mut self.log);
+        let (fits, evicted) = self.memory.make_room(pages, PageCount(unit), now_ns, tables, log);
         self.tally.evicted_pages += evicted.0;
         self.log.about(file);
         fits

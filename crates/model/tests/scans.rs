@@ -46,7 +46,10 @@ fn scans_are_inside_the_kernels_own_spread() {
         };
         let think = scan.program.thread[0].phase[0].think_ns;
         let memory = scan.program.memory_max.as_ref().map(|size| &size.0);
-        let line = format!("{memory:?} {think:?}: model {model:?}, kernel {pages:?} {faults:?}\n");
+        let readahead = scan.program.read_ahead_kb;
+        let line = format!(
+            "{memory:?} {think:?} {readahead:?}: model {model:?}, kernel {pages:?} {faults:?}\n"
+        );
         print!("{line}");
         wrong += if expected { "" } else { &line };
     }

@@ -1,6 +1,7 @@
 //! The lists that memory is reclaimed from.
 
 pub mod charge;
+pub mod direct;
 pub mod invalidate;
 mod judge;
 pub mod lists;

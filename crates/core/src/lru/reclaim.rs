@@ -13,7 +13,7 @@ pub const BATCH: PageCount = PageCount(32);
 
 /// Both lists are first gone through by one part in `2^12`, then by twice as much, until it is all
 /// (`DEF_PRIORITY`).
-const FIRST_PRIORITY: u32 = 12;
+pub(super) const FIRST_PRIORITY: u32 = 12;
 
 /// Base pages in one GiB of 4 KiB pages are 2^18; the ratio grows with the lists' bytes.
 const GIB_SHIFT: u32 = 30;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::limits::available_bytes;
 use super::needs::{Needed, Needs};
-use super::sent::{Bootable, opened};
+use super::sent::{Bootable, Returned, opened};
 use super::{plan, temporary_directory};
 use crate::contents::Contents;
 use crate::image::{self, Accelerator, Image, Outcome};
@@ -75,7 +75,7 @@ impl<W: Bootable> Ready for Booted<W> {
     }
 
     fn take_turn(&mut self, seed: u64) -> Result<Vec<W::Run>, Error> {
-        let (environment, runs) = boot(&self.work.with_seed(seed), &self.image)?;
+        let Returned { environment, runs } = boot(&self.work.with_seed(seed), &self.image)?;
         self.environment.get_or_insert(environment);
         Ok(runs)
     }
@@ -87,20 +87,17 @@ impl<W: Bootable> Ready for Booted<W> {
 }
 
 /// Boots `named` and runs all runs of `job` there; returns them with where they took place.
-fn boot<W: Bootable>(
-    job: &W,
-    named: &JobImage,
-) -> Result<(Map<String, Value>, Vec<W::Run>), Error> {
+fn boot<W: Bootable>(job: &W, named: &JobImage) -> Result<Returned<W::Run>, Error> {
     let needs = job.needs();
     let image = machine(job, &needs, named)?;
     let outcome = image.run(&job.sent().to_string())?;
-    let (mut environment, mut runs) = opened::<W>(&outcome.record)?;
-    describe(&mut environment, &image, &outcome, needs.files.len());
+    let mut returned = opened::<W>(&outcome.record)?;
+    describe(&mut returned.environment, &image, &outcome, needs.files.len());
     if outcome.accelerator == Accelerator::Tcg {
         // What an emulator takes says nothing of any machine.
-        runs.iter_mut().for_each(W::forget_times);
+        returned.runs.iter_mut().for_each(W::forget_times);
     }
-    Ok((environment, runs))
+    Ok(returned)
 }
 
 /// Refuses what the machine to be booted cannot be.

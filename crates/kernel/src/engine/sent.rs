@@ -15,6 +15,15 @@ const RECORD: &str = "record";
 const OUT_OF_MEMORY: &str = "out_of_memory";
 const BEYOND_FILE: &str = "beyond_file";
 
+/// What a guest sent back.
+#[derive(Debug)]
+pub struct Returned<R> {
+    /// Where its runs took place.
+    pub environment: Map<String, Value>,
+    /// All of them.
+    pub runs: Vec<R>,
+}
+
 /// A job of a form that kernels can be booted for.
 pub trait Bootable: Runnable {
     /// The kernel that it names.
@@ -45,7 +54,7 @@ pub trait Bootable: Runnable {
     ///
     /// # Errors
     /// What is no record.
-    fn unpacked(record: Value) -> serde_json::Result<(Map<String, Value>, Vec<Self::Run>)>;
+    fn unpacked(record: Value) -> serde_json::Result<Returned<Self::Run>>;
 
     /// Takes the times out of a run.
     fn forget_times(run: &mut Self::Run);
@@ -94,9 +103,9 @@ impl Bootable for Job {
         serde_json::to_value(record)
     }
 
-    fn unpacked(record: Value) -> serde_json::Result<(Map<String, Value>, Vec<Run>)> {
-        let record: Record = serde_json::from_value(record)?;
-        Ok((record.environment, record.runs))
+    fn unpacked(record: Value) -> serde_json::Result<Returned<Run>> {
+        let Record { environment, runs, .. } = serde_json::from_value(record)?;
+        Ok(Returned { environment, runs })
     }
 
     fn forget_times(run: &mut Run) {
@@ -138,10 +147,10 @@ impl Bootable for Program {
         serde_json::to_value(record)
     }
 
-    fn unpacked(record: Value) -> serde_json::Result<(Map<String, Value>, Vec<ProgramRun>)> {
+    fn unpacked(record: Value) -> serde_json::Result<Returned<ProgramRun>> {
         let record: ProgramRecord = serde_json::from_value(record)?;
         let runs = record.all_runs().to_vec();
-        Ok((record.environment, runs))
+        Ok(Returned { environment: record.environment, runs })
     }
 
     fn forget_times(run: &mut ProgramRun) {
@@ -171,9 +180,7 @@ pub(super) fn answer<W: Bootable>(ran: Result<W::Record, Error>) -> Result<Strin
 ///
 /// # Errors
 /// What the guest could not do; what is no answer.
-pub(super) fn opened<W: Bootable>(
-    answer: &str,
-) -> Result<(Map<String, Value>, Vec<W::Run>), Error> {
+pub(super) fn opened<W: Bootable>(answer: &str) -> Result<Returned<W::Run>, Error> {
     let damaged = |error| ImageError::Damaged { reason: format!("it is no record ({error})") };
     let mut answer: Value = serde_json::from_str(answer).map_err(damaged)?;
     if let Some(limit_bytes) = answer[OUT_OF_MEMORY].as_u64() {
@@ -227,10 +234,10 @@ mod tests {
     fn records_come_back_with_all_runs() {
         let runs = vec![ProgramRun { elapsed_ns: Some(3), ..ProgramRun::default() }; 2];
         let record = ProgramRecord::new(&program(), "kernel", Map::new(), runs.clone());
-        let (_, mut opened) = opened::<Program>(&answer::<Program>(Ok(record)).unwrap()).unwrap();
-        assert_eq!(opened, runs);
-        Program::forget_times(&mut opened[0]);
-        assert_eq!(opened[0], ProgramRun::default());
+        let mut back = opened::<Program>(&answer::<Program>(Ok(record)).unwrap()).unwrap();
+        assert_eq!(back.runs, runs);
+        Program::forget_times(&mut back.runs[0]);
+        assert_eq!(back.runs[0], ProgramRun::default());
     }
 
     #[test]

@@ -71,3 +71,28 @@ impl Ring {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_join_what_is_served_while_the_ring_has_room() {
+        let mut ring = Ring::new(256);
+        assert_eq!(ring.give(100, 0), Given { from_ns: 0, joined: 0 });
+        ring.done_at(10);
+        // 102 entries are taken, and 152 more fit.
+        assert_eq!(ring.give(150, 9), Given { from_ns: 9, joined: 1 });
+        ring.done_at(30);
+        // The ring has 2 left, so that this one waits, and the next joins it.
+        assert_eq!(ring.give(1, 20), Given { from_ns: 30, joined: 0 });
+        ring.done_at(40);
+        assert_eq!(ring.give(1, 21), Given { from_ns: 21, joined: 1 });
+        ring.done_at(50);
+        (0..2).for_each(|_| ring.complete());
+        // What was served by then is not joined any more.
+        assert_eq!(ring.give(1, 50), Given { from_ns: 50, joined: 0 });
+        // A request with more segments than there are entries has the ring for itself.
+        assert_eq!(Ring::new(8).give(256, 5), Given { from_ns: 5, joined: 0 });
+    }
+}

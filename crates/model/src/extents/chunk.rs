@@ -201,6 +201,8 @@ impl Chunk {
 
     /// Adds the pages of `span`, all of them absent, in folios of `order`. Returns how many words
     /// had no page.
+    // Its callers are few, and add spans by the million.
+    #[inline(always)]
     pub fn add(&mut self, span: Span, order: Order) -> u64 {
         self.orders.set(span, order);
         let parts = span.parts();
@@ -283,11 +285,14 @@ impl Chunk {
     /// Adds absent pages to a word; returns 1 where it had none.
     #[inline(always)]
     fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
-        let was_empty = self.some >> word & 1 == 0;
-        let present = if was_empty { pages } else { self.words[word].present | pages };
-        self.words[word].present = present;
-        self.some |= 1 << word;
-        self.full |= u32::from(present == u64::MAX) << word;
+        let bit = 1 << word;
+        let was_empty = self.some & bit == 0;
+        let of_word = &mut self.words[word];
+        of_word.present = if was_empty { pages } else { of_word.present | pages };
+        self.some |= bit;
+        if of_word.present == u64::MAX {
+            self.full |= bit;
+        }
         u64::from(was_empty)
     }
 

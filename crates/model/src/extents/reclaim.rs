@@ -166,13 +166,20 @@ impl ExtentCache {
         let pages = mask & !stale & !locked;
         let referenced = flags.referenced | young.again;
         let mut verdicts = judge_pages(pages, young.pages, referenced, young.executable);
-        if count(verdicts.evict) >= bound.evicted {
+        // Counting bits takes many steps, and most masks have none.
+        if verdicts.evict != 0 && u64::from(verdicts.evict.count_ones()) >= bound.evicted {
             mask &= up_to_bit(verdicts.evict, bound.evicted);
             verdicts.evict &= mask;
             verdicts.keep &= mask;
             verdicts.activate &= mask;
         }
-        let stale = if stale == 0 { 0 } else { self.stale.take(number, mask) };
+        let (stale, gone) = match stale {
+            0 => (0, 0),
+            _ => {
+                let stale = self.stale.take(number, mask);
+                (stale, u64::from(stale.count_ones()))
+            }
+        };
         let locked = locked & mask & !stale;
         let stays = verdicts.keep | verdicts.activate;
         if stays != 0 {
@@ -185,18 +192,19 @@ impl ExtentCache {
             flags.referenced |= stays;
             flags.active |= verdicts.activate;
         }
-        let (taken, evicted) = (count(mask), count(verdicts.evict));
-        let looked = taken - count(stale);
-        self.inactive.take(taken, looked);
-        self.inactive.push_mask(first, verdicts.keep | locked);
-        self.active.push_mask(first, verdicts.activate);
+        let taken = WORD_PAGES - u64::from(mask.leading_zeros()) - offset;
+        self.inactive.take(taken, taken - gone);
+        let kept = self.inactive.push_mask(first, verdicts.keep | locked);
+        let activated = self.active.push_mask(first, verdicts.activate);
+        let mut evicted = 0;
         for (offset, pages) in runs(verdicts.evict) {
             self.evict(first + offset, pages, Order(0), run, log);
+            evicted += pages;
         }
         shrunk.evicted += PageCount(evicted);
-        shrunk.kept += PageCount(looked - evicted);
-        shrunk.activated += PageCount(count(verdicts.activate));
-        looked
+        shrunk.kept += PageCount(kept + activated);
+        shrunk.activated += PageCount(activated);
+        taken - gone
     }
 
     /// Judges the large folio at the tail. Returns how many of its pages were on the list.
@@ -377,12 +385,6 @@ impl ExtentCache {
             }
         }
     }
-}
-
-/// How many pages a mask has. Most have none, and counting bits takes many steps.
-#[inline]
-fn count(mask: u64) -> u64 {
-    if mask == 0 { 0 } else { mask.count_ones().into() }
 }
 
 /// The bits up to the one that is the `count`-th set in `mask`; `count` is at least 1 and at most

@@ -4,9 +4,6 @@
 use filemap_job::program::{FileRun, Program, ProgramRun, ProgramSpec};
 use serde::{Deserialize, Serialize};
 
-/// The text of the file.
-pub const TEXT: &str = include_str!("../../../../data/measured-6.12-programs.json");
-
 /// What was recorded, and on what.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,14 +51,6 @@ pub struct Counts {
     /// By the machine's own clock.
     pub elapsed_ns: u64,
     pub files: Vec<FileRun>,
-}
-
-impl Recorded {
-    /// What the file holds.
-    pub fn load() -> Recorded {
-        serde_json::from_str(TEXT)
-            .expect("data/measured-6.12-programs.json has these keys and no more")
-    }
 }
 
 impl Recording {
