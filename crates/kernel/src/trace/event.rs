@@ -47,7 +47,8 @@ pub struct Event {
     pub cpu: u32,
     /// Which thread did it: not always the one under test.
     pub pid: u32,
-    /// Which of the files that are watched it is about; of a [`Tracepoint::UserFault`] its address says.
+    /// Which of the files that are watched it is about; of a [`Tracepoint::UserFault`] its address
+    /// says.
     pub file: usize,
     /// Which tracepoint, and what it prints.
     pub tracepoint: Tracepoint,
