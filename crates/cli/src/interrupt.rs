@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{IsTerminal, Write, stderr};
+use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, park};
 
@@ -38,11 +39,18 @@ pub fn exit_on_signals() {
     let heeded = UNLESS_IGNORED.into_iter().filter(|&signal| !ignores(&status, signal));
     // Without a handler a signal kills the command, and the next one undoes what it left.
     let Ok(mut signals) = Signals::new(ALWAYS.into_iter().chain(heeded)) else { return };
-    let _ = Builder::new().spawn(move || {
+    let (began, begins) = channel();
+    let spawned = Builder::new().spawn(move || {
+        let _ = began.send(());
         if let Some(signal) = signals.forever().next() {
             end(signal);
         }
     });
+    // A thread that finds no memory while it starts is the end of the process (glibc). So it has
+    // started before anything else asks for much.
+    if spawned.is_ok() {
+        let _ = begins.recv();
+    }
 }
 
 /// Whether the process whose status in /proc this is ignores `signal`.

@@ -13,6 +13,7 @@ mod judged;
 mod log;
 mod memory;
 mod output;
+mod parallel;
 mod progress;
 mod provenance;
 mod seeds;

@@ -4,10 +4,9 @@ use filemap_job::{Engine, EngineKind, Job, Record, seeds};
 use filemap_model::{Model, Profile};
 use filemap_report::spread;
 use filemap_report::stats::Sample;
-use rayon::prelude::*;
 
-use crate::engine::threads;
 use crate::error::Error;
+use crate::parallel;
 
 /// Seeds that a job is tried with in the model where it was run with one.
 const OTHER_SEEDS: u64 = 12;
@@ -55,13 +54,12 @@ pub fn warnings(cells: &[Cell]) -> Result<Vec<String>, Error> {
         seeds(cell.job.seed, others + 1).skip(1).map(move |seed| (at, seed))
     });
     let runs: Vec<(usize, u64)> = runs.collect();
-    let read = |&(at, seed): &(usize, u64)| {
+    let read = |(at, seed): (usize, u64)| {
         let job = Job { engine: EngineKind::Model, runs: 1, ..drawn[at].job.with_seed(seed) };
-        let record = Model { profile: *drawn[at].profile }.run(&job).ok()?;
-        Some((at, spread::bytes_read(&record, &job)))
+        let record = Model { profile: *drawn[at].profile }.run(&job).ok();
+        Ok::<_, Error>(record.map(|record| (at, spread::bytes_read(&record, &job))))
     };
-    let tried = runs.par_iter().with_max_len(1).filter_map(read);
-    let read: Vec<_> = threads()?.install(|| tried.collect());
+    let read: Vec<_> = parallel::map(runs, read)?.into_iter().flatten().collect();
     let warning = |(at, cell): (usize, &&Cell)| {
         let others = read.iter().filter(|(of, _)| *of == at).flat_map(|(_, read)| read).copied();
         let own = spread::bytes_read(cell.record, cell.job);

@@ -279,7 +279,7 @@ const BAD: &[(&str, &[&str])] = &[
     ("map_shift = 512", &["--map-shift: 512 is out of range; give 0 to 511"]),
     ("split = 0", &["--split: 0 is not allowed; give the pages of each piece"]),
     ("split = 4", &["--split: pieces of 4 pages cut a mapping of", "give 5 or more"]),
-    ("split = 1", &["--split: 1 is out of range; give 5 to"]),
+    ("split = 1", &["--split: pieces of 1 pages cut a mapping of", "give 5 or more"]),
     ("split = 8\nsplit_prot = 'read'", &["unknown --split-prot 'read'", "write, exec"]),
     ("split_prot = 'exec'", &["--split is missing"]),
     ("advice = 'willneed'", &["unknown advice 'willneed'", "hugepage"]),

@@ -14,10 +14,9 @@ use filemap_job::{
     Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ready, Record, Run, seeds,
 };
 use filemap_model::Profile;
-use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::Error;
+use crate::parallel;
 use crate::progress::Progress;
 use crate::provenance;
 
@@ -160,12 +159,9 @@ fn beside_each_other<J: Work, R: WorkReady<J> + Send>(
             runs.extend(ready.take_turn(seed).map_err(Into::into)?);
             advance();
         }
-        Ok((ready, runs))
+        Ok::<_, Error>((ready, runs))
     };
-    // One job a piece: they differ in length by far.
-    let done = ready.into_par_iter().with_max_len(1).map(run);
-    let done: Result<Vec<_>, Error> = threads()?.install(|| done.collect());
-    let mut done = done?.into_iter();
+    let mut done = parallel::map(ready, run)?.into_iter();
     let mut records = Vec::new();
     while let Some((first, mut runs)) = done.next() {
         let others = done.by_ref().take(count as usize - 1);
@@ -208,17 +204,6 @@ struct UnderWay<R: Ready> {
     /// The seed of each turn that is still to come.
     left: vec::IntoIter<u64>,
     runs: Vec<R::Run>,
-}
-
-/// A thread for each processor; where there is no room for them (`ulimit`), only this one.
-///
-/// # Errors
-/// When there is no room even for that.
-pub fn threads() -> Result<ThreadPool, Error> {
-    let all = ThreadPoolBuilder::new().build();
-    let pool =
-        all.or_else(|_| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
-    pool.map_err(|error| Error::CannotRun(format!("no thread can be started: {error}")))
 }
 
 /// A job of a form that commands run: of one file, or shaped like a program.

@@ -78,7 +78,7 @@ fn values() {
         ("--workload random --map-offset 1g", &["ends beyond the file", "--file-size"]),
         ("--workload random --map-len 2m", &["ends beyond the file", "--map-len"]),
         ("--workload random --map-offset 5k", &["not a multiple of the page size", "4k or 8k"]),
-        ("--workload random --split 0", &["--split", "0 is out of range"]),
+        ("--workload random --split 0", &["--split", "0 is not allowed", "such as 64"]),
         ("--workload random --split-prot exec", &["--split is missing"]),
         ("--workload random --fault-around 5k", &["no power of two"]),
         ("--workload random --read-ahead-kb 3", &["--read-ahead-kb", "not a multiple"]),

@@ -6,10 +6,9 @@ use filemap_job::bounds::MAX_READ_AHEAD_KB;
 use filemap_job::{EngineKind, Job, Record};
 use filemap_model::{Profile, trace};
 use filemap_report::explain::{Remedies, Trial};
-use rayon::prelude::*;
 
-use crate::engine::threads;
 use crate::error::Error;
+use crate::parallel;
 use crate::seeds;
 
 /// What the readahead size is divided and multiplied by.
@@ -32,11 +31,11 @@ pub fn of(job: &Job, profile: &Profile, record: &Record) -> Result<Remedies, Err
     }
     let now = Box::new(trace(&now, profile, &mut ())?.run);
     let trial = |setting: Setting| {
-        let run = trace(&setting.job, profile, &mut ()).ok()?.run;
-        Some(Trial { label: setting.label, setting: setting.variant, run })
+        let traced = trace(&setting.job, profile, &mut ()).ok();
+        let Setting { label, variant: setting, .. } = setting;
+        Ok::<_, Error>(traced.map(|traced| Trial { label, setting, run: traced.run }))
     };
-    let tried = settings.into_par_iter().with_max_len(1).filter_map(trial);
-    let trials = threads()?.install(|| tried.collect());
+    let trials = parallel::map(settings, trial)?.into_iter().flatten().collect();
     Ok(Remedies::Tried { now, trials })
 }
 
