@@ -27,9 +27,8 @@ const KNOWN_ERROR: f64 = 0.005;
 /// What the model counts on a machine that takes as long for the program as the kernel's did, since
 /// when statistics are flushed depends on it.
 fn modelled(program: &Program, elapsed_ns: u64) -> Counts {
-    let run = |factor: f64| {
-        Counts::of(&Model { profile: profile(factor) }.run(program).unwrap().run)
-    };
+    let run =
+        |factor: f64| Counts::of(&Model { profile: profile(factor) }.run(program).unwrap().run);
     let took_ns = run(1.0).elapsed_ns;
     run(elapsed_ns as f64 / took_ns as f64)
 }

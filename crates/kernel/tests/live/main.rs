@@ -10,6 +10,7 @@ mod observing;
 mod probing;
 #[path = "../support/skip.rs"]
 mod skip;
+mod thrashing;
 mod tracing;
 
 use std::fs;
@@ -29,7 +30,7 @@ const HOLD: &str = "__hold";
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 24] = [
+const TESTS: [Test; 28] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
@@ -41,6 +42,10 @@ const TESTS: [Test; 24] = [
     ("a file that shrinks ends the probe", probing::shrinking),
     ("a child that is killed is an error", probing::killed),
     ("pages that others map stay", probing::still_cached),
+    ("threads map, read and unmap", thrashing::rounds),
+    ("threads end under a limit", thrashing::limited),
+    ("threads that are killed are an error", thrashing::killed),
+    ("threads that cannot run are refused", thrashing::refusals),
     ("decisions are traced", tracing::traced),
     ("a job is observed in the form that is compared", observing::observed),
     ("a trace that overflows is an error", tracing::overflow),
