@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Fadvise, Madvise};
@@ -51,7 +51,7 @@ pub(super) fn bus_message(address: u64) -> [u8; 16] {
 impl Process {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_all(&mut out, &self.files, put_path);
+        put_all(&mut out, &self.files, |out, path| put_path(out, path));
         put_all(&mut out, &self.opens, |out, file| put(out, *file as u64));
         put_all(&mut out, &self.mappings, put_area);
         let words = [
@@ -295,7 +295,7 @@ pub(super) fn put_all<T>(out: &mut Vec<u8>, items: &[T], put_one: impl Fn(&mut V
     items.iter().for_each(|item| put_one(out, item));
 }
 
-pub(super) fn put_path(out: &mut Vec<u8>, path: &PathBuf) {
+pub(super) fn put_path(out: &mut Vec<u8>, path: &Path) {
     put_bytes(out, path.as_os_str().as_bytes());
 }
 

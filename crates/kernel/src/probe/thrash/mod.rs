@@ -6,7 +6,7 @@ mod threads;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout};
 use std::time::Duration;
 
@@ -154,10 +154,10 @@ impl Thrash {
         Ok(())
     }
 
-    fn encode(&self, counts: &PathBuf) -> Vec<u8> {
+    fn encode(&self, counts: &Path) -> Vec<u8> {
         let mut out = Vec::new();
         put_path(&mut out, counts);
-        put_all(&mut out, &self.files, put_path);
+        put_all(&mut out, &self.files, |out, path| put_path(out, path));
         let stagger = self.stagger.as_nanos() as u64;
         let words = [self.pages.0, self.writers, self.noise, stagger];
         words.iter().for_each(|&word| put(&mut out, word));
@@ -191,7 +191,7 @@ mod tests {
             noise: 3,
             stagger: Duration::from_millis(5),
         };
-        let bytes = thrash.encode(&"/counts".into());
+        let bytes = thrash.encode(Path::new("/counts"));
         let (counts, same) = Thrash::decode(&mut bytes.as_slice()).unwrap();
         assert_eq!((counts, same), ("/counts".into(), thrash));
         assert!((0..bytes.len()).all(|end| Thrash::decode(&mut &bytes[..end]).is_err()));
