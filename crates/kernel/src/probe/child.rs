@@ -34,7 +34,7 @@ pub(super) fn main() -> i32 {
 }
 
 /// Tells `error` and ends the process: other threads may wait for what does not come any more.
-fn fail(error: &Error) -> ! {
+pub(super) fn fail(error: &Error) -> ! {
     // Held to the end: one error is told.
     let _output = stdout().lock();
     let text = error.to_string();
@@ -45,7 +45,7 @@ fn fail(error: &Error) -> ! {
     exit(i32::from(told.is_err()))
 }
 
-fn reply(reply: &Reply) -> Result<(), Error> {
+pub(super) fn reply(reply: &Reply) -> Result<(), Error> {
     write_reply(&mut stdout().lock(), reply).map_err(|error| Error::call("answer", error))
 }
 

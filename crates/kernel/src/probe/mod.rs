@@ -15,6 +15,7 @@ mod plan;
 mod populate;
 mod process;
 mod settle;
+mod thrash;
 mod thread;
 mod wire;
 
@@ -29,6 +30,7 @@ use filemap_core::units::{PageCount, PageIndex};
 pub use filemap_job::elf::Segment;
 
 pub use process::{Area, Process, Step};
+pub use thrash::{Progress, Thrash, Thrashing};
 
 pub(crate) use files::raise_limit;
 
@@ -42,14 +44,20 @@ const CHILD_ARGUMENT: &str = "__filemap-probe";
 
 /// Turns this process into a probe's child, if it was started as one; does not return then.
 pub fn main_if_child() {
-    if is_child() {
-        std::process::exit(child::main());
-    }
+    let first = std::env::args_os().nth(1);
+    let main = match first.as_ref().and_then(|argument| argument.to_str()) {
+        Some(CHILD_ARGUMENT) => child::main,
+        Some(thrash::ARGUMENT) => thrash::main,
+        _ => return,
+    };
+    std::process::exit(main())
 }
 
 /// Whether this process was started as a probe's child.
 pub fn is_child() -> bool {
-    std::env::args_os().nth(1).is_some_and(|argument| argument == CHILD_ARGUMENT)
+    std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == CHILD_ARGUMENT || argument == thrash::ARGUMENT)
 }
 
 /// Exit code of a child that could not allocate memory.
@@ -214,7 +222,7 @@ impl Probe {
     }
 
     fn spawn(process: &Process) -> Result<Self, Error> {
-        let mut child = spawn()?;
+        let mut child = spawn(CHILD_ARGUMENT)?;
         let input = child.0.stdin.take().expect("the child's input is a pipe");
         let output = child.0.stdout.take().expect("the child's output is a pipe");
         let output = BufReader::new(output);
@@ -304,9 +312,10 @@ impl Probe {
     }
 }
 
-fn spawn() -> Result<Running, Error> {
+/// Runs this program again, as the child that `argument` names.
+fn spawn(argument: &str) -> Result<Running, Error> {
     let mut command = Command::new("/proc/self/exe");
-    command.arg(CHILD_ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.arg(argument).stdin(Stdio::piped()).stdout(Stdio::piped());
     // A signal from the terminal is for the parent, which then ends the child.
     command.process_group(0);
     Running::spawn(&mut command).map_err(|error| Error::call("start the probe's child", error))

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::{Fadvise, Madvise};
@@ -50,7 +51,7 @@ pub(super) fn bus_message(address: u64) -> [u8; 16] {
 impl Process {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_all(&mut out, &self.files, |out, path| put_bytes(out, path.as_os_str().as_bytes()));
+        put_all(&mut out, &self.files, |out, path| put_path(out, path));
         put_all(&mut out, &self.opens, |out, file| put(out, *file as u64));
         put_all(&mut out, &self.mappings, put_area);
         let words = [
@@ -66,7 +67,7 @@ impl Process {
 
     pub(super) fn decode(input: &mut impl Read) -> io::Result<Process> {
         Ok(Process {
-            files: get_all(input, |input| Ok(OsString::from_vec(get_bytes(input)?).into()))?,
+            files: get_all(input, get_path)?,
             opens: get_all(input, get_number)?,
             mappings: get_all(input, get_area)?,
             anonymous: PageCount(get(input)?),
@@ -285,13 +286,17 @@ fn bits(flags: &[bool]) -> u64 {
     flags.iter().enumerate().map(|(bit, &flag)| u64::from(flag) << bit).sum()
 }
 
-fn put(out: &mut Vec<u8>, word: u64) {
+pub(super) fn put(out: &mut Vec<u8>, word: u64) {
     out.extend_from_slice(&word.to_ne_bytes());
 }
 
-fn put_all<T>(out: &mut Vec<u8>, items: &[T], put_one: impl Fn(&mut Vec<u8>, &T)) {
+pub(super) fn put_all<T>(out: &mut Vec<u8>, items: &[T], put_one: impl Fn(&mut Vec<u8>, &T)) {
     put(out, items.len() as u64);
     items.iter().for_each(|item| put_one(out, item));
+}
+
+pub(super) fn put_path(out: &mut Vec<u8>, path: &Path) {
+    put_bytes(out, path.as_os_str().as_bytes());
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -299,7 +304,11 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn get(input: &mut impl Read) -> io::Result<u64> {
+pub(super) fn get_path(input: &mut impl Read) -> io::Result<PathBuf> {
+    Ok(OsString::from_vec(get_bytes(input)?).into())
+}
+
+pub(super) fn get(input: &mut impl Read) -> io::Result<u64> {
     let mut word = [0; 8];
     input.read_exact(&mut word)?;
     Ok(u64::from_ne_bytes(word))
@@ -318,7 +327,7 @@ fn get_number(input: &mut impl Read) -> io::Result<usize> {
     usize::try_from(get(input)?).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-fn get_all<R: Read, T>(
+pub(super) fn get_all<R: Read, T>(
     input: &mut R,
     get_one: impl Fn(&mut R) -> io::Result<T>,
 ) -> io::Result<Vec<T>> {

@@ -10,6 +10,7 @@ mod observing;
 mod probing;
 #[path = "../support/skip.rs"]
 mod skip;
+mod thrashing;
 mod tracing;
 
 use std::fs;
@@ -30,6 +31,7 @@ const HOLD: &str = "__hold";
 type Test = (&'static str, fn(&Bench));
 
 const TESTS: [Test; 26] = [
+const TESTS: [Test; 28] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
@@ -43,6 +45,10 @@ const TESTS: [Test; 26] = [
     ("a thread that fails ends the others", probing::failing_thread),
     ("addresses stay taken while threads map and unmap", probing::unmapped_room),
     ("pages that others map stay", probing::still_cached),
+    ("threads map, read and unmap", thrashing::rounds),
+    ("threads end under a limit", thrashing::limited),
+    ("threads that are killed are an error", thrashing::killed),
+    ("threads that cannot run are refused", thrashing::refusals),
     ("decisions are traced", tracing::traced),
     ("a job is observed in the form that is compared", observing::observed),
     ("a trace that overflows is an error", tracing::overflow),

@@ -1,0 +1,199 @@
+//! A child whose threads map, read and unmap a file each, again and again, until it is ended.
+
+mod counts;
+mod threads;
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout};
+use std::time::Duration;
+
+use filemap_core::units::PageCount;
+
+pub use counts::Progress;
+
+use super::wire::{Reply, get, get_all, get_path, put, put_all, put_path, read_reply};
+use super::{killed_by, spawn};
+use crate::child::{Ended, Running};
+use crate::{Error, page_size};
+use counts::Counts;
+
+pub(super) use threads::main;
+
+/// The hidden first argument of such a child.
+pub(super) const ARGUMENT: &str = "__filemap-thrash";
+
+/// What each writer maps: pages that hold nothing yet, which are all the same page of zeros.
+const WRITER_BYTES: u64 = 64 << 20;
+
+/// What the threads of a thrash do. All of them are threads of one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thrash {
+    /// One reader for each: it maps the file's beginning shared, reads a byte of every page from
+    /// the first to the last, takes the mapping away, and begins again. The file stays open.
+    pub files: Vec<PathBuf>,
+    /// Pages of each file that are mapped, 1 or more.
+    pub pages: PageCount,
+    /// Threads that each change the protection of an anonymous mapping of 64 MiB to read-only and
+    /// back, and sleep for a millisecond after each change.
+    pub writers: u64,
+    /// Threads that only keep a CPU busy.
+    pub noise: u64,
+    /// From the start of the first reader to that of the last; they start at even distances.
+    pub stagger: Duration,
+}
+
+/// A running thrash. It is killed when this drops.
+#[derive(Debug)]
+pub struct Thrashing {
+    child: Running,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    counts: File,
+}
+
+impl Thrashing {
+    /// Starts a child, and waits until it has opened the files and started its threads, which wait.
+    /// Limit its memory and empty the cache now.
+    ///
+    /// # Errors
+    /// No files or no pages; a file that is shorter; more threads than the machine allows.
+    pub fn start(thrash: &Thrash) -> Result<Self, Error> {
+        thrash.check()?;
+        let (counts, path) = Counts::shared(thrash.files.len())?;
+        let mut child = spawn(ARGUMENT)?;
+        let input = child.0.stdin.take().expect("the child's input is a pipe");
+        let output = child.0.stdout.take().expect("the child's output is a pipe");
+        let mut thrashing = Thrashing { child, input, output: BufReader::new(output), counts };
+        // A child that is gone says more by how it ended than a closed pipe does.
+        let _ = thrashing.input.write_all(&thrash.encode(&path));
+        match read_reply(&mut thrashing.output) {
+            Ok(Reply::Ready { .. }) => Ok(thrashing),
+            Ok(reply) => Err(thrashing.error(reply)),
+            Err(_) => Err(thrashing.ended()),
+        }
+    }
+
+    /// Process id of the child.
+    pub fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
+    /// Lets the threads begin.
+    pub fn begin(&mut self) {
+        let _ = self.input.write_all(&[1]);
+    }
+
+    /// Lets it run for `time`, and up to a tenth of a second longer.
+    ///
+    /// # Errors
+    /// When it ends before that: [`Error::ChildKilled`] if it ran out of memory. What it did until
+    /// then is still known.
+    pub fn run_for(&mut self, time: Duration) -> Result<(), Error> {
+        let ended = self.child.wait(time, || None::<()>);
+        match ended.map_err(|error| Error::call("watch the probe's child", error))? {
+            Ended::Late | Ended::Because(()) => Ok(()),
+            Ended::Itself(_) => match read_reply(&mut self.output) {
+                Ok(reply) => Err(self.error(reply)),
+                Err(_) => Err(self.ended()),
+            },
+        }
+    }
+
+    /// What the threads have done up to now.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn progress(&self) -> Result<Progress, Error> {
+        Progress::read(&self.counts)
+    }
+
+    fn error(&mut self, reply: Reply) -> Error {
+        match reply {
+            Reply::Failed(message) => Error::Child { message },
+            Reply::Starved(message) => Error::Starved { message },
+            Reply::Ready { .. } | Reply::Bus(_) | Reply::Done(_) => self.ended(),
+        }
+    }
+
+    /// The error for a child that ended without a word.
+    fn ended(&mut self) -> Error {
+        let _ = self.output.read_to_end(&mut Vec::new());
+        match self.child.end() {
+            Ok(status) => match status.signal() {
+                Some(signal) => killed_by(signal),
+                None => Error::Child { message: format!("it ended early with {status}") },
+            },
+            Err(error) => Error::call("wait for the probe's child", error),
+        }
+    }
+}
+
+impl Thrash {
+    /// Refuses what would do nothing, and files that are shorter than what is to be mapped.
+    fn check(&self) -> Result<(), Error> {
+        if self.files.is_empty() {
+            return Err(Error::Plan("0 threads do nothing: use 1 or more".to_string()));
+        }
+        if self.pages.0 == 0 {
+            return Err(Error::Plan("a mapping of 0 pages: map 1 or more".to_string()));
+        }
+        for path in &self.files {
+            let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
+            let pages = metadata.len().div_ceil(page_size());
+            if pages < self.pages.0 {
+                return Err(Error::Plan(format!(
+                    "'{}' has {pages} pages, and {} are to be mapped: map less",
+                    path.display(),
+                    self.pages
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn encode(&self, counts: &Path) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_path(&mut out, counts);
+        put_all(&mut out, &self.files, |out, path| put_path(out, path));
+        let stagger = self.stagger.as_nanos() as u64;
+        let words = [self.pages.0, self.writers, self.noise, stagger];
+        words.iter().for_each(|&word| put(&mut out, word));
+        out
+    }
+
+    /// What was encoded: where the counts are, and the rest.
+    fn decode(input: &mut impl Read) -> io::Result<(PathBuf, Thrash)> {
+        let counts = get_path(input)?;
+        let thrash = Thrash {
+            files: get_all(input, get_path)?,
+            pages: PageCount(get(input)?),
+            writers: get(input)?,
+            noise: get(input)?,
+            stagger: Duration::from_nanos(get(input)?),
+        };
+        Ok((counts, thrash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thrash_arrives_as_it_was_sent() {
+        let thrash = Thrash {
+            files: vec!["/tmp/a b".into(), "c".into()],
+            pages: PageCount(4096),
+            writers: 2,
+            noise: 3,
+            stagger: Duration::from_millis(5),
+        };
+        let bytes = thrash.encode(Path::new("/counts"));
+        let (counts, same) = Thrash::decode(&mut bytes.as_slice()).unwrap();
+        assert_eq!((counts, same), ("/counts".into(), thrash));
+        assert!((0..bytes.len()).all(|end| Thrash::decode(&mut &bytes[..end]).is_err()));
+    }
+}
