@@ -5,12 +5,63 @@ use std::collections::VecDeque;
 use filemap_core::cache::{WORD_PAGES, word_mask};
 use filemap_core::units::PageIndex;
 
+use super::file::locate;
+
+/// Locked pages of all files. Each file has its own runs: what is locked in others costs nothing.
+#[derive(Debug, Default)]
+pub struct Locked {
+    files: Vec<OfFile>,
+}
+
+impl Locked {
+    /// Locks the pages `from..end` of a file, none of which is locked.
+    pub fn insert(&mut self, from: u64, end: u64) {
+        self.of_mut(from).insert(from, end);
+    }
+
+    /// Locks the pages `from..end` of a file, none of which is locked, as a run that continues no
+    /// other: it may be unlocked before those that were locked before.
+    pub fn insert_apart(&mut self, from: u64, end: u64) {
+        self.of_mut(from).insert_apart(from, end);
+    }
+
+    /// Unlocks the pages `from..end` of one run: most often what the run begins with that was
+    /// locked first of those that still are.
+    pub fn remove(&mut self, from: u64, end: u64) {
+        self.of_mut(from).remove(from, end);
+    }
+
+    /// Whether any of the pages `from..end` of a file is locked.
+    #[inline]
+    pub fn any(&self, from: u64, end: u64) -> bool {
+        self.files.get(number(from)).is_some_and(|file| file.any(from, end))
+    }
+
+    /// The locked pages of `word`.
+    #[inline]
+    pub fn mask(&self, word: u64) -> u64 {
+        self.files.get(number(word * WORD_PAGES)).map_or(0, |file| file.mask(word))
+    }
+
+    fn of_mut(&mut self, page: u64) -> &mut OfFile {
+        let number = number(page);
+        if number >= self.files.len() {
+            self.files.resize_with(number + 1, OfFile::default);
+        }
+        &mut self.files[number]
+    }
+}
+
+fn number(page: u64) -> usize {
+    locate(page).0.number()
+}
+
 /// Runs of locked pages, no two of which overlap. A window that meets cached pages again and again
 /// is thousands of runs, so that looking one up must not cost by their number.
 ///
 /// Runs of one device are unlocked in the order in which they were locked.
 #[derive(Debug)]
-pub struct Locked {
+struct OfFile {
     /// Each run's first page and the one behind it, in streaks that ascend in the file. There are
     /// at most as many streaks as windows under way.
     streaks: Vec<VecDeque<(u64, u64)>>,
@@ -22,15 +73,15 @@ pub struct Locked {
 /// The span of no page.
 const NOTHING: (u64, u64) = (u64::MAX, 0);
 
-impl Default for Locked {
+impl Default for OfFile {
     fn default() -> Self {
-        Locked { streaks: Vec::new(), span: NOTHING }
+        OfFile { streaks: Vec::new(), span: NOTHING }
     }
 }
 
-impl Locked {
+impl OfFile {
     /// Locks the pages `from..end`, none of which is locked.
-    pub fn insert(&mut self, from: u64, end: u64) {
+    fn insert(&mut self, from: u64, end: u64) {
         self.span = (self.span.0.min(from), self.span.1.max(end));
         // Of the streaks that it continues, that which leaves the others the most room: windows
         // that tasks begin in turn, each in a place of its own, are as many streaks as tasks.
@@ -48,14 +99,14 @@ impl Locked {
 
     /// Locks the pages `from..end`, none of which is locked, as a run that continues no other: it
     /// may be unlocked before those that were locked before.
-    pub fn insert_apart(&mut self, from: u64, end: u64) {
+    fn insert_apart(&mut self, from: u64, end: u64) {
         self.span = (self.span.0.min(from), self.span.1.max(end));
         self.streaks.push(VecDeque::from([(from, end)]));
     }
 
     /// Unlocks the pages `from..end` of one run: most often what the run begins with that was
     /// locked first of those that still are.
-    pub fn remove(&mut self, from: u64, end: u64) {
+    fn remove(&mut self, from: u64, end: u64) {
         let first = self.streaks.first().expect("a run is locked");
         let is_first = first.front().is_some_and(|run| run.0 == from);
         let (number, place) =
@@ -92,12 +143,12 @@ impl Locked {
     }
 
     /// Whether any of the pages `from..end` is locked.
-    pub fn any(&self, from: u64, end: u64) -> bool {
+    fn any(&self, from: u64, end: u64) -> bool {
         self.is_near(from, end) && self.holds_any(from, end)
     }
 
     /// The locked pages of `word`.
-    pub fn mask(&self, word: u64) -> u64 {
+    fn mask(&self, word: u64) -> u64 {
         let (first, end) = (word * WORD_PAGES, (word + 1) * WORD_PAGES);
         if self.is_near(first, end) { self.mask_of(word, first, end) } else { 0 }
     }
