@@ -140,7 +140,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         if !self.job.sparse {
             self.submit(task, run);
         }
-        Flow::Takes(self.job.costs.add_page_ns, Cause::Fill)
+        self.listed(1, 1, self.job.costs.add_page_ns, Cause::Fill)
     }
 
     fn wait(&mut self, task: TaskId, index: PageIndex) -> Flow {

@@ -72,6 +72,11 @@ impl Thrash {
         Some(self.threads as u64 * self.read_ahead.0 * 100 / holds.0.max(1))
     }
 
+    /// The most pages that the cache can hold, or about so many: what `memory.max` lets it.
+    pub fn capacity(&self) -> Option<PageCount> {
+        self.max.or(self.high.map(|high| high + high))
+    }
+
     pub(super) fn limits(&self) -> Limits {
         Limits {
             rules: self.rules,

@@ -1,31 +1,25 @@
 //! The lock of the reclaim lists (`lruvec::lru_lock`).
 
-/// A spinlock that is given in the order of asking. Who holds it knows for how long, so who comes
-/// behind knows when it will be free: waiting for it is time, and no event.
-#[derive(Clone, Copy, Debug)]
-pub struct ListLock {
-    free_ns: u64,
-    /// What it takes until the next one of those that spin sees that it is free.
-    handover_ns: u64,
-    is_free: bool,
+/// How long work takes for which a spinlock is taken again and again: as many share the lock as
+/// work under it, and each gets its turn. So waiting for it is time, and no event.
+///
+/// With `users` at work each needs `hold_ns` of the lock and `other_ns` without it. Where all of
+/// them fit beside each other nobody waits; otherwise the lock is never free, and a turn comes
+/// round when all others have had theirs.
+pub fn turn_ns(users: u64, hold_ns: u64, handover_ns: u64, other_ns: u64) -> u64 {
+    let round_ns = users.saturating_mul(hold_ns + handover_ns);
+    round_ns.max(hold_ns + other_ns)
 }
 
-impl ListLock {
-    /// A lock that costs `handover_ns` to be passed on. One that `is_free` is never waited for.
-    pub fn new(handover_ns: u64, is_free: bool) -> ListLock {
-        ListLock { free_ns: 0, handover_ns, is_free }
-    }
+#[cfg(test)]
+mod tests {
+    use super::turn_ns;
 
-    /// Takes it at `now_ns` and holds it for `hold_ns`. Returns how long it is waited for.
-    pub fn take(&mut self, now_ns: u64, hold_ns: u64) -> u64 {
-        if self.is_free {
-            return 0;
-        }
-        let wait_ns = match self.free_ns.saturating_sub(now_ns) {
-            0 => 0,
-            busy_ns => busy_ns + self.handover_ns,
-        };
-        self.free_ns = now_ns + wait_ns + hold_ns;
-        wait_ns
+    #[test]
+    fn a_lock_is_shared_by_those_who_fill_it() {
+        assert_eq!(turn_ns(1, 100, 10, 500), 600);
+        assert_eq!(turn_ns(5, 100, 10, 500), 600);
+        assert_eq!(turn_ns(6, 100, 10, 500), 660);
+        assert_eq!(turn_ns(600, 100, 10, 500), 66_000);
     }
 }

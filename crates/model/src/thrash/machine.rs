@@ -13,12 +13,12 @@ use super::cpus::Cpus;
 use super::ending::{Ending, Error};
 use super::events::{Event, Events};
 use super::job::{Thrash, Until};
-use super::list_lock::ListLock;
 use super::mmap_lock::{MmapLock, TaskId, Woken};
 use super::outcome::{Counts, Outcome};
 use super::task::{Flow, Kind, Task};
 use super::vma_lock::VmaLocks;
 use super::waits::{Cause, Waits};
+use super::words::WordCache;
 use crate::charge::Charge as Index;
 use crate::device::Device;
 use crate::extents::ExtentCache;
@@ -43,7 +43,8 @@ pub struct Machine<'a, C, L> {
     pub mappings: ReverseMap,
     pub tables: PageTables,
     pub opens: Vec<OpenFile>,
-    pub list_lock: ListLock,
+    /// Tasks that reclaim: they share the lists' lock.
+    pub reclaimers: u64,
     pub device: Device,
     /// When it is looked for arrivals next.
     pub arrival_ns: Option<u64>,
@@ -80,24 +81,29 @@ pub struct Machine<'a, C, L> {
 /// # Errors
 /// For a job that makes no sense, and for a deadlock.
 pub fn run(job: &Thrash, log: &mut impl Log) -> Result<Outcome, Error> {
-    run_on(job, log, false)
+    match job.max_folio {
+        None => {
+            run_on(job, WordCache::new(job.threads, job.file_pages, job.capacity()), log, false)
+        }
+        Some(_) => run_on(job, ExtentCache::new(job.capacity()), log, false),
+    }
 }
 
-/// [`run`], which checks the invariants after each event.
+/// [`run`] on a given empty cache. Where it `checks`, the invariants are checked after each event.
 ///
 /// # Errors
 /// As for [`run`].
 ///
 /// # Panics
-/// When one does not hold.
-pub fn run_checked(job: &Thrash, log: &mut impl Log) -> Result<Outcome, Error> {
-    run_on(job, log, true)
-}
-
-fn run_on(job: &Thrash, log: &mut impl Log, checks: bool) -> Result<Outcome, Error> {
+/// When an invariant does not hold.
+pub fn run_on<C: PageCache>(
+    job: &Thrash,
+    cache: C,
+    log: &mut impl Log,
+    checks: bool,
+) -> Result<Outcome, Error> {
     job.check()?;
-    let capacity = job.max.or(job.high);
-    let mut machine = Machine::new(job, ExtentCache::new(capacity), log, checks);
+    let mut machine = Machine::new(job, cache, log, checks);
     machine.begin();
     machine.go()?;
     Ok(machine.outcome())
@@ -130,7 +136,7 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
             mappings: ReverseMap::new(job.threads),
             tables: PageTables::default(),
             opens: (0..job.threads).map(open).collect(),
-            list_lock: ListLock::new(job.costs.handover_ns, !job.mechanisms.list_lock),
+            reclaimers: 0,
             device: Device::new(job.device, job.arch.page_size),
             arrival_ns: None,
             locked_pages: 0,
@@ -362,13 +368,6 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
             self.wake_at(self.now_ns + self.extra_ns, task);
         }
         self.woken = woken;
-    }
-
-    /// The lists' lock is taken for `hold_ns`, which pass: as they are spent by the task at work,
-    /// with what it waits for the lock.
-    pub fn take_list_lock(&mut self, hold_ns: u64) {
-        self.spun_ns += self.list_lock.take(self.now_ns + self.spun_ns + self.extra_ns, hold_ns);
-        self.extra_ns += hold_ns;
     }
 
     /// The kernel's own memory is charged as it is now.

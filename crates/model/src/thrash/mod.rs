@@ -26,9 +26,10 @@ mod task;
 pub mod vma_lock;
 mod waits;
 mod window;
+pub mod words;
 
 pub use ending::{Ending, Error, Holder};
 pub use job::{Thrash, Until};
-pub use machine::{run, run_checked};
+pub use machine::{run, run_on};
 pub use outcome::{Counts, Outcome};
 pub use waits::{Cause, Histogram, Waits};

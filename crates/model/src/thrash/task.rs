@@ -173,20 +173,10 @@ pub struct Repay {
 #[derive(Debug)]
 pub struct Reclaiming {
     pub reclaim: Reclaim,
-    pub stage: ReclaimStage,
     /// Pages of the next look.
     pub look: u64,
+    /// Pages that were evicted and are being freed.
+    pub freeing: u64,
     /// For what.
     pub cause: Cause,
-}
-
-/// Where a batch of reclaim is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReclaimStage {
-    /// The lists' lock is wanted.
-    Begin,
-    /// It was had, and the pages are isolated.
-    Isolated,
-    /// So many of them are being freed.
-    Freeing(u64),
 }

@@ -91,7 +91,8 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         window.added_pages += part.pages().0;
         window.added.push(part);
         window.left = (folios < left.folios).then(|| left.behind(folios));
-        Flow::Takes(self.job.costs.add_page_ns * part.pages().0, Cause::Fill)
+        let pages = part.pages().0;
+        self.listed(pages, 1, self.job.costs.add_page_ns * pages, Cause::Fill)
     }
 
     /// Adds folios that are charged, locked.
@@ -103,7 +104,6 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         self.locked_pages += pages;
         self.counts.pages_read += pages;
         self.note_added(file(task), run);
-        self.take_list_lock(self.job.costs.list_page_ns * pages);
     }
 
     fn filled(&mut self, task: TaskId, window: &WindowUnderWay) {
