@@ -42,11 +42,6 @@ impl Cpus {
         Some(next)
     }
 
-    /// Whether a task waits for a CPU.
-    pub fn is_short(&self) -> bool {
-        !self.queue.is_empty()
-    }
-
     /// CPUs without a task.
     pub fn idle(&self) -> usize {
         self.idle.len()

@@ -53,6 +53,17 @@ struct Word {
     workingset: u64,
 }
 
+const EMPTY: Word = Word {
+    present: 0,
+    locked: 0,
+    marked: 0,
+    mapped: 0,
+    young: 0,
+    referenced: 0,
+    active: 0,
+    workingset: 0,
+};
+
 /// Pages from the tail of a list on: the first and how many.
 #[derive(Debug, Default)]
 struct List {
@@ -397,8 +408,12 @@ struct WordFile<'a> {
 
 impl WordFile<'_> {
     fn word(&self, index: PageIndex) -> (&Word, u64) {
-        let page = self.first + index.0;
-        (&self.cache.words[(page / WORD_PAGES) as usize], 1 << (page % WORD_PAGES))
+        let (number, bit) = (index.0 / WORD_PAGES, 1 << (index.0 % WORD_PAGES));
+        if number >= self.cache.file_words {
+            // Searches go on behind the end of the file, where nothing is cached.
+            return (&EMPTY, bit);
+        }
+        (&self.cache.words[(self.first / WORD_PAGES + number) as usize], bit)
     }
 
     fn word_mut(&mut self, index: PageIndex) -> (&mut Word, u64) {
