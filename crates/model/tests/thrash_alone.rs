@@ -82,7 +82,7 @@ fn one_thread_decides_as_a_program_does() {
         let text = program(&job, rounds);
         let program = ProgramSpec::from_toml(&text).unwrap().validate(None).expect(&text);
         let mut of_program = Decisions::default();
-        let (timing, cache) = (Timing::Settled, ExtentCache::new(None));
+        let (timing, cache) = (Timing::Device, ExtentCache::new(None));
         let profile = &Profile::DEFAULT;
         trace_program_on(&program, profile, timing, cache, &mut of_program).unwrap();
         let mut of_threads = Decisions::default();
