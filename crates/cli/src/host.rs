@@ -9,9 +9,9 @@ use filemap_job::{EngineKind, JobSpec, ProgramSpec, SizeText};
 use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::holes::Holes;
 use filemap_kernel::image::IO_BYTES;
-use filemap_kernel::observe::io_bytes;
 use filemap_kernel::page_size;
-use filemap_kernel::place::Place;
+use filemap_kernel::storage::Storage;
+use filemap_kernel::storage::io_bytes;
 use filemap_model::Profile;
 
 use crate::error::Error;
@@ -113,13 +113,13 @@ fn resolve_file(spec: &mut JobSpec, path: &str) -> Result<Holes, Error> {
 
 /// Where the file of `spec` lies, or would be made: a place of which readahead and filesystem are
 /// known.
-fn place_of(spec: &JobSpec) -> Result<(Place, Option<u64>), Error> {
+fn place_of(spec: &JobSpec) -> Result<(Storage, Option<u64>), Error> {
     let path = match &spec.file {
         Some(path) if !spec.maps_elf() => Path::new(path).to_owned(),
         // A program is copied.
         _ => temporary_directory()?,
     };
-    let place = Place::of(&path)?;
+    let place = Storage::of(&path)?;
     let unknown = |reason: String| {
         Error::CannotRun(format!(
             "'{}' {reason}; give --read-ahead-kb and --fs, or a file on a disk",
@@ -135,7 +135,7 @@ fn place_of(spec: &JobSpec) -> Result<(Place, Option<u64>), Error> {
     Ok((place, io_bytes(&path).ok()))
 }
 
-fn resolve_place(spec: &mut JobSpec, place: &(Place, Option<u64>), found: &mut Found) {
+fn resolve_place(spec: &mut JobSpec, place: &(Storage, Option<u64>), found: &mut Found) {
     let (place, io_bytes) = place;
     let family = if cfg!(target_arch = "aarch64") { Family::Arm64 } else { Family::X86_64 };
     if spec.arch.get_or_insert(family.name().to_string()) == family.name() {

@@ -14,15 +14,19 @@ use rustix::io::Errno;
 use crate::error::{Error, reason};
 use crate::user_profile;
 
-/// Longest job file or machine profile, in bytes.
-const MAX_TOML_BYTES: u64 = 1 << 20;
+/// Longest machine profile, in bytes.
+const MAX_PROFILE_BYTES: u64 = 1 << 20;
+
+/// Longest job file, in bytes: a program of 10,000 files with 100 listed pages each takes 10 MiB.
+/// Reading takes some 80 times as much memory as the text has bytes.
+const MAX_JOB_BYTES: u64 = 16 << 20;
 
 /// Longest accesses file, in bytes.
 const MAX_ACCESSES_BYTES: u64 = 1 << 28;
 
 /// The job of a job file.
 pub fn job_file(path: &str) -> Result<JobSpec, Error> {
-    let text = read("job file", path, MAX_TOML_BYTES)?;
+    let text = read("job file", path, MAX_JOB_BYTES)?;
     JobSpec::from_toml(&text)
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
@@ -32,7 +36,7 @@ pub fn program(path: &str) -> Result<Option<ProgramSpec>, Error> {
     if !std::fs::metadata(path).is_ok_and(|data| data.is_file()) {
         return Ok(None);
     }
-    let text = read("job file", path, MAX_TOML_BYTES)?;
+    let text = read("job file", path, MAX_JOB_BYTES)?;
     if !ProgramSpec::is_meant(&text) {
         return Ok(None);
     }
@@ -95,7 +99,7 @@ pub fn profile_named(name: Option<&str>) -> Result<Profile, Error> {
 
 /// The machine profile at `path`.
 pub fn profile_at(path: &str) -> Result<Profile, Error> {
-    let text = read("machine profile", path, MAX_TOML_BYTES)?;
+    let text = read("machine profile", path, MAX_PROFILE_BYTES)?;
     Profile::parse(&text)
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }

@@ -39,7 +39,7 @@ impl<'a> From<&'a Program> for Judged<'a> {
     fn from(program: &'a Program) -> Self {
         Judged {
             engine: program.engine,
-            image: None,
+            image: program.image.as_ref().map(|image| image.path.as_str()),
             rules: program.rules.kernel,
             has_file: program.files.iter().any(|named| named.file.path.is_some()),
         }

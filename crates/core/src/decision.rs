@@ -10,7 +10,7 @@ pub enum Cause {
     /// A fault in a mapping advised SEQUENTIAL that starts or continues a stream.
     SequentialFault,
     /// A fault in a mapping advised SEQUENTIAL that belongs to no stream.
-    SequentialLone,
+    SequentialSingle,
     /// A fault in an executable mapping.
     Executable,
     /// A fault that reads around its page.
@@ -18,7 +18,7 @@ pub enum Cause {
     /// A `read(2)` that missed the cache and starts or continues a stream.
     ReadStream,
     /// A `read(2)` that missed the cache and belongs to no stream.
-    ReadLone,
+    ReadSingle,
     /// A fault that hit a marked folio.
     AsyncFault,
     /// A `read(2)` that hit a marked folio.
@@ -37,11 +37,11 @@ impl Cause {
         match self {
             Cause::HugePage => "huge-page",
             Cause::SequentialFault => "sequential-fault",
-            Cause::SequentialLone => "sequential-single",
+            Cause::SequentialSingle => "sequential-single",
             Cause::Executable => "executable",
             Cause::ReadAround => "read-around",
             Cause::ReadStream => "read-stream",
-            Cause::ReadLone => "read-single",
+            Cause::ReadSingle => "read-single",
             Cause::SequentialForced => "sequential-forced",
             Cause::ReadForced => "read-forced",
             Cause::WillNeed => "will-need",
@@ -111,7 +111,7 @@ pub enum Decision {
         /// The request, and the state.
         found: Found,
     },
-    /// A window was asked for (`page_cache_ra_order`, or the unbounded calls of a lone or a
+    /// A window was asked for (`page_cache_ra_order`, or the unbounded calls of a single or a
     /// forced read).
     Readahead {
         /// Why.
@@ -224,6 +224,10 @@ pub enum Decision {
 
 /// Where decisions go.
 pub trait Log {
+    /// Whether anything is done with what is recorded: what is only worked out for the log need
+    /// not be where it is not.
+    const IS_KEPT: bool = true;
+
     /// Takes the next decision.
     fn record(&mut self, decision: Decision);
 
@@ -238,6 +242,8 @@ pub trait Log {
 
 /// Drops every decision.
 impl Log for () {
+    const IS_KEPT: bool = false;
+
     fn record(&mut self, _: Decision) {}
 }
 
@@ -254,7 +260,11 @@ pub struct EvictionRun(Option<(FileId, PageIndex, PageCount)>);
 
 impl EvictionRun {
     /// Adds an eviction; a run that it does not continue goes to `log`.
-    pub fn push(&mut self, file: FileId, start: PageIndex, pages: PageCount, log: &mut impl Log) {
+    #[inline]
+    pub fn push<L: Log>(&mut self, file: FileId, start: PageIndex, pages: PageCount, log: &mut L) {
+        if !L::IS_KEPT {
+            return;
+        }
         match &mut self.0 {
             Some((of, first, length)) if *of == file && *first + *length == start => {
                 *length += pages;

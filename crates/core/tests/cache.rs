@@ -174,11 +174,11 @@ fn names_in_logs() {
     let names = [
         (Cause::HugePage, "huge-page"),
         (Cause::SequentialFault, "sequential-fault"),
-        (Cause::SequentialLone, "sequential-single"),
+        (Cause::SequentialSingle, "sequential-single"),
         (Cause::Executable, "executable"),
         (Cause::ReadAround, "read-around"),
         (Cause::ReadStream, "read-stream"),
-        (Cause::ReadLone, "read-single"),
+        (Cause::ReadSingle, "read-single"),
         (Cause::AsyncFault, "async-fault"),
         (Cause::AsyncRead, "async-read"),
     ];

@@ -40,7 +40,8 @@ fn it_is_laid_out_in_chunks_of_2_mib_around_what_is_cached() {
         last: limits.last_page(),
     };
     let (mut ra, mut log) = (ReadaheadState::NEW, Vec::new());
-    let mut layout = Layout::new(forced::window(request, &limits), &limits, &mut ra, &mut log);
+    let window = forced::window(request, &limits);
+    let mut layout = Layout::new(&window, &limits, &mut ra, &mut log);
     let cache = map::cache("600. 8# 3488.");
     let mut added = Vec::new();
     while let Some(run) = layout.next(&cache, &mut log) {

@@ -177,7 +177,7 @@ fn base_pages_fill_what_is_absent() {
         for kernel in KERNELS {
             check(base(kernel), asked, before, after);
         }
-        // A lone read, on a filesystem with large folios.
+        // A single read, on a filesystem with large folios.
         for kernel in KERNELS {
             let last = map::pages(before).0 - 1;
             bounded(large(kernel), asked, last, true, before, after);

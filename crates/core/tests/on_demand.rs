@@ -1,4 +1,4 @@
-//! On-demand readahead: window sizes, what makes a stream, and lone reads.
+//! On-demand readahead: window sizes, what makes a stream, and single reads.
 
 mod support;
 
@@ -99,7 +99,7 @@ struct Case {
     previous_end: Option<u64>,
     before: &'static str,
     after: &'static str,
-    /// The stream that is left behind; `None`: a lone read, which leaves it alone.
+    /// The stream that is left behind; `None`: a single read, which leaves it alone.
     stream: Option<(u64, u64, u64)>,
 }
 
@@ -142,7 +142,7 @@ impl Case {
             }
             None => {
                 assert_eq!(*ra, old, "{case}");
-                assert_eq!(window.cause, Cause::ReadLone, "{case}");
+                assert_eq!(window.cause, Cause::ReadSingle, "{case}");
             }
         }
         engine.read_window(window);
@@ -216,7 +216,7 @@ fn a_read_at_or_next_to_the_end_of_the_last_one_begins_a_stream() {
 #[test]
 fn cached_pages_just_before_make_a_stream() {
     let cases = [
-        // No more of them than pages asked for: a lone read.
+        // No more of them than pages asked for: a single read.
         case(32, 1, "64.", "32. ~ 31."),
         case(32, 1, "31. # 32.", "31. #~ 31."),
         case(32, 4, "28. 4# 32.", "28. 4# 4~ 28."),
@@ -269,7 +269,7 @@ fn a_lone_read_uses_base_pages_on_any_filesystem() {
 #[test]
 fn a_fault_keeps_its_cause() {
     let mut engine = Engine::new(machines()[1], Io::Waited, "64.");
-    for (index, cause) in [(0, Cause::SequentialFault), (32, Cause::SequentialLone)] {
+    for (index, cause) in [(0, Cause::SequentialFault), (32, Cause::SequentialSingle)] {
         assert_eq!(engine.request(Cause::SequentialFault, index, 16).cause, cause);
     }
 }

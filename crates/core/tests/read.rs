@@ -94,10 +94,10 @@ fn lone_reads_take_their_pages() {
             file(kernel),
             "64.",
             &[
-                (32, 1, "lone:32+1-0 base:32+1-0", "32. # 31."),
-                (8, 3, "lone:8+3-0 base:8+3-0", "8. 3# 21. # 31."),
+                (32, 1, "single:32+1-0 base:32+1-0", "32. # 31."),
+                (8, 3, "single:8+3-0 base:8+3-0", "8. 3# 21. # 31."),
                 // Around a page that is cached.
-                (31, 3, "lone:31+3-0 base:31+3-0", "8. 3# 20. 3# 30."),
+                (31, 3, "single:31+3-0 base:31+3-0", "8. 3# 20. 3# 30."),
             ],
         );
         assert_eq!(
@@ -116,7 +116,7 @@ fn a_read_next_to_the_last_one_begins_a_stream() {
         check(
             file(kernel),
             "64.",
-            &[(32, 1, "lone:32+1-0 base:32+1-0", "32. # 31."), (33, 1, &course, "32. ## M 29.")],
+            &[(32, 1, "single:32+1-0 base:32+1-0", "32. # 31."), (33, 1, &course, "32. ## M 29.")],
         );
     }
 }
@@ -127,7 +127,7 @@ fn the_end_of_the_file() {
     // The last page has 100 bytes.
     let bytes = 9 * 4096 + 100;
     engine.read_bytes(8 * 4096, 5 * 4096, bytes);
-    assert_eq!(engine.course(), "lone:8+5-0 base:8+2-0");
+    assert_eq!(engine.course(), "single:8+5-0 base:8+2-0");
     map::assert_cache("the end", &engine.cache, "8. ##");
     assert_eq!(engine.ra.previous_end, Some(bytes));
     // Beyond it nothing is read.
@@ -144,8 +144,8 @@ fn parts_of_pages() {
         (engine.course(), engine.ra.previous_end)
     };
     // Two bytes on two pages; then the rest of the second one.
-    let lone = "lone:31+2-0 base:31+2-0".to_string();
-    assert_eq!(read(&mut engine, 32 * 4096 - 1, 2), (lone, Some(32 * 4096 + 1)));
+    let single = "single:31+2-0 base:31+2-0".to_string();
+    assert_eq!(read(&mut engine, 32 * 4096 - 1, 2), (single, Some(32 * 4096 + 1)));
     assert_eq!(read(&mut engine, 32 * 4096 + 1, 4095), (String::new(), Some(33 * 4096)));
     let stream = "stream:33+2-1".to_string();
     assert_eq!(read(&mut engine, 33 * 4096, 1), (stream, Some(33 * 4096 + 1)));
@@ -181,7 +181,7 @@ fn without_readahead_pages_are_read_one_by_one() {
         let off = Limits { ra_pages: PageCount(0), ..file(kernel) };
         let mut engine = Engine::new(off, Io::Immediate, "64.");
         engine.read(8, 2);
-        assert_eq!(engine.course(), "lone:8+1-0 base:8+1-0 lone:9+1-0 base:9+1-0");
+        assert_eq!(engine.course(), "single:8+1-0 base:8+1-0 single:9+1-0 base:9+1-0");
         map::assert_cache("two pages", &engine.cache, "8. ## 54.");
         // A mark stays where it is.
         let mut engine = Engine::new(off, Io::Immediate, "8. M# 54.");

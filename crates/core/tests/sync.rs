@@ -185,7 +185,7 @@ fn sequential_advice_reads_on_demand_and_counts_nothing() {
             engine.vma = advised(Advice::SEQUENTIAL, engine.vma);
             engine.ra = ReadaheadState { mmap_miss: 500, ..stream(7, 7, 7, 0) };
             let window = miss(&mut engine, index).expect("sequential mappings read");
-            let cause = if index == 0 { Cause::SequentialFault } else { Cause::SequentialLone };
+            let cause = if index == 0 { Cause::SequentialFault } else { Cause::SequentialSingle };
             assert_eq!(window.cause, cause);
             map::assert_cache("sequential", &engine.cache, after);
             assert_eq!(engine.ra, ReadaheadState { mmap_miss: 500, ..ra });

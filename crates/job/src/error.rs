@@ -106,6 +106,20 @@ pub enum Error {
         /// What to give.
         remedy: &'static str,
     },
+    /// A mapping would be cut into more VMAs than a process may have.
+    #[error(
+        "pieces of {pages} pages cut a mapping of {mapped} pages into more than the {} VMAs that \
+         a process may have; give {least} or more",
+        crate::bounds::MAX_PIECES
+    )]
+    TooManyPieces {
+        /// Pages of each piece.
+        pages: u64,
+        /// Pages of the mapping.
+        mapped: u64,
+        /// The fewest pages of each piece.
+        least: u64,
+    },
     /// Two flags of advice exclude each other, or one is given twice.
     #[error(
         "'{second}' does not go with '{first}'; give one of normal, random and sequential, and \
@@ -408,12 +422,17 @@ pub enum Error {
         name: String,
     },
     /// What a program holds beside its files leaves no memory for them.
-    #[error("'anonymous': {anonymous} fill the memory limit of {limit}; give less, or more memory")]
+    #[error(
+        "'anonymous': {anonymous} fill the memory limit of {limit} that '{key}' sets; lower \
+         'anonymous', or raise '{key}'"
+    )]
     NoRoomForFiles {
         /// What it holds.
         anonymous: String,
         /// The limit.
         limit: String,
+        /// The key that sets it.
+        key: &'static str,
     },
     /// A page to be populated lies behind the end of the file.
     #[error(

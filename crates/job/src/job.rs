@@ -331,6 +331,20 @@ impl Machine {
         cgroup.is_some() && cgroup == self.cache_limit
     }
 
+    /// The key of a job file that sets the limit of the page cache; `None` without a limit.
+    pub fn limit_key(&self) -> Option<&'static str> {
+        let limit = self.cache_limit?;
+        let is_set = |bytes: Option<u64>| {
+            bytes.is_some_and(|bytes| PageCount(bytes / self.arch.page_size) == limit)
+        };
+        Some(match () {
+            () if is_set(self.memory_max_bytes) => "memory_max",
+            () if is_set(self.memory_high_bytes) => "memory_high",
+            () if self.implied_cache_limit() == self.cache_limit => "ram",
+            () => "cache_limit",
+        })
+    }
+
     /// The lower of the cgroup's limits. One thread that exceeds `memory.high` repays at once, so
     /// that to it both are the same.
     fn cgroup_bytes(&self) -> Option<u64> {

@@ -16,6 +16,7 @@ pub mod engine;
 mod error;
 pub mod flags;
 pub mod job;
+mod job_file;
 mod limits;
 mod name;
 mod phases;

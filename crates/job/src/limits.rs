@@ -3,8 +3,10 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use filemap_core::units::PageCount;
+
 use crate::Error;
-use crate::bounds::MAX_BYTES;
+use crate::bounds::{MAX_BYTES, MAX_PIECES};
 use crate::size::{SizeText, format_size, shorten};
 
 /// `value` if it is from `from` to `to`.
@@ -52,6 +54,18 @@ pub(crate) fn pages(
         above: format_size(below + page_size),
     }
     .of(flag))
+}
+
+/// The pages of each piece that a mapping of `mapped` pages is split into: at most as many pieces
+/// as a process may have VMAs.
+pub(crate) fn split_pages(pages: u64, mapped: u64) -> Result<PageCount, Error> {
+    match mapped.div_ceil(MAX_PIECES) {
+        _ if pages == 0 => Err(Error::Zero { remedy: "the pages of each piece, such as 64" }),
+        least if pages < least => Err(Error::TooManyPieces { pages, mapped, least }),
+        least if pages > MAX_BYTES => Err(out_of_range(pages, least, MAX_BYTES)),
+        _ => Ok(PageCount(pages)),
+    }
+    .map_err(|error| error.of("split"))
 }
 
 /// The named value, or `default` if none is given.

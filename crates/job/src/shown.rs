@@ -1,5 +1,9 @@
 //! What of a decision log a kernel's tracepoints show: the form in which a model and a kernel
 //! are compared.
+//!
+//! Both write [`Decision`]s. A [`ShownLog`] takes them and keeps what tracepoints show of each, so
+//! this is the only place that says what they do not: causes, locks, credits, changes of
+//! `mmap_miss`, and what is found where no readahead is entered.
 
 use std::fmt;
 
@@ -69,7 +73,7 @@ impl Shown {
     }
 }
 
-/// A log of what tracepoints show; as a [`Log`], it keeps of a model's decisions just that.
+/// A log that keeps of each decision what tracepoints show.
 #[derive(Clone, Debug, Default)]
 pub struct ShownLog {
     lines: Vec<Shown>,
@@ -83,7 +87,7 @@ pub struct ShownLog {
 
 impl ShownLog {
     /// Adds a line. Folios of one order that follow each other become one line.
-    pub fn push(&mut self, line: Shown) {
+    fn push(&mut self, line: Shown) {
         if let Shown::Added { start, order, folios } = line
             && let Some(Shown::Added { start: first, order: known, folios: before }) =
                 self.lines.last_mut()
@@ -134,7 +138,7 @@ impl Log for ShownLog {
     }
 }
 
-/// What tracepoints show of a model's decisions, for each file by itself.
+/// What tracepoints show of decisions, for each file by itself.
 #[derive(Clone, Debug)]
 pub struct ShownByFile {
     logs: Vec<ShownLog>,
@@ -174,7 +178,7 @@ fn shown(decision: Decision) -> Option<Shown> {
         Decision::Entered { cause, found } if cause.is_async() => Some(Shown::Async(found)),
         Decision::Entered { found, .. } => Some(Shown::Sync(found)),
         // A single read has no window; its base pages follow.
-        Decision::Readahead { cause: Cause::ReadLone | Cause::SequentialLone, .. } => None,
+        Decision::Readahead { cause: Cause::ReadSingle | Cause::SequentialSingle, .. } => None,
         // Nor has what is read in chunks.
         Decision::Readahead { cause, .. } if cause.is_forced() => None,
         Decision::Readahead { start, order, size, async_size, .. } => {
@@ -260,7 +264,7 @@ mod tests {
     fn a_lone_read_shows_base_pages_only() {
         let mut log = ShownLog::default();
         let index = PageIndex(7);
-        for cause in [Cause::ReadLone, Cause::SequentialLone] {
+        for cause in [Cause::ReadSingle, Cause::SequentialSingle] {
             log.record(Decision::Readahead {
                 cause,
                 index,

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::flags::JobSpec;
-use crate::size::{SizeText, shorten, shorten_to};
+use crate::job_file::{Form, in_one_line};
+use crate::size::SizeText;
 use crate::workload::{EXEC, Workload};
 
 /// Declares the struct, and what goes over all its fields.
@@ -132,7 +133,7 @@ impl JobSpec {
     pub fn from_toml(text: &str) -> Result<JobSpec, Error> {
         toml::from_str(text).map_err(|error| match has_tables(text) {
             true => Error::IsProgram,
-            false => in_one_line(text, &error),
+            false => in_one_line(text, Form::OneFile, &error),
         })
     }
 
@@ -194,26 +195,6 @@ fn has_headers(text: &str) -> bool {
         name.split('.').next()
     });
     headers.map(str::trim).any(|name| TABLES.contains(&name))
-}
-
-/// What `error` says about `text`, with the line that it is about.
-pub(crate) fn in_one_line(text: &str, error: &toml::de::Error) -> Error {
-    let start = error.span().map_or(0, |span| span.start).min(text.len());
-    let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
-    let mut message = error.message().to_string();
-    if let Some((unknown, _)) = message.split_once(", expected one of") {
-        message = format!("{unknown}; the keys are the flags, with underscores");
-    }
-    let message = message
-        .replace("expected u64", "give a whole number, 0 or more")
-        .replace("expected f64", "give a number such as 0.01")
-        .replace("expected a boolean", "give true or false")
-        .replace("expected a string", "give a text in quotes")
-        .replace("expected a sequence", "give [[phase]] tables")
-        .replace("duplicate key", "duplicate key; give it once");
-    let message = shorten_to(300, message.trim());
-    let shown = shorten(text.lines().nth(line).unwrap_or_default().trim());
-    Error::JobFile { line: line + 1, text: shown, message }
 }
 
 /// `word` as a POSIX shell takes it for one word.

@@ -9,13 +9,11 @@ use filemap_core::units::{PageCount, PageIndex};
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::advice;
-use crate::bounds::{
-    DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_PIECES, MAX_READ_AHEAD_KB, MAX_RUNS,
-};
+use crate::bounds::{DEFAULT_STUBS_BYTES, MAX_BYTES, MAX_PHASE_RUNS, MAX_READ_AHEAD_KB, MAX_RUNS};
 use crate::elf::Elf;
 use crate::flags::JobSpec;
 use crate::job::{EngineKind, File, Filesystem, Image, Job, Machine, Mapping};
-use crate::limits::{name, one_of, pages, size, unknown, within};
+use crate::limits::{name, one_of, pages, size, split_pages, unknown, within};
 use crate::phases::Extent;
 use crate::seed;
 use crate::size::{SizeText, format_size, shorten};
@@ -105,7 +103,7 @@ impl JobSpec {
         Ok(Rules::new(kernel.map_err(|error| error.of("kernel"))?, series))
     }
 
-    fn valid_image(&self, engine: EngineKind) -> Result<Option<Image>, Error> {
+    pub(crate) fn valid_image(&self, engine: EngineKind) -> Result<Option<Image>, Error> {
         let modules = self.modules.clone();
         match (self.image.clone(), engine) {
             (Some(path), EngineKind::Kernel) => Ok(Some(Image { path, modules })),
@@ -233,8 +231,7 @@ impl JobSpec {
                 None => Ok(None),
             };
         };
-        let least = mapped.div_ceil(MAX_PIECES);
-        let pages = PageCount(within("split", pages, least, MAX_BYTES)?);
+        let pages = split_pages(pages, mapped)?;
         Ok(Some(Split { pages, prot }))
     }
 

@@ -244,7 +244,8 @@ fn tables_that_make_no_sense() {
     refused(more("advice = 'rnd'"), "mapping 'n': 'advice': unknown advice 'rnd'");
     refused(more("split_prot = 'exec'"), "mapping 'n': 'split' is missing");
     refused(more("len = '128t'"), "mapping 'n': with it more than 128 TiB are mapped");
-    refused(more("colour = 1"), "unknown field `colour`");
+    refused(more("split = 0"), "mapping 'n': 'split': 0 is not allowed; give the pages of each");
+    refused(program("[[mapping]]\nname = 'n'"), "mapping 'n': 'open' is missing; give the name");
 }
 
 /// A program with these phases in a thread that has no name, and in one that is called `other`.
@@ -321,6 +322,58 @@ fn memory_that_leaves_no_room_for_files() {
         valid.map_err(|error| error.to_string())
     };
     assert_eq!(with("512k").unwrap().anonymous.0, 128);
-    refused(with("1m"), "'anonymous': 1m fill the memory limit of 1m");
+    refused(
+        with("1m"),
+        "'anonymous': 1m fill the memory limit of 1m that 'memory_max' sets; lower",
+    );
     refused(with("5000"), "'anonymous': 5000 is not a multiple of the page size 4k");
+}
+
+#[test]
+fn what_is_no_program_names_its_table_and_key() {
+    let phase = |keys: &str| format!("[[thread]]\n[[thread.phase]]\n{keys}");
+    let other = |keys: &str| format!("[[thread]]\n{}[[thread]]\nname = 'b'\n{keys}", phase(""));
+    let of = [
+        (
+            "[[file]]\nname = 'g'\nsise = 1",
+            "file 'g': unknown key 'sise'; [[file]] takes name, size",
+        ),
+        (
+            "[[file]]\nsparse = 'yes'",
+            "[[file]] number 2: 'sparse': invalid type: string \"yes\"; give true",
+        ),
+        ("[[open]]\nname = 3", "'name': invalid type: integer `3`; give a text in quotes"),
+        (
+            "[[mapping]]\nname = 'n'\nlen = [1]",
+            "mapping 'n': 'len': invalid type: sequence; give a size",
+        ),
+        ("[[mapping]]\ncpus = 2", "; 'cpus' is a key of the program, and stands before its first"),
+        (
+            "[[maping]]\nname = 'n'",
+            "unknown key 'maping'; a program takes the tables [[file]], [[open]], [[mapping]] and [[thread]], and on, runs",
+        ),
+        ("[[thread]]\n[[thread.phases]]", "unknown key 'phases'; [[thread]] takes name, phase"),
+        ("[[thread]]\n[thread.phase]", "'phase': invalid type: map; give [[thread.phase]] tables"),
+        (
+            "[[thread]]\nphase = [3]",
+            "'phase': invalid type: integer `3`; give [[thread.phase]] tables",
+        ),
+    ];
+    let of = of.map(|(text, words)| (text.to_string(), words));
+    let of_phases = [
+        (phase("pages = 3"), "phase 1: 'pages': invalid type: integer `3`; give a list such as"),
+        (phase("accesses = -1"), "phase 1: 'accesses': invalid value: integer `-1`; give a whole"),
+        (phase("fraction = 0.5"), "phase 1: unknown key 'fraction'; [[thread.phase]] takes map"),
+        (other(&phase("colour = 1")), "thread '4': phase 1: unknown key 'colour'"),
+        (other("phase = [{ colour = 1 }]"), "thread 'b': phase 1: unknown key 'colour'"),
+        (phase("mapping = 'm'"), "phase 1: 'workload' is missing; give a pattern such as random"),
+        (phase("mapping = 'm'\nworkload = 'rnd'\naccesses = 1"), "interleave:K"),
+        (phase("open = 'o'\nworkload = 'rnd'\naccesses = 1"), "known: read-random, read-seq"),
+        (phase("mapping = 'm'\nworkload = 'random'"), "phase 1: 'accesses' is missing"),
+    ];
+    for (text, words) in of.into_iter().chain(of_phases) {
+        let told = program(&text);
+        assert!(!told.as_ref().is_err_and(|error| error.contains('\n')), "{told:?}");
+        refused(told, words);
+    }
 }

@@ -277,7 +277,8 @@ const BAD: &[(&str, &[&str])] = &[
     ("map_offset = '4k'\nmap_len = '1g'", &["at 4k ends beyond the file"]),
     ("map_offset = '1024p'\nmap_len = '1024p'", &["ends beyond the file"]),
     ("map_shift = 512", &["--map-shift: 512 is out of range; give 0 to 511"]),
-    ("split = 0", &["--split: 0 is out of range; give 5 to"]),
+    ("split = 0", &["--split: 0 is not allowed; give the pages of each piece"]),
+    ("split = 4", &["--split: pieces of 4 pages cut a mapping of", "give 5 or more"]),
     ("split = 1", &["--split: 1 is out of range; give 5 to"]),
     ("split = 8\nsplit_prot = 'read'", &["unknown --split-prot 'read'", "write, exec"]),
     ("split_prot = 'exec'", &["--split is missing"]),
@@ -302,7 +303,7 @@ const BAD: &[(&str, &[&str])] = &[
     ("page_size = 0", &["x86-64 has no pages of 0"]),
     ("arch = 'arm64'\npage_size = '8k'", &["arm64 has no pages of 8k; give 4k, 16k or 64k"]),
     ("fs = 'fat'", &["unknown filesystem 'fat'", "ext4, xfs, base-pages"]),
-    ("typo = 1", &["line 3 ('typo = 1')", "unknown field `typo`", "the keys are the flags"]),
+    ("typo = 1", &["line 3 ('typo = 1')", "unknown key 'typo'", "the keys are the flags"]),
     ("runs = 'three'", &["line 3 ('runs = 'three'')", "whole number"]),
     ("runs = -1", &["line 3 ('runs = -1')", "whole number"]),
     ("runs = 1.5", &["line 3", "whole number"]),
@@ -314,7 +315,10 @@ const BAD: &[(&str, &[&str])] = &[
     ("runs = ", &["line 3 ('runs =')"]),
     ("runs = 99999999999999999999", &["line 3 ('runs = 99999999999999999999')"]),
     ("[[phase]]\nworkload = 'first'", &["--workload does not go with [[phase]]"]),
-    ("[[phase]]\nworkloads = 'first'", &["line 4", "unknown field `workloads`"]),
+    (
+        "[[phase]]\nworkloads = 'first'",
+        &["line 4", "phase 1: unknown key 'workloads'; [[phase]] takes workload, accesses"],
+    ),
     ("phase = 3", &["line 3 ('phase = 3')", "give [[phase]] tables"]),
 ];
 

@@ -1,31 +1,30 @@
 //! Measures what this machine's device and faults cost.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+mod direct;
+
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use filemap_core::units::{PageCount, PageIndex};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
+pub use self::direct::DIRECT_BYTES;
+use self::direct::Direct;
 use crate::cold::drop_open_file;
 use crate::contents::Contents;
-use crate::place::Place;
 use crate::probe::{Access, Advice, Mapping, Outcome, Plan, Probe};
+use crate::storage::Storage;
 use crate::{Error, page_size, temporary};
 
 /// Smallest file that is calibrated on, in bytes.
 pub const MIN_BYTES: u64 = 64 << 20;
 
-/// Reads that bypass the page cache are made in these sizes, in bytes.
-pub const DIRECT_BYTES: [u64; 5] = [4 << 10, 64 << 10, 128 << 10, 1 << 20, 8 << 20];
-
 /// Pages that are read or mapped one by one.
 const SINGLES: u64 = 1024;
 
-/// Most windows that are read, and reads of each of [`DIRECT_BYTES`].
+/// Most windows that are read.
 const MOST_WINDOWS: u64 = 256;
-const DIRECT_READS: u64 = 32;
 
 /// What the processor alone costs is the fastest of so many tries: in a slower one somebody else
 /// had the processor.
@@ -43,7 +42,7 @@ const ADDED_TIMES: u64 = 8;
 pub struct Bench {
     file: File,
     path: PathBuf,
-    place: Place,
+    storage: Storage,
     pages: u64,
 }
 
@@ -69,6 +68,9 @@ pub struct Sample {
     /// A read that bypasses the page cache, one at a time, for each of [`DIRECT_BYTES`]: the
     /// median of some.
     pub direct_ns: [f64; DIRECT_BYTES.len()],
+    /// How far apart two such reads are complete of which the second is made when half of the
+    /// first is read, as a part of the time of one: 0 where both are complete together.
+    pub apart: f64,
 }
 
 impl Bench {
@@ -79,8 +81,8 @@ impl Bench {
     pub fn create(directory: &Path, bytes: u64) -> Result<Self, Error> {
         let file = temporary::file(directory, bytes, &Contents::Returns)?;
         let path = temporary::name_for_children(&file);
-        let place = Place::of(&path)?;
-        Ok(Bench { pages: bytes / page_size(), file, path, place })
+        let storage = Storage::of(&path)?;
+        Ok(Bench { pages: bytes / page_size(), file, path, storage })
     }
 
     /// By which name this process and its children open the file.
@@ -89,8 +91,13 @@ impl Bench {
     }
 
     /// Where the file lies.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// Entries of the ring through which its device is given requests, where the kernel says.
+    pub fn ring_entries(&self) -> Option<u32> {
+        direct::ring_entries(&self.path)
     }
 
     /// Measures everything once.
@@ -98,7 +105,7 @@ impl Bench {
     /// # Errors
     /// The file cannot be made cold; no readahead size to measure windows with.
     pub fn sample(&self) -> Result<Sample, Error> {
-        let ra_pages = self.place.read_ahead_kb.unwrap_or(0) * 1024 / page_size();
+        let ra_pages = self.storage.read_ahead_kb.unwrap_or(0) * 1024 / page_size();
         if ra_pages < 2 || ra_pages * 4 > self.pages {
             return Err(Error::unavailable(
                 format!("a readahead of {ra_pages} pages for a file of {} pages", self.pages),
@@ -110,7 +117,10 @@ impl Bench {
         let covered = self.windows(&mut sample)?;
         self.arounds(covered, &mut sample)?;
         sample.add_page_ns = self.added()?;
-        sample.direct_ns = self.direct()?;
+        self.make_cold()?;
+        let direct = Direct::open(&self.path, self.pages * page_size())?;
+        sample.direct_ns = direct.alone()?;
+        sample.apart = direct.apart()?;
         Ok(sample)
     }
 
@@ -180,39 +190,6 @@ impl Bench {
             fastest_ns = fastest_ns.min(start.elapsed().as_nanos() as f64);
         }
         Ok(fastest_ns / (bytes / page_size()) as f64)
-    }
-
-    /// One read after the other, past the page cache.
-    fn direct(&self) -> Result<[f64; DIRECT_BYTES.len()], Error> {
-        self.make_cold()?;
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(libc::O_DIRECT);
-        let file = options
-            .open(&self.path)
-            .map_err(|error| Error::os("open past the page cache", &self.path, error))?;
-        let longest = DIRECT_BYTES[DIRECT_BYTES.len() - 1];
-        let mut memory = vec![0u8; (longest + page_size()) as usize];
-        // Such reads go to aligned memory only.
-        let aligned = memory.as_ptr().align_offset(page_size() as usize);
-        let mut read = |bytes: u64| -> Result<f64, Error> {
-            let slots = (self.pages * page_size()) / bytes;
-            let reads = DIRECT_READS.min(slots);
-            let mut all_ns = Vec::new();
-            for number in 0..reads {
-                let offset = shuffled(number, reads) * (slots / reads) * bytes;
-                let start = Instant::now();
-                file.read_exact_at(&mut memory[aligned..aligned + bytes as usize], offset)
-                    .map_err(|error| Error::os("read past the page cache", &self.path, error))?;
-                all_ns.push(start.elapsed().as_nanos() as f64);
-            }
-            all_ns.sort_unstable_by(f64::total_cmp);
-            Ok(all_ns[all_ns.len() / 2])
-        };
-        let mut direct_ns = [0.0; DIRECT_BYTES.len()];
-        for (ns, bytes) in direct_ns.iter_mut().zip(DIRECT_BYTES) {
-            *ns = read(bytes)?;
-        }
-        Ok(direct_ns)
     }
 
     fn make_cold(&self) -> Result<(), Error> {

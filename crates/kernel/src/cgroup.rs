@@ -11,7 +11,7 @@ use crate::procstat::VmStat;
 
 /// How much memory the cgroup may use, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct CgroupLimits {
     /// The hard limit: what charges beyond it reclaims first.
     pub max_bytes: Option<u64>,
     /// The soft limit of version 2 (`memory.high`).
@@ -40,7 +40,7 @@ impl MemoryCgroup {
     ///
     /// # Errors
     /// Not root; no writable memory controller; a high limit on version 1.
-    pub fn create(journal: &Journal, limits: Limits) -> Result<Self, Error> {
+    pub fn create(journal: &Journal, limits: CgroupLimits) -> Result<Self, Error> {
         require_root("a memory cgroup")?;
         let (root, version) = memory_hierarchy()?;
         if version == Version::V1 && limits.high_bytes.is_some() {
@@ -165,16 +165,6 @@ fn hierarchies(mounts: &str) -> (Option<PathBuf>, Option<PathBuf>) {
 
 fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
-}
-
-/// Moves the processes that remain to the parent.
-pub(crate) fn empty(path: &Path) {
-    let procs = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-    let Some(parent) = path.parent() else { return };
-    for pid in procs.lines() {
-        // The last process is gone from the list a moment before it is gone.
-        let _ = fs::write(parent.join("cgroup.procs"), pid);
-    }
 }
 
 #[cfg(test)]

@@ -1,53 +1,20 @@
 //! Programs that run as children of this one.
 
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getppid, kill_process, pidfd_open, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, getppid, pidfd_open, set_parent_process_death_signal,
 };
 
 use crate::ending;
 
 /// How often a running child is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// A child that was killed is gone by then, unless its disk has stopped.
-const DEATH_TAKES: Duration = Duration::from_secs(10);
-
-/// Process ids of the children that may run, none of them reaped.
-static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
-
-/// Kills every child and waits until it is dead. To be called when the process is ending.
-pub(crate) fn kill_all() {
-    let doomed: Vec<OwnedFd> = {
-        let children = children();
-        let pids = children.iter().filter_map(|pid| Pid::from_raw(pid.cast_signed()));
-        let watched = pids.filter_map(|pid| {
-            let watched = pidfd_open(pid, PidfdFlags::empty()).ok();
-            // One that has ended is not reaped yet, so that the number is still its own.
-            let _ = kill_process(pid, Signal::KILL);
-            watched
-        });
-        watched.collect()
-    };
-    let deadline = Instant::now() + DEATH_TAKES;
-    for child in &doomed {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).expect("a few seconds fit");
-        let _ = poll(&mut [PollFd::new(child, PollFlags::IN)], Some(&left));
-    }
-}
-
-fn children() -> MutexGuard<'static, Vec<u32>> {
-    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Keeps signals of the terminal from the child, and has the kernel kill it when this process is
 /// gone, however that went.
@@ -91,14 +58,7 @@ impl Running {
     /// # Errors
     /// When it cannot be started, or the process is ending.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
-        let mut children = children();
-        // Looked at under the lock: who ends the process kills what is listed.
-        if ending::has_begun() {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let child = command.spawn()?;
-        children.push(child.id());
-        Ok(Running(child))
+        ending::spawn(command).map(Running)
     }
 
     /// Kills the child if it has not ended, and says how it did.
@@ -154,12 +114,7 @@ impl Running {
 
     /// Reaps a dead child; its number may become another's from then on.
     fn reaped(&mut self) -> io::Result<Option<ExitStatus>> {
-        let mut children = children();
-        let status = self.0.try_wait()?;
-        if status.is_some() {
-            children.retain(|&pid| pid != self.0.id());
-        }
-        Ok(status)
+        ending::reaped(&mut self.0)
     }
 }
 
@@ -196,9 +151,9 @@ mod tests {
     fn a_child_is_gone_with_its_owner() {
         let running = Running::spawn(Command::new("sleep").arg("1000")).unwrap();
         let pid = running.0.id();
-        assert!(children().contains(&pid));
+        assert!(ending::is_listed(pid));
         drop(running);
-        assert!(!children().contains(&pid));
+        assert!(!ending::is_listed(pid));
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
 }

@@ -12,11 +12,11 @@ use crate::engine::{FAULT_AROUND_FILE, LruGen, lru_gen, temporary_directory};
 use crate::error::require_root;
 use crate::interference::damon_pageout;
 use crate::journal::Journal;
-use crate::place::Place;
 use crate::residency::CacheStat;
 use crate::scratch::Filesystem;
+use crate::storage::Storage;
 use crate::temporary::available_bytes;
-use crate::tracefs::TraceFs;
+use crate::trace::TraceFs;
 
 /// One thing that commands use, and whether it is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,13 +121,13 @@ fn root() -> Check {
 
 fn temporary() -> Check {
     let found = temporary_directory().and_then(|directory| {
-        let place = Place::of(&directory)?;
+        let storage = Storage::of(&directory)?;
         let available_gib = available_bytes(&directory)? >> 30;
-        let read_ahead = place.read_ahead_kb.map_or("no".to_owned(), |kib| format!("{kib} KiB"));
+        let read_ahead = storage.read_ahead_kb.map_or("no".to_owned(), |kib| format!("{kib} KiB"));
         Ok(format!(
             "{}: {}, {available_gib} GiB available, {read_ahead} readahead",
             directory.display(),
-            place.filesystem
+            storage.filesystem
         ))
     });
     check("temporary files", TEMPORARY, found)

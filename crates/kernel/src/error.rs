@@ -169,7 +169,10 @@ pub enum Error {
         message: String,
     },
     /// The kernel killed the probe's child because its memory cgroup had no page left.
-    #[error("out of memory in {limit_bytes} bytes: raise the memory limit, or use a smaller file")]
+    #[error(
+        "out of memory in {limit_bytes} bytes: raise the memory limit (memory_max), or hold and \
+         write fewer pages"
+    )]
     OutOfMemory {
         /// The limit.
         limit_bytes: u64,

@@ -8,7 +8,6 @@ pub mod cgroup;
 mod child;
 pub mod cold;
 mod contents;
-pub mod decisions;
 pub mod doctor;
 pub mod ending;
 pub mod engine;
@@ -18,17 +17,15 @@ pub mod holes;
 pub mod image;
 pub mod interference;
 pub mod journal;
+mod loop_control;
 mod loop_device;
-pub mod observe;
-pub mod place;
 pub mod probe;
 pub mod procstat;
 pub mod residency;
 pub mod scratch;
+pub mod storage;
 mod temporary;
-pub mod traced;
-pub mod tracefs;
-mod undo;
+pub mod trace;
 
 pub use error::Error;
 

@@ -133,7 +133,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         }
         let request = Request { cause: Cause::WillNeed, index, pages, last };
         let window = forced::window(request, &open.limits);
-        self.world.read_window(window, index, open, &self.process.tables);
+        self.world.read_window(&window, index, open, &self.process.tables);
     }
 
     /// Takes the entries of pages away, and frees their private copies.

@@ -1,10 +1,13 @@
 //! The device in virtual time.
 
+mod ring;
+
 use std::collections::VecDeque;
 
 use filemap_core::cache::FolioRun;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
+use self::ring::Ring;
 use crate::profile;
 
 /// Folios of one request at most (`BIO_MAX_VECS`), as it has a segment for each. What a device
@@ -22,6 +25,8 @@ pub struct Device {
     /// When the last byte asked for so far will have arrived.
     busy_until_ns: u64,
     rows: VecDeque<Row>,
+    /// Where requests are complete together: each is a row of its own then.
+    ring: Option<Ring>,
     /// Requests of the rows.
     under_way: u64,
     asked: Vec<Asked>,
@@ -38,8 +43,12 @@ struct Row {
     pages: PageCount,
     /// Pages of one request.
     each: PageCount,
+    /// Requests that are not complete.
+    requests: u64,
     /// When the first request will be complete.
     done_ns: u64,
+    /// When all will be.
+    all_done_ns: u64,
     /// How much later each one behind it will be, and the last one of them.
     each_ns: u64,
     last_ns: u64,
@@ -51,6 +60,7 @@ struct Asked {
     start: PageIndex,
     pages: PageCount,
     each: PageCount,
+    requests: u64,
     /// Folios that the last request can still take.
     room: u64,
 }
@@ -74,6 +84,7 @@ impl Device {
             page_size,
             busy_until_ns: 0,
             rows: VecDeque::new(),
+            ring: profile.ring_entries.map(Ring::new),
             under_way: 0,
             asked: Vec::new(),
         }
@@ -87,11 +98,13 @@ impl Device {
             && last.start + last.pages == start
             && last.room > 0
         {
-            let tail = last.tail();
-            if tail < last.pages {
+            if last.requests > 1 {
+                let tail = last.tail();
+                let (start, room) = (last.start + (last.pages - tail), last.room);
                 last.pages -= tail;
-                let (start, room) = (last.start + last.pages, last.room);
-                self.asked.push(Asked { start, pages: tail, each: tail, room });
+                last.requests -= 1;
+                let tail = Asked { start, pages: tail, each: tail, requests: 1, room };
+                self.asked.push(tail);
             }
             let last = self.asked.last_mut().expect("it is the tail of another");
             let taken = folios.min(last.room);
@@ -102,106 +115,132 @@ impl Device {
             folios -= taken;
         }
         if folios > 0 {
-            let each = PageCount(REQUEST_FOLIOS << order.0);
-            let room = folios.next_multiple_of(REQUEST_FOLIOS) - folios;
-            self.asked.push(Asked { start, pages: PageCount(folios << order.0), each, room });
+            let pages = PageCount(folios << order.0);
+            let requests = folios.div_ceil(REQUEST_FOLIOS);
+            let each = PageCount(REQUEST_FOLIOS << order.0).min(pages);
+            let room = requests * REQUEST_FOLIOS - folios;
+            self.asked.push(Asked { start, pages, each, requests, room });
         }
     }
 
-    /// Begins to read at `now_ns` what was asked for of `file`. Returns when the first of it will
-    /// arrive, if there is anything.
-    pub fn submit(&mut self, file: FileId, now_ns: u64) -> Option<u64> {
-        let mut first_ns = None;
+    /// Begins to read at `now_ns` what was asked for of `file`. Returns whether that was anything.
+    /// What was under way may be complete later than it would have been.
+    pub fn submit(&mut self, file: FileId, now_ns: u64) -> bool {
         for number in 0..self.asked.len() {
             let asked = self.asked[number];
-            let requests = asked.requests();
-            let done_ns = if self.under_way + requests <= self.profile.queue_depth.into() {
-                self.serve(asked, requests, file, now_ns)
+            if self.ring.is_some() {
+                self.give_one_by_one(asked, file, now_ns);
+            } else if self.under_way + asked.requests <= self.profile.queue_depth.into() {
+                self.serve(asked, file, now_ns);
             } else {
-                self.serve_one_by_one(asked, file, now_ns)
-            };
-            first_ns = first_ns.or(Some(done_ns));
+                self.serve_one_by_one(asked, file, now_ns);
+            }
         }
+        let is_anything = !self.asked.is_empty();
         self.asked.clear();
-        first_ns
+        is_anything
     }
 
     /// Begins to read a row whose first request is not served before `from_ns`, nor the others
-    /// later for want of a place in the queue. Returns when that one will be complete.
-    fn serve(&mut self, asked: Asked, requests: u64, file: FileId, from_ns: u64) -> u64 {
-        let Asked { start, pages, each, .. } = asked;
-        let each_ns = self.transfer_ns(each.min(pages));
-        let last_ns = if requests == 1 { each_ns } else { self.transfer_ns(asked.tail()) };
+    /// later for want of a place in the queue.
+    fn serve(&mut self, asked: Asked, file: FileId, from_ns: u64) {
+        let Asked { start, pages, each, requests, .. } = asked;
+        let last_ns = self.transfer_ns(asked.tail(), asked.last_segments());
+        let each_ns = match requests {
+            1 => last_ns,
+            _ => self.transfer_ns(each, REQUEST_FOLIOS),
+        };
         let first_byte_ns = from_ns.saturating_add(self.profile.latency_ns);
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(each_ns);
-        let row = Row { file, start, pages, each, done_ns, each_ns, last_ns };
-        self.busy_until_ns = row.done_ns_of(requests - 1);
+        let all_done_ns = done_ns;
+        let mut row =
+            Row { file, start, pages, each, requests, done_ns, all_done_ns, each_ns, last_ns };
+        row.all_done_ns = row.done_ns_of(requests - 1);
+        self.busy_until_ns = row.all_done_ns;
         self.under_way += requests;
         self.rows.push_back(row);
-        done_ns
     }
 
     /// Begins to read a row whose requests may wait for a place in the queue.
-    fn serve_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) -> u64 {
-        let Asked { mut start, pages, each, room } = asked;
-        let end = start + pages;
-        let mut first_ns = None;
-        while start < end {
-            let pages = each.min(end - start);
-            let one = Asked { start, pages, each: pages, room };
+    #[cold]
+    fn serve_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) {
+        for one in asked.each_request() {
             let from_ns = now_ns.max(self.place_ns());
-            first_ns = first_ns.or(Some(self.serve(one, 1, file, from_ns)));
-            start += pages;
+            self.serve(one, file, from_ns);
         }
-        first_ns.expect("a row has a request")
+    }
+
+    /// Begins to read a row through a ring, whose requests are complete with those that they join.
+    fn give_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) {
+        for one in asked.each_request() {
+            let ring = self.ring.as_mut().expect("the device has one");
+            let given = ring.give(one.last_segments(), now_ns);
+            self.serve(one, file, given.from_ns);
+            let done_ns = self.busy_until_ns;
+            self.ring.as_mut().expect("the device has one").done_at(done_ns);
+            for row in self.rows.iter_mut().rev().take(given.joined as usize + 1) {
+                (row.done_ns, row.all_done_ns) = (done_ns, done_ns);
+            }
+        }
     }
 
     /// When there will be a place in the queue.
     fn place_ns(&self) -> u64 {
         let mut behind = u64::from(self.profile.queue_depth);
         for row in self.rows.iter().rev() {
-            let requests = row.requests();
-            if requests >= behind {
-                return row.done_ns_of(requests - behind);
+            if row.requests >= behind {
+                return row.done_ns_of(row.requests - behind);
             }
-            behind -= requests;
+            behind -= row.requests;
         }
         0
     }
 
-    fn transfer_ns(&self, pages: PageCount) -> u64 {
+    fn transfer_ns(&self, pages: PageCount, segments: u64) -> u64 {
         let bytes = pages.bytes(self.page_size);
         let bandwidth = self.profile.bandwidth_bytes;
         // Almost always short enough for a division of the processor's.
-        match bytes.checked_mul(1_000_000_000) {
+        let bytes_ns = match bytes.checked_mul(1_000_000_000) {
             Some(short) => short.div_ceil(bandwidth),
             None => {
                 let long = (u128::from(bytes) * 1_000_000_000).div_ceil(bandwidth.into());
                 u64::try_from(long).unwrap_or(u64::MAX)
             }
-        }
+        };
+        bytes_ns.saturating_add(self.profile.segment_ns.saturating_mul(segments))
     }
 
     /// The next pages that have arrived at `now_ns`, and when the last of them did.
+    #[inline]
     pub fn arrived(&mut self, now_ns: u64) -> Option<(Run, u64)> {
-        let row = self.rows.front_mut()?;
-        let Row { file, start, each, .. } = *row;
-        let mut pages = PageCount(0);
-        let mut arrived_ns = row.done_ns;
-        while row.done_ns <= now_ns && row.pages > PageCount(0) {
-            arrived_ns = row.done_ns;
-            let arrived = row.pages.min(each);
-            pages += arrived;
-            row.start += arrived;
-            row.pages -= arrived;
-            let next_ns = if row.pages <= each { row.last_ns } else { row.each_ns };
-            row.done_ns = row.done_ns.saturating_add(next_ns);
-            self.under_way -= 1;
-        }
-        if row.pages == PageCount(0) {
+        let row = self.rows.front_mut().filter(|row| row.done_ns <= now_ns)?;
+        let Row { file, start, .. } = *row;
+        if row.all_done_ns <= now_ns {
+            let (run, arrived_ns) = (Run { file, start, pages: row.pages }, row.all_done_ns);
+            let requests = row.requests;
             self.rows.pop_front();
+            self.completed(requests);
+            return Some((run, arrived_ns));
         }
-        (pages > PageCount(0)).then_some((Run { file, start, pages }, arrived_ns))
+        let behind = (now_ns - row.done_ns).checked_div(row.each_ns).unwrap_or(u64::MAX);
+        let arrived = behind.saturating_add(1).min(row.requests - 1);
+        let arrived_ns = row.done_ns + row.each_ns * (arrived - 1);
+        row.requests -= arrived;
+        let next_ns = if row.requests == 1 { row.last_ns } else { row.each_ns };
+        row.done_ns = arrived_ns.saturating_add(next_ns);
+        let pages = PageCount(row.each.0 * arrived);
+        row.start += pages;
+        row.pages -= pages;
+        self.completed(arrived);
+        Some((Run { file, start, pages }, arrived_ns))
+    }
+
+    /// Counts so many of the requests that were given first as complete.
+    fn completed(&mut self, requests: u64) {
+        self.under_way -= requests;
+        if let Some(ring) = &mut self.ring {
+            (0..requests).for_each(|_| ring.complete());
+        }
     }
 
     /// When the next request will be complete.
@@ -213,30 +252,39 @@ impl Device {
     pub fn arrival_ns(&self, file: FileId, index: PageIndex) -> Option<u64> {
         let holds =
             |row: &&Row| row.file == file && row.start <= index && index < row.start + row.pages;
-        let row = self.rows.iter().find(holds)?;
+        // Most often it is what was asked for last.
+        let row = self.rows.iter().rev().find(holds)?;
         Some(row.done_ns_of((index - row.start).0 / row.each.0))
     }
 }
 
 impl Asked {
-    fn requests(&self) -> u64 {
-        self.pages.0.div_ceil(self.each.0)
+    /// The requests one by one.
+    fn each_request(self) -> impl Iterator<Item = Asked> {
+        (0..self.requests).map(move |number| {
+            let start = self.start + PageCount(self.each.0 * number);
+            let is_last = number + 1 == self.requests;
+            let pages = if is_last { self.tail() } else { self.each };
+            let room = if is_last { self.room } else { 0 };
+            Asked { start, pages, each: pages, requests: 1, room }
+        })
+    }
+
+    /// Segments of the last request.
+    fn last_segments(&self) -> u64 {
+        REQUEST_FOLIOS - self.room
     }
 
     /// Pages of the last request.
     fn tail(&self) -> PageCount {
-        PageCount((self.pages.0 - 1) % self.each.0 + 1)
+        PageCount(self.pages.0 - self.each.0 * (self.requests - 1))
     }
 }
 
 impl Row {
-    fn requests(&self) -> u64 {
-        self.pages.0.div_ceil(self.each.0)
-    }
-
     /// When the request `number` of those that are not complete will be, counted from 0.
     fn done_ns_of(&self, number: u64) -> u64 {
-        let is_last = number > 0 && number + 1 == self.requests();
+        let is_last = number > 0 && number + 1 == self.requests;
         let of_each = if is_last { number - 1 } else { number };
         let last_ns = if is_last { self.last_ns } else { 0 };
         self.done_ns.saturating_add(self.each_ns.saturating_mul(of_each)).saturating_add(last_ns)

@@ -9,6 +9,23 @@ pub enum Error {
         /// The page that did not fit.
         index: u64,
     },
+    /// The memory of a program holds less than one access needs.
+    #[error(
+        "{step}: out of memory at page {index} of file '{file}': pages that no file backs fill the \
+         {limit} of '{key}'; raise '{key}', or give less 'anonymous' or fewer writes"
+    )]
+    ProgramOutOfMemory {
+        /// Which phase it was: `phase 1`.
+        step: String,
+        /// The page that did not fit.
+        index: u64,
+        /// Its file.
+        file: String,
+        /// The limit.
+        limit: String,
+        /// The key of the job file that sets it.
+        key: &'static str,
+    },
     /// A program touched a page behind the end of the file.
     #[error(
         "{step}: page {page} of mapping '{mapping}' lies behind the last page of file \

@@ -25,6 +25,8 @@ impl<'a, L: Log> Journal<'a, L> {
 }
 
 impl<L: Log> Log for Journal<'_, L> {
+    const IS_KEPT: bool = L::IS_KEPT;
+
     fn record(&mut self, decision: Decision) {
         self.log.record(decision);
     }

@@ -60,11 +60,11 @@ impl<C: PageCache> Memory<C> {
             self.cache.flush_statistics();
         }
         let wanted = self.used(tables) + pages;
-        let mut evicted = PageCount(0);
-        if wanted > limit {
-            let goal = wanted - limit;
-            evicted = reclaim::reclaim(&mut self.cache, goal, self.page_size, &self.mappings, log);
+        if wanted <= limit {
+            return (pages, PageCount(0));
         }
+        let goal = wanted - limit;
+        let evicted = reclaim::reclaim(&mut self.cache, goal, self.page_size, &self.mappings, log);
         (pages.min(limit.saturating_sub(self.used(tables))), evicted)
     }
 

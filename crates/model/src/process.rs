@@ -49,6 +49,7 @@ pub struct Place {
 
 impl Area {
     /// Page `page` of the mapping, counted from its first.
+    #[inline(always)]
     pub fn locate(&self, page: u64) -> Place {
         let index = self.mapping.whole.pgoff + PageCount(page);
         Place { index, vma: self.mapping.vma(index), layer: self.layer }
@@ -70,11 +71,13 @@ impl Row {
     }
 
     /// Page `page` of the row, which has it.
+    // Its callers are few, and locate pages by the million.
+    #[inline(always)]
     pub fn locate(&self, page: u64) -> Place {
-        let number = match self.areas.len() {
-            1 => 0,
-            _ => self.before.partition_point(|before| before.0 <= page) - 1,
-        };
+        if let [only] = self.areas.as_slice() {
+            return only.locate(page);
+        }
+        let number = self.before.partition_point(|before| before.0 <= page) - 1;
         self.areas[number].locate(page - self.before[number].0)
     }
 }

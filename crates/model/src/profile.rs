@@ -37,6 +37,14 @@ pub struct Device {
     pub queue_depth: u32,
     /// Optimal I/O size in bytes: a single `read(2)` may read as much at once.
     pub io_bytes: u64,
+    /// Nanoseconds for each segment of a request: each folio is one.
+    #[serde(default)]
+    pub segment_ns: u64,
+    /// Entries of the ring through which requests are given to a device that says of them only
+    /// together that they are complete: a request takes one for each segment and two more. None
+    /// for a device that says it of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring_entries: Option<u32>,
 }
 
 /// What the processor spends.
@@ -51,6 +59,9 @@ pub struct Cost {
     pub map_page_ns: u64,
     /// Nanoseconds for each page added to the cache.
     pub add_page_ns: u64,
+    /// Nanoseconds for each folio added to the cache, however many pages it has.
+    #[serde(default)]
+    pub add_folio_ns: u64,
 }
 
 /// What an instruction TLB holds, and what a call costs that misses it.
@@ -116,8 +127,16 @@ impl Profile {
             bandwidth_bytes: 1_300_000_000,
             queue_depth: 32,
             io_bytes: 1 << 20,
+            segment_ns: 0,
+            ring_entries: None,
         },
-        cost: Cost { touch_ns: 5, fault_ns: 700, map_page_ns: 25, add_page_ns: 60 },
+        cost: Cost {
+            touch_ns: 5,
+            fault_ns: 700,
+            map_page_ns: 25,
+            add_page_ns: 60,
+            add_folio_ns: 0,
+        },
         itlb: InstructionTlb::assumed(),
         huge_pages: true,
     };
@@ -142,10 +161,12 @@ impl Profile {
         }
         for (key, value) in [
             ("latency_ns", device.latency_ns),
+            ("segment_ns", device.segment_ns),
             ("touch_ns", profile.cost.touch_ns),
             ("fault_ns", profile.cost.fault_ns),
             ("map_page_ns", profile.cost.map_page_ns),
             ("add_page_ns", profile.cost.add_page_ns),
+            ("add_folio_ns", profile.cost.add_folio_ns),
             ("call_ns", profile.itlb.call_ns),
             ("walk_ns", profile.itlb.walk_ns),
             ("first.hit_ns", profile.itlb.first.hit_ns),

@@ -21,7 +21,6 @@ pub struct FaultUnderWay {
     number: u64,
     at: Place,
     fault: Fault,
-    misses_at_first: u32,
     next: Next,
 }
 
@@ -40,7 +39,7 @@ impl FaultUnderWay {
     /// A fault of access `number`, which begins.
     pub fn new(number: u64, at: Place, access: Access) -> FaultUnderWay {
         let fault = Fault::new(at.index, access);
-        FaultUnderWay { number, at, fault, misses_at_first: 0, next: Next::Step }
+        FaultUnderWay { number, at, fault, next: Next::Step }
     }
 
     /// A fault that no access made, but advice asks for.
@@ -69,71 +68,86 @@ impl FaultUnderWay {
         open: &mut OpenFile,
     ) -> Result<Option<Pause>, Error> {
         task.world.log.resume(open.file, self.number);
+        match std::mem::replace(&mut self.next, Next::Step) {
+            Next::Step => {}
+            Next::Hold => return self.hold_copy(task, open),
+            Next::CarryOut(step) => {
+                if let Some(pause) = self.carry_out(step, task, open)? {
+                    return Ok(Some(pause));
+                }
+            }
+        }
         loop {
             if task.world.turn_is_over() {
                 self.fault.interrupted();
                 return Ok(Some(Pause::Turn));
             }
-            let step = match self.next {
-                Next::Step => self.step(task, open),
-                Next::CarryOut(step) => {
-                    self.next = Next::Step;
-                    step
-                }
-                Next::Hold => {
-                    let tables = &task.process.tables;
-                    let pause = task.world.hold_page(self.at.index, open.file, tables)?;
-                    if pause.is_none() {
-                        task.world.check_held(tables)?;
-                    }
-                    return Ok(pause);
-                }
-            };
+            let step = self.step(task, open);
             if let Step::Done(outcome) = step {
                 self.served(outcome, task, open);
                 if self.fault.copied() {
-                    self.next = Next::Hold;
-                    continue;
+                    return self.hold_copy(task, open);
                 }
                 return task.world.check_held(&task.process.tables).map(|()| None);
             }
-            if let Some(pause) = carry_out(step, self.at.index, open, task.world, task.process)? {
-                self.next = Next::CarryOut(step);
-                self.fault.interrupted();
+            if let Some(pause) = self.carry_out(step, task, open)? {
                 return Ok(Some(pause));
             }
         }
     }
 
-    /// The next step that asks for something which takes time. Between dropping the lock and the
-    /// window that it is dropped for, no other task has its turn.
     fn step<C: PageCache, L: Log>(
         &mut self,
         task: &mut Task<'_, '_, C, L>,
         open: &mut OpenFile,
     ) -> Step {
         let Task { world, process } = task;
-        loop {
-            world.arrivals();
-            let step = self.fault.step(&mut View {
-                limits: &open.limits,
-                vma: &self.at.vma,
-                ra: &mut open.ra,
-                tables: &mut process.tables,
-                cache: &mut world.memory.cache.mapped(open.file, self.at.layer),
-                log: &mut world.log,
-            });
-            let highest = &mut world.tally.mmap_miss_max;
-            *highest = open.ra.mmap_miss.max(*highest);
-            match step {
-                Step::Lock(_) if self.fault.tries() == 2 => {
-                    self.misses_at_first = self.fault.misses();
-                    return step;
-                }
-                Step::Unlock => world.tally.lock_drops += 1,
-                _ => return step,
-            }
+        world.arrivals();
+        let step = self.fault.step(&mut View {
+            limits: &open.limits,
+            vma: &self.at.vma,
+            ra: &mut open.ra,
+            tables: &mut process.tables,
+            cache: &mut world.memory.cache.mapped(open.file, self.at.layer),
+            log: &mut world.log,
+        });
+        let highest = &mut world.tally.mmap_miss_max;
+        *highest = open.ra.mmap_miss.max(*highest);
+        step
+    }
+
+    /// Does what `step` asks for. Where that has to pause, it is carried out later.
+    fn carry_out<C: PageCache, L: Log>(
+        &mut self,
+        step: Step,
+        task: &mut Task<'_, '_, C, L>,
+        open: &mut OpenFile,
+    ) -> Result<Option<Pause>, Error> {
+        let pause = carry_out(step, self.at.index, open, task.world, task.process)?;
+        if pause.is_some() {
+            self.next = Next::CarryOut(step);
+            self.fault.interrupted();
         }
+        Ok(pause)
+    }
+
+    /// The private copy takes room.
+    fn hold_copy<C: PageCache, L: Log>(
+        &mut self,
+        task: &mut Task<'_, '_, C, L>,
+        open: &OpenFile,
+    ) -> Result<Option<Pause>, Error> {
+        if task.world.turn_is_over() {
+            self.next = Next::Hold;
+            return Ok(Some(Pause::Turn));
+        }
+        let tables = &task.process.tables;
+        let pause = task.world.hold_page(self.at.index, open.file, tables)?;
+        match pause {
+            Some(_) => self.next = Next::Hold,
+            None => task.world.check_held(tables)?,
+        }
+        Ok(pause)
     }
 
     fn served<C: PageCache, L: Log>(
@@ -142,10 +156,9 @@ impl FaultUnderWay {
         task: &mut Task<'_, '_, C, L>,
         open: &OpenFile,
     ) {
-        let (world, misses) = (&mut *task.world, self.fault.misses());
-        let retry_misses = if outcome.tries > 1 { misses - self.misses_at_first } else { 0 };
-        world.tally.retry_misses += u64::from(retry_misses);
-        world.tally.major_faults += u64::from(misses);
+        let world = &mut *task.world;
+        world.tally.retry_misses += u64::from(self.fault.retry_misses());
+        world.tally.major_faults += u64::from(self.fault.misses());
         world.tally.minor_faults += u64::from(!outcome.major);
         world.pass(world.profile.cost.map_page_ns.saturating_mul(self.fault.mapped().0));
         world.memory.cache.mapped(open.file, self.at.layer).touch(self.at.index);
@@ -207,6 +220,7 @@ impl ReadUnderWay {
 
 /// Does what `step` of a fault or a read at page `first` asks for. Where that has to pause, it is
 /// to be asked for again.
+#[inline(always)]
 fn carry_out<C: PageCache, L: Log>(
     step: Step,
     first: PageIndex,
@@ -216,10 +230,11 @@ fn carry_out<C: PageCache, L: Log>(
 ) -> Result<Option<Pause>, Error> {
     match step {
         Step::Lock(_) => world.pass(world.profile.cost.fault_ns),
-        Step::Read(window) => world.read_window(window, first, open, &process.tables),
+        Step::Read(window) => world.read_window(&window, first, open, &process.tables),
         Step::ReadPage(index) => return world.read_page(index, open, &process.tables),
         Step::Wait(index) => return Ok(world.wait(open.file, index)),
-        Step::Unlock | Step::Done(_) => {}
+        Step::Unlock => world.tally.lock_drops += 1,
+        Step::Done(_) => {}
     }
     Ok(None)
 }

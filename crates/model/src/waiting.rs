@@ -47,7 +47,11 @@ impl Waiting {
     }
 
     /// Wakes those that wait for a page of `run`, which arrived at `at_ns`.
+    #[inline]
     pub fn arrived(&mut self, run: Run, at_ns: u64) {
+        if self.for_folios.is_empty() {
+            return;
+        }
         let (from, end) = ((run.file, run.start, 0), (run.file, run.start + run.pages, 0));
         while let Some((&at, _)) = self.for_folios.range(from..end).next() {
             self.woken.extend(self.for_folios.remove(&at).map(|task| (task, at_ns)));
@@ -56,7 +60,11 @@ impl Waiting {
 
     /// Wakes those that wait for room, behind those whose folio has arrived: these would find it
     /// gone otherwise.
+    #[inline]
     pub fn something_arrived(&mut self, at_ns: u64) {
+        if self.for_room.is_empty() {
+            return;
+        }
         self.woken.extend(self.for_room.drain(..).map(|task| (task, at_ns)));
     }
 

@@ -183,9 +183,10 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Lays out a window of `open`, adds its folios and begins to read them. What the task will use
     /// next begins with page `first`.
+    #[inline(never)]
     pub fn read_window(
         &mut self,
-        window: Window,
+        window: &Window,
         first: PageIndex,
         open: &mut OpenFile,
         tables: &PageTables,
@@ -193,7 +194,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.tally.readahead_calls += 1;
         self.tally.read_around += u64::from(window.cause == Cause::ReadAround);
         self.tally.async_readahead += u64::from(window.cause.is_async());
-        let held = self.hold(&window, first, open.file, tables);
+        let held = self.hold(window, first, open.file, tables);
         let mut layout = Layout::new(window, &open.limits, &mut open.ra, &mut self.log);
         let mut filled = window.start;
         loop {
@@ -237,20 +238,15 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Adds the page `index` of `open`, where it is absent, and begins to read it. Nothing is done
     /// yet where the task has to pause.
+    #[inline(never)]
     pub fn read_page(
         &mut self,
         index: PageIndex,
         open: &OpenFile,
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
-        while self.make_room(PageCount(1), open.file, tables) < PageCount(1) {
-            if self.next_done_ns.is_none() {
-                return Err(Error::OutOfMemory { index: index.0 });
-            }
-            if !self.is_alone {
-                return Ok(Some(Pause::Room));
-            }
-            self.wait_for_device();
+        if let Some(pause) = self.make_room_for(index, open.file, tables)? {
+            return Ok(Some(pause));
         }
         if self.memory.cache.file(open.file).folio(index).is_none() {
             self.add(open, FolioRun { start: index, order: Order(0), folios: 1, marked: None });
@@ -259,17 +255,15 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         Ok(None)
     }
 
-    /// Waits until the folio of `file` that holds `index` is up to date.
+    /// Waits until the folio of `file` that holds `index` is up to date: it is where its page is
+    /// not being read.
+    #[inline(never)]
     pub fn wait(&mut self, file: FileId, index: PageIndex) -> Option<Pause> {
-        let folio = self.memory.cache.file(file).folio(index);
-        if !folio.is_some_and(|folio| folio.locked) {
-            return None;
-        }
+        let mut arrival = self.devices.iter().filter_map(|device| device.arrival_ns(file, index));
+        let arrival_ns = arrival.next()?;
         if !self.is_alone {
             return Some(Pause::Folio(file, index));
         }
-        let mut arrival = self.devices.iter().filter_map(|device| device.arrival_ns(file, index));
-        let arrival_ns = arrival.next().expect("a locked folio is being read");
         self.now_ns = self.now_ns.max(arrival_ns);
         self.unlock_arrived();
         None
@@ -283,13 +277,30 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         file: FileId,
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
-        if self.make_room(PageCount(1), file, tables) < PageCount(1) {
-            if !self.is_alone && self.next_done_ns.is_some() {
+        let pause = self.make_room_for(index, file, tables)?;
+        if pause.is_none() {
+            self.memory.hold(PageCount(1));
+        }
+        Ok(pause)
+    }
+
+    /// Makes room for the page that a fault or a read of page `index` of `file` cannot do without.
+    /// What is being read cannot be reclaimed, and is waited for.
+    fn make_room_for(
+        &mut self,
+        index: PageIndex,
+        file: FileId,
+        tables: &PageTables,
+    ) -> Result<Option<Pause>, Error> {
+        while self.make_room(PageCount(1), file, tables) < PageCount(1) {
+            if self.next_done_ns.is_none() {
+                return Err(Error::OutOfMemory { index: index.0 });
+            }
+            if !self.is_alone {
                 return Ok(Some(Pause::Room));
             }
-            return Err(Error::OutOfMemory { index: index.0 });
+            self.wait_for_device();
         }
-        self.memory.hold(PageCount(1));
         Ok(None)
     }
 
@@ -353,7 +364,9 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             return run.folios;
         };
         let until_ns = done_ns.saturating_sub(self.now_ns);
-        let added = until_ns / self.profile.cost.add_page_ns.max(1);
+        let cost = &self.profile.cost;
+        let page_ns = cost.add_page_ns.saturating_add(cost.add_folio_ns / pages);
+        let added = until_ns / page_ns.max(1);
         let batches = added.saturating_add(1).div_ceil(BATCH.0).saturating_mul(BATCH.0);
         run.folios.min(batches / pages)
     }
@@ -367,7 +380,9 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         });
         self.memory.add(open.file, run);
         self.tally.pages_read += run.pages().0;
-        self.pass(self.profile.cost.add_page_ns.saturating_mul(run.pages().0));
+        let cost = &self.profile.cost;
+        let pages_ns = cost.add_page_ns.saturating_mul(run.pages().0);
+        self.pass(pages_ns.saturating_add(cost.add_folio_ns.saturating_mul(run.folios)));
         self.devices[open.device].ask(run);
     }
 
@@ -381,11 +396,11 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
 
     /// Begins to read what was asked for of `open`.
     fn submit(&mut self, open: &OpenFile) {
-        if let Some(done_ns) = self.devices[open.device].submit(open.file, self.now_ns) {
-            if !self.waiting.is_empty() {
+        if self.devices[open.device].submit(open.file, self.now_ns) {
+            self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
+            if let Some(done_ns) = self.awaited_ns() {
                 self.turn_ns = self.turn_ns.min(done_ns.saturating_sub(1));
             }
-            self.next_done_ns = Some(self.next_done_ns.map_or(done_ns, |next| next.min(done_ns)));
         }
     }
 

@@ -1,11 +1,13 @@
 //! The model against a real kernel whose memory is short: `data/measured-6.12-limits.json`.
 
 mod support {
+    pub mod emulated;
     pub mod recorded;
 }
 
 use filemap_job::{Engine, Job, Run};
-use filemap_model::{Model, Profile};
+use filemap_model::Model;
+use support::emulated::profile;
 use support::recorded::{Counts, Recorded, Recording};
 
 /// Jobs that there are at least, runs of each, and jobs that may be known to deviate.
@@ -23,34 +25,6 @@ const MAJOR_FAULTS: u64 = 10;
 
 /// By how much the model may move from what it is known to count where it deviates.
 const KNOWN_ERROR: f64 = 0.005;
-
-/// A processor that is emulated, as in docs/MODEL.md.
-const PROFILE: &str = "
-    huge_pages = true
-    [device]
-    latency_ns = 20000
-    bandwidth_bytes = 2000000000
-    queue_depth = 32
-    io_bytes = 1310720
-    [cost]
-    touch_ns = 50
-    fault_ns = 20000
-    map_page_ns = 1000
-    add_page_ns = 4000
-";
-
-/// [`PROFILE`] of a machine that takes `factor` times as long for everything.
-fn profile(factor: f64) -> Profile {
-    let mut profile = Profile::parse(PROFILE).unwrap();
-    let longer = |ns: &mut u64| *ns = (*ns as f64 * factor) as u64;
-    longer(&mut profile.device.latency_ns);
-    longer(&mut profile.cost.touch_ns);
-    longer(&mut profile.cost.fault_ns);
-    longer(&mut profile.cost.map_page_ns);
-    longer(&mut profile.cost.add_page_ns);
-    profile.device.bandwidth_bytes = (profile.device.bandwidth_bytes as f64 / factor) as u64;
-    profile
-}
 
 /// What the model counts on a machine that takes for the job as long as the kernel's did, since
 /// when statistics are flushed depends on it. How busy the host was is no part of the model.

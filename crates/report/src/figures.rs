@@ -28,7 +28,7 @@ impl Unit {
 }
 
 /// One run, and what its figures need besides.
-pub(crate) struct Seen<'a> {
+pub(crate) struct FigureInput<'a> {
     run: &'a Run,
     page_bytes: f64,
     used_bytes: Option<f64>,
@@ -41,7 +41,7 @@ pub(crate) struct Figure {
     pub(crate) unit: Unit,
     /// Left out where it is 0 in every run.
     if_any: bool,
-    of: fn(&Seen) -> Option<f64>,
+    of: fn(&FigureInput) -> Option<f64>,
 }
 
 /// Every figure, in the order of reports.
@@ -77,11 +77,16 @@ pub(crate) const FIGURES: [Figure; 16] = [
 /// The name of the time that a run took.
 pub(crate) const ELAPSED: &str = "elapsed";
 
-const fn of(name: &'static str, unit: Unit, if_any: bool, of: fn(&Seen) -> Option<f64>) -> Figure {
+const fn of(
+    name: &'static str,
+    unit: Unit,
+    if_any: bool,
+    of: fn(&FigureInput) -> Option<f64>,
+) -> Figure {
     Figure { name, unit, if_any, of }
 }
 
-impl Seen<'_> {
+impl FigureInput<'_> {
     fn pages(&self, pages: Option<u64>) -> Option<f64> {
         pages.map(|pages| pages as f64 * self.page_bytes)
     }
@@ -98,12 +103,12 @@ fn count(value: Option<u64>) -> Option<f64> {
     value.map(|value| value as f64)
 }
 
-fn added_without_device(seen: &Seen) -> Option<f64> {
+fn added_without_device(seen: &FigureInput) -> Option<f64> {
     let without = seen.run.counters.bytes_read.unwrap_or(0) == 0;
     seen.pages(seen.run.counters.data_pages_read).filter(|_| without)
 }
 
-fn outside(seen: &Seen) -> Option<f64> {
+fn outside(seen: &FigureInput) -> Option<f64> {
     let cached = seen.run.cached;
     let between = seen.pages(cached.between).unwrap_or(0.0);
     Some(seen.pages(cached.before)? + seen.pages(cached.after)? + between)
@@ -113,7 +118,10 @@ fn outside(seen: &Seen) -> Option<f64> {
 const PAGE_BYTES: u64 = 4096;
 
 /// The runs of a record, of `job` if it is of one file, as figures see them.
-pub(crate) fn seen<'a, 'j>(record: &'a Record, job: impl Into<Option<&'j Job>>) -> Vec<Seen<'a>> {
+pub(crate) fn seen<'a, 'j>(
+    record: &'a Record,
+    job: impl Into<Option<&'j Job>>,
+) -> Vec<FigureInput<'a>> {
     let job = job.into();
     let page_size = record.job.page_size.as_ref().and_then(|size| parse_size(&size.0).ok());
     let page_size = page_size.or(job.map(Job::page_size));
@@ -127,7 +135,7 @@ pub(crate) fn seen<'a, 'j>(record: &'a Record, job: impl Into<Option<&'j Job>>) 
             other.as_ref().unwrap_or(job).used_pages()
         });
         let used_bytes = pages.map(|pages| pages as f64 * page_bytes);
-        seen.push(Seen { run, page_bytes, used_bytes });
+        seen.push(FigureInput { run, page_bytes, used_bytes });
     }
     seen
 }

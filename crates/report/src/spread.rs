@@ -2,7 +2,7 @@
 
 use filemap_job::{Job, Record};
 
-use crate::figures::{Seen, seen};
+use crate::figures::{FigureInput, seen};
 use crate::stats::{Mode, Sample};
 use crate::units::{bytes, bytes_range};
 
@@ -30,7 +30,7 @@ pub fn outcomes(
 
 /// Bytes read in each run of `record`, of `job` if it is of one file, where they are known.
 pub fn bytes_read<'j>(record: &Record, job: impl Into<Option<&'j Job>>) -> Vec<f64> {
-    seen(record, job).iter().filter_map(Seen::read_bytes).collect()
+    seen(record, job).iter().filter_map(FigureInput::read_bytes).collect()
 }
 
 /// Whether bytes read differ by so much over seeds that one seed says little.

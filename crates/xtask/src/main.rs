@@ -34,12 +34,12 @@ enum Task {
     /// Builds filemap and installs it with its man pages, completions and licences.
     Install {
         #[command(flatten)]
-        place: Place,
+        place: Installation,
     },
     /// Removes what install put there.
     Uninstall {
         #[command(flatten)]
-        place: Place,
+        place: Installation,
     },
     /// Builds a Debian package. Needs cargo-deb.
     Deb,
@@ -68,7 +68,7 @@ enum Task {
 
 /// Where filemap is installed.
 #[derive(Debug, Args)]
-struct Place {
+struct Installation {
     /// The directory below which bin and share are.
     #[arg(long, default_value = "/usr/local")]
     prefix: PathBuf,

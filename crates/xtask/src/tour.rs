@@ -65,7 +65,7 @@ pub fn run() -> Result<bool> {
     ensure!(!commands.is_empty(), "README.md shows no filemap command in a block of sh");
     let programs = built()?;
     shell::end_on_signals();
-    let place = Place::prepare(&root().join("target/tour"), readme)?;
+    let place = Directories::prepare(&root().join("target/tour"), readme)?;
     let (mut passed, began) = (true, Instant::now());
     for (line, command) in &commands {
         let start = Instant::now();
@@ -88,7 +88,7 @@ fn built() -> Result<PathBuf> {
 }
 
 /// The directory in which the commands run.
-struct Place {
+struct Directories {
     work: PathBuf,
     home: PathBuf,
     state: PathBuf,
@@ -96,11 +96,11 @@ struct Place {
     said: PathBuf,
 }
 
-impl Place {
+impl Directories {
     /// Makes `directory` anew, with the files that the commands name. What a command that was
     /// killed left on the machine is written down in `state`, which therefore stays.
-    fn prepare(directory: &Path, readme: &str) -> Result<Place> {
-        let place = Place {
+    fn prepare(directory: &Path, readme: &str) -> Result<Directories> {
+        let place = Directories {
             work: directory.join("work"),
             home: directory.join("home"),
             state: directory.join("state"),
@@ -230,7 +230,7 @@ mod tests {
     fn commands_run_beside_their_files_and_end_in_time() {
         let directory = std::env::temp_dir().join(format!("tour-{}", std::process::id()));
         let readme = "```toml\nfile_size = \"1m\"\n```\n";
-        let place = Place::prepare(&directory, readme).unwrap();
+        let place = Directories::prepare(&directory, readme).unwrap();
         let run = |command| place.run(command, Path::new("/nowhere"), Duration::from_secs(1));
         let works = run("cmp -s job.toml job.toml && test -s mydata.bin && head -1 pages.txt");
         assert_eq!(works.unwrap(), Verdict::Works);

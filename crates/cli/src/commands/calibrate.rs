@@ -3,7 +3,7 @@
 use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText, parse_size};
 use filemap_kernel::calibrate::{Bench, DIRECT_BYTES, MIN_BYTES, Sample};
 use filemap_kernel::engine::{Kernel, Prepared, host_environment, temporary_directory};
-use filemap_kernel::observe::io_bytes;
+use filemap_kernel::storage::io_bytes;
 use filemap_model::{Profile, profile, trace};
 use filemap_report::Footer;
 use filemap_report::calibrate::{self, Calibration, Cost, Direct, Row};
@@ -68,7 +68,12 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         }
         progress.advance();
     }
-    let profile = profile_of(&samples, io_bytes(bench.path())?)?;
+    let device = profile::Device {
+        io_bytes: io_bytes(bench.path())?,
+        ring_entries: bench.ring_entries().filter(|_| is_complete_together(&samples)),
+        ..Profile::DEFAULT.device
+    };
+    let profile = profile_of(&samples, device)?;
     let text = profile_text(&profile);
     target.write(text.as_bytes())?;
     let calibration = Calibration {
@@ -166,8 +171,15 @@ fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
     sample(samples.iter().map(of)).median
 }
 
-/// The profile that the medians give: each kind of access costs in it what was measured.
-fn profile_of(samples: &[Sample], io_bytes: u64) -> Result<Profile, Error> {
+/// Whether reads that overlap are complete together. They are half the time of one apart where
+/// they share the device, and the whole where they are served one after the other.
+fn is_complete_together(samples: &[Sample]) -> bool {
+    median(samples, |s| s.apart) < 0.25
+}
+
+/// The profile that the medians give for `device`, of which its numbers are known: each kind of
+/// access costs in it what was measured.
+fn profile_of(samples: &[Sample], device: profile::Device) -> Result<Profile, Error> {
     let touch = median(samples, |s| s.touch_ns);
     let map_page = median(samples, map_page_ns);
     let fault = (median(samples, |s| s.minor_ns) - touch - map_page).max(0.0);
@@ -188,22 +200,38 @@ fn profile_of(samples: &[Sample], io_bytes: u64) -> Result<Profile, Error> {
                 .to_string(),
         ));
     }
+    let latency = single - page_ns;
+    let transfer = transfer_ns(samples, page_bytes).min(page_ns);
+    // Requests of base pages fill the ring, so that each waits for the one before.
+    let waited = device.ring_entries.map_or(0.0, |_| latency / REQUEST_SEGMENTS);
     let whole = |ns: f64| ns.round() as u64;
     Ok(Profile {
         device: profile::Device {
-            latency_ns: whole(single - page_ns),
-            bandwidth_bytes: whole(page_bytes * 1e9 / page_ns),
-            io_bytes,
-            ..Profile::DEFAULT.device
+            latency_ns: whole(latency),
+            bandwidth_bytes: whole(page_bytes * 1e9 / transfer),
+            segment_ns: whole((page_ns - transfer - waited).max(0.0)),
+            ..device
         },
         cost: profile::Cost {
             touch_ns: whole(touch),
             fault_ns: whole(fault),
             map_page_ns: whole(map_page),
-            add_page_ns: whole(add_page),
+            add_page_ns: 0,
+            add_folio_ns: whole(add_page),
         },
         ..Profile::DEFAULT
     })
+}
+
+/// Segments of a request of base pages.
+const REQUEST_SEGMENTS: f64 = 256.0;
+
+/// A page of a read that has few segments: the longest of the reads past the page cache, against
+/// the shortest.
+fn transfer_ns(samples: &[Sample], page_bytes: f64) -> f64 {
+    let last = DIRECT_BYTES.len() - 1;
+    let more_ns = median(samples, |s| s.direct_ns[last] - s.direct_ns[0]);
+    more_ns.max(1.0) * page_bytes / (DIRECT_BYTES[last] - DIRECT_BYTES[0]) as f64
 }
 
 /// A page more that fault-around maps.
@@ -243,13 +271,13 @@ fn profile_text(profile: &Profile) -> String {
 }
 
 fn footer(bench: &Bench, bytes: u64, profile: (&Profile, &str), command: String) -> Footer {
-    let place = bench.place();
+    let storage = bench.storage();
     let mut environment = host_environment();
     provenance::stamp(&mut environment, EngineKind::Kernel.name());
     let mut add = |key: &str, value: Value| environment.insert(key.to_string(), value);
-    add("device", place.device.clone().into());
-    add("filesystem", place.filesystem.clone().into());
-    add("read_ahead_kb", place.read_ahead_kb.into());
+    add("device", storage.device.clone().into());
+    add("filesystem", storage.filesystem.clone().into());
+    add("read_ahead_kb", storage.read_ahead_kb.into());
     add("file_bytes", bytes.into());
     add("profile", json!(profile.0));
     add("profile_path", profile.1.into());

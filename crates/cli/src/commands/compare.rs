@@ -1,10 +1,10 @@
 //! `filemap compare`.
 
+mod booted;
 mod program;
 mod unseen;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use filemap_core::rules::Kernel;
 use filemap_job::program::Program;
@@ -13,9 +13,11 @@ use filemap_model::{Digest, Profile};
 use filemap_report::Report;
 use filemap_report::compare::{self, Cell};
 
+use booted::Booted;
 use unseen::{OfModel, unseen};
 
-use super::{Asked, needs_said, with_seeds};
+use super::program::in_file;
+use super::{GivenJob, needs_said, with_seeds};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine::{self, Engines};
@@ -36,7 +38,7 @@ pub fn run(
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args, on);
+        return program::run(spec, &path, args, on).map_err(|error| in_file(&path, error));
     }
     let (output, report) = reported(args, on)?;
     output.write(&report)?;
@@ -46,7 +48,7 @@ pub fn run(
 /// What comes out of the variants, and where it goes.
 fn reported(args: CompareArgs, on: &impl Engines<Job>) -> Result<(Output, Report), Error> {
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
-    let (mut asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let (mut asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let variants = variants(&spec, &args.variants)?;
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
     profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
@@ -172,15 +174,9 @@ fn cells(
     images: &[Booted],
     found: &Found,
 ) -> Result<Vec<Planned>, Error> {
-    let names = image_names(images)?;
+    let names = booted::names(images)?;
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
-    let mut of_images: Vec<Variant> = Vec::new();
-    for variant in variants {
-        let left = if beside_model { variant.without_series() } else { variant.clone() };
-        if !of_images.contains(&left) {
-            of_images.push(left);
-        }
-    }
+    let of_images = booted::of_images(variants, beside_model);
     let mut cells = Vec::new();
     let mut add = |variant: String, (job, own): (Job, Found)| {
         cells.push(Planned { variant, job, found: own.or(found) });
@@ -195,11 +191,7 @@ fn cells(
         }
         for (image, name) in images.iter().zip(&names) {
             for variant in &of_images {
-                let name = match variant.has_settings() {
-                    true => format!("{name}+{}", variant.name()),
-                    false => name.clone(),
-                };
-                add(name, cell(&spec, variant, Some(image))?);
+                add(booted::name(name, variant), cell(&spec, variant, Some(image))?);
             }
         }
     }
@@ -232,54 +224,6 @@ fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<(Jo
     job(spec).map_err(|error| variant.error(error))
 }
 
-/// What kernel images are called: by their releases, or where these are the same by their files.
-fn image_names(images: &[Booted]) -> Result<Vec<String>, Error> {
-    let paths: Vec<String> = images.iter().map(|image| image.path.clone()).collect();
-    let releases = paths.iter().map(|path| host::image_release(path));
-    let releases = releases.collect::<Result<_, _>>()?;
-    Ok(distinct(&paths, releases))
-}
-
-/// A kernel image, and where its modules are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Booted {
-    path: String,
-    modules: Option<String>,
-}
-
-impl Booted {
-    /// The images at `paths`, each with the directory of `modules` in its place, or all with the
-    /// only one.
-    fn pair(paths: Vec<String>, modules: &[String]) -> Result<Vec<Booted>, Error> {
-        if paths.is_empty() && !modules.is_empty() {
-            let message = "--modules is of a kernel to boot; give that with --image, or remove it";
-            return Err(Error::Usage(message.to_string()));
-        }
-        if modules.len() > 1 && modules.len() != paths.len() {
-            return Err(Error::Usage(format!(
-                "--modules is given {} times for {} images; give it once for all, or once for each",
-                modules.len(),
-                paths.len()
-            )));
-        }
-        let of = |number: usize| modules.get(number).or(modules.first()).cloned();
-        let pairs = paths.into_iter().enumerate();
-        Ok(pairs.map(|(number, path)| Booted { path, modules: of(number) }).collect())
-    }
-}
-
-/// `releases`, unless two are the same: then the names of the files at `paths`, or the paths.
-fn distinct(paths: &[String], releases: Vec<String>) -> Vec<String> {
-    let repeats = |names: &[String]| (1..names.len()).any(|at| names[..at].contains(&names[at]));
-    let file = |path: &String| Path::new(path).file_name().map(|name| name.display().to_string());
-    let files: Vec<String> = paths.iter().filter_map(file).collect();
-    match (repeats(&releases), repeats(&files) || files.len() < paths.len()) {
-        (false, _) => releases,
-        (true, false) => files,
-        (true, true) => paths.to_vec(),
-    }
-}
-
 /// The variants that are asked for; the job's own series where none are.
 fn variants(spec: &JobSpec, given: &[String]) -> Result<Vec<Variant>, Error> {
     match (&spec.with, given.is_empty()) {
@@ -296,7 +240,7 @@ fn variants(spec: &JobSpec, given: &[String]) -> Result<Vec<Variant>, Error> {
 /// The command that compares the same again. What variants may change is said as it was asked for:
 /// a number of accesses that follows from the size of the file follows from that of each variant.
 fn command(
-    asked: &Asked,
+    asked: &GivenJob,
     spec: &JobSpec,
     variants: &[Variant],
     images: &[Booted],
@@ -375,32 +319,5 @@ mod tests {
         let flags = "--variants baseline,advice=random --on kernel --runs 2";
         let error = json(&mock, flags).unwrap_err();
         assert_eq!((error.exit_code(), mock.turns().len()), (4, 2));
-    }
-
-    #[test]
-    fn modules_are_of_all_images_or_of_each() {
-        let pair = |modules: &[&str]| {
-            let modules: Vec<String> = modules.iter().map(|path| path.to_string()).collect();
-            let pairs = Booted::pair(vec!["a".into(), "b".into()], &modules)?;
-            Ok::<_, Error>(pairs.into_iter().map(|image| image.modules).collect::<Vec<_>>())
-        };
-        let some = |path: &str| Some(path.to_string());
-        assert_eq!(pair(&[]).unwrap(), [None, None]);
-        assert_eq!(pair(&["m"]).unwrap(), [some("m"), some("m")]);
-        assert_eq!(pair(&["m", "n"]).unwrap(), [some("m"), some("n")]);
-        assert!(Booted::pair(Vec::new(), &["m".to_string()]).is_err());
-        let error = pair(&["m", "n", "o"]).unwrap_err();
-        assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains("3 times for 2 images"), "{error}");
-    }
-
-    #[test]
-    fn images_are_called_by_what_tells_them_apart() {
-        let names = |paths: [&str; 2], releases: [&str; 2]| {
-            distinct(&paths.map(String::from), releases.map(String::from).to_vec())
-        };
-        assert_eq!(names(["a/b", "c/b"], ["6.12.1", "6.12.2"]), ["6.12.1", "6.12.2"]);
-        assert_eq!(names(["a/base", "a/p1"], ["6.12.1", "6.12.1"]), ["base", "p1"]);
-        assert_eq!(names(["a/b", "c/b"], ["6.12.1", "6.12.1"]), ["a/b", "c/b"]);
     }
 }

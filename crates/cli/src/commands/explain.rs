@@ -9,13 +9,13 @@ mod remedies;
 use filemap_core::decision::Log;
 use filemap_core::series::Series;
 use filemap_job::{Counters, EngineKind, Job, Record, Run, Shown, ShownLog};
-use filemap_kernel::observe::Observer;
-use filemap_kernel::traced::{Traced, traced};
+use filemap_kernel::trace::{Observed, Observer};
 use filemap_model::{Profile, trace, trace_settled};
 use filemap_report::explain::{self, Explainer, Explanation, Sight};
 use serde_json::{Map, json};
 
-use super::{Asked, with_seeds};
+use super::program::in_file;
+use super::{GivenJob, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::engine::{self, Machine};
@@ -28,9 +28,6 @@ use crate::output::Output;
 use crate::provenance;
 use crate::seeds::{self, Cell};
 
-/// Room in the trace for more than the model expects.
-const SPARE_EVENTS: u64 = 1 << 16;
-
 /// Says where a job's bytes came from, and why readahead stopped or did not.
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
@@ -38,9 +35,9 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args);
+        return program::run(spec, &path, args).map_err(|error| in_file(&path, error));
     }
-    let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let svg = ("--svg", args.svg.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;
     if spec.runs.is_some_and(|runs| runs != 1) {
@@ -79,6 +76,11 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
+/// Why a kernel that is booted is not explained.
+fn no_log_of_image() -> Error {
+    Error::CannotRun("--image: a booted kernel gives no decision log; leave it out".to_string())
+}
+
 /// Refuses what there is no log of the running kernel of.
 fn check(job: &Job) -> Result<(), Error> {
     if job.engine == EngineKind::Model {
@@ -86,10 +88,7 @@ fn check(job: &Job) -> Result<(), Error> {
     }
     let refuse = |message: String| Err(Error::CannotRun(message));
     if job.image.is_some() {
-        return refuse(
-            "--image: a booted kernel gives no decision log; leave it out, or give --on model"
-                .to_string(),
-        );
+        return Err(no_log_of_image());
     }
     if job.rules.series != Series::BASELINE {
         return refuse(format!(
@@ -123,34 +122,33 @@ fn of_kernel(job: &Job) -> Result<(Explanation, Record), Error> {
     // The model says how much room the trace needs.
     let mut expected = ShownLog::default();
     trace_settled(job, &profile, &mut expected)?;
-    let lines: u64 = expected.into_lines().iter().map(Shown::events).sum();
-    let events = lines + lines / 4 + SPARE_EVENTS;
-    let traced = traced(&journal, job, subject.path(), events)?;
+    let events = expected.into_lines().iter().map(Shown::events).sum();
+    let observed = observer.observe(job, &subject, events)?;
     let mut explainer = Explainer::new(job, Sight::Entered);
-    for decision in &traced.decisions {
+    for decision in &observed.decisions {
         explainer.record(*decision);
     }
     let explanation = explainer.finish();
-    let record = record(job, &explanation, &traced);
+    let record = record(job, &explanation, &observed);
     Ok((explanation, record))
 }
 
 /// What the log itself says of the run.
-fn record(job: &Job, explanation: &Explanation, traced: &Traced) -> Record {
+fn record(job: &Job, explanation: &Explanation, observed: &Observed) -> Record {
     let mut environment = Map::new();
     provenance::stamp(&mut environment, EngineKind::Kernel.name());
     environment.insert("kernel".into(), json!(input::host_release()));
-    environment.insert("pages_evicted_by_others".into(), traced.evicted_by_others.into());
-    environment.insert("runs_repeated_after_that".into(), traced.repeated.into());
+    environment.insert("pages_evicted_by_others".into(), observed.evicted_by_others.into());
+    environment.insert("runs_repeated_after_that".into(), observed.repeated.into());
     let scope = "the running kernel, tracepoints of one child process, its file cold before";
     environment.insert("scope".into(), scope.into());
     let counters = Counters {
         accesses: Some(explanation.course.accesses()),
         data_pages_read: Some(explanation.pages_read()),
-        bytes_read: traced.read_bytes,
+        bytes_read: observed.read_bytes,
         ..Counters::default()
     };
-    let elapsed_ns = Some(traced.elapsed_ns);
+    let elapsed_ns = Some(observed.elapsed_ns);
     let run = Run { seed: job.seed, elapsed_ns, counters, ..Run::default() };
     Record::new(job, EngineKind::Kernel.name(), environment, vec![run])
 }

@@ -23,7 +23,7 @@ fn with_seeds(command: String, seeds: Option<u64>) -> String {
 }
 
 /// Where the job of a command came from.
-struct Asked {
+struct GivenJob {
     file: Option<String>,
     /// What flags said on top of the file.
     flags: JobSpec,
@@ -33,7 +33,7 @@ struct Asked {
     inputs: Inputs,
 }
 
-impl Asked {
+impl GivenJob {
     /// Whence the job of `flags` on top of that of `file` came, and that job with the lists and
     /// headers that it needs.
     fn new(file: Option<String>, flags: JobFlags) -> Result<(Self, JobSpec), Error> {
@@ -44,7 +44,7 @@ impl Asked {
         let inputs = Inputs::of(file.as_deref(), &images, &modules, &spec);
         input::accesses_files(&mut spec)?;
         input::segments(&mut spec)?;
-        Ok((Asked { file, flags, kernel: spec.kernel.clone(), inputs }, spec))
+        Ok((GivenJob { file, flags, kernel: spec.kernel.clone(), inputs }, spec))
     }
 
     /// The command that runs `job`, which came of this, again. What is said in phases has no

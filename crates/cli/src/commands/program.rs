@@ -24,9 +24,9 @@ pub fn run(
     engines: &impl Engines<Program>,
 ) -> Result<Outcome, Error> {
     if args.seeds.is_some() {
-        return Err(foreign("--seeds", path));
+        return Err(not_of_programs("--seeds", path));
     }
-    let asked = Asked::new(spec, path, args.job)?;
+    let asked = GivenProgram::new(spec, path, args.job)?;
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let mut spec = asked.spec.clone();
@@ -54,7 +54,7 @@ pub fn run(
 }
 
 /// A program as it was asked for.
-pub struct Asked {
+pub struct GivenProgram {
     /// The program with the flags on top.
     pub spec: ProgramSpec,
     path: String,
@@ -64,20 +64,21 @@ pub struct Asked {
     pub inputs: Inputs,
 }
 
-impl Asked {
+impl GivenProgram {
     /// The program of the job file at `path`, with `flags` on top.
     ///
     /// # Errors
     /// A flag that no program has.
     pub fn new(spec: ProgramSpec, path: &str, flags: JobFlags) -> Result<Self, Error> {
+        let (images, modules) = (flags.image.clone(), flags.modules.clone());
         let flags = JobSpec::from(flags);
         if let Some(flag) = ProgramSpec::foreign_flag(&flags) {
             return Err(foreign(&flag, path));
         }
         let spec = spec.overlay(&flags);
-        let mut inputs = Inputs::of(Some(path), &[], &[], &spec.shared());
+        let mut inputs = Inputs::of(Some(path), &images, &modules, &spec.shared());
         spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
-        Ok(Asked { spec, path: path.to_string(), flags, inputs })
+        Ok(GivenProgram { spec, path: path.to_string(), flags, inputs })
     }
 
     /// Fills in what `spec`, which came of this, does not say of its existing files and of this
@@ -114,8 +115,35 @@ impl Asked {
     }
 }
 
-/// Why a program does not take `flag`.
-pub fn foreign(flag: &str, path: &str) -> Error {
+/// Why no command takes `flag` with a program.
+pub fn not_of_programs(flag: &str, path: &str) -> Error {
+    Error::Usage(format!(
+        "{flag} is for a job of one file, and {path} is a program; remove the flag, or give a job \
+         of one file"
+    ))
+}
+
+/// What ended the program of the job file at `path`. What its author has to change there names the
+/// file.
+pub fn in_file(path: &str, error: Error) -> Error {
+    use filemap_kernel::Error as OfKernel;
+    use filemap_model::Error as OfModel;
+    match error {
+        Error::Model(
+            OfModel::Bus { .. }
+            | OfModel::OutOfMemory { .. }
+            | OfModel::ProgramOutOfMemory { .. }
+            | OfModel::SettledThreads { .. },
+        )
+        | Error::Kernel(OfKernel::BeyondFile { .. } | OfKernel::OutOfMemory { .. }) => {
+            Error::InFile { path: path.to_string(), error: Box::new(error) }
+        }
+        other => other,
+    }
+}
+
+/// Why a program does not take `flag`, whose key is one of its tables.
+fn foreign(flag: &str, path: &str) -> Error {
     Error::Usage(format!(
         "{flag} is for a job of one file, and {path} is a program; remove the flag, or put its \
          value into {path}"

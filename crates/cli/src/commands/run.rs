@@ -4,7 +4,7 @@ use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job, Record};
 use filemap_report::{Report, record};
 
-use super::{Asked, program, with_seeds};
+use super::{GivenJob, program, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine::{self, Engines};
@@ -26,7 +26,8 @@ pub fn run(
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args, engines);
+        return program::run(spec, &path, args, engines)
+            .map_err(|error| program::in_file(&path, error));
     }
     let (output, report) = reported(args, engines)?;
     output.write(&report)?;
@@ -35,7 +36,7 @@ pub fn run(
 
 /// What comes out of one job, and where it goes.
 fn reported(args: RunArgs, engines: &impl Engines<Job>) -> Result<(Output, Report), Error> {
-    let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let found = host::resolve(&mut spec)?;

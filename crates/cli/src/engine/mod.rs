@@ -95,14 +95,15 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
     apply: bool,
     progress: impl FnOnce(usize) -> T,
 ) -> Result<Vec<J::Record>, Error> {
-    let on = |place: Place| -> Vec<&J> { jobs.iter().filter(|job| job.place() == place).collect() };
-    let of_host = on(Place::Host);
+    let on =
+        |place: RunsOn| -> Vec<&J> { jobs.iter().filter(|job| job.runs_on() == place).collect() };
+    let of_host = on(RunsOn::Host);
     if apply && of_host.is_empty() {
         let message = "--apply is for the running kernel; give --on kernel, or remove it";
         return Err(Error::Usage(message.to_string()));
     }
     // Before the model runs: what cannot be done here is told at once.
-    let booted = prepare(&engines.boot(), &on(Place::Image))?;
+    let booted = prepare(&engines.boot(), &on(RunsOn::Image))?;
     // Outlives its jobs, so that a signal undoes what they changed until it is undone.
     let host = (!of_host.is_empty()).then(|| engines.host(apply)).transpose()?;
     let measured = host.as_ref().map(|host| prepare(host, &of_host)).transpose()?;
@@ -111,7 +112,7 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
     for (job, profile) in jobs.iter().zip(profiles) {
         let io_bytes = io_bytes(job, &of_host, &measured);
         profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
-        if job.place() == Place::Model {
+        if job.runs_on() == RunsOn::Model {
             // One job a seed: they run beside each other too.
             let seeds = seeds(job.seed(), count).map(|seed| job.with_seed(seed));
             let seeds: Vec<J> = seeds.collect();
@@ -124,10 +125,10 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
     let mut measured = in_turn(measured, count, &advance)?.into_iter();
     let mut booted = in_turn(booted, count, &advance)?.into_iter();
     let record = |job: &J| {
-        let record = match job.place() {
-            Place::Model => models.next(),
-            Place::Host => measured.next(),
-            Place::Image => booted.next(),
+        let record = match job.runs_on() {
+            RunsOn::Model => models.next(),
+            RunsOn::Host => measured.next(),
+            RunsOn::Image => booted.next(),
         };
         let mut record = record.expect("each job has run");
         J::stamp(&mut record);
@@ -228,7 +229,7 @@ pub trait Work: Clone + Send + Sync {
     type Record: Send;
 
     /// Where it runs.
-    fn place(&self) -> Place;
+    fn runs_on(&self) -> RunsOn;
 
     /// The machine that it is for.
     fn machine(&self) -> &JobMachine;
@@ -247,12 +248,8 @@ impl Work for Job {
     type Run = Run;
     type Record = Record;
 
-    fn place(&self) -> Place {
-        match (self.engine, &self.image) {
-            (EngineKind::Model, _) => Place::Model,
-            (EngineKind::Kernel, None) => Place::Host,
-            (EngineKind::Kernel, Some(_)) => Place::Image,
-        }
+    fn runs_on(&self) -> RunsOn {
+        RunsOn::of(self.engine, self.image.is_some())
     }
 
     fn machine(&self) -> &JobMachine {
@@ -276,11 +273,8 @@ impl Work for Program {
     type Run = ProgramRun;
     type Record = ProgramRecord;
 
-    fn place(&self) -> Place {
-        match self.engine {
-            EngineKind::Model => Place::Model,
-            EngineKind::Kernel => Place::Host,
-        }
+    fn runs_on(&self) -> RunsOn {
+        RunsOn::of(self.engine, self.image.is_some())
     }
 
     fn machine(&self) -> &JobMachine {
@@ -302,13 +296,23 @@ impl Work for Program {
 
 /// Where a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RunsOn {
     /// In the model.
     Model,
     /// On the running kernel.
     Host,
     /// On a kernel that is booted for it.
     Image,
+}
+
+impl RunsOn {
+    fn of(engine: EngineKind, is_booted: bool) -> RunsOn {
+        match (engine, is_booted) {
+            (EngineKind::Model, _) => RunsOn::Model,
+            (EngineKind::Kernel, false) => RunsOn::Host,
+            (EngineKind::Kernel, true) => RunsOn::Image,
+        }
+    }
 }
 
 /// What the device takes at once from which one of the jobs `of_host`, which are `ready`, reads

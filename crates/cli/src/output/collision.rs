@@ -62,9 +62,9 @@ impl Inputs {
 /// Refuses `outputs`, each a flag and its value, of which one is an input or another output.
 /// Nothing is opened, made or changed.
 pub fn check(outputs: &[(&'static str, &str)], inputs: &Inputs) -> Result<(), Error> {
-    let mut places = vec![Place::stdout()];
+    let mut places = vec![Destination::stdout()];
     for &(flag, path) in outputs {
-        let place = Place::of(flag, path);
+        let place = Destination::of(flag, path);
         match places.iter().find(|other| place.is(other)) {
             Some(other) if place.is_stdout => return Err(both_on_stdout(&place, other)),
             Some(other) => return Err(refused(&place, &other.name())),
@@ -91,7 +91,7 @@ pub fn check(outputs: &[(&'static str, &str)], inputs: &Inputs) -> Result<(), Er
     Ok(())
 }
 
-fn refused(place: &Place, other: &str) -> Error {
+fn refused(place: &Destination, other: &str) -> Error {
     let remedy = match place.flag {
         STDOUT => "send stdout elsewhere".to_string(),
         flag => format!("give {flag} another file"),
@@ -99,7 +99,7 @@ fn refused(place: &Place, other: &str) -> Error {
     Error::Usage(format!("{} is the same file as {other}; {remedy}", place.name()))
 }
 
-fn both_on_stdout(one: &Place, other: &Place) -> Error {
+fn both_on_stdout(one: &Destination, other: &Destination) -> Error {
     let names = [other, one].map(|place| format!("{} {}", place.flag, place.path)).join(" and ");
     Error::Usage(format!("{names} cannot both go to stdout; give one a file"))
 }
@@ -107,21 +107,21 @@ fn both_on_stdout(one: &Place, other: &Place) -> Error {
 const STDOUT: &str = "stdout";
 
 /// Where something is to be written.
-struct Place<'a> {
+struct Destination<'a> {
     flag: &'static str,
     path: &'a str,
     is_stdout: bool,
     identity: Option<Identity>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Destination<'a> {
     fn of(flag: &'static str, path: &'a str) -> Self {
         let is_stdout = is_stdout(path);
         let identity = match is_stdout {
-            true => Place::stdout().identity,
+            true => Destination::stdout().identity,
             false => Identity::of_path(Path::new(path)),
         };
-        Place { flag, path, is_stdout, identity }
+        Destination { flag, path, is_stdout, identity }
     }
 
     /// Where the report goes if nothing else does.
@@ -129,11 +129,11 @@ impl<'a> Place<'a> {
         let stdout = io::stdout().as_fd().try_clone_to_owned();
         let data = stdout.and_then(|stdout| File::from(stdout).metadata()).ok();
         let identity = data.as_ref().and_then(Identity::of);
-        Place { flag: STDOUT, path: "-", is_stdout: false, identity }
+        Destination { flag: STDOUT, path: "-", is_stdout: false, identity }
     }
 
     /// Whether both are one. What goes to stdout takes the place of the report.
-    fn is(&self, other: &Place) -> bool {
+    fn is(&self, other: &Destination) -> bool {
         match (self.is_stdout, other.flag) {
             (true, STDOUT) => false,
             (true, _) if other.is_stdout => true,

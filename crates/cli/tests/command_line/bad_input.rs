@@ -165,13 +165,13 @@ fn messages_stay_readable() {
 fn job_files() {
     let scratch = Scratch::new("job_files");
     for (number, (text, words)) in [
-        ("nothing = 1", &["line 1", "unknown field `nothing`", "flags"] as &[&str]),
+        ("nothing = 1", &["line 1", "unknown key 'nothing'", "flags"] as &[&str]),
         ("seed = 1\nseed = 2", &["line 2", "duplicate key"]),
         ("seed = \"one\"", &["line 1", "give a whole number"]),
         ("seed = -1", &["line 1"]),
         ("exec = 1", &["line 1", "give true or false"]),
         ("workload = [", &["line 1"]),
-        ("[[phase]]\nworkloads = \"random\"", &["line 2", "unknown field `workloads`"]),
+        ("[[phase]]\nworkloads = \"random\"", &["line 2", "phase 1: unknown key 'workloads'"]),
         ("file_size = \"1q\"\nworkload = \"first\"", &["--file-size: unknown unit 'q'"]),
         ("file_size = \"1m\"\nworkload = \"first\"\n[[phase]]\nworkload = \"first\"", &["phase"]),
         ("file_size = \"1m\"\n[[phase]]\nworkload = \"worst\"", &["phase 1", "'worst'"]),
@@ -184,8 +184,8 @@ fn job_files() {
     }
     let invalid = scratch.file("invalid.toml", b"workload = \"\xff\"");
     fails(&format!("run {invalid}"), 2, &["invalid.toml", "it is no text"]);
-    let long = scratch.file("long.toml", vec![b'#'; (1 << 20) + 1]);
-    fails(&format!("run {long}"), 2, &["long.toml", "longer than 1m"]);
+    let long = scratch.file("long.toml", vec![b'#'; (16 << 20) + 1]);
+    fails(&format!("run {long}"), 2, &["long.toml", "longer than 16m"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod conform;
 mod determinism;
 mod endings;
 mod explain;
+mod guests;
 mod kernel;
 mod kills;
 mod lacking;
@@ -29,7 +30,7 @@ mod skip;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use filemap_kernel::place::Place;
+use filemap_kernel::storage::Storage;
 use serde_json::Value;
 
 use skip::skip;
@@ -69,7 +70,7 @@ fn has_disk() -> bool {
     let own = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let usual = filemap_kernel::engine::temporary_directory();
     let on_disk = |directory: &PathBuf| {
-        let place = Place::of(directory);
+        let place = Storage::of(directory);
         place.is_ok_and(|place| place.unsuited().is_none() && place.read_ahead_kb.is_some())
     };
     let found = usual.is_ok_and(|usual| [own, usual].iter().all(on_disk));

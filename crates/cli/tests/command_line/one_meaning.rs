@@ -9,7 +9,7 @@ use std::path::Path;
 
 use filemap_core::rules::Kernel;
 use filemap_job::random::Rng;
-use filemap_kernel::place::Place;
+use filemap_kernel::storage::Storage;
 use serde_json::Value;
 
 use crate::running::Running;
@@ -143,13 +143,13 @@ fn a_file_has_the_readahead_of_its_device() {
     }
     let scratch = Scratch::new("readahead_of_device");
     let path = file(&scratch, 1 << 20);
-    let place = Place::of(Path::new(&path)).unwrap();
+    let place = Storage::of(Path::new(&path)).unwrap();
     let job = format!("run --workload random --accesses 9 --file {path} --json -");
     let found = json(&job);
     assert_eq!(found["job"]["read_ahead_kb"].as_u64(), place.read_ahead_kb);
     assert_eq!(found["job"]["fs"], place.folios().name());
     assert_eq!(found["job"]["kernel"], "6.18", "--file says nothing of rules");
-    let io_bytes = filemap_kernel::observe::io_bytes(Path::new(&path)).ok();
+    let io_bytes = filemap_kernel::storage::io_bytes(Path::new(&path)).ok();
     let profile = |record: &Value| record["environment"]["profile"]["device"]["io_bytes"].as_u64();
     if io_bytes.is_some() {
         assert_eq!(profile(&found), io_bytes);
@@ -165,7 +165,7 @@ fn a_file_has_the_readahead_of_its_device() {
     let args = "compare --workload random --accesses 9 --file-size 1m";
     let cells = json(&format!("{args} --variants baseline,kernel=host --json -"));
     if let Ok(bytes) = filemap_kernel::engine::temporary_directory()
-        .and_then(|directory| filemap_kernel::observe::io_bytes(&directory))
+        .and_then(|directory| filemap_kernel::storage::io_bytes(&directory))
     {
         let of_host = cells.to_string().contains(&format!("\"io_bytes\":{bytes}"));
         assert!(of_host, "a variant takes the largest request of this machine's device");
@@ -175,7 +175,7 @@ fn a_file_has_the_readahead_of_its_device() {
     assert_eq!(sized["job"]["read_ahead_kb"], 128);
     let here = json("run --workload random --accesses 9 --file-size 1m --kernel host --json -");
     let usual = filemap_kernel::engine::temporary_directory().unwrap();
-    assert_eq!(here["job"]["read_ahead_kb"].as_u64(), Place::of(&usual).unwrap().read_ahead_kb);
+    assert_eq!(here["job"]["read_ahead_kb"].as_u64(), Storage::of(&usual).unwrap().read_ahead_kb);
     let command = here["command"].as_str().unwrap();
     assert!(command.contains("--kernel host"), "{command}");
 }
@@ -183,7 +183,7 @@ fn a_file_has_the_readahead_of_its_device() {
 #[test]
 fn files_in_memory_have_no_readahead() {
     let directory = Path::new("/dev/shm");
-    if !Place::of(directory).is_ok_and(|place| place.unsuited().is_some()) {
+    if !Storage::of(directory).is_ok_and(|place| place.unsuited().is_some()) {
         println!("files_in_memory_have_no_readahead: skipped: /dev/shm is not in memory");
         return;
     }

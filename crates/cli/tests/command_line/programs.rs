@@ -117,20 +117,34 @@ fn what_programs_do_not_take_is_told_in_one_line() {
     let behind = scratch.file("behind.toml", &behind);
     let unknown = PROGRAM.replace("mapping = 'tree'", "mapping = 'trees'");
     let unknown = scratch.file("unknown.toml", &unknown);
+    let (tables, _) = PROGRAM.split_once("[[thread]]").expect("it has threads");
+    let advice = "[[thread]]\n[[thread.phase]]\nmapping = 'tree'\nmadvise = 'dontneed'\n";
+    let advice = scratch.file("advice.toml", format!("{tables}{advice}"));
+    let full = PROGRAM.replace("name = 'tree'\n", "name = 'tree'\nprivate = true\n");
+    let full =
+        full.replace("'24m'", "'2m'").replace("accesses = 500", "accesses = 500\nwrite = true");
+    let full = scratch.file("full.toml", full);
     let cases = [
         (format!("run {path} --accesses 3"), "--accesses is for a job of one file"),
-        (format!("run {path} --image x"), "--image is for a job of one file"),
-        (format!("run {path} --seeds 3"), "--seeds is for a job of one file"),
+        (format!("run {path} --on model --image x"), "--image does not go with --on model"),
+        (format!("run {path} --on kernel --modules x"), "'image' is missing"),
+        (format!("run {path} --image x --image y"), "--image is given several times"),
+        (format!("compare {path} --modules x --variants p1,p2"), "give that with --image"),
+        (format!("run {path} --seeds 3"), "remove the flag, or give a job of one file"),
         (format!("run {path} --on disk"), "unknown engine 'disk'"),
         (format!("run {path} --apply"), "--apply is for the running kernel"),
         (format!("compare {path}"), "there is one variant only"),
         (format!("compare {path} --variants baseline,advice=random"), "advice belongs to a file"),
         (format!("compare {path} --variants baseline,p9"), "unknown series 'p9'"),
         (format!("explain {path} --runs 2"), "--runs does not go with explain"),
-        (format!("explain {path} --svg x.svg"), "--svg is for a job of one file"),
+        (format!("explain {path} --svg x.svg"), "remove the flag, or give a job of one file"),
         (format!("conform {path} --fuzz 2"), "--fuzz is for a job of one file"),
         (format!("conform {path} --on kernel"), "--on does not go with conform"),
+        (format!("conform {advice}"), "no decision to compare; add a [[thread.phase]]"),
+        (format!("run {behind}"), "behind.toml: phase 1: page "),
         (format!("run {behind}"), "gets SIGBUS"),
+        (format!("run {full}"), "full.toml: phase 1: out of memory at page"),
+        (format!("run {full}"), "raise 'memory_max', or give less 'anonymous' or fewer writes"),
         (format!("run {unknown}"), "phase 1: unknown mapping 'trees'; known: data, tree"),
         (format!("run {path} --json {path}"), "the job file"),
     ];
@@ -141,6 +155,33 @@ fn what_programs_do_not_take_is_told_in_one_line() {
         assert!(error.contains(words), "{args}: {error}");
         assert_eq!(error.lines().count(), 1, "{args}: {error}");
     }
+}
+
+#[test]
+fn images_are_looked_at_before_anything_runs() {
+    let scratch = Scratch::new("program_images");
+    let path = scratch.file("program.toml", PROGRAM);
+    let named = scratch.file("named.toml", format!("image = '/no/such/kernel'\n{PROGRAM}"));
+    let image = "--image /no/such/kernel";
+    for (args, words) in [
+        (format!("run {path} {image}"), "cannot boot /no/such/kernel"),
+        (format!("run {named}"), "cannot boot /no/such/kernel"),
+        (format!("compare {path} --on model,kernel {image}"), "cannot boot /no/such/kernel"),
+        (format!("compare {named} --image /proc/self/exe"), "no boot header"),
+        (format!("conform {path} {image}"), "a booted kernel gives no decision log; leave it out"),
+    ] {
+        let output = filemap(&args).output().unwrap();
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(4), "{args}: {error}");
+        assert!(error.contains(words), "{args}: {error}");
+        assert_eq!(error.lines().count(), 1, "{args}: {error}");
+    }
+    let kernel = scratch.file("kernel", "no kernel");
+    let output = filemap(&format!("run {path} --image {kernel} --json {kernel}")).output().unwrap();
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("--image"), "{error}");
+    assert_eq!(std::fs::read_to_string(kernel).unwrap(), "no kernel");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //! cached of each file have to be the same number.
 //!
 //! `cargo test -p filemap-cli --test programs` tries some; behind `-- --ignored` it tries 300.
-//! Behind `-- --threads` it runs 100 programs of several threads 10 times each and shows what both
-//! engines count side by side; `FILEMAP_TEST_PROFILE` names a machine profile for the model.
+//! Of programs of several threads, each of which runs 10 times, it tries 10; behind `-- --threads`
+//! it tries 100, and shows what both engines count side by side. `FILEMAP_TEST_PROFILE` names a
+//! machine profile for the model. `FILEMAP_TEST_SHOWS_JOBS` prints those that lie outside.
 //! `FILEMAP_SEED` names the seed of the first, which a failure prints.
 
 #[path = "../../../kernel/tests/support/skip.rs"]
@@ -31,6 +32,10 @@ use support::program_that_fits;
 const USUAL: u64 = 30;
 const ALL: u64 = 300;
 
+/// The same of several threads.
+const USUAL_OF_THREADS: u64 = 10;
+const ALL_OF_THREADS: u64 = 100;
+
 /// One program in so many may find no machine that leaves it alone.
 const UNDECIDED_ONE_IN: u64 = 30;
 
@@ -54,8 +59,9 @@ fn main() {
     let kernel = Kernel::in_directory(journal, bench.directory.clone());
     let first = std::env::var("FILEMAP_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     if has("--threads") {
-        return threads::show(&kernel, first);
+        return threads::compare(&kernel, first, ALL_OF_THREADS, true);
     }
+    threads::compare(&kernel, first, USUAL_OF_THREADS, false);
     let programs = if has("--ignored") { ALL } else { USUAL };
     let mut found = Found::default();
     for seed in first..first + programs {

@@ -1,12 +1,17 @@
-//! Records what a real kernel counts: fills in `data/measured-6.12-limits.json`.
+//! Records what a real kernel counts: fills in `data/measured-6.12-limits.json` and
+//! `data/measured-6.12-programs.json`.
 //!
 //! It takes an hour or so: `FILEMAP_TEST_IMAGE=... FILEMAP_TEST_MODULES=... cargo test -p
-//! filemap-cli --test record -- --ignored` runs every job of the file that has no repeats yet, in
-//! guests of that kernel, and writes the file after each guest. Remove the repeats of what is to be
+//! filemap-cli --test record -- --ignored` runs every job and every program of the files that has
+//! no repeats yet, in guests of that kernel, and writes the file after each guest. Remove the repeats of what is to be
 //! measured again. This program is also the guest's.
 
 #[path = "../../../model/tests/support/recorded.rs"]
 mod recorded;
+#[path = "../../../model/tests/support/recorded_programs.rs"]
+mod recorded_programs;
+
+mod programs;
 
 use std::fs;
 use std::path::Path;
@@ -52,12 +57,23 @@ fn main() {
         let missing = recorded.runs.iter_mut().filter(|run| run.repeats.is_empty());
         let mut missing: Vec<&mut Recording> = missing.take(JOBS).collect();
         if missing.is_empty() {
-            return;
+            break;
         }
         fill_in(&mut missing);
         let text = serde_json::to_string_pretty(&recorded).expect("it is an object");
         fs::write(DATA, text + "\n").expect("a place for the record");
     }
+    programs::fill_in();
+}
+
+/// The machine that every guest is, but for its memory.
+fn booted() -> Image {
+    let path = std::env::var_os("FILEMAP_TEST_IMAGE").expect("FILEMAP_TEST_IMAGE names a kernel");
+    let mut image = Image::new(path).expect("this program");
+    image.modules = std::env::var_os("FILEMAP_TEST_MODULES").map(Into::into);
+    image.scratch_dir = "/var/tmp".into();
+    image.time_limit = Duration::from_secs(7200);
+    image
 }
 
 /// Runs the jobs of `missing` in one guest.
@@ -68,12 +84,7 @@ fn fill_in(missing: &mut [&mut Recording]) {
     });
     let asked: Vec<Asked> = asked.collect();
     let largest = missing.iter().map(|run| ram(&run.job("6.12", None).expect("a job"))).max();
-    let path = std::env::var_os("FILEMAP_TEST_IMAGE").expect("FILEMAP_TEST_IMAGE names a kernel");
-    let mut image = Image::new(path).expect("this program");
-    image.modules = std::env::var_os("FILEMAP_TEST_MODULES").map(Into::into);
-    image.ram_bytes = largest.expect("jobs");
-    image.scratch_dir = "/var/tmp".into();
-    image.time_limit = Duration::from_secs(7200);
+    let image = Image { ram_bytes: largest.expect("jobs"), ..booted() };
     let payload = serde_json::to_string(&asked).expect("an object");
     let outcome = image.run(&payload).expect("a guest that answers");
     let answers: Vec<Vec<Counts>> = serde_json::from_str(&outcome.record).expect("counts");
@@ -92,21 +103,36 @@ fn ram(job: &Job) -> u64 {
 fn in_guest(text: &str) -> Result<String, String> {
     let cgroups = Path::new("/sys/fs/cgroup");
     filemap_kernel::engine::mount_memory_cgroups(cgroups).map_err(|error| error.to_string())?;
+    if let Some(answer) = programs::in_guest(text) {
+        return answer;
+    }
     let asked: Vec<Asked> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let counts = asked.into_iter().map(measure).collect::<Result<Vec<_>, _>>()?;
     serde_json::to_string(&counts).map_err(|error| error.to_string())
 }
 
-fn measure(asked: Asked) -> Result<Vec<Counts>, String> {
+/// The guest's kernel as an engine.
+fn kernel_of_guest() -> Result<Kernel, String> {
     let journal = Journal::open_in(Path::new("/tmp/journal")).map_err(|error| error.to_string())?;
-    let kernel = Kernel::in_directory(journal, guest::DATA_DIR.into());
+    Ok(Kernel::in_directory(journal, guest::DATA_DIR.into()))
+}
+
+fn release() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    text.trim().to_string()
+}
+
+fn set_read_ahead(kib: u64) -> Result<(), String> {
+    fs::write(READ_AHEAD_FILE, kib.to_string()).map_err(|error| error.to_string())
+}
+
+fn measure(asked: Asked) -> Result<Vec<Counts>, String> {
+    let kernel = kernel_of_guest()?;
     let mut spec = asked.job;
     spec.accesses_text = asked.pages;
     (spec.on, spec.kernel) = (Some("kernel".into()), Some("host".into()));
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let job = spec.validate(Some(release.trim())).map_err(|error| error.to_string())?;
-    let read_ahead_kb = job.machine.read_ahead.bytes(4096) >> 10;
-    fs::write(READ_AHEAD_FILE, read_ahead_kb.to_string()).map_err(|error| error.to_string())?;
+    let job = spec.validate(Some(&release())).map_err(|error| error.to_string())?;
+    set_read_ahead(job.machine.read_ahead.bytes(4096) >> 10)?;
     let mut prepared = kernel.prepare(&job).map_err(|error| error.to_string())?;
     let mut counts = Vec::new();
     for _ in 0..REPEATS {

@@ -33,6 +33,8 @@ pub struct Fault {
     tries: u32,
     /// Misses that this fault met: PGMAJFAULT events.
     misses: u32,
+    /// Those of them that a retry met.
+    retry_misses: u32,
     /// Pages that fault-around mapped.
     mapped: PageCount,
     /// This try met a miss.
@@ -43,6 +45,8 @@ pub struct Fault {
     interrupted: bool,
     /// It made a private copy.
     copied: bool,
+    /// The window to be read in [`State::Read`].
+    window: Option<Window>,
     state: State,
 }
 
@@ -51,8 +55,8 @@ enum State {
     Begin,
     /// The lock was asked for. With it the page is looked up.
     Look,
-    /// The window of a miss or of a mark, to be read now.
-    Read(Window),
+    /// The window of a miss or of a mark is to be read now.
+    Read,
     /// Readahead is done: the page should be there.
     Settle,
     /// The page's data has arrived.
@@ -70,11 +74,13 @@ impl Fault {
             tried: false,
             tries: 0,
             misses: 0,
+            retry_misses: 0,
             mapped: PageCount(0),
             major: false,
             dropped: false,
             interrupted: false,
             copied: false,
+            window: None,
             state: State::Begin,
         }
     }
@@ -95,6 +101,11 @@ impl Fault {
     /// PGMAJFAULT events so far.
     pub fn misses(&self) -> u32 {
         self.misses
+    }
+
+    /// Those of them that a retry met: it found its page gone.
+    pub fn retry_misses(&self) -> u32 {
+        self.retry_misses
     }
 
     /// Pages that fault-around has mapped so far: the time for them passes before the fault drops
@@ -130,59 +141,67 @@ impl Fault {
 
     /// Goes on until the caller has to do something. [`Step::Lock`] may be answered by
     /// [`Fault::refused`]; a step that is followed by the next one was carried out.
+    #[inline]
     pub fn step<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
-        loop {
-            match self.state {
-                State::Begin => {
-                    self.state = State::Look;
-                    self.tries += 1;
-                    self.major = false;
-                    self.dropped = false;
-                    return Step::Lock(self.lock);
-                }
-                State::Look => {
-                    view.log.record(Decision::Locked(self.lock));
-                    if self.interrupted && self.is_served(view) || self.maps_around(view) {
-                        return self.done(view);
-                    }
-                    if let Some(step) = self.look_up(view) {
-                        return step;
-                    }
-                }
-                State::Read(window) => {
-                    self.state = State::Settle;
-                    return Step::Read(window);
-                }
-                State::Settle => match view.cache.folio(self.index) {
-                    None => {
-                        // The single page is created before the lock goes, and waited for after.
-                        self.state = State::Settle;
-                        return Step::ReadPage(self.index);
-                    }
-                    Some(folio) if folio.locked => {
-                        if let Some(step) = self.drop_lock(view) {
-                            return step;
-                        }
-                        self.state = State::Arrived;
-                        view.log.record(Decision::Waited { index: self.index });
-                        return Step::Wait(self.index);
-                    }
-                    Some(_) => self.state = State::Arrived,
-                },
-                State::Arrived => {
-                    if self.dropped {
-                        self.retry(view.limits.rules.series);
-                        continue;
-                    }
-                    let Some(folio) = view.cache.folio(self.index) else {
-                        self.state = State::Settle;
-                        continue;
-                    };
-                    self.map(folio, view);
-                    return self.done(view);
-                }
+        match self.state {
+            State::Begin => self.begin(),
+            State::Look => self.look(view),
+            State::Read => {
+                self.state = State::Settle;
+                Step::Read(self.window.expect("a miss or a mark made it"))
             }
+            State::Settle => self.settle(view),
+            State::Arrived => self.arrived(view),
         }
+    }
+
+    fn begin(&mut self) -> Step {
+        self.state = State::Look;
+        self.tries += 1;
+        self.major = false;
+        self.dropped = false;
+        Step::Lock(self.lock)
+    }
+
+    // Within `step` it would take from each step what it needs itself: registers and addresses.
+    #[inline(never)]
+    fn look<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        view.log.record(Decision::Locked(self.lock));
+        if self.interrupted && self.is_served(view) || self.maps_around(view) {
+            return self.done(view);
+        }
+        match self.look_up(view) {
+            Some(step) => step,
+            None => self.step(view),
+        }
+    }
+
+    fn settle<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        match view.cache.folio(self.index) {
+            // The single page is created before the lock goes, and waited for after.
+            None => Step::ReadPage(self.index),
+            Some(folio) if folio.locked => {
+                if let Some(step) = self.drop_lock(view) {
+                    return step;
+                }
+                self.state = State::Arrived;
+                view.log.record(Decision::Waited { index: self.index });
+                Step::Wait(self.index)
+            }
+            Some(_) => self.arrived(view),
+        }
+    }
+
+    fn arrived<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        if self.dropped {
+            return self.retry(view.limits.rules.series);
+        }
+        let Some(folio) = view.cache.folio(self.index) else {
+            self.state = State::Settle;
+            return Step::ReadPage(self.index);
+        };
+        self.map(folio, view);
+        self.done(view)
     }
 
     /// Whether another task has mapped the page since the access, or copied it where that writes:
@@ -221,11 +240,13 @@ impl Fault {
             None => {
                 self.major = true;
                 self.misses += 1;
+                self.retry_misses += u32::from(self.tries > 1);
                 Some(sync::on_miss(self.index, vma, limits, ra, *cache, *log)?)
             }
         };
-        if let Some(window) = window {
-            self.state = State::Read(window);
+        if window.is_some() {
+            self.window = window;
+            self.state = State::Read;
         }
         self.drop_lock(view)
     }
@@ -241,10 +262,10 @@ impl Fault {
     }
 
     /// Begins again.
-    fn retry(&mut self, series: Series) {
+    fn retry(&mut self, series: Series) -> Step {
         self.tried = lock::is_last(self.tried, self.major, self.lock);
         self.lock = lock::of_retry(self.first, series);
-        self.state = State::Begin;
+        self.begin()
     }
 
     /// Maps the folio found, whole where the kernel does so.

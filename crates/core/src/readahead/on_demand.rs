@@ -5,7 +5,7 @@ use crate::cache::FileCache;
 use crate::decision::Cause;
 use crate::units::{Order, PageCount, PageIndex};
 
-/// The window for a request that found nothing at its page, and what it leaves in `ra`. A lone
+/// The window for a request that found nothing at its page, and what it leaves in `ra`. A single
 /// request reads just its pages and leaves `ra` alone; one without readahead reads one page, and
 /// one of an open file advised RANDOM what it asks for.
 ///
@@ -17,7 +17,7 @@ pub fn on_miss(
     cache: &impl FileCache,
 ) -> Window {
     if limits.ra_pages == PageCount(0) {
-        return lone(Request { pages: PageCount(1), ..request });
+        return single(Request { pages: PageCount(1), ..request });
     }
     if ra.is_random {
         let cause = match request.cause {
@@ -38,7 +38,7 @@ pub fn on_miss(
     } else {
         let mut cached = search::cached_before(index - PageCount(1), max, cache);
         if cached <= req {
-            return lone(request);
+            return single(request);
         }
         if cached.0 == index.0 {
             cached = cached + cached;
@@ -60,12 +60,12 @@ pub fn on_miss(
     }
 }
 
-fn lone(request: Request) -> Window {
+fn single(request: Request) -> Window {
     let Request { cause, index, pages, last } = request;
     Window {
         cause: match cause {
-            Cause::ReadStream => Cause::ReadLone,
-            Cause::SequentialFault => Cause::SequentialLone,
+            Cause::ReadStream => Cause::ReadSingle,
+            Cause::SequentialFault => Cause::SequentialSingle,
             other => other,
         },
         index,

@@ -152,7 +152,7 @@ impl Engine {
 
     /// Lays out `window` and adds its folios.
     pub fn read_window(&mut self, window: Window) {
-        let mut layout = Layout::new(window, &self.limits, &mut self.ra, &mut self.log);
+        let mut layout = Layout::new(&window, &self.limits, &mut self.ra, &mut self.log);
         while let Some(run) = layout.next(&self.cache, &mut self.log) {
             self.add(run);
         }

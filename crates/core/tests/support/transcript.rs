@@ -62,11 +62,11 @@ fn short(cause: Cause) -> &'static str {
     match cause {
         Cause::HugePage => "huge",
         Cause::SequentialFault => "seq",
-        Cause::SequentialLone => "seq-lone",
+        Cause::SequentialSingle => "seq-single",
         Cause::Executable => "exec",
         Cause::ReadAround => "around",
         Cause::ReadStream => "stream",
-        Cause::ReadLone => "lone",
+        Cause::ReadSingle => "single",
         Cause::SequentialForced => "seq-forced",
         Cause::ReadForced => "forced",
         Cause::WillNeed => "will-need",

@@ -1,31 +1,105 @@
-//! The keys that programs and jobs of one file share: where and how something runs.
+//! A program as written: its tables, and the keys that stand before them.
 
-use super::ProgramSpec;
+use serde::{Deserialize, Serialize};
+
+use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadSpec};
 use crate::flags::JobSpec;
+use crate::size::SizeText;
 
-macro_rules! shared {
-    ($($key:ident),+ $(,)?) => {
+/// Declares the struct, and what goes over its keys. Those that are `shared` are keys of jobs of
+/// one file as well: where and how something runs.
+macro_rules! program {
+    (
+        shared { $( $(#[doc = $shared_doc:literal])+ $shared:ident: $shared_type:ty, )+ }
+        own { $( $(#[doc = $own_doc:literal])+ $own:ident: $own_type:ty, )+ }
+    ) => {
+        /// A program as written. What is `None` was not given.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(default, deny_unknown_fields)]
+        pub struct ProgramSpec {
+            $( $(#[doc = $shared_doc])+ #[serde(skip_serializing_if = "Option::is_none")]
+            pub $shared: Option<$shared_type>, )+
+            $( $(#[doc = $own_doc])+ #[serde(skip_serializing_if = "Option::is_none")]
+            pub $own: Option<$own_type>, )+
+            /// The files.
+            pub file: Vec<FileSpec>,
+            /// Open file descriptions.
+            pub open: Vec<OpenSpec>,
+            /// Mappings.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub mapping: Vec<MappingSpec>,
+            /// What the program does: the phases of each thread.
+            pub thread: Vec<ThreadSpec>,
+        }
+
         impl ProgramSpec {
+            /// The keys that stand before its tables.
+            pub(crate) const KEYS: &[&str] = &[$( stringify!($shared), )+ $( stringify!($own), )+];
+
             /// The keys of this that jobs of one file have as well.
             pub fn shared(&self) -> JobSpec {
-                JobSpec { $( $key: self.$key.clone(), )+ ..JobSpec::default() }
+                JobSpec { $( $shared: self.$shared.clone(), )+ ..JobSpec::default() }
             }
 
             /// This program with what `job` gives of the keys that both have, in place of its own.
             pub fn overlay(self, job: &JobSpec) -> ProgramSpec {
-                ProgramSpec { $( $key: job.$key.clone().or(self.$key), )+ ..self }
+                ProgramSpec { $( $shared: job.$shared.clone().or(self.$shared), )+ ..self }
             }
 
             /// The first flag of `job` that no program has.
             pub fn foreign_flag(job: &JobSpec) -> Option<String> {
-                let foreign = JobSpec { $( $key: None, )+ ..job.clone() };
+                let foreign = JobSpec { $( $shared: None, )+ ..job.clone() };
                 foreign.flags().into_iter().next()
             }
         }
     };
 }
 
-shared! {
-    on, kernel, with, runs, machine, seed, cold, ram, cache_limit, memory_high, memory_max,
-    read_ahead_kb, fault_around, arch, page_size, fs,
+program! {
+    shared {
+        /// Engine: `model` or `kernel`.
+        on: String,
+        /// How many runs.
+        runs: u64,
+        /// Rules of the model: `6.12`, `6.18` or `host`.
+        kernel: String,
+        /// Path of a kernel image to boot.
+        image: String,
+        /// Directory with the modules of the image.
+        modules: String,
+        /// Patch series on top, joined by `,` or `+`.
+        with: String,
+        /// Path of a machine profile.
+        machine: String,
+        /// Seed of random patterns.
+        seed: u64,
+        /// Existing files are dropped from the page cache for a real kernel, even where much of them
+        /// is cached.
+        cold: bool,
+        /// RAM of the machine.
+        ram: SizeText,
+        /// Size of the page cache.
+        cache_limit: SizeText,
+        /// `memory.high` of the cgroup.
+        memory_high: SizeText,
+        /// `memory.max` of the cgroup.
+        memory_max: SizeText,
+        /// Readahead size in KiB.
+        read_ahead_kb: u64,
+        /// Fault-around size.
+        fault_around: SizeText,
+        /// Architecture: `x86-64` or `arm64`.
+        arch: String,
+        /// Base page size.
+        page_size: SizeText,
+        /// Filesystem: `ext4`, `xfs` or `base-pages`.
+        fs: String,
+    }
+    own {
+        /// Memory that the program holds beside its files.
+        anonymous: SizeText,
+        /// CPUs that its threads run on.
+        cpus: u64,
+    }
 }

@@ -16,19 +16,18 @@ use filemap_core::rules::Rules;
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::accesses::{Accesses, Reads};
-use crate::job::{EngineKind, File, Machine, Mapping, Pattern, Phase};
+use crate::job::{EngineKind, File, Image, Machine, Mapping, Pattern, Phase};
 use crate::size::shorten;
 use crate::workload::Workload;
 
 use self::actions::shown_range;
 pub use self::actions::{Fadvise, Madvise};
+pub use self::keys::ProgramSpec;
 pub use self::record::{
     FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
     ThreadRun,
 };
-pub use self::spec::{
-    FileSpec, FoundFile, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec, ThreadSpec,
-};
+pub use self::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +36,8 @@ pub struct Program {
     pub spec: ProgramSpec,
     /// The engine that is to run it.
     pub engine: EngineKind,
+    /// The kernel to boot; `None` runs on the host's.
+    pub image: Option<Image>,
     /// How many times it runs: 1 or more.
     pub runs: u64,
     /// The kernel's rules with the patch series on top.

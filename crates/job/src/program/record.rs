@@ -1,13 +1,13 @@
 //! What came out of a program.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Program, ProgramSpec};
 use crate::record::{Counters, PerCounter, SCHEMA, Spread};
 
 /// One program on one engine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramRecord {
     /// [`SCHEMA`].
@@ -22,12 +22,12 @@ pub struct ProgramRecord {
     /// The run: the first, where there are several.
     pub run: ProgramRun,
     /// Every run, in order, of a program that ran more than once.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<ProgramRun>,
     /// Each counter over all runs.
     pub summary: ProgramSummary,
     /// What a reader of it should know, one sentence each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl ProgramRecord {
 }
 
 /// What the runs of a program say, over all of them; `None` = no run saw it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramSummary {
     /// Each counter.
@@ -81,7 +81,7 @@ pub struct ProgramSummary {
 }
 
 /// [`FileRun`] over all runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSummary {
     /// Its name.
@@ -122,7 +122,7 @@ impl ProgramSummary {
 }
 
 /// One run of a program.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramRun {
     /// Time for all of it, in nanoseconds; `null` where it is not known.
@@ -140,7 +140,7 @@ pub struct ProgramRun {
 }
 
 /// What became of one file. What the engine cannot see is `null`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileRun {
     /// Its name.
@@ -156,7 +156,7 @@ pub struct FileRun {
 }
 
 /// What was done through one mapping.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MappingRun {
     /// Its name.
@@ -166,7 +166,7 @@ pub struct MappingRun {
 }
 
 /// What one thread did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadRun {
     /// Its name.
@@ -178,7 +178,7 @@ pub struct ThreadRun {
 }
 
 /// What one phase did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseRun {
     /// The name of its thread.

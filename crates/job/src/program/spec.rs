@@ -1,81 +1,12 @@
-//! A program as written: the tables of a job file.
+//! The tables of a program as written.
 
 use serde::{Deserialize, Serialize};
 
+use super::ProgramSpec;
 use crate::Error;
+use crate::job_file::{Form, in_one_line};
 use crate::size::SizeText;
-use crate::spec::{PhaseSpec, has_tables, in_one_line};
-
-/// A program as written. What is `None` was not given.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct ProgramSpec {
-    /// Engine: `model` or `kernel`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on: Option<String>,
-    /// How many runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub runs: Option<u64>,
-    /// Rules of the model: `6.12`, `6.18` or `host`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
-    /// Patch series on top, joined by `,` or `+`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub with: Option<String>,
-    /// Path of a machine profile.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub machine: Option<String>,
-    /// Seed of random patterns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// Existing files are dropped from the page cache for a real kernel, even where much of them
-    /// is cached.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cold: Option<bool>,
-    /// RAM of the machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ram: Option<SizeText>,
-    /// Size of the page cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_limit: Option<SizeText>,
-    /// `memory.high` of the cgroup.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_high: Option<SizeText>,
-    /// `memory.max` of the cgroup.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_max: Option<SizeText>,
-    /// Readahead size in KiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_ahead_kb: Option<u64>,
-    /// Fault-around size.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fault_around: Option<SizeText>,
-    /// Architecture: `x86-64` or `arm64`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arch: Option<String>,
-    /// Base page size.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub page_size: Option<SizeText>,
-    /// Filesystem: `ext4`, `xfs` or `base-pages`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fs: Option<String>,
-    /// Memory that the program holds beside its files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub anonymous: Option<SizeText>,
-    /// CPUs that its threads run on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpus: Option<u64>,
-    /// The files.
-    pub file: Vec<FileSpec>,
-    /// Open file descriptions.
-    pub open: Vec<OpenSpec>,
-    /// Mappings.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mapping: Vec<MappingSpec>,
-    /// What the program does: the phases of each thread.
-    pub thread: Vec<ThreadSpec>,
-}
+use crate::spec::{PhaseSpec, has_tables};
 
 /// One `[[file]]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -253,6 +184,6 @@ impl ProgramSpec {
     /// # Errors
     /// As for [`crate::JobSpec::from_toml`].
     pub fn from_toml(text: &str) -> Result<ProgramSpec, Error> {
-        toml::from_str(text).map_err(|error| in_one_line(text, &error))
+        toml::from_str(text).map_err(|error| in_one_line(text, Form::Program, &error))
     }
 }

@@ -36,6 +36,18 @@ impl Program {
         self.opens[self.open_of(step)].file
     }
 
+    /// Time that its threads spend thinking, in nanoseconds: that of all of them together.
+    pub fn think_ns(&self) -> u64 {
+        let thinks = self.steps().map(|step| match step {
+            ProgramStep::Touch { accesses, think_ns, .. }
+            | ProgramStep::Read { accesses, think_ns, .. } => {
+                accesses.accesses.saturating_mul(*think_ns)
+            }
+            _ => 0,
+        });
+        thinks.fold(0, u64::saturating_add)
+    }
+
     /// Whether any of its accesses are drawn, so that another seed means other accesses.
     pub fn is_random(&self) -> bool {
         self.steps().any(|step| match step {

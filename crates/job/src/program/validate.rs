@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::units::{PageCount, PageIndex};
 
-use super::spec::{FileSpec, MappingSpec, OpenSpec, ProgramSpec, ThreadPhaseSpec};
+use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec};
 use super::threads;
-use super::{NamedFile, NamedMapping, Open, Program, ProgramStep};
+use super::{NamedFile, NamedMapping, Open, Program, ProgramSpec, ProgramStep};
 use crate::Error;
 use crate::accesses::DEFAULT_SEED;
 use crate::advice;
 use crate::bounds::{
-    MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PHASE_RUNS, MAX_PIECES,
-    MAX_RUNS, MAX_THINK_NS,
+    MAX_ADDRESS, MAX_BYTES, MAX_CPUS, MAX_FILES, MAX_MAPPINGS, MAX_PHASE_RUNS, MAX_RUNS,
+    MAX_THINK_NS,
 };
 use crate::job::{AccessList, EngineKind, File, Machine, Mapping, Pattern, Phase};
-use crate::limits::{name, one_of, out_of_range, pages, size, within};
+use crate::limits::{name, one_of, out_of_range, pages, size, split_pages, within};
 use crate::phases::Extent;
 use crate::size::{format_size, shorten};
 use crate::workload::Workload;
@@ -39,9 +39,11 @@ impl ProgramSpec {
         let cpus = self.cpus.map(|cpus| within("cpus", cpus, 1, MAX_CPUS)).transpose();
         let cpus = cpus.map_err(keyed)?.map(|cpus| cpus as u32);
         let cold = self.cold.unwrap_or(false);
+        let engine = name("on", &self.on, EngineKind::Model).map_err(keyed)?;
         let mut program = Program {
             spec: ProgramSpec { kernel: Some(rules.kernel.name().to_string()), ..self.clone() },
-            engine: name("on", &self.on, EngineKind::Model).map_err(keyed)?,
+            engine,
+            image: self.shared().valid_image(engine).map_err(keyed)?,
             runs: within("runs", self.runs.unwrap_or(1), 1, MAX_RUNS).map_err(keyed)?,
             rules,
             machine,
@@ -91,10 +93,11 @@ impl Program {
                 return Err(Error::TooMuchMapped { name: shorten(&of.name) });
             }
         }
-        match self.machine.cache_limit {
-            Some(limit) if self.anonymous >= limit => Err(Error::NoRoomForFiles {
+        match self.machine.cache_limit.zip(self.machine.limit_key()) {
+            Some((limit, key)) if self.anonymous >= limit => Err(Error::NoRoomForFiles {
                 anonymous: format_size(self.anonymous.bytes(self.page_size())),
                 limit: format_size(limit.bytes(self.page_size())),
+                key,
             }),
             _ => Ok(()),
         }
@@ -131,6 +134,10 @@ impl<'a> Names<'a> {
     }
 
     pub(super) fn find(&self, name: &str) -> Result<usize, Error> {
+        if name.is_empty() {
+            let remedy = "the name of one of these tables";
+            return Err(Error::MissingKey { key: self.table.to_string(), remedy });
+        }
         self.indexes.get(name).copied().ok_or_else(|| {
             let known: BTreeSet<&str> = self.indexes.keys().copied().collect();
             let known = known.into_iter().collect::<Vec<_>>().join(", ");
@@ -219,7 +226,7 @@ impl MappingSpec {
             let missing = Error::Missing { flag: "split", remedy };
             return if self.split_prot.is_some() { Err(missing) } else { Ok(None) };
         };
-        let pages = PageCount(within("split", pages, len.div_ceil(MAX_PIECES), MAX_BYTES)?);
+        let pages = split_pages(pages, len)?;
         Ok(Some(Split { pages, prot }))
     }
 }
@@ -299,11 +306,12 @@ impl ThreadPhaseSpec {
             });
         }
         let accesses = match &self.pages {
-            None => self.generated(
-                program.seed,
-                of.mapping.pages,
-                of.mapping.pages.bytes(program.page_size()),
-            )?,
+            None => {
+                let pages = of.mapping.pages;
+                let extent = (pages, pages.bytes(program.page_size()));
+                let remedy = "a pattern such as random or stride:1021, or a list of 'pages'";
+                self.generated(program.seed, extent, remedy, TOUCHES)?
+            }
             Some(list) => self.listed(list, of, program.seed)?,
         };
         let takes = |workload: &Workload| {
@@ -319,13 +327,35 @@ impl ThreadPhaseSpec {
         }
     }
 
-    /// The accesses of a pattern over so many pages.
-    fn generated(&self, seed: u64, pages: PageCount, bytes: u64) -> Result<Phase, Error> {
-        if self.workload.is_some() && self.accesses.is_none() {
-            let (key, remedy) = ("accesses".to_string(), "how many, such as 1000");
-            return Err(Error::MissingKey { key, remedy });
+    /// The accesses of a pattern over so many pages. `remedy` and `known` say which patterns there
+    /// are.
+    fn generated(
+        &self,
+        seed: u64,
+        (pages, bytes): (PageCount, u64),
+        remedy: &'static str,
+        known: &str,
+    ) -> Result<Phase, Error> {
+        let missing = |key: &str, remedy| Error::MissingKey { key: key.to_string(), remedy };
+        if self.workload.is_none() {
+            return Err(missing("workload", remedy));
         }
-        self.accesses().validate_one(seed, Extent { pages, bytes }).map_err(keyed)
+        if self.accesses.is_none() {
+            return Err(missing("accesses", "how many, such as 1000"));
+        }
+        let valid = self.accesses().validate_one(seed, Extent { pages, bytes });
+        valid.map_err(|error| match error {
+            Error::Flag { flag: "workload", error } => Error::Key {
+                key: "workload".to_string(),
+                error: Box::new(match *error {
+                    Error::UnknownName { what, text, .. } => {
+                        Error::UnknownName { what, text, known: known.to_string() }
+                    }
+                    other => other,
+                }),
+            },
+            other => keyed(other),
+        })
     }
 
     /// The pages that are listed in the phase itself.
@@ -359,7 +389,9 @@ impl ThreadPhaseSpec {
         let rest = file_bytes - offset_bytes;
         let len_bytes = size("len", &self.len, 1, rest).map_err(keyed)?.unwrap_or(rest);
         let pages = PageCount(len_bytes.div_ceil(program.page_size()));
-        let accesses = self.generated(program.seed, pages, len_bytes)?;
+        let remedy = "read-random or read-sequential, or advice with 'fadvise'";
+        let extent = (pages, len_bytes);
+        let accesses = self.generated(program.seed, extent, remedy, READS)?;
         if !accesses.is_read() {
             let (key, other) = ("workload", "an open file");
             let remedy = "give read-random or read-sequential";
@@ -368,6 +400,10 @@ impl ThreadPhaseSpec {
         Ok(ProgramStep::Read { open, offset_bytes, len_bytes, accesses, think_ns })
     }
 }
+
+/// The patterns of pages through a mapping, and of reads of an open file.
+const TOUCHES: &str = "random, stride:N, sequential, reverse, first, interleave:K";
+const READS: &str = "read-random, read-sequential";
 
 /// An error of a flag as one of the key of that name.
 pub(super) fn keyed(error: Error) -> Error {

@@ -28,17 +28,17 @@ pub const CONFIG_OPTIONS: [&str; 8] = [
 
 /// The environment of runs on `stage`, with `seed` and with files of this kind.
 pub(super) fn of(stage: &Stage, needs: &Needs, seed: u64) -> Map<String, Value> {
-    let (place, files) = (&stage.files.place, &stage.files.files);
+    let (storage, files) = (&stage.files.storage, &stage.files.files);
     let mut environment = host();
     let mut add = |key: &str, value: Value| environment.insert(key.into(), value);
     add("scope", scope(stage, needs).into());
     let names = files.iter().map(|file| file.name.display().to_string());
     let names: Vec<String> = names.take(MAX_NAMES).collect();
     add("file", names.join(", ").into());
-    add("device", place.device.clone().into());
-    add("filesystem", place.filesystem.clone().into());
-    add("mount", place.mount_options.clone().into());
-    add("read_ahead_kb", place.read_ahead_kb.into());
+    add("device", storage.device.clone().into());
+    add("filesystem", storage.filesystem.clone().into());
+    add("mount", storage.mount_options.clone().into());
+    add("read_ahead_kb", storage.read_ahead_kb.into());
     add("seed", seed.into());
     add("seed_text", seed.to_string().into());
     if stage.disturbed + stage.unsettled > 0 {

@@ -13,9 +13,9 @@ use crate::cold::require_cold;
 use crate::contents::{Contents, check_calls};
 use crate::holes::Holes;
 use crate::journal::{Guard, Journal, Undo};
-use crate::place::Place;
 use crate::probe::raise_limit;
 use crate::scratch::{self, Room, Scratch};
+use crate::storage::Storage;
 use crate::temporary::require_space;
 use crate::{Error, page_size, temporary};
 
@@ -34,15 +34,16 @@ pub fn temporary_directory() -> Result<PathBuf, Error> {
             let what = format!("the directory '{}' of TMPDIR, {reason},", own.display());
             Error::unavailable(what, "name one on a disk in TMPDIR, or unset it")
         };
-        let place = Place::of(&own).map_err(|error| unsuited(reason(&error)))?;
-        return match place.unsuited() {
+        let storage = Storage::of(&own).map_err(|error| unsuited(reason(&error)))?;
+        return match storage.unsuited() {
             Some(reason) => Err(unsuited(format!("which {reason}"))),
             None => Ok(own),
         };
     }
     let mut directories = DIRECTORIES.into_iter().map(PathBuf::from);
-    let on_disk =
-        |directory: &PathBuf| Place::of(directory).is_ok_and(|place| place.unsuited().is_none());
+    let on_disk = |directory: &PathBuf| {
+        Storage::of(directory).is_ok_and(|storage| storage.unsuited().is_none())
+    };
     directories.find(on_disk).ok_or_else(|| {
         Error::unavailable(
             "a directory on a disk for temporary files",
@@ -83,7 +84,7 @@ pub(super) struct JobFiles {
     // Files have to close before their filesystem goes.
     pub(super) files: Vec<JobFile>,
     /// Where the first of them lies.
-    pub(super) place: Place,
+    pub(super) storage: Storage,
     _scratch: Option<Scratch>,
 }
 
@@ -97,7 +98,7 @@ impl JobFiles {
     pub(super) fn of(needs: &Needs, journal: &Journal, directory: &Path) -> Result<Self, Error> {
         raise_limit(needs.files.len() as u64 + OTHER_DESCRIPTORS)?;
         let makes = needs.files.iter().any(|needed| needed.users_path().is_none());
-        let scratch = match makes && !suits(&needs.machine, &Place::of(directory)?) {
+        let scratch = match makes && !suits(&needs.machine, &Storage::of(directory)?) {
             true => Some(scratch_for(needs, journal, directory)?),
             false => None,
         };
@@ -111,7 +112,7 @@ impl JobFiles {
         });
         let files = files.collect::<Result<Vec<_>, _>>()?;
         let first = needs.files[0].users_path().unwrap_or(root);
-        Ok(JobFiles { files, place: Place::of(first)?, _scratch: scratch })
+        Ok(JobFiles { files, storage: Storage::of(first)?, _scratch: scratch })
     }
 
     /// By which names a child opens them.
@@ -128,14 +129,14 @@ impl JobFile {
         path: &Path,
     ) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
-        let place = place_of(machine, path)?;
+        let storage = storage_of(machine, path)?;
         let pages = may_drop(&needed.file, journal, &file, path)?;
         let (path, bytes) = (path.to_owned(), needed.file.size_bytes);
         let name = path.clone();
         let file = JobFile { file, path, name, whole: false, bytes, _pages: Some(pages) };
         file.check_size()?;
         check_calls(&needed.called, &file.file, &file.path)?;
-        Ok(file.with_blocks(&place))
+        Ok(file.with_blocks(&storage))
     }
 
     /// A new file in `root`, whose blocks are taken from the filesystem of `directory`.
@@ -143,7 +144,7 @@ impl JobFile {
         let bytes = needed.file.size_bytes;
         let file = temporary::unnamed(root)?;
         temporary::write(&file, directory, bytes, &needed.contents)?;
-        let place = Place::of(root)?;
+        let storage = Storage::of(root)?;
         let path = temporary::name_for_children(&file);
         let name = root.join(match (&needed.contents, &needed.name) {
             (Contents::CopyOf(path), _) => {
@@ -153,12 +154,12 @@ impl JobFile {
             (_, None) => "(temporary)".to_owned(),
         });
         let file = JobFile { file, path, name, whole: false, bytes, _pages: None };
-        Ok(file.with_blocks(&place))
+        Ok(file.with_blocks(&storage))
     }
 
-    fn with_blocks(mut self, place: &Place) -> Self {
+    fn with_blocks(mut self, storage: &Storage) -> Self {
         // Where blocks are compressed or packed, what is read says nothing of pages.
-        let plain = matches!(place.filesystem.as_str(), "ext4" | "xfs");
+        let plain = matches!(storage.filesystem.as_str(), "ext4" | "xfs");
         let blocks = self.file.metadata().map_or(0, |metadata| metadata.blocks());
         let has_all = blocks.saturating_mul(512) >= self.bytes;
         self.whole = plain && has_all && Holes::of(&self.file) == Holes::None;
@@ -226,15 +227,15 @@ pub(crate) fn scratch_directory(journal: &Journal) -> Result<PathBuf, Error> {
 /// # Errors
 /// When it cannot be made cold there, or what `machine` says of its readahead and filesystem is not
 /// so.
-pub(crate) fn place_of(machine: &Machine, path: &Path) -> Result<Place, Error> {
-    let place = Place::of(path)?;
-    if let Some(reason) = place.unsuited() {
+pub(crate) fn storage_of(machine: &Machine, path: &Path) -> Result<Storage, Error> {
+    let storage = Storage::of(path)?;
+    if let Some(reason) = storage.unsuited() {
         return Err(Error::unavailable(
             format!("a cold '{}', which {reason}", path.display()),
             "give a file on a disk",
         ));
     }
-    if !suits(machine, &place) {
+    if !suits(machine, &storage) {
         return Err(Error::unavailable(
             format!(
                 "{} with a readahead of {} KiB for '{}'",
@@ -242,7 +243,7 @@ pub(crate) fn place_of(machine: &Machine, path: &Path) -> Result<Place, Error> {
                 read_ahead_kb(machine),
                 path.display()
             ),
-            match place.read_ahead_kb {
+            match storage.read_ahead_kb {
                 Some(kib) => {
                     format!("give --read-ahead-kb {kib} and its own --fs, or no --file")
                 }
@@ -250,14 +251,14 @@ pub(crate) fn place_of(machine: &Machine, path: &Path) -> Result<Place, Error> {
             },
         ));
     }
-    Ok(place)
+    Ok(storage)
 }
 
-/// Whether `place` has the readahead size and the filesystem of `machine`.
-fn suits(machine: &Machine, place: &Place) -> bool {
-    machine.fs == place.folios()
-        && place.read_ahead_kb == Some(read_ahead_kb(machine))
-        && place.unsuited().is_none()
+/// Whether `storage` has the readahead size and the filesystem of `machine`.
+fn suits(machine: &Machine, storage: &Storage) -> bool {
+    machine.fs == storage.folios()
+        && storage.read_ahead_kb == Some(read_ahead_kb(machine))
+        && storage.unsuited().is_none()
 }
 
 fn read_ahead_kb(machine: &Machine) -> u64 {

@@ -5,7 +5,7 @@ use std::fs;
 use filemap_job::Machine;
 
 use super::needs::Needs;
-use crate::cgroup::{Limits, MemoryCgroup};
+use crate::cgroup::{CgroupLimits, MemoryCgroup};
 use crate::journal::Journal;
 use crate::{Error, page_size};
 
@@ -15,15 +15,17 @@ const LRU_GEN: (&str, u64) = ("/sys/kernel/mm/lru_gen/enabled", 0);
 /// What the kernel needs beside a page is below this part of the page.
 const KEEPING_PART: u64 = 16;
 
-/// Limits of the memory cgroup that a job's runs are put into.
+/// CgroupLimits of the memory cgroup that a job's runs are put into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MemoryLimits(Option<Limits>);
+pub(super) struct MemoryLimits(Option<CgroupLimits>);
 
 impl MemoryLimits {
     pub(super) fn of(machine: &Machine) -> Self {
-        let limits =
-            Limits { max_bytes: machine.memory_max_bytes, high_bytes: machine.memory_high_bytes };
-        MemoryLimits((limits != Limits::default()).then_some(limits))
+        let limits = CgroupLimits {
+            max_bytes: machine.memory_max_bytes,
+            high_bytes: machine.memory_high_bytes,
+        };
+        MemoryLimits((limits != CgroupLimits::default()).then_some(limits))
     }
 
     /// A new cgroup for one run; `None` for a job without limits.

@@ -7,12 +7,12 @@ use filemap_core::units::PageIndex;
 use filemap_job::{Cached, Counters, EngineKind, Job, Record, Run};
 use serde_json::{Map, Value};
 
+use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
-use super::seen::{Dropped, Seen};
 use super::stage::{Ran, Stage};
 use super::{Prepared, Runnable, phases, plan};
 use crate::Error;
-use crate::probe::{Process, remedy};
+use crate::probe::{Process, killed_by};
 use crate::residency::{CacheStat, PageSet, resident_pages};
 
 impl Runnable for Job {
@@ -39,14 +39,16 @@ impl Runnable for Job {
         plan(self, &paths[0]).map(|plan| plan.process())
     }
 
-    fn measure(&self, process: &Process, stage: &Stage) -> Result<(Run, bool), Error> {
-        let ran = stage.run(process).map_err(|error| match error {
+    fn named(&self, error: Error) -> Error {
+        match error {
             // All that a job accesses was in its file.
-            Error::Bus { .. } => {
-                Error::ChildKilled { signal: libc::SIGBUS, remedy: remedy(libc::SIGBUS) }
-            }
+            Error::Bus { .. } => killed_by(libc::SIGBUS),
             error => error,
-        })?;
+        }
+    }
+
+    fn measure(&self, process: &Process, stage: &Stage) -> Result<(Run, bool), Error> {
+        let ran = stage.run(process).map_err(|error| self.named(error))?;
         let file = &stage.files.files[0];
         let cached = Cached::of(self, |pages: Range<PageIndex>| {
             CacheStat::of(&file.file, pages.start.0..pages.end.0).map(|stat| stat.cached)
@@ -55,7 +57,7 @@ impl Runnable for Job {
         let stat = stage.stats()?[0];
         let Ran { ended, vmstat, major_events } = ran;
         let steps = &ended.threads[0].steps;
-        let seen = Seen::new(
+        let seen = FileCounts::new(
             steps.iter().map(|step| step.read_bytes).sum(),
             stat,
             file.whole,

@@ -1,7 +1,9 @@
 //! The engine that runs jobs of one file and programs on the running kernel.
 
+mod boot;
 mod environment;
 mod file;
+mod file_counts;
 mod guest;
 mod limits;
 mod measure;
@@ -9,7 +11,7 @@ mod needs;
 mod phases;
 mod plan;
 mod program;
-mod seen;
+mod sent;
 mod settings;
 mod stage;
 
@@ -20,16 +22,18 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::journal::Journal;
-use crate::observe::io_bytes;
 use crate::probe::Process;
+use crate::storage::io_bytes;
 use crate::temporary::require_space;
 
+pub use boot::{Boot, Booted};
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
-pub use guest::{Boot, BootedJob, in_guest, mount_memory_cgroups};
+pub use guest::{in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
+pub use sent::Bootable;
 
-pub(crate) use file::{may_drop, place_of, scratch_directory};
+pub(crate) use file::{may_drop, scratch_directory, storage_of};
 pub(crate) use limits::{LruGen, lru_gen};
 pub(crate) use needs::{Needed, Needs};
 pub(crate) use settings::FAULT_AROUND_FILE;
@@ -119,6 +123,9 @@ pub trait Runnable: Clone {
     /// # Errors
     /// What no probe can do.
     fn process(&self, paths: &[PathBuf]) -> Result<Process, Error>;
+
+    /// What the `error` of its process says, with what it names by the job's own names.
+    fn named(&self, error: Error) -> Error;
 
     /// One run, and whether somebody else disturbed it.
     ///

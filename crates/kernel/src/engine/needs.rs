@@ -52,6 +52,11 @@ impl Needed {
 }
 
 impl Needs {
+    /// Whether they are a program's: only those name their files.
+    pub(crate) fn is_program(&self) -> bool {
+        self.files.iter().any(|needed| needed.name.is_some())
+    }
+
     /// What the files are long together.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, needed| sum.saturating_add(needed.file.size_bytes))

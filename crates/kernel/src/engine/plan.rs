@@ -75,8 +75,7 @@ fn place(segments: &[Segment]) -> impl Fn(u64) -> PageIndex {
 
 pub(super) fn check_accesses(needs: &Needs) -> Result<(), Error> {
     let (accesses, bytes) = (needs.accesses, needs.longest_read_bytes);
-    // Only programs name their files.
-    let of_program = needs.files.iter().any(|needed| needed.name.is_some());
+    let of_program = needs.is_program();
     if accesses > MAX_RUN_ACCESSES {
         let how = if of_program { "in all phases" } else { "with --accesses" };
         return Err(Error::unavailable(
@@ -104,13 +103,7 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
             "leave --sparse out, or give --on model",
         ));
     }
-    let allowed = cpus::allowed();
-    if needs.cpus.is_some_and(|cpus| cpus > allowed) {
-        return Err(Error::unavailable(
-            format!("a machine with {} CPUs", needs.cpus.unwrap_or(0)),
-            format!("give cpus = {allowed} or less, or --on model"),
-        ));
-    }
+    check_cpus(needs)?;
     if needs.machine.ram_bytes.is_some() {
         return Err(Error::unavailable(
             "another size of RAM",
@@ -118,6 +111,18 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
         ));
     }
     Ok(())
+}
+
+/// Refuses more CPUs than there are for this process.
+pub(super) fn check_cpus(needs: &Needs) -> Result<(), Error> {
+    let allowed = cpus::allowed();
+    match needs.cpus.filter(|&cpus| cpus > allowed) {
+        None => Ok(()),
+        Some(cpus) => Err(Error::unavailable(
+            format!("a machine with {cpus} CPUs"),
+            format!("give cpus = {allowed} or less, or --on model"),
+        )),
+    }
 }
 
 /// Refuses what no kernel on a machine such as this can do.

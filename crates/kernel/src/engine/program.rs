@@ -10,13 +10,13 @@ use filemap_job::program::{
 use filemap_job::{Counters, EngineKind};
 use serde_json::{Map, Value};
 
+use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
 use super::phases;
-use super::seen::{Dropped, Seen};
 use super::stage::{Ran, Stage};
 use super::{Prepared, Runnable};
 use crate::Error;
-use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, remedy};
+use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, killed_by};
 
 impl Runnable for Program {
     type Run = ProgramRun;
@@ -42,18 +42,25 @@ impl Runnable for Program {
         Ok(process(self, paths))
     }
 
+    fn named(&self, error: Error) -> Error {
+        match error {
+            Error::Bus { mapping, page } => beyond_file(self, mapping, page),
+            error => error,
+        }
+    }
+
     fn measure(&self, process: &Process, stage: &Stage) -> Result<(ProgramRun, bool), Error> {
-        let ran = stage.run(process).map_err(|error| beyond_file(self, error))?;
+        let ran = stage.run(process).map_err(|error| self.named(error))?;
         let stats = stage.stats()?;
         let files = &stage.files.files;
         let whole: Vec<bool> = files.iter().map(|file| file.whole).collect();
         let told = Told::new(self, &ran, &whole);
         let dropped = told.dropped();
         let seen = stats.iter().enumerate().map(|(file, stat)| {
-            Seen::new(told.by_file[file].bytes_read, *stat, whole[file], dropped[file])
+            FileCounts::new(told.by_file[file].bytes_read, *stat, whole[file], dropped[file])
         });
-        let seen: Vec<Seen> = seen.collect();
-        let disturbed = stage.fits && seen.iter().any(Seen::is_disturbed);
+        let seen: Vec<FileCounts> = seen.collect();
+        let disturbed = stage.fits && seen.iter().any(FileCounts::is_disturbed);
         Ok((told.run(&seen), disturbed))
     }
 
@@ -129,9 +136,8 @@ fn step(program: &Program, step: &ProgramStep) -> Step {
     }
 }
 
-/// `error`, or which step of `program` touched a page behind the end of a file.
-fn beyond_file(program: &Program, error: Error) -> Error {
-    let Error::Bus { mapping, page } = error else { return error };
+/// Which step of `program` touched a page behind the end of a file, where one did.
+fn beyond_file(program: &Program, mapping: usize, page: u64) -> Error {
     let touches = |of: &ProgramStep| match of {
         ProgramStep::Touch { mapping: touched, accesses, .. } => {
             *touched == mapping && program.touches(mapping, accesses).any(|at| at == page)
@@ -148,7 +154,7 @@ fn beyond_file(program: &Program, error: Error) -> Error {
             let file = &program.files[program.opens[of.open].file];
             Error::BeyondFile { step, page, mapping: of.name.clone(), file: file.name.clone() }
         }
-        None => Error::ChildKilled { signal: libc::SIGBUS, remedy: remedy(libc::SIGBUS) },
+        None => killed_by(libc::SIGBUS),
     }
 }
 
@@ -207,7 +213,7 @@ impl<'a> Told<'a> {
         dropped
     }
 
-    fn run(&self, seen: &[Seen]) -> ProgramRun {
+    fn run(&self, seen: &[FileCounts]) -> ProgramRun {
         let Told { program, ran, .. } = self;
         let named = program.files.iter().zip(&self.by_file);
         let files = named.zip(seen).map(|((file, counters), seen)| FileRun {

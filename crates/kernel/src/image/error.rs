@@ -93,7 +93,7 @@ pub enum Error {
     },
     /// The machine was killed at its time limit.
     #[error(
-        "the guest did not finish within {} s and was killed; give fewer --accesses or --runs; last \
+        "the guest did not finish within {} s and was killed; give fewer accesses or --runs; last \
          console line: {line}",
         limit.as_secs_f64()
     )]

@@ -11,7 +11,7 @@ use filemap_job::program::Madvise;
 use rustix::io::Errno;
 use rustix::mm::{
     Advice as MapAdvice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous,
-    mprotect, munmap,
+    mprotect,
 };
 
 use super::process::Area;
@@ -85,10 +85,7 @@ impl<'a> Mapped<'a> {
     pub(super) fn unmap(&self) -> Result<(), Error> {
         self.is_there.store(false, Ordering::Relaxed);
         // All of the room: a neighbour in the same page-table page would keep that.
-        // SAFETY: nobody else uses the room, and nobody has a reference into it.
-        unsafe { munmap(self.room.start as *mut _, self.room.bytes) }
-            .map_err(|errno| Error::call("take a mapping away", errno))?;
-        self.room.retake()
+        self.room.empty()
     }
 
     /// Where it begins.
@@ -232,22 +229,28 @@ impl Room {
         let shift = (shift_bytes % table) as usize;
         let table = table as usize;
         let whole = bytes.checked_add(shift + 2 * table).ok_or_else(|| too_long(path))?;
-        let start = unused(null_mut(), whole, MapFlags::empty())?;
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
+        let start = unsafe { unused(null_mut(), whole, MapFlags::empty())? };
         // At least a page before the mapping and behind it is left, so that it is a VMA of its own.
         let base = (start + 1).next_multiple_of(table) + shift;
         Ok(Room { start, bytes: whole, base })
     }
 
-    /// Takes the same addresses again, which are free.
-    fn retake(self) -> Result<(), Error> {
-        unused(self.start as *mut _, self.bytes, MapFlags::FIXED_NOREPLACE).map(|_| ())
+    /// Takes away what is mapped in it. The addresses stay taken at every moment: between a
+    /// `munmap(2)` and an `mmap(2)` of two calls, another thread could get them.
+    fn empty(self) -> Result<(), Error> {
+        // SAFETY: nobody else uses the room, and nobody has a reference into it.
+        unsafe { unused(self.start as *mut _, self.bytes, MapFlags::FIXED) }.map(|_| ())
     }
 }
 
 /// Takes addresses that cannot be accessed.
-fn unused(at: *mut libc::c_void, bytes: usize, flags: MapFlags) -> Result<usize, Error> {
+///
+/// # Safety
+/// With `MAP_FIXED`, nobody uses what is mapped there.
+unsafe fn unused(at: *mut libc::c_void, bytes: usize, flags: MapFlags) -> Result<usize, Error> {
     let flags = flags | MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping that takes the place of no other.
+    // SAFETY: the caller has seen to it that nobody uses what this takes the place of.
     let area = unsafe { mmap_anonymous(at, bytes, ProtFlags::empty(), flags) };
     area.map(|area| area as usize)
         .map_err(|errno| Error::call("reserve addresses for the mapping", errno))

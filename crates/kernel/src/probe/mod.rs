@@ -5,6 +5,7 @@
 //! calls [`main_if_child`] first thing in its `main`.
 
 mod bus;
+mod busy;
 mod child;
 pub mod cpus;
 mod files;
@@ -243,9 +244,7 @@ impl Probe {
         let address = self.addresses.first().copied().unwrap_or_default();
         let ended = self.run_process().map_err(|error| match error {
             // All that a plan accesses was in the file.
-            Error::Bus { .. } => {
-                Error::ChildKilled { signal: libc::SIGBUS, remedy: remedy(libc::SIGBUS) }
-            }
+            Error::Bus { .. } => killed_by(libc::SIGBUS),
             error => error,
         })?;
         let Ended { locked, mapped, threads, .. } = ended;
@@ -292,7 +291,7 @@ impl Probe {
         let _ = self.output.read_to_end(&mut Vec::new());
         match self.child.ended() {
             Ok(status) => match status.signal() {
-                Some(signal) => Error::ChildKilled { signal, remedy: remedy(signal) },
+                Some(signal) => killed_by(signal),
                 None if status.code() == Some(STARVED_EXIT_CODE) => {
                     Error::Starved { message: "it could not allocate memory".to_string() }
                 }
@@ -313,12 +312,13 @@ fn spawn() -> Result<Running, Error> {
     Running::spawn(&mut command).map_err(|error| Error::call("start the probe's child", error))
 }
 
-/// What to do where `signal` killed a child.
-pub(crate) fn remedy(signal: i32) -> &'static str {
-    match signal {
+/// The error for a child that `signal` killed, with what to do.
+pub(crate) fn killed_by(signal: i32) -> Error {
+    let remedy = match signal {
         libc::SIGBUS => "the file must not shrink, and its disk must not fail, while it is read",
         libc::SIGKILL => "if nobody did, memory ran out: allow more, or use a smaller file",
         libc::SIGINT | libc::SIGTERM => "run it again without ending it",
         _ => "run it again, and report it if it happens again",
-    }
+    };
+    Error::ChildKilled { signal, remedy }
 }

@@ -8,7 +8,7 @@ use filemap_job::program::Madvise;
 use super::PhaseCost;
 use super::mapping::Mapped;
 use super::meter::Meter;
-use super::settle::{Asked, Settle};
+use super::settle::{NewReads, Settle};
 use crate::Error;
 use crate::procstat::Faults;
 use crate::residency::CacheStat;
@@ -35,7 +35,7 @@ pub(super) fn populate(
     part: &Populated,
     pages: PageCount,
     meter: &mut Meter,
-    mut settle: Option<(&mut Settle, &mut Asked)>,
+    mut settle: Option<(&mut Settle, &mut NewReads)>,
 ) -> Result<PhaseCost, Error> {
     let mut own = Meter::open();
     let mut missed = Some(0);

@@ -65,11 +65,11 @@ impl Settle {
 
 /// Tells whether anything was read since it was last asked: looking at thousands of pages is worth
 /// it only then.
-pub(super) struct Asked(Option<u64>);
+pub(super) struct NewReads(Option<u64>);
 
-impl Asked {
+impl NewReads {
     pub(super) fn new() -> Self {
-        Asked(None)
+        NewReads(None)
     }
 
     pub(super) fn anything(&mut self, meter: &mut Meter) -> bool {

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::File;
-use std::hint::spin_loop;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use filemap_job::program::{Fadvise, Madvise};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
+use super::busy::Busy;
 use super::files::Files;
 use super::mapping::{self, Mapped};
 use super::meter::Meter;
 use super::populate::{self, Populated};
 use super::process::{Area, Process, Step};
-use super::settle::{Asked, Settle};
+use super::settle::{NewReads, Settle};
 use super::{Access, Left, PhaseCost};
 use crate::residency::CacheStat;
 use crate::{Error, page_size};
@@ -36,10 +36,11 @@ pub(super) struct Shared<'a> {
 pub(super) struct Thread<'a> {
     steps: &'a [Step],
     meter: Meter,
+    busy: Busy,
     buffer: Vec<u8>,
     costs: Vec<PhaseCost>,
     counts_left: bool,
-    asked: Asked,
+    asked: NewReads,
     settles: BTreeMap<usize, Settle>,
 }
 
@@ -58,10 +59,11 @@ impl<'a> Thread<'a> {
         Ok(Thread {
             steps,
             meter,
+            busy: Busy::new(),
             buffer,
             costs: Vec::with_capacity(steps.len()),
             counts_left: process.threads.len() == 1 && steps.len() > 1 && counted <= MAX_COUNTED,
-            asked: Asked::new(),
+            asked: NewReads::new(),
             settles: BTreeMap::new(),
         })
     }
@@ -148,12 +150,12 @@ impl<'a> Thread<'a> {
         accesses: &[Access],
         think: Duration,
     ) -> Result<PhaseCost, Error> {
-        let Thread { meter, buffer, asked, settles, .. } = self;
+        let Thread { meter, busy, buffer, asked, settles, .. } = self;
         let Some(settle) = settles.get_mut(&number) else {
             return meter.phase(|| {
                 for &access in accesses {
                     perform(mapping, file, access, buffer)?;
-                    be_busy(think);
+                    busy.be(think);
                 }
                 Ok(())
             });
@@ -209,18 +211,6 @@ fn page_of(mapping: Option<&Mapped>, access: Access) -> u64 {
     }
 }
 
-/// Keeps this thread's CPU busy for a while.
-#[inline]
-fn be_busy(time: Duration) {
-    if time.is_zero() {
-        return;
-    }
-    let start = Instant::now();
-    while start.elapsed() < time {
-        spin_loop();
-    }
-}
-
 #[inline]
 fn perform(
     mapping: Option<&Mapped>,
@@ -255,7 +245,6 @@ fn warm_up(meter: &mut Meter, buffer: &mut [u8], process: &Process) -> Result<()
         meter.phase(|| {
             for access in [Access::Store(page), Access::Touch(page), read] {
                 perform(Some(&mapped), &zero, access, buffer)?;
-                be_busy(Duration::from_nanos(1));
             }
             if !calls {
                 return Ok(());

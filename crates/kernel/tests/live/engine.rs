@@ -5,14 +5,14 @@ use std::fs;
 use filemap_job::{Engine, Job, JobSpec, Record};
 use filemap_kernel::Error;
 use filemap_kernel::engine::Kernel;
-use filemap_kernel::place::Place;
+use filemap_kernel::storage::Storage;
 
 use crate::Bench;
 use crate::skip::skip;
 
 /// A job of the keys given, with the readahead and filesystem of where the tests' files are.
 fn job(bench: &Bench, keys: &str) -> Job {
-    let place = Place::of(&bench.directory).unwrap();
+    let place = Storage::of(&bench.directory).unwrap();
     let mut spec = JobSpec::from_toml(keys).unwrap();
     spec.on = Some("kernel".into());
     spec.read_ahead_kb = spec.read_ahead_kb.or(place.read_ahead_kb);

@@ -5,15 +5,15 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use filemap_kernel::cgroup::{Limits, MemoryCgroup, Version};
+use filemap_kernel::cgroup::{CgroupLimits, MemoryCgroup, Version};
 use filemap_kernel::cold::drop_file;
-use filemap_kernel::decisions::{FileId, Seen};
+
 use filemap_kernel::journal::{Journal, recover};
 use filemap_kernel::page_size;
 use filemap_kernel::probe::{Advice, Probe};
 use filemap_kernel::residency::CacheStat;
 use filemap_kernel::scratch::{Filesystem, Room, Scratch};
-use filemap_kernel::tracefs::{Trace, TraceFs};
+use filemap_kernel::trace::{Inode, Trace, TraceFs, Tracepoint};
 
 use crate::probing::{plan, touch};
 use crate::skip::skip;
@@ -45,7 +45,7 @@ pub(crate) fn scratch(bench: &Bench) {
         let added: Vec<u64> = seen
             .iter()
             .filter_map(|seen| match seen {
-                Seen::Added { start, .. } => Some(start.0),
+                Tracepoint::Added { start, .. } => Some(start.0),
                 _ => None,
             })
             .collect();
@@ -77,7 +77,7 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
     if !bench.needs_root() {
         return;
     }
-    let limits = Limits { max_bytes: Some(16 << 20), high_bytes: None };
+    let limits = CgroupLimits { max_bytes: Some(16 << 20), high_bytes: None };
     let cgroup = match MemoryCgroup::create(&bench.journal, limits) {
         Ok(cgroup) => cgroup,
         Err(error) => return skip(error),
@@ -97,7 +97,7 @@ pub(crate) fn memory_cgroup(bench: &Bench) {
     assert!(cgroup.usage_bytes().unwrap() <= 16 << 20);
     assert!(cgroup.stat().unwrap().get("pgmajfault") >= Some(8192));
     if cgroup.version() == Version::V1 {
-        let high = Limits { max_bytes: None, high_bytes: Some(1 << 20) };
+        let high = CgroupLimits { max_bytes: None, high_bytes: Some(1 << 20) };
         let refused = MemoryCgroup::create(&bench.journal, high);
         assert!(refused.is_err_and(|error| error.cannot_run_here()));
     }
@@ -118,8 +118,8 @@ pub(crate) fn hold(directory: &Path) -> ! {
     );
     let scratch = scratch.unwrap();
     let tracefs = TraceFs::open(&journal).unwrap();
-    let trace = Trace::create(&tracefs, &journal, &[FileId { major: 1, minor: 1, inode: 1 }], 1);
-    let limits = Limits { max_bytes: Some(8 << 20), high_bytes: None };
+    let trace = Trace::create(&tracefs, &journal, &[Inode { major: 1, minor: 1, number: 1 }], 1);
+    let limits = CgroupLimits { max_bytes: Some(8 << 20), high_bytes: None };
     let cgroup = MemoryCgroup::create(&journal, limits);
     let places = [
         scratch.device().to_owned(),

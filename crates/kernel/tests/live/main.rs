@@ -19,8 +19,8 @@ use std::thread;
 
 use filemap_kernel::journal::{Journal, Undo};
 use filemap_kernel::page_size;
-use filemap_kernel::place::Place;
 use filemap_kernel::probe::main_if_child;
+use filemap_kernel::storage::Storage;
 
 use skip::skip;
 
@@ -29,7 +29,7 @@ const HOLD: &str = "__hold";
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 24] = [
+const TESTS: [Test; 26] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
@@ -40,6 +40,8 @@ const TESTS: [Test; 24] = [
     ("what cannot be run is refused", probing::refusals),
     ("a file that shrinks ends the probe", probing::shrinking),
     ("a child that is killed is an error", probing::killed),
+    ("a thread that fails ends the others", probing::failing_thread),
+    ("addresses stay taken while threads map and unmap", probing::unmapped_room),
     ("pages that others map stay", probing::still_cached),
     ("decisions are traced", tracing::traced),
     ("a job is observed in the form that is compared", observing::observed),
@@ -65,7 +67,7 @@ fn main() {
     }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let bench = Bench::new();
-    if let Some(reason) = Place::of(&bench.directory).unwrap().unsuited() {
+    if let Some(reason) = Storage::of(&bench.directory).unwrap().unsuited() {
         return skip(format!("{} {reason}", bench.directory.display()));
     }
     for (name, test) in TESTS {

@@ -1,8 +1,9 @@
 //! Jobs under a trace.
 
+use filemap_core::decision::Log;
 use filemap_core::units::{PageCount, PageIndex};
-use filemap_job::{JobSpec, Shown, SizeText};
-use filemap_kernel::observe::Observer;
+use filemap_job::{JobSpec, Shown, ShownLog, SizeText};
+use filemap_kernel::trace::Observer;
 
 use crate::Bench;
 use crate::skip::skip;
@@ -31,8 +32,10 @@ pub(crate) fn observed(bench: &Bench) {
         Err(error) => panic!("{error}"),
     };
     assert!(subject.io_bytes() >= 4096);
-    let logs = observer.observe(&job, &subject, 100).unwrap().logs;
-    let [log] = logs.as_slice() else { panic!("{} files", logs.len()) };
+    let observed = observer.observe_settled(&job, &subject, 100).unwrap();
+    let mut log = ShownLog::default();
+    observed.decisions.iter().for_each(|decision| log.record(*decision));
+    let log = log.into_lines();
     let index = PageIndex(100);
     let around = Shown::MapPages { from: PageIndex(96), last: PageIndex(111) };
     assert_eq!(log[..2], [Shown::Faulted { index }, Shown::LookedUp { index }]);

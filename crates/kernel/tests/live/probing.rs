@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::program::Madvise;
 use filemap_kernel::cold::drop_file;
 use filemap_kernel::probe::{
-    Access, Advice, Mapping, Outcome, Plan, Probe, RETURN, Segment, Split, SplitProt,
+    Access, Advice, Area, Mapping, Outcome, PhaseCost, Plan, Probe, Process, RETURN, Segment,
+    Split, SplitProt, Step,
 };
 use filemap_kernel::residency::{CacheStat, resident_pages};
 use filemap_kernel::{Error, page_size};
@@ -201,6 +204,90 @@ pub(crate) fn killed(bench: &Bench) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     let error = probe.run().unwrap_err();
     assert!(matches!(error, Error::ChildKilled { signal: libc::SIGKILL, .. }), "{error}");
+}
+
+/// A thread that fails ends the process although another one is busy.
+pub(crate) fn failing_thread(bench: &Bench) {
+    let (path, _guard) = bench.file("failing", 4);
+    let area = Area {
+        open: 0,
+        offset: PageIndex(0),
+        pages: PageCount(4),
+        shift: PageCount(0),
+        advice: Advice::NORMAL,
+        executable: false,
+        writable: false,
+        private: false,
+        split: None,
+        segments: Vec::new(),
+        at_start: true,
+    };
+    let busy = Step::Accesses {
+        open: 0,
+        mapping: Some(0),
+        accesses: touch([0, 1]),
+        think_ns: 300_000_000_000,
+    };
+    // Nothing is mapped there that could be populated.
+    let fails = Step::Madvise {
+        mapping: 1,
+        advice: Madvise::PopulateRead,
+        first: PageCount(0),
+        pages: PageCount(4),
+    };
+    for threads in [vec![vec![busy.clone()], vec![fails.clone()]], vec![vec![fails], vec![busy]]] {
+        let process = Process {
+            files: vec![path.clone()],
+            opens: vec![0],
+            mappings: vec![area.clone(), Area { at_start: false, ..area.clone() }],
+            threads,
+            ..Process::default()
+        };
+        let start = Instant::now();
+        let error = Probe::start_process(&process).unwrap().run_process().unwrap_err();
+        assert!(matches!(error, Error::Child { .. }), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    }
+}
+
+/// A thread maps and unmaps while others take memory: the addresses stay those of the mapping.
+pub(crate) fn unmapped_room(bench: &Bench) {
+    let (path, _guard) = bench.file("room", 64);
+    let area = Area {
+        open: 0,
+        offset: PageIndex(0),
+        pages: PageCount(64),
+        shift: PageCount(0),
+        advice: Advice::NORMAL,
+        executable: false,
+        writable: false,
+        private: false,
+        split: None,
+        segments: Vec::new(),
+        at_start: false,
+    };
+    let both = |mapping: usize| -> Vec<Step> {
+        let accesses = || Step::Accesses {
+            open: 0,
+            mapping: Some(mapping),
+            accesses: touch([0, 63]),
+            think_ns: 0,
+        };
+        (0..300).flat_map(|_| [Step::Map(mapping), accesses(), Step::Unmap(mapping)]).collect()
+    };
+    let process = Process {
+        files: vec![path],
+        opens: vec![0],
+        mappings: vec![area; 4],
+        threads: (0..4).map(both).collect(),
+        ..Process::default()
+    };
+    let ended = Probe::start_process(&process).unwrap().run_process().unwrap();
+    let faults = |step: &PhaseCost| step.minor + step.major;
+    for thread in &ended.threads {
+        let touched = thread.steps.iter().skip(1).step_by(3);
+        assert!(touched.clone().all(|step| faults(step) >= 1), "entries go with the mapping");
+    }
 }
 
 pub(crate) fn still_cached(bench: &Bench) {

@@ -4,9 +4,8 @@ use std::fs;
 
 use filemap_core::units::{Order, PageCount, PageIndex};
 use filemap_kernel::cold::drop_file;
-use filemap_kernel::decisions::{Event, FileId, Seen};
 use filemap_kernel::probe::{Access, Advice, Plan, Probe};
-use filemap_kernel::tracefs::{Trace, TraceFs};
+use filemap_kernel::trace::{Event, Inode, Trace, TraceFs, Tracepoint};
 use filemap_kernel::{Error, page_size};
 
 use crate::Bench;
@@ -14,8 +13,8 @@ use crate::probing::{plan, touch};
 use crate::skip::skip;
 
 /// Runs a plan on a cold file under a trace: what the child did, without other addresses' faults.
-pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, plan: &Plan) -> Vec<Seen> {
-    let file = FileId::of(&fs::metadata(&plan.path).unwrap());
+pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, plan: &Plan) -> Vec<Tracepoint> {
+    let file = Inode::of(&fs::metadata(&plan.path).unwrap());
     let trace = Trace::create(tracefs, &bench.journal, &[file], 20_000).unwrap();
     let probe = Probe::start(plan).unwrap();
     let pid = probe.pid();
@@ -23,7 +22,7 @@ pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, plan: &Plan) -> Vec<Seen> 
     trace.start().unwrap();
     probe.run().unwrap();
     let ours = |event: &Event| event.pid == pid;
-    trace.stop().unwrap().iter().filter(|event| ours(event)).map(|event| event.seen).collect()
+    trace.stop().unwrap().iter().filter(|event| ours(event)).map(|event| event.tracepoint).collect()
 }
 
 pub(crate) fn tracefs(bench: &Bench) -> Option<TraceFs> {
@@ -49,7 +48,7 @@ pub(crate) fn traced(bench: &Bench) {
     let mut plan = plan(&path, 4096, touch([2000, 2001, 2000 + 16]));
     let seen = trace(bench, &tracefs, &plan);
     let window = seen.iter().find_map(|seen| match *seen {
-        Seen::Window { start, order, size, async_size, ra_pages } => {
+        Tracepoint::Window { start, order, size, async_size, ra_pages } => {
             Some((start.0, order, size, async_size, ra_pages))
         }
         _ => None,
@@ -57,16 +56,17 @@ pub(crate) fn traced(bench: &Bench) {
     let (start, order, size, async_size, ra_pages) = window.expect("a miss reads a window");
     assert_eq!((order, size, async_size.0), (Order(0), ra_pages, ra_pages.0 / 4));
     assert_eq!(start, 2000u64.saturating_sub(ra_pages.0 / 2));
-    let added = seen.iter().filter(|seen| matches!(seen, Seen::Added { .. })).count() as u64;
+    let added = seen.iter().filter(|seen| matches!(seen, Tracepoint::Added { .. })).count() as u64;
     assert_eq!(added, (start + size.0).min(4096) - start);
-    assert_eq!(seen[0], Seen::Fault { index: PageIndex(2000) });
-    let around = |from: u64| Seen::MapPages { from: PageIndex(from), last: PageIndex(from + 15) };
+    assert_eq!(seen[0], Tracepoint::Fault { index: PageIndex(2000) });
+    let around =
+        |from: u64| Tracepoint::MapPages { from: PageIndex(from), last: PageIndex(from + 15) };
     assert_eq!(seen[seen.len() - 2..], [around(2000), around(2016)]);
 
     plan.phases = vec![vec![Access::Read { offset: 0, bytes: page_size() }]];
     let seen = trace(bench, &tracefs, &plan);
     match seen[0] {
-        Seen::SyncReadahead(found) => {
+        Tracepoint::SyncReadahead(found) => {
             assert_eq!((found.index, found.req), (PageIndex(0), PageCount(1)));
             assert_eq!((found.mmap_miss, found.previous_end), (0, None));
         }
@@ -77,7 +77,7 @@ pub(crate) fn traced(bench: &Bench) {
 pub(crate) fn overflow(bench: &Bench) {
     let Some(tracefs) = tracefs(bench) else { return };
     let (path, _guard) = bench.file("overflow", 32768);
-    let file = FileId::of(&fs::metadata(&path).unwrap());
+    let file = Inode::of(&fs::metadata(&path).unwrap());
     let trace = Trace::create(&tracefs, &bench.journal, &[file], 1).unwrap();
     let mut plan = plan(&path, 32768, touch(0..32768));
     plan.mapping.advice = Advice::RANDOM;

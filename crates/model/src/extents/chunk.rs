@@ -74,7 +74,7 @@ pub struct Chunk {
     /// Its last eviction.
     pub evicted: Newest,
     orders: Orders,
-    words: Box<[Word]>,
+    words: Box<[Word; CHUNK_WORDS]>,
 }
 
 const WORD: usize = WORD_PAGES as usize;
@@ -89,7 +89,7 @@ impl Default for Chunk {
             copied: 0,
             evicted: Newest::default(),
             orders: Orders::default(),
-            words: vec![Word::default(); CHUNK_WORDS].into(),
+            words: Box::new([Word::default(); CHUNK_WORDS]),
         }
     }
 }
@@ -102,11 +102,11 @@ impl Chunk {
 
     /// The cached pages of `word`.
     pub fn present(&self, word: usize) -> u64 {
-        match (self.some >> word & 1, self.full >> word & 1) {
-            (0, _) => 0,
-            (_, 0) => self.words[word].present,
-            _ => u64::MAX,
+        let bit = 1 << word;
+        if self.full & bit != 0 {
+            return u64::MAX;
         }
+        if self.some & bit != 0 { self.words[word].present } else { 0 }
     }
 
     /// Whether it is known of the pages of `word` that all or none of them are cached, in folios of
@@ -135,6 +135,13 @@ impl Chunk {
     #[inline]
     pub fn some_flags(&self, word: usize) -> Option<&Flags> {
         (self.flagged >> word & 1 == 1).then(|| &self.words[word].flags)
+    }
+
+    /// The flags of the pages of `word`, to be changed; `None` where it is known that they have
+    /// none.
+    #[inline]
+    pub fn some_flags_mut(&mut self, word: usize) -> Option<&mut Flags> {
+        (self.flagged >> word & 1 == 1).then(|| &mut self.words[word].flags)
     }
 
     /// The flags of the pages of `word`, to be changed.
@@ -198,6 +205,8 @@ impl Chunk {
 
     /// Adds the pages of `span`, all of them absent, in folios of `order`. Returns how many words
     /// had no page.
+    // Its callers are few, and add spans by the million.
+    #[inline(always)]
     pub fn add(&mut self, span: Span, order: Order) -> u64 {
         self.orders.set(span, order);
         let parts = span.parts();
@@ -280,25 +289,33 @@ impl Chunk {
     /// Adds absent pages to a word; returns 1 where it had none.
     #[inline(always)]
     fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
-        let was_empty = self.some >> word & 1 == 0;
-        let present = if was_empty { pages } else { self.words[word].present | pages };
-        self.words[word].present = present;
-        self.some |= 1 << word;
-        self.full |= u32::from(present == u64::MAX) << word;
+        let bit = 1 << word;
+        let was_empty = self.some & bit == 0;
+        let of_word = &mut self.words[word];
+        of_word.present = if was_empty { pages } else { of_word.present | pages };
+        self.some |= bit;
+        if of_word.present == u64::MAX {
+            self.full |= bit;
+        }
         u64::from(was_empty)
     }
 
     /// Removes cached pages from a word; returns 1 where it has none left.
     #[inline(always)]
     fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
-        let left = self.present(word) & !pages;
-        self.words[word].present = left;
-        self.full &= !(1 << word);
-        self.some &= !(u32::from(left == 0) << word);
-        if self.flagged >> word & 1 == 1 {
-            self.words[word].flags.clear(pages);
+        let bit = 1 << word;
+        let of_word = &mut self.words[word];
+        let present = if self.full & bit == 0 { of_word.present } else { u64::MAX };
+        of_word.present = present & !pages;
+        self.full &= !bit;
+        if self.flagged & bit != 0 {
+            of_word.flags.clear(pages);
         }
-        u64::from(left == 0)
+        let is_empty = of_word.present == 0;
+        if is_empty {
+            self.some &= !bit;
+        }
+        u64::from(is_empty)
     }
 
     /// Forgets the cached pages of `words`, whole words.

@@ -56,20 +56,25 @@ impl Chunks {
     }
 
     /// Chunk `number`, made if it is not there.
+    #[inline]
     pub fn get_or_make(&mut self, number: u64) -> &mut Chunk {
         let slot = match self.slot(number) {
             Some(slot) => slot,
-            None => {
-                let slot = self.free.pop().unwrap_or_else(|| {
-                    self.chunks.push(Chunk::default());
-                    self.chunks.len() as u32 - 1
-                });
-                self.slots.insert(number, slot);
-                self.recent(number).set((number, slot));
-                slot
-            }
+            None => self.make(number),
         };
         &mut self.chunks[slot as usize]
+    }
+
+    /// Makes chunk `number`, which is not there. Returns its slot.
+    #[inline(never)]
+    fn make(&mut self, number: u64) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk::default());
+            self.chunks.len() as u32 - 1
+        });
+        self.slots.insert(number, slot);
+        self.recent(number).set((number, slot));
+        slot
     }
 
     /// About how many bytes of memory they take. A chunk that was in use keeps its words.

@@ -9,7 +9,7 @@ use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::ExtentCache;
 use super::aliases::Entries;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
 use super::lists::Extent;
 
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
@@ -44,6 +44,43 @@ impl<'a> ExtentFile<'a> {
     /// The word of the row that `word` of the file is.
     fn word_in_row(&self, word: u64) -> u64 {
         self.first.0 / WORD_PAGES + word
+    }
+
+    /// [`ExtentFile::pages`] where pages of the word, which lies in `chunk`, may differ.
+    // Most calls do not come this far, and stay small without it.
+    #[inline(never)]
+    fn uneven_pages(&self, from: PageIndex, end: PageIndex, chunk: Option<&Chunk>) -> Pages {
+        let cache = &*self.cache;
+        let page = (from + self.first).0;
+        let (number, offset) = (page / WORD_PAGES, (page % CHUNK_PAGES) as usize);
+        let word = number as usize % CHUNK_WORDS;
+        let mut unlike = Unlike::new(page % WORD_PAGES);
+        let mut pages = Pages { end, folio: None, workingset: false, mapped: false, copied: false };
+        let is_present = unlike.add(chunk.map_or(0, |chunk| chunk.present(word)));
+        let flags = chunk.and_then(|chunk| chunk.some_flags(word));
+        if self.layer != Layer::FIRST {
+            let Entries { mapped, copied, .. } = cache.aliases.get(number, self.layer);
+            (pages.mapped, pages.copied) = (unlike.add(mapped), unlike.add(copied));
+        } else if let Some(flags) = flags {
+            (pages.mapped, pages.copied) = (unlike.add(flags.mapped), unlike.add(flags.copied));
+        }
+        if let Some(chunk) = chunk.filter(|_| is_present) {
+            let order = chunk.order(offset);
+            let locked = unlike.add(cache.locked.mask(number));
+            let mut folio = Folio { head: from.align_down(order), order, locked, marked: false };
+            if let Some(flags) = flags {
+                folio.marked = unlike.add(flags.marked);
+                pages.workingset = unlike.add(flags.workingset);
+            }
+            if order == Order(0) {
+                unlike.add(chunk.large(word));
+            } else {
+                pages.end = end.min(folio.end());
+            }
+            pages.folio = Some(folio);
+        }
+        pages.end = unlike.end(from, pages.end);
+        pages
     }
 }
 
@@ -140,33 +177,7 @@ impl MappedFile for ExtentFile<'_> {
             let end = end.min(PageIndex((from.0 | (WORD_PAGES - 1)) + 1));
             return Pages { end, folio, workingset: false, mapped: false, copied: false };
         }
-        let mut unlike = Unlike::new(page % WORD_PAGES);
-        let mut pages = Pages { end, folio: None, workingset: false, mapped: false, copied: false };
-        let is_present = unlike.add(chunk.map_or(0, |chunk| chunk.present(word)));
-        let flags = chunk.and_then(|chunk| chunk.some_flags(word));
-        if self.layer != Layer::FIRST {
-            let Entries { mapped, copied, .. } = cache.aliases.get(number, self.layer);
-            (pages.mapped, pages.copied) = (unlike.add(mapped), unlike.add(copied));
-        } else if let Some(flags) = flags {
-            (pages.mapped, pages.copied) = (unlike.add(flags.mapped), unlike.add(flags.copied));
-        }
-        if let Some(chunk) = chunk.filter(|_| is_present) {
-            let order = chunk.order(offset);
-            let locked = unlike.add(cache.locked.mask(number));
-            let mut folio = Folio { head: from.align_down(order), order, locked, marked: false };
-            if let Some(flags) = flags {
-                folio.marked = unlike.add(flags.marked);
-                pages.workingset = unlike.add(flags.workingset);
-            }
-            if order == Order(0) {
-                unlike.add(chunk.large(word));
-            } else {
-                pages.end = end.min(folio.end());
-            }
-            pages.folio = Some(folio);
-        }
-        pages.end = unlike.end(from, pages.end);
-        pages
+        self.uneven_pages(from, end, chunk)
     }
 
     #[inline]
@@ -199,12 +210,11 @@ impl MappedFile for ExtentFile<'_> {
         };
         let word = (index.0 % CHUNK_PAGES / WORD_PAGES) as usize;
         let bit = 1 << (index.0 % WORD_PAGES);
-        let flags = chunk.flags(word);
-        if flags.mapped & bit == 0 {
-            return flags.copied & bit != 0;
-        }
-        chunk.flags_mut(word).young |= bit;
-        true
+        let Some(flags) = chunk.some_flags_mut(word) else {
+            return false;
+        };
+        flags.young |= flags.mapped & bit;
+        (flags.mapped | flags.copied) & bit != 0
     }
 
     fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {

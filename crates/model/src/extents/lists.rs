@@ -35,12 +35,15 @@ impl List {
         self.extents.push_back(extent);
     }
 
-    /// Puts the base pages of `mask`, which begin at page `first`, at the head.
+    /// Puts the base pages of `mask`, which begin at page `first`, at the head. Returns how many.
     #[inline]
-    pub fn push_mask(&mut self, first: u64, mask: u64) {
+    pub fn push_mask(&mut self, first: u64, mask: u64) -> u64 {
+        let mut pushed = 0;
         for (offset, pages) in runs(mask) {
             self.push(Extent { start: first + offset, pages, order: Order(0) });
+            pushed += pages;
         }
+        pushed
     }
 
     /// Bytes of memory that its extents take.

@@ -153,6 +153,8 @@ impl ExtentCache {
     }
 
     /// The first page in `from..end` that is cached, or the first that is not, or `end`.
+    // Within its callers it would have too few registers, as the next one.
+    #[inline(never)]
     fn find(&self, from: u64, end: u64, cached: bool) -> u64 {
         for (number, span) in by_chunk(from, end) {
             let found = match self.chunks.get(number) {
@@ -167,6 +169,7 @@ impl ExtentCache {
     }
 
     /// The first absent pages of `from..end`: none, at `end`, where all are cached.
+    #[inline(never)]
     fn gap(&self, from: u64, end: u64) -> Range<u64> {
         let mut start = None;
         for (number, span) in by_chunk(from, end) {
@@ -197,9 +200,9 @@ impl ExtentCache {
         }
         let order = chunk.order(offset);
         let locked = self.locked.any(page, page + 1);
-        let marked = chunk.flags(offset / WORD_PAGES as usize).marked >> (page % WORD_PAGES) & 1;
-        let head = index.align_down(order);
-        Some(Folio { head, order, locked, marked: marked == 1 })
+        let flags = chunk.some_flags(offset / WORD_PAGES as usize);
+        let marked = flags.is_some_and(|flags| flags.marked >> (page % WORD_PAGES) & 1 == 1);
+        Some(Folio { head: index.align_down(order), order, locked, marked })
     }
 
     /// The last absent page of the row at or before `last` that is not before `floor`.
@@ -301,7 +304,7 @@ impl PageCache for ExtentCache {
 
     fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
         let from = first_page(file) + start.0;
-        self.locked.insert_apart(from, from + pages.0);
+        self.locked.insert(from, from + pages.0);
     }
 
     fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {

@@ -27,6 +27,14 @@ struct Bound {
     evicted: u64,
 }
 
+/// What of the extent at the tail nobody has used.
+struct Unused {
+    /// So many pages from its beginning, which were evicted.
+    pages: u64,
+    /// What begins with a page that needs a look of its own.
+    behind: Option<Extent>,
+}
+
 impl ExtentCache {
     /// Judges folios from the inactive list's tail as far as `scan` says, each folio that is on the
     /// list at the beginning at most once.
@@ -47,16 +55,15 @@ impl ExtentCache {
             let looked = if tail.order > Order(0) {
                 self.shrink_folio(tail, mappings, &mut shrunk, &mut run, log)
             } else {
-                let most = goal - shrunk.evicted.0;
-                let unused = self.evict_unused(tail, left.min(most), mappings, &mut run, log);
-                shrunk.evicted += PageCount(unused);
-                match unused {
-                    0 => {
-                        let bound = Bound { looked: left, evicted: most };
-                        self.shrink_word(tail, bound, mappings, &mut shrunk, &mut run, log)
-                    }
-                    _ => unused,
-                }
+                let most = left.min(goal - shrunk.evicted.0);
+                let unused = self.evict_unused(tail, most, mappings, &mut run, log);
+                shrunk.evicted += PageCount(unused.pages);
+                let evicted = goal - shrunk.evicted.0;
+                let bound = Bound { looked: left - unused.pages, evicted };
+                let looked = unused.behind.map_or(0, |behind| {
+                    self.shrink_word(behind, bound, mappings, &mut shrunk, &mut run, log)
+                });
+                unused.pages + looked
             };
             // The last folio may be longer than what was left.
             left = left.saturating_sub(looked);
@@ -68,7 +75,7 @@ impl ExtentCache {
     }
 
     /// Evicts base pages from the tail, at most `most`, as long as none has an accessed entry or
-    /// needs a look of its own: all that most windows need. Returns how many.
+    /// needs a look of its own: all that most windows need.
     fn evict_unused(
         &mut self,
         tail: Extent,
@@ -76,16 +83,17 @@ impl ExtentCache {
         mappings: &ReverseMap,
         run: &mut EvictionRun,
         log: &mut impl Log,
-    ) -> u64 {
+    ) -> Unused {
         if !self.stale.is_empty() || !self.aliases.is_empty() {
-            return 0;
+            return Unused { pages: 0, behind: Some(tail) };
         }
         let (file, index) = locate(tail.start);
         let believed = mappings.of(file).has_recency();
-        let mut evicted = 0;
+        let (mut evicted, mut is_end) = (0, true);
         for (number, span) in by_chunk(tail.start, tail.start + tail.pages.min(most)) {
             let first = number * CHUNK_PAGES;
             if self.locked.any(first + span.from as u64, first + span.end as u64) {
+                is_end = false;
                 break;
             }
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
@@ -106,6 +114,7 @@ impl ExtentCache {
                 }
             }
             if notable.is_some() {
+                is_end = false;
                 break;
             }
         }
@@ -113,7 +122,9 @@ impl ExtentCache {
             self.inactive.take(evicted, evicted);
             run.push(file, index, PageCount(evicted), log);
         }
-        evicted
+        let (start, pages) = (tail.start + evicted, tail.pages - evicted);
+        let behind = Extent { start, pages, ..tail };
+        Unused { pages: evicted, behind: (!is_end).then_some(behind) }
     }
 
     /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
@@ -155,13 +166,20 @@ impl ExtentCache {
         let pages = mask & !stale & !locked;
         let referenced = flags.referenced | young.again;
         let mut verdicts = judge_pages(pages, young.pages, referenced, young.executable);
-        if u64::from(verdicts.evict.count_ones()) >= bound.evicted {
+        // Counting bits takes many steps, and most masks have none.
+        if verdicts.evict != 0 && u64::from(verdicts.evict.count_ones()) >= bound.evicted {
             mask &= up_to_bit(verdicts.evict, bound.evicted);
             verdicts.evict &= mask;
             verdicts.keep &= mask;
             verdicts.activate &= mask;
         }
-        let stale = if stale == 0 { 0 } else { self.stale.take(number, mask) };
+        let (stale, gone) = match stale {
+            0 => (0, 0),
+            _ => {
+                let stale = self.stale.take(number, mask);
+                (stale, u64::from(stale.count_ones()))
+            }
+        };
         let locked = locked & mask & !stale;
         let stays = verdicts.keep | verdicts.activate;
         if stays != 0 {
@@ -174,18 +192,19 @@ impl ExtentCache {
             flags.referenced |= stays;
             flags.active |= verdicts.activate;
         }
-        let looked = u64::from((mask & !stale).count_ones());
-        self.inactive.take(u64::from(mask.count_ones()), looked);
-        self.inactive.push_mask(first, verdicts.keep | locked);
-        self.active.push_mask(first, verdicts.activate);
+        let taken = WORD_PAGES - u64::from(mask.leading_zeros()) - offset;
+        self.inactive.take(taken, taken - gone);
+        let kept = self.inactive.push_mask(first, verdicts.keep | locked);
+        let activated = self.active.push_mask(first, verdicts.activate);
+        let mut evicted = 0;
         for (offset, pages) in runs(verdicts.evict) {
             self.evict(first + offset, pages, Order(0), run, log);
+            evicted += pages;
         }
-        let evicted = u64::from(verdicts.evict.count_ones());
         shrunk.evicted += PageCount(evicted);
-        shrunk.kept += PageCount(looked - evicted);
-        shrunk.activated += PageCount(verdicts.activate.count_ones().into());
-        looked
+        shrunk.kept += PageCount(kept + activated);
+        shrunk.activated += PageCount(activated);
+        taken - gone
     }
 
     /// Judges the large folio at the tail. Returns how many of its pages were on the list.

@@ -10,7 +10,7 @@ use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::bounds::MAX_MODEL_BYTES;
 use filemap_job::program::{Fadvise, Madvise, Program, ProgramRecord, ProgramRun, ProgramStep};
-use filemap_job::{Engine, EngineKind, Ready};
+use filemap_job::{Engine, EngineKind, Ready, format_size};
 
 use crate::Error;
 use crate::device::Device;
@@ -204,6 +204,24 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         for area in areas.filter(|(of, _)| of.open == number).filter_map(|(_, area)| area.as_mut())
         {
             task.reuse(area, open);
+        }
+    }
+
+    /// `error`, which ended step number `step` of a thread, in the words of the program.
+    fn told(&self, error: Error, thread: usize, step: usize) -> Error {
+        let machine = &self.program.machine;
+        match (error, machine.cache_limit.zip(machine.limit_key())) {
+            (Error::OutOfMemory { index }, Some((limit, key))) => {
+                let file = self.program.file_of(&self.program.threads[thread].steps[step]);
+                Error::ProgramOutOfMemory {
+                    step: self.program.step_name(thread, step),
+                    index,
+                    file: self.program.files[file].name.clone(),
+                    limit: format_size(limit.bytes(self.program.page_size())),
+                    key,
+                }
+            }
+            (error, _) => error,
         }
     }
 

@@ -43,6 +43,7 @@ impl Populates {
                 let (_, open, mut task) = running.through(self.mapping);
                 task.populated(at, open);
                 self.fault = None;
+                running.world.settle();
             }
             if running.world.turn_is_over() {
                 return Ok(Some(Pause::Turn));

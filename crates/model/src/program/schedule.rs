@@ -45,7 +45,9 @@ pub fn run<C: PageCache, L: Log>(
         let Some((thread, now_ns)) = schedule.take() else { break };
         let slice_ends_ns = if is_short { schedule.slice_ends_ns[thread] } else { u64::MAX };
         running.world.begin_turn(now_ns, schedule.until_ns(thread), slice_ends_ns);
-        let pause = cursors[thread].go_on(running)?;
+        let cursor = &mut cursors[thread];
+        let pause = cursor.go_on(running);
+        let pause = pause.map_err(|error| running.told(error, thread, cursor.done.len()))?;
         let now_ns = running.world.now_ns();
         match pause {
             Some(Pause::Turn) => schedule.push(thread, now_ns),

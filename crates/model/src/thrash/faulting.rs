@@ -29,7 +29,6 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 under_way.begins_again = true;
                 if !under_way.has_dropped {
                     under_way.has_dropped = true;
-                    under_way.misses_at_first = under_way.fault.misses();
                     self.counts.faults_dropped += 1;
                 }
                 Flow::Goes
@@ -175,12 +174,9 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         }
         self.unlock(task);
         let under_way = self.tasks[task].fault.take().expect("a fault is under way");
-        let misses = under_way.fault.misses();
         self.counts.faults += 1;
-        self.counts.major_faults += u64::from(misses);
-        if under_way.has_dropped {
-            self.counts.retry_misses += u64::from(misses - under_way.misses_at_first);
-        }
+        self.counts.major_faults += u64::from(under_way.fault.misses());
+        self.counts.retry_misses += u64::from(under_way.fault.retry_misses());
         self.return_to_user(task);
         Flow::Goes
     }

@@ -115,7 +115,6 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 asked: None,
                 is_paid: false,
                 held: None,
-                misses_at_first: 0,
                 has_dropped: false,
                 begins_again: false,
             });

@@ -4,6 +4,7 @@ use filemap_core::cache::FolioRun;
 use filemap_core::decision::Lock;
 use filemap_core::fault::{Fault, Step};
 use filemap_core::lru::reclaim::Reclaim;
+use filemap_core::readahead::Window;
 use filemap_core::readahead::layout::Layout;
 use filemap_core::units::{PageCount, PageIndex};
 
@@ -114,7 +115,6 @@ pub struct FaultUnderWay {
     pub is_paid: bool,
     /// The lock that it has.
     pub held: Option<Lock>,
-    pub misses_at_first: u32,
     pub has_dropped: bool,
     /// The next lock is that of a retry.
     pub begins_again: bool,
@@ -123,7 +123,7 @@ pub struct FaultUnderWay {
 /// A window under way.
 #[derive(Debug)]
 pub struct WindowUnderWay {
-    pub layout: Layout,
+    pub layout: Layout<Window>,
     /// What is left to be added of a run.
     pub left: Option<FolioRun>,
     pub added: Vec<FolioRun>,

@@ -116,7 +116,9 @@ impl Counter {
             Decision::Lookup { hit, tried, mmap_miss, .. } => {
                 self.show(mmap_miss, done);
                 self.missed |= !hit;
-                self.hit = hit && !tried && self.counts_hits;
+                // What a hit takes does not show where the counter does not.
+                let is_shown = self.sight == Sight::Every;
+                self.hit = hit && !tried && self.counts_hits && is_shown;
             }
             Decision::Entered { cause, found: Found { mmap_miss, .. } } => {
                 self.hit &= cause == Cause::AsyncFault;

@@ -9,8 +9,9 @@
 //! 2. it was accessed while it was in: *used*;
 //! 3. it lies outside the mapping: *beyond the mapping*, or *between the segments* of an ELF file;
 //! 4. it came only because folios are larger than the page asked for: *large-folio rounding*;
-//! 5. otherwise by what brought it in: read-around, async readahead, on-demand readahead,
-//!    executable or huge-page readahead, or a single page that left before it was accessed.
+//! 5. otherwise by what brought it in: read-around, async readahead, on-demand readahead, advice
+//!    (WILLNEED), executable or huge-page readahead, or a single page that left before it was
+//!    accessed.
 //!
 //! So the sums add up to the bytes read, *used* is what no readahead could have saved, and
 //! *refetched* what more memory would have. Rounding means: of a HUGEPAGE window the rest of the
@@ -53,7 +54,7 @@ use counter::Counter;
 use pages::Pages;
 use parts::Parts;
 use touches::Touches;
-use window::{Asked, origins};
+use window::{LastWindow, origins};
 
 /// Cells of the map of an [`Explanation`].
 const MAP_CELLS: u64 = 512;
@@ -104,7 +105,7 @@ pub struct Explainer<'a> {
     counter: Counter,
     /// The decisions of the fault at hand: which page it is for shows at its end.
     fault: Option<Vec<Decision>>,
-    window: Option<Asked>,
+    window: Option<LastWindow>,
     misses_off: u64,
 }
 
@@ -162,7 +163,7 @@ impl<'a> Explainer<'a> {
         let counted = self.counter.moves.misses > misses;
         match *decision {
             Decision::Readahead { cause, index, start, size, .. } => {
-                self.window = Some(Asked { cause, index, start, end: start + size });
+                self.window = Some(LastWindow { cause, index, start, end: start + size });
                 self.pages.brought.get_mut(Origin::of(cause)).calls += 1;
             }
             Decision::BasePages { start, size, .. } => {

@@ -22,6 +22,8 @@ pub enum Origin {
     Async,
     /// Not accessed: read by an on-demand window, of a `read(2)` or a fault advised SEQUENTIAL.
     OnDemand,
+    /// Not accessed: asked for by MADV_WILLNEED or POSIX_FADV_WILLNEED.
+    WillNeed,
     /// Not accessed: read behind a fault in an executable mapping.
     Executable,
     /// Not accessed: read by a fault in a mapping advised HUGEPAGE.
@@ -32,7 +34,7 @@ pub enum Origin {
 
 impl Origin {
     /// Every origin, in the order of reports, with its name there and its key in JSON.
-    pub const ALL: [(Origin, &'static str, &'static str); 11] = [
+    pub const ALL: [(Origin, &'static str, &'static str); 12] = [
         (Origin::Used, "used", "used"),
         (Origin::Refetched, "refetched after eviction", "refetched"),
         (Origin::BeyondMapping, "beyond the mapping", "beyond-mapping"),
@@ -41,6 +43,7 @@ impl Origin {
         (Origin::ReadAround, "read-around", "read-around"),
         (Origin::Async, "async readahead", "async"),
         (Origin::OnDemand, "on-demand readahead", "on-demand"),
+        (Origin::WillNeed, "advised WILLNEED", "will-need"),
         (Origin::Executable, "executable readahead", "executable"),
         (Origin::HugePage, "huge-page readahead", "huge-page"),
         (Origin::Single, "single page", "single"),
@@ -54,12 +57,12 @@ impl Origin {
             Cause::ReadAround => Origin::ReadAround,
             Cause::AsyncFault | Cause::AsyncRead => Origin::Async,
             Cause::SequentialFault
-            | Cause::SequentialLone
+            | Cause::SequentialSingle
             | Cause::SequentialForced
             | Cause::ReadStream
-            | Cause::ReadLone
-            | Cause::ReadForced
-            | Cause::WillNeed => Origin::OnDemand,
+            | Cause::ReadSingle
+            | Cause::ReadForced => Origin::OnDemand,
+            Cause::WillNeed => Origin::WillNeed,
         }
     }
 

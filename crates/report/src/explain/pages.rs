@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use filemap_core::units::{PageCount, PageIndex};
 
 use super::origin::{Amount, Brought, Origin, PerOrigin};
-use super::parts::{Parts, Place};
+use super::parts::{Parts, Region};
 
 /// The pages of a file that were ever in the cache, and why.
 #[derive(Debug)]
@@ -167,10 +167,10 @@ impl Pages {
     fn chunk(&self, number: u64) -> Box<[Page; CHUNK_PAGES as usize]> {
         let mut chunk = Box::new([Page { by: Origin::Single, flags: 0 }; CHUNK_PAGES as usize]);
         for (index, page) in (number * CHUNK_PAGES..).zip(chunk.iter_mut()) {
-            page.flags = match self.mapped.place(PageIndex(index)) {
-                Place::Mapped => MAPPED,
-                Place::Between => BETWEEN,
-                Place::Beyond => 0,
+            page.flags = match self.mapped.region(PageIndex(index)) {
+                Region::Mapped => MAPPED,
+                Region::Between => BETWEEN,
+                Region::Beyond => 0,
             };
         }
         chunk

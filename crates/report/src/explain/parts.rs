@@ -14,7 +14,7 @@ pub(super) struct Parts {
 
 /// Where a page lies beside what is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Region {
     /// In a part that is mapped.
     Mapped,
     /// Between two of them.
@@ -74,14 +74,14 @@ impl Parts {
     }
 
     /// Where a page of the file lies.
-    pub(super) fn place(&self, index: PageIndex) -> Place {
+    pub(super) fn region(&self, index: PageIndex) -> Region {
         let holds = |part: &Part| part.start <= index && index < part.start + part.pages;
         if self.parts.iter().any(holds) {
-            return Place::Mapped;
+            return Region::Mapped;
         }
         let (start, end) = self.bounds();
         let between = self.has_between && start <= index && index < end;
-        if between { Place::Between } else { Place::Beyond }
+        if between { Region::Between } else { Region::Beyond }
     }
 
     /// First page that is mapped, and the page behind the last one.

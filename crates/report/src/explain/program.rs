@@ -13,7 +13,7 @@ use filemap_job::program::{Program, ProgramStep};
 use super::origin::{Amount, Brought, Origin, PerOrigin};
 use super::pages::Pages;
 use super::parts::Parts;
-use super::window::{Asked, origins};
+use super::window::{LastWindow, origins};
 
 /// What a decision log says of a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub struct ProgramExplainer<'a> {
 /// What is known of one file.
 struct OfFile {
     pages: Pages,
-    window: Option<Asked>,
+    window: Option<LastWindow>,
 }
 
 /// An access.
@@ -185,7 +185,7 @@ impl Log for ProgramExplainer<'_> {
                     self.end_access();
                 }
                 let end = start + size;
-                self.files[self.file].window = Some(Asked { cause, index, start, end });
+                self.files[self.file].window = Some(LastWindow { cause, index, start, end });
                 self.call(Origin::of(cause));
             }
             Decision::BasePages { start, size, .. } => {

@@ -7,7 +7,7 @@ use super::origin::Origin;
 
 /// The window of a file that was asked for last.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct LastWindow {
     pub(super) cause: Cause,
     /// The page that was accessed.
     pub(super) index: PageIndex,
@@ -15,7 +15,7 @@ pub(super) struct Asked {
     pub(super) end: PageIndex,
 }
 
-impl Asked {
+impl LastWindow {
     /// It, with a part that is laid out in base pages.
     pub(super) fn reach(&mut self, start: PageIndex, size: PageCount) {
         self.start = self.start.min(start);
@@ -26,7 +26,7 @@ impl Asked {
 /// Why pages of `start..end` are in, which were added in folios of `folio_pages` pages after
 /// `window` was asked for last, if any was: parts in order, each with its origin.
 pub(super) fn origins(
-    window: Option<Asked>,
+    window: Option<LastWindow>,
     (start, end): (PageIndex, PageIndex),
     folio_pages: u64,
     read_ahead: PageCount,
@@ -41,7 +41,7 @@ pub(super) fn origins(
     let by = Origin::of(window.cause);
     // The pages that would have been asked for in base pages too; what lies outside is
     // rounding where `inside_is_rounding` is false, and the other way round.
-    let Asked { index, .. } = window;
+    let LastWindow { index, .. } = window;
     let (from, to, inside_is_rounding) = match window.cause {
         Cause::HugePage => {
             let head = PageIndex(index.0 - index.0 % folio_pages);

@@ -17,7 +17,7 @@ pub fn fio_jobs() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Measured or found here, for a report in full.
 #[derive(Clone, Debug)]
-pub struct Here {
+pub struct MeasuredHere {
     /// Programs and libraries: jobs of the workload `elf`, with the headers of their file.
     pub programs: Vec<JobSpec>,
     /// fio's jobs, or in a few words why there are none.

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
 use crate::table::Table;
-pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, Here, fio_jobs};
+pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, fio_jobs};
 pub use source::Source;
 
 /// Seeds of a random cell where none are given.
@@ -34,7 +34,7 @@ pub struct Options {
     /// Seeds of each random cell: 1 or more.
     pub seeds: u64,
     /// What this machine adds, where a report in full was asked for.
-    pub here: Option<Here>,
+    pub here: Option<MeasuredHere>,
 }
 
 impl Default for Options {

@@ -1,17 +1,20 @@
 //! `filemap compare` of a program.
 
+use filemap_core::rules::Kernel;
 use filemap_job::program::Program;
 use filemap_job::{EngineKind, JobSpec, ProgramSpec, shell_word};
 use filemap_model::{Digest, Profile, trace_program};
 use filemap_report::compare::{self, ProgramCell};
 
+use super::booted::{self, Booted};
 use super::unseen::{OfModel, unseen};
 use super::{engines, variants};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::commands::program::{Asked, foreign, profile};
+use crate::commands::program::{GivenProgram, not_of_programs, profile};
 use crate::engine::{self, Engines};
 use crate::error::Error;
+use crate::host;
 use crate::judged::{self, Judged};
 use crate::output::Output;
 use crate::variants::Variant;
@@ -31,9 +34,10 @@ pub fn run(
     on: &impl Engines<Program>,
 ) -> Result<Outcome, Error> {
     if args.seeds.is_some() {
-        return Err(foreign("--seeds", path));
+        return Err(not_of_programs("--seeds", path));
     }
-    let mut asked = Asked::new(spec, path, args.job)?;
+    let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
+    let mut asked = GivenProgram::new(spec, path, args.job)?;
     let variants = variants(&asked.spec.shared(), &args.variants)?;
     let foreign_to = |variant: &Variant| {
         let flag = ProgramSpec::foreign_flag(&variant.applied(&JobSpec::default()))?;
@@ -50,9 +54,10 @@ pub fn run(
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     let mut spec = asked.spec.clone();
     spec.on = spec.on.as_deref().map(engines).transpose()?;
+    let images = booted(&mut spec, images, modules)?;
     let found = asked.resolve(&mut spec)?;
     let kernel = asked.spec.kernel.as_deref();
-    let cells = cells(&asked, &spec, &variants)?;
+    let cells = cells(&asked, &spec, &variants, &images)?;
     if cells.len() < 2 {
         let message = "there is one variant only; give --variants baseline,mmap-miss";
         return Err(Error::Usage(message.to_string()));
@@ -83,20 +88,67 @@ pub fn run(
             Ok(digest)
         }),
     }))?);
-    let names: Vec<String> = variants.iter().map(Variant::name).collect();
-    let command =
-        format!("{} --variants {}", asked.command("compare"), shell_word(&names.join(",")));
+    let command = command(asked, &variants, &images);
     output.write(&compare::of_program(&compared, &warnings, args.verbose, command))?;
     Ok(Outcome::Done)
 }
 
-/// Every variant on every engine. Beside the model, whose series are then meant, the running kernel
+/// The kernels that are booted: those of the flags, or the one that the job file names. `spec` then
+/// has the first, which says what runs where no engine is named.
+fn booted(
+    spec: &mut ProgramSpec,
+    images: Vec<String>,
+    modules: Vec<String>,
+) -> Result<Vec<Booted>, Error> {
+    let or_own = |given: Vec<String>, own: &mut Option<String>| match given.is_empty() {
+        true => own.take().into_iter().collect(),
+        false => given,
+    };
+    let images = or_own(images, &mut spec.image);
+    let images = Booted::pair(images, &or_own(modules, &mut spec.modules))?;
+    spec.image = images.first().map(|image| image.path.clone());
+    Ok(images)
+}
+
+/// The command that compares the same again.
+fn command(mut asked: GivenProgram, variants: &[Variant], images: &[Booted]) -> String {
+    (asked.flags.image, asked.flags.modules) = (None, None);
+    let names: Vec<String> = variants.iter().map(Variant::name).collect();
+    let mut words =
+        vec![format!("{} --variants {}", asked.command("compare"), shell_word(&names.join(",")))];
+    for image in images {
+        words.push(format!("--image {}", shell_word(&image.path)));
+        words.extend(image.modules.iter().map(|path| format!("--modules {}", shell_word(path))));
+    }
+    words.join(" ")
+}
+
+/// Every variant on every engine and image. Beside the model, whose series are then meant, a kernel
 /// has the settings of the variants only.
-fn cells(asked: &Asked, spec: &ProgramSpec, variants: &[Variant]) -> Result<Vec<Planned>, Error> {
+fn cells(
+    asked: &GivenProgram,
+    spec: &ProgramSpec,
+    variants: &[Variant],
+    images: &[Booted],
+) -> Result<Vec<Planned>, Error> {
+    let image_names = booted::names(images)?;
     let engines = spec.on.clone().unwrap_or(EngineKind::Model.name().to_string());
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     let mut cells: Vec<Planned> = Vec::new();
     for engine in engines.split(',') {
+        let spec = ProgramSpec { on: Some(engine.to_string()), ..spec.clone() };
+        let add = |name: String, variant: &Variant, image| {
+            cell(asked, &spec, name, variant, image).map_err(|error| variant.error(error))
+        };
+        if engine == EngineKind::Kernel.name() && !images.is_empty() {
+            let of_images = booted::of_images(variants, beside_model);
+            for (image, name) in images.iter().zip(&image_names) {
+                for variant in &of_images {
+                    cells.push(add(booted::name(name, variant), variant, Some(image))?);
+                }
+            }
+            continue;
+        }
         let mut names: Vec<String> = Vec::new();
         for variant in variants {
             let has_own_series = engine == EngineKind::Kernel.name() && beside_model;
@@ -105,20 +157,32 @@ fn cells(asked: &Asked, spec: &ProgramSpec, variants: &[Variant]) -> Result<Vec<
                 continue;
             }
             names.push(variant.name());
-            let spec = ProgramSpec { on: Some(engine.to_string()), ..spec.clone() };
-            let planned = cell(asked, spec, &variant).map_err(|error| variant.error(error))?;
-            cells.push(planned);
+            cells.push(add(variant.name(), &variant, None)?);
         }
     }
     Ok(cells)
 }
 
-fn cell(asked: &Asked, spec: ProgramSpec, variant: &Variant) -> Result<Planned, Error> {
-    let mut spec = spec.overlay(&variant.applied(&JobSpec::default()));
-    if spec.on.as_deref() == Some(EngineKind::Kernel.name()) && !variant.sets("kernel") {
+/// The program of one cell, which is called `name`, on the kernel of `image` or none.
+fn cell(
+    asked: &GivenProgram,
+    spec: &ProgramSpec,
+    name: String,
+    variant: &Variant,
+    image: Option<&Booted>,
+) -> Result<Planned, Error> {
+    let mut spec = spec.clone().overlay(&variant.applied(&JobSpec::default()));
+    spec.image = image.map(|image| image.path.clone());
+    spec.modules = image.and_then(|image| image.modules.clone());
+    if let Some(image) = image
+        && !variant.sets("kernel")
+    {
+        let nearest = Kernel::nearest(&host::image_release(&image.path)?);
+        spec.kernel = nearest.map(|nearest| nearest.kernel.name().to_string()).or(spec.kernel);
+    } else if spec.on.as_deref() == Some(EngineKind::Kernel.name()) && !variant.sets("kernel") {
         spec.kernel = Some("host".to_string());
     }
     let profile = profile(&mut spec)?;
     let program = asked.validate(&spec)?;
-    Ok(Planned { variant: variant.name(), program, profile })
+    Ok(Planned { variant: name, program, profile })
 }

@@ -1,10 +1,11 @@
 //! One job of either form in the model and under a trace of the running kernel.
 
+use filemap_core::decision::Log;
 use filemap_job::program::Program;
 use filemap_job::{Job, Shown, ShownByFile, ShownLog};
 use filemap_kernel::engine::Runnable;
 use filemap_kernel::journal::Journal;
-use filemap_kernel::observe::{Observer, Subject};
+use filemap_kernel::trace::{Observer, Subject};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Profile, Timing, trace_program_on, trace_settled};
 use filemap_report::conform::{self, Comparison, Difference, Finding};
@@ -115,10 +116,12 @@ impl Bench {
         model: &[Vec<Shown>],
     ) -> Result<Result<Vec<Vec<Shown>>, String>, Error> {
         let expected = model.iter().flatten().map(Shown::events).sum();
-        match self.observer.observe(job, subject, expected) {
+        match self.observer.observe_settled(job, subject, expected) {
             Ok(observed) => {
-                self.disturbed += u64::from(observed.disturbed);
-                Ok(Ok(observed.logs))
+                self.disturbed += u64::from(observed.repeated);
+                let mut log = ShownByFile::new(job.files());
+                observed.decisions.iter().for_each(|decision| log.record(*decision));
+                Ok(Ok(log.into_logs().into_iter().map(ShownLog::into_lines).collect()))
             }
             Err(filemap_kernel::Error::Disturbed { runs, .. }) => {
                 self.disturbed += u64::from(runs);

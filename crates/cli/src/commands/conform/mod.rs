@@ -13,7 +13,8 @@ use filemap_report::setup;
 
 use bench::Bench;
 
-use super::Asked;
+use super::GivenJob;
+use super::program::in_file;
 use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::error::Error;
@@ -35,9 +36,9 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args);
+        return program::run(spec, &path, args).map_err(|error| in_file(&path, error));
     }
-    let (asked, mut spec) = Asked::new(args.job_file, args.job)?;
+    let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     check_asked(&asked.flags, &spec)?;
     let release = input::host_release();
@@ -134,7 +135,7 @@ fn check_asked(flags: &JobSpec, spec: &JobSpec) -> Result<(), Error> {
 }
 
 /// Refuses a seed of nothing: the built-in patterns have their own.
-fn check_seed(asked: &Asked, fuzz: &Option<u64>, spec: &JobSpec) -> Result<(), Error> {
+fn check_seed(asked: &GivenJob, fuzz: &Option<u64>, spec: &JobSpec) -> Result<(), Error> {
     let only_seed = JobSpec { seed: spec.seed, ..JobSpec::default() };
     if spec.seed.is_none() || fuzz.is_some() || asked.file.is_some() || *spec != only_seed {
         return Ok(());

@@ -1,26 +1,39 @@
 //! `filemap conform` of a program: its decisions, file by file.
 
 use filemap_job::ProgramSpec;
+use filemap_job::program::{Fadvise, Madvise, ProgramStep};
 use filemap_report::conform::{self, Pattern};
 
 use super::bench::Bench;
 use super::{check_asked, footer, outcome};
 use crate::Outcome;
 use crate::args::ConformArgs;
-use crate::commands::program::{Asked, foreign};
+use crate::commands::program::{GivenProgram, not_of_programs};
 use crate::error::Error;
 use crate::input;
 use crate::interrupt;
 use crate::judged;
 use crate::output::Output;
 
+/// Whether a step leads to decisions about what is read.
+fn decides(step: &ProgramStep) -> bool {
+    match step {
+        ProgramStep::Touch { .. } | ProgramStep::Read { .. } => true,
+        ProgramStep::Madvise { advice, .. } => {
+            matches!(advice, Madvise::WillNeed | Madvise::PopulateRead)
+        }
+        ProgramStep::Fadvise { advice, .. } => *advice == Fadvise::WillNeed,
+        ProgramStep::Map { .. } | ProgramStep::Unmap { .. } => false,
+    }
+}
+
 /// Compares what the running kernel decides in the program of the job file at `path` with what the
 /// model decides.
 pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, Error> {
     if args.fuzz.is_some() {
-        return Err(foreign("--fuzz", path));
+        return Err(not_of_programs("--fuzz", path));
     }
-    let asked = Asked::new(spec, path, args.job)?;
+    let asked = GivenProgram::new(spec, path, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     let kernel = asked.spec.kernel.clone();
     check_asked(&asked.flags, &asked.spec.shared())?;
@@ -35,6 +48,12 @@ pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, 
             "{path} has {} threads, whose decisions come in another order each time; compare \
              counters with filemap compare --on model,kernel",
             program.threads.len()
+        )));
+    }
+    if !program.steps().any(decides) {
+        return Err(Error::Usage(format!(
+            "{path} makes no access, and no advice of it reads anything, so there is no decision to \
+             compare; add a [[thread.phase]] with a workload"
         )));
     }
     let (journal, _guard) = interrupt::journal()?;

@@ -4,9 +4,10 @@ use filemap_job::{Engine, EngineKind, ProgramSpec, Ready};
 use filemap_model::{Model, trace_program};
 use filemap_report::explain::{self, ProgramExplainer};
 
+use super::no_log_of_image;
 use crate::Outcome;
 use crate::args::ExplainArgs;
-use crate::commands::program::{Asked, foreign, profile};
+use crate::commands::program::{GivenProgram, not_of_programs, profile};
 use crate::error::Error;
 use crate::judged::{self, Judged};
 use crate::output::Output;
@@ -16,9 +17,9 @@ use crate::provenance;
 pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, Error> {
     let given = [("--seeds", args.seeds.is_some()), ("--svg", args.svg.is_some())];
     if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-        return Err(foreign(flag, path));
+        return Err(not_of_programs(flag, path));
     }
-    let asked = Asked::new(spec, path, args.job)?;
+    let asked = GivenProgram::new(spec, path, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     if asked.spec.runs.is_some_and(|runs| runs != 1) {
         let message = "--runs does not go with explain, which reads one log; remove it";
@@ -28,6 +29,9 @@ pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, 
     let found = asked.resolve(&mut spec)?;
     let profile = found.on_device(profile(&mut spec)?);
     let program = asked.validate(&spec)?;
+    if program.image.is_some() {
+        return Err(no_log_of_image());
+    }
     if program.engine == EngineKind::Kernel {
         return Err(Error::CannotRun(
             "explain reads the model's log of a program; give --on model, or filemap compare --on \

@@ -5,8 +5,10 @@ use std::path::Path;
 use filemap_job::JobSpec;
 use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::fio::{Fio, Job};
-use filemap_kernel::place::Place;
-use filemap_report::published::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, Here, fio_jobs};
+use filemap_kernel::storage::Storage;
+use filemap_report::published::{
+    FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, fio_jobs,
+};
 
 use crate::error::Error;
 use crate::input;
@@ -28,13 +30,13 @@ const PROGRAMS: [&str; 8] = [
 ///
 /// # Errors
 /// When fio runs and fails; where it is missing, what is measured says so.
-pub fn measured() -> Result<Here, Error> {
+pub fn measured() -> Result<MeasuredHere, Error> {
     let fio = match fio() {
         Ok(runs) => Ok(runs),
         Err(error) if error.cannot_run_here() => Err(error.to_string()),
         Err(error) => return Err(error.into()),
     };
-    Ok(Here { programs: programs(), fio })
+    Ok(MeasuredHere { programs: programs(), fio })
 }
 
 fn fio() -> Result<FioRuns, filemap_kernel::Error> {
@@ -58,7 +60,7 @@ fn fio() -> Result<FioRuns, filemap_kernel::Error> {
     Ok(FioRuns {
         version: fio.version().to_string(),
         kernel: input::host_release().unwrap_or_default(),
-        read_ahead_kb: Place::of(&directory)?.read_ahead_kb,
+        read_ahead_kb: Storage::of(&directory)?.read_ahead_kb,
         rows,
     })
 }

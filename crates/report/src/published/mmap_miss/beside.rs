@@ -29,12 +29,12 @@ pub struct Beside {
 
 #[derive(Debug, Deserialize)]
 struct Data {
-    run: Vec<Run>,
+    run: Vec<GuestRun>,
 }
 
 /// One run in a guest.
 #[derive(Clone, Debug, Deserialize)]
-struct Run {
+struct GuestRun {
     guest: String,
     ram_gib: f64,
     /// The difference of `pgpgin`.
@@ -43,7 +43,7 @@ struct Run {
     file_kib: u64,
 }
 
-impl Run {
+impl GuestRun {
     fn beside_kib(&self) -> f64 {
         self.pgpgin_kib as f64 - self.file_kib as f64
     }
@@ -57,19 +57,20 @@ impl Run {
     }
 
     /// KiB for each GiB beyond what the same guest counts in any case.
-    fn growth(&self, runs: &[Run]) -> f64 {
+    fn growth(&self, runs: &[GuestRun]) -> f64 {
         let same = runs.iter().filter(|run| run.fits() && run.guest == self.guest);
-        let least = same.map(Run::beside_kib).fold(f64::INFINITY, f64::min);
+        let least = same.map(GuestRun::beside_kib).fold(f64::INFINITY, f64::min);
         (self.beside_kib() - least).max(0.0) / self.file_gib()
     }
 }
 
 impl Beside {
-    fn of(runs: &[Run]) -> Beside {
-        let (fit, short): (Vec<&Run>, Vec<&Run>) = runs.iter().partition(|run| run.fits());
+    fn of(runs: &[GuestRun]) -> Beside {
+        let (fit, short): (Vec<&GuestRun>, Vec<&GuestRun>) =
+            runs.iter().partition(|run| run.fits());
         let largest = |figures: &mut dyn Iterator<Item = f64>| figures.fold(0.0, f64::max);
         Beside {
-            fixed_kib: largest(&mut fit.into_iter().map(Run::beside_kib)),
+            fixed_kib: largest(&mut fit.into_iter().map(GuestRun::beside_kib)),
             kib_for_a_gib: largest(&mut short.into_iter().map(|run| run.growth(runs))),
         }
     }
@@ -84,9 +85,9 @@ impl Beside {
 mod tests {
     use super::*;
 
-    fn run(guest: &str, file_gib: u64, beside_kib: u64) -> Run {
+    fn run(guest: &str, file_gib: u64, beside_kib: u64) -> GuestRun {
         let file_kib = file_gib << 20;
-        Run { guest: guest.into(), ram_gib: 8.0, pgpgin_kib: file_kib + beside_kib, file_kib }
+        GuestRun { guest: guest.into(), ram_gib: 8.0, pgpgin_kib: file_kib + beside_kib, file_kib }
     }
 
     #[test]
@@ -100,7 +101,7 @@ mod tests {
     fn the_data_has_runs_of_both_kinds() {
         let text = include_str!("../../../../../data/whole-machine-6.12.toml");
         let data: Data = toml::from_str(text).unwrap();
-        assert!(data.run.iter().any(Run::fits) && data.run.iter().any(|run| !run.fits()));
+        assert!(data.run.iter().any(GuestRun::fits) && data.run.iter().any(|run| !run.fits()));
         assert!(data.run.iter().all(|run| run.pgpgin_kib > run.file_kib));
     }
 }

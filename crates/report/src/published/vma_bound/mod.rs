@@ -8,7 +8,7 @@ use filemap_job::{Job, Record};
 use serde_json::{Value, json};
 
 use super::data::PUBLISHED;
-use super::{Findings, FioRuns, Here, Study};
+use super::{Findings, FioRuns, MeasuredHere, Study};
 use crate::report::Part;
 use crate::table::{Column, Table};
 use programs::Program;
@@ -24,7 +24,7 @@ pub struct VmaBound {
 
 impl VmaBound {
     /// The study with what this machine adds to it.
-    pub fn new(here: Option<Here>) -> Self {
+    pub fn new(here: Option<MeasuredHere>) -> Self {
         let (programs, fio) = here.map(|here| (here.programs, here.fio)).unzip();
         let jobs = |spec: &filemap_job::JobSpec| Some((spec.file.clone()?, programs::jobs(spec)));
         let programs = programs.iter().flatten().filter_map(jobs);

@@ -5,7 +5,7 @@ use crate::residency::CacheStat;
 
 /// What is known of one file after a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct FileCounts {
     /// Fetched from storage.
     pub(super) read_bytes: Option<u64>,
     /// In the cache in the end.
@@ -28,14 +28,14 @@ pub(super) enum Dropped {
     Pages(Option<u64>),
 }
 
-impl Seen {
+impl FileCounts {
     pub(super) fn new(
         read_bytes: Option<u64>,
         stat: Option<CacheStat>,
         whole: bool,
         dropped: Dropped,
-    ) -> Seen {
-        Seen {
+    ) -> FileCounts {
+        FileCounts {
             read_bytes,
             cached_pages: stat.map(|stat| stat.cached),
             evicted_pages: stat.map(|stat| stat.evicted),
@@ -83,8 +83,8 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn seen(read_pages: u64, cached: u64, evicted: u64) -> Seen {
-        Seen {
+    fn seen(read_pages: u64, cached: u64, evicted: u64) -> FileCounts {
+        FileCounts {
             read_bytes: Some(read_pages * page_size()),
             cached_pages: Some(cached),
             evicted_pages: Some(evicted),
@@ -111,27 +111,27 @@ mod tests {
 
     #[test]
     fn holes_are_read_without_storage() {
-        let sparse = Seen { whole: false, ..seen(0, 100, 0) };
+        let sparse = FileCounts { whole: false, ..seen(0, 100, 0) };
         assert!(!sparse.is_disturbed());
         assert_eq!(sparse.pages_added(), Some(100));
-        let evicting = Seen { whole: false, ..seen(0, 100, 5) };
+        let evicting = FileCounts { whole: false, ..seen(0, 100, 5) };
         assert_eq!(evicting.pages_added(), None);
     }
 
     #[test]
     fn what_the_run_drops_itself_disturbs_nobody() {
-        let dropping = Seen { dropped: Dropped::Pages(None), ..seen(100, 60, 0) };
+        let dropping = FileCounts { dropped: Dropped::Pages(None), ..seen(100, 60, 0) };
         assert!(!dropping.is_disturbed());
         assert_eq!((dropping.pages_added(), dropping.pages_evicted()), (Some(100), Some(40)));
-        let of_holes = Seen { whole: false, ..dropping };
+        let of_holes = FileCounts { whole: false, ..dropping };
         assert_eq!(of_holes.pages_added(), None);
-        let counted = Seen { dropped: Dropped::Pages(Some(40)), ..of_holes };
+        let counted = FileCounts { dropped: Dropped::Pages(Some(40)), ..of_holes };
         assert_eq!((counted.pages_added(), counted.pages_evicted()), (Some(100), Some(40)));
     }
 
     #[test]
     fn what_the_kernel_does_not_tell_is_unknown() {
-        let nothing = Seen { whole: true, ..Seen::default() };
+        let nothing = FileCounts { whole: true, ..FileCounts::default() };
         assert!(!nothing.is_disturbed());
         assert_eq!(nothing.pages_added(), None);
     }

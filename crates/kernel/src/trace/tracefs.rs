@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, mount};
 
-use crate::decisions::{Event, FileId, parse};
+use super::event::{Event, Inode, parse};
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
 use crate::{Error, ending};
@@ -78,7 +78,7 @@ impl TraceFs {
 #[derive(Debug)]
 pub struct Trace {
     path: PathBuf,
-    files: Vec<FileId>,
+    files: Vec<Inode>,
     buffer_kib: u64,
     _guard: Guard,
 }
@@ -91,7 +91,7 @@ impl Trace {
     pub fn create(
         tracefs: &TraceFs,
         journal: &Journal,
-        files: &[FileId],
+        files: &[Inode],
         events: u64,
     ) -> Result<Self, Error> {
         if let Some(event) = tracefs.missing_events().first() {
@@ -201,8 +201,8 @@ fn lost_events(stats: &str) -> u64 {
 }
 
 /// By inode alone: what else is recorded of another device is passed over when it is read.
-fn inode_filter(files: &[FileId]) -> String {
-    let terms: Vec<String> = files.iter().map(|file| format!("i_ino == {}", file.inode)).collect();
+fn inode_filter(files: &[Inode]) -> String {
+    let terms: Vec<String> = files.iter().map(|file| format!("i_ino == {}", file.number)).collect();
     terms.join(" || ")
 }
 
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_filter_names_each_file() {
-        let file = |inode| FileId { major: 1, minor: 2, inode };
+        let file = |number| Inode { major: 1, minor: 2, number };
         assert_eq!(inode_filter(&[file(5), file(6)]), "i_ino == 5 || i_ino == 6");
     }
 }

@@ -1,4 +1,4 @@
-//! Kernel decisions, as the tracepoints show them.
+//! Events of a trace, as the tracepoints print them.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -10,30 +10,30 @@ use crate::{Error, page_size};
 
 /// A file as tracepoints name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileId {
+pub struct Inode {
     /// Major number of its filesystem's device; 0 if that has none of its own.
     pub major: u32,
     /// Minor number.
     pub minor: u32,
-    /// Inode number.
-    pub inode: u64,
+    /// Its number there.
+    pub number: u64,
 }
 
-impl FileId {
+impl Inode {
     /// The file that this is the metadata of.
     pub fn of(metadata: &Metadata) -> Self {
         let device = metadata.dev();
-        FileId {
+        Inode {
             major: rustix::fs::major(device),
             minor: rustix::fs::minor(device),
-            inode: metadata.ino(),
+            number: metadata.ino(),
         }
     }
 
     /// Whether an event names this file. A filesystem without a device of its own (Btrfs) shows
     /// another number to programs than to tracepoints, so there the inode has to do.
-    fn is_named(&self, named: FileId) -> bool {
-        self.inode == named.inode
+    fn is_named(&self, named: Inode) -> bool {
+        self.number == named.number
             && (self.major == 0 || (self.major, self.minor) == (named.major, named.minor))
     }
 }
@@ -47,15 +47,15 @@ pub struct Event {
     pub cpu: u32,
     /// Which thread did it: not always the one under test.
     pub pid: u32,
-    /// Which of the files that are watched it is about; of a [`Seen::UserFault`] its address says.
+    /// Which of the files that are watched it is about; of a [`Tracepoint::UserFault`] its address says.
     pub file: usize,
-    /// What.
-    pub seen: Seen,
+    /// Which tracepoint, and what it prints.
+    pub tracepoint: Tracepoint,
 }
 
-/// What a tracepoint shows.
+/// A tracepoint with what it prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum Tracepoint {
     /// On-demand readahead after a miss (`page_cache_sync_ra`). Read-around, and faults in
     /// executable and HUGEPAGE mappings, do not show one.
     SyncReadahead(Found),
@@ -128,7 +128,7 @@ pub enum Seen {
 ///
 /// # Errors
 /// The line shows an event that this knows, in a form that it does not know.
-pub fn parse(line: &str, files: &[FileId]) -> Result<Option<Event>, Error> {
+pub fn parse(line: &str, files: &[Inode]) -> Result<Option<Event>, Error> {
     let Some((head, name, fields)) = split(line) else { return Ok(None) };
     let fields = Fields(fields);
     let format = || Error::TraceFormat { line: line.trim().to_owned() };
@@ -140,22 +140,22 @@ pub fn parse(line: &str, files: &[FileId]) -> Result<Option<Event>, Error> {
         };
         file = known;
     }
-    let Some(seen) = KINDS.iter().find(|(known, _)| *known == name) else { return Ok(None) };
-    let seen = seen.1(&fields).ok_or_else(format)?;
+    let Some(kind) = KINDS.iter().find(|(known, _)| *known == name) else { return Ok(None) };
+    let tracepoint = kind.1(&fields).ok_or_else(format)?;
     let (at_ns, cpu, pid) = origin(head).ok_or_else(format)?;
-    Ok(Some(Event { at_ns, cpu, pid, file, seen }))
+    Ok(Some(Event { at_ns, cpu, pid, file, tracepoint }))
 }
 
 const USER_FAULT: &str = "page_fault_user";
 
-type Reader = fn(&Fields) -> Option<Seen>;
+type Reader = fn(&Fields) -> Option<Tracepoint>;
 
 /// Every event that is read, and how.
 const KINDS: [(&str, Reader); 10] = [
-    ("page_cache_sync_ra", |f| Some(Seen::SyncReadahead(f.found()?))),
-    ("page_cache_async_ra", |f| Some(Seen::AsyncReadahead(f.found()?))),
+    ("page_cache_sync_ra", |f| Some(Tracepoint::SyncReadahead(f.found()?))),
+    ("page_cache_async_ra", |f| Some(Tracepoint::AsyncReadahead(f.found()?))),
     ("page_cache_ra_order", |f| {
-        Some(Seen::Window {
+        Some(Tracepoint::Window {
             start: PageIndex(f.number("index")?),
             order: f.order()?,
             size: PageCount(f.number("size")?),
@@ -164,22 +164,24 @@ const KINDS: [(&str, Reader); 10] = [
         })
     }),
     ("page_cache_ra_unbounded", |f| {
-        Some(Seen::BasePages {
+        Some(Tracepoint::BasePages {
             start: PageIndex(f.number("index")?),
             size: PageCount(f.number("nr_to_read")?),
             async_size: PageCount(f.number("lookahead_size")?),
         })
     }),
-    ("mm_filemap_add_to_page_cache", |f| Some(Seen::Added { start: f.page()?, order: f.order()? })),
-    ("mm_filemap_delete_from_page_cache", |f| {
-        Some(Seen::Removed { start: f.page()?, order: f.order()? })
+    ("mm_filemap_add_to_page_cache", |f| {
+        Some(Tracepoint::Added { start: f.page()?, order: f.order()? })
     }),
-    ("mm_filemap_fault", |f| Some(Seen::Fault { index: f.page()? })),
-    ("mm_filemap_map_pages", |f| f.pages().map(|(from, last)| Seen::MapPages { from, last })),
-    ("mm_filemap_get_pages", |f| f.pages().map(|(from, last)| Seen::Read { from, last })),
+    ("mm_filemap_delete_from_page_cache", |f| {
+        Some(Tracepoint::Removed { start: f.page()?, order: f.order()? })
+    }),
+    ("mm_filemap_fault", |f| Some(Tracepoint::Fault { index: f.page()? })),
+    ("mm_filemap_map_pages", |f| f.pages().map(|(from, last)| Tracepoint::MapPages { from, last })),
+    ("mm_filemap_get_pages", |f| f.pages().map(|(from, last)| Tracepoint::Read { from, last })),
     (USER_FAULT, |f| {
         let address = f.text("address")?.trim_start_matches("0x");
-        u64::from_str_radix(address, 16).ok().map(|address| Seen::UserFault { address })
+        u64::from_str_radix(address, 16).ok().map(|address| Tracepoint::UserFault { address })
     }),
 ];
 
@@ -226,10 +228,10 @@ impl<'a> Fields<'a> {
         Some(Order(self.text("order")?.parse().ok()?))
     }
 
-    fn file(&self) -> Option<FileId> {
+    fn file(&self) -> Option<Inode> {
         let (major, minor) = self.text("dev")?.split_once(':')?;
-        let inode = u64::from_str_radix(self.text("ino")?, 16).ok()?;
-        Some(FileId { major: major.parse().ok()?, minor: minor.parse().ok()?, inode })
+        let number = u64::from_str_radix(self.text("ino")?, 16).ok()?;
+        Some(Inode { major: major.parse().ok()?, minor: minor.parse().ok()?, number })
     }
 
     fn page(&self) -> Option<PageIndex> {
@@ -260,13 +262,13 @@ impl<'a> Fields<'a> {
 mod tests {
     use super::*;
 
-    const FILE: FileId = FileId { major: 254, minor: 0, inode: 0xc0581 };
+    const FILE: Inode = Inode { major: 254, minor: 0, number: 0xc0581 };
 
-    fn seen(event: &str) -> Option<Seen> {
+    fn seen(event: &str) -> Option<Tracepoint> {
         let line = format!("   my task [1]-24490   [001] d..2.  2616.303942: {event}");
         let event = parse(&line, &[FILE]).unwrap()?;
         assert_eq!((event.at_ns, event.cpu, event.pid), (2_616_303_942_000, 1, 24490));
-        Some(event.seen)
+        Some(event.tracepoint)
     }
 
     #[test]
@@ -284,14 +286,20 @@ mod tests {
             mmap_miss: 3,
             previous_end: None,
         };
-        assert_eq!(seen(&format!("page_cache_async_ra: {ra}")), Some(Seen::AsyncReadahead(found)));
-        assert_eq!(seen(&format!("page_cache_sync_ra: {ra}")), Some(Seen::SyncReadahead(found)));
+        assert_eq!(
+            seen(&format!("page_cache_async_ra: {ra}")),
+            Some(Tracepoint::AsyncReadahead(found))
+        );
+        assert_eq!(
+            seen(&format!("page_cache_sync_ra: {ra}")),
+            Some(Tracepoint::SyncReadahead(found))
+        );
         assert_eq!(
             seen(&format!(
                 "mm_filemap_add_to_page_cache: dev 254:0 ino c0581 pfn=0x1 ofs={} order=6",
                 at(896)
             )),
-            Some(Seen::Added { start: PageIndex(896), order: Order(6) })
+            Some(Tracepoint::Added { start: PageIndex(896), order: Order(6) })
         );
         assert_eq!(
             seen(&format!(
@@ -299,11 +307,11 @@ mod tests {
                 at(896),
                 at(912) - 1
             )),
-            Some(Seen::MapPages { from: PageIndex(896), last: PageIndex(911) })
+            Some(Tracepoint::MapPages { from: PageIndex(896), last: PageIndex(911) })
         );
         assert_eq!(
             seen("page_fault_user: address=0x7fb6bb6774e0 ip=0x7fb6bb6774e0 error_code=0x14"),
-            Some(Seen::UserFault { address: 0x7fb6_bb67_74e0 })
+            Some(Tracepoint::UserFault { address: 0x7fb6_bb67_74e0 })
         );
     }
 
@@ -314,7 +322,7 @@ mod tests {
                 "page_cache_ra_order: dev=254:0 ino=c0581 index=0 order=9 size=1024 \
                   async_size=512 ra_pages=2048"
             ),
-            Some(Seen::Window {
+            Some(Tracepoint::Window {
                 start: PageIndex(0),
                 order: Order(9),
                 size: PageCount(1024),
@@ -327,7 +335,7 @@ mod tests {
                 "page_cache_ra_unbounded: dev=254:0 ino=c0581 index=7 nr_to_read=16 \
                   lookahead_size=0"
             ),
-            Some(Seen::BasePages {
+            Some(Tracepoint::BasePages {
                 start: PageIndex(7),
                 size: PageCount(16),
                 async_size: PageCount(0)

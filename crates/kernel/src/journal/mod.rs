@@ -3,9 +3,14 @@
 //! A live process holds a lock on its journal, so a journal without a lock is what a killed
 //! process left, whatever became of its process id.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+mod directory;
+mod line;
+mod recovery;
+mod undo;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,12 +18,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
-pub use crate::undo::Undo;
-use crate::undo::patiently;
 
-/// Names a directory that holds the journals and temporary files of this program.
-pub const STATE_VARIABLE: &str = "FILEMAP_STATE";
-const STATE_DIRECTORY: &str = "/var/tmp/filemap-journal";
+pub use directory::{STATE_VARIABLE, state_directory};
+pub use recovery::{Recovery, recover};
+pub use undo::Undo;
+
+use directory::secure;
+use undo::patiently;
+
+/// How the names of journals end.
 const SUFFIX: &str = "journal";
 
 /// The journal of this process. Clones share it; the file goes when nothing is left to undo.
@@ -243,127 +251,13 @@ impl Drop for Guard {
     }
 }
 
-/// What [`recover`] found.
-#[derive(Debug, Default)]
-pub struct Recovery {
-    /// Steps that were taken.
-    pub undone: Vec<Undo>,
-    /// Why others could not be.
-    pub failed: Vec<Error>,
-}
-
-impl Recovery {
-    /// Takes `steps` in order by `run`, which says whether there was anything to do. What could
-    /// not be undone keeps its place, so that the next start finds it.
-    fn take<K>(
-        &mut self,
-        steps: impl IntoIterator<Item = (K, Undo)>,
-        run: impl Fn(&(K, Undo)) -> Result<bool, Error>,
-    ) {
-        let mut kept: Vec<Undo> = Vec::new();
-        for step in steps {
-            if kept.iter().any(|kept| step.1.takes_place_of(kept)) {
-                kept.push(step.1);
-                continue;
-            }
-            match run(&step) {
-                Ok(true) => self.undone.push(step.1),
-                Ok(false) => {}
-                Err(error) => {
-                    kept.push(step.1);
-                    self.failed.push(error);
-                }
-            }
-        }
-    }
-}
-
-/// Undoes what killed processes left, by their journals in `directory`.
-///
-/// # Errors
-/// The directory cannot be read or is not this user's; a directory that is missing is not an error.
-pub fn recover(directory: &Path) -> Result<Recovery, Error> {
-    let mut recovery = Recovery::default();
-    if !directory.exists() {
-        return Ok(recovery);
-    }
-    secure(directory)?;
-    let entries = fs::read_dir(directory).map_err(|error| Error::os("read", directory, error))?;
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == SUFFIX) {
-            recover_one(&path, &mut recovery);
-        }
-    }
-    Ok(recovery)
-}
-
-fn recover_one(path: &Path, recovery: &mut Recovery) {
-    let Ok(mut file) = File::open(path) else { return };
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return;
-    }
-    let mut text = String::new();
-    if let Err(error) = file.read_to_string(&mut text) {
-        recovery.failed.push(Error::os("read", path, error));
-        return;
-    }
-    let failures = recovery.failed.len();
-    let steps = pending(&text).into_iter().rev().map(|undo| ((), undo));
-    recovery.take(steps, |(_, undo)| undo.run().map(|()| true));
-    if recovery.failed.len() == failures {
-        let _ = fs::remove_file(path);
-    }
-}
-
-/// The steps of a journal that were not taken, in the order in which they were written.
-fn pending(text: &str) -> Vec<Undo> {
-    let mut steps: Vec<(&str, Undo)> = Vec::new();
-    for line in text.lines() {
-        if let Some(id) = line.strip_prefix("- ") {
-            steps.retain(|(pending, _)| *pending != id);
-        } else if let Some((id, undo)) = line.strip_prefix("+ ").and_then(|l| l.split_once(' ')) {
-            steps.extend(Undo::decode(undo).map(|undo| (id, undo)));
-        }
-    }
-    steps.into_iter().map(|(_, undo)| undo).collect()
-}
-
-/// `$FILEMAP_STATE`, or a directory in /var/tmp; one of its own for each user but root.
-pub fn state_directory() -> PathBuf {
-    match std::env::var_os(STATE_VARIABLE) {
-        Some(path) if !path.is_empty() => path.into(),
-        _ => match rustix::process::geteuid() {
-            user if user.is_root() => STATE_DIRECTORY.into(),
-            user => format!("{STATE_DIRECTORY}-{}", user.as_raw()).into(),
-        },
-    }
-}
-
-/// Creates the directory when it is missing, and refuses one in which others could write.
-fn secure(directory: &Path) -> Result<(), Error> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(|error| Error::os("create", directory, error))?;
-    let metadata =
-        fs::symlink_metadata(directory).map_err(|error| Error::os("read", directory, error))?;
-    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    if metadata.is_dir() && ours && metadata.mode() & 0o022 == 0 {
-        Ok(())
-    } else {
-        Err(Error::JournalOwner { path: directory.to_owned() })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
-    fn directory(name: &str) -> PathBuf {
+    pub(super) fn directory(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("filemap-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
@@ -448,36 +342,5 @@ mod tests {
             drop(maker.join().unwrap());
             fs::remove_dir(&directory).unwrap();
         }
-    }
-
-    #[test]
-    fn a_leftover_is_undone_backwards_and_only_where_pending() {
-        let directory = directory("leftover");
-        let (inner, kept) = (directory.join("d"), directory.join("kept"));
-        fs::create_dir(&inner).unwrap();
-        fs::write(inner.join("f"), "x").unwrap();
-        fs::write(&kept, "x").unwrap();
-        let undo = |path: &Path| Undo::RemoveFile(path.to_owned()).encode();
-        let text = format!(
-            "+ 0 {}\n+ 1 {}\n+ 2 {}\n- 1\n+ 3 fil",
-            Undo::RemoveDir(inner.clone()).encode(),
-            undo(&kept),
-            undo(&inner.join("f")),
-        );
-        fs::write(directory.join("1-0.journal"), text).unwrap();
-        let recovery = recover(&directory).unwrap();
-        assert_eq!((recovery.undone.len(), recovery.failed.len()), (2, 0));
-        assert!(!inner.exists() && kept.exists());
-        fs::remove_file(&kept).unwrap();
-        fs::remove_dir(&directory).unwrap();
-    }
-
-    #[test]
-    fn a_directory_that_others_can_write_is_refused() {
-        let directory = directory("open");
-        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(recover(&directory), Err(Error::JournalOwner { .. })));
-        assert!(matches!(Journal::open_in(&directory), Err(Error::JournalOwner { .. })));
-        fs::remove_dir(&directory).unwrap();
     }
 }

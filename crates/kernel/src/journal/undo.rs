@@ -1,7 +1,5 @@
-//! How each change of the machine is undone, and how that is written into a journal.
+//! How each change of the machine is undone.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -10,7 +8,7 @@ use std::{fs, io};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{UnmountFlags, unmount};
 
-use crate::{Error, cgroup, cold, loop_device};
+use crate::{Error, cold, loop_control};
 
 /// How often, and with which pauses, a step is tried that others are in the way of.
 const PATIENCE: u32 = 100;
@@ -73,9 +71,9 @@ impl Undo {
             Undo::Unmount(path) => try_unmount(path, attempt),
             Undo::RemoveFile(path) => gone("remove", path, fs::remove_file(path)),
             Undo::RemoveDir(path) => remove_directory(path),
-            Undo::DetachLoop { device, backing } => loop_device::detach(device, backing),
+            Undo::DetachLoop { device, backing } => loop_control::detach(device, backing),
             Undo::RemoveCgroup(path) => {
-                cgroup::empty(path);
+                empty_cgroup(path);
                 remove_directory(path)
             }
             Undo::RemoveTraceInstance(path) => {
@@ -84,10 +82,10 @@ impl Undo {
             }
             Undo::Restore { path, value } => gone("restore", path, fs::write(path, value)),
             Undo::RestoreReadAhead { device, backing, value } => {
-                if loop_device::backing(device).as_ref() != Some(backing) {
+                if loop_control::backing(device).as_ref() != Some(backing) {
                     return Ok(true);
                 }
-                let path = loop_device::queue_setting(device, "read_ahead_kb");
+                let path = loop_control::queue_setting(device, "read_ahead_kb");
                 gone("restore", &path, fs::write(&path, value))
             }
             Undo::DropPages(path) => {
@@ -116,50 +114,6 @@ impl Undo {
             | Undo::Restore { path, .. } => path.starts_with(place),
             Undo::DetachLoop { .. } | Undo::RestoreReadAhead { .. } => false,
         }
-    }
-
-    /// The step as words that contain neither blank nor line end, separated by blanks.
-    pub(crate) fn encode(&self) -> String {
-        let (name, words): (&str, Vec<&OsStr>) = match self {
-            Undo::Unmount(path) => ("unmount", vec![path.as_os_str()]),
-            Undo::RemoveFile(path) => ("file", vec![path.as_os_str()]),
-            Undo::RemoveDir(path) => ("dir", vec![path.as_os_str()]),
-            Undo::DetachLoop { device, backing } => {
-                ("loop", vec![device.as_os_str(), backing.as_os_str()])
-            }
-            Undo::RemoveCgroup(path) => ("cgroup", vec![path.as_os_str()]),
-            Undo::RemoveTraceInstance(path) => ("trace", vec![path.as_os_str()]),
-            Undo::Restore { path, value } => ("restore", vec![path.as_os_str(), OsStr::new(value)]),
-            Undo::RestoreReadAhead { device, backing, value } => {
-                ("read-ahead", vec![device.as_os_str(), backing.as_os_str(), OsStr::new(value)])
-            }
-            Undo::DropPages(path) => ("pages", vec![path.as_os_str()]),
-        };
-        words.iter().fold(name.to_owned(), |line, word| line + " " + &escape(word))
-    }
-
-    /// The inverse of [`Undo::encode`]; `None` for a line cut short by a crash.
-    pub(crate) fn decode(line: &str) -> Option<Undo> {
-        let mut words = line.split(' ');
-        let name = words.next()?;
-        let args = words.map(unescape).collect::<Option<Vec<OsString>>>()?;
-        let path = PathBuf::from(args.first()?);
-        let text = |word: &OsString| word.to_str().map(str::to_owned);
-        Some(match (name, &args[1..]) {
-            ("unmount", []) => Undo::Unmount(path),
-            ("file", []) => Undo::RemoveFile(path),
-            ("dir", []) => Undo::RemoveDir(path),
-            ("loop", [backing]) => Undo::DetachLoop { device: path, backing: backing.into() },
-            ("cgroup", []) => Undo::RemoveCgroup(path),
-            ("trace", []) => Undo::RemoveTraceInstance(path),
-            ("restore", [value]) => Undo::Restore { path, value: text(value)? },
-            ("read-ahead", [backing, value]) => {
-                let backing = backing.into();
-                Undo::RestoreReadAhead { device: path, backing, value: text(value)? }
-            }
-            ("pages", []) => Undo::DropPages(path),
-            _ => return None,
-        })
     }
 }
 
@@ -219,6 +173,16 @@ fn remove_directory(path: &Path) -> Result<bool, Error> {
     }
 }
 
+/// Moves the processes that remain in a cgroup to its parent.
+fn empty_cgroup(path: &Path) {
+    let procs = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+    let Some(parent) = path.parent() else { return };
+    for pid in procs.lines() {
+        // The last process is gone from the list a moment before it is gone.
+        let _ = fs::write(parent.join("cgroup.procs"), pid);
+    }
+}
+
 /// Unmounts what nobody uses; after a second what is in use goes when its last user does.
 fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
     use rustix::io::Errno;
@@ -235,67 +199,9 @@ fn try_unmount(path: &Path, attempt: u32) -> Result<bool, Error> {
     }
 }
 
-fn escape(word: &OsStr) -> String {
-    word.as_bytes().iter().fold(String::new(), |mut text, &byte| {
-        if byte.is_ascii_graphic() && byte != b'%' {
-            text.push(byte as char);
-        } else {
-            text.push_str(&format!("%{byte:02x}"));
-        }
-        text
-    })
-}
-
-fn unescape(word: &str) -> Option<OsString> {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        if byte == b'%' {
-            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &tail[2..];
-        } else {
-            bytes.push(byte);
-            rest = tail;
-        }
-    }
-    Some(OsString::from_vec(bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_step_survives_the_journal() {
-        let odd = PathBuf::from(OsString::from_vec(b"/tmp/a b%\n\xff".to_vec()));
-        for undo in [
-            Undo::Unmount(odd.clone()),
-            Undo::RemoveFile(odd.clone()),
-            Undo::RemoveDir(odd.clone()),
-            Undo::DetachLoop { device: "/dev/loop3".into(), backing: odd.clone() },
-            Undo::RemoveCgroup(odd.clone()),
-            Undo::RemoveTraceInstance(odd.clone()),
-            Undo::Restore { path: odd.clone(), value: "always [never]\n".into() },
-            Undo::RestoreReadAhead {
-                device: "/dev/loop3".into(),
-                backing: odd.clone(),
-                value: "128\n".into(),
-            },
-            Undo::DropPages(odd),
-        ] {
-            let line = undo.encode();
-            assert!(!line.contains('\n'));
-            assert_eq!(Undo::decode(&line), Some(undo));
-        }
-    }
-
-    #[test]
-    fn a_line_cut_short_is_no_step() {
-        for line in ["", "unmount", "loop /dev/loop3", "file /tmp/a%2", "reboot /", "dir /a /b"] {
-            assert_eq!(Undo::decode(line), None, "{line:?}");
-        }
-    }
 
     #[test]
     fn a_mount_is_the_place_of_what_lies_on_it() {

@@ -15,7 +15,7 @@ const RAMFS_MAGIC: libc::c_long = 0x8584_58f6;
 
 /// What a file's readahead and folios depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Storage {
     /// The device as `mount` names it.
     pub device: String,
     /// The kernel's name of the filesystem, such as `ext4`.
@@ -28,7 +28,7 @@ pub struct Place {
     pub read_ahead_kb: Option<u64>,
 }
 
-impl Place {
+impl Storage {
     /// Where `path`, a file or a directory, lies.
     ///
     /// # Errors
@@ -38,13 +38,13 @@ impl Place {
         let device = (major(metadata.dev()), minor(metadata.dev()));
         let mounts = Path::new("/proc/self/mountinfo");
         let text = fs::read(mounts).map_err(|error| Error::os("read", mounts, error))?;
-        let mounted = Place::in_mounts(&String::from_utf8_lossy(&text), device, path);
-        let mut place = match mounted {
-            Some(place) => place,
-            None => Place::out_of_sight(path)?,
+        let mounted = Storage::in_mounts(&String::from_utf8_lossy(&text), device, path);
+        let mut storage = match mounted {
+            Some(storage) => storage,
+            None => Storage::out_of_sight(path)?,
         };
-        place.read_ahead_kb = read_ahead_kb(device, &place.device);
-        Ok(place)
+        storage.read_ahead_kb = read_ahead_kb(device, &storage.device);
+        Ok(storage)
     }
 
     /// Why the pages of files there cannot be dropped and counted, as in "a file that ...";
@@ -72,7 +72,7 @@ impl Place {
 
     /// Where a path lies whose mount cannot be seen, as in a chroot: its filesystem says what it
     /// is.
-    fn out_of_sight(path: &Path) -> Result<Place, Error> {
+    fn out_of_sight(path: &Path) -> Result<Storage, Error> {
         let statfs = rustix::fs::statfs(path).map_err(|error| Error::os("open", path, error))?;
         let filesystem = match statfs.f_type {
             libc::EXT4_SUPER_MAGIC => "ext4",
@@ -83,7 +83,7 @@ impl Place {
             libc::BTRFS_SUPER_MAGIC => "btrfs",
             _ => "unknown",
         };
-        Ok(Place {
+        Ok(Storage {
             device: "unknown".to_owned(),
             filesystem: filesystem.to_owned(),
             mount_point: PathBuf::from("/"),
@@ -93,7 +93,7 @@ impl Place {
     }
 
     /// The mount of `device` in the text of mountinfo; of several the one that holds `path`.
-    fn in_mounts(text: &str, device: (u32, u32), path: &Path) -> Option<Place> {
+    fn in_mounts(text: &str, device: (u32, u32), path: &Path) -> Option<Storage> {
         let number = format!("{}:{}", device.0, device.1);
         let mounts = text.lines().filter_map(|line| {
             let (mount, filesystem) = line.split_once(" - ")?;
@@ -105,7 +105,7 @@ impl Place {
                 return None;
             };
             let of_filesystem = filesystem.get(2).copied().unwrap_or_default();
-            (dev == number).then(|| Place {
+            (dev == number).then(|| Storage {
                 device: plain(source),
                 filesystem: kind.to_owned(),
                 mount_point: plain(point).into(),
@@ -114,8 +114,8 @@ impl Place {
             })
         });
         let absolute = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        mounts.max_by_key(|place| {
-            let point = &place.mount_point;
+        mounts.max_by_key(|storage| {
+            let point = &storage.mount_point;
             (absolute.starts_with(point), point.as_os_str().as_bytes().len())
         })
     }
@@ -157,6 +157,26 @@ fn plain(field: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Largest request of the device that `path` lies on, in bytes.
+///
+/// # Errors
+/// When it lies on no block device.
+pub fn io_bytes(path: &Path) -> Result<u64, Error> {
+    let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
+    let block = format!("/sys/dev/block/{}:{}", major(metadata.dev()), minor(metadata.dev()));
+    // A partition shares the queue of its disk.
+    let queues = [format!("{block}/queue"), format!("{block}/../queue")];
+    let kib = queues.iter().find_map(|queue| {
+        fs::read_to_string(format!("{queue}/max_sectors_kb")).ok()?.trim().parse::<u64>().ok()
+    });
+    kib.map(|kib| kib << 10).ok_or_else(|| {
+        Error::unavailable(
+            format!("the request size of the device of '{}'", path.display()),
+            "give a --file on a block device",
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_mount_that_holds_the_path_counts() {
-        let of = |device, path: &str| Place::in_mounts(MOUNTS, device, Path::new(path)).unwrap();
+        let of = |device, path: &str| Storage::in_mounts(MOUNTS, device, Path::new(path)).unwrap();
         let root = of((254, 0), "/no-such-file");
         assert_eq!((root.device.as_str(), root.filesystem.as_str()), ("/dev/vda", "ext4"));
         assert_eq!(root.mount_point, Path::new("/"));
@@ -175,20 +195,23 @@ mod tests {
         assert_eq!(root.unsuited(), None);
         assert_eq!(of((254, 0), "/mnt/with blank/x").mount_options, "ro,rw");
         assert_eq!(of((0, 31), "/tmp/x").unsuited().unwrap(), "lives in memory on tmpfs");
-        assert_eq!(Place::in_mounts(MOUNTS, (1, 1), Path::new("/")), None);
+        assert_eq!(Storage::in_mounts(MOUNTS, (1, 1), Path::new("/")), None);
         assert_eq!(root.folios(), Filesystem::Ext4);
         assert_eq!(of((0, 31), "/tmp/x").folios(), Filesystem::BasePages);
-        let journal = Place { mount_options: "rw,data=journal".into(), ..root };
+        let journal = Storage { mount_options: "rw,data=journal".into(), ..root };
         assert_eq!(journal.folios(), Filesystem::BasePages);
     }
 
     #[test]
     fn this_program_lies_somewhere() {
         let program = std::env::current_exe().unwrap();
-        let place = Place::of(&program).unwrap();
-        assert!(!place.filesystem.is_empty());
+        let storage = Storage::of(&program).unwrap();
+        assert!(!storage.filesystem.is_empty());
         // The same without a look at the mounts, where the filesystem is one that is known so.
-        let unseen = Place::out_of_sight(&program).unwrap();
-        assert!([&place.filesystem, "unknown"].contains(&unseen.filesystem.as_str()), "{unseen:?}");
+        let unseen = Storage::out_of_sight(&program).unwrap();
+        assert!(
+            [&storage.filesystem, "unknown"].contains(&unseen.filesystem.as_str()),
+            "{unseen:?}"
+        );
     }
 }

@@ -1,0 +1,108 @@
+//! The kernel images of a comparison.
+
+use std::path::Path;
+
+use crate::error::Error;
+use crate::host;
+use crate::variants::Variant;
+
+/// A kernel image, and where its modules are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Booted {
+    pub path: String,
+    pub modules: Option<String>,
+}
+
+impl Booted {
+    /// The images at `paths`, each with the directory of `modules` in its place, or all with the
+    /// only one.
+    pub fn pair(paths: Vec<String>, modules: &[String]) -> Result<Vec<Booted>, Error> {
+        if paths.is_empty() && !modules.is_empty() {
+            let message = "--modules is of a kernel to boot; give that with --image, or remove it";
+            return Err(Error::Usage(message.to_string()));
+        }
+        if modules.len() > 1 && modules.len() != paths.len() {
+            return Err(Error::Usage(format!(
+                "--modules is given {} times for {} images; give it once for all, or once for each",
+                modules.len(),
+                paths.len()
+            )));
+        }
+        let of = |number: usize| modules.get(number).or(modules.first()).cloned();
+        let pairs = paths.into_iter().enumerate();
+        Ok(pairs.map(|(number, path)| Booted { path, modules: of(number) }).collect())
+    }
+}
+
+/// What runs on each image: `variants`, which beside the model, whose series are then meant, have
+/// their settings only. A kernel that is booted contains the series that it was built with.
+pub fn of_images(variants: &[Variant], beside_model: bool) -> Vec<Variant> {
+    let mut distinct: Vec<Variant> = Vec::new();
+    for variant in variants {
+        let left = if beside_model { variant.without_series() } else { variant.clone() };
+        if !distinct.contains(&left) {
+            distinct.push(left);
+        }
+    }
+    distinct
+}
+
+/// What `variant` is called on the image `image`.
+pub fn name(image: &str, variant: &Variant) -> String {
+    match variant.has_settings() {
+        true => format!("{image}+{}", variant.name()),
+        false => image.to_string(),
+    }
+}
+
+/// What kernel images are called: by their releases, or where these are the same by their files.
+pub fn names(images: &[Booted]) -> Result<Vec<String>, Error> {
+    let paths: Vec<String> = images.iter().map(|image| image.path.clone()).collect();
+    let releases = paths.iter().map(|path| host::image_release(path));
+    let releases = releases.collect::<Result<_, _>>()?;
+    Ok(distinct(&paths, releases))
+}
+
+/// `releases`, unless two are the same: then the names of the files at `paths`, or the paths.
+fn distinct(paths: &[String], releases: Vec<String>) -> Vec<String> {
+    let repeats = |names: &[String]| (1..names.len()).any(|at| names[..at].contains(&names[at]));
+    let file = |path: &String| Path::new(path).file_name().map(|name| name.display().to_string());
+    let files: Vec<String> = paths.iter().filter_map(file).collect();
+    match (repeats(&releases), repeats(&files) || files.len() < paths.len()) {
+        (false, _) => releases,
+        (true, false) => files,
+        (true, true) => paths.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_of_all_images_or_of_each() {
+        let pair = |modules: &[&str]| {
+            let modules: Vec<String> = modules.iter().map(|path| path.to_string()).collect();
+            let pairs = Booted::pair(vec!["a".into(), "b".into()], &modules)?;
+            Ok::<_, Error>(pairs.into_iter().map(|image| image.modules).collect::<Vec<_>>())
+        };
+        let some = |path: &str| Some(path.to_string());
+        assert_eq!(pair(&[]).unwrap(), [None, None]);
+        assert_eq!(pair(&["m"]).unwrap(), [some("m"), some("m")]);
+        assert_eq!(pair(&["m", "n"]).unwrap(), [some("m"), some("n")]);
+        assert!(Booted::pair(Vec::new(), &["m".to_string()]).is_err());
+        let error = pair(&["m", "n", "o"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("3 times for 2 images"), "{error}");
+    }
+
+    #[test]
+    fn images_are_called_by_what_tells_them_apart() {
+        let names = |paths: [&str; 2], releases: [&str; 2]| {
+            distinct(&paths.map(String::from), releases.map(String::from).to_vec())
+        };
+        assert_eq!(names(["a/b", "c/b"], ["6.12.1", "6.12.2"]), ["6.12.1", "6.12.2"]);
+        assert_eq!(names(["a/base", "a/p1"], ["6.12.1", "6.12.1"]), ["base", "p1"]);
+        assert_eq!(names(["a/b", "c/b"], ["6.12.1", "6.12.1"]), ["a/b", "c/b"]);
+    }
+}

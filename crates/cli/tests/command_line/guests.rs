@@ -1,0 +1,114 @@
+//! Programs on a kernel that is booted for them, where `FILEMAP_TEST_IMAGE` names one (and
+//! `FILEMAP_TEST_MODULES` its modules).
+
+use std::process::Output;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::programs::PROGRAM;
+use crate::running::Running;
+use crate::skip::skip;
+use crate::{Scratch, filemap, stderr};
+
+/// By how much the model may be off, as a part of what the kernel counted: in pages read, and in
+/// pages read of each file.
+const PAGES_ERROR: f64 = 0.01;
+const FILE_ERROR: f64 = 0.03;
+
+/// Six files in a memory of a third of them.
+const SIX_FILES: &str = include_str!("six_files.toml");
+
+/// The flags that boot the image; `None`, with a line that says so, where none is named.
+fn image() -> Option<String> {
+    let Ok(path) = std::env::var("FILEMAP_TEST_IMAGE") else {
+        skip("FILEMAP_TEST_IMAGE names no kernel image");
+        return None;
+    };
+    let modules = std::env::var("FILEMAP_TEST_MODULES").ok();
+    let modules = modules.map_or(String::new(), |path| format!(" --modules {path}"));
+    Some(format!("--image {path}{modules}"))
+}
+
+fn output(scratch: &Scratch, args: &str) -> Output {
+    let mut command = filemap(args);
+    command.env("FILEMAP_STATE", scratch.path("state")).env("TMPDIR", scratch.path(""));
+    Running::start(&mut command).output()
+}
+
+/// What is left in the directory for the guest's disk; the journal's stays.
+fn left(scratch: &Scratch) -> Vec<String> {
+    let entries = std::fs::read_dir(scratch.path("")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name != "state" && !name.ends_with(".toml")).collect()
+}
+
+fn error(model: &Value, kernel: &Value) -> f64 {
+    let pages = |value: &Value| value.as_f64().expect("pages read are known");
+    (pages(model) / pages(kernel) - 1.0).abs()
+}
+
+#[test]
+fn files_under_one_limit_are_read_as_the_model_says() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_program");
+    let path = scratch.file("program.toml", SIX_FILES);
+    let args = format!("compare {path} --on model,kernel {image} --variants baseline --json -");
+    let output = output(&scratch, &args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [model, kernel] = [0, 1].map(|cell| &report["cells"][cell]["runs"][0]);
+    assert_eq!(report["cells"][1]["engine"], "kernel");
+    let read = |of: &Value| of["counters"]["data_pages_read"].clone();
+    println!("pages read: model {}, kernel {}", read(model), read(kernel));
+    assert!(error(&read(model), &read(kernel)) <= PAGES_ERROR);
+    for file in 0..6 {
+        let [ours, theirs] = [model, kernel].map(|run| &run["files"][file]);
+        println!("{ours}\n{theirs}");
+        assert!(error(&ours["data_pages_read"], &theirs["data_pages_read"]) <= FILE_ERROR);
+        assert!(theirs["cached"].is_u64());
+    }
+    let threads = kernel["threads"].as_array().unwrap();
+    assert_eq!(threads[0]["counters"]["accesses"], kernel["counters"]["accesses"]);
+}
+
+#[test]
+fn what_a_guest_cannot_do_is_one_line() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_program_errors");
+    let data = scratch.file("data.toml", [0; 8192]);
+    let existing = PROGRAM.replace("size = '4m'", &format!("path = '{data}'"));
+    let cases = [
+        ("path", existing, 4, "give its size instead of its path"),
+        ("starved", PROGRAM.replace("'24m'", "'1100k'"), 2, "raise the memory limit"),
+        ("behind", PROGRAM.replace("advice = 'random'", "len = '1g'"), 2, "got SIGBUS"),
+        ("cpus", format!("cpus = 1000\n{PROGRAM}"), 4, "give cpus ="),
+        ("large", format!("ram = '1000g'\n{PROGRAM}"), 4, "a smaller --ram, or smaller files"),
+    ];
+    for (name, program, code, words) in cases {
+        let path = scratch.file(&format!("{name}.toml"), program);
+        let output = output(&scratch, &format!("run {path} --on kernel {image}"));
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{name}: {error}");
+        assert!(error.contains(words) && error.lines().count() == 1, "{name}: {error}");
+        assert_eq!(left(&scratch), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_signal_leaves_nothing_of_a_guest() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_program_signal");
+    let path = scratch.file("program.toml", PROGRAM);
+    for (name, number, wait_ms) in [("INT", 2, 300), ("TERM", 15, 2500)] {
+        let mut command = filemap(&format!("run {path} --on kernel --runs 500 {image}"));
+        command.env("FILEMAP_STATE", scratch.path("state")).env("TMPDIR", scratch.path(""));
+        let running = Running::start(&mut command);
+        sleep(Duration::from_millis(wait_ms));
+        running.signal(name);
+        let output = running.output();
+        assert_eq!(output.status.code(), Some(128 + number), "{}", stderr(&output));
+        assert_eq!(left(&scratch), [""; 0]);
+    }
+}

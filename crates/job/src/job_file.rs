@@ -1,0 +1,157 @@
+//! What is wrong with the text of a job file, in one line.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::Error;
+use crate::program::ProgramSpec;
+use crate::size::{shorten, shorten_to};
+
+/// Longest message about one value.
+const MAX_MESSAGE: usize = 450;
+
+/// Which keys a job file has outside of its tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The flags of a job of one file.
+    OneFile,
+    /// Those of a program.
+    Program,
+}
+
+/// What `error` says about `text`, with the line, the table and the key that it is about.
+pub(crate) fn in_one_line(text: &str, form: Form, error: &toml::de::Error) -> Error {
+    let start = error.span().map_or(0, |span| span.start).min(text.len());
+    let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
+    let (file, _) = DeTable::parse_recoverable(text);
+    let place = Place::find(file.get_ref(), start, Place::default()).unwrap_or_default();
+    let message = shorten_to(MAX_MESSAGE, &place.told(error.message().trim(), form));
+    let shown = shorten(text.lines().nth(line).unwrap_or_default().trim());
+    Error::JobFile { line: line + 1, text: shown, message }
+}
+
+/// Where something stands in a job file.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    /// The keys of the tables that it stands in, from the outermost.
+    headers: Vec<String>,
+    /// The same in words, as other messages name them: `file 'data'`.
+    names: Vec<String>,
+    /// Its own key.
+    key: String,
+}
+
+impl Place {
+    /// The innermost place in `table` that holds byte `at` of the text. `outer` is where the table
+    /// stands.
+    fn find(table: &DeTable<'_>, at: usize, outer: Place) -> Option<Place> {
+        for (key, value) in table {
+            let of_key = || Place { key: key.get_ref().to_string(), ..outer.clone() };
+            if key.span().contains(&at) {
+                return Some(of_key());
+            }
+            if let Some(place) = Place::find_inside(value.get_ref(), at, &of_key()) {
+                return Some(place);
+            }
+            if value.span().contains(&at) {
+                return Some(of_key());
+            }
+        }
+        None
+    }
+
+    /// The same in the tables that are the value of `of`.
+    fn find_inside(value: &DeValue<'_>, at: usize, of: &Place) -> Option<Place> {
+        let tables: &[Spanned<DeValue<'_>>] = match value {
+            DeValue::Table(table) => return Place::find(table, at, of.in_table(table, 0, 1)),
+            DeValue::Array(values) => values,
+            _ => return None,
+        };
+        tables.iter().enumerate().find_map(|(number, value)| match value.get_ref() {
+            DeValue::Table(table) => {
+                Place::find(table, at, of.in_table(table, number, tables.len()))
+            }
+            _ => None,
+        })
+    }
+
+    /// The place of table `number` of so many that are the value of this, counted from 0. The only
+    /// thread of a program is not named, as in other messages.
+    fn in_table(&self, table: &DeTable<'_>, number: usize, all: usize) -> Place {
+        let name = table.get("name").and_then(|name| name.get_ref().as_str());
+        let number = number + 1;
+        let words = match (self.key.as_str(), name) {
+            ("phase", _) => Some(format!("phase {number}")),
+            ("thread", _) if all == 1 => None,
+            ("thread", name) => {
+                let name = name.map_or(number.to_string(), shorten);
+                Some(format!("thread '{name}'"))
+            }
+            (key, Some(name)) => Some(format!("{} '{}'", shorten(key), shorten(name))),
+            (key, None) => Some(format!("[[{}]] number {number}", shorten(key))),
+        };
+        Place {
+            headers: self.headers.iter().chain([&self.key]).cloned().collect(),
+            names: self.names.iter().cloned().chain(words).collect(),
+            key: String::new(),
+        }
+    }
+
+    /// `message`, which the reader of TOML gives, with this place and a remedy.
+    fn told(&self, message: &str, form: Form) -> String {
+        let names: String = self.names.iter().map(|name| format!("{name}: ")).collect();
+        if let Some((unknown, known)) = message.split_once(", expected")
+            && let Some(key) = unknown.strip_prefix("unknown field ")
+        {
+            let key = key.trim_matches('`');
+            return format!(
+                "{names}unknown key '{}'; {}",
+                shorten(key),
+                self.keys(key, known, form)
+            );
+        }
+        if let Some((wrong, wanted)) = message.split_once(", expected ")
+            && !self.key.is_empty()
+        {
+            let key = shorten(&self.key);
+            return format!("{names}'{key}': {wrong}; give {}", self.remedy(wanted));
+        }
+        names + &message.replace("duplicate key", "duplicate key; give it once")
+    }
+
+    /// Which keys can stand where `key` does not, of which the reader of TOML lists those `known`.
+    fn keys(&self, key: &str, known: &str, form: Form) -> String {
+        let misplaced = match form {
+            Form::Program if ProgramSpec::KEYS.contains(&key) => {
+                format!("; '{key}' is a key of the program, and stands before its first table")
+            }
+            _ => String::new(),
+        };
+        let known = known.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(", ");
+        match (self.headers.as_slice(), form) {
+            ([], Form::OneFile) => "the keys are the flags, with underscores".to_string(),
+            ([], Form::Program) => format!(
+                "a program takes the tables [[file]], [[open]], [[mapping]] and [[thread]], and {}",
+                ProgramSpec::KEYS.join(", ")
+            ),
+            (headers, _) => format!("[[{}]] takes {known}{misplaced}", headers.join(".")),
+        }
+    }
+
+    /// What to give where the reader of TOML wants `wanted`.
+    fn remedy(&self, wanted: &str) -> String {
+        let header = || self.headers.iter().chain([&self.key]).cloned().collect::<Vec<_>>();
+        match wanted {
+            "u64" => "a whole number, 0 or more".to_string(),
+            "f64" => "a number such as 0.01".to_string(),
+            "a boolean" => "true or false".to_string(),
+            "a string" => "a text in quotes".to_string(),
+            "a sequence" if self.key == "pages" => "a list such as [0, 7, 42]".to_string(),
+            "a sequence" => format!("[[{}]] tables", header().join(".")),
+            wanted if wanted.starts_with("struct ") => {
+                format!("[[{}]] tables", header().join("."))
+            }
+            wanted => wanted.to_string(),
+        }
+    }
+}

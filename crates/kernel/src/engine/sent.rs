@@ -1,0 +1,256 @@
+//! What is sent to a kernel that was booted for a job, and what comes back from it.
+
+use filemap_job::program::{Program, ProgramRecord, ProgramRun, ProgramSpec};
+use filemap_job::{EngineKind, Image as JobImage, Job, JobSpec, Pattern, Record, Run};
+use serde_json::{Map, Value, json};
+
+use super::Runnable;
+use crate::Error;
+use crate::image::Error as ImageError;
+use crate::probe::cpus;
+
+/// The keys of an answer: what came out, or what of the job its memory or its files are too small
+/// for. Every other failure is told in words.
+const RECORD: &str = "record";
+const OUT_OF_MEMORY: &str = "out_of_memory";
+const BEYOND_FILE: &str = "beyond_file";
+
+/// A job of a form that kernels can be booted for.
+pub trait Bootable: Runnable {
+    /// The kernel that it names.
+    fn image(&self) -> Option<&JobImage>;
+
+    /// CPUs of the machine that is booted.
+    fn cpus(&self) -> u64;
+
+    /// Time that it spends on nothing but waiting for it to pass, in one run.
+    fn think_ns(&self) -> u64;
+
+    /// What the guest is sent: the job with the lists that it names, without the machine around it.
+    fn sent(&self) -> Value;
+
+    /// The job in what was sent, for the kernel `release`; `None` where it is of another form.
+    ///
+    /// # Errors
+    /// In one line, what is wrong with it.
+    fn received(sent: &Value, release: &str) -> Option<Result<Self, String>>;
+
+    /// A record as it is sent back.
+    ///
+    /// # Errors
+    /// None that a record of an engine has.
+    fn packed(record: &Self::Record) -> serde_json::Result<Value>;
+
+    /// The environment and the runs of a record that was sent back.
+    ///
+    /// # Errors
+    /// What is no record.
+    fn unpacked(record: Value) -> serde_json::Result<(Map<String, Value>, Vec<Self::Run>)>;
+
+    /// Takes the times out of a run.
+    fn forget_times(run: &mut Self::Run);
+}
+
+impl Bootable for Job {
+    fn image(&self) -> Option<&JobImage> {
+        self.image.as_ref()
+    }
+
+    fn cpus(&self) -> u64 {
+        1
+    }
+
+    fn think_ns(&self) -> u64 {
+        0
+    }
+
+    fn sent(&self) -> Value {
+        let mut spec = self.to_spec();
+        (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
+        spec.kernel = Some("host".into());
+        let list = |phase: &filemap_job::Phase| match &phase.pattern {
+            Pattern::Listed(list) => {
+                Some(list.pages.iter().map(|page| format!("{page}\n")).collect::<String>())
+            }
+            Pattern::Generated(_) => None,
+        };
+        let lists: Vec<String> = self.phases.iter().filter_map(list).collect();
+        json!({ "job": spec, "lists": lists })
+    }
+
+    fn received(sent: &Value, release: &str) -> Option<Result<Self, String>> {
+        let mut spec: JobSpec = match serde_json::from_value(sent.get("job")?.clone()) {
+            Ok(spec) => spec,
+            Err(error) => return Some(Err(error.to_string())),
+        };
+        let mut lists = sent["lists"].as_array().into_iter().flatten();
+        for (_, text) in spec.accesses_files() {
+            *text = lists.next().and_then(Value::as_str).map(str::to_owned);
+        }
+        Some(spec.validate(Some(release)).map_err(|error| error.to_string()))
+    }
+
+    fn packed(record: &Record) -> serde_json::Result<Value> {
+        serde_json::to_value(record)
+    }
+
+    fn unpacked(record: Value) -> serde_json::Result<(Map<String, Value>, Vec<Run>)> {
+        let record: Record = serde_json::from_value(record)?;
+        Ok((record.environment, record.runs))
+    }
+
+    fn forget_times(run: &mut Run) {
+        run.elapsed_ns = None;
+        run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
+    }
+}
+
+impl Bootable for Program {
+    fn image(&self) -> Option<&JobImage> {
+        self.image.as_ref()
+    }
+
+    /// As many as this machine has for them, where the program does not say.
+    fn cpus(&self) -> u64 {
+        self.cpus.map_or((self.threads.len() as u64).min(cpus::allowed()), u64::from)
+    }
+
+    fn think_ns(&self) -> u64 {
+        Program::think_ns(self)
+    }
+
+    fn sent(&self) -> Value {
+        let mut spec = self.spec.clone();
+        (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
+        (spec.on, spec.kernel) = (Some(EngineKind::Kernel.to_string()), Some("host".into()));
+        json!({ "program": spec })
+    }
+
+    fn received(sent: &Value, release: &str) -> Option<Result<Self, String>> {
+        let spec: ProgramSpec = match serde_json::from_value(sent.get("program")?.clone()) {
+            Ok(spec) => spec,
+            Err(error) => return Some(Err(error.to_string())),
+        };
+        Some(spec.validate(Some(release)).map_err(|error| error.to_string()))
+    }
+
+    fn packed(record: &ProgramRecord) -> serde_json::Result<Value> {
+        serde_json::to_value(record)
+    }
+
+    fn unpacked(record: Value) -> serde_json::Result<(Map<String, Value>, Vec<ProgramRun>)> {
+        let record: ProgramRecord = serde_json::from_value(record)?;
+        let runs = record.all_runs().to_vec();
+        Ok((record.environment, runs))
+    }
+
+    fn forget_times(run: &mut ProgramRun) {
+        run.elapsed_ns = None;
+        run.threads.iter_mut().for_each(|thread| thread.elapsed_ns = None);
+        run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
+    }
+}
+
+/// What the guest answers where `ran` is what came of its job.
+///
+/// # Errors
+/// In one line, for the host.
+pub(super) fn answer<W: Bootable>(ran: Result<W::Record, Error>) -> Result<String, String> {
+    let answer = match ran {
+        Ok(record) => json!({ RECORD: W::packed(&record).map_err(|error| error.to_string())? }),
+        Err(Error::OutOfMemory { limit_bytes }) => json!({ OUT_OF_MEMORY: limit_bytes }),
+        Err(Error::BeyondFile { step, page, mapping, file }) => {
+            json!({ BEYOND_FILE: [step, mapping, file], "page": page })
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    Ok(answer.to_string())
+}
+
+/// The environment and the runs in `answer`.
+///
+/// # Errors
+/// What the guest could not do; what is no answer.
+pub(super) fn opened<W: Bootable>(
+    answer: &str,
+) -> Result<(Map<String, Value>, Vec<W::Run>), Error> {
+    let damaged = |error| ImageError::Damaged { reason: format!("it is no record ({error})") };
+    let mut answer: Value = serde_json::from_str(answer).map_err(damaged)?;
+    if let Some(limit_bytes) = answer[OUT_OF_MEMORY].as_u64() {
+        return Err(Error::OutOfMemory { limit_bytes });
+    }
+    if let (Some([step, mapping, file]), Some(page)) =
+        (answer[BEYOND_FILE].as_array().map(Vec::as_slice), answer["page"].as_u64())
+    {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (step, mapping, file) = (text(step), text(mapping), text(file));
+        return Err(Error::BeyondFile { step, page, mapping, file });
+    }
+    Ok(W::unpacked(answer[RECORD].take()).map_err(damaged)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: &str = "on = 'kernel'\nimage = 'vmlinuz'\nram = '2g'\nmemory_max = '24m'\n\
+        [[file]]\nname = 'data'\nsize = '32m'\n[[open]]\nname = 'o'\nfile = 'data'\n\
+        [[mapping]]\nname = 'm'\nopen = 'o'\n[[thread]]\n[[thread.phase]]\nmapping = 'm'\n\
+        pages = [3, 1]\nthink_ns = 500\n[[thread.phase]]\nopen = 'o'\n\
+        workload = 'read-random'\nbs = '4k'\naccesses = 5\n";
+
+    fn program() -> Program {
+        ProgramSpec::from_toml(PROGRAM).unwrap().validate(None).unwrap().with_seed(9)
+    }
+
+    #[test]
+    fn a_program_arrives_as_it_was_sent() {
+        let program = program();
+        let sent: Value = serde_json::from_str(&program.sent().to_string()).unwrap();
+        assert!(Job::received(&sent, "6.12.1").is_none());
+        let received = Program::received(&sent, "6.12.1").unwrap().unwrap();
+        let alike = Program {
+            spec: program.spec.clone(),
+            image: program.image.clone(),
+            rules: program.rules,
+            machine: program.machine.clone(),
+            ..received.clone()
+        };
+        assert_eq!(alike, program);
+        assert_eq!(received.rules.kernel.name(), "6.12");
+        assert_eq!((received.image, received.machine.ram_bytes), (None, None));
+        assert_eq!(received.machine.memory_max_bytes, Some(24 << 20));
+        assert_eq!((program.cpus(), Bootable::think_ns(&program)), (1, 1000));
+    }
+
+    #[test]
+    fn records_come_back_with_all_runs() {
+        let runs = vec![ProgramRun { elapsed_ns: Some(3), ..ProgramRun::default() }; 2];
+        let record = ProgramRecord::new(&program(), "kernel", Map::new(), runs.clone());
+        let (_, mut opened) = opened::<Program>(&answer::<Program>(Ok(record)).unwrap()).unwrap();
+        assert_eq!(opened, runs);
+        Program::forget_times(&mut opened[0]);
+        assert_eq!(opened[0], ProgramRun::default());
+    }
+
+    #[test]
+    fn what_a_job_is_too_large_for_is_told_as_on_this_machine() {
+        let out = Error::OutOfMemory { limit_bytes: 4096 };
+        let beyond = Error::BeyondFile {
+            step: "phase 1".into(),
+            page: 7,
+            mapping: "m".into(),
+            file: "data".into(),
+        };
+        for error in [out, beyond] {
+            let text = error.to_string();
+            let back = opened::<Program>(&answer::<Program>(Err(error)).unwrap()).unwrap_err();
+            assert_eq!(back.to_string(), text);
+            assert!(!matches!(back, Error::Image(_)));
+        }
+        let other = Error::Plan("no".into());
+        assert_eq!(answer::<Program>(Err(other)).unwrap_err(), "the probe cannot run this: no");
+        let damaged = opened::<Program>("{}").unwrap_err();
+        assert!(matches!(damaged, Error::Image(ImageError::Damaged { .. })), "{damaged}");
+    }
+}

@@ -1,0 +1,350 @@
+//! From the events of a trace to decisions.
+
+use std::mem;
+
+use filemap_core::decision::{Cause, Decision, Found, Lock};
+use filemap_core::rules::Rules;
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+
+use super::event::{Event, Tracepoint};
+use crate::page_size;
+use crate::probe::{Area, Process, Segment};
+
+/// The thread under the trace, and what decides why the kernel does what it does for it.
+#[derive(Clone, Copy)]
+pub(super) struct Child<'a> {
+    /// The thread.
+    pub(super) pid: u32,
+    /// What it maps.
+    pub(super) process: &'a Process,
+    /// Where each mapping is.
+    pub(super) addresses: &'a [u64],
+    /// The kernel's rules.
+    pub(super) rules: &'a Rules,
+    /// Order of a folio that one PMD entry maps.
+    pub(super) pmd_order: Order,
+}
+
+/// The decisions that `events` show of a thread. Of others only what they evicted.
+pub(super) fn decisions(events: &[Event], child: &Child) -> Vec<Decision> {
+    let area = child.process.mappings.first();
+    let mut reader = Reader {
+        child,
+        area,
+        executable: area.is_some_and(|area| area.executable),
+        fault: None,
+        looked_up: None,
+        found: None,
+        file: 0,
+        out: Vec::new(),
+    };
+    for event in events {
+        if event.pid == child.pid || matches!(event.tracepoint, Tracepoint::Removed { .. }) {
+            reader.event(event);
+        }
+    }
+    reader.end_fault();
+    reader.out
+}
+
+struct Reader<'a> {
+    child: &'a Child<'a>,
+    /// The mapping of the last fault; before the first, the first mapping.
+    area: Option<&'a Area>,
+    /// Whether the last fault was on executable pages.
+    executable: bool,
+    /// File and page of the fault at hand.
+    fault: Option<(usize, PageIndex)>,
+    /// A look-up that is not known to have missed.
+    looked_up: Option<LookedUp>,
+    /// The readahead that was entered, and why.
+    found: Option<(Found, Cause)>,
+    /// What the last decision is about.
+    file: usize,
+    out: Vec<Decision>,
+}
+
+/// A look-up in the log.
+struct LookedUp {
+    file: usize,
+    index: PageIndex,
+    /// Where in the log.
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn event(&mut self, event: &Event) {
+        let file = event.file;
+        match event.tracepoint {
+            Tracepoint::UserFault { address } => self.begin_fault(address),
+            Tracepoint::Read { .. } => self.end_fault(),
+            Tracepoint::Fault { index } => {
+                self.found = None;
+                let lookup = Decision::Lookup { index, hit: true, tried: false, mmap_miss: 0 };
+                self.push(file, lookup);
+                self.looked_up = Some(LookedUp { file, index, at: self.out.len() - 1 });
+            }
+            Tracepoint::MapPages { from, last } => {
+                self.push(file, Decision::MapPages { from, last, mapped: PageCount(0), credit: 0 });
+            }
+            Tracepoint::SyncReadahead(found) => {
+                let cause = self.either(Cause::SequentialFault, Cause::ReadStream);
+                self.entered(file, found, cause);
+            }
+            Tracepoint::AsyncReadahead(found) => {
+                let cause = self.either(Cause::AsyncFault, Cause::AsyncRead);
+                self.entered(file, found, cause);
+            }
+            Tracepoint::Window { start, order, size, async_size, .. } => {
+                let (cause, index) = self.cause(order, start);
+                self.asked_for(
+                    file,
+                    cause,
+                    readahead(cause, index, order, start, size, async_size),
+                );
+            }
+            Tracepoint::BasePages { start, size, async_size } => {
+                // A single read has no window before its base pages.
+                if let Some((Found { index, .. }, _)) = self.found.take() {
+                    let cause = self.either(Cause::SequentialSingle, Cause::ReadSingle);
+                    let order = Order(0);
+                    let single = readahead(cause, index, order, start, size, async_size);
+                    self.asked_for(file, cause, single);
+                }
+                self.push(file, Decision::BasePages { start, size, async_size });
+            }
+            Tracepoint::Added { start, order } => {
+                let known = self.looked_up.as_ref().map(|known| (known.file, known.index));
+                if known == Some((file, start)) {
+                    self.missed();
+                    self.push(file, Decision::NoReadahead { index: start, mmap_miss: 0 });
+                }
+                self.push(file, Decision::Added { start, order, folios: 1, marked: None });
+            }
+            Tracepoint::Removed { start, order } => {
+                let pages = PageCount(order.pages());
+                self.push(file, Decision::Evicted { start, pages });
+            }
+        }
+    }
+
+    /// Adds a decision about a file.
+    fn push(&mut self, file: usize, decision: Decision) {
+        if self.file != file {
+            self.file = file;
+            self.out.push(Decision::File(FileId::new(file as u32)));
+        }
+        self.out.push(decision);
+    }
+
+    /// A fault on `address` begins, if that is in a mapping.
+    fn begin_fault(&mut self, address: u64) {
+        let Child { process, addresses, .. } = *self.child;
+        let shown = process.mappings.iter().zip(addresses).find_map(|(area, start)| {
+            let page = PageIndex(address.checked_sub(*start)? / page_size());
+            Some((area, page, area.file_page(page)?))
+        });
+        let Some((area, page, index)) = shown else { return };
+        self.end_fault();
+        let file = process.opens[area.open];
+        (self.area, self.executable) = (Some(area), is_executable(area, page));
+        self.fault = Some((file, index));
+        self.push(file, Decision::Locked(Lock::Vma));
+    }
+
+    /// `of_fault` within a fault, else `of_read`.
+    fn either(&self, of_fault: Cause, of_read: Cause) -> Cause {
+        if self.fault.is_some() { of_fault } else { of_read }
+    }
+
+    fn entered(&mut self, file: usize, found: Found, cause: Cause) {
+        self.found = Some((found, cause));
+        self.push(file, Decision::Entered { cause, found });
+    }
+
+    /// Why a window is asked for, and on access to which page.
+    fn cause(&mut self, order: Order, start: PageIndex) -> (Cause, PageIndex) {
+        if let Some((found, cause)) = self.found.take() {
+            return (cause, found.index);
+        }
+        let huge = self.area.is_some_and(|area| area.advice.is_huge());
+        let cause = match () {
+            () if huge && order == self.child.pmd_order => Cause::HugePage,
+            () if self.executable && self.child.rules.executable_readahead => Cause::Executable,
+            () => Cause::ReadAround,
+        };
+        (cause, self.fault.map_or(start, |(_, index)| index))
+    }
+
+    /// A window was asked for.
+    fn asked_for(&mut self, file: usize, cause: Cause, window: Decision) {
+        if !cause.is_async() {
+            self.missed();
+        }
+        self.looked_up = None;
+        self.push(file, window);
+    }
+
+    /// The look-up at hand missed.
+    fn missed(&mut self) {
+        if let Some(LookedUp { at, .. }) = self.looked_up.take()
+            && let Decision::Lookup { hit, .. } = &mut self.out[at]
+        {
+            *hit = false;
+        }
+    }
+
+    fn end_fault(&mut self) {
+        (self.looked_up, self.found) = (None, None);
+        if let Some((file, index)) = mem::take(&mut self.fault) {
+            self.push(file, Decision::Served { index, major: false, tries: 1 });
+        }
+    }
+}
+
+fn readahead(
+    cause: Cause,
+    index: PageIndex,
+    order: Order,
+    start: PageIndex,
+    size: PageCount,
+    async_size: PageCount,
+) -> Decision {
+    let mmap_miss = 0;
+    Decision::Readahead { cause, index, order, start, size, async_size, mmap_miss }
+}
+
+/// Whether page `page` of a mapping is mapped executable.
+fn is_executable(area: &Area, page: PageIndex) -> bool {
+    let holds = |part: &&Segment| (part.start.0..part.start.0 + part.pages.0).contains(&page.0);
+    match area.segments.iter().find(holds) {
+        Some(segment) => segment.executable,
+        None => {
+            let of_piece = area.split.map(|split| split.makes_executable(page.0 / split.pages.0));
+            area.executable || of_piece.unwrap_or(false)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::decision::Log;
+    use filemap_job::{Job, JobSpec, Shown, ShownLog};
+
+    use super::*;
+    use crate::engine::plan;
+
+    const ADDRESS: u64 = 0x7f00_0000_0000;
+
+    fn causes(advice: &str, seen: &[Tracepoint]) -> Vec<Cause> {
+        causes_in(JobSpec { advice: Some(advice.to_string()), ..JobSpec::default() }, seen)
+    }
+
+    fn causes_in(spec: JobSpec, seen: &[Tracepoint]) -> Vec<Cause> {
+        let spec = JobSpec {
+            workload: Some("random".to_string()),
+            file_size: Some("16m".parse().expect("a size")),
+            ..spec
+        };
+        let job = spec.validate(None).expect("a job");
+        let decisions = read(&job, seen);
+        let cause = |decision: &Decision| match decision {
+            Decision::Readahead { cause, .. } => Some(*cause),
+            _ => None,
+        };
+        decisions.iter().filter_map(cause).collect()
+    }
+
+    fn read(job: &Job, seen: &[Tracepoint]) -> Vec<Decision> {
+        let process = plan(job, "file".as_ref()).expect("a plan").process();
+        let event =
+            |seen: &Tracepoint| Event { at_ns: 0, cpu: 0, pid: 7, file: 0, tracepoint: *seen };
+        let events: Vec<Event> = seen.iter().map(event).collect();
+        let (rules, pmd_order) = (&job.rules, job.machine.arch.pmd_order());
+        let addresses = &[ADDRESS];
+        decisions(&events, &Child { pid: 7, process: &process, addresses, rules, pmd_order })
+    }
+
+    fn fault(page: u64) -> [Tracepoint; 2] {
+        let address = ADDRESS + page * page_size() + 5;
+        [Tracepoint::UserFault { address }, Tracepoint::Fault { index: PageIndex(page) }]
+    }
+
+    fn window(order: u8) -> Tracepoint {
+        let (start, size, async_size) = (PageIndex(0), PageCount(512), PageCount(0));
+        Tracepoint::Window { start, order: Order(order), size, async_size, ra_pages: size }
+    }
+
+    #[test]
+    fn a_window_is_told_by_what_came_before_and_by_the_job() {
+        let found = Found::default();
+        let with = |seen: &[Tracepoint]| [&fault(0), seen].concat();
+        for (advice, seen, cause) in [
+            ("normal", with(&[window(0)]), Cause::ReadAround),
+            ("hugepage", with(&[window(9)]), Cause::HugePage),
+            ("hugepage", with(&[window(0)]), Cause::ReadAround),
+            (
+                "sequential",
+                with(&[Tracepoint::SyncReadahead(found), window(0)]),
+                Cause::SequentialFault,
+            ),
+            ("normal", with(&[Tracepoint::AsyncReadahead(found), window(2)]), Cause::AsyncFault),
+            ("normal", vec![Tracepoint::SyncReadahead(found), window(0)], Cause::ReadStream),
+            ("normal", vec![Tracepoint::AsyncReadahead(found), window(0)], Cause::AsyncRead),
+        ] {
+            assert_eq!(causes(advice, &seen), [cause], "{advice} {seen:?}");
+        }
+    }
+
+    #[test]
+    fn every_second_piece_may_be_executable() {
+        let pieces = |prot: &str| JobSpec {
+            split: Some(4),
+            split_prot: Some(prot.to_string()),
+            ..JobSpec::default()
+        };
+        let windows = |page| [&fault(page)[..], &[window(0)]].concat();
+        assert_eq!(causes_in(pieces("exec"), &windows(3)), [Cause::ReadAround]);
+        assert_eq!(causes_in(pieces("exec"), &windows(4)), [Cause::Executable]);
+        assert_eq!(causes_in(pieces("write"), &windows(4)), [Cause::ReadAround]);
+    }
+
+    /// A window shows its order, a single read its base pages only, and each look-up what it was.
+    #[test]
+    fn both_forms_of_readahead_are_shown_as_the_model_shows_them() {
+        let job = JobSpec { workload: Some("random".to_string()), ..JobSpec::default() };
+        let job = JobSpec { file_size: Some("16m".parse().expect("a size")), ..job };
+        let job = job.validate(None).expect("a job");
+        let (start, size, async_size) = (PageIndex(0), PageCount(1), PageCount(0));
+        let base = Tracepoint::BasePages { start, size, async_size };
+        let sync = [Tracepoint::SyncReadahead(Found::default()), base];
+        let looked_up = Tracepoint::Fault { index: PageIndex(9) };
+        let events = [&fault(9)[..], &[window(4), looked_up], &sync].concat();
+        let decisions = read(&job, &events);
+        let hits = decisions.iter().filter_map(|decision| match decision {
+            Decision::Lookup { hit, .. } => Some(*hit),
+            _ => None,
+        });
+        assert_eq!(hits.collect::<Vec<_>>(), [false, false]);
+        let mut log = ShownLog::default();
+        decisions.iter().for_each(|decision| log.record(*decision));
+        let index = PageIndex(9);
+        let expected = [
+            Shown::Faulted { index },
+            Shown::LookedUp { index },
+            Shown::Window { start, order: Order(4), size: PageCount(512), async_size },
+            Shown::LookedUp { index },
+            Shown::Sync(Found::default()),
+            Shown::BasePages { start, size, async_size },
+        ];
+        assert_eq!(log.into_lines(), expected);
+    }
+
+    #[test]
+    fn a_page_without_a_window_is_read_alone() {
+        let added = Tracepoint::Added { start: PageIndex(3), order: Order(0) };
+        assert_eq!(causes("random", &[&fault(3)[..], &[added]].concat()), []);
+        let foreign = Tracepoint::UserFault { address: 16 };
+        assert_eq!(causes("random", &[foreign]), []);
+    }
+}

@@ -1,0 +1,153 @@
+//! The files of a job that runs under a trace.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use filemap_job::Filesystem;
+
+use super::event::Inode;
+use crate::contents::check_calls;
+use crate::engine::{Needed, Needs, check, may_drop, scratch_directory, storage_of};
+use crate::journal::{Guard, Journal, Undo};
+use crate::scratch::{self, Room, Scratch};
+use crate::storage::io_bytes;
+use crate::temporary::{self, require_space};
+use crate::{Error, page_size};
+
+/// Files of a trace: its filter names each of them.
+const MAX_FILES: usize = 64;
+
+/// Room of a scratch filesystem in bytes, unless one file needs more.
+const SCRATCH_BYTES: u64 = 256 << 20;
+
+/// The files of a job. When this drops they go, or, of the user's, their pages in the page cache.
+#[derive(Debug)]
+pub struct Subject {
+    pub(super) paths: Vec<PathBuf>,
+    io_bytes: u64,
+    _guards: Vec<Guard>,
+}
+
+impl Subject {
+    /// Where the first file is.
+    pub fn path(&self) -> &Path {
+        &self.paths[0]
+    }
+
+    /// Largest request of the first file's device in bytes: one `read(2)` may read as much at once.
+    pub fn io_bytes(&self) -> u64 {
+        self.io_bytes
+    }
+
+    /// The files as tracepoints name them.
+    pub(super) fn inodes(&self) -> Result<Vec<Inode>, Error> {
+        let inodes = self.paths.iter().map(|path| {
+            let metadata = fs::metadata(path).map_err(|error| Error::os("open", path, error))?;
+            Ok(Inode::of(&metadata))
+        });
+        inodes.collect()
+    }
+}
+
+/// Scratch filesystems on which the files of jobs are made, kept for the next job.
+#[derive(Debug)]
+pub(super) struct Scratches {
+    /// Each with its kind and its room in bytes.
+    made: Vec<(Filesystem, u64, Scratch)>,
+    journal: Journal,
+}
+
+impl Scratches {
+    /// None yet; what is made is written down in `journal`.
+    pub(super) fn new(journal: &Journal) -> Self {
+        Scratches { made: Vec::new(), journal: journal.clone() }
+    }
+
+    /// The files that `needs` asks for: the user's own, or some that are made.
+    pub(super) fn subject(&mut self, needs: &Needs) -> Result<Subject, Error> {
+        check(needs)?;
+        if needs.machine.cache_limit.is_some() {
+            return Err(Error::unavailable(
+                "a comparison by the line with less memory than the file takes",
+                "leave out the memory's limit, or compare counters with filemap compare",
+            ));
+        }
+        if needs.files.len() > MAX_FILES {
+            return Err(Error::unavailable(
+                format!("a trace of {} files", needs.files.len()),
+                format!("use {MAX_FILES} files or less, or filemap compare"),
+            ));
+        }
+        let (mut paths, mut guards) = (Vec::new(), Vec::new());
+        for (number, needed) in needs.files.iter().enumerate() {
+            let (path, guard) = match needed.users_path() {
+                Some(path) => self.users_file(needs, needed, path)?,
+                None => self.made_file(needs, needed, number)?,
+            };
+            paths.push(path);
+            guards.push(guard);
+        }
+        Ok(Subject { io_bytes: io_bytes(&paths[0])?, paths, _guards: guards })
+    }
+
+    fn users_file(
+        &self,
+        needs: &Needs,
+        needed: &Needed,
+        path: &Path,
+    ) -> Result<(PathBuf, Guard), Error> {
+        let file = File::open(path).map_err(|error| Error::os("open", path, error))?;
+        storage_of(&needs.machine, path)?;
+        let guard = may_drop(&needed.file, &self.journal, &file, path)?;
+        check_calls(&needed.called, &file, path)?;
+        Ok((path.to_owned(), guard))
+    }
+
+    fn made_file(
+        &mut self,
+        needs: &Needs,
+        needed: &Needed,
+        number: usize,
+    ) -> Result<(PathBuf, Guard), Error> {
+        let journal = self.journal.clone();
+        let scratch = self.scratch(needs)?;
+        let path = scratch.root().join(format!("file{number}"));
+        let (file, guard) = journal.change(Undo::RemoveFile(path.clone()), || {
+            File::create_new(&path).map_err(|error| Error::os("create", &path, error))
+        })?;
+        let (directory, bytes) = (scratch.directory(), needed.file.size_bytes);
+        temporary::write(&file, directory, bytes, &needed.contents)?;
+        Ok((path, guard))
+    }
+
+    fn scratch(&mut self, needs: &Needs) -> Result<&Scratch, Error> {
+        let filesystem = needs.machine.fs;
+        let kind = match filesystem {
+            Filesystem::Ext4 => scratch::Filesystem::Ext4,
+            Filesystem::Xfs => scratch::Filesystem::Xfs,
+            Filesystem::BasePages => {
+                return Err(Error::unavailable(
+                    "a scratch filesystem without large folios",
+                    "give --fs ext4 or xfs, or the --file to be read",
+                ));
+            }
+        };
+        let kib = needs.machine.read_ahead.bytes(page_size()) / 1024;
+        let (bytes, written) = (needs.made_bytes(), needs.written_bytes());
+        let suits =
+            |(known, room, _): &&(Filesystem, u64, Scratch)| *known == filesystem && *room >= bytes;
+        match self.made.iter().find(suits) {
+            Some((.., scratch)) => require_space(scratch.directory(), written)?,
+            None => {
+                let room = bytes.max(SCRATCH_BYTES);
+                let directory = scratch_directory(&self.journal)?;
+                let space = Room { files: MAX_FILES as u64, bytes: room, disk_bytes: written };
+                let scratch = Scratch::create(&self.journal, &directory, kind, space, kib)?;
+                self.made.push((filesystem, room, scratch));
+            }
+        }
+        let (.., scratch) = self.made.iter().find(suits).expect("there is one now");
+        scratch.set_read_ahead(kib)?;
+        Ok(scratch)
+    }
+}

@@ -1,0 +1,86 @@
+//! Runs of programs on a real kernel, whose files share one memory limit:
+//! `data/measured-6.12-programs.json`.
+
+use filemap_job::program::{FileRun, Program, ProgramRun, ProgramSpec};
+use serde::{Deserialize, Serialize};
+
+/// The text of the file.
+pub const TEXT: &str = include_str!("../../../../data/measured-6.12-programs.json");
+
+/// What was recorded, and on what.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// For whoever reads the file.
+    pub what: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Day of the runs.
+    pub date: String,
+    /// The command that made them.
+    pub command: String,
+    /// The machine that the kernel ran on.
+    pub machine: String,
+    pub programs: Vec<Recording>,
+}
+
+/// One program, and what came of it each time that it was run.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recording {
+    pub name: String,
+    pub program: ProgramSpec,
+    pub repeats: Vec<Counts>,
+    /// What is known to make the model differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<Deviation>,
+}
+
+/// A difference that is known.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deviation {
+    pub reason: String,
+    /// Pages that the model reads instead, of each repeat.
+    pub model: Vec<u64>,
+}
+
+/// What one run counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    pub data_pages_read: u64,
+    pub major_faults: u64,
+    /// By the machine's own clock.
+    pub elapsed_ns: u64,
+    pub files: Vec<FileRun>,
+}
+
+impl Recorded {
+    /// What the file holds.
+    pub fn load() -> Recorded {
+        serde_json::from_str(TEXT)
+            .expect("data/measured-6.12-programs.json has these keys and no more")
+    }
+}
+
+impl Recording {
+    /// The program for the rules of `kernel`; `release` is what `host` stands for.
+    pub fn program(&self, kernel: &str, release: Option<&str>) -> Program {
+        let spec = ProgramSpec { kernel: Some(kernel.into()), ..self.program.clone() };
+        spec.validate(release).unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+}
+
+impl Counts {
+    /// Those of a run that tells all of them.
+    pub fn of(run: &ProgramRun) -> Counts {
+        let told = |count: Option<u64>| count.expect("pages, faults and time are known");
+        Counts {
+            data_pages_read: told(run.counters.data_pages_read),
+            major_faults: told(run.counters.major_faults),
+            elapsed_ns: told(run.elapsed_ns),
+            files: run.files.clone(),
+        }
+    }
+}
