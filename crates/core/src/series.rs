@@ -24,17 +24,20 @@ pub enum Switch {
     /// another stream that is hit next, by `read(2)` or through another VMA, is then told from
     /// the stream's own by another page (`tests/exec_unify.rs`).
     ExecUnify,
+    /// A fault that dropped its lock for I/O tries again under the lock of its VMA.
+    VmaRetry,
 }
 
 impl Switch {
     /// Every switch, in the order in which reports name them.
-    pub const ALL: [Switch; 6] = [
+    pub const ALL: [Switch; 7] = [
         Switch::MissFaultAddress,
         Switch::MissNoRetry,
         Switch::VmaBound,
         Switch::ExecBypass,
         Switch::ThpOrder,
         Switch::ExecUnify,
+        Switch::VmaRetry,
     ];
 
     /// The name on the command line and in records.
@@ -46,6 +49,7 @@ impl Switch {
             Switch::ExecBypass => "exec-bypass",
             Switch::ThpOrder => "thp-order",
             Switch::ExecUnify => "exec-unify",
+            Switch::VmaRetry => "vma-retry",
         }
     }
 }

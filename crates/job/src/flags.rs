@@ -77,7 +77,7 @@ spec! {
     /// once for all of them, or once for each in their order.
     modules: String = Flag { group: ENGINE, value_name: "DIR", repeats: true, ..FLAG },
     /// Patch series that the model applies: miss-fault-address (p1), miss-no-retry (p2), mmap-miss
-    /// (both), vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify.
+    /// (both), vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify, vma-retry.
     with: String = Flag { group: ENGINE, value_name: "SERIES,...", ..FLAG },
     /// How many times the job is run.
     runs: u64 = Flag {

@@ -22,6 +22,7 @@ mod program;
 mod setup;
 mod tally;
 mod task;
+pub mod thrash;
 pub mod tlb;
 mod under_way;
 mod waiting;

@@ -1,6 +1,7 @@
 //! One fault, as a state machine without I/O.
 
 pub mod around;
+pub mod lock;
 pub mod map;
 pub mod read;
 mod step;
@@ -10,6 +11,7 @@ use crate::address::entries::MappedFile;
 use crate::cache::Folio;
 use crate::decision::{Decision, Lock, Log};
 use crate::readahead::{Window, marked, sync};
+use crate::series::Series;
 use crate::units::{PageCount, PageIndex};
 
 pub use self::step::{Access, Outcome, Step};
@@ -23,6 +25,8 @@ pub use self::view::View;
 pub struct Fault {
     index: PageIndex,
     access: Access,
+    /// The lock that its first try asks for.
+    first: Lock,
     lock: Lock,
     /// The retry that may not drop its lock again.
     tried: bool,
@@ -65,6 +69,7 @@ impl Fault {
         Fault {
             index,
             access,
+            first: Lock::Vma,
             lock: Lock::Vma,
             tried: false,
             tries: 0,
@@ -85,7 +90,7 @@ impl Fault {
     ///
     /// Mirrors `faultin_page_range`, 6.12 and 6.18. Test: `tests/fault.rs`.
     pub fn populating(index: PageIndex) -> Fault {
-        Fault { lock: Lock::Mmap, ..Fault::new(index, Access::Read) }
+        Fault { first: Lock::Mmap, lock: Lock::Mmap, ..Fault::new(index, Access::Read) }
     }
 
     /// How often it has begun.
@@ -189,7 +194,7 @@ impl Fault {
 
     fn arrived<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         if self.dropped {
-            return self.retry();
+            return self.retry(view.limits.rules.series);
         }
         let Some(folio) = view.cache.folio(self.index) else {
             self.state = State::Settle;
@@ -256,11 +261,10 @@ impl Fault {
         Some(Step::Unlock)
     }
 
-    /// Begins again, under `mmap_lock`. The retry of a miss, and any after the second try, may
-    /// not drop the lock again.
-    fn retry(&mut self) -> Step {
-        self.tried = self.tried || self.major || self.lock == Lock::Mmap;
-        self.lock = Lock::Mmap;
+    /// Begins again.
+    fn retry(&mut self, series: Series) -> Step {
+        self.tried = lock::is_last(self.tried, self.major, self.lock);
+        self.lock = lock::of_retry(self.first, series);
         self.begin()
     }
 

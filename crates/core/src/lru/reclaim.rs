@@ -122,6 +122,11 @@ impl Reclaim {
         Step::Batch(shrunk)
     }
 
+    /// Whether the next step does nothing.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
     /// Pages evicted so far.
     pub fn evicted(&self) -> PageCount {
         self.evicted

@@ -1,5 +1,6 @@
 //! Laying out a window: which folios are added to the cache.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 
 use super::forced::CHUNK_BYTES;
@@ -14,8 +15,8 @@ use crate::units::{Order, PageCount, PageIndex};
 /// Mirrors `page_cache_ra_order` and `page_cache_ra_unbounded`, 6.12 and 6.18.
 /// Test: `tests/layout.rs`.
 #[derive(Debug)]
-pub struct Layout<'a> {
-    window: &'a Window,
+pub struct Layout<W> {
+    window: W,
     next: PageIndex,
     fallback_reads_remainder: bool,
     /// Forced readahead is laid out in chunks of this size.
@@ -39,34 +40,36 @@ enum Stage {
     Done,
 }
 
-impl<'a> Layout<'a> {
-    /// Begins the layout of `window`, and keeps in `ra` what the stream goes on with.
+impl<W: Borrow<Window>> Layout<W> {
+    /// Begins the layout of `window`, and keeps in `ra` what the stream goes on with. Who goes on
+    /// later gives the window itself.
     pub fn new(
-        window: &'a Window,
+        window: W,
         limits: &Limits,
         ra: &mut ReadaheadState,
         log: &mut impl Log,
-    ) -> Layout<'a> {
+    ) -> Layout<W> {
+        let Window { start, size, async_size, order, base_pages, last, .. } = *window.borrow();
         log.record(Decision::Readahead {
-            cause: window.cause,
-            index: window.index,
-            order: window.order,
-            start: window.start,
-            size: window.size,
-            async_size: window.async_size,
+            cause: window.borrow().cause,
+            index: window.borrow().index,
+            order,
+            start,
+            size,
+            async_size,
             mmap_miss: ra.mmap_miss,
         });
         let rules = &limits.rules;
         let mut layout = Layout {
             window,
-            next: window.start,
+            next: start,
             fallback_reads_remainder: rules.fallback_reads_remainder,
             chunk: PageCount((CHUNK_BYTES / limits.arch.page_size).max(1)),
             stage: Stage::Done,
         };
         let largest = match limits.max_folio {
-            _ if window.base_pages => None,
-            Some(largest) if window.size >= rules.large_folio_min_window => Some(largest),
+            _ if base_pages => None,
+            Some(largest) if size >= rules.large_folio_min_window => Some(largest),
             Some(_) => None,
             None => {
                 ra.order = Order(0);
@@ -77,16 +80,16 @@ impl<'a> Layout<'a> {
             layout.begin_base_pages(log);
             return layout;
         };
-        let mut order = window.order;
+        let mut order = order;
         if rules.order_growth == OrderGrowth::EveryWindow && order < largest {
             order.0 += 2;
         }
-        order = order.min(largest).min(Order::fitting(window.size));
+        order = order.min(largest).min(Order::fitting(size));
         if rules.order_growth == OrderGrowth::AsyncWindow {
             ra.order = order;
         }
-        let end = (window.start + window.size).min(window.last + PageCount(1));
-        let mark = window.start + window.size - window.async_size;
+        let end = (start + size).min(last + PageCount(1));
+        let mark = start + size - async_size;
         layout.stage = Stage::Folios { order, end, mark };
         layout
     }
@@ -143,7 +146,7 @@ impl<'a> Layout<'a> {
     }
 
     fn begin_base_pages(&mut self, log: &mut impl Log) {
-        let Window { cause, start, size, async_size, last, .. } = *self.window;
+        let Window { cause, start, size, async_size, last, .. } = *self.window.borrow();
         if self.next > last {
             self.stage = Stage::Done;
             return;
@@ -165,7 +168,7 @@ impl<'a> Layout<'a> {
     /// Goes on with the next chunk of what is forced, if anything is left of it.
     fn end_base_pages(&mut self, log: &mut impl Log) {
         self.stage = Stage::Done;
-        let Window { cause, start, size, .. } = *self.window;
+        let Window { cause, start, size, .. } = *self.window.borrow();
         if cause.is_forced() && self.next < start + size {
             self.begin_base_pages(log);
         }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod program;
+pub mod thrash;
 
 use filemap_core::rules::Kernel;
 use filemap_core::series::Switch;

@@ -1,0 +1,66 @@
+//! What things cost in time.
+
+/// Times of a machine, in nanoseconds. None of them is published for the machines that this is
+/// compared with: all are assumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// An access to a mapped page.
+    pub touch_ns: u64,
+    /// One try of a fault: entry, locks, look-up, return.
+    pub fault_ns: u64,
+    /// Mapping one page.
+    pub map_page_ns: u64,
+    /// Allocating a page and adding it to the cache.
+    pub add_page_ns: u64,
+    /// Filling a page of a hole with zeros.
+    pub zero_page_ns: u64,
+    /// Under the lists' lock: adding a page, isolating one, putting one back.
+    pub list_page_ns: u64,
+    /// Passing the lists' lock on to somebody who spins.
+    pub handover_ns: u64,
+    /// Looking at a page that stays.
+    pub keep_page_ns: u64,
+    /// Unmapping and freeing a page.
+    pub evict_page_ns: u64,
+    /// `mmap_lock` held by `mmap(2)`, and by `munmap(2)` before it downgrades.
+    pub map_ns: u64,
+    /// Clearing one entry on `munmap(2)`.
+    pub zap_page_ns: u64,
+    /// `mmap_lock` held by one `mprotect(2)` of a writer.
+    pub protect_ns: u64,
+    /// Between two of them.
+    pub writer_sleeps_ns: u64,
+    /// Waking one task, for the one that wakes it.
+    pub wake_ns: u64,
+    /// Until a task that was woken runs on a CPU that was idle.
+    pub wake_latency_ns: u64,
+    /// Changing from one task to another.
+    pub switch_ns: u64,
+    /// How long a task keeps its CPU while others wait for one.
+    pub slice_ns: u64,
+}
+
+impl Costs {
+    /// Assumed for a server with many CPUs, as the published one. Evicting a page stands for
+    /// taking its entry from the TLBs of all CPUs, which they have to answer: 32 pages together
+    /// are 1.6 ms.
+    pub const SERVER: Costs = Costs {
+        touch_ns: 5,
+        fault_ns: 1_000,
+        map_page_ns: 40,
+        add_page_ns: 400,
+        zero_page_ns: 300,
+        list_page_ns: 2,
+        handover_ns: 20,
+        keep_page_ns: 50,
+        evict_page_ns: 50_000,
+        map_ns: 10_000,
+        zap_page_ns: 60,
+        protect_ns: 250_000,
+        writer_sleeps_ns: 1_000_000,
+        wake_ns: 10_000,
+        wake_latency_ns: 5_000,
+        switch_ns: 10_000,
+        slice_ns: 4_000_000,
+    };
+}

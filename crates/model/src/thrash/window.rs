@@ -1,0 +1,171 @@
+//! Reading a window: adding its pages, filling them.
+
+use filemap_core::cache::{FileCache, FolioRun};
+use filemap_core::decision::{Decision, Lock, Log};
+use filemap_core::page_cache::PageCache;
+use filemap_core::readahead::Window;
+use filemap_core::readahead::layout::Layout;
+use filemap_core::units::{PageCount, PageIndex};
+
+use super::cgroup::BATCH;
+use super::machine::Machine;
+use super::mmap_lock::TaskId;
+use super::round::file;
+use super::task::{Charge, Flow, WindowStage, WindowUnderWay};
+use super::waits::Cause;
+
+impl<C: PageCache, L: Log> Machine<'_, C, L> {
+    /// Begins to read `window` for the fault of `task`.
+    pub fn begin_window(&mut self, task: TaskId, window: Window) {
+        let fault = self.tasks[task].fault.as_ref().expect("a fault reads it");
+        let under_mmap_lock = fault.held == Some(Lock::Mmap);
+        self.counts.windows += 1;
+        self.counts.misses_under_lock += u64::from(fault.held.is_some() && fault.has_dropped);
+        self.windows_under_lock += u64::from(under_mmap_lock);
+        self.windows += 1;
+        let held = self.hold(task, &window);
+        let open = &mut self.opens[task];
+        let layout = Layout::new(window, &open.limits, &mut open.ra, self.log);
+        self.tasks[task].window = Some(WindowUnderWay {
+            layout,
+            left: None,
+            added: Vec::new(),
+            added_pages: 0,
+            held,
+            stage: WindowStage::Adding,
+            under_mmap_lock,
+        });
+    }
+
+    /// Adds pages of the window, as far as they can be charged, and then fills them.
+    pub fn go_on_with_window(&mut self, task: TaskId) -> Flow {
+        let mut window = self.tasks[task].window.take().expect("a window is being read");
+        let flow = match window.stage {
+            WindowStage::Adding => self.add_part(task, &mut window, 0),
+            WindowStage::Charging => match self.tasks[task].charged.take() {
+                Some(true) => {
+                    window.stage = WindowStage::Adding;
+                    self.add_part(task, &mut window, 1)
+                }
+                _ => {
+                    self.counts.windows_cut += 1;
+                    window.stage = WindowStage::Added;
+                    Flow::Goes
+                }
+            },
+            WindowStage::Added => {
+                window.stage = WindowStage::Filled;
+                let pages = if self.job.sparse { window.added_pages } else { 0 };
+                Flow::Takes(self.job.costs.zero_page_ns * pages, Cause::Fill)
+            }
+            WindowStage::Filled => {
+                self.filled(task, &window);
+                return Flow::Goes;
+            }
+        };
+        self.tasks[task].window = Some(window);
+        flow
+    }
+
+    /// Adds folios of which `charged` are charged, and those behind them that the CPU has charged
+    /// before.
+    fn add_part(&mut self, task: TaskId, window: &mut WindowUnderWay, charged: u64) -> Flow {
+        let next = || window.layout.next(&self.cache.file(file(task)), self.log);
+        let Some(left) = window.left.take().or_else(next) else {
+            window.stage = WindowStage::Added;
+            return Flow::Goes;
+        };
+        let each = left.order.pages();
+        let cpu = self.tasks[task].cpu.expect("who runs has a CPU");
+        let most = (left.folios - charged).min((BATCH / each).max(1)) * each;
+        let folios = charged + self.cgroup.take_stock(cpu, most, each) / each;
+        if folios == 0 {
+            window.left = Some(left);
+            window.stage = WindowStage::Charging;
+            self.tasks[task].charge = Some(Charge::new(each, true));
+            return Flow::Goes;
+        }
+        self.charged_pages -= charged * each;
+        let part = left.first(folios);
+        self.add(task, part);
+        window.added_pages += part.pages().0;
+        window.added.push(part);
+        window.left = (folios < left.folios).then(|| left.behind(folios));
+        let pages = part.pages().0;
+        self.listed(pages, 1, self.job.costs.add_page_ns * pages, Cause::Fill)
+    }
+
+    /// Adds folios that are charged, locked.
+    pub fn add(&mut self, task: TaskId, run: FolioRun) {
+        let FolioRun { start, order, folios, marked } = run;
+        self.log.record(Decision::Added { start, order, folios, marked });
+        self.cache.add(file(task), run);
+        let pages = run.pages().0;
+        self.locked_pages += pages;
+        self.counts.pages_read += pages;
+        self.note_added(file(task), run);
+    }
+
+    fn filled(&mut self, task: TaskId, window: &WindowUnderWay) {
+        for run in &window.added {
+            if self.job.sparse {
+                self.unlock_pages(task, run.start, run.pages());
+            } else {
+                self.submit(task, *run);
+            }
+        }
+        if let Some((start, pages)) = window.held {
+            self.unlock_pages(task, start, pages);
+        }
+        self.windows -= 1;
+        self.windows_under_lock -= u64::from(window.under_mmap_lock);
+    }
+
+    /// Keeps the folio whose mark was hit from reclaim, while the window behind it is read.
+    fn hold(&mut self, task: TaskId, window: &Window) -> Option<(PageIndex, PageCount)> {
+        if !window.cause.is_async() {
+            return None;
+        }
+        let folio = self.cache.file(file(task)).folio(window.index);
+        let folio = folio.filter(|folio| !folio.locked)?;
+        let pages = PageCount(folio.order.pages());
+        self.cache.lock(file(task), folio.head, pages);
+        self.locked_pages += pages.0;
+        Some((folio.head, pages))
+    }
+
+    /// The data of pages is there.
+    pub fn unlock_pages(&mut self, task: TaskId, start: PageIndex, pages: PageCount) {
+        self.cache.unlock(file(task), start, pages);
+        self.locked_pages -= pages.0;
+    }
+
+    /// Begins to read folios from the device.
+    pub fn submit(&mut self, task: TaskId, run: FolioRun) {
+        self.device.ask(run);
+        self.device.submit(file(task), self.now_ns);
+        self.watch_device();
+    }
+
+    /// Unlocks what has arrived, and wakes who waits for it.
+    pub fn arrivals(&mut self) {
+        self.arrival_ns = None;
+        while let Some((run, _)) = self.device.arrived(self.now_ns) {
+            let task = run.file.number();
+            self.unlock_pages(task, run.start, run.pages);
+            let awaited = self.tasks[task].awaits;
+            if awaited.is_some_and(|index| run.start <= index && index < run.start + run.pages) {
+                self.tasks[task].awaits = None;
+                self.wake_at(self.now_ns, task);
+            }
+        }
+        self.watch_device();
+    }
+
+    fn watch_device(&mut self) {
+        let Some(done_ns) = self.device.next_done_ns() else { return };
+        if self.arrival_ns.is_none_or(|arrival_ns| done_ns < arrival_ns) {
+            self.arrive_at(done_ns.max(self.now_ns));
+        }
+    }
+}

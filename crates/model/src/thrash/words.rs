@@ -1,0 +1,559 @@
+//! The page cache of many small files in base pages: a word of 64 pages is a cache line.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
+use filemap_core::address::reverse_map::ReverseMap;
+use filemap_core::cache::{FileCache, Folio, FolioRun, WORD_PAGES, by_word, word_mask, words};
+use filemap_core::decision::{EvictionRun, Log};
+use filemap_core::lru::lists::{Lists, Scan, Shrunk};
+use filemap_core::lru::reclaim::{Used, judge_pages, used};
+use filemap_core::lru::statistics::Statistics;
+use filemap_core::lru::workingset;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+
+/// The page cache of files that are as large as each other, in base pages, each mapped once and
+/// only read.
+///
+/// [`crate::extents::ExtentCache`] is made for few large files of which much is cached, this for
+/// many small ones of which little is. Both decide alike (`tests/thrash_caches.rs`).
+#[derive(Debug)]
+pub struct WordCache {
+    words: Vec<Word>,
+    /// Words of one file.
+    file_words: u64,
+    /// What was evicted, by page: the clock behind it, or 0.
+    evicted: Vec<u64>,
+    inactive: List,
+    active: List,
+    /// Entries of the inactive list whose page has left it from the middle, by word; and how many
+    /// more than one there are of a page.
+    stale: Vec<u64>,
+    stale_again: BTreeMap<u64, u32>,
+    stale_entries: u64,
+    nodes: u64,
+    clock: u64,
+    statistics: Statistics,
+    capacity: u64,
+}
+
+/// 64 pages: what each of them is, and their entries.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Word {
+    present: u64,
+    locked: u64,
+    marked: u64,
+    mapped: u64,
+    young: u64,
+    referenced: u64,
+    active: u64,
+    /// Also of pages that were evicted.
+    workingset: u64,
+}
+
+const EMPTY: Word = Word {
+    present: 0,
+    locked: 0,
+    marked: 0,
+    mapped: 0,
+    young: 0,
+    referenced: 0,
+    active: 0,
+    workingset: 0,
+};
+
+/// Pages from the tail of a list on: the first and how many.
+#[derive(Debug, Default)]
+struct List {
+    extents: VecDeque<(u64, u64)>,
+    /// Without those that left it from the middle.
+    pages: u64,
+}
+
+impl List {
+    fn push(&mut self, start: u64, pages: u64) {
+        self.pages += pages;
+        match self.extents.back_mut() {
+            Some(last) if last.0 + last.1 == start => last.1 += pages,
+            _ => self.extents.push_back((start, pages)),
+        }
+    }
+
+    fn push_mask(&mut self, word: u64, mut mask: u64) {
+        while mask != 0 {
+            let (offset, pages) = first_run(mask);
+            self.push(word * WORD_PAGES + offset, pages);
+            mask &= !bits(offset, pages);
+        }
+    }
+
+    /// The word at the tail, and its pages there: at most `most`.
+    fn tail(&self, most: u64) -> Option<(u64, u64)> {
+        let &(start, pages) = self.extents.front()?;
+        let offset = start % WORD_PAGES;
+        Some((start / WORD_PAGES, bits(offset, pages.min(WORD_PAGES - offset).min(most))))
+    }
+
+    /// Takes so many pages from the tail, of which `counted` were still on the list.
+    fn take(&mut self, pages: u64, counted: u64) {
+        let tail = self.extents.front_mut().expect("taken from the tail");
+        *tail = (tail.0 + pages, tail.1 - pages);
+        if tail.1 == 0 {
+            self.extents.pop_front();
+        }
+        self.pages -= counted;
+    }
+}
+
+/// The first run of set bits: offset and length.
+fn first_run(mask: u64) -> (u64, u64) {
+    let offset = mask.trailing_zeros();
+    (offset.into(), (mask >> offset).trailing_ones().into())
+}
+
+/// `count` bits, at least 1, from `offset` on.
+fn bits(offset: u64, count: u64) -> u64 {
+    u64::MAX >> (WORD_PAGES - count) << offset
+}
+
+/// The bits up to the `count`-th that is set in `mask`, which has as many.
+fn up_to_bit(mask: u64, count: u64) -> u64 {
+    let mut rest = mask;
+    for _ in 1..count {
+        rest &= rest - 1;
+    }
+    let last = rest & rest.wrapping_neg();
+    last | (last - 1)
+}
+
+impl WordCache {
+    /// An empty cache of `files` files of `file_pages` pages, which never holds more than
+    /// `capacity` pages.
+    pub fn new(files: usize, file_pages: PageCount, capacity: Option<PageCount>) -> WordCache {
+        let file_words = file_pages.0.div_ceil(WORD_PAGES);
+        let count = files * file_words as usize;
+        WordCache {
+            words: vec![Word::default(); count],
+            file_words,
+            evicted: vec![0; count * WORD_PAGES as usize],
+            inactive: List::default(),
+            active: List::default(),
+            stale: vec![0; count],
+            stale_again: BTreeMap::new(),
+            stale_entries: 0,
+            nodes: 0,
+            clock: 0,
+            statistics: Statistics::default(),
+            capacity: capacity.map_or(u64::MAX, |pages| pages.0),
+        }
+    }
+
+    fn first_page(&self, file: FileId) -> u64 {
+        file.number() as u64 * self.file_words * WORD_PAGES
+    }
+
+    /// The file that a word belongs to, and its number there.
+    fn locate(&self, word: u64) -> (FileId, u64) {
+        (FileId::new((word / self.file_words) as u32), word % self.file_words)
+    }
+
+    fn each_word(
+        &mut self,
+        file: FileId,
+        from: PageIndex,
+        pages: PageCount,
+        mut change: impl FnMut(&mut Word, u64),
+    ) {
+        let first = self.first_page(file) + from.0;
+        for (word, mask) in by_word(PageIndex(first), PageIndex(first + pages.0)) {
+            change(&mut self.words[word as usize], mask);
+        }
+    }
+
+    /// The pages of `word` whose accessed bits reclaim believes.
+    fn believed(&self, word: u64, mappings: &ReverseMap) -> u64 {
+        let (file, number) = self.locate(word);
+        let mappings = mappings.of(file);
+        if mappings.has_recency() { mappings.believed_mask(Layer::FIRST, number) } else { 0 }
+    }
+
+    /// Judges pages at the tail that lie in one word, `left` at most, until `goal` are evicted.
+    fn shrink_word(
+        &mut self,
+        (goal, left): (u64, u64),
+        mappings: &ReverseMap,
+        shrunk: &mut Shrunk,
+        run: &mut EvictionRun,
+        log: &mut impl Log,
+    ) -> u64 {
+        let (number, mut mask) = self.inactive.tail(left).expect("pages are left on the list");
+        let believed = self.believed(number, mappings);
+        let stale = if self.stale_entries == 0 { 0 } else { self.stale[number as usize] & mask };
+        let word = &mut self.words[number as usize];
+        let young = word.mapped & word.young & believed & mask;
+        let pages = mask & !stale & !word.locked;
+        let mut verdicts = judge_pages(pages, young, word.referenced, 0);
+        if u64::from(verdicts.evict.count_ones()) >= goal {
+            mask &= up_to_bit(verdicts.evict, goal);
+            verdicts.evict &= mask;
+            verdicts.keep &= mask;
+            verdicts.activate &= mask;
+        }
+        let stale = stale & mask;
+        let locked = word.locked & mask & !stale;
+        let stays = verdicts.keep | verdicts.activate;
+        word.young &= !(stays & believed);
+        word.referenced |= stays;
+        word.active |= verdicts.activate;
+        let looked = u64::from((mask & !stale).count_ones());
+        self.inactive.take(mask.count_ones().into(), looked);
+        self.inactive.push_mask(number, verdicts.keep | locked);
+        self.active.push_mask(number, verdicts.activate);
+        if stale != 0 {
+            self.take_stale(number, stale);
+        }
+        if verdicts.evict != 0 {
+            self.evict(number, verdicts.evict, run, log);
+        }
+        let evicted = u64::from(verdicts.evict.count_ones());
+        shrunk.evicted += PageCount(evicted);
+        shrunk.kept += PageCount(looked - evicted);
+        shrunk.activated += PageCount(verdicts.activate.count_ones().into());
+        looked
+    }
+
+    fn evict(&mut self, number: u64, mask: u64, run: &mut EvictionRun, log: &mut impl Log) {
+        let word = &mut self.words[number as usize];
+        for of in [
+            &mut word.present,
+            &mut word.mapped,
+            &mut word.young,
+            &mut word.marked,
+            &mut word.referenced,
+            &mut word.active,
+        ] {
+            *of &= !mask;
+        }
+        self.nodes -= u64::from(word.present == 0);
+        let (file, of_file) = self.locate(number);
+        let mut rest = mask;
+        while rest != 0 {
+            let (offset, pages) = first_run(rest);
+            rest &= !bits(offset, pages);
+            let first = number * WORD_PAGES + offset;
+            for (clock, page) in (self.clock + 1..).zip(first..first + pages) {
+                self.evicted[page as usize] = clock;
+            }
+            self.clock += pages;
+            run.push(file, PageIndex(of_file * WORD_PAGES + offset), PageCount(pages), log);
+        }
+    }
+
+    /// Puts pages of a word that were added on the lists where their last evictions say.
+    fn enter(&mut self, number: u64, mask: u64) {
+        let active = self.statistics.active;
+        if active == PageCount(0) {
+            self.words[number as usize].workingset &= !mask;
+            self.inactive.push_mask(number, mask);
+            return;
+        }
+        let mut rest = mask;
+        while rest != 0 {
+            let bit = rest & rest.wrapping_neg();
+            rest ^= bit;
+            let page = number * WORD_PAGES + u64::from(bit.trailing_zeros());
+            let left = self.evicted[page as usize].checked_sub(1);
+            let returns = left.is_some_and(|clock| {
+                workingset::is_kept(self.clock, clock, self.capacity)
+                    && workingset::is_recent(self.clock, clock, active)
+            });
+            let word = &mut self.words[number as usize];
+            if returns {
+                self.clock += 1;
+                word.active |= bit;
+                self.active.push(page, 1);
+            } else {
+                word.workingset &= !bit;
+                self.inactive.push(page, 1);
+            }
+        }
+    }
+
+    fn add_stale(&mut self, page: u64) {
+        let (word, bit) = ((page / WORD_PAGES) as usize, 1 << (page % WORD_PAGES));
+        if self.stale[word] & bit != 0 {
+            *self.stale_again.entry(page).or_default() += 1;
+        }
+        self.stale[word] |= bit;
+        self.stale_entries += 1;
+    }
+
+    fn take_stale(&mut self, number: u64, mask: u64) {
+        let mut rest = mask;
+        while rest != 0 {
+            let bit = rest & rest.wrapping_neg();
+            rest ^= bit;
+            let page = number * WORD_PAGES + u64::from(bit.trailing_zeros());
+            self.stale_entries -= 1;
+            match self.stale_again.get_mut(&page) {
+                Some(1) => drop(self.stale_again.remove(&page)),
+                Some(more) => *more -= 1,
+                None => self.stale[number as usize] &= !bit,
+            }
+        }
+    }
+}
+
+impl Lists for WordCache {
+    fn inactive(&self) -> PageCount {
+        PageCount(self.inactive.pages)
+    }
+
+    fn active(&self) -> PageCount {
+        PageCount(self.active.pages)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn flush_statistics(&mut self) {
+        self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
+    }
+
+    fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {
+        let mut left = pages.0.min(self.active.pages);
+        while left > 0 {
+            let (number, mask) = self.active.tail(left).expect("pages are left on the list");
+            let believed = self.believed(number, mappings);
+            let word = &mut self.words[number as usize];
+            word.young &= !(mask & believed);
+            word.active &= !mask;
+            word.workingset |= mask;
+            let moved = mask.count_ones().into();
+            self.active.take(moved, moved);
+            self.inactive.push_mask(number, mask);
+            left -= moved;
+        }
+    }
+
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+        let mut shrunk = Shrunk::default();
+        let mut run = EvictionRun::default();
+        let mut left = self.inactive.pages.min(scan.look.0);
+        while shrunk.evicted < scan.goal && left > 0 {
+            let goal = (scan.goal - shrunk.evicted).0;
+            left -= self.shrink_word((goal, left), mappings, &mut shrunk, &mut run, log);
+        }
+        run.flush(log);
+        self.clock += shrunk.activated.0;
+        shrunk
+    }
+}
+
+impl PageCache for WordCache {
+    fn held_bytes(&self) -> u64 {
+        let words = self.words.len() as u64 * (64 + 8 + 8 * WORD_PAGES);
+        words + (self.inactive.extents.len() + self.active.extents.len()) as u64 * 16
+    }
+
+    fn file(&mut self, file: FileId) -> impl FileCache {
+        WordFile { first: self.first_page(file), cache: self }
+    }
+
+    fn mapped(&mut self, file: FileId, layer: Layer) -> impl MappedFile {
+        assert_eq!(layer, Layer::FIRST, "a file is mapped once");
+        WordFile { first: self.first_page(file), cache: self }
+    }
+
+    fn add(&mut self, file: FileId, run: FolioRun) {
+        assert_eq!(run.order, Order(0), "files are cached in base pages");
+        let first = self.first_page(file) + run.start.0;
+        for (number, mask) in by_word(PageIndex(first), PageIndex(first + run.folios)) {
+            let word = &mut self.words[number as usize];
+            self.nodes += u64::from(word.present == 0);
+            word.present |= mask;
+            word.locked |= mask;
+            self.enter(number, mask);
+        }
+        if let Some(marked) = run.marked {
+            self.each_word(file, marked, PageCount(1), |word, mask| word.marked |= mask);
+        }
+    }
+
+    fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        self.each_word(file, start, pages, |word, mask| word.locked &= !mask);
+    }
+
+    fn invalidate(&mut self, _: FileId, _: PageIndex, _: PageIndex, _: &mut impl Log) -> PageCount {
+        unreachable!("nobody drops pages of these files")
+    }
+
+    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        self.each_word(file, start, pages, |word, mask| word.locked |= mask);
+    }
+
+    fn nodes(&self) -> u64 {
+        self.nodes
+    }
+}
+
+/// One file of the cache.
+struct WordFile<'a> {
+    cache: &'a mut WordCache,
+    first: u64,
+}
+
+impl WordFile<'_> {
+    fn word(&self, index: PageIndex) -> (&Word, u64) {
+        let (number, bit) = (index.0 / WORD_PAGES, 1 << (index.0 % WORD_PAGES));
+        if number >= self.cache.file_words {
+            // Searches go on behind the end of the file, where nothing is cached.
+            return (&EMPTY, bit);
+        }
+        (&self.cache.words[(self.first / WORD_PAGES + number) as usize], bit)
+    }
+
+    fn word_mut(&mut self, index: PageIndex) -> (&mut Word, u64) {
+        let page = self.first + index.0;
+        (&mut self.cache.words[(page / WORD_PAGES) as usize], 1 << (page % WORD_PAGES))
+    }
+
+    /// The first page of `from..end` that is cached, or that is not.
+    fn find(&self, from: PageIndex, end: PageIndex, cached: bool) -> PageIndex {
+        for number in words(from, end) {
+            let present = self.word(PageIndex(number * WORD_PAGES)).0.present;
+            let found = if cached { present } else { !present } & word_mask(number, from, end);
+            if found != 0 {
+                return PageIndex(number * WORD_PAGES + u64::from(found.trailing_zeros()));
+            }
+        }
+        end
+    }
+}
+
+impl FileCache for WordFile<'_> {
+    fn folio(&self, head: PageIndex) -> Option<Folio> {
+        let (word, bit) = self.word(head);
+        let (locked, marked) = (word.locked & bit != 0, word.marked & bit != 0);
+        (word.present & bit != 0).then_some(Folio { head, order: Order(0), locked, marked })
+    }
+
+    fn next_absent(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        self.find(from, end, false)
+    }
+
+    fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        self.find(from, end, true)
+    }
+
+    fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex> {
+        words(floor, last + PageCount(1)).rev().find_map(|number| {
+            let present = self.word(PageIndex(number * WORD_PAGES)).0.present;
+            let absent = !present & word_mask(number, floor, last + PageCount(1));
+            let last = absent.checked_ilog2()?;
+            Some(PageIndex(number * WORD_PAGES + u64::from(last)))
+        })
+    }
+
+    fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount {
+        let of_word = |number| {
+            let present = self.word(PageIndex(number * WORD_PAGES)).0.present;
+            u64::from((present & word_mask(number, from, end)).count_ones())
+        };
+        PageCount(words(from, end).map(of_word).sum())
+    }
+
+    fn clear_mark(&mut self, index: PageIndex) {
+        let (word, bit) = self.word_mut(index);
+        word.marked &= !bit;
+    }
+
+    fn set_referenced(&mut self, index: PageIndex) {
+        let (word, bit) = self.word_mut(index);
+        word.referenced |= word.present & bit;
+    }
+
+    fn mark_accessed(&mut self, index: PageIndex) {
+        let page = self.first + index.0;
+        let (word, bit) = self.word_mut(index);
+        if word.present & bit == 0 {
+            return;
+        }
+        match used(word.referenced & bit != 0, word.active & bit != 0) {
+            Used::Reference => word.referenced |= bit,
+            Used::Activate => {
+                word.referenced &= !bit;
+                word.active |= bit;
+                self.cache.clock += 1;
+                self.cache.add_stale(page);
+                self.cache.inactive.pages -= 1;
+                self.cache.active.push(page, 1);
+            }
+        }
+    }
+}
+
+impl MappedFile for WordFile<'_> {
+    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages {
+        let (word, bit) = self.word(from);
+        let offset = bit.trailing_zeros();
+        let mut alike = u64::MAX;
+        let mut is = |set: u64| {
+            let is_set = set & bit != 0;
+            alike &= if is_set { set } else { !set };
+            is_set
+        };
+        let is_present = is(word.present);
+        let (locked, marked) = (is(word.locked), is(word.marked));
+        let (workingset, mapped) = (is(word.workingset & word.present), is(word.mapped));
+        let folio = Folio { head: from, order: Order(0), locked, marked };
+        let pages = u64::from((alike >> offset).trailing_ones());
+        Pages {
+            end: end.min(from + PageCount(pages)),
+            folio: is_present.then_some(folio),
+            workingset,
+            mapped,
+            copied: false,
+        }
+    }
+
+    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool) {
+        let first = self.first;
+        for (number, mask) in by_word(PageIndex(first + from.0), PageIndex(first + end.0)) {
+            let word = &mut self.cache.words[number as usize];
+            word.mapped |= mask;
+            word.young |= if young { mask } else { 0 };
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, index: PageIndex) -> bool {
+        let (word, bit) = self.word_mut(index);
+        let is_mapped = word.mapped & bit != 0;
+        word.young |= word.mapped & bit;
+        is_mapped
+    }
+
+    fn copy(&mut self, _: PageIndex) {
+        unreachable!("these files are only read")
+    }
+
+    fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
+        let has_entries = |number: &u64| {
+            self.word(PageIndex(number * WORD_PAGES)).0.mapped & word_mask(*number, from, end) != 0
+        };
+        words(from, end).filter(has_entries).collect()
+    }
+
+    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped {
+        let word = self.word_mut(PageIndex(word * WORD_PAGES)).0;
+        let mapped = word.mapped & mask;
+        let accessed = mapped & word.young;
+        word.mapped &= !mask;
+        word.young &= !mask;
+        Unmapped { mapped, accessed, copied: 0 }
+    }
+}

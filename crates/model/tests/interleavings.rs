@@ -1,0 +1,355 @@
+//! Every interleaving of a few faults, one writer, and one who evicts: the locks of a fault.
+//!
+//! A scene is played again from the beginning for every order in which its actors can take their
+//! steps.
+
+use filemap_core::address::entries::{Layer, MappedFile};
+use filemap_core::address::mapping::Mapping;
+use filemap_core::address::page_table::PageTables;
+use filemap_core::address::reverse_map::ReverseMap;
+use filemap_core::address::vma::{Advice, Vma};
+use filemap_core::cache::{FileCache, FolioRun};
+use filemap_core::decision::Lock;
+use filemap_core::fault::{Access, Fault, Step, View};
+use filemap_core::lru::lists::{Lists, Scan};
+use filemap_core::page_cache::PageCache;
+use filemap_core::plain::PlainCache;
+use filemap_core::readahead::layout::Layout;
+use filemap_core::readahead::{Limits, ReadaheadState};
+use filemap_core::rules::{Arch, Family, Kernel, Rules};
+use filemap_core::series::{Series, Switch};
+use filemap_core::units::{FileId, Order, PageCount, PageIndex, Vpn};
+use filemap_model::thrash::mmap_lock::{Manner, MmapLock, Woken};
+use filemap_model::thrash::vma_lock::VmaLocks;
+
+const FILE_PAGES: u64 = 4;
+
+/// What somebody does.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// A fault on page 0 through a VMA.
+    Fault(usize),
+    /// `mprotect(2)` of a VMA.
+    Protect(usize),
+    /// Evicts what can be.
+    Evict,
+}
+
+struct Actor {
+    part: Part,
+    fault: Option<Fault>,
+    held: Option<Lock>,
+    asked: Option<Step>,
+    stage: u32,
+    is_waiting: bool,
+    is_done: bool,
+}
+
+struct Scene {
+    limits: Limits,
+    lock: MmapLock,
+    vmas: VmaLocks,
+    vma_writer: Option<usize>,
+    cache: PlainCache,
+    mappings: ReverseMap,
+    ra: [ReadaheadState; 2],
+    tables: PageTables,
+    actors: Vec<Actor>,
+    /// Misses of tries that kept their lock.
+    misses_under_lock: u32,
+    refused: u32,
+}
+
+fn file(vma: usize) -> FileId {
+    FileId::new(vma as u32)
+}
+
+fn vma(number: usize) -> Vma {
+    Vma {
+        start: Vpn(512 * number as u64),
+        pgoff: PageIndex(0),
+        pages: PageCount(FILE_PAGES),
+        advice: Advice::NORMAL,
+        executable: false,
+    }
+}
+
+impl Scene {
+    fn new(parts: &[Part], series: Series) -> Scene {
+        let actor = |&part: &Part| Actor {
+            part,
+            fault: match part {
+                At(_) => Some(Fault::new(PageIndex(0), Access::Read)),
+                _ => None,
+            },
+            held: None,
+            asked: None,
+            stage: 0,
+            is_waiting: false,
+            is_done: false,
+        };
+        let mut mappings = ReverseMap::new(2);
+        for number in 0..2 {
+            mappings.of_mut(file(number)).insert(Mapping::new(vma(number), None));
+        }
+        Scene {
+            limits: Limits {
+                rules: Rules::new(Kernel::V6_12, series),
+                arch: Arch::new(Family::X86_64, 4096).unwrap(),
+                ra_pages: PageCount(4),
+                io_pages: PageCount(4),
+                fault_around: PageCount(1),
+                max_folio: None,
+                file_pages: PageCount(FILE_PAGES),
+            },
+            lock: MmapLock::new(Manner::KERNEL),
+            vmas: VmaLocks::new(2),
+            vma_writer: None,
+            cache: PlainCache::new(None),
+            mappings,
+            ra: [ReadaheadState::NEW; 2],
+            tables: PageTables::default(),
+            actors: parts.iter().map(actor).collect(),
+            misses_under_lock: 0,
+            refused: 0,
+        }
+    }
+
+    fn ready(&self) -> impl Iterator<Item = usize> + '_ {
+        let is_ready = |(_, actor): &(usize, &Actor)| !actor.is_waiting && !actor.is_done;
+        self.actors.iter().enumerate().filter(is_ready).map(|(number, _)| number)
+    }
+
+    fn step(&mut self, number: usize) {
+        match self.actors[number].part {
+            At(vma) => self.step_fault(number, vma),
+            Protect(vma) => self.step_writer(number, vma),
+            Evict => {
+                self.cache.shrink(Scan::until(PageCount(100)), &self.mappings, &mut ());
+                self.cache.shrink(Scan::until(PageCount(100)), &self.mappings, &mut ());
+                self.actors[number].is_done = true;
+            }
+        }
+        self.lock.check();
+        let to_read = |actor: &&Actor| actor.held == Some(Lock::Mmap);
+        let readers = self.actors.iter().filter(to_read).count();
+        assert_eq!(self.lock.readers() as usize, readers);
+        assert!(self.lock.writer().is_none() || readers == 0);
+    }
+
+    fn wake(&mut self, woken: Vec<Woken>) {
+        for Woken { task, has_lock } in woken {
+            self.actors[task].is_waiting = false;
+            if has_lock {
+                self.actors[task].held = Some(Lock::Mmap);
+            }
+        }
+    }
+
+    fn step_writer(&mut self, number: usize, vma: usize) {
+        let stage = self.actors[number].stage;
+        let mut woken = Vec::new();
+        match stage {
+            0 | 1 => {
+                let has = match stage {
+                    0 => self.lock.write(number, 0),
+                    _ => self.lock.write_again(number, 0),
+                };
+                self.actors[number].stage = if has { 2 } else { 1 };
+                self.actors[number].is_waiting = !has;
+            }
+            2 => {
+                self.actors[number].stage = 3;
+                if !self.vmas.mark(vma) {
+                    self.vma_writer = Some(number);
+                    self.actors[number].is_waiting = true;
+                }
+            }
+            _ => {
+                assert_eq!(self.vmas.readers(vma), 0, "no fault is inside of what is changed");
+                self.vmas.end_write();
+                self.lock.release_write(number, &mut woken);
+                self.actors[number].is_done = true;
+            }
+        }
+        self.wake(woken);
+    }
+
+    fn step_fault(&mut self, number: usize, of: usize) {
+        let step = match self.actors[number].asked.take() {
+            Some(step) => step,
+            None => self.next_step(number, of),
+        };
+        match step {
+            Step::Lock(Lock::Vma) => {
+                if self.vmas.read(of) {
+                    self.actors[number].held = Some(Lock::Vma);
+                } else {
+                    self.refused += 1;
+                    self.actors[number].fault.as_mut().unwrap().refused();
+                }
+            }
+            Step::Lock(Lock::Mmap) if self.actors[number].held.is_some() => {}
+            Step::Lock(Lock::Mmap) => {
+                let mut woken = Vec::new();
+                if self.lock.read(number, 0, &mut woken) {
+                    self.actors[number].held = Some(Lock::Mmap);
+                } else {
+                    self.actors[number].asked = Some(step);
+                    self.actors[number].is_waiting = true;
+                }
+                self.wake(woken);
+            }
+            Step::Unlock => self.unlock(number, of),
+            Step::Read(window) => {
+                self.misses_under_lock += u32::from(self.actors[number].held.is_some());
+                let ra = &mut self.ra[of];
+                let mut layout = Layout::new(window, &self.limits, ra, &mut ());
+                loop {
+                    let next = layout.next(&self.cache.file(file(of)), &mut ());
+                    let Some(run) = next else { break };
+                    self.cache.add(file(of), run);
+                    self.cache.unlock(file(of), run.start, run.pages());
+                }
+            }
+            // What was evicted as soon as it was read is read by itself, and waited for.
+            Step::ReadPage(start) => {
+                let run = FolioRun { start, order: Order(0), folios: 1, marked: None };
+                self.cache.add(file(of), run);
+            }
+            Step::Wait(index) => self.cache.unlock(file(of), index, PageCount(1)),
+            Step::Done(_) => {
+                self.unlock(number, of);
+                let mut pages = self.cache.mapped(file(of), Layer::FIRST);
+                assert!(pages.folio(PageIndex(0)).is_some(), "it is served with its page");
+                assert!(pages.touch(PageIndex(0)), "which is mapped");
+                self.actors[number].is_done = true;
+            }
+        }
+    }
+
+    fn next_step(&mut self, number: usize, of: usize) -> Step {
+        self.actors[number].fault.as_mut().unwrap().step(&mut View {
+            limits: &self.limits,
+            vma: &vma(of),
+            ra: &mut self.ra[of],
+            tables: &mut self.tables,
+            cache: &mut self.cache.mapped(file(of), Layer::FIRST),
+            log: &mut (),
+        })
+    }
+
+    fn unlock(&mut self, number: usize, of: usize) {
+        let mut woken = Vec::new();
+        match self.actors[number].held.take().expect("it has a lock") {
+            Lock::Mmap => self.lock.release_read(&mut woken),
+            Lock::Vma => {
+                if self.vmas.release(of)
+                    && let Some(writer) = self.vma_writer.take()
+                {
+                    self.actors[writer].is_waiting = false;
+                }
+            }
+        }
+        self.wake(woken);
+    }
+}
+
+/// What all interleavings of a scene came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seen {
+    interleavings: u64,
+    /// Those in which a retry missed and kept its lock, and in which a VMA's lock was refused.
+    with_miss_under_lock: u64,
+    with_refusal: u64,
+    /// Most tries of a fault.
+    tries: u32,
+}
+
+/// Plays `parts` in every order.
+fn explore(parts: &[Part], switches: &[Switch]) -> Seen {
+    let series = switches.iter().fold(Series::BASELINE, |all, switch| all.with(*switch));
+    let mut seen = Seen::default();
+    // The choices so far: which of the ready actors, and how many there were.
+    let mut choices: Vec<(usize, usize)> = Vec::new();
+    loop {
+        let mut scene = Scene::new(parts, series);
+        let mut depth = 0;
+        loop {
+            let ready: Vec<usize> = scene.ready().collect();
+            if ready.is_empty() {
+                break;
+            }
+            if depth == choices.len() {
+                choices.push((0, ready.len()));
+            }
+            scene.step(ready[choices[depth].0]);
+            depth += 1;
+        }
+        let all_done = scene.actors.iter().all(|actor| actor.is_done);
+        assert!(all_done, "nobody waits for ever: {parts:?} in order {choices:?}");
+        assert!(scene.lock.readers() == 0 && scene.lock.writer().is_none());
+        assert!((0..2).all(|vma| scene.vmas.readers(vma) == 0));
+        seen.interleavings += 1;
+        seen.with_miss_under_lock += u64::from(scene.misses_under_lock > 0);
+        seen.with_refusal += u64::from(scene.refused > 0);
+        let tries = scene.actors.iter().filter_map(|actor| Some(actor.fault.as_ref()?.tries()));
+        seen.tries = seen.tries.max(tries.max().unwrap_or(0));
+        while let Some((choice, of)) = choices.pop() {
+            if choice + 1 < of {
+                choices.push((choice + 1, of));
+                break;
+            }
+        }
+        if choices.is_empty() {
+            return seen;
+        }
+    }
+}
+
+use self::Part::{Evict, Fault as At, Protect};
+
+const VMA_RETRY: &[Switch] = &[Switch::VmaRetry];
+
+#[test]
+fn one_fault_and_a_writer() {
+    for switches in [&[], VMA_RETRY] {
+        let same = explore(&[At(0), Protect(0)], switches);
+        assert!(same.interleavings > 10 && same.with_refusal > 0, "{same:?}");
+        let other = explore(&[At(0), Protect(1)], switches);
+        assert_eq!(other.with_refusal, 0, "a writer to another VMA refuses nothing");
+        assert_eq!((same.tries, other.tries), (2, 2));
+    }
+}
+
+#[test]
+fn two_faults_and_a_writer_in_two_vmas() {
+    for switches in [&[], VMA_RETRY] {
+        for parts in [[At(0), At(1), Protect(0)], [At(0), At(1), Protect(1)]] {
+            let seen = explore(&parts, switches);
+            assert!(seen.interleavings > 1000 && seen.with_refusal > 0, "{seen:?}");
+            assert_eq!(seen.with_miss_under_lock, 0, "nothing is evicted");
+        }
+    }
+}
+
+#[test]
+fn two_faults_inside_one_vma_and_a_writer_to_it() {
+    for switches in [&[], VMA_RETRY] {
+        let seen = explore(&[At(0), At(0), Protect(0)], switches);
+        assert!(seen.interleavings > 1000 && seen.with_refusal > 0, "{seen:?}");
+    }
+}
+
+/// What is evicted behind a fault's back it reads again, under the lock of its retry.
+#[test]
+fn a_fault_a_writer_and_one_who_evicts() {
+    for switches in [&[], VMA_RETRY] {
+        for written in [0, 1] {
+            let seen = explore(&[At(0), Protect(written), Evict], switches);
+            assert!(seen.with_miss_under_lock > 0, "{seen:?}");
+            assert!(seen.with_miss_under_lock < seen.interleavings, "{seen:?}");
+            assert_eq!(seen.tries, 2, "the retry of a miss is the last");
+        }
+    }
+}

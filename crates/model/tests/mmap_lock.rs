@@ -1,0 +1,149 @@
+//! `mmap_lock`: who has it, who waits, and who is woken.
+
+use filemap_model::thrash::mmap_lock::{HANDOFF_NS, Manner, MmapLock, Want, Woken};
+
+fn granted(task: usize) -> Woken {
+    Woken { task, has_lock: true }
+}
+
+fn called(task: usize) -> Woken {
+    Woken { task, has_lock: false }
+}
+
+/// A lock with what its calls woke.
+struct Scene {
+    lock: MmapLock,
+    woken: Vec<Woken>,
+}
+
+impl Scene {
+    fn new(manner: Manner) -> Scene {
+        Scene { lock: MmapLock::new(manner), woken: Vec::new() }
+    }
+
+    fn read(&mut self, task: usize) -> bool {
+        let has = self.lock.read(task, 0, &mut self.woken);
+        self.lock.check();
+        has
+    }
+
+    fn write(&mut self, task: usize) -> bool {
+        let has = self.lock.write(task, 0);
+        self.lock.check();
+        has
+    }
+
+    fn release_read(&mut self) -> Vec<Woken> {
+        self.lock.release_read(&mut self.woken);
+        self.take()
+    }
+
+    fn release_write(&mut self, task: usize) -> Vec<Woken> {
+        self.lock.release_write(task, &mut self.woken);
+        self.take()
+    }
+
+    fn take(&mut self) -> Vec<Woken> {
+        self.lock.check();
+        std::mem::take(&mut self.woken)
+    }
+}
+
+#[test]
+fn readers_share_and_a_writer_is_alone() {
+    let mut scene = Scene::new(Manner::KERNEL);
+    assert!(scene.read(1) && scene.read(2));
+    assert!(!scene.write(3));
+    assert_eq!(scene.release_read(), []);
+    assert_eq!(scene.release_read(), [called(3)]);
+    assert!(scene.lock.write_again(3, 0));
+    assert!(!scene.read(4));
+    assert_eq!(scene.release_write(3), [granted(4)]);
+    assert_eq!(scene.release_read(), []);
+}
+
+#[test]
+fn a_reader_queues_behind_a_writer_that_waits() {
+    let mut scene = Scene::new(Manner::KERNEL);
+    assert!(scene.read(1) && scene.read(2));
+    assert!(!scene.write(3));
+    assert!(!scene.read(4));
+    assert_eq!(scene.lock.waiting().collect::<Vec<_>>(), [(3, Want::Write), (4, Want::Read)]);
+}
+
+#[test]
+fn a_reader_that_prefers_itself_does_not() {
+    let mut scene = Scene::new(Manner { prefers_readers: true, ..Manner::KERNEL });
+    assert!(scene.read(1));
+    assert!(!scene.write(3));
+    assert!(scene.read(4));
+    assert_eq!(scene.release_read(), []);
+    assert_eq!(scene.release_read(), [called(3)]);
+}
+
+#[test]
+fn a_release_to_readers_wakes_those_behind_writers_too_up_to_the_cap() {
+    let mut scene = Scene::new(Manner { readers_woken: 3, ..Manner::KERNEL });
+    assert!(scene.write(0));
+    for task in [1, 2] {
+        assert!(!scene.read(task));
+    }
+    assert!(!scene.write(3));
+    for task in [4, 5, 6] {
+        assert!(!scene.read(task));
+    }
+    assert_eq!(scene.release_write(0), [granted(1), granted(2), granted(4)]);
+    assert_eq!((scene.release_read(), scene.release_read()), (vec![], vec![]));
+    assert_eq!(scene.release_read(), [called(3)]);
+}
+
+#[test]
+fn downgrading_lets_readers_in_but_no_writer() {
+    let mut scene = Scene::new(Manner::KERNEL);
+    assert!(scene.write(0));
+    assert!(!scene.read(1));
+    scene.lock.downgrade(0, &mut scene.woken);
+    assert_eq!(scene.take(), [granted(1)]);
+    assert_eq!(scene.lock.readers(), 2);
+
+    let mut scene = Scene::new(Manner::KERNEL);
+    assert!(scene.write(0));
+    assert!(!scene.write(1));
+    scene.lock.downgrade(0, &mut scene.woken);
+    assert_eq!(scene.take(), []);
+    assert_eq!(scene.release_read(), [called(1)]);
+}
+
+#[test]
+fn a_free_lock_can_be_taken_before_its_writer_comes() {
+    let mut scene = Scene::new(Manner::KERNEL);
+    assert!(scene.read(1));
+    assert!(!scene.write(2));
+    assert_eq!(scene.release_read(), [called(2)]);
+    assert!(scene.read(3), "nobody has it, and nobody was handed it");
+    assert!(!scene.lock.write_again(2, HANDOFF_NS), "not yet for long enough");
+    assert_eq!(scene.release_read(), [called(2)]);
+    assert!(scene.write(4), "a writer as well");
+    assert!(!scene.lock.write_again(2, HANDOFF_NS + 1), "now it is the next");
+    assert_eq!(scene.release_write(4), [called(2)]);
+    assert!(!scene.read(5), "it is handed to the writer that waited");
+    assert!(scene.lock.write_again(2, HANDOFF_NS + 1));
+    assert_eq!(scene.release_write(2), [granted(5)]);
+}
+
+#[test]
+fn a_writer_that_was_called_is_not_called_again() {
+    let mut scene = Scene::new(Manner::KERNEL);
+    assert!(scene.read(1));
+    assert!(!scene.write(2));
+    assert_eq!(scene.release_read(), [called(2)]);
+    assert!(scene.read(3));
+    assert_eq!(scene.release_read(), [], "it is on its way");
+    assert!(scene.lock.write_again(2, 0));
+}
+
+#[test]
+#[should_panic(expected = "a reader has the lock")]
+fn nobody_gives_up_what_he_does_not_have() {
+    Scene::new(Manner::KERNEL).release_read();
+}

@@ -1,0 +1,106 @@
+//! Threads that wait: what holds after every event, and how jobs end.
+
+mod support;
+
+use filemap_core::decision::Decision;
+use filemap_core::rules::Rules;
+use filemap_core::series::{Series, Switch};
+use filemap_core::units::PageCount;
+use filemap_model::Digest;
+use filemap_model::thrash::words::WordCache;
+use filemap_model::thrash::{Ending, Error, Outcome, Thrash, Until, run, run_on};
+
+use support::thrash::{plain_job, random_job};
+
+fn checked(job: &Thrash) -> Outcome {
+    let cache = WordCache::new(job.threads, job.file_pages, job.capacity());
+    run_on(job, cache, &mut (), true).unwrap_or_else(|error| panic!("{error}: {job:?}"))
+}
+
+#[test]
+fn invariants_hold_after_every_event_of_random_jobs() {
+    for seed in 1..=1000 {
+        let job = random_job(seed);
+        let outcome = checked(&job);
+        let counts = outcome.counts;
+        assert!(counts.retry_misses <= counts.major_faults, "{job:?}");
+        assert!(counts.faults_dropped <= counts.lock_drops, "{job:?}");
+        assert!(counts.retries <= counts.lock_drops, "{job:?}");
+        assert!(counts.evicted_pages <= counts.pages_read, "{job:?}");
+    }
+}
+
+/// The check puts every step into the queue of events: that it is looked at changes nothing.
+#[test]
+fn a_job_has_one_result() {
+    for seed in 1..=100 {
+        let job = random_job(seed);
+        let digest = |checks| {
+            let mut digest = Digest::default();
+            let cache = WordCache::new(job.threads, job.file_pages, job.capacity());
+            let outcome = run_on(&job, cache, &mut digest, checks).unwrap();
+            (outcome, digest.value())
+        };
+        assert_eq!(digest(false), digest(true), "{job:?}");
+    }
+}
+
+#[test]
+fn a_round_reads_its_file_by_the_rules_of_readahead() {
+    // One thread, 256 pages, 32 a window, 6.12: a miss at 0 and a mark at 24 and then at every
+    // 32nd page: each drops the lock.
+    let job = Thrash { until: Until::Rounds(1), ..plain_job() };
+    let counts = checked(&job).counts;
+    assert_eq!((counts.rounds, counts.pages_read, counts.major_faults), (1, 256, 1));
+    assert_eq!((counts.lock_drops, counts.faults_dropped, counts.retries), (9, 9, 9));
+    // The last mark asks for a window behind the end of the file.
+    assert_eq!((counts.retry_misses, counts.windows, counts.evicted_pages), (0, 9, 0));
+    // 16 pages a fault; the mark is left out by fault-around, and found by a fault of its own.
+    let mut log: Vec<Decision> = Vec::new();
+    run(&job, &mut log).unwrap();
+    let served = log.iter().filter(|decision| matches!(decision, Decision::Served { .. })).count();
+    assert_eq!(served as u64, counts.faults);
+    // The second round finds everything.
+    let again = checked(&Thrash { until: Until::Rounds(2), ..job }).counts;
+    assert_eq!((again.pages_read, again.lock_drops), (256, 9));
+}
+
+#[test]
+fn a_retry_is_never_at_a_loss_with_the_series_where_memory_is_ample() {
+    let series = Series::BASELINE.with(Switch::VmaRetry);
+    for threads in [1, 4] {
+        for series in [Series::BASELINE, series] {
+            let rules = Rules::new(plain_job().rules.kernel, series);
+            let job = Thrash { rules, threads, cpus: 2, writers: 2, ..plain_job() };
+            let counts = checked(&job).counts;
+            assert_eq!(counts.retry_misses, 0);
+            assert_eq!(counts.refused, 0, "a writer writes to a VMA of its own");
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_name() {
+    let job = plain_job;
+    let zero = |what| Err(Error::Zero { what });
+    let run = |job: Thrash| run(&job, &mut ());
+    assert_eq!(run(Thrash { threads: 0, ..job() }), zero("threads"));
+    assert_eq!(run(Thrash { cpus: 0, ..job() }), zero("cpus"));
+    assert_eq!(run(Thrash { file_pages: PageCount(0), ..job() }), zero("pages of a file"));
+    assert_eq!(run(Thrash { until: Until::Elapsed(0), ..job() }), zero("time"));
+    assert_eq!(run(Thrash { until: Until::Rounds(0), ..job() }), zero("rounds"));
+    let (high, max) = (Some(PageCount(100)), Some(PageCount(99)));
+    let error = run(Thrash { high, max, ..job() }).unwrap_err();
+    assert_eq!(error, Error::HighAboveMax { high: 100, max: 99 });
+    let error = run(Thrash { max: Some(PageCount(31)), ..job() }).unwrap_err();
+    assert_eq!(error, Error::BelowWindow { what: "memory.max", limit: 31, window: 32 });
+}
+
+#[test]
+fn out_of_memory_ends_a_job_with_what_was_known() {
+    // Stacks alone take more than the limit leaves.
+    let job = Thrash { threads: 20, max: Some(PageCount(90)), ..plain_job() };
+    let outcome = checked(&job);
+    assert!(matches!(outcome.ending, Ending::OutOfMemory { .. }), "{:?}", outcome.ending);
+    assert_eq!(outcome.counts.rounds, 0);
+}

@@ -1,0 +1,32 @@
+//! The locks of single VMAs: refused while one is written to, however short.
+
+use filemap_model::thrash::vma_lock::VmaLocks;
+
+#[test]
+fn a_marked_vma_refuses_and_others_do_not() {
+    let mut locks = VmaLocks::new(2);
+    assert!(locks.mark(0), "no fault is inside");
+    assert!(!locks.read(0));
+    assert!(locks.read(1));
+    locks.end_write();
+    assert!(locks.read(0), "all marks end together");
+}
+
+#[test]
+fn a_writer_waits_for_the_last_fault_inside() {
+    let mut locks = VmaLocks::new(1);
+    assert!(locks.read(0) && locks.read(0));
+    assert!(!locks.mark(0));
+    assert!(!locks.read(0), "it is marked already");
+    assert!(!locks.release(0));
+    assert!(locks.release(0), "the writer can go on");
+    locks.end_write();
+    assert!(locks.read(0));
+    assert!(!locks.release(0), "nobody waits");
+}
+
+#[test]
+#[should_panic(expected = "a fault has the lock")]
+fn nobody_leaves_who_is_not_inside() {
+    VmaLocks::new(1).release(0);
+}
