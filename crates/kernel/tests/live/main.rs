@@ -30,8 +30,7 @@ const HOLD: &str = "__hold";
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 26] = [
-const TESTS: [Test; 28] = [
+const TESTS: [Test; 30] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
