@@ -213,14 +213,12 @@ impl MmapLock {
             return;
         }
         match self.queue.front_mut() {
-            Some(head) if head.want == Want::Write => {
-                if !head.is_woken {
-                    head.is_woken = true;
-                    woken.push(Woken { task: head.task, has_lock: false });
-                }
+            Some(head) if head.want == Want::Read => self.grant_readers(woken),
+            Some(head) if !head.is_woken => {
+                head.is_woken = true;
+                woken.push(Woken { task: head.task, has_lock: false });
             }
-            Some(_) => self.grant_readers(woken),
-            None => {}
+            _ => {}
         }
     }
 
