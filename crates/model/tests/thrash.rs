@@ -98,8 +98,8 @@ fn what_makes_no_sense_is_refused_by_name() {
 
 #[test]
 fn out_of_memory_ends_a_job_with_what_was_known() {
-    // Stacks alone take more than the limit leaves.
-    let job = Thrash { threads: 20, max: Some(PageCount(90)), ..plain_job() };
+    // Stacks alone take more than the limit.
+    let job = Thrash { threads: 20, max: Some(PageCount(60)), ..plain_job() };
     let outcome = checked(&job);
     assert!(matches!(outcome.ending, Ending::OutOfMemory { .. }), "{:?}", outcome.ending);
     assert_eq!(outcome.counts.rounds, 0);
