@@ -18,7 +18,7 @@ use crate::user_profile;
 const MAX_PROFILE_BYTES: u64 = 1 << 20;
 
 /// Longest job file, in bytes: a program of 10,000 files with 100 listed pages each takes 10 MiB.
-/// Reading takes some 80 times as much memory as the text has bytes.
+/// Reading 7 MiB of one took 290 MiB of memory.
 const MAX_JOB_BYTES: u64 = 16 << 20;
 
 /// Longest accesses file, in bytes.

@@ -33,7 +33,8 @@ pub struct Device {
     pub latency_ns: u64,
     /// Bytes a second once a request is being served: at least 1.
     pub bandwidth_bytes: u64,
-    /// Requests served at the same time: at least 1.
+    /// Requests served at the same time: at least 1. What a ring holds takes its place where there
+    /// is one.
     pub queue_depth: u32,
     /// Optimal I/O size in bytes: a single `read(2)` may read as much at once.
     pub io_bytes: u64,
@@ -41,8 +42,8 @@ pub struct Device {
     #[serde(default)]
     pub segment_ns: u64,
     /// Entries of the ring through which requests are given to a device that says of them only
-    /// together that they are complete: a request takes one for each segment and two more. None
-    /// for a device that says it of each.
+    /// together that they are complete: a request takes one for each segment and two more. At least
+    /// 1; none for a device that says it of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring_entries: Option<u32>,
 }
@@ -154,6 +155,7 @@ impl Profile {
         for (key, value) in [
             ("bandwidth_bytes", device.bandwidth_bytes),
             ("queue_depth", device.queue_depth.into()),
+            ("ring_entries", device.ring_entries.map_or(1, u64::from)),
         ] {
             if value == 0 {
                 return Err(Error::ProfileZero { key });

@@ -27,6 +27,18 @@ fn the_default_profile_is_that_of_its_file() {
 }
 
 #[test]
+fn a_ring_has_an_entry() {
+    let of_ring = |entries: u32| {
+        let mut profile = Profile::DEFAULT;
+        profile.device.ring_entries = Some(entries);
+        Profile::parse(&toml::to_string(&profile).unwrap())
+    };
+    assert_eq!(of_ring(1).unwrap().device.ring_entries, Some(1));
+    let error = of_ring(0).unwrap_err().to_string();
+    assert_eq!(error, "machine profile: 'ring_entries' is 0; give 1 or more");
+}
+
+#[test]
 fn every_constant_says_where_it_comes_from() {
     let profiles = profiles();
     assert!(profiles.len() >= 2);

@@ -46,6 +46,26 @@ fn a_settled_run_depends_on_no_device() {
     }
 }
 
+#[test]
+fn holes_are_read_from_no_device() {
+    let spec = JobSpec {
+        file_size: Some(SizeText("16m".to_string())),
+        sparse: Some(true),
+        workload: Some("sequential".to_string()),
+        accesses: Some(4096),
+        read_ahead_kb: Some(1024),
+        ..JobSpec::default()
+    };
+    let elapsed_ns = |sparse: bool, profile: &Profile| {
+        let spec = JobSpec { sparse: Some(sparse), ..spec.clone() };
+        trace(&spec.validate(None).unwrap(), profile, &mut ()).unwrap().run.elapsed_ns
+    };
+    let mut slow = profile(1_000_000);
+    (slow.device.segment_ns, slow.device.ring_entries) = (100_000, Some(8));
+    assert_eq!(elapsed_ns(true, &slow), elapsed_ns(true, &Profile::DEFAULT));
+    assert_ne!(elapsed_ns(false, &slow), elapsed_ns(false, &Profile::DEFAULT));
+}
+
 /// The pages that a scan of `kernel` waits for, with windows of 2048 pages: worked out by hand from
 /// requests of 256 folios, which a device brings that is slower than the processor.
 fn waited(kernel: &str) -> Vec<u64> {

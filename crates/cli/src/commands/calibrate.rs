@@ -200,8 +200,7 @@ fn profile_of(samples: &[Sample], device: profile::Device) -> Result<Profile, Er
     }
     let latency = single - page_ns;
     let transfer = transfer_ns(samples, page_bytes).min(page_ns);
-    // Requests of base pages fill the ring, so that each waits for the one before.
-    let waited = device.ring_entries.map_or(0.0, |_| latency / REQUEST_SEGMENTS);
+    let waited = device.ring_entries.map_or(0.0, |entries| latency / pages_together(entries));
     let whole = |ns: f64| ns.round() as u64;
     Ok(Profile {
         device: profile::Device {
@@ -221,8 +220,15 @@ fn profile_of(samples: &[Sample], device: profile::Device) -> Result<Profile, Er
     })
 }
 
-/// Segments of a request of base pages.
-const REQUEST_SEGMENTS: f64 = 256.0;
+/// Base pages that are complete together in a ring of so many entries, before the next ones of a
+/// window are begun: those of as many full requests as it holds. One is taken whatever it needs.
+fn pages_together(entries: u32) -> f64 {
+    f64::from((entries / RING_ENTRIES_OF_REQUEST).max(1) * SEGMENTS_OF_REQUEST)
+}
+
+/// Segments of a full request of base pages, and what it takes of a ring: two entries more.
+const SEGMENTS_OF_REQUEST: u32 = 256;
+const RING_ENTRIES_OF_REQUEST: u32 = SEGMENTS_OF_REQUEST + 2;
 
 /// A page of a read that has few segments: the longest of the reads past the page cache, against
 /// the shortest.
@@ -265,7 +271,10 @@ fn direct(samples: &[Sample]) -> Vec<Direct> {
 /// The profile as a file for `--machine`.
 fn profile_text(profile: &Profile) -> String {
     let text = toml::to_string(profile).expect("a profile has numbers only");
-    format!("# Measured by filemap calibrate; queue_depth and itlb are assumed.\n{text}")
+    format!(
+        "# Measured by filemap calibrate; queue_depth and itlb are assumed. What is added to the cache\n\
+         # takes its time by the folio (add_folio_ns), and none by the page (add_page_ns).\n{text}"
+    )
 }
 
 fn footer(bench: &Bench, bytes: u64, profile: (&Profile, &str), command: String) -> Footer {
@@ -293,4 +302,15 @@ fn command(args: &CalibrateArgs, rounds: u64) -> String {
     let size = args.file_size.iter().map(|SizeText(size)| format!(" --file-size {size}"));
     let rest: String = profile.chain(size).collect();
     format!("filemap calibrate{rest} --runs {rounds}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_full_requests_are_complete_together_as_the_ring_holds() {
+        assert_eq!([2, 256, 515].map(pages_together), [256.0; 3]);
+        assert_eq!([516, 32 * 258].map(pages_together), [512.0, 32.0 * 256.0]);
+    }
 }

@@ -15,7 +15,7 @@ const LRU_GEN: (&str, u64) = ("/sys/kernel/mm/lru_gen/enabled", 0);
 /// What the kernel needs beside a page is below this part of the page.
 const KEEPING_PART: u64 = 16;
 
-/// CgroupLimits of the memory cgroup that a job's runs are put into.
+/// Limits of the memory cgroup that a job's runs are put into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MemoryLimits(Option<CgroupLimits>);
 
