@@ -358,6 +358,17 @@ pub enum Error {
         /// Counted from 1.
         number: usize,
     },
+    /// A name has line breaks or other control characters, which would garble the reports.
+    #[error(
+        "one of the [[{table}]] tables is named '{name}' with line breaks or other control characters in it; give \
+         it a name of one line"
+    )]
+    NameOfLines {
+        /// The kind of table.
+        table: &'static str,
+        /// The name, with blanks in place of what it may not have.
+        name: String,
+    },
     /// Two tables of a kind have the same name.
     #[error("two [[{table}]] tables are named '{name}'; give each a name of its own")]
     SameName {

@@ -94,7 +94,16 @@ pub(crate) fn shorten_to(limit: usize, text: &str) -> String {
     if text.chars().nth(limit).is_some() {
         line.push_str("...");
     }
-    line.replace(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c), " ")
+    line.replace(breaks_line, " ")
+}
+
+/// Whether a report can show `text` as it is: it has no line breaks or other control characters.
+pub(crate) fn is_one_line(text: &str) -> bool {
+    !text.contains(breaks_line)
+}
+
+fn breaks_line(character: char) -> bool {
+    character.is_control() || "\u{2028}\u{2029}".contains(character)
 }
 
 /// A number with a unit.

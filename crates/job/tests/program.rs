@@ -89,6 +89,12 @@ fn names_that_do_not_exist() {
     refused(program("[[mapping]]\nname = 'n'\nopen = 'f'"), "mapping 'n': unknown open 'f'");
     refused(program("[[mapping]]\nname = 'm'\nopen = 'o'"), "two [[mapping]] tables are named 'm'");
     refused(program("[[open]]\nfile = 'f'"), "[[open]] number 2 has no name");
+    refused(program("[[open]]\nname = ' '\nfile = 'f'"), "[[open]] number 2 has no name");
+    let open = |name: &str| program(&format!("[[open]]\nname = \"{name}\"\nfile = 'f'"));
+    for garbled in [r"p\nq", r"p\u001bq", r"p\u2028q"] {
+        refused(open(garbled), "one of the [[open]] tables is named 'p q' with line");
+    }
+    refused(open("日本 p|q"), "0 [[thread]] tables");
 }
 
 #[test]

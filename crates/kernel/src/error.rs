@@ -179,8 +179,8 @@ pub enum Error {
     },
     /// The system refuses the probe's child memory, or room for addresses.
     #[error(
-        "the probe stopped: {message}; raise the limit of this shell (ulimit -v), or use a \
-         smaller file"
+        "the probe stopped: {message}; raise the limit of this shell (ulimit -v), or map and \
+         hold less"
     )]
     Starved {
         /// What it said.

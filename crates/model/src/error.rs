@@ -11,7 +11,7 @@ pub enum Error {
     },
     /// The memory of a program holds less than one access needs.
     #[error(
-        "{step}: out of memory at page {index} of file '{file}': pages that no file backs fill the \
+        "{step}: out of memory at page {index} of file '{file}': what cannot be evicted fills the \
          {limit} of '{key}'; raise '{key}', or give less 'anonymous' or fewer writes"
     )]
     ProgramOutOfMemory {

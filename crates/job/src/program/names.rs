@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Error;
 use crate::limits::out_of_range;
-use crate::size::shorten;
+use crate::size::{is_one_line, shorten};
 
 /// The names of one kind of table.
 pub(super) struct Names<'a> {
@@ -25,8 +25,11 @@ impl<'a> Names<'a> {
         }
         let mut indexes = BTreeMap::new();
         for (index, name) in names.enumerate() {
-            if name.is_empty() {
+            if name.trim().is_empty() {
                 return Err(Error::NoName { table, number: index + 1 });
+            }
+            if !is_one_line(name) {
+                return Err(Error::NameOfLines { table, name: shorten(name) });
             }
             if indexes.insert(name.as_str(), index).is_some() {
                 return Err(Error::SameName { table, name: shorten(name) });

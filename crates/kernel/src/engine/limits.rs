@@ -33,9 +33,17 @@ impl MemoryLimits {
         self.0.map(|limits| MemoryCgroup::create(journal, limits)).transpose()
     }
 
-    /// Refuses a file that does not fit where the kernel would evict by rules that no report
-    /// here is about.
+    /// Refuses what a job holds beside its files where the machine has no room for it, so that
+    /// the kernel kills no other program for it; and a file that does not fit where the kernel
+    /// would evict by rules that no report here is about.
     pub(super) fn check(&self, needs: &Needs) -> Result<(), Error> {
+        let held = needs.anonymous.0.saturating_mul(page_size());
+        if available_bytes().is_some_and(|available| !self.holds(held, available)) {
+            return Err(Error::unavailable(
+                format!("{} MiB of memory that no file backs", held >> 20),
+                "give less 'anonymous' or fewer writes, or a smaller 'memory_max'",
+            ));
+        }
         if self.fits(needs) || lru_gen() == LruGen::Off {
             return Ok(());
         }
@@ -54,6 +62,14 @@ impl MemoryLimits {
         let needed = bytes.saturating_add(bytes / KEEPING_PART);
         let needed = needed.saturating_add(needs.anonymous.0.saturating_mul(page_size()));
         memory.into_iter().flatten().min().is_none_or(|memory| needed <= memory)
+    }
+
+    /// Whether `available` bytes have room for `held` bytes that cannot be evicted, or for the part
+    /// of them that a cgroup lets a job have, and for what the kernel needs to keep them.
+    fn holds(&self, held: u64, available: u64) -> bool {
+        let most = self.0.and_then(|limits| limits.max_bytes).unwrap_or(u64::MAX);
+        let held = held.min(most);
+        held.saturating_add(held / KEEPING_PART) <= available
     }
 
     /// What it means that the kernel killed somebody for exceeding the hard limit.
@@ -98,4 +114,19 @@ pub(super) fn available_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_needs_room() {
+        let of = |max_bytes| MemoryLimits(Some(CgroupLimits { max_bytes, high_bytes: None }));
+        let cases = [(MemoryLimits(None), 160, true), (MemoryLimits(None), 161, false)];
+        let limited = [(of(Some(160)), u64::MAX, true), (of(None), u64::MAX, false)];
+        for (limits, held, has_room) in cases.into_iter().chain(limited) {
+            assert_eq!(limits.holds(held, 170), has_room, "{limits:?} {held}");
+        }
+    }
 }

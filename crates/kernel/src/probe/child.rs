@@ -72,8 +72,9 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
         let prepared = prepare(process, files, &meeting, input);
         // The others wait at the barrier, and would for ever.
         let (first, locked) = prepared.unwrap_or_else(|error| fail(&error));
-        meeting.barrier.wait();
+        // Before the barrier: this thread may be the last that gets a CPU after it.
         let start = Instant::now();
+        meeting.barrier.wait();
         let first = take_steps(first, &meeting);
         let others = others.into_iter().map(|other| other.join().expect("threads do not panic"));
         let threads = [first].into_iter().chain(others).map(|(end, steps)| EndedThread {

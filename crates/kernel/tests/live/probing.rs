@@ -287,6 +287,8 @@ pub(crate) fn unmapped_room(bench: &Bench) {
     for thread in &ended.threads {
         let touched = thread.steps.iter().skip(1).step_by(3);
         assert!(touched.clone().all(|step| faults(step) >= 1), "entries go with the mapping");
+        let steps_ns: u64 = thread.steps.iter().map(|step| step.elapsed_ns).sum();
+        assert!(thread.elapsed_ns >= steps_ns, "{} of {steps_ns} ns", thread.elapsed_ns);
     }
 }
 
