@@ -11,6 +11,7 @@ pub mod cpus;
 mod files;
 mod mapping;
 mod meter;
+mod piped;
 mod plan;
 mod populate;
 mod process;
@@ -19,10 +20,7 @@ mod thrash;
 mod thread;
 mod wire;
 
-use std::io::{BufReader, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
@@ -34,10 +32,10 @@ pub use thrash::{Progress, Thrash, Thrashing};
 
 pub(crate) use files::raise_limit;
 
-use crate::child::Running;
 use crate::residency::PageSet;
 use crate::{Error, page_size};
-use wire::{Reply, read_reply};
+use piped::Piped;
+use wire::Reply;
 
 /// The hidden first argument.
 const CHILD_ARGUMENT: &str = "__filemap-probe";
@@ -192,9 +190,7 @@ pub struct EndedThread {
 /// A child that has opened and mapped its files and waits. It is killed when this drops.
 #[derive(Debug)]
 pub struct Probe {
-    child: Running,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    child: Piped,
     addresses: Vec<u64>,
 }
 
@@ -222,21 +218,17 @@ impl Probe {
     }
 
     fn spawn(process: &Process) -> Result<Self, Error> {
-        let mut child = spawn(CHILD_ARGUMENT)?;
-        let input = child.0.stdin.take().expect("the child's input is a pipe");
-        let output = child.0.stdout.take().expect("the child's output is a pipe");
-        let output = BufReader::new(output);
-        let mut probe = Probe { child, input, output, addresses: Vec::new() };
-        probe.send(&process.encode())?;
-        match probe.receive()? {
-            Reply::Ready { addresses } => Ok(Probe { addresses, ..probe }),
-            _ => Err(probe.confused()),
+        let mut child = Piped::spawn(CHILD_ARGUMENT)?;
+        child.send(&process.encode());
+        match child.receive()? {
+            Reply::Ready { addresses } => Ok(Probe { child, addresses }),
+            _ => Err(child.confused()),
         }
     }
 
     /// Process id of the child.
     pub fn pid(&self) -> u32 {
-        self.child.0.id()
+        self.child.pid()
     }
 
     /// Where each mapping is, or will be.
@@ -265,8 +257,8 @@ impl Probe {
     /// # Errors
     /// [`Error::Bus`]; [`Error::ChildKilled`].
     pub fn run_process(mut self) -> Result<Ended, Error> {
-        self.send(&[1])?;
-        match self.receive()? {
+        self.child.send(&[1]);
+        match self.child.receive()? {
             Reply::Done(ended) => Ok(ended),
             Reply::Bus(address) => {
                 let before = self.addresses.iter().enumerate();
@@ -275,50 +267,9 @@ impl Probe {
                 let (mapping, start) = nearest.expect("a process without mappings touches nothing");
                 Err(Error::Bus { mapping, page: (address - start) / page_size() })
             }
-            _ => Err(self.confused()),
+            _ => Err(self.child.confused()),
         }
     }
-
-    fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        // A child that is gone says more by how it ended than a closed pipe does.
-        let _ = self.input.write_all(bytes).and_then(|()| self.input.flush());
-        Ok(())
-    }
-
-    fn receive(&mut self) -> Result<Reply, Error> {
-        match read_reply(&mut self.output) {
-            Ok(Reply::Failed(message)) => Err(Error::Child { message }),
-            Ok(Reply::Starved(message)) => Err(Error::Starved { message }),
-            Ok(reply) => Ok(reply),
-            Err(_) => Err(self.confused()),
-        }
-    }
-
-    /// The error for a child that did not answer as agreed.
-    fn confused(&mut self) -> Error {
-        let _ = self.output.read_to_end(&mut Vec::new());
-        match self.child.ended() {
-            Ok(status) => match status.signal() {
-                Some(signal) => killed_by(signal),
-                None if status.code() == Some(STARVED_EXIT_CODE) => {
-                    Error::Starved { message: "it could not allocate memory".to_string() }
-                }
-                None => Error::Child {
-                    message: format!("it ended early with {status}; is main_if_child called?"),
-                },
-            },
-            Err(error) => Error::call("wait for the probe's child", error),
-        }
-    }
-}
-
-/// Runs this program again, as the child that `argument` names.
-fn spawn(argument: &str) -> Result<Running, Error> {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg(argument).stdin(Stdio::piped()).stdout(Stdio::piped());
-    // A signal from the terminal is for the parent, which then ends the child.
-    command.process_group(0);
-    Running::spawn(&mut command).map_err(|error| Error::call("start the probe's child", error))
 }
 
 /// The error for a child that `signal` killed, with what to do.

@@ -4,19 +4,17 @@ mod counts;
 mod threads;
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, ChildStdout};
 use std::time::Duration;
 
 use filemap_core::units::PageCount;
 
 pub use counts::Progress;
 
-use super::wire::{Reply, get, get_all, get_path, put, put_all, put_path, read_reply};
-use super::{killed_by, spawn};
-use crate::child::{Ended, Running};
+use super::piped::Piped;
+use super::wire::{Reply, get, get_all, get_path, put, put_all, put_path};
+use crate::child::Ended;
 use crate::{Error, page_size};
 use counts::Counts;
 
@@ -48,9 +46,7 @@ pub struct Thrash {
 /// A running thrash. It is killed when this drops.
 #[derive(Debug)]
 pub struct Thrashing {
-    child: Running,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    child: Piped,
     counts: File,
 }
 
@@ -63,27 +59,22 @@ impl Thrashing {
     pub fn start(thrash: &Thrash) -> Result<Self, Error> {
         thrash.check()?;
         let (counts, path) = Counts::shared(thrash.files.len())?;
-        let mut child = spawn(ARGUMENT)?;
-        let input = child.0.stdin.take().expect("the child's input is a pipe");
-        let output = child.0.stdout.take().expect("the child's output is a pipe");
-        let mut thrashing = Thrashing { child, input, output: BufReader::new(output), counts };
-        // A child that is gone says more by how it ended than a closed pipe does.
-        let _ = thrashing.input.write_all(&thrash.encode(&path));
-        match read_reply(&mut thrashing.output) {
-            Ok(Reply::Ready { .. }) => Ok(thrashing),
-            Ok(reply) => Err(thrashing.error(reply)),
-            Err(_) => Err(thrashing.ended()),
+        let mut child = Piped::spawn(ARGUMENT)?;
+        child.send(&thrash.encode(&path));
+        match child.receive()? {
+            Reply::Ready { .. } => Ok(Thrashing { child, counts }),
+            _ => Err(child.confused()),
         }
     }
 
     /// Process id of the child.
     pub fn pid(&self) -> u32 {
-        self.child.0.id()
+        self.child.pid()
     }
 
     /// Lets the threads begin.
     pub fn begin(&mut self) {
-        let _ = self.input.write_all(&[1]);
+        self.child.send(&[1]);
     }
 
     /// Lets it run for `time`, and up to a tenth of a second longer.
@@ -92,13 +83,13 @@ impl Thrashing {
     /// When it ends before that: [`Error::ChildKilled`] if it ran out of memory. What it did until
     /// then is still known.
     pub fn run_for(&mut self, time: Duration) -> Result<(), Error> {
-        let ended = self.child.wait(time, || None::<()>);
+        let ended = self.child.child.wait(time, || None::<()>);
         match ended.map_err(|error| Error::call("watch the probe's child", error))? {
             Ended::Late | Ended::Because(()) => Ok(()),
-            Ended::Itself(_) => match read_reply(&mut self.output) {
-                Ok(reply) => Err(self.error(reply)),
-                Err(_) => Err(self.ended()),
-            },
+            Ended::Itself(_) => {
+                self.child.receive()?;
+                Err(self.child.confused())
+            }
         }
     }
 
@@ -108,26 +99,6 @@ impl Thrashing {
     /// When it cannot be read.
     pub fn progress(&self) -> Result<Progress, Error> {
         Progress::read(&self.counts)
-    }
-
-    fn error(&mut self, reply: Reply) -> Error {
-        match reply {
-            Reply::Failed(message) => Error::Child { message },
-            Reply::Starved(message) => Error::Starved { message },
-            Reply::Ready { .. } | Reply::Bus(_) | Reply::Done(_) => self.ended(),
-        }
-    }
-
-    /// The error for a child that ended without a word.
-    fn ended(&mut self) -> Error {
-        let _ = self.output.read_to_end(&mut Vec::new());
-        match self.child.end() {
-            Ok(status) => match status.signal() {
-                Some(signal) => killed_by(signal),
-                None => Error::Child { message: format!("it ended early with {status}") },
-            },
-            Err(error) => Error::call("wait for the probe's child", error),
-        }
     }
 }
 

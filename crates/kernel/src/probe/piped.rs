@@ -1,0 +1,71 @@
+//! A child of a probe, and the pipes by which it is told what to do and answers.
+
+use std::io::{BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+
+use super::wire::{Reply, read_reply};
+use super::{STARVED_EXIT_CODE, killed_by};
+use crate::Error;
+use crate::child::Running;
+
+/// This program, run again with a hidden argument. It is killed when this drops.
+#[derive(Debug)]
+pub(super) struct Piped {
+    pub(super) child: Running,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Piped {
+    /// Starts the child that `argument` names.
+    pub(super) fn spawn(argument: &str) -> Result<Piped, Error> {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg(argument).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // A signal from the terminal is for the parent, which then ends the child.
+        command.process_group(0);
+        let child = Running::spawn(&mut command);
+        let mut child = child.map_err(|error| Error::call("start the probe's child", error))?;
+        let input = child.0.stdin.take().expect("the child's input is a pipe");
+        let output = child.0.stdout.take().expect("the child's output is a pipe");
+        Ok(Piped { child, input, output: BufReader::new(output) })
+    }
+
+    /// Process id of the child.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
+    /// Sends it `bytes`.
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        // A child that is gone says more by how it ended than a closed pipe does.
+        let _ = self.input.write_all(bytes).and_then(|()| self.input.flush());
+    }
+
+    /// What it answers.
+    pub(super) fn receive(&mut self) -> Result<Reply, Error> {
+        match read_reply(&mut self.output) {
+            Ok(Reply::Failed(message)) => Err(Error::Child { message }),
+            Ok(Reply::Starved(message)) => Err(Error::Starved { message }),
+            Ok(reply) => Ok(reply),
+            Err(_) => Err(self.confused()),
+        }
+    }
+
+    /// The error for a child that did not answer as agreed.
+    pub(super) fn confused(&mut self) -> Error {
+        let _ = self.output.read_to_end(&mut Vec::new());
+        match self.child.ended() {
+            Ok(status) => match status.signal() {
+                Some(signal) => killed_by(signal),
+                None if status.code() == Some(STARVED_EXIT_CODE) => {
+                    Error::Starved { message: "it could not allocate memory".to_string() }
+                }
+                None => Error::Child {
+                    message: format!("it ended early with {status}; is main_if_child called?"),
+                },
+            },
+            Err(error) => Error::call("wait for the probe's child", error),
+        }
+    }
+}
