@@ -218,6 +218,11 @@ impl Step {
             Step::Map(_) | Step::Unmap(_) | Step::Madvise { .. } | Step::Fadvise { .. } => &[],
         }
     }
+
+    /// Whether the thread is busy with something else between its accesses.
+    pub(super) fn thinks(&self) -> bool {
+        matches!(self, Step::Accesses { think_ns: 1.., .. })
+    }
 }
 
 fn check_read(access: Access) -> Result<(), Error> {

@@ -59,7 +59,7 @@ impl<'a> Thread<'a> {
         Ok(Thread {
             steps,
             meter,
-            busy: Busy::new(),
+            busy: Busy::new(steps.iter().any(Step::thinks)),
             buffer,
             costs: Vec::with_capacity(steps.len()),
             counts_left: process.threads.len() == 1 && steps.len() > 1 && counted <= MAX_COUNTED,
