@@ -39,3 +39,15 @@ pub fn by_word(from: PageIndex, end: PageIndex) -> impl Iterator<Item = (u64, u6
         Some((word, u64::MAX >> (WORD_PAGES - count) << low))
     })
 }
+
+/// The bits up to the one that is the `count`-th set in `mask`; `count` is at least 1 and at most
+/// the number of set bits.
+#[inline]
+pub fn up_to_bit(mask: u64, count: u64) -> u64 {
+    let mut rest = mask;
+    for _ in 1..count {
+        rest &= rest - 1;
+    }
+    let last = rest & rest.wrapping_neg();
+    last | (last - 1)
+}

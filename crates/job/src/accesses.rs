@@ -23,7 +23,7 @@ pub fn seeds(first: u64, count: u64) -> impl Iterator<Item = u64> {
 }
 
 /// One step of the xorshift64 generator. Never 0 from a state that is not.
-const fn xorshift64(mut state: u64) -> u64 {
+pub const fn xorshift64(mut state: u64) -> u64 {
     state ^= state << 13;
     state ^= state >> 7;
     state ^ state << 17

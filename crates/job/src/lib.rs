@@ -35,7 +35,7 @@ mod validate;
 mod value;
 pub mod workload;
 
-pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds};
+pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds, xorshift64};
 pub use elf::{Elf, Segment};
 pub use engine::{Engine, Ready};
 pub use error::Error;

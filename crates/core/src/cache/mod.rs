@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::units::{Order, PageCount, PageIndex};
-pub use crate::word::{WORD_PAGES, by_word, word_mask, words};
+pub use crate::word::{WORD_PAGES, by_word, up_to_bit, word_mask, words};
 
 /// Whether folios of `order` are smaller than a word.
 pub fn in_leaf(order: Order) -> bool {

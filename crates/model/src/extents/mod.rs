@@ -5,7 +5,7 @@ mod chunk;
 mod chunks;
 mod file;
 mod invalidate;
-mod lists;
+pub(crate) mod lists;
 mod locked;
 mod orders;
 mod reclaim;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use filemap_core::address::entries::Layer;
 use filemap_core::address::reverse_map::{FileMappings, ReverseMap};
-use filemap_core::cache::{WORD_PAGES, in_leaf, word_mask, words};
+use filemap_core::cache::{WORD_PAGES, in_leaf, up_to_bit, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Scan, Shrunk};
 use filemap_core::lru::reclaim::{Referenced, Verdict, judge_folio, judge_pages};
@@ -385,17 +385,6 @@ impl ExtentCache {
             }
         }
     }
-}
-
-/// The bits up to the one that is the `count`-th set in `mask`; `count` is at least 1 and at most
-/// the number of set bits.
-fn up_to_bit(mask: u64, count: u64) -> u64 {
-    let mut rest = mask;
-    for _ in 1..count {
-        rest &= rest - 1;
-    }
-    let last = rest & rest.wrapping_neg();
-    last | (last - 1)
 }
 
 /// Accessed entries of base pages in one word.

@@ -49,7 +49,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
     }
 
     fn step(&mut self, task: TaskId) -> Step {
-        let vma = self.mapping(task).whole;
+        let vma = self.vma(task);
         let tables_before = self.tables.pages();
         let open = &mut self.opens[task];
         let under_way = self.tasks[task].fault.as_mut().expect("a fault is under way");

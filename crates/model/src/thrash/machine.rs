@@ -7,6 +7,7 @@ use filemap_core::decision::{Lock, Log};
 use filemap_core::lru::statistics::FLUSH_NS;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount};
+use filemap_job::xorshift64;
 
 use super::cgroup::Cgroup;
 use super::cpus::Cpus;
@@ -402,10 +403,7 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
 
     /// The next number that the seed gives.
     pub fn draw(&mut self) -> u64 {
-        let s = &mut self.random;
-        *s ^= *s << 13;
-        *s ^= *s >> 7;
-        *s ^= *s << 17;
-        *s
+        self.random = xorshift64(self.random);
+        self.random
     }
 }

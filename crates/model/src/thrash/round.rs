@@ -143,18 +143,21 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         Flow::Goes
     }
 
-    /// The mapping of a reader's file: each lies in page-table pages of its own.
-    pub fn mapping(&self, task: TaskId) -> Mapping {
+    /// The VMA of a reader's file: each lies in page-table pages of its own.
+    pub fn vma(&self, task: TaskId) -> Vma {
         let entries = self.job.arch.pte_entries;
         let room = self.job.file_pages.0.next_multiple_of(entries);
-        let whole = Vma {
+        Vma {
             start: Vpn(room * task as u64),
             pgoff: PageIndex(0),
             pages: self.job.file_pages,
             advice: Advice::NORMAL,
             executable: false,
-        };
-        let mut mapping = Mapping::new(whole, None);
+        }
+    }
+
+    fn mapping(&self, task: TaskId) -> Mapping {
+        let mut mapping = Mapping::new(self.vma(task), None);
         mapping.no_reuse = !self.job.mechanisms.second_chance;
         mapping
     }

@@ -1,10 +1,12 @@
 //! The page cache of many small files in base pages: a word of 64 pages is a cache line.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
 use filemap_core::address::reverse_map::ReverseMap;
-use filemap_core::cache::{FileCache, Folio, FolioRun, WORD_PAGES, by_word, word_mask, words};
+use filemap_core::cache::{
+    FileCache, Folio, FolioRun, WORD_PAGES, by_word, up_to_bit, word_mask, words,
+};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::reclaim::{Used, judge_pages, used};
@@ -12,6 +14,8 @@ use filemap_core::lru::statistics::Statistics;
 use filemap_core::lru::workingset;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+
+use crate::extents::lists::{Extent, List, bits, runs};
 
 /// The page cache of files that are as large as each other, in base pages, each mapped once and
 /// only read.
@@ -64,68 +68,12 @@ const EMPTY: Word = Word {
     workingset: 0,
 };
 
-/// Pages from the tail of a list on: the first and how many.
-#[derive(Debug, Default)]
-struct List {
-    extents: VecDeque<(u64, u64)>,
-    /// Without those that left it from the middle.
-    pages: u64,
-}
-
-impl List {
-    fn push(&mut self, start: u64, pages: u64) {
-        self.pages += pages;
-        match self.extents.back_mut() {
-            Some(last) if last.0 + last.1 == start => last.1 += pages,
-            _ => self.extents.push_back((start, pages)),
-        }
-    }
-
-    fn push_mask(&mut self, word: u64, mut mask: u64) {
-        while mask != 0 {
-            let (offset, pages) = first_run(mask);
-            self.push(word * WORD_PAGES + offset, pages);
-            mask &= !bits(offset, pages);
-        }
-    }
-
-    /// The word at the tail, and its pages there: at most `most`.
-    fn tail(&self, most: u64) -> Option<(u64, u64)> {
-        let &(start, pages) = self.extents.front()?;
-        let offset = start % WORD_PAGES;
-        Some((start / WORD_PAGES, bits(offset, pages.min(WORD_PAGES - offset).min(most))))
-    }
-
-    /// Takes so many pages from the tail, of which `counted` were still on the list.
-    fn take(&mut self, pages: u64, counted: u64) {
-        let tail = self.extents.front_mut().expect("taken from the tail");
-        *tail = (tail.0 + pages, tail.1 - pages);
-        if tail.1 == 0 {
-            self.extents.pop_front();
-        }
-        self.pages -= counted;
-    }
-}
-
-/// The first run of set bits: offset and length.
-fn first_run(mask: u64) -> (u64, u64) {
-    let offset = mask.trailing_zeros();
-    (offset.into(), (mask >> offset).trailing_ones().into())
-}
-
-/// `count` bits, at least 1, from `offset` on.
-fn bits(offset: u64, count: u64) -> u64 {
-    u64::MAX >> (WORD_PAGES - count) << offset
-}
-
-/// The bits up to the `count`-th that is set in `mask`, which has as many.
-fn up_to_bit(mask: u64, count: u64) -> u64 {
-    let mut rest = mask;
-    for _ in 1..count {
-        rest &= rest - 1;
-    }
-    let last = rest & rest.wrapping_neg();
-    last | (last - 1)
+/// The word at the tail of `list`, and its pages there: at most `most`.
+fn tail_word(list: &List, most: u64) -> Option<(u64, u64)> {
+    let Extent { start, pages, .. } = list.tail()?;
+    let offset = start % WORD_PAGES;
+    let pages = pages.min(WORD_PAGES - offset).min(most);
+    Some((start / WORD_PAGES, bits(pages as u32) << offset))
 }
 
 impl WordCache {
@@ -188,7 +136,8 @@ impl WordCache {
         run: &mut EvictionRun,
         log: &mut impl Log,
     ) -> u64 {
-        let (number, mut mask) = self.inactive.tail(left).expect("pages are left on the list");
+        let (number, mut mask) =
+            tail_word(&self.inactive, left).expect("pages are left on the list");
         let believed = self.believed(number, mappings);
         let stale = if self.stale_entries == 0 { 0 } else { self.stale[number as usize] & mask };
         let word = &mut self.words[number as usize];
@@ -209,8 +158,8 @@ impl WordCache {
         word.active |= verdicts.activate;
         let looked = u64::from((mask & !stale).count_ones());
         self.inactive.take(mask.count_ones().into(), looked);
-        self.inactive.push_mask(number, verdicts.keep | locked);
-        self.active.push_mask(number, verdicts.activate);
+        self.inactive.push_mask(number * WORD_PAGES, verdicts.keep | locked);
+        self.active.push_mask(number * WORD_PAGES, verdicts.activate);
         if stale != 0 {
             self.take_stale(number, stale);
         }
@@ -238,10 +187,7 @@ impl WordCache {
         }
         self.nodes -= u64::from(word.present == 0);
         let (file, of_file) = self.locate(number);
-        let mut rest = mask;
-        while rest != 0 {
-            let (offset, pages) = first_run(rest);
-            rest &= !bits(offset, pages);
+        for (offset, pages) in runs(mask) {
             let first = number * WORD_PAGES + offset;
             for (clock, page) in (self.clock + 1..).zip(first..first + pages) {
                 self.evicted[page as usize] = clock;
@@ -256,7 +202,7 @@ impl WordCache {
         let active = self.statistics.active;
         if active == PageCount(0) {
             self.words[number as usize].workingset &= !mask;
-            self.inactive.push_mask(number, mask);
+            self.inactive.push_mask(number * WORD_PAGES, mask);
             return;
         }
         let mut rest = mask;
@@ -273,10 +219,10 @@ impl WordCache {
             if returns {
                 self.clock += 1;
                 word.active |= bit;
-                self.active.push(page, 1);
+                self.active.push(Extent { start: page, pages: 1, order: Order(0) });
             } else {
                 word.workingset &= !bit;
-                self.inactive.push(page, 1);
+                self.inactive.push(Extent { start: page, pages: 1, order: Order(0) });
             }
         }
     }
@@ -326,7 +272,7 @@ impl Lists for WordCache {
     fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {
         let mut left = pages.0.min(self.active.pages);
         while left > 0 {
-            let (number, mask) = self.active.tail(left).expect("pages are left on the list");
+            let (number, mask) = tail_word(&self.active, left).expect("pages are left on the list");
             let believed = self.believed(number, mappings);
             let word = &mut self.words[number as usize];
             word.young &= !(mask & believed);
@@ -334,7 +280,7 @@ impl Lists for WordCache {
             word.workingset |= mask;
             let moved = mask.count_ones().into();
             self.active.take(moved, moved);
-            self.inactive.push_mask(number, mask);
+            self.inactive.push_mask(number * WORD_PAGES, mask);
             left -= moved;
         }
     }
@@ -356,7 +302,7 @@ impl Lists for WordCache {
 impl PageCache for WordCache {
     fn held_bytes(&self) -> u64 {
         let words = self.words.len() as u64 * (64 + 8 + 8 * WORD_PAGES);
-        words + (self.inactive.extents.len() + self.active.extents.len()) as u64 * 16
+        words + self.inactive.held_bytes() + self.active.held_bytes()
     }
 
     fn file(&mut self, file: FileId) -> impl FileCache {
@@ -490,7 +436,7 @@ impl FileCache for WordFile<'_> {
                 self.cache.clock += 1;
                 self.cache.add_stale(page);
                 self.cache.inactive.pages -= 1;
-                self.cache.active.push(page, 1);
+                self.cache.active.push(Extent { start: page, pages: 1, order: Order(0) });
             }
         }
     }
