@@ -60,10 +60,10 @@ impl<C: PageCache> Memory<C> {
             self.next_flush_ns = (now_ns - now_ns % FLUSH_NS).saturating_add(FLUSH_NS);
             self.cache.flush_statistics();
         }
-        let wanted = self.used(tables) + pages;
-        if self.charge.is_some() {
+        if self.is_cgroups() {
             return self.make_room_in_cgroup(pages, unit, limit, tables, log);
         }
+        let wanted = self.used(tables) + pages;
         if wanted <= limit {
             return (pages, PageCount(0));
         }
