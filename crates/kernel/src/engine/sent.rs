@@ -2,6 +2,8 @@
 
 use filemap_job::program::{Program, ProgramRecord, ProgramRun, ProgramSpec};
 use filemap_job::{EngineKind, Image as JobImage, Job, JobSpec, Pattern, Record, Run};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::Runnable;
@@ -25,7 +27,7 @@ pub struct Returned<R> {
 }
 
 /// A job of a form that kernels can be booted for.
-pub trait Bootable: Runnable {
+pub trait Bootable: Runnable<Record: Serialize> {
     /// The kernel that it names.
     fn image(&self) -> Option<&JobImage>;
 
@@ -43,12 +45,6 @@ pub trait Bootable: Runnable {
     /// # Errors
     /// In one line, what is wrong with it.
     fn received(sent: &Value, release: &str) -> Option<Result<Self, String>>;
-
-    /// A record as it is sent back.
-    ///
-    /// # Errors
-    /// None that a record of an engine has.
-    fn packed(record: &Self::Record) -> serde_json::Result<Value>;
 
     /// The environment and the runs of a record that was sent back.
     ///
@@ -88,19 +84,14 @@ impl Bootable for Job {
     }
 
     fn received(sent: &Value, release: &str) -> Option<Result<Self, String>> {
-        let mut spec: JobSpec = match serde_json::from_value(sent.get("job")?.clone()) {
-            Ok(spec) => spec,
-            Err(error) => return Some(Err(error.to_string())),
+        let valid = |mut spec: JobSpec| {
+            let mut lists = sent["lists"].as_array().into_iter().flatten();
+            for (_, text) in spec.accesses_files() {
+                *text = lists.next().and_then(Value::as_str).map(str::to_owned);
+            }
+            spec.validate(Some(release)).map_err(|error| error.to_string())
         };
-        let mut lists = sent["lists"].as_array().into_iter().flatten();
-        for (_, text) in spec.accesses_files() {
-            *text = lists.next().and_then(Value::as_str).map(str::to_owned);
-        }
-        Some(spec.validate(Some(release)).map_err(|error| error.to_string()))
-    }
-
-    fn packed(record: &Record) -> serde_json::Result<Value> {
-        serde_json::to_value(record)
+        Some(spec(sent.get("job")?).and_then(valid))
     }
 
     fn unpacked(record: Value) -> serde_json::Result<Returned<Run>> {
@@ -136,15 +127,9 @@ impl Bootable for Program {
     }
 
     fn received(sent: &Value, release: &str) -> Option<Result<Self, String>> {
-        let spec: ProgramSpec = match serde_json::from_value(sent.get("program")?.clone()) {
-            Ok(spec) => spec,
-            Err(error) => return Some(Err(error.to_string())),
-        };
-        Some(spec.validate(Some(release)).map_err(|error| error.to_string()))
-    }
-
-    fn packed(record: &ProgramRecord) -> serde_json::Result<Value> {
-        serde_json::to_value(record)
+        let valid =
+            |spec: ProgramSpec| spec.validate(Some(release)).map_err(|error| error.to_string());
+        Some(spec(sent.get("program")?).and_then(valid))
     }
 
     fn unpacked(record: Value) -> serde_json::Result<Returned<ProgramRun>> {
@@ -160,13 +145,20 @@ impl Bootable for Program {
     }
 }
 
+/// The spec of a job that was sent.
+fn spec<S: DeserializeOwned>(sent: &Value) -> Result<S, String> {
+    serde_json::from_value(sent.clone()).map_err(|error| error.to_string())
+}
+
 /// What the guest answers where `ran` is what came of its job.
 ///
 /// # Errors
 /// In one line, for the host.
 pub(super) fn answer<W: Bootable>(ran: Result<W::Record, Error>) -> Result<String, String> {
     let answer = match ran {
-        Ok(record) => json!({ RECORD: W::packed(&record).map_err(|error| error.to_string())? }),
+        Ok(record) => {
+            json!({ RECORD: serde_json::to_value(record).map_err(|error| error.to_string())? })
+        }
         Err(Error::OutOfMemory { limit_bytes }) => json!({ OUT_OF_MEMORY: limit_bytes }),
         Err(Error::BeyondFile { step, page, mapping, file }) => {
             json!({ BEYOND_FILE: [step, mapping, file], "page": page })
