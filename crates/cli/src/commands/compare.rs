@@ -176,7 +176,7 @@ fn cells(
 ) -> Result<Vec<Planned>, Error> {
     let names = booted::names(images)?;
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
-    let of_images = booted::of_images(variants, beside_model);
+    let of_images = booted::on_kernel(variants, beside_model);
     let mut cells = Vec::new();
     let mut add = |variant: String, (job, own): (Job, Found)| {
         cells.push(Planned { variant, job, found: own.or(found) });

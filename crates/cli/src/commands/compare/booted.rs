@@ -1,5 +1,6 @@
 //! The kernel images of a comparison.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::Error;
@@ -34,17 +35,19 @@ impl Booted {
     }
 }
 
-/// What runs on each image: `variants`, which beside the model, whose series are then meant, have
-/// their settings only. A kernel that is booted contains the series that it was built with.
-pub fn of_images(variants: &[Variant], beside_model: bool) -> Vec<Variant> {
-    let mut distinct: Vec<Variant> = Vec::new();
-    for variant in variants {
-        let left = if beside_model { variant.without_series() } else { variant.clone() };
-        if !distinct.contains(&left) {
-            distinct.push(left);
-        }
+/// What runs on a kernel: `variants`, which beside the model, whose series are then meant, have
+/// their settings only. A kernel contains the series that it was built with.
+pub fn on_kernel(variants: &[Variant], beside_model: bool) -> Vec<Variant> {
+    match beside_model {
+        true => distinct_variants(variants.iter().map(Variant::without_series)),
+        false => distinct_variants(variants.iter().cloned()),
     }
-    distinct
+}
+
+/// The first of `variants` of each name.
+pub fn distinct_variants(variants: impl Iterator<Item = Variant>) -> Vec<Variant> {
+    let mut names = BTreeSet::new();
+    variants.filter(|variant| names.insert(variant.name())).collect()
 }
 
 /// What `variant` is called on the image `image`.

@@ -140,24 +140,21 @@ fn cells(
         let add = |name: String, variant: &Variant, image| {
             cell(asked, &spec, name, variant, image).map_err(|error| variant.error(error))
         };
-        if engine == EngineKind::Kernel.name() && !images.is_empty() {
-            let of_images = booted::of_images(variants, beside_model);
+        let is_kernel = engine == EngineKind::Kernel.name();
+        let variants = match is_kernel {
+            true => booted::on_kernel(variants, beside_model),
+            false => booted::distinct_variants(variants.iter().cloned()),
+        };
+        if is_kernel && !images.is_empty() {
             for (image, name) in images.iter().zip(&image_names) {
-                for variant in &of_images {
+                for variant in &variants {
                     cells.push(add(booted::name(name, variant), variant, Some(image))?);
                 }
             }
             continue;
         }
-        let mut names: Vec<String> = Vec::new();
-        for variant in variants {
-            let has_own_series = engine == EngineKind::Kernel.name() && beside_model;
-            let variant = if has_own_series { variant.without_series() } else { variant.clone() };
-            if names.contains(&variant.name()) {
-                continue;
-            }
-            names.push(variant.name());
-            cells.push(add(variant.name(), &variant, None)?);
+        for variant in &variants {
+            cells.push(add(variant.name(), variant, None)?);
         }
     }
     Ok(cells)
