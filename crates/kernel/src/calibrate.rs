@@ -9,8 +9,8 @@ use std::time::Instant;
 use filemap_core::units::{PageCount, PageIndex};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
-pub use self::direct::DIRECT_BYTES;
 use self::direct::Direct;
+pub use self::direct::{DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS};
 use crate::cold::drop_open_file;
 use crate::contents::Contents;
 use crate::probe::{Access, Advice, Mapping, Outcome, Plan, Probe};

@@ -1,7 +1,9 @@
 //! `filemap calibrate`.
 
 use filemap_job::{EngineKind, Job, JobSpec, Run, SizeText, parse_size};
-use filemap_kernel::calibrate::{Bench, DIRECT_BYTES, MIN_BYTES, Sample};
+use filemap_kernel::calibrate::{
+    Bench, DIRECT_BYTES, MIN_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS, Sample,
+};
 use filemap_kernel::engine::{Kernel, Prepared, host_environment, temporary_directory};
 use filemap_kernel::storage::io_bytes;
 use filemap_model::{Profile, profile, trace};
@@ -223,12 +225,8 @@ fn profile_of(samples: &[Sample], device: profile::Device) -> Result<Profile, Er
 /// Base pages that are complete together in a ring of so many entries, before the next ones of a
 /// window are begun: those of as many full requests as it holds. One is taken whatever it needs.
 fn pages_together(entries: u32) -> f64 {
-    f64::from((entries / RING_ENTRIES_OF_REQUEST).max(1) * SEGMENTS_OF_REQUEST)
+    f64::from((entries / REQUEST_ENTRIES).max(1) * REQUEST_SEGMENTS)
 }
-
-/// Segments of a full request of base pages, and what it takes of a ring: two entries more.
-const SEGMENTS_OF_REQUEST: u32 = 256;
-const RING_ENTRIES_OF_REQUEST: u32 = SEGMENTS_OF_REQUEST + 2;
 
 /// A page of a read that has few segments: the longest of the reads past the page cache, against
 /// the shortest.

@@ -27,8 +27,11 @@ const PAIRS: u64 = 16;
 /// few segments, as those for large folios do.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// Segments of a request at most, and what a request takes beside them of a virtio ring.
-const MOST_ENTRIES: u32 = 256 + 2;
+/// Segments of a request at most: so many base pages.
+pub const REQUEST_SEGMENTS: u32 = 256;
+
+/// Entries of a virtio ring that such a request takes: two more.
+pub const REQUEST_ENTRIES: u32 = REQUEST_SEGMENTS + 2;
 
 /// A feature of virtio: a request takes one entry of the ring, however many segments it has.
 const INDIRECT_DESCRIPTORS: usize = 28;
@@ -141,7 +144,7 @@ pub(super) fn ring_entries(path: &Path) -> Option<u32> {
     let features = read("device/features").unwrap_or_default();
     let is_direct = features.as_bytes().get(INDIRECT_DESCRIPTORS) == Some(&b'0');
     // The driver of virtio then makes half as many requests as there are entries.
-    Some(requests.saturating_mul(if is_direct { 2 } else { MOST_ENTRIES }))
+    Some(requests.saturating_mul(if is_direct { 2 } else { REQUEST_ENTRIES }))
 }
 
 /// Memory that is read to.
