@@ -10,8 +10,7 @@ use filemap_kernel::engine::temporary_directory;
 use filemap_kernel::holes::Holes;
 use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::page_size;
-use filemap_kernel::storage::Storage;
-use filemap_kernel::storage::io_bytes;
+use filemap_kernel::storage::{Storage, io_bytes};
 use filemap_model::Profile;
 
 use crate::error::Error;

@@ -337,11 +337,14 @@ impl Machine {
         let is_set = |bytes: Option<u64>| {
             bytes.is_some_and(|bytes| PageCount(bytes / self.arch.page_size) == limit)
         };
-        Some(match () {
-            () if is_set(self.memory_max_bytes) => "memory_max",
-            () if is_set(self.memory_high_bytes) => "memory_high",
-            () if self.implied_cache_limit() == self.cache_limit => "ram",
-            () => "cache_limit",
+        Some(if is_set(self.memory_max_bytes) {
+            "memory_max"
+        } else if is_set(self.memory_high_bytes) {
+            "memory_high"
+        } else if self.implied_cache_limit() == self.cache_limit {
+            "ram"
+        } else {
+            "cache_limit"
         })
     }
 

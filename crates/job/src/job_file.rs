@@ -24,7 +24,7 @@ pub(crate) fn in_one_line(text: &str, form: Form, error: &toml::de::Error) -> Er
     let start = error.span().map_or(0, |span| span.start).min(text.len());
     let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
     let (file, _) = DeTable::parse_recoverable(text);
-    let place = Place::find(file.get_ref(), start, Place::default()).unwrap_or_default();
+    let place = Position::find(file.get_ref(), start, Position::default()).unwrap_or_default();
     let message = shorten_to(MAX_MESSAGE, &place.told(error.message().trim(), form));
     let shown = shorten(text.lines().nth(line).unwrap_or_default().trim());
     Error::JobFile { line: line + 1, text: shown, message }
@@ -32,7 +32,7 @@ pub(crate) fn in_one_line(text: &str, form: Form, error: &toml::de::Error) -> Er
 
 /// Where something stands in a job file.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct Position {
     /// The keys of the tables that it stands in, from the outermost.
     headers: Vec<String>,
     /// The same in words, as other messages name them: `file 'data'`.
@@ -41,16 +41,16 @@ struct Place {
     key: String,
 }
 
-impl Place {
+impl Position {
     /// The innermost place in `table` that holds byte `at` of the text. `outer` is where the table
     /// stands.
-    fn find(table: &DeTable<'_>, at: usize, outer: Place) -> Option<Place> {
+    fn find(table: &DeTable<'_>, at: usize, outer: Position) -> Option<Position> {
         for (key, value) in table {
-            let of_key = || Place { key: key.get_ref().to_string(), ..outer.clone() };
+            let of_key = || Position { key: key.get_ref().to_string(), ..outer.clone() };
             if key.span().contains(&at) {
                 return Some(of_key());
             }
-            if let Some(place) = Place::find_inside(value.get_ref(), at, &of_key()) {
+            if let Some(place) = Position::find_inside(value.get_ref(), at, &of_key()) {
                 return Some(place);
             }
             if value.span().contains(&at) {
@@ -61,15 +61,15 @@ impl Place {
     }
 
     /// The same in the tables that are the value of `of`.
-    fn find_inside(value: &DeValue<'_>, at: usize, of: &Place) -> Option<Place> {
+    fn find_inside(value: &DeValue<'_>, at: usize, of: &Position) -> Option<Position> {
         let tables: &[Spanned<DeValue<'_>>] = match value {
-            DeValue::Table(table) => return Place::find(table, at, of.in_table(table, 0, 1)),
+            DeValue::Table(table) => return Position::find(table, at, of.in_table(table, 0, 1)),
             DeValue::Array(values) => values,
             _ => return None,
         };
         tables.iter().enumerate().find_map(|(number, value)| match value.get_ref() {
             DeValue::Table(table) => {
-                Place::find(table, at, of.in_table(table, number, tables.len()))
+                Position::find(table, at, of.in_table(table, number, tables.len()))
             }
             _ => None,
         })
@@ -77,7 +77,7 @@ impl Place {
 
     /// The place of table `number` of so many that are the value of this, counted from 0. The only
     /// thread of a program is not named, as in other messages.
-    fn in_table(&self, table: &DeTable<'_>, number: usize, all: usize) -> Place {
+    fn in_table(&self, table: &DeTable<'_>, number: usize, all: usize) -> Position {
         let name = table.get("name").and_then(|name| name.get_ref().as_str());
         let number = number + 1;
         let words = match (self.key.as_str(), name) {
@@ -90,7 +90,7 @@ impl Place {
             (key, Some(name)) => Some(format!("{} '{}'", shorten(key), shorten(name))),
             (key, None) => Some(format!("[[{}]] number {number}", shorten(key))),
         };
-        Place {
+        Position {
             headers: self.headers.iter().chain([&self.key]).cloned().collect(),
             names: self.names.iter().cloned().chain(words).collect(),
             key: String::new(),
@@ -140,16 +140,15 @@ impl Place {
 
     /// What to give where the reader of TOML wants `wanted`.
     fn remedy(&self, wanted: &str) -> String {
-        let header = || self.headers.iter().chain([&self.key]).cloned().collect::<Vec<_>>();
         match wanted {
             "u64" => "a whole number, 0 or more".to_string(),
             "f64" => "a number such as 0.01".to_string(),
             "a boolean" => "true or false".to_string(),
             "a string" => "a text in quotes".to_string(),
             "a sequence" if self.key == "pages" => "a list such as [0, 7, 42]".to_string(),
-            "a sequence" => format!("[[{}]] tables", header().join(".")),
-            wanted if wanted.starts_with("struct ") => {
-                format!("[[{}]] tables", header().join("."))
+            wanted if wanted == "a sequence" || wanted.starts_with("struct ") => {
+                let header: Vec<_> = self.headers.iter().chain([&self.key]).cloned().collect();
+                format!("[[{}]] tables", header.join("."))
             }
             wanted => wanted.to_string(),
         }

@@ -168,10 +168,12 @@ impl<'a> Reader<'a> {
             return (cause, found.index);
         }
         let huge = self.area.is_some_and(|area| area.advice.is_huge());
-        let cause = match () {
-            () if huge && order == self.child.pmd_order => Cause::HugePage,
-            () if self.executable && self.child.rules.executable_readahead => Cause::Executable,
-            () => Cause::ReadAround,
+        let cause = if huge && order == self.child.pmd_order {
+            Cause::HugePage
+        } else if self.executable && self.child.rules.executable_readahead {
+            Cause::Executable
+        } else {
+            Cause::ReadAround
         };
         (cause, self.fault.map_or(start, |(_, index)| index))
     }
