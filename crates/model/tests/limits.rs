@@ -7,7 +7,7 @@ mod support {
 
 use filemap_job::{Engine, Job, Run};
 use filemap_model::Model;
-use support::emulated::profile;
+use support::emulated::in_time;
 use support::recorded::{Counts, Recorded, Recording};
 
 /// Jobs that there are at least, runs of each, and jobs that may be known to deviate.
@@ -26,14 +26,10 @@ const MAJOR_FAULTS: u64 = 10;
 /// By how much the model may move from what it is known to count where it deviates.
 const KNOWN_ERROR: f64 = 0.005;
 
-/// What the model counts on a machine that takes for the job as long as the kernel's did, since
-/// when statistics are flushed depends on it. How busy the host was is no part of the model.
+/// What the model counts on a machine that takes for the job as long as the kernel's did.
 fn modelled(job: &Job, elapsed_ns: u64) -> Counts {
-    let run = |factor: f64| -> Run {
-        Model { profile: profile(factor) }.run(job).unwrap().runs[0].clone()
-    };
-    let took_ns = run(1.0).elapsed_ns.unwrap();
-    let run = run(elapsed_ns as f64 / took_ns as f64);
+    let run = |profile| -> Run { Model { profile }.run(job).unwrap().runs[0].clone() };
+    let run = in_time(elapsed_ns, run, |run| run.elapsed_ns.unwrap());
     Counts {
         data_pages_read: run.counters.data_pages_read.unwrap(),
         major_faults: run.counters.major_faults.unwrap(),

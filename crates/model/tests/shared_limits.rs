@@ -9,8 +9,8 @@ mod support {
 use filemap_job::Engine;
 use filemap_job::program::Program;
 use filemap_model::Model;
-use support::emulated::profile;
-use support::recorded_programs::{Counts, Recorded, Recording};
+use support::emulated::in_time;
+use support::recorded_programs::{Counts, Recorded};
 
 const TEXT: &str = include_str!("../../../data/measured-6.12-programs.json");
 
@@ -23,16 +23,10 @@ const REPEATS: usize = 2;
 const PAGES_ERROR: f64 = 0.01;
 const FILE_ERROR: f64 = 0.03;
 
-/// By how much the model may move from what it is known to count where it deviates.
-const KNOWN_ERROR: f64 = 0.005;
-
-/// What the model counts on a machine that takes as long for the program as the kernel's did, since
-/// when statistics are flushed depends on it.
+/// What the model counts on a machine that takes as long for the program as the kernel's did.
 fn modelled(program: &Program, elapsed_ns: u64) -> Counts {
-    let run =
-        |factor: f64| Counts::of(&Model { profile: profile(factor) }.run(program).unwrap().run);
-    let took_ns = run(1.0).elapsed_ns;
-    run(elapsed_ns as f64 / took_ns as f64)
+    let run = |profile| Counts::of(&Model { profile }.run(program).unwrap().run);
+    in_time(elapsed_ns, run, |counts| counts.elapsed_ns)
 }
 
 fn error(model: u64, kernel: u64) -> f64 {
@@ -73,25 +67,6 @@ fn shown(name: &str, model: &Counts, kernel: &Counts) -> String {
     )
 }
 
-/// What is wrong with the model's counts of one program, if anything.
-fn wrong(recording: &Recording, model: &[Counts]) -> Option<&'static str> {
-    let mut runs = model.iter().zip(&recording.repeats);
-    let agrees = runs.all(|(model, kernel)| agrees(model, kernel));
-    match &recording.deviation {
-        None if agrees => None,
-        None => Some("it differs from the kernel"),
-        Some(_) if agrees => Some("it agrees with the kernel now: remove its deviation"),
-        Some(known) => {
-            let mut pairs = known.model.iter().zip(model);
-            let is_known = known.model.len() == model.len()
-                && pairs.all(|(&known, model)| {
-                    error(model.data_pages_read, known).abs() <= KNOWN_ERROR
-                });
-            (!is_known).then_some("it differs from the kernel, but not as it was known to")
-        }
-    }
-}
-
 #[test]
 fn files_under_one_limit_are_those_of_linux_6_12() {
     let recorded: Recorded = serde_json::from_str(TEXT).expect("these keys and no more");
@@ -101,12 +76,14 @@ fn files_under_one_limit_are_those_of_linux_6_12() {
     for recording in &recorded.programs {
         assert!(recording.repeats.len() >= REPEATS, "{}", recording.name);
         let program = recording.program("6.12", None);
-        let model = recording.repeats.iter().map(|run| modelled(&program, run.elapsed_ns));
-        let model: Vec<Counts> = model.collect();
-        for (model, kernel) in model.iter().zip(&recording.repeats) {
-            println!("{}", shown(&recording.name, model, kernel));
+        for kernel in &recording.repeats {
+            let model = modelled(&program, kernel.elapsed_ns);
+            let shown = shown(&recording.name, &model, kernel);
+            println!("{shown}");
+            if !agrees(&model, kernel) {
+                found.push(shown);
+            }
         }
-        found.extend(wrong(recording, &model).map(|what| format!("{}: {what}", recording.name)));
     }
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(found.is_empty(), "not as the kernel\n{}", found.join("\n"));
 }

@@ -206,13 +206,12 @@ pub(crate) fn killed(bench: &Bench) {
     assert!(matches!(error, Error::ChildKilled { signal: libc::SIGKILL, .. }), "{error}");
 }
 
-/// A thread that fails ends the process although another one is busy.
-pub(crate) fn failing_thread(bench: &Bench) {
-    let (path, _guard) = bench.file("failing", 4);
-    let area = Area {
+/// So many pages of the first open file, which a step maps.
+fn area(pages: u64) -> Area {
+    Area {
         open: 0,
         offset: PageIndex(0),
-        pages: PageCount(4),
+        pages: PageCount(pages),
         shift: PageCount(0),
         advice: Advice::NORMAL,
         executable: false,
@@ -220,8 +219,14 @@ pub(crate) fn failing_thread(bench: &Bench) {
         private: false,
         split: None,
         segments: Vec::new(),
-        at_start: true,
-    };
+        at_start: false,
+    }
+}
+
+/// A thread that fails ends the process although another one is busy.
+pub(crate) fn failing_thread(bench: &Bench) {
+    let (path, _guard) = bench.file("failing", 4);
+    let area = Area { at_start: true, ..area(4) };
     let busy = Step::Accesses {
         open: 0,
         mapping: Some(0),
@@ -253,19 +258,6 @@ pub(crate) fn failing_thread(bench: &Bench) {
 /// A thread maps and unmaps while others take memory: the addresses stay those of the mapping.
 pub(crate) fn unmapped_room(bench: &Bench) {
     let (path, _guard) = bench.file("room", 64);
-    let area = Area {
-        open: 0,
-        offset: PageIndex(0),
-        pages: PageCount(64),
-        shift: PageCount(0),
-        advice: Advice::NORMAL,
-        executable: false,
-        writable: false,
-        private: false,
-        split: None,
-        segments: Vec::new(),
-        at_start: false,
-    };
     let both = |mapping: usize| -> Vec<Step> {
         let accesses = || Step::Accesses {
             open: 0,
@@ -278,7 +270,7 @@ pub(crate) fn unmapped_room(bench: &Bench) {
     let process = Process {
         files: vec![path],
         opens: vec![0],
-        mappings: vec![area; 4],
+        mappings: vec![area(64); 4],
         threads: (0..4).map(both).collect(),
         ..Process::default()
     };

@@ -17,9 +17,16 @@ const PROFILE: &str = "
     add_page_ns = 4000
 ";
 
+/// What `run` gives on such a machine that takes `elapsed_ns` for it. When statistics are flushed
+/// depends on that, and it was the host's other work that decided it.
+pub fn in_time<R>(elapsed_ns: u64, run: impl Fn(Profile) -> R, took: impl Fn(&R) -> u64) -> R {
+    let took_ns = took(&run(profile(1.0)));
+    run(profile(elapsed_ns as f64 / took_ns as f64))
+}
+
 /// The profile of such a machine that takes `factor` times as long for everything: how busy the
 /// host was is no part of the model.
-pub fn profile(factor: f64) -> Profile {
+fn profile(factor: f64) -> Profile {
     let mut profile = Profile::parse(PROFILE).unwrap();
     let longer = |ns: &mut u64| *ns = (*ns as f64 * factor) as u64;
     longer(&mut profile.device.latency_ns);

@@ -28,18 +28,6 @@ pub struct Recording {
     pub name: String,
     pub program: ProgramSpec,
     pub repeats: Vec<Counts>,
-    /// What is known to make the model differ.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deviation: Option<Deviation>,
-}
-
-/// A difference that is known.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Deviation {
-    pub reason: String,
-    /// Pages that the model reads instead, of each repeat.
-    pub model: Vec<u64>,
 }
 
 /// What one run counted.
