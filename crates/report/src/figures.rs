@@ -57,7 +57,7 @@ pub(crate) const FIGURES: [Figure; 26] = [
     of("faults that dropped their lock", Unit::Count, false, |seen| {
         seen.thrash().and_then(|_| count(seen.run.counters.retry_mmap_drop))
     }),
-    of("  in each round", Unit::Ratio, false, |seen| seen.thrash()?.drops_per_round),
+    of("  drops a round", Unit::Ratio, false, |seen| seen.thrash()?.drops_per_round),
     of("retries whose page was gone", Unit::Count, false, |seen| {
         seen.thrash().and_then(|_| count(seen.run.counters.retry_io_miss))
     }),
@@ -97,10 +97,10 @@ pub(crate) const FIGURES: [Figure; 26] = [
 ];
 
 /// The names of what the workload `thrash` is run for.
-pub(crate) const ROUNDS_A_SECOND: &str = "  in a second";
+pub(crate) const ROUNDS_A_SECOND: &str = "rounds a second";
 
 /// See [`ROUNDS_A_SECOND`].
-pub(crate) const MISSES_PER_DROP: &str = "  of the faults that dropped";
+pub(crate) const MISSES_PER_DROP: &str = "  misses a drop";
 
 /// The name of the time that a run took.
 pub(crate) const ELAPSED: &str = "elapsed";

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use filemap_core::units::PageCount;
 use filemap_job::thrash::{Ended, Thrash, ThrashRun, Until, Wait};
-use filemap_job::{Counters, EngineKind, File, Record, Run};
+use filemap_job::{Counters, EngineKind, File, Record, Run, format_size};
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Map, Value};
 
@@ -323,12 +323,15 @@ fn counters(seen: &Seen) -> Counters {
 /// Refuses a file of counters that is none.
 fn check_counters(job: &Thrash) -> Result<(), Error> {
     let Some(path) = job.counters.as_deref() else { return Ok(()) };
-    let counters = VmStat::read(Path::new(path))?;
-    if RETRY_COUNTERS.iter().any(|name| counters.get(name).is_some()) {
+    let counters = VmStat::read(Path::new(path));
+    let has_any =
+        |counters: &VmStat| RETRY_COUNTERS.iter().any(|name| counters.get(name).is_some());
+    if counters.as_ref().is_ok_and(has_any) {
         return Ok(());
     }
+    let reason = counters.err().map_or(String::new(), |error| format!(" ({error})"));
     Err(Error::unavailable(
-        format!("a counter of retries in '{path}'"),
+        format!("a counter of retries in '{path}'{reason}"),
         format!(
             "leave out --counters, or name the file in which the kernel counts {}",
             RETRY_COUNTERS.join(", ")
@@ -343,10 +346,15 @@ fn check_threads(job: &Thrash) -> Result<(), Error> {
     let most = getrlimit(Resource::As).current.unwrap_or(ADDRESS_BYTES).min(ADDRESS_BYTES);
     if mapped > most {
         return Err(Error::unavailable(
-            format!("a process that maps {} files of {} bytes", job.threads, mapped / job.threads),
             format!(
-                "give fewer --threads or a smaller --file-size, or raise the limit of {most} bytes \
-                 of addresses (ulimit -v)"
+                "a process that maps {} files of {}",
+                job.threads,
+                format_size(mapped / job.threads)
+            ),
+            format!(
+                "give fewer --threads or a smaller --file-size, or raise the limit of {} KiB of \
+                 addresses (ulimit -v)",
+                most >> 10
             ),
         ));
     }
