@@ -12,6 +12,7 @@ use filemap_job::thrash::{Histogram, Tries};
 use super::event::{Fields, Inode, origin};
 use super::tracefs::{TraceFs, lost_events};
 use crate::journal::{Guard, Journal, Undo};
+use crate::probe::cpus;
 use crate::{Error, ending};
 
 const ASKS: &str = "mmap_lock_start_locking";
@@ -24,8 +25,11 @@ const EVENTS: [&str; 3] = [
     "filemap/mm_filemap_fault",
 ];
 
-/// Room for events on each CPU, in KiB: about half a million.
-const BUFFER_KIB: u64 = 48 << 10;
+/// Room for the events of all CPUs together, in KiB: about a million.
+const BUFFER_KIB: u64 = 96 << 10;
+
+/// Room on each CPU at least.
+const LEAST_BUFFER_KIB: u64 = 1 << 10;
 
 /// An instance that records what the threads of one process wait for. When it is full, it keeps
 /// what came first.
@@ -70,7 +74,8 @@ impl WaitTrace {
             journal.directory_in(&instances, "filemap", Undo::RemoveTraceInstance)?;
         let trace = WaitTrace { path, files: files.to_owned(), _guard: guard };
         trace.write("tracing_on", "0")?;
-        trace.write("buffer_size_kb", &BUFFER_KIB.to_string())?;
+        let buffer_kib = (BUFFER_KIB / cpus::allowed()).max(LEAST_BUFFER_KIB);
+        trace.write("buffer_size_kb", &buffer_kib.to_string())?;
         trace.write("options/overwrite", "0")?;
         trace.write("trace_clock", "mono")?;
         trace.write("set_event_pid", &threads_of(pid)?)?;

@@ -8,7 +8,7 @@ use filemap_job::{Counters, Engine, EngineKind, Ready, Record, Run};
 
 use super::costs::Costs;
 use super::ending::Ending;
-use super::job::{Thrash, Until};
+use super::job::{ROUNDS_WITHIN_NS, Thrash, Until};
 use super::machine;
 use super::mechanisms::Mechanisms;
 use super::outcome::{Counts, Outcome};
@@ -145,14 +145,33 @@ fn run(job: &Job, outcome: &Outcome, tries: &Tries) -> Run {
     let elapsed_ns = Some(outcome.elapsed_ns);
     let waits = Cause::ALL.into_iter();
     let waits = waits.filter_map(|cause| Wait::of(cause.name(), outcome.waits.of(cause)));
-    let (ended, reason) = match &outcome.ending {
-        Ending::Complete => (Ended::Complete, None),
-        ending @ Ending::NoProgress { .. } => (Ended::NoProgress, Some(ending.to_string())),
-        ending @ Ending::OutOfMemory { .. } => (Ended::OutOfMemory, Some(ending.to_string())),
-    };
+    let (ended, reason) = ended(job, outcome);
     let rates = ThrashRun::of(&counters, elapsed_ns).with_tries(tries);
     let thrash = ThrashRun { waits: waits.collect(), ..rates.ended(ended, reason) };
     Run { seed: job.seed, elapsed_ns, counters, thrash: Some(thrash), ..Run::default() }
+}
+
+/// How a run ended, and why if that was before its time.
+fn ended(job: &Job, outcome: &Outcome) -> (Ended, Option<String>) {
+    let ended = match &outcome.ending {
+        Ending::NoProgress { .. } => Ended::NoProgress,
+        Ending::OutOfMemory { .. } => Ended::OutOfMemory,
+        Ending::Complete => {
+            return match job.until {
+                // The count of rounds says how far it came.
+                JobUntil::Rounds(_) if outcome.elapsed_ns >= ROUNDS_WITHIN_NS.saturating_sub(job.warm_up_ns) => {
+                    let hours = ROUNDS_WITHIN_NS / 3_600_000_000_000;
+                    let reason = format!(
+                        "no progress: after {hours} h the rounds are not complete; give fewer \
+                         --rounds, or a --duration"
+                    );
+                    (Ended::NoProgress, Some(reason))
+                }
+                _ => (Ended::Complete, None),
+            };
+        }
+    };
+    (ended, Some(outcome.ending.to_string()))
 }
 
 fn counters(job: &Job, counts: &Counts) -> Counters {
