@@ -18,10 +18,10 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
+use crate::machine_profile;
 use crate::output::{Inputs, Output, is_stdout};
 use crate::progress::Progress;
 use crate::provenance;
-use crate::user_profile;
 
 /// Size of the file where none is given.
 const DEFAULT_BYTES: u64 = 1 << 30;
@@ -43,9 +43,9 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         )));
     }
     let (path, is_own) = place(args)?;
-    let out = (user_profile::FLAG, Some(path.as_str()));
+    let out = (machine_profile::FLAG, Some(path.as_str()));
     let mut output = Output::open(&args.output, &Inputs::default(), &[out])?;
-    let target = output.take(user_profile::FLAG).expect("it was opened");
+    let target = output.take(machine_profile::FLAG).expect("it was opened");
     let (journal, _undoing) = interrupt::journal()?;
     let directory = temporary_directory()?;
     let bench = Bench::create(&directory, bytes)?;
@@ -105,8 +105,8 @@ fn place(args: &CalibrateArgs) -> Result<(String, bool), Error> {
     if let Some(path) = &args.out {
         return Ok((path.clone(), false));
     }
-    let path = user_profile::path()?;
-    user_profile::make_directory(&path)?;
+    let path = machine_profile::path()?;
+    machine_profile::make_directory(&path)?;
     Ok((path, true))
 }
 

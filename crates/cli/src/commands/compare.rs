@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::host::{self, Found};
 use crate::input;
 use crate::judged::{self, Judged};
+use crate::machine_profile;
 use crate::output::Output;
 use crate::seeds;
 use crate::variants::{self, Variant};
@@ -60,7 +61,7 @@ fn reported(args: CompareArgs, on: &impl Engines<Job>) -> Result<(Output, Report
     spec.image = images.first().map(|image| image.path.clone());
     spec.on = spec.on.as_deref().map(engines).transpose()?;
     let found = host::resolve(&mut spec)?;
-    let profile = input::profile(&mut spec)?;
+    let profile = machine_profile::of(&mut spec)?;
     let engines = spec.on.clone().unwrap_or("model".to_string());
     let cells = cells(&spec, &engines, &variants, &images, &found)?;
     if cells.len() < 2 {
@@ -71,7 +72,7 @@ fn reported(args: CompareArgs, on: &impl Engines<Job>) -> Result<(Output, Report
     let command = command(&asked, &spec, &variants, &images, &modules);
     let of_cell = |cell: &Planned| match cell.job.machine.profile.as_deref() {
         name if name == spec.machine.as_deref() => Ok(cell.found.on_device(profile)),
-        name => Ok(cell.found.on_device(input::profile_named(name)?)),
+        name => Ok(cell.found.on_device(machine_profile::named(name)?)),
     };
     let mut profiles = cells.iter().map(of_cell).collect::<Result<Vec<Profile>, Error>>()?;
     let planned = cells.into_iter().map(|cell| (cell.variant, cell.job));

@@ -24,6 +24,7 @@ use crate::host;
 use crate::input;
 use crate::interrupt;
 use crate::judged::{self, Judged};
+use crate::machine_profile;
 use crate::output::Output;
 use crate::provenance;
 use crate::seeds::{self, Cell};
@@ -46,7 +47,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     }
     let seeds = args.seeds.unwrap_or(1);
     let found = host::resolve(&mut spec)?;
-    let profile = found.on_device(input::profile(&mut spec)?);
+    let profile = found.on_device(machine_profile::of(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
     check(&job)?;
     judged::check(&Judged::from(&job))?;

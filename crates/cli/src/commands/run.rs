@@ -13,6 +13,7 @@ use crate::host;
 use crate::input;
 use crate::judged::{self, Judged};
 use crate::log::LineLog;
+use crate::machine_profile;
 use crate::output::Output;
 use crate::seeds::{self, Cell};
 
@@ -40,7 +41,7 @@ fn reported(args: RunArgs, engines: &impl Engines<Job>) -> Result<(Output, Repor
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let found = host::resolve(&mut spec)?;
-    let mut profile = found.on_device(input::profile(&mut spec)?);
+    let mut profile = found.on_device(machine_profile::of(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
     judged::check(&Judged::from(&job))?;
     if job.engine == EngineKind::Kernel && args.log.is_some() {
