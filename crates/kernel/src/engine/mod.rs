@@ -83,7 +83,8 @@ impl Kernel {
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
     pub fn prepare<W: Runnable>(&self, job: &W) -> Result<Prepared<W>, Error> {
-        let stage = Stage::prepare(self, &job.needs())?;
+        let Kernel { journal, directory, may_change_settings } = self;
+        let stage = Stage::prepare(&job.needs(), journal, directory, *may_change_settings)?;
         let process = job.process(&stage.files.paths())?;
         Ok(Prepared { seed: job.seed(), work: job.clone(), process, stage })
     }
