@@ -6,9 +6,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 
-use super::Running;
 use super::cursor::Cursor;
 use super::record::Done;
+use super::running::Running;
 use crate::Error;
 use crate::waiting::Pause;
 
