@@ -81,7 +81,8 @@ impl Bench {
     /// # Errors
     /// No space; a filesystem without a readahead size.
     pub fn create(directory: &Path, bytes: u64) -> Result<Self, Error> {
-        let file = temporary::file(directory, bytes, &Contents::Returns)?;
+        let file = temporary::file(directory, bytes, &Contents::Returns)
+            .map_err(|error| error.with_smaller("a smaller --file-size"))?;
         let path = temporary::name_for_children(&file);
         let storage = Storage::of(&path)?;
         Ok(Bench { pages: bytes / page_size(), file, path, storage })

@@ -1,5 +1,6 @@
 //! `filemap compare`.
 
+mod asked;
 mod booted;
 mod program;
 mod unseen;
@@ -13,6 +14,7 @@ use filemap_model::{Digest, Profile};
 use filemap_report::Report;
 use filemap_report::compare::{self, Cell};
 
+use asked::{engines, variants};
 use booted::Booted;
 use unseen::{OfModel, unseen};
 
@@ -28,7 +30,7 @@ use crate::judged::{self, Judged};
 use crate::machine_profile;
 use crate::output::Output;
 use crate::seeds;
-use crate::variants::{self, Variant};
+use crate::variants::Variant;
 
 /// Runs one job in several variants on `on` and prints what changes.
 pub fn run(
@@ -104,19 +106,6 @@ fn reported(args: CompareArgs, on: &impl Engines<Job>) -> Result<(Output, Report
     }
     let command = with_seeds(command, args.seeds);
     Ok((output, compare::report(&cells, &warnings, args.verbose, command)))
-}
-
-/// The engines of a list, each named once, without the blanks around them.
-fn engines(text: &str) -> Result<String, Error> {
-    let names: Vec<&str> = text.split(',').map(str::trim).collect();
-    let twice = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
-    match twice {
-        Some(at) => Err(Error::Usage(format!(
-            "--on {text}: {} is named twice; give each engine once",
-            names[at]
-        ))),
-        None => Ok(names.join(",")),
-    }
 }
 
 /// A cell with its job and the profile that the model had for it.
@@ -223,19 +212,6 @@ fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<(Jo
         Ok((spec.validate(input::host_release().as_deref())?, found))
     };
     job(spec).map_err(|error| variant.error(error))
-}
-
-/// The variants that are asked for; the job's own series where none are.
-fn variants(spec: &JobSpec, given: &[String]) -> Result<Vec<Variant>, Error> {
-    match (&spec.with, given.is_empty()) {
-        (Some(_), false) => Err(Error::Usage(
-            "--with does not go with --variants; join the series to each variant with +"
-                .to_string(),
-        )),
-        (Some(series), true) => Ok(vec![Variant::series(&series.replace(',', "+"))]),
-        (None, true) => Ok(vec![Variant::baseline()]),
-        (None, false) => variants::parse(&given.join(",")),
-    }
 }
 
 /// The command that compares the same again. What variants may change is said as it was asked for:
