@@ -1,5 +1,5 @@
-//! Machine profiles: the built-in one, that of the user, which `filemap calibrate` found, and others
-//! that a job names.
+//! Machine profiles: the built-in one, that of the user, which `filemap calibrate` found, and
+//! others that a job names.
 
 use std::env;
 use std::fs::DirBuilder;
