@@ -18,6 +18,7 @@ mod plan;
 mod populate;
 mod process;
 mod settle;
+mod start;
 mod thrash;
 mod thread;
 mod wire;
