@@ -7,7 +7,6 @@ mod support;
 
 use filemap_core::address::vma::Advice;
 use filemap_core::cache::FolioRun;
-use filemap_core::decision::Lock;
 use filemap_core::fault::{Access, Fault, Outcome, Step, View};
 use filemap_core::readahead::Limits;
 use filemap_core::series::Switch;
