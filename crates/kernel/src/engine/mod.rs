@@ -4,6 +4,7 @@ mod boot;
 mod environment;
 mod file;
 mod file_counts;
+mod flush;
 mod guest;
 mod limits;
 mod measure;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::file::JobFiles;
+use super::flush::await_flush;
 use super::limits::MemoryLimits;
 use super::needs::Needs;
 use super::settings::Settings;
@@ -84,11 +85,14 @@ impl Stage {
     /// Runs `process` once, on cold files.
     pub(super) fn run(&self, process: &Process) -> Result<Ran, Error> {
         self.check_sizes()?;
-        let probe = Probe::start_process(process)?;
+        let mut probe = Probe::start_process(process)?;
         self.files.files.iter().try_for_each(|file| drop_open_file(&file.file, &file.name))?;
         let cgroup = self.limits.cgroup(&self.journal)?;
         if let Some(cgroup) = &cgroup {
             cgroup.add(probe.pid())?;
+            if !self.fits {
+                await_flush(&mut probe, cgroup)?;
+            }
         }
         let before = VmStat::now().ok();
         let ended = probe.run_process().map_err(|error| match &cgroup {

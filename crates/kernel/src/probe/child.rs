@@ -11,10 +11,11 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::files::Files;
 use super::mapping::{self, Mapped};
+use super::own_page::OwnPage;
 use super::process::Process;
 use super::thread::{Shared, Thread};
 use super::wire::{Reply, write_reply};
-use super::{Ended, EndedThread, PhaseCost, bus, cpus};
+use super::{Ended, EndedThread, HOLD_OWN_PAGE, PhaseCost, bus, cpus};
 use crate::Error;
 use crate::residency::mapped_pages;
 
@@ -111,13 +112,26 @@ fn prepare<'a>(
     bus::tell()?;
     let addresses = shared.mapped.iter().map(|mapped| mapped.address() as u64).collect();
     reply(&Reply::Ready { addresses })?;
-    if input.read_exact(&mut [0]).is_err() {
-        // The parent is gone, or has thought better of it.
-        exit(1);
-    }
+    await_begin(input)?;
     // By now the limit of the memory is that of the run.
     mapping::hold(process.anonymous)?;
     Ok((first, locked))
+}
+
+/// Waits for the parent's word, and holds the pages that it asks for until then.
+fn await_begin(input: &mut BufReader<StdinLock>) -> Result<(), Error> {
+    let mut held = Vec::new();
+    let mut word = [0];
+    loop {
+        if input.read_exact(&mut word).is_err() {
+            // The parent is gone, or has thought better of it.
+            exit(1);
+        }
+        match word {
+            [HOLD_OWN_PAGE] => held.push(OwnPage::new()?),
+            _ => return Ok(()),
+        }
+    }
 }
 
 /// What the threads of `process` share, with what is mapped at the start.

@@ -11,6 +11,7 @@ pub mod cpus;
 mod files;
 mod mapping;
 mod meter;
+mod own_page;
 mod piped;
 mod plan;
 mod populate;
@@ -57,6 +58,10 @@ pub fn is_child() -> bool {
         .nth(1)
         .is_some_and(|argument| argument == CHILD_ARGUMENT || argument == thrash::ARGUMENT)
 }
+
+/// What a child is told while it waits: to hold a page of its own, and to begin.
+const HOLD_OWN_PAGE: u8 = 0;
+const BEGIN: u8 = 1;
 
 /// Exit code of a child that could not allocate memory.
 pub const STARVED_EXIT_CODE: i32 = 4;
@@ -236,6 +241,11 @@ impl Probe {
         &self.addresses
     }
 
+    /// Has the child hold a page of memory of its own until it begins.
+    pub fn hold_own_page(&mut self) {
+        self.child.send(&[HOLD_OWN_PAGE]);
+    }
+
     /// Has the child of a [`Plan`] make its accesses, and waits for it.
     ///
     /// # Errors
@@ -257,7 +267,7 @@ impl Probe {
     /// # Errors
     /// [`Error::Bus`]; [`Error::ChildKilled`].
     pub fn run_process(mut self) -> Result<Ended, Error> {
-        self.child.send(&[1]);
+        self.child.send(&[BEGIN]);
         match self.child.receive()? {
             Reply::Done(ended) => Ok(ended),
             Reply::Bus(address) => {
