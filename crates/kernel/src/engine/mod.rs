@@ -18,7 +18,7 @@ mod stage;
 
 use std::path::PathBuf;
 
-use filemap_job::{Engine, Ready};
+use filemap_job::{Engine, Ready, flushes};
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -86,7 +86,7 @@ impl Kernel {
     pub fn prepare<W: Runnable>(&self, job: &W) -> Result<Prepared<W>, Error> {
         let stage = Stage::prepare(self, &job.needs())?;
         let process = job.process(&stage.files.paths())?;
-        Ok(Prepared { seed: job.seed(), work: job.clone(), process, stage })
+        Ok(Prepared { seed: job.seed(), work: job.clone(), process, stage, flushes: Vec::new() })
     }
 }
 
@@ -152,6 +152,8 @@ pub struct Prepared<W> {
     seed: u64,
     process: Process,
     stage: Stage,
+    /// Accesses that each run had begun at each flush, where that decides what it evicts.
+    flushes: Vec<Vec<u64>>,
 }
 
 impl<W: Runnable> Prepared<W> {
@@ -161,8 +163,10 @@ impl<W: Runnable> Prepared<W> {
     /// # Errors
     /// See [`Error`].
     pub fn run(&mut self) -> Result<W::Run, Error> {
-        let Prepared { work, process, stage, .. } = self;
-        stage.undisturbed(|stage| work.measure(process, stage))
+        let Prepared { work, process, stage, flushes, .. } = self;
+        let run = stage.undisturbed(|stage| work.measure(process, stage))?;
+        flushes.extend(stage.flushes.take());
+        Ok(run)
     }
 
     /// Makes its next runs those of another seed.
@@ -181,7 +185,11 @@ impl<W: Runnable> Prepared<W> {
 
     /// Where and how its runs took place.
     pub fn environment(&self) -> Map<String, Value> {
-        environment::of(&self.stage, &self.work.needs(), self.seed)
+        let mut environment = environment::of(&self.stage, &self.work.needs(), self.seed);
+        if !self.flushes.is_empty() {
+            flushes::note(&mut environment, &self.flushes);
+        }
+        environment
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where runs take place: files, limits and settings, as a job wants them.
 
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use super::file::JobFiles;
@@ -35,6 +36,9 @@ pub struct Stage {
     pub(super) disturbed: u64,
     /// Runs that were kept although.
     pub(super) unsettled: u64,
+    /// Accesses that the last run had begun at each flush of the statistics of its cgroup, where
+    /// that decides what it evicts.
+    pub(super) flushes: RefCell<Option<Vec<u64>>>,
 }
 
 /// What one run left behind.
@@ -59,7 +63,16 @@ impl Stage {
         let fits = limits.fits(needs);
         let (disturbed, unsettled) = (0, 0);
         let journal = journal.clone();
-        Ok(Stage { journal, limits, files, _settings: settings, fits, disturbed, unsettled })
+        Ok(Stage {
+            journal,
+            limits,
+            files,
+            _settings: settings,
+            fits,
+            disturbed,
+            unsettled,
+            flushes: RefCell::default(),
+        })
     }
 
     /// Repeats `run`, which says whether somebody else disturbed it, a few times until nobody does.
@@ -101,6 +114,8 @@ impl Stage {
         })?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let major_events = cgroup.as_ref().and_then(major_events);
+        let decide = cgroup.is_some() && !self.fits && process.threads.len() == 1;
+        *self.flushes.borrow_mut() = decide.then(|| ended.begun_at_flushes.clone());
         Ok(Ran { ended, vmstat, major_events })
     }
 

@@ -10,6 +10,7 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::files::Files;
+use super::flushes::Watch;
 use super::mapping::{self, Mapped};
 use super::own_page::OwnPage;
 use super::process::Process;
@@ -68,6 +69,7 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
     let threads = process.threads.len();
     let meeting = Meeting { barrier: Barrier::new(threads), shared: OnceLock::new() };
     scope(|scope| {
+        let watch = if threads == 1 { Some(Watch::start()?) } else { None };
         let others = (1..threads).map(|number| start(scope, process, number, &meeting));
         let others = others.collect::<Result<Vec<_>, _>>().unwrap_or_else(|error| fail(&error));
         let prepared = prepare(process, files, &meeting, input);
@@ -76,7 +78,9 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
         // Before the barrier: this thread may be the last that gets a CPU after it.
         let start = Instant::now();
         meeting.barrier.wait();
+        watch.iter().for_each(Watch::begin);
         let first = take_steps(first, &meeting);
+        let begun_at_flushes = watch.as_ref().map(Watch::seen).unwrap_or_default();
         let others = others.into_iter().map(|other| other.join().expect("threads do not panic"));
         let threads = [first].into_iter().chain(others).map(|(end, steps)| EndedThread {
             elapsed_ns: end.duration_since(start).as_nanos() as u64,
@@ -87,7 +91,7 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
             Some(first) => mapped_pages(first.address(), first.pages())?,
             None => Default::default(),
         };
-        Ok(Ended { locked, threads: threads.collect(), mapped })
+        Ok(Ended { locked, threads: threads.collect(), mapped, begun_at_flushes })
     })
 }
 

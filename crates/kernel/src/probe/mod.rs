@@ -9,6 +9,7 @@ mod busy;
 mod child;
 pub mod cpus;
 mod files;
+mod flushes;
 mod mapping;
 mod meter;
 mod own_page;
@@ -22,6 +23,7 @@ mod thread;
 mod wire;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
@@ -58,6 +60,9 @@ pub fn is_child() -> bool {
         .nth(1)
         .is_some_and(|argument| argument == CHILD_ARGUMENT || argument == thrash::ARGUMENT)
 }
+
+/// The kernel sums up the statistics of memory cgroups this often.
+const FLUSH_PERIOD: Duration = Duration::from_secs(2);
 
 /// What a child is told while it waits: to hold a page of its own, and to begin.
 const HOLD_OWN_PAGE: u8 = 0;
@@ -181,6 +186,9 @@ pub struct Ended {
     pub threads: Vec<EndedThread>,
     /// Mapped pages, counted from the beginning of the first mapping; empty if not asked for.
     pub mapped: PageSet,
+    /// Accesses that a process of one thread had begun 2, 4, 6 and so on seconds after it began:
+    /// where it begins with a flush of the statistics of memory cgroups, at each flush.
+    pub begun_at_flushes: Vec<u64>,
 }
 
 /// What came out of one thread of a process.
