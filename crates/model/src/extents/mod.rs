@@ -19,7 +19,7 @@ use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun, WORD_PAGES, in_leaf, word_mask};
 use filemap_core::decision::Log;
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
-use filemap_core::lru::statistics::Statistics;
+use filemap_core::lru::statistics::{Refaults, Statistics};
 use filemap_core::lru::workingset;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
@@ -54,6 +54,7 @@ pub struct ExtentCache {
     /// Evictions and activations so far, in pages.
     clock: u64,
     statistics: Statistics,
+    refaults: Refaults,
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
     shadows: Shadows,
@@ -73,6 +74,7 @@ impl ExtentCache {
             nodes: 0,
             clock: 0,
             statistics: Statistics::default(),
+            refaults: Refaults::default(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
             shadows: Shadows::default(),
             retired: Retired::default(),
@@ -132,6 +134,7 @@ impl ExtentCache {
                 if workingset::is_recent(self.clock, clock, self.statistics.active) =>
             {
                 self.clock += order.pages();
+                self.refaults.count(PageCount(order.pages()));
                 self.set_range(head, head + order.pages(), |flags, mask| {
                     flags.active |= mask;
                     flags.workingset |= if workingset { mask } else { 0 };
@@ -260,7 +263,12 @@ impl Lists for ExtentCache {
         self.statistics
     }
 
+    fn refaults(&mut self) -> &mut Refaults {
+        &mut self.refaults
+    }
+
     fn flush_statistics(&mut self) {
+        self.refaults.flush();
         self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
     }
 
