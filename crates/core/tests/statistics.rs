@@ -2,6 +2,7 @@
 
 mod support;
 
+use filemap_core::lru::direct;
 use filemap_core::lru::lists::Lists;
 use filemap_core::lru::statistics::{FLUSH_NS, Statistics};
 use filemap_core::units::PageCount;
@@ -35,4 +36,23 @@ fn a_refault_is_measured_by_the_active_list_as_it_was_then() {
         add(&mut cache, 16, 0);
         assert_eq!(cache.active(), PageCount(active), "flushed: {flushed}");
     }
+}
+
+#[test]
+fn a_flush_that_saw_refaults_ages_the_active_list_in_the_next_reclaim() {
+    // 2000 of 6000 are active. A page that has just left returns, and is active too.
+    let mut cache = with_active(6000, 2000);
+    cache.flush_statistics();
+    direct::reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
+    assert_eq!(cache.active(), PageCount(2000), "the share of the inactive list is large enough");
+    add(&mut cache, 2000, 0);
+    assert_eq!(cache.active(), PageCount(2001));
+    let mut ages = || {
+        let before = cache.active();
+        direct::reclaim(&mut cache, PageCount(1), 4096, &plain(), &mut ());
+        let has_aged = cache.active() < before;
+        cache.flush_statistics();
+        has_aged
+    };
+    assert_eq!([ages(), ages(), ages()], [false, true, false]);
 }

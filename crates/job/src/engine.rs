@@ -52,6 +52,10 @@ pub trait Ready {
         None
     }
 
+    /// Has run number `n` flush the statistics of its memory cgroup where entry `n` of `runs` says
+    /// ([`crate::flushes`]): of an engine that predicts when that is.
+    fn flush_as(&mut self, _runs: &[Vec<u64>]) {}
+
     /// Makes the runs of one turn with `seed`.
     ///
     /// # Errors

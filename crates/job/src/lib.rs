@@ -16,6 +16,7 @@ pub mod elf;
 pub mod engine;
 mod error;
 pub mod flags;
+pub mod flushes;
 pub mod job;
 mod job_file;
 mod limits;

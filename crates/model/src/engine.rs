@@ -12,6 +12,7 @@ use crate::census::cached;
 use crate::device::Device;
 use crate::drive;
 use crate::extents::ExtentCache;
+use crate::flushes::Flushes;
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::process::{Process, Row};
@@ -34,7 +35,11 @@ impl Engine<Job> for Model {
     type Ready = ReadyJob;
 
     fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<ReadyJob>, Error> {
-        let ready = |job: &&Job| ReadyJob { job: (*job).clone(), profile: self.profile };
+        let ready = |job: &&Job| ReadyJob {
+            job: (*job).clone(),
+            profile: self.profile,
+            flushes: Vec::new(),
+        };
         Ok(jobs.iter().map(ready).collect())
     }
 }
@@ -44,6 +49,8 @@ impl Engine<Job> for Model {
 pub struct ReadyJob {
     job: Job,
     profile: Profile,
+    /// Those that each run has, where they are not predicted.
+    flushes: Vec<Flushes>,
 }
 
 impl Ready for ReadyJob {
@@ -56,13 +63,32 @@ impl Ready for ReadyJob {
     }
 
     fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
-        let run = trace(&self.job.with_seed(seed), &self.profile, &mut ())?.run;
-        // Runs differ in nothing, so one stands for all of them.
-        Ok(vec![run; self.job.runs as usize])
+        let job = self.job.with_seed(seed);
+        let mut runs = Vec::with_capacity(job.runs as usize);
+        for flushes in &self.flushes {
+            let cache = ExtentCache::new(job.machine.cache_limit);
+            let flushed = (MAX_MODEL_BYTES, flushes.clone());
+            let traced =
+                trace_within(flushed, &job, &self.profile, Timing::Device, cache, &mut ())?;
+            runs.push(traced.run);
+        }
+        if runs.is_empty() {
+            // Runs differ in nothing, so one stands for all of them.
+            let run = trace(&job, &self.profile, &mut ())?.run;
+            runs.resize(job.runs as usize, run);
+        }
+        Ok(runs)
+    }
+
+    fn flush_as(&mut self, runs: &[Vec<u64>]) {
+        self.flushes = runs.iter().map(|run| Flushes::seen(run)).collect();
     }
 
     fn record(self, runs: Vec<Run>) -> Record {
-        let environment = environment(&self.job.machine, &self.profile);
+        let mut environment = environment(&self.job.machine, &self.profile);
+        if !self.flushes.is_empty() {
+            environment.insert("flushes".into(), Flushes::SEEN.into());
+        }
         Record::new(&self.job, EngineKind::Model.name(), environment, runs)
     }
 }
@@ -123,12 +149,12 @@ pub fn trace_on<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<Traced<C>, Error> {
-    trace_within(MAX_MODEL_BYTES, job, profile, timing, cache, log)
+    trace_within((MAX_MODEL_BYTES, Flushes::TIMED), job, profile, timing, cache, log)
 }
 
-/// [`trace_on`], which takes at most `most_bytes` of memory itself.
+/// [`trace_on`], which takes at most `most_bytes` of memory itself, with these `flushes`.
 fn trace_within<C: PageCache>(
-    most_bytes: u64,
+    (most_bytes, flushes): (u64, Flushes),
     job: &Job,
     profile: &Profile,
     timing: Timing,
@@ -138,7 +164,7 @@ fn trace_within<C: PageCache>(
     if job.mapping.advice.is_huge() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
-    let mut memory = Memory::new(&job.machine, 1, cache);
+    let mut memory = Memory::new(&job.machine, 1, cache, flushes);
     let row = Row::map(&setup::mappings(job), memory.mappings.of_mut(FileId::FIRST));
     let mut open = setup::open(job, profile);
     let device = Device::new(setup::device(job.file.sparse, profile), job.page_size());
@@ -239,7 +265,8 @@ mod tests {
         let cache = ExtentCache::new(job.machine.cache_limit);
         let mut last = Last::default();
         let (profile, timing) = (Profile::DEFAULT, Timing::Device);
-        let traced = trace_within(most_bytes, &job, &profile, timing, cache, &mut last);
+        let traced =
+            trace_within((most_bytes, Flushes::TIMED), &job, &profile, timing, cache, &mut last);
         (traced.err(), last.0)
     }
 

@@ -14,6 +14,7 @@ mod drive;
 mod engine;
 mod error;
 pub mod extents;
+mod flushes;
 mod journal;
 mod memory;
 mod open;

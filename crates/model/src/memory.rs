@@ -4,13 +4,13 @@ use filemap_core::address::page_table::PageTables;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::FolioRun;
 use filemap_core::decision::Log;
-use filemap_core::lru::statistics::FLUSH_NS;
 use filemap_core::lru::{direct, reclaim};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount};
 use filemap_job::Machine;
 
 use crate::charge::Charge;
+use crate::flushes::Flushes;
 
 /// The memory of a run.
 #[derive(Debug)]
@@ -25,13 +25,13 @@ pub struct Memory<C> {
     page_size: u64,
     /// Pages that no file backs: private copies, and what the program holds beside its files.
     anonymous: PageCount,
-    /// When the statistics of the lists are flushed next.
-    next_flush_ns: u64,
+    /// When the statistics of the lists are flushed.
+    flushes: Flushes,
 }
 
 impl<C: PageCache> Memory<C> {
     /// The memory of `machine` for so many files, with an empty `cache`.
-    pub fn new(machine: &Machine, files: usize, cache: C) -> Memory<C> {
+    pub fn new(machine: &Machine, files: usize, cache: C, flushes: Flushes) -> Memory<C> {
         Memory {
             cache,
             mappings: ReverseMap::new(files),
@@ -39,27 +39,29 @@ impl<C: PageCache> Memory<C> {
             limit: machine.cache_limit,
             page_size: machine.arch.page_size,
             anonymous: PageCount(0),
-            next_flush_ns: FLUSH_NS,
+            flushes,
         }
     }
 
-    /// Reclaims at `now_ns` for `pages` more pages. Returns how many of them fit, and how many were
+    /// Flushes the statistics of the lists where that is due, at `now_ns` and after `begun` accesses.
+    pub fn flush_if_due(&mut self, now_ns: u64, begun: u64) {
+        if self.limit.is_some() && self.flushes.are_due(now_ns, begun) {
+            self.cache.flush_statistics();
+        }
+    }
+
+    /// Reclaims for `pages` more pages. Returns how many of them fit, and how many were
     /// evicted for that.
     pub fn make_room(
         &mut self,
         pages: PageCount,
         unit: PageCount,
-        now_ns: u64,
         tables: &PageTables,
         log: &mut impl Log,
     ) -> (PageCount, PageCount) {
         let Some(limit) = self.limit else {
             return (pages, PageCount(0));
         };
-        if now_ns >= self.next_flush_ns {
-            self.next_flush_ns = (now_ns - now_ns % FLUSH_NS).saturating_add(FLUSH_NS);
-            self.cache.flush_statistics();
-        }
         if self.is_cgroups() {
             return self.make_room_in_cgroup(pages, unit, limit, tables, log);
         }

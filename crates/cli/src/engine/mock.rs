@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use filemap_job::{Counters, Engine, EngineKind, Job, Ready, Record, Run};
+use filemap_job::{Counters, Engine, EngineKind, Job, Ready, Record, Run, flushes};
 use filemap_model::Profile;
 use serde_json::Map;
 
@@ -16,6 +16,7 @@ pub struct Mock {
     asked: Arc<Mutex<Vec<String>>>,
     failing: Option<&'static str>,
     io_bytes: Option<u64>,
+    flushes: Option<&'static [u64]>,
 }
 
 impl Mock {
@@ -29,8 +30,13 @@ impl Mock {
         Mock { io_bytes: Some(io_bytes), ..Mock::default() }
     }
 
+    /// Engines of which each run on a kernel flushes its statistics at these accesses.
+    pub fn with_flushes(flushes: &'static [u64]) -> Self {
+        Mock { flushes: Some(flushes), ..Mock::default() }
+    }
+
     /// What was asked for, in order: each engine by its name, `ENGINE: prepare ADVICE`,
-    /// `ENGINE: run ADVICE SEED`, `ENGINE: drop ADVICE`, `ENGINE is gone`.
+    /// `ENGINE: run ADVICE SEED`, `ENGINE: flush as RUNS`, `ENGINE: drop ADVICE`, `ENGINE is gone`.
     pub fn asked(&self) -> Vec<String> {
         self.entries().clone()
     }
@@ -143,6 +149,10 @@ impl Ready for MockReady {
         self.mock.io_bytes.filter(|_| self.is_host())
     }
 
+    fn flush_as(&mut self, runs: &[Vec<u64>]) {
+        self.mock.note(format_args!("{}: flush as {runs:?}", self.name));
+    }
+
     fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
         let turn = format!("{}: run {} {seed}", self.name, advice(&self.job));
         self.mock.note(&turn);
@@ -158,6 +168,10 @@ impl Ready for MockReady {
     }
 
     fn record(self, runs: Vec<Run>) -> Record {
-        Record::new(&self.job, self.job.engine.name(), Map::new(), runs)
+        let mut environment = Map::new();
+        if let Some(at) = self.mock.flushes.filter(|_| self.job.engine == EngineKind::Kernel) {
+            flushes::note(&mut environment, &vec![at.to_vec(); runs.len()]);
+        }
+        Record::new(&self.job, self.job.engine.name(), environment, runs)
     }
 }

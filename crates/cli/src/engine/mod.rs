@@ -1,5 +1,6 @@
 //! How jobs are run on the engines: which beside each other, which in turn.
 
+mod flushed;
 mod machine;
 #[cfg(test)]
 pub mod mock;
@@ -14,6 +15,7 @@ use filemap_job::{
     Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ready, Record, Run, Thrash, seeds,
 };
 use filemap_model::Profile;
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::parallel;
@@ -69,7 +71,8 @@ pub fn run_all(
 /// seeds; the records are in the order of the jobs. Jobs of the model run in parallel; after them
 /// those of the kernel, one run of each in turn, and those that boot a kernel. With `apply`,
 /// settings of the machine are changed for them where they want others. Beside the running kernel
-/// each of `profiles` gets the largest request of the device that it reads the same file from.
+/// each of `profiles` gets the largest request of the device that it reads the same file from. Where
+/// a kernel's runs are short of memory, the model's beside them have their flushes.
 pub fn run_seeds<J: Work>(
     engines: &impl Engines<J>,
     jobs: &[J],
@@ -108,7 +111,7 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
     let measured = host.as_ref().map(|host| prepare(host, &of_host)).transpose()?;
     let measured = measured.unwrap_or_default();
     let mut models = Vec::new();
-    for (job, profile) in jobs.iter().zip(profiles) {
+    for (job, profile) in jobs.iter().zip(&mut *profiles) {
         let io_bytes = io_bytes(job, &of_host, &measured);
         profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
         if job.runs_on() == RunsOn::Model {
@@ -133,7 +136,12 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
         J::stamp(&mut record);
         record
     };
-    Ok(jobs.iter().map(record).collect())
+    let records = jobs.iter().map(record).collect();
+    match count {
+        1 => flushed::with_flushes(engines, jobs, profiles, records),
+        // A record says of one seed only where its runs had their flushes.
+        _ => Ok(records),
+    }
 }
 
 fn prepare<J: Work, E: WorkEngine<J>>(engine: &E, jobs: &[&J]) -> Result<Vec<E::Ready>, Error> {
@@ -227,6 +235,9 @@ pub trait Work: Clone + Send + Sync {
 
     /// Says in `record` where it comes from.
     fn stamp(record: &mut Self::Record);
+
+    /// Where `record` says that its runs took place.
+    fn environment(record: &Self::Record) -> &Map<String, Value>;
 }
 
 impl Work for Job {
@@ -251,6 +262,10 @@ impl Work for Job {
 
     fn stamp(record: &mut Record) {
         provenance::stamp(&mut record.environment, &record.engine);
+    }
+
+    fn environment(record: &Record) -> &Map<String, Value> {
+        &record.environment
     }
 }
 
@@ -277,6 +292,10 @@ impl Work for Thrash {
     fn stamp(record: &mut Record) {
         provenance::stamp(&mut record.environment, &record.engine);
     }
+
+    fn environment(record: &Record) -> &Map<String, Value> {
+        &record.environment
+    }
 }
 
 impl Work for Program {
@@ -301,6 +320,10 @@ impl Work for Program {
 
     fn stamp(record: &mut ProgramRecord) {
         provenance::stamp(&mut record.environment, &record.engine);
+    }
+
+    fn environment(record: &ProgramRecord) -> &Map<String, Value> {
+        &record.environment
     }
 }
 

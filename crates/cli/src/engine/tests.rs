@@ -101,6 +101,24 @@ fn the_model_has_the_requests_of_the_device_beside_it() {
 }
 
 #[test]
+fn the_model_has_the_flushes_of_the_kernel_under_the_same_limit() {
+    let limited = "memory_max = '512k'";
+    let kernel = job(&format!("on = 'kernel'\nimage = 'vmlinuz'\nruns = 2\n{limited}"));
+    let mock = Mock::with_flushes(&[1, 3]);
+    run(&mock, &[job(limited), job("memory_max = '768k'"), kernel.clone()], 1).0.unwrap();
+    let asked = mock.asked();
+    let flushed: Vec<&String> = asked.iter().filter(|entry| entry.contains("flush as")).collect();
+    assert_eq!(flushed, ["model: flush as [[1, 3], [1, 3]]"]);
+    assert_eq!(mock.turns().last().unwrap(), "model: run normal 7");
+    // Nothing is said of more than one seed, nor without a kernel.
+    for (jobs, count) in [(vec![job(limited), kernel], 2), (vec![job(limited)], 1)] {
+        let mock = Mock::with_flushes(&[1, 3]);
+        run(&mock, &jobs, count).0.unwrap();
+        assert!(!mock.asked().iter().any(|entry| entry.contains("flush as")));
+    }
+}
+
+#[test]
 fn only_the_running_kernel_has_settings_to_change() {
     let changing = |keys: &str| {
         let mock = Mock::default();

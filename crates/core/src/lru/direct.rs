@@ -11,7 +11,8 @@ use crate::units::PageCount;
 ///
 /// It looks at one part in `2^12` of the lists, then at twice as much, until it is all or enough is
 /// evicted. The lists take turns, a batch each. The active list has its turn only while the
-/// statistics say that it has outgrown its share. Where everything was looked at and nothing
+/// statistics say that it has outgrown its share, or that refaults have become active since the
+/// last reclaim. Where everything was looked at and nothing
 /// evicted, it is all done once more, and the active list has its turn whatever they say.
 ///
 /// Mirrors `do_try_to_free_pages`, `prepare_scan_control` and `shrink_lruvec` of the classic lists,
@@ -25,7 +26,7 @@ pub fn reclaim<L: Lists>(
 ) -> PageCount {
     let goal = goal.max(BATCH);
     let Statistics { inactive, active } = lists.statistics();
-    let mut ages = inactive_is_low(inactive, active, page_size);
+    let mut ages = lists.refaults().are_new() | inactive_is_low(inactive, active, page_size);
     let mut pass = Pass { goal, evicted: PageCount(0), skipped: false };
     loop {
         for priority in (0..=FIRST_PRIORITY).rev() {

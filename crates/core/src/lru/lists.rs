@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use super::statistics::Statistics;
+use super::statistics::{Refaults, Statistics};
 use crate::address::reverse_map::ReverseMap;
 use crate::decision::Log;
 use crate::units::PageCount;
@@ -53,7 +53,10 @@ pub trait Lists {
     /// The sizes of the lists at the last flush.
     fn statistics(&self) -> Statistics;
 
-    /// The statistics catch up with the lists.
+    /// Refaults that went to the active list.
+    fn refaults(&mut self) -> &mut Refaults;
+
+    /// The statistics catch up with the lists and the refaults.
     fn flush_statistics(&mut self);
 
     /// Moves folios from the active list's tail to the inactive list's head until at least

@@ -17,3 +17,34 @@ pub struct Statistics {
     /// Pages on the active list.
     pub active: PageCount,
 }
+
+/// Refaults that went to the active list, in pages: as they are, as of the last flush, and as the
+/// last reclaim knew them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refaults {
+    counted: u64,
+    flushed: u64,
+    known: u64,
+}
+
+impl Refaults {
+    /// So many pages more.
+    pub fn count(&mut self, pages: PageCount) {
+        self.counted += pages.0;
+    }
+
+    /// The statistics are flushed.
+    pub fn flush(&mut self) {
+        self.flushed = self.counted;
+    }
+
+    /// Whether a flush since the last reclaim saw any: then this reclaim ages the active list.
+    ///
+    /// Mirrors `prepare_scan_control` and `snapshot_refaults`, 6.12 and 6.18.
+    /// Test: `tests/statistics.rs`.
+    pub fn are_new(&mut self) -> bool {
+        let are_new = self.flushed != self.known;
+        self.known = self.flushed;
+        are_new
+    }
+}

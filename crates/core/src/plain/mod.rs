@@ -12,7 +12,7 @@ use crate::cache::{WORD_PAGES, in_leaf};
 use crate::decision::{EvictionRun, Log};
 use crate::lru::lists::{Lists, Scan, Shrunk};
 use crate::lru::reclaim::{self, Referenced, Verdict};
-use crate::lru::statistics::Statistics;
+use crate::lru::statistics::{Refaults, Statistics};
 use crate::lru::workingset;
 use crate::units::{FileId, Order, PageCount, PageIndex};
 
@@ -39,6 +39,7 @@ pub struct PlainCache {
     /// Evictions and activations so far, in pages.
     clock: u64,
     statistics: Statistics,
+    refaults: Refaults,
     shadows: BTreeMap<Page, Shadow>,
     capacity: u64,
 }
@@ -82,6 +83,7 @@ impl PlainCache {
             nodes: BTreeMap::new(),
             clock: 0,
             statistics: Statistics::default(),
+            refaults: Refaults::default(),
             shadows: BTreeMap::new(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
         }
@@ -140,6 +142,7 @@ impl PlainCache {
             state.active = true;
             state.workingset = shadow.workingset;
             self.clock += order.pages();
+            self.refaults.count(PageCount(order.pages()));
         }
         self.push((file, head), state);
     }
@@ -225,7 +228,12 @@ impl Lists for PlainCache {
         self.statistics
     }
 
+    fn refaults(&mut self) -> &mut Refaults {
+        &mut self.refaults
+    }
+
     fn flush_statistics(&mut self) {
+        self.refaults.flush();
         self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
     }
 

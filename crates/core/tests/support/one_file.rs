@@ -8,7 +8,7 @@ use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun};
 use filemap_core::decision::Log;
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
-use filemap_core::lru::statistics::Statistics;
+use filemap_core::lru::statistics::{Refaults, Statistics};
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
@@ -114,6 +114,10 @@ impl Lists for OneFile {
 
     fn statistics(&self) -> Statistics {
         self.0.borrow().statistics()
+    }
+
+    fn refaults(&mut self) -> &mut Refaults {
+        self.0.get_mut().refaults()
     }
 
     fn flush_statistics(&mut self) {

@@ -4,6 +4,7 @@ mod boot;
 mod environment;
 mod file;
 mod file_counts;
+mod flush;
 mod guest;
 mod limits;
 mod measure;
@@ -19,7 +20,7 @@ mod thrash;
 use std::fmt::Debug;
 use std::path::PathBuf;
 
-use filemap_job::{Engine, Ready};
+use filemap_job::{Engine, Ready, flushes};
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -92,7 +93,7 @@ impl Kernel {
         let stage = Stage::prepare(&needs, journal, directory, *may_change_settings)
             .map_err(|error| needs.told(error))?;
         let process = job.process(&stage.files.paths())?;
-        Ok(Prepared { seed: job.seed(), work: job.clone(), process, stage })
+        Ok(Prepared { seed: job.seed(), work: job.clone(), process, stage, flushes: Vec::new() })
     }
 }
 
@@ -169,6 +170,8 @@ pub struct Prepared<W: Runnable> {
     seed: u64,
     process: W::Process,
     stage: Stage,
+    /// Accesses that each run had begun at each flush, where that decides what it evicts.
+    flushes: Vec<Vec<u64>>,
 }
 
 impl<W: Runnable> Prepared<W> {
@@ -178,8 +181,10 @@ impl<W: Runnable> Prepared<W> {
     /// # Errors
     /// See [`Error`].
     pub fn run(&mut self) -> Result<W::Run, Error> {
-        let Prepared { work, process, stage, .. } = self;
-        stage.undisturbed(|stage| work.measure(process, stage))
+        let Prepared { work, process, stage, flushes, .. } = self;
+        let run = stage.undisturbed(|stage| work.measure(process, stage))?;
+        flushes.extend(stage.flushes.take());
+        Ok(run)
     }
 
     /// Makes its next runs those of another seed.
@@ -196,7 +201,11 @@ impl<W: Runnable> Prepared<W> {
 
     /// Where and how its runs took place.
     pub fn environment(&self) -> Map<String, Value> {
-        environment::of(&self.stage, &self.work.needs(), self.seed)
+        let mut environment = environment::of(&self.stage, &self.work.needs(), self.seed);
+        if !self.flushes.is_empty() {
+            flushes::note(&mut environment, &self.flushes);
+        }
+        environment
     }
 }
 

@@ -1,9 +1,11 @@
 //! Where runs take place: files, limits and settings, as a job wants them.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::file::JobFiles;
+use super::flush::await_flush;
 use super::limits::MemoryLimits;
 use super::needs::Needs;
 use super::plan;
@@ -35,6 +37,9 @@ pub struct Stage {
     pub(super) disturbed: u64,
     /// Runs that were kept although.
     pub(super) unsettled: u64,
+    /// Accesses that the last run had begun at each flush of the statistics of its cgroup, where
+    /// that decides what it evicts.
+    pub(super) flushes: RefCell<Option<Vec<u64>>>,
 }
 
 /// What one run left behind.
@@ -63,7 +68,16 @@ impl Stage {
         let fits = limits.fits(needs);
         let (disturbed, unsettled) = (0, 0);
         let journal = journal.clone();
-        Ok(Stage { journal, limits, files, _settings: settings, fits, disturbed, unsettled })
+        Ok(Stage {
+            journal,
+            limits,
+            files,
+            _settings: settings,
+            fits,
+            disturbed,
+            unsettled,
+            flushes: RefCell::default(),
+        })
     }
 
     /// Repeats `run`, which says whether somebody else disturbed it, a few times until nobody does.
@@ -89,8 +103,11 @@ impl Stage {
     /// Runs `process` once, on cold files.
     pub(super) fn run(&self, process: &Process) -> Result<Ran, Error> {
         self.check_sizes()?;
-        let probe = Probe::start_process(process)?;
+        let mut probe = Probe::start_process(process)?;
         let cgroup = self.enter(probe.pid())?;
+        if let Some(cgroup) = cgroup.as_ref().filter(|_| !self.fits) {
+            await_flush(&mut probe, cgroup)?;
+        }
         let before = VmStat::now().ok();
         let ended = probe.run_process().map_err(|error| match &cgroup {
             Some(cgroup) if cgroup.has_killed() => self.limits.exceeded().unwrap_or(error),
@@ -98,6 +115,8 @@ impl Stage {
         })?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let major_events = cgroup.as_ref().and_then(major_events);
+        let decide = cgroup.is_some() && !self.fits && process.threads.len() == 1;
+        *self.flushes.borrow_mut() = decide.then(|| ended.begun_at_flushes.clone());
         Ok(Ran { ended, vmstat, major_events })
     }
 

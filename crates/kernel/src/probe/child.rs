@@ -10,12 +10,14 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::files::Files;
+use super::flushes::Watch;
 use super::mapping::{self, Mapped};
+use super::own_page::OwnPage;
 use super::process::Process;
 use super::start::Start;
 use super::thread::{Shared, Thread};
 use super::wire::{Reply, write_reply};
-use super::{Ended, EndedThread, PhaseCost, bus, cpus};
+use super::{Ended, EndedThread, HOLD_OWN_PAGE, PhaseCost, bus, cpus};
 use crate::Error;
 use crate::residency::mapped_pages;
 
@@ -68,6 +70,7 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
     let meeting =
         Meeting { start: Start::new(threads, cpus::allowed() as usize), shared: OnceLock::new() };
     scope(|scope| {
+        let watch = if threads == 1 { Some(Watch::start()?) } else { None };
         let others = (1..threads).map(|number| start(scope, process, number, &meeting));
         let others = others.collect::<Result<Vec<_>, _>>().unwrap_or_else(|error| fail(&error));
         let named = others.iter().map(|other| other.thread().clone()).collect();
@@ -76,7 +79,9 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
         let (first, locked) = prepared.unwrap_or_else(|error| fail(&error));
         meeting.start.begin_first();
         let start = Instant::now();
+        watch.iter().for_each(Watch::begin);
         let first = take_steps(first, &meeting);
+        let begun_at_flushes = watch.as_ref().map(Watch::seen).unwrap_or_default();
         let others = others.into_iter().map(|other| other.join().expect("threads do not panic"));
         let threads = [first].into_iter().chain(others).map(|(end, steps)| EndedThread {
             elapsed_ns: end.duration_since(start).as_nanos() as u64,
@@ -87,7 +92,7 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
             Some(first) => mapped_pages(first.address(), first.pages())?,
             None => Default::default(),
         };
-        Ok(Ended { locked, threads: threads.collect(), mapped })
+        Ok(Ended { locked, threads: threads.collect(), mapped, begun_at_flushes })
     })
 }
 
@@ -113,13 +118,26 @@ fn prepare<'a>(
     bus::tell()?;
     let addresses = shared.mapped.iter().map(|mapped| mapped.address() as u64).collect();
     reply(&Reply::Ready { addresses })?;
-    if input.read_exact(&mut [0]).is_err() {
-        // The parent is gone, or has thought better of it.
-        exit(1);
-    }
+    await_begin(input)?;
     // By now the limit of the memory is that of the run.
     mapping::hold(process.anonymous)?;
     Ok((first, locked))
+}
+
+/// Waits for the parent's word, and holds the pages that it asks for until then.
+fn await_begin(input: &mut BufReader<StdinLock>) -> Result<(), Error> {
+    let mut held = Vec::new();
+    let mut word = [0];
+    loop {
+        if input.read_exact(&mut word).is_err() {
+            // The parent is gone, or has thought better of it.
+            exit(1);
+        }
+        match word {
+            [HOLD_OWN_PAGE] => held.push(OwnPage::new()?),
+            _ => return Ok(()),
+        }
+    }
 }
 
 /// What the threads of `process` share, with what is mapped at the start.

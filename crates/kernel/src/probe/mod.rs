@@ -10,9 +10,11 @@ mod busy;
 mod child;
 pub mod cpus;
 mod files;
+mod flushes;
 mod mapping;
 mod meter;
 mod outcome;
+mod own_page;
 mod piped;
 mod plan;
 mod populate;
@@ -22,6 +24,8 @@ mod start;
 mod thrash;
 mod thread;
 mod wire;
+
+use std::time::Duration;
 
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
@@ -61,6 +65,13 @@ pub fn is_child() -> bool {
         .nth(1)
         .is_some_and(|argument| argument == CHILD_ARGUMENT || argument == thrash::ARGUMENT)
 }
+
+/// The kernel sums up the statistics of memory cgroups this often.
+const FLUSH_PERIOD: Duration = Duration::from_secs(2);
+
+/// What a child is told while it waits: to hold a page of its own, and to begin.
+const HOLD_OWN_PAGE: u8 = 0;
+const BEGIN: u8 = 1;
 
 /// A child that has opened and mapped its files and waits. It is killed when this drops.
 #[derive(Debug)]
@@ -111,6 +122,11 @@ impl Probe {
         &self.addresses
     }
 
+    /// Has the child hold a page of memory of its own until it begins.
+    pub fn hold_own_page(&mut self) {
+        self.child.send(&[HOLD_OWN_PAGE]);
+    }
+
     /// Has the child of a [`Plan`] make its accesses, and waits for it.
     ///
     /// # Errors
@@ -132,7 +148,7 @@ impl Probe {
     /// # Errors
     /// [`Error::Bus`]; [`Error::ChildKilled`].
     pub fn run_process(mut self) -> Result<Ended, Error> {
-        self.child.send(&[1]);
+        self.child.send(&[BEGIN]);
         match self.child.receive()? {
             Reply::Done(ended) => Ok(ended),
             Reply::Bus(address) => {

@@ -54,6 +54,9 @@ pub struct Ended {
     pub threads: Vec<EndedThread>,
     /// Mapped pages, counted from the beginning of the first mapping; empty if not asked for.
     pub mapped: PageSet,
+    /// Accesses that a process of one thread had begun 2, 4, 6 and so on seconds after it began:
+    /// where it begins with a flush of the statistics of memory cgroups, at each flush.
+    pub begun_at_flushes: Vec<u64>,
 }
 
 /// What came out of one thread of a process.

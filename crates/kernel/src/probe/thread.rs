@@ -13,6 +13,7 @@ use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use super::busy::Busy;
 use super::files::Files;
+use super::flushes::begin_access;
 use super::mapping::{self, Mapped};
 use super::meter::Meter;
 use super::populate::{self, Populated};
@@ -40,6 +41,7 @@ pub(super) struct Thread<'a> {
     buffer: Vec<u8>,
     costs: Vec<PhaseCost>,
     counts_left: bool,
+    is_alone: bool,
     asked: NewReads,
     settles: BTreeMap<usize, Settle>,
 }
@@ -63,6 +65,7 @@ impl<'a> Thread<'a> {
             buffer,
             costs: Vec::with_capacity(steps.len()),
             counts_left: process.threads.len() == 1 && steps.len() > 1 && counted <= MAX_COUNTED,
+            is_alone: process.threads.len() == 1,
             asked: NewReads::new(),
             settles: BTreeMap::new(),
         })
@@ -150,10 +153,13 @@ impl<'a> Thread<'a> {
         accesses: &[Access],
         think: Duration,
     ) -> Result<PhaseCost, Error> {
-        let Thread { meter, busy, buffer, asked, settles, .. } = self;
+        let Thread { meter, busy, buffer, asked, settles, is_alone, .. } = self;
         let Some(settle) = settles.get_mut(&number) else {
             return meter.phase(|| {
                 for &access in accesses {
+                    if *is_alone {
+                        begin_access();
+                    }
                     perform(mapping, file, access, buffer)?;
                     busy.be(think);
                 }

@@ -228,6 +228,7 @@ pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<
                 put_all(out, &thread.steps, put_cost);
             });
             put_all(&mut out, ended.mapped.words(), |out, &word| put(out, word));
+            put_all(&mut out, &ended.begun_at_flushes, |out, &begun| put(out, begun));
         }
     }
     output.write_all(&out)?;
@@ -278,6 +279,7 @@ pub(super) fn read_reply(input: &mut impl Read) -> io::Result<Reply> {
                 Ok(EndedThread { elapsed_ns: get(input)?, steps: get_all(input, get_cost)? })
             })?,
             mapped: PageSet::from_words(get_all(input, get)?),
+            begun_at_flushes: get_all(input, get)?,
         })),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
@@ -460,6 +462,7 @@ mod tests {
             locked: true,
             threads: vec![thread(steps), thread(vec![])],
             mapped: PageSet::collect([true, false, true].into_iter()),
+            begun_at_flushes: vec![8, 9],
         };
         assert!(matches!(arrived(&Reply::Done(ended.clone())), Reply::Done(same) if same == ended));
         let ready = Reply::Ready { addresses: vec![0x7f00_0000_0000, 5] };

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask};
-use filemap_core::lru::statistics::Statistics;
+use filemap_core::lru::statistics::{Refaults, Statistics};
 use filemap_core::lru::workingset;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
@@ -50,6 +50,7 @@ pub struct ExtentCache {
     /// Evictions and activations so far, in pages.
     clock: u64,
     statistics: Statistics,
+    refaults: Refaults,
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
     shadows: Shadows,
@@ -70,6 +71,7 @@ impl ExtentCache {
             nodes: 0,
             clock: 0,
             statistics: Statistics::default(),
+            refaults: Refaults::default(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
             shadows: Shadows::default(),
             retired: VecDeque::new(),
@@ -129,6 +131,7 @@ impl ExtentCache {
                 if workingset::is_recent(self.clock, clock, self.statistics.active) =>
             {
                 self.clock += order.pages();
+                self.refaults.count(PageCount(order.pages()));
                 self.set_range(head, head + order.pages(), |flags, mask| {
                     flags.active |= mask;
                     flags.workingset |= if workingset { mask } else { 0 };

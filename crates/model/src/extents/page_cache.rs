@@ -5,7 +5,7 @@ use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::Log;
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
-use filemap_core::lru::statistics::Statistics;
+use filemap_core::lru::statistics::{Refaults, Statistics};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
@@ -25,7 +25,12 @@ impl Lists for ExtentCache {
         self.statistics
     }
 
+    fn refaults(&mut self) -> &mut Refaults {
+        &mut self.refaults
+    }
+
     fn flush_statistics(&mut self) {
+        self.refaults.flush();
         self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
     }
 

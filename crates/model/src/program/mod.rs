@@ -17,6 +17,7 @@ use self::running::Running;
 use crate::Error;
 use crate::engine::{Model, environment};
 use crate::extents::ExtentCache;
+use crate::flushes::Flushes;
 use crate::profile::Profile;
 use crate::world::Timing;
 
@@ -28,6 +29,7 @@ impl Engine<Program> for Model {
         let ready = |program: &&Program| ReadyProgram {
             program: (*program).clone(),
             profile: self.profile,
+            flushes: Vec::new(),
         };
         Ok(programs.iter().map(ready).collect())
     }
@@ -38,6 +40,8 @@ impl Engine<Program> for Model {
 pub struct ReadyProgram {
     program: Program,
     profile: Profile,
+    /// Those that each run has, where they are not predicted.
+    flushes: Vec<Flushes>,
 }
 
 impl Ready for ReadyProgram {
@@ -50,13 +54,30 @@ impl Ready for ReadyProgram {
     }
 
     fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
-        let run = trace_program(&self.program.with_seed(seed), &self.profile, &mut ())?;
-        // Runs differ in nothing, so one stands for all of them.
-        Ok(vec![run; self.program.runs as usize])
+        let program = self.program.with_seed(seed);
+        let mut runs = Vec::with_capacity(program.runs as usize);
+        for flushes in &self.flushes {
+            let cache = ExtentCache::new(program.machine.cache_limit);
+            let timing = (Timing::Device, flushes.clone());
+            runs.push(trace_flushed(&program, &self.profile, timing, cache, &mut ())?);
+        }
+        if runs.is_empty() {
+            // Runs differ in nothing, so one stands for all of them.
+            let run = trace_program(&program, &self.profile, &mut ())?;
+            runs.resize(program.runs as usize, run);
+        }
+        Ok(runs)
+    }
+
+    fn flush_as(&mut self, runs: &[Vec<u64>]) {
+        self.flushes = runs.iter().map(|run| Flushes::seen(run)).collect();
     }
 
     fn record(self, runs: Vec<ProgramRun>) -> ProgramRecord {
-        let environment = environment(&self.program.machine, &self.profile);
+        let mut environment = environment(&self.program.machine, &self.profile);
+        if !self.flushes.is_empty() {
+            environment.insert("flushes".into(), Flushes::SEEN.into());
+        }
         ProgramRecord::new(&self.program, EngineKind::Model.name(), environment, runs)
     }
 }
@@ -86,13 +107,24 @@ pub fn trace_program_on<C: PageCache>(
     cache: C,
     log: &mut impl Log,
 ) -> Result<ProgramRun, Error> {
+    trace_flushed(program, profile, (timing, Flushes::TIMED), cache, log)
+}
+
+/// [`trace_program_on`] with these `flushes`.
+fn trace_flushed<C: PageCache>(
+    program: &Program,
+    profile: &Profile,
+    (timing, flushes): (Timing, Flushes),
+    cache: C,
+    log: &mut impl Log,
+) -> Result<ProgramRun, Error> {
     if program.wants_huge_pages() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
     if timing == Timing::Settled && program.threads.len() > 1 {
         return Err(Error::SettledThreads { threads: program.threads.len() });
     }
-    let mut running = Running::new(program, profile, timing, cache, log);
+    let mut running = Running::new(program, profile, (timing, flushes), cache, log);
     running.world.bound(MAX_MODEL_BYTES, program.steps().map(ProgramStep::accesses));
     let done = schedule::run(&mut running)?;
     Ok(record::of(&mut running, &done))

@@ -8,6 +8,7 @@ use filemap_job::program::{Fadvise, Madvise, Program};
 
 use crate::Error;
 use crate::device::Device;
+use crate::flushes::Flushes;
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::open::OpenFile;
@@ -40,13 +41,13 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     pub(super) fn new(
         program: &'p Program,
         profile: &'a Profile,
-        timing: Timing,
+        (timing, flushes): (Timing, Flushes),
         cache: C,
         log: &'a mut L,
     ) -> Running<'p, 'a, C, L> {
         let files = program.files.len();
         let device = |sparse| Device::new(setup::device(sparse, profile), program.page_size());
-        let mut memory = Memory::new(&program.machine, files, cache);
+        let mut memory = Memory::new(&program.machine, files, cache, flushes);
         memory.hold(program.anonymous);
         let devices = vec![device(false), device(true)];
         let opens = program.opens.iter().map(|open| {

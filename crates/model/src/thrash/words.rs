@@ -10,7 +10,7 @@ use filemap_core::cache::{
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::reclaim::{Used, judge_pages, used};
-use filemap_core::lru::statistics::Statistics;
+use filemap_core::lru::statistics::{Refaults, Statistics};
 use filemap_core::lru::workingset;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
@@ -39,6 +39,7 @@ pub struct WordCache {
     nodes: u64,
     clock: u64,
     statistics: Statistics,
+    refaults: Refaults,
     capacity: u64,
 }
 
@@ -94,6 +95,7 @@ impl WordCache {
             nodes: 0,
             clock: 0,
             statistics: Statistics::default(),
+            refaults: Refaults::default(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
         }
     }
@@ -218,6 +220,7 @@ impl WordCache {
             let word = &mut self.words[number as usize];
             if returns {
                 self.clock += 1;
+                self.refaults.count(PageCount(1));
                 word.active |= bit;
                 self.active.push(Extent { start: page, pages: 1, order: Order(0) });
             } else {
@@ -265,7 +268,12 @@ impl Lists for WordCache {
         self.statistics
     }
 
+    fn refaults(&mut self) -> &mut Refaults {
+        &mut self.refaults
+    }
+
     fn flush_statistics(&mut self) {
+        self.refaults.flush();
         self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
     }
 

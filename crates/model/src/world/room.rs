@@ -53,8 +53,9 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         file: FileId,
         tables: &PageTables,
     ) -> PageCount {
-        let (now_ns, log) = (self.now_ns, &mut self.log);
-        let (fits, evicted) = self.memory.make_room(pages, PageCount(unit), now_ns, tables, log);
+        self.memory.flush_if_due(self.now_ns, self.begun);
+        let unit = PageCount(unit);
+        let (fits, evicted) = self.memory.make_room(pages, unit, tables, &mut self.log);
         self.tally.evicted_pages += evicted.0;
         self.log.about(file);
         fits

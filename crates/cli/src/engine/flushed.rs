@@ -1,0 +1,46 @@
+//! The model beside a kernel whose memory is short: it has the kernel's flushes.
+//!
+//! A memory cgroup's statistics are flushed every two seconds, and what reclaim evicts depends on
+//! at which access that is. A machine that is emulated takes longer for it than any that a profile
+//! describes, so the model takes from the kernel where its runs had them.
+
+use filemap_job::{Machine, Ready, flushes};
+use filemap_model::Profile;
+
+use super::{Engines, RunsOn, Work, prepare};
+use crate::error::Error;
+
+/// `records` of `jobs`, those of the model made again with the flushes of a kernel's runs that were
+/// recorded beside them under the same limit.
+pub fn with_flushes<J: Work>(
+    engines: &impl Engines<J>,
+    jobs: &[J],
+    profiles: &[Profile],
+    mut records: Vec<J::Record>,
+) -> Result<Vec<J::Record>, Error> {
+    for number in 0..jobs.len() {
+        let job = &jobs[number];
+        if job.runs_on() != RunsOn::Model {
+            continue;
+        }
+        let beside = jobs.iter().zip(&records).filter(|(other, _)| {
+            other.runs_on() != RunsOn::Model && limits(other.machine()) == limits(job.machine())
+        });
+        let mut noted = beside.filter_map(|(_, record)| flushes::noted(J::environment(record)));
+        let Some(runs) = noted.next() else { continue };
+        let model = engines.model(profiles[number]);
+        let mut ready = prepare(&model, &[job])?.pop().expect("one job is made ready");
+        ready.flush_as(&runs);
+        let runs = ready.take_turn(job.seed()).map_err(Into::into)?;
+        let mut record = ready.record(runs);
+        J::stamp(&mut record);
+        records[number] = record;
+    }
+    Ok(records)
+}
+
+/// What has to be alike for the same accesses to evict alike.
+fn limits(machine: &Machine) -> impl PartialEq {
+    let Machine { memory_max_bytes, memory_high_bytes, .. } = *machine;
+    (memory_max_bytes, memory_high_bytes, machine.read_ahead, machine.fault_around, machine.fs)
+}

@@ -1,0 +1,68 @@
+//! How far the accesses of a child had come each time that the kernel summed up statistics.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread::{Builder, sleep};
+use std::time::Instant;
+
+use super::FLUSH_PERIOD;
+use crate::Error;
+
+/// Accesses that the only thread of this process has begun.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+
+/// What that was, after each period.
+static SEEN: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// So many periods are noted, of which a run has fewer.
+const MOST: usize = 1 << 12;
+
+/// Its stack, which is locked into memory.
+const STACK_BYTES: usize = 64 << 10;
+
+/// A thread of its own that looks how far the accesses have come.
+pub(super) struct Watch(Arc<Barrier>);
+
+impl Watch {
+    /// Starts the thread, which waits. All the memory that it needs is there then.
+    pub(super) fn start() -> Result<Watch, Error> {
+        let mut seen = Vec::with_capacity(MOST);
+        seen.resize(MOST, 0);
+        seen.clear();
+        *SEEN.lock().expect("nobody panics") = seen;
+        let begin = Arc::new(Barrier::new(2));
+        let body = {
+            let begin = begin.clone();
+            move || watch(&begin)
+        };
+        let started = Builder::new().stack_size(STACK_BYTES).spawn(body);
+        started.map_err(|error| Error::call("start a thread of the probe", error))?;
+        Ok(Watch(begin))
+    }
+
+    /// The first period begins now.
+    pub(super) fn begin(&self) {
+        self.0.wait();
+    }
+
+    /// Accesses that had begun after each period.
+    pub(super) fn seen(&self) -> Vec<u64> {
+        SEEN.lock().expect("nobody panics").clone()
+    }
+}
+
+/// Notes that the only thread begins an access.
+pub(super) fn begin_access() {
+    BEGUN.store(BEGUN.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// It goes with the process.
+fn watch(begin: &Barrier) {
+    begin.wait();
+    let mut next = Instant::now();
+    for _ in 0..MOST {
+        next += FLUSH_PERIOD;
+        sleep(next.saturating_duration_since(Instant::now()));
+        SEEN.lock().expect("nobody panics").push(BEGUN.load(Ordering::Relaxed));
+    }
+}
