@@ -159,7 +159,9 @@ fn ended(job: &Job, outcome: &Outcome) -> (Ended, Option<String>) {
         Ending::Complete => {
             return match job.until {
                 // The count of rounds says how far it came.
-                JobUntil::Rounds(_) if outcome.elapsed_ns >= ROUNDS_WITHIN_NS.saturating_sub(job.warm_up_ns) => {
+                JobUntil::Rounds(_)
+                    if outcome.elapsed_ns >= ROUNDS_WITHIN_NS.saturating_sub(job.warm_up_ns) =>
+                {
                     let hours = ROUNDS_WITHIN_NS / 3_600_000_000_000;
                     let reason = format!(
                         "no progress: after {hours} h the rounds are not complete; give fewer \
