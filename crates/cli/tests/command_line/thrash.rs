@@ -34,8 +34,8 @@ fn a_record_has_counters_rates_and_waits() {
     assert!(thrash["tries_per_fault"].as_f64() > Some(1.0), "{thrash}");
     let waits = thrash["waits"].as_array().unwrap();
     let sum: u64 = waits.iter().map(|wait| wait["sum_ns"].as_u64().unwrap()).sum();
-    // 16 threads for 2 s, but for what is under way at the end.
-    assert!((30_000_000_000..=32_000_000_000).contains(&sum), "{sum}");
+    // 16 threads for 2 s, but for what is under way at the end: a sleep takes up to 2 s.
+    assert!((16_000_000_000..=32_000_000_000).contains(&sum), "{sum}");
     for wait in waits {
         let classes = wait["classes"].as_array().unwrap().iter();
         let spans: u64 = classes.map(|class| class[1].as_u64().unwrap()).sum();
