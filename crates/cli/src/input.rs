@@ -1,21 +1,16 @@
-//! Files that are read: job files, lists of accesses, machine profiles.
+//! Files that are read: job files, lists of accesses, programs whose segments are mapped.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::time::Duration;
 
-use filemap_job::{Elf, EngineKind, JobSpec, ProgramSpec, format_size};
-use filemap_model::Profile;
+use filemap_job::{Elf, JobSpec, ProgramSpec, format_size};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::error::{Error, reason};
-use crate::user_profile;
-
-/// Longest machine profile, in bytes.
-const MAX_PROFILE_BYTES: u64 = 1 << 20;
 
 /// Longest job file, in bytes: a program of 10,000 files with 100 listed pages each takes 10 MiB.
 /// Reading 7 MiB of one took 290 MiB of memory.
@@ -66,44 +61,6 @@ pub fn segments(spec: &mut JobSpec) -> Result<(), Error> {
     Ok(())
 }
 
-/// The machine profile that the model of `spec` goes by, which `spec` then names: the one that it
-/// says, else this user's own, else the built-in one.
-///
-/// # Errors
-/// A file that cannot be read, or is no profile.
-pub fn profile(spec: &mut JobSpec) -> Result<Profile, Error> {
-    let engines = spec.on.as_deref().unwrap_or(EngineKind::Model.name());
-    let on_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
-    match spec.machine.as_deref() {
-        // A real kernel costs what it costs.
-        None if !on_model => Ok(Profile::DEFAULT),
-        name @ Some(_) => profile_named(name),
-        None => {
-            let (name, profile) = user_profile::read()?;
-            spec.machine = Some(name);
-            Ok(profile)
-        }
-    }
-}
-
-/// The machine profile that a job calls `name`; the built-in one for none.
-///
-/// # Errors
-/// A file that cannot be read, or is no profile.
-pub fn profile_named(name: Option<&str>) -> Result<Profile, Error> {
-    match name {
-        None | Some(user_profile::BUILT_IN) => Ok(Profile::DEFAULT),
-        Some(path) => profile_at(path),
-    }
-}
-
-/// The machine profile at `path`.
-pub fn profile_at(path: &str) -> Result<Profile, Error> {
-    let text = read("machine profile", path, MAX_PROFILE_BYTES)?;
-    Profile::parse(&text)
-        .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
-}
-
 /// The release of the running kernel, such as `6.18.3-amd64`.
 pub fn host_release() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
@@ -126,7 +83,10 @@ pub fn regular(what: &'static str, path: &str) -> Result<(File, u64), Error> {
 }
 
 /// The text of the file at `path`, of at most `most` bytes. `what` names its kind.
-fn read(what: &'static str, path: &str, most: u64) -> Result<String, Error> {
+///
+/// # Errors
+/// A file that cannot be read, is longer, or is no text.
+pub fn read(what: &'static str, path: &str, most: u64) -> Result<String, Error> {
     let reason = "it is no text (UTF-8)".to_string();
     let bytes = read_bytes(what, path, most)?;
     String::from_utf8(bytes).map_err(|_| Error::Read { what, path: path.to_string(), reason })

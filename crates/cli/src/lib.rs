@@ -11,13 +11,13 @@ mod interrupt;
 mod job_flags;
 mod judged;
 mod log;
+mod machine_profile;
 mod memory;
 mod output;
 mod parallel;
 mod progress;
 mod provenance;
 mod seeds;
-mod user_profile;
 mod variants;
 mod words;
 

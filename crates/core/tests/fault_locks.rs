@@ -115,3 +115,69 @@ fn the_retry_of_an_async_window_may_drop_the_lock_of_its_vma() {
 fn is_miss(decision: &Decision) -> bool {
     matches!(decision, Decision::Lookup { hit: false, .. })
 }
+
+/// Steps of a fault on page 32, whose first lock is refused, and its course.
+fn refused(mut engine: Engine) -> (Vec<Step>, u64, String) {
+    let mut fault = Fault::new(PageIndex(32), Access::Read);
+    let mut steps = Vec::new();
+    loop {
+        let Engine { limits, vma, ra, tables, cache, log, .. } = &mut engine;
+        let step = fault.step(&mut View { limits, vma, ra, tables, cache, log });
+        match step {
+            Step::Lock(Lock::Vma) => fault.refused(),
+            Step::Read(window) => {
+                engine.read_window(window);
+                engine.arrive();
+            }
+            _ => {}
+        }
+        steps.push(step);
+        if matches!(step, Step::Done(_)) {
+            return (steps, fault.mapped().0, engine.course());
+        }
+    }
+}
+
+#[test]
+fn without_the_lock_of_its_vma_a_fault_takes_mmap_lock() {
+    let done = |major, tries| Step::Done(Outcome { major, tries });
+    let (vma, mmap) = (Step::Lock(Lock::Vma), Step::Lock(Lock::Mmap));
+    // A hit is served by the first try. The lock that was not had is not in the log.
+    let (steps, mapped, course) =
+        refused(Engine::new(limits(V6_18, PageCount(64)), Io::Waited, "64#"));
+    assert_eq!(steps, [vma, mmap, done(false, 1)]);
+    assert_eq!((mapped, course.as_str()), (16, "mmap map:32..47=16-16 minor/1"));
+    // A miss drops mmap_lock too, and takes it again.
+    let (steps, mapped, course) =
+        refused(Engine::new(limits(V6_18, PageCount(64)), Io::Waited, "64."));
+    assert!(matches!(steps[..], [_, _, Step::Unlock, Step::Read(_), _, _]), "{steps:?}");
+    assert_eq!([steps[0], steps[1], steps[4], steps[5]], [vma, mmap, mmap, done(true, 2)]);
+    let expected = "mmap miss:0 drop around:24+16-4 mmap map:32..47=7-7 major/2";
+    assert_eq!((mapped, course.as_str()), (7, expected));
+}
+
+#[test]
+#[should_panic(expected = "it was asked for")]
+fn mmap_lock_is_never_refused() {
+    let mut engine = Engine::new(limits(V6_18, PageCount(64)), Io::Waited, "64#");
+    let mut fault = Fault::new(PageIndex(32), Access::Read);
+    for _ in 0..2 {
+        let Engine { limits, vma, ra, tables, cache, log, .. } = &mut engine;
+        fault.step(&mut View { limits, vma, ra, tables, cache, log });
+        fault.refused();
+    }
+}
+
+/// MADV_POPULATE_READ holds `mmap_lock` from the beginning: its first retry is the last.
+#[test]
+fn populating_holds_mmap_lock_and_retries_once() {
+    let mut engine = Engine::new(limits(V6_18, PageCount(64)), Io::Waited, "64.");
+    let mut locks = Vec::new();
+    let outcome = engine.serve(Fault::populating(PageIndex(5)), |step, _| {
+        if let Step::Lock(lock) = step {
+            locks.push(lock);
+        }
+    });
+    assert_eq!((outcome.major, outcome.tries), (true, 2));
+    assert_eq!(locks, [Lock::Mmap; 2]);
+}

@@ -2,7 +2,8 @@
 
 use filemap_core::series::UnknownSeries;
 
-use crate::size::format_size;
+use crate::elf::ElfError;
+use crate::program::ProgramError;
 
 /// Why a text is no valid job: one line that names the value and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -181,17 +182,16 @@ pub enum Error {
     },
     /// A mapping does not lie inside its file.
     #[error(
-        "the mapping of {} at {} ends beyond the file of {}; lower --map-offset or --map-len, or \
-         raise --file-size",
-        format_size(*len), format_size(*offset), format_size(*size)
+        "the mapping of {len} at {offset} ends beyond the file of {size}; lower --map-offset or \
+         --map-len, or raise --file-size"
     )]
     BeyondFile {
-        /// Offset of the mapping in bytes.
-        offset: u64,
-        /// Length of the mapping in bytes.
-        len: u64,
-        /// Size of the file in bytes.
-        size: u64,
+        /// Offset of the mapping.
+        offset: String,
+        /// Length of the mapping.
+        len: String,
+        /// Size of the file.
+        size: String,
     },
     /// An architecture has no such page size.
     #[error("{arch} has no pages of {page_size}; give {remedy}")]
@@ -270,80 +270,12 @@ pub enum Error {
         /// Path of the file.
         path: String,
     },
-    /// A file that is no program and no shared library.
-    #[error("no ELF file to load: {reason}; give a program or a shared library with --file")]
-    NoElf {
-        /// What it is, or lacks.
-        reason: String,
-    },
-    /// An ELF segment ends behind the file.
-    #[error(
-        "segment {number} of {bytes} bytes at {offset} ends beyond the file of {size_bytes} \
-         bytes; give a file that is not truncated"
-    )]
-    ElfBeyondFile {
-        /// Its program header, from 0.
-        number: usize,
-        /// First byte in the file.
-        offset: u64,
-        /// Bytes in the file.
-        bytes: u64,
-        /// Bytes of the file.
-        size_bytes: u64,
-    },
-    /// An ELF segment reaches beyond the address space.
-    #[error(
-        "segment {number} of {bytes} bytes at address {address:#x} reaches beyond the address \
-         space of 128 TiB; give a file that can be loaded"
-    )]
-    ElfTooLarge {
-        /// Its program header, from 0.
-        number: usize,
-        /// First byte in memory.
-        address: u64,
-        /// Bytes in memory.
-        bytes: u64,
-    },
-    /// An ELF segment has more bytes in the file than in memory.
-    #[error(
-        "segment {number} has {file_bytes} bytes in the file and {memory_bytes} in memory; give a \
-         file that can be loaded"
-    )]
-    ElfLargerThanMemory {
-        /// Its program header, from 0.
-        number: usize,
-        /// Bytes in the file.
-        file_bytes: u64,
-        /// Bytes in memory.
-        memory_bytes: u64,
-    },
-    /// An ELF segment cannot be mapped by whole pages.
-    #[error(
-        "segment {number} lies at {offset:#x} in the file and at {address:#x} in memory, not at \
-         the same place in a page of {page_size}; give a smaller --page-size, or a file linked \
-         for it"
-    )]
-    ElfUnaligned {
-        /// Its program header, from 0.
-        number: usize,
-        /// First byte in the file.
-        offset: u64,
-        /// First byte in memory.
-        address: u64,
-        /// The page size.
-        page_size: String,
-    },
-    /// Two ELF segments share a page of memory.
-    #[error(
-        "segments {first} and {second} overlap in memory; give a file that can be loaded, or a \
-         smaller --page-size"
-    )]
-    ElfOverlap {
-        /// Program header of the lower one, from 0.
-        first: usize,
-        /// Program header of the other.
-        second: usize,
-    },
+    /// A file that is no program or library that can be mapped.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// Something in the tables of a program is wrong.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     /// A value of one key of a table is wrong.
     #[error("'{key}': {error}")]
     Key {
@@ -380,122 +312,12 @@ pub enum Error {
         /// What is wrong in it.
         error: Box<Error>,
     },
-    /// A table has no name.
-    #[error("[[{table}]] number {number} has no name; give it one that no other of them has")]
-    NoName {
-        /// The kind of table.
-        table: &'static str,
-        /// Counted from 1.
-        number: usize,
-    },
-    /// A name has line breaks or other control characters, which would garble the reports.
-    #[error(
-        "one of the [[{table}]] tables is named '{name}' with line breaks or other control characters in it; give \
-         it a name of one line"
-    )]
-    NameOfLines {
-        /// The kind of table.
-        table: &'static str,
-        /// The name, with blanks in place of what it may not have.
-        name: String,
-    },
-    /// Two tables of a kind have the same name.
-    #[error("two [[{table}]] tables are named '{name}'; give each a name of its own")]
-    SameName {
-        /// The kind of table.
-        table: &'static str,
-        /// The name.
-        name: String,
-    },
     /// A job file of a program where a job of one file is wanted.
     #[error(
         "it has [[file]], [[open]], [[mapping]] or [[thread]] tables, so it is a program; give it \
          as a file that is on disk, not through a pipe"
     )]
     IsProgram,
-    /// A mapping that one thread makes or takes away, in a phase of another.
-    #[error(
-        "mapping '{name}' is mapped or unmapped by thread '{by}', so no other thread may use it; \
-         use a mapping that is there from the beginning to the end, or one of the thread's own"
-    )]
-    MappedByAnother {
-        /// The mapping.
-        name: String,
-        /// The thread that makes it or takes it away.
-        by: String,
-    },
-    /// A phase of a thread does not say what it does, or says several things.
-    #[error(
-        "a phase does one thing; give one of 'mapping' or 'open' with a workload or advice, 'map', or \
-         'unmap'"
-    )]
-    NoSubject,
-    /// A mapping is used where it is not there.
-    #[error("mapping '{name}' is not there at this point; put a phase with map = '{name}' before")]
-    NotMapped {
-        /// The mapping.
-        name: String,
-    },
-    /// A mapping is made where it is there.
-    #[error("mapping '{name}' is there already; put a phase with unmap = '{name}' before")]
-    AlreadyMapped {
-        /// The mapping.
-        name: String,
-    },
-    /// A mapping begins behind the end of its file and has no length of its own.
-    #[error(
-        "it begins at page {offset_pages} of a file of {file_pages} pages; give a 'len', or a \
-         smaller 'offset'"
-    )]
-    NothingLeft {
-        /// Its first page in the file.
-        offset_pages: u64,
-        /// Pages of the file.
-        file_pages: u64,
-    },
-    /// The mappings of a program do not fit the address space.
-    #[error(
-        "mapping '{name}': with it more than 128 TiB are mapped, which no process can; give smaller \
-         mappings"
-    )]
-    TooMuchMapped {
-        /// The first mapping that does not fit.
-        name: String,
-    },
-    /// What a program holds beside its files leaves no memory for them.
-    #[error(
-        "'anonymous': {anonymous} fill the memory limit of {limit} that '{key}' sets; lower \
-         'anonymous', or raise '{key}'"
-    )]
-    NoRoomForFiles {
-        /// What it holds.
-        anonymous: String,
-        /// The limit.
-        limit: String,
-        /// The key that sets it.
-        key: &'static str,
-    },
-    /// A page to be populated lies behind the end of the file.
-    #[error(
-        "page {page} of mapping '{name}' lies behind the last page of its file, where \
-         populate-read fails with EFAULT; give an 'offset' and a 'len' that end before it"
-    )]
-    PopulatesBeyond {
-        /// The page, counted from the mapping's first.
-        page: u64,
-        /// The mapping.
-        name: String,
-    },
-    /// A page that is listed lies behind its mapping.
-    #[error("page {page} is beyond mapping '{name}'; its last page is {last}")]
-    BeyondMapping {
-        /// The page, counted from the mapping's first.
-        page: u64,
-        /// The mapping.
-        name: String,
-        /// Its last page.
-        last: u64,
-    },
     /// A job file is no TOML, or has a key or value that no job has.
     #[error("line {line} ('{text}'): {message}")]
     JobFile {

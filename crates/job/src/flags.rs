@@ -7,10 +7,11 @@ use crate::Error;
 use crate::bounds::{
     MAX_ACCESSES, MAX_BYTES, MAX_CPUS, MAX_READ_AHEAD_KB, MAX_RUNS, MAX_THRASH_THREADS,
 };
+use crate::declare::spec;
 use crate::elf::Elf;
 use crate::limits::unknown;
+use crate::phase_spec::PhaseSpec;
 use crate::size::SizeText;
-use crate::spec::{PhaseSpec, spec};
 use crate::value::{FlagValue, Kind};
 
 /// What the command line says of a flag.

@@ -1,10 +1,9 @@
-//! What is wrong with the text of a job file, in one line.
+//! The text of a job file: which form it has, and what is wrong with it, in one line.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::Error;
-use crate::program::ProgramSpec;
 use crate::size::{shorten, shorten_to};
 
 /// Longest message about one value.
@@ -16,7 +15,30 @@ pub(crate) enum Form {
     /// The flags of a job of one file.
     OneFile,
     /// Those of a program.
-    Program,
+    Program {
+        /// The keys that stand before its tables.
+        keys: &'static [&'static str],
+    },
+}
+
+/// The tables that tell a program from a job of one file.
+const TABLES: [&str; 4] = ["file", "open", "mapping", "thread"];
+
+/// Whether a job file has tables of files, opens, mappings or threads, as a program has.
+pub(crate) fn has_tables(text: &str) -> bool {
+    let Ok(table) = text.parse::<toml::Table>() else { return has_headers(text) };
+    let tables = TABLES.map(|key| table.get(key));
+    tables.into_iter().flatten().any(|value| value.is_array() || value.is_table())
+}
+
+/// The same of a text that is no TOML: a line of its own says that such a table begins.
+fn has_headers(text: &str) -> bool {
+    let headers = text.lines().filter_map(|line| {
+        let name = line.trim_start().strip_prefix('[')?;
+        let name = name.strip_prefix('[').unwrap_or(name).split_once(']')?.0;
+        name.split('.').next()
+    });
+    headers.map(str::trim).any(|name| TABLES.contains(&name))
 }
 
 /// What `error` says about `text`, with the line, the table and the key that it is about.
@@ -122,7 +144,7 @@ impl Position {
     /// Which keys can stand where `key` does not, of which the reader of TOML lists those `known`.
     fn keys(&self, key: &str, known: &str, form: Form) -> String {
         let misplaced = match form {
-            Form::Program if ProgramSpec::KEYS.contains(&key) => {
+            Form::Program { keys } if keys.contains(&key) => {
                 format!("; '{key}' is a key of the program, and stands before its first table")
             }
             _ => String::new(),
@@ -130,9 +152,9 @@ impl Position {
         let known = known.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(", ");
         match (self.headers.as_slice(), form) {
             ([], Form::OneFile) => "the keys are the flags, with underscores".to_string(),
-            ([], Form::Program) => format!(
+            ([], Form::Program { keys }) => format!(
                 "a program takes the tables [[file]], [[open]], [[mapping]] and [[thread]], and {}",
-                ProgramSpec::KEYS.join(", ")
+                keys.join(", ")
             ),
             (headers, _) => format!("[[{}]] takes {known}{misplaced}", headers.join(".")),
         }

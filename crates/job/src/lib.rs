@@ -11,6 +11,7 @@
 pub mod accesses;
 pub mod advice;
 pub mod bounds;
+mod declare;
 pub mod elf;
 pub mod engine;
 mod error;
@@ -19,6 +20,7 @@ pub mod job;
 mod job_file;
 mod limits;
 mod name;
+mod phase_spec;
 mod phases;
 pub mod program;
 pub mod random;
@@ -29,7 +31,7 @@ pub mod schema;
 mod seed;
 pub mod shown;
 pub mod size;
-pub mod spec;
+mod spec;
 pub mod thrash;
 mod used;
 mod validate;
@@ -46,13 +48,13 @@ pub use flags::{Flag, JobSpec};
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
 };
+pub use phase_spec::PhaseSpec;
 pub use program::{Program, ProgramSpec};
 pub use record::{
     Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Spread, Summary,
 };
 pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
-pub use spec::PhaseSpec;
 pub use thrash::{Thrash, ThrashRun};
 pub use value::{Kind, shell_word};
 pub use workload::Workload;

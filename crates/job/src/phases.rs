@@ -10,9 +10,9 @@ use crate::bounds::{DEFAULT_CALLS, MAX_ACCESSES, MAX_PHASES, MAX_READ_BYTES};
 use crate::flags::JobSpec;
 use crate::job::{AccessList, Pattern, Phase};
 use crate::limits::{out_of_range, size, within};
+use crate::phase_spec::PhaseSpec;
 use crate::seed;
 use crate::size::{format_size, shorten};
-use crate::spec::PhaseSpec;
 use crate::workload::{EXEC, Workload};
 
 /// Size of a read in bytes where none is given.

@@ -8,9 +8,9 @@ use filemap_core::units::PageCount;
 use crate::accesses::DEFAULT_SEED;
 use crate::flags::JobSpec;
 use crate::job::{EngineKind, Filesystem, Job, Pattern, Phase};
+use crate::phase_spec::PhaseSpec;
 use crate::phases::DEFAULT_READ_BYTES;
 use crate::size::SizeText;
-use crate::spec::PhaseSpec;
 use crate::validate::{DEFAULT_FAULT_AROUND_BYTES, DEFAULT_READ_AHEAD_KB};
 use crate::workload::{EXEC, Workload};
 

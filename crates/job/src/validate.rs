@@ -188,7 +188,11 @@ impl JobSpec {
         // Both are at most MAX_BYTES / page_size: no overflow.
         if len == 0 || offset + len > file_pages {
             let (offset, len) = (offset * page_size, len * page_size);
-            return Err(Error::BeyondFile { offset, len, size: file.size_bytes });
+            return Err(Error::BeyondFile {
+                offset: format_size(offset),
+                len: format_size(len),
+                size: format_size(file.size_bytes),
+            });
         }
         let private = self.private.unwrap_or(false);
         if private && self.calls() {

@@ -1,6 +1,7 @@
 //! Measures what this machine's device and faults cost.
 
 mod direct;
+mod shuffle;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use self::direct::Direct;
 pub use self::direct::{DIRECT_BYTES, REQUEST_ENTRIES, REQUEST_SEGMENTS};
+use self::shuffle::shuffled;
 use crate::cold::drop_open_file;
 use crate::contents::Contents;
 use crate::probe::{Access, Advice, Mapping, Outcome, Plan, Probe};
@@ -79,7 +81,8 @@ impl Bench {
     /// # Errors
     /// No space; a filesystem without a readahead size.
     pub fn create(directory: &Path, bytes: u64) -> Result<Self, Error> {
-        let file = temporary::file(directory, bytes, &Contents::Returns)?;
+        let file = temporary::file(directory, bytes, &Contents::Returns)
+            .map_err(|error| error.with_smaller("a smaller --file-size"))?;
         let path = temporary::name_for_children(&file);
         let storage = Storage::of(&path)?;
         Ok(Bench { pages: bytes / page_size(), file, path, storage })
@@ -226,33 +229,4 @@ impl Bench {
 
 fn touches(pages: impl Iterator<Item = u64>) -> Vec<Access> {
     pages.map(|page| Access::Touch(PageIndex(page))).collect()
-}
-
-/// A permutation of `0..count` that leaves no neighbours together.
-fn shuffled(number: u64, count: u64) -> u64 {
-    let mut step = (count * 5 / 13).max(1);
-    while common_divisor(step, count) > 1 {
-        step += 1;
-    }
-    (u128::from(number) * u128::from(step) % u128::from(count)) as u64
-}
-
-fn common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shuffle_has_every_number_once() {
-        for count in [1, 2, 3, 4, 5, 13, 32, 128, 1000, 1024] {
-            let mut numbers: Vec<u64> = (0..count).map(|n| shuffled(n, count)).collect();
-            let close = numbers.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();
-            assert!(count < 6 || close == 0, "{count}: {numbers:?}");
-            numbers.sort_unstable();
-            assert_eq!(numbers, (0..count).collect::<Vec<_>>());
-        }
-    }
 }

@@ -116,8 +116,7 @@ pub enum Error {
     /// The disk has no room for what a run writes.
     #[error(
         "no room for {bytes} bytes in '{}': {available_bytes} bytes are available there, beside \
-         a reserve that stays free; name another directory in TMPDIR, or give a smaller \
-         --file-size, --sparse or --file",
+         a reserve that stays free; name another directory in TMPDIR, or give {remedy}",
         path.display()
     )]
     NoSpace {
@@ -127,6 +126,8 @@ pub enum Error {
         bytes: u64,
         /// What may be written there.
         available_bytes: u64,
+        /// What to give that takes less.
+        remedy: &'static str,
     },
     /// A file that others use is in the page cache, and was to be dropped from it.
     #[error(
@@ -240,6 +241,16 @@ impl Error {
     pub(crate) fn is_starved(&self) -> bool {
         let (Error::Os { source, .. } | Error::Call { source, .. }) = self else { return false };
         source.kind() == io::ErrorKind::OutOfMemory
+    }
+
+    /// This error, in which `remedy` is what takes less room.
+    pub(crate) fn with_smaller(self, remedy: &'static str) -> Self {
+        match self {
+            Error::NoSpace { path, bytes, available_bytes, .. } => {
+                Error::NoSpace { path, bytes, available_bytes, remedy }
+            }
+            error => error,
+        }
     }
 
     pub(crate) fn os(action: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {

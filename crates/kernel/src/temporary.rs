@@ -12,6 +12,9 @@ use crate::contents::Contents;
 const RESERVE_ONE_IN: u64 = 20;
 const RESERVE_BYTES: u64 = 1 << 30;
 
+/// What takes less room in a job of one file; others have a remedy of their own.
+const SMALLER: &str = "a smaller --file-size, --sparse or --file";
+
 /// A new file of `bytes` bytes in `directory`, written to the disk.
 ///
 /// # Errors
@@ -66,7 +69,7 @@ pub(crate) fn require_space(directory: &Path, bytes: u64) -> Result<(), Error> {
     if bytes == 0 || bytes <= available_bytes {
         return Ok(());
     }
-    Err(Error::NoSpace { path: directory.to_owned(), bytes, available_bytes })
+    Err(Error::NoSpace { path: directory.to_owned(), bytes, available_bytes, remedy: SMALLER })
 }
 
 /// What may be written in `directory`.
@@ -89,7 +92,7 @@ fn is_full(directory: &Path) -> bool {
 
 fn no_space(directory: &Path, bytes: u64) -> Error {
     let available_bytes = available_bytes(directory).unwrap_or(0);
-    Error::NoSpace { path: directory.to_owned(), bytes, available_bytes }
+    Error::NoSpace { path: directory.to_owned(), bytes, available_bytes, remedy: SMALLER }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! are predictions from a machine [`profile`].
 #![forbid(unsafe_code)]
 
+mod access;
 mod advise;
 pub mod census;
 mod charge;

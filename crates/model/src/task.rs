@@ -1,16 +1,11 @@
-//! What a task does: touches, calls, and `read(2)`.
+//! A task, and what it does to the pages that it has mapped.
 
-use filemap_core::address::entries::MappedFile;
 use filemap_core::decision::{Decision, Lock, Log};
-use filemap_core::fault::{Access, map};
+use filemap_core::fault::map;
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::PageCount;
 
-use crate::Error;
 use crate::open::OpenFile;
 use crate::process::{Area, Place, Process};
-use crate::tlb;
-use crate::under_way::{FaultUnderWay, ReadUnderWay};
 use crate::world::World;
 
 /// A task at work in a process.
@@ -20,52 +15,15 @@ pub struct Task<'r, 'a, C, L> {
 }
 
 impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
-    /// Begins to touch a page through a mapping of `open`. Returns the fault that it takes, if it
-    /// takes one.
-    pub fn begin_touch(
-        &mut self,
-        at: &Place,
-        access: Access,
-        open: &OpenFile,
-    ) -> Option<FaultUnderWay> {
-        let world = &mut *self.world;
-        let number = world.begin_access(open.file);
-        let mut file = world.memory.cache.mapped(open.file, at.layer);
-        if file.touch(at.index) {
-            let is_copied = || file.pages(at.index, at.index + PageCount(1)).copied;
-            if access == Access::Read || is_copied() {
-                return None;
-            }
-            drop(file);
-            if self.unmap_huge(at, open) {
-                return Some(FaultUnderWay::new(number, *at, access));
-            }
-            self.copy_mapped(at, open);
-            return Some(FaultUnderWay::copied(number, *at));
-        }
-        Some(FaultUnderWay::new(number, *at, access))
-    }
-
-    /// Touches a page through a mapping of `open`, where no other task is left.
-    ///
-    /// # Errors
-    /// When the memory is too small to hold what the access needs.
-    pub fn touch(&mut self, at: &Place, access: Access, open: &mut OpenFile) -> Result<(), Error> {
-        let Some(mut fault) = self.begin_touch(at, access, open) else { return Ok(()) };
-        let pause = fault.go_on(self, open)?;
-        assert!(pause.is_none(), "a task that is alone waits in place");
-        Ok(())
-    }
-
     /// A write to a page that one PMD entry maps takes that away, and is a fault like any other.
-    fn unmap_huge(&mut self, at: &Place, open: &OpenFile) -> bool {
+    pub fn unmap_huge(&mut self, at: &Place, open: &OpenFile) -> bool {
         let Task { world, process } = self;
         let mut file = world.memory.cache.mapped(open.file, at.layer);
         map::unmap_huge(at.index, &at.vma, &open.limits, &process.tables, &mut file)
     }
 
     /// Writes to a page that a private mapping has mapped to read.
-    fn copy_mapped(&mut self, at: &Place, open: &OpenFile) {
+    pub fn copy_mapped(&mut self, at: &Place, open: &OpenFile) {
         let world = &mut *self.world;
         world.pass(world.profile.cost.fault_ns);
         world.tally.minor_faults += 1;
@@ -88,35 +46,5 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let entries = open.limits.arch.pte_entries;
         process.tables.remove(whole.start, whole.pages, entries);
         world.memory.mappings.of_mut(open.file).remove(layer, whole.pgoff);
-    }
-
-    /// Calls the code in a page: touches it and looks its translation up.
-    ///
-    /// # Errors
-    /// As for [`Task::touch`].
-    pub fn call(&mut self, at: &Place, open: &mut OpenFile) -> Result<(), Error> {
-        self.touch(at, Access::Read, open)?;
-        let Task { world, process } = self;
-        let file = world.memory.cache.mapped(open.file, at.layer);
-        let translation = tlb::translation(at.index, &at.vma, &open.limits, &process.tables, &file);
-        drop(file);
-        world.pass(world.profile.itlb.call_ns + process.tlb.look_up(translation));
-        Ok(())
-    }
-
-    /// Begins to read `bytes` bytes at byte `offset` of `open`.
-    pub fn begin_read(&mut self, offset: u64, bytes: u64, open: &OpenFile) -> ReadUnderWay {
-        let number = self.world.begin_access(open.file);
-        ReadUnderWay::new(number, offset, bytes, open)
-    }
-
-    /// Reads `bytes` bytes at byte `offset` of `open`, where no other task is left.
-    ///
-    /// # Errors
-    /// As for [`Task::touch`].
-    pub fn read(&mut self, offset: u64, bytes: u64, open: &mut OpenFile) -> Result<(), Error> {
-        let pause = self.begin_read(offset, bytes, open).go_on(self, open)?;
-        assert!(pause.is_none(), "a task that is alone waits in place");
-        Ok(())
     }
 }

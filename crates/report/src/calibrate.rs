@@ -20,6 +20,8 @@ pub struct Calibration {
     pub profile: (String, Value),
     /// Where the profile is, and who uses it from now on, as a sentence.
     pub kept: String,
+    /// What a reader of the report should know, each a sentence without its full stop.
+    pub warnings: Vec<String>,
     /// Jobs with their measured and predicted times.
     pub rows: Vec<Row>,
 }
@@ -92,7 +94,7 @@ pub fn report(calibration: &Calibration, footer: Footer) -> Report {
         ),
         _ => "No rows were measured.".to_string(),
     };
-    let parts = vec![
+    let mut parts = vec![
         Part::Heading("Costs of this machine".to_string()),
         Part::Table(costs(&calibration.costs)),
         Part::Table(direct(&calibration.direct)),
@@ -101,6 +103,8 @@ pub fn report(calibration: &Calibration, footer: Footer) -> Report {
         Part::Paragraph(conclusion),
         Part::Paragraph(calibration.kept.clone()),
     ];
+    let warnings = calibration.warnings.iter();
+    parts.extend(warnings.map(|warning| Part::Paragraph(format!("Warning: {warning}."))));
     Report { parts, rows: flat(&calibration.rows), footer, json }
 }
 
@@ -199,6 +203,7 @@ pub(crate) struct Json<'a> {
     rows: Vec<JsonRow<'a>>,
     median_error_percent: Option<f64>,
     worst: Option<String>,
+    warnings: &'a [String],
     #[serde(flatten)]
     footer: &'a Footer,
 }
@@ -223,6 +228,7 @@ fn json(calibration: &Calibration, footer: &Footer) -> String {
         rows: rows.map(|row| JsonRow { row, error_percent: row.error_percent() }).collect(),
         median_error_percent: calibration.median_error_percent(),
         worst: calibration.worst().map(|row| format!("{} {}", row.workload, row.advice)),
+        warnings: &calibration.warnings,
         footer,
     })
 }
@@ -245,7 +251,8 @@ mod tests {
         let rows = vec![row("a", 1.0, 1.1), row("b", 1.0, 0.5), row("c", 2.0, 2.0)];
         let profile = (String::new(), Value::Null);
         let kept = String::new();
-        let calibration = Calibration { costs: vec![], direct: vec![], profile, kept, rows };
+        let (costs, direct, warnings) = (vec![], vec![], vec![]);
+        let calibration = Calibration { costs, direct, profile, kept, warnings, rows };
         assert_eq!(calibration.worst().map(|row| row.workload.as_str()), Some("b"));
         let median = calibration.median_error_percent().expect("there are rows");
         assert!((median - 10.0).abs() < 1e-9, "{median}");

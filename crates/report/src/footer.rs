@@ -13,7 +13,7 @@ pub struct Footer {
     /// The command that repeats the report.
     pub command: String,
     /// Where it ran.
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environments"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::forms::Environments"))]
     pub environment: Map<String, Value>,
 }
 

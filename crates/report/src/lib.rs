@@ -13,6 +13,8 @@ mod error;
 pub mod explain;
 mod figures;
 pub mod footer;
+#[cfg(feature = "schema")]
+mod forms;
 pub mod phases;
 pub mod program;
 pub mod published;

@@ -10,7 +10,7 @@ use crate::units::{bytes, bytes_range};
 pub const WIDE_FACTOR: f64 = 1.5;
 
 /// Seeds that show how often each outcome of a cell comes, as in the published tables.
-pub const ENOUGH_SEEDS: u64 = crate::published::DEFAULT_SEEDS;
+pub const ENOUGH_SEEDS: u64 = 25;
 
 /// How many of the figures end where, from the most: `19 end near 223 GiB (220 to 224)`. `figure`
 /// writes one figure, `range` two.

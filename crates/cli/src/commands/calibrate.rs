@@ -18,10 +18,10 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
+use crate::machine_profile;
 use crate::output::{Inputs, Output, is_stdout};
 use crate::progress::Progress;
 use crate::provenance;
-use crate::user_profile;
 
 /// Size of the file where none is given.
 const DEFAULT_BYTES: u64 = 1 << 30;
@@ -43,9 +43,9 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         )));
     }
     let (path, is_own) = place(args)?;
-    let out = (user_profile::FLAG, Some(path.as_str()));
+    let out = (machine_profile::FLAG, Some(path.as_str()));
     let mut output = Output::open(&args.output, &Inputs::default(), &[out])?;
-    let target = output.take(user_profile::FLAG).expect("it was opened");
+    let target = output.take(machine_profile::FLAG).expect("it was opened");
     let (journal, _undoing) = interrupt::journal()?;
     let directory = temporary_directory()?;
     let bench = Bench::create(&directory, bytes)?;
@@ -68,9 +68,10 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         }
         progress.advance();
     }
+    let apart = median(&samples, |s| s.apart);
     let device = profile::Device {
         io_bytes: io_bytes(bench.path())?,
-        ring_entries: bench.ring_entries().filter(|_| is_complete_together(&samples)),
+        ring_entries: bench.ring_entries().filter(|_| is_complete_together(apart)),
         ..Profile::DEFAULT.device
     };
     let profile = profile_of(&samples, device)?;
@@ -81,6 +82,7 @@ pub fn run(args: &CalibrateArgs) -> Result<Outcome, Error> {
         direct: direct(&samples),
         profile: (text, json!(profile)),
         kept: kept(&path, is_own),
+        warnings: no_ring(bench.ring_entries(), apart).into_iter().collect(),
         rows: rows.iter().map(|row| row.predicted(&profile)).collect::<Result<_, _>>()?,
     };
     let footer = footer(&bench, bytes, (&profile, &path), command(args, rounds));
@@ -105,8 +107,8 @@ fn place(args: &CalibrateArgs) -> Result<(String, bool), Error> {
     if let Some(path) = &args.out {
         return Ok((path.clone(), false));
     }
-    let path = user_profile::path()?;
-    user_profile::make_directory(&path)?;
+    let path = machine_profile::path()?;
+    machine_profile::make_directory(&path)?;
     Ok((path, true))
 }
 
@@ -171,10 +173,22 @@ fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
     sample(samples.iter().map(of)).median
 }
 
-/// Whether reads that overlap are complete together. They are half the time of one apart where
-/// they share the device, and the whole where they are served one after the other.
-fn is_complete_together(samples: &[Sample]) -> bool {
-    median(samples, |s| s.apart) < 0.25
+/// Whether reads that overlap, and are so much of the time of one `apart`, are complete together.
+/// They are half of it apart where they share the device, and the whole where they are served one
+/// after the other.
+fn is_complete_together(apart: f64) -> bool {
+    apart < 0.25
+}
+
+/// What to warn of where the profile leaves out the ring of the device, if it has one: others who
+/// use the processor or the device take reads apart that would be complete together.
+fn no_ring(entries: Option<u32>, apart: f64) -> Option<String> {
+    let entries = entries.filter(|_| !is_complete_together(apart))?;
+    Some(format!(
+        "the device takes requests through a ring of {entries} entries, but reads that overlap were \
+         not complete together ({apart:.2} of the time of one apart), so the profile has no \
+         ring_entries; if the machine was busy, run filemap calibrate again when it is quiet"
+    ))
 }
 
 /// The profile that the medians give for `device`, of which its numbers are known: each kind of
@@ -305,6 +319,15 @@ fn command(args: &CalibrateArgs, rounds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ring_that_is_left_out_is_told() {
+        assert_eq!(no_ring(Some(128), 0.01), None, "the profile has it");
+        assert_eq!(no_ring(None, 0.5), None, "there is none");
+        let told = no_ring(Some(128), 0.5).unwrap();
+        assert!(told.contains("128 entries") && told.contains("0.50"), "{told}");
+        assert!(!told.contains('\n'), "{told}");
+    }
 
     #[test]
     fn as_many_full_requests_are_complete_together_as_the_ring_holds() {

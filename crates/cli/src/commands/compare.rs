@@ -1,5 +1,6 @@
 //! `filemap compare`.
 
+mod asked;
 mod booted;
 mod program;
 mod unseen;
@@ -13,6 +14,7 @@ use filemap_model::{Digest, Profile};
 use filemap_report::Report;
 use filemap_report::compare::{self, Cell};
 
+use asked::{engines, variants};
 use booted::Booted;
 use unseen::{OfModel, unseen};
 
@@ -26,9 +28,10 @@ use crate::error::Error;
 use crate::host::{self, Found};
 use crate::input;
 use crate::judged::{self, Judged};
+use crate::machine_profile;
 use crate::output::Output;
 use crate::seeds;
-use crate::variants::{self, Variant};
+use crate::variants::Variant;
 
 /// Runs one job in several variants on `on` and prints what changes.
 pub fn run(
@@ -68,7 +71,7 @@ fn reported<J: FlagJob>(
     spec.image = images.first().map(|image| image.path.clone());
     spec.on = spec.on.as_deref().map(engines).transpose()?;
     let found = host::resolve(&mut spec)?;
-    let profile = input::profile(&mut spec)?;
+    let profile = machine_profile::of(&mut spec)?;
     let engines = spec.on.clone().unwrap_or("model".to_string());
     let cells = cells::<J>(&spec, &engines, &variants, &images, &found)?;
     if cells.len() < 2 {
@@ -79,7 +82,7 @@ fn reported<J: FlagJob>(
     let command = command::<J>(&asked, &spec, &variants, &images, &modules);
     let of_cell = |cell: &Planned<J>| match cell.job.machine().profile.as_deref() {
         name if name == spec.machine.as_deref() => Ok(cell.found.on_device(profile)),
-        name => Ok(cell.found.on_device(input::profile_named(name)?)),
+        name => Ok(cell.found.on_device(machine_profile::named(name)?)),
     };
     let mut profiles = cells.iter().map(of_cell).collect::<Result<Vec<Profile>, Error>>()?;
     let planned = cells.into_iter().map(|cell| (cell.variant, cell.job));
@@ -114,19 +117,6 @@ fn reported<J: FlagJob>(
     }
     let command = with_seeds(command, args.seeds);
     Ok((output, compare::report(&cells, &warnings, args.verbose, command)))
-}
-
-/// The engines of a list, each named once, without the blanks around them.
-fn engines(text: &str) -> Result<String, Error> {
-    let names: Vec<&str> = text.split(',').map(str::trim).collect();
-    let twice = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
-    match twice {
-        Some(at) => Err(Error::Usage(format!(
-            "--on {text}: {} is named twice; give each engine once",
-            names[at]
-        ))),
-        None => Ok(names.join(",")),
-    }
 }
 
 /// A cell with its job and the profile that the model had for it.
@@ -238,19 +228,6 @@ fn cell<J: FlagJob>(
         Ok((J::of_spec(spec)?, found))
     };
     job(spec).map_err(|error| variant.error(error))
-}
-
-/// The variants that are asked for; the job's own series where none are.
-fn variants(spec: &JobSpec, given: &[String]) -> Result<Vec<Variant>, Error> {
-    match (&spec.with, given.is_empty()) {
-        (Some(_), false) => Err(Error::Usage(
-            "--with does not go with --variants; join the series to each variant with +"
-                .to_string(),
-        )),
-        (Some(series), true) => Ok(vec![Variant::series(&series.replace(',', "+"))]),
-        (None, true) => Ok(vec![Variant::baseline()]),
-        (None, false) => variants::parse(&given.join(",")),
-    }
 }
 
 /// The command that compares the same again. What variants may change is said as it was asked for:

@@ -24,6 +24,7 @@ use crate::host;
 use crate::input;
 use crate::interrupt;
 use crate::judged::{self, Judged};
+use crate::machine_profile;
 use crate::output::Output;
 use crate::provenance;
 use crate::seeds::{self, Cell};
@@ -44,9 +45,10 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
+    check_image(spec.image.as_deref(), spec.on.as_deref())?;
     let seeds = args.seeds.unwrap_or(1);
     let found = host::resolve(&mut spec)?;
-    let profile = found.on_device(input::profile(&mut spec)?);
+    let profile = found.on_device(machine_profile::of(&mut spec)?);
     let job = spec.validate(input::host_release().as_deref())?;
     check(&job)?;
     judged::check(&Judged::from(&job))?;
@@ -76,9 +78,14 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Why a kernel that is booted is not explained.
-fn no_log_of_image() -> Error {
-    Error::CannotRun("--image: a booted kernel gives no decision log; leave it out".to_string())
+/// Refuses a kernel that is booted, before anybody looks whether it can be. With the model an
+/// image is refused for another reason.
+fn check_image(image: Option<&str>, on: Option<&str>) -> Result<(), Error> {
+    if image.is_none() || on == Some(EngineKind::Model.name()) {
+        return Ok(());
+    }
+    let message = "--image: a booted kernel gives no decision log; leave it out";
+    Err(Error::CannotRun(message.to_string()))
 }
 
 /// Refuses what there is no log of the running kernel of.
@@ -87,9 +94,6 @@ fn check(job: &Job) -> Result<(), Error> {
         return Ok(());
     }
     let refuse = |message: String| Err(Error::CannotRun(message));
-    if job.image.is_some() {
-        return Err(no_log_of_image());
-    }
     if job.rules.series != Series::BASELINE {
         return refuse(format!(
             "the series {} are not in the running kernel; give --on model",

@@ -16,8 +16,8 @@ use self::flag_job::FlagJob;
 use crate::error::Error;
 use crate::input;
 use crate::job_flags::JobFlags;
+use crate::machine_profile;
 use crate::output::Inputs;
-use crate::user_profile;
 
 /// `command` with the number of seeds that was asked for.
 fn with_seeds(command: String, seeds: Option<u64>) -> String {
@@ -74,5 +74,5 @@ impl GivenJob {
 
 /// Whether a command has to name the machine profile `name` to go by it.
 fn needs_said(name: &str) -> bool {
-    user_profile::read().map_or(true, |(usual, _)| usual != name)
+    machine_profile::users_own().map_or(true, |(usual, _)| usual != name)
 }

@@ -14,6 +14,7 @@ use crate::input;
 use crate::job_flags::JobFlags;
 use crate::judged::{self, Judged};
 use crate::log::LineLog;
+use crate::machine_profile;
 use crate::output::{Inputs, Output};
 
 /// Runs the program of the job file at `path` and prints what it did.
@@ -153,7 +154,7 @@ fn foreign(flag: &str, path: &str) -> Error {
 /// The machine profile that the model of `spec` goes by, which `spec` then names.
 pub fn profile(spec: &mut ProgramSpec) -> Result<Profile, Error> {
     let mut shared = spec.shared();
-    let profile = input::profile(&mut shared)?;
+    let profile = machine_profile::of(&mut shared)?;
     *spec = spec.clone().overlay(&shared);
     Ok(profile)
 }

@@ -14,6 +14,7 @@ use crate::host;
 use crate::input;
 use crate::judged;
 use crate::log::LineLog;
+use crate::machine_profile;
 use crate::output::Output;
 use crate::seeds::{self, Cell};
 
@@ -51,7 +52,7 @@ where
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let found = host::resolve(&mut spec)?;
-    let mut profile = found.on_device(input::profile(&mut spec)?);
+    let mut profile = found.on_device(machine_profile::of(&mut spec)?);
     let job = J::of_spec(spec)?;
     judged::check(&job.judged())?;
     if job.engine() == EngineKind::Kernel && args.log.is_some() {

@@ -11,7 +11,7 @@ use filemap_job::program::FileSpec;
 
 use super::lead::{Identity, Lead};
 use crate::error::Error;
-use crate::user_profile;
+use crate::machine_profile;
 
 /// What a command reads.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Inputs {
 
     /// Adds the machine profile `name`, which `what` names. The built-in one is no file.
     pub fn add_profile(&mut self, what: &str, name: &str) {
-        if name != user_profile::BUILT_IN {
+        if name != machine_profile::BUILT_IN {
             self.files.push((what.to_string(), name.to_string()));
         }
     }
@@ -72,10 +72,10 @@ pub fn check(outputs: &[(&'static str, &str)], inputs: &Inputs) -> Result<(), Er
         }
         places.push(place);
     }
-    let own = user_profile::path().ok();
+    let own = machine_profile::path().ok();
     let own = own.map(|path| ("the machine profile of this user".to_string(), path));
     for place in &places {
-        let own = own.iter().filter(|_| place.flag != user_profile::FLAG);
+        let own = own.iter().filter(|_| place.flag != machine_profile::FLAG);
         for (what, path) in inputs.files.iter().chain(own) {
             let input = Identity::of_path(Path::new(path));
             if place.identity.is_some() && place.identity == input {

@@ -168,6 +168,12 @@ fn images_are_looked_at_before_anything_runs() {
         (format!("run {named}"), "cannot boot /no/such/kernel"),
         (format!("compare {path} --on model,kernel {image}"), "cannot boot /no/such/kernel"),
         (format!("compare {named} --image /proc/self/exe"), "no boot header"),
+        (format!("explain {path} {image}"), "a booted kernel gives no decision log; leave it out"),
+        (format!("explain {named}"), "a booted kernel gives no decision log; leave it out"),
+        (
+            format!("explain --workload first --file-size 1m {image}"),
+            "a booted kernel gives no decision log; leave it out",
+        ),
         (format!("conform {path} {image}"), "a booted kernel gives no decision log; leave it out"),
     ] {
         let output = filemap(&args).output().unwrap();

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadSpec};
+use super::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadSpec};
+use crate::Error;
 use crate::flags::JobSpec;
+use crate::job_file::{self, Form};
 use crate::size::SizeText;
 
 /// Declares the struct, and what goes over its keys. Those that are `shared` are keys of jobs of
@@ -101,5 +103,28 @@ program! {
     own {
         /// Memory that the program holds beside its files.
         anonymous: SizeText,
+    }
+}
+
+impl ProgramSpec {
+    /// Whether a job file is of this form: it has tables of files, opens, mappings or threads.
+    pub fn is_meant(text: &str) -> bool {
+        job_file::has_tables(text)
+    }
+
+    /// The files that exist already: the path of each, and where to put what was found there.
+    pub fn existing_files(&mut self) -> impl Iterator<Item = (&str, &str, &mut Option<FoundFile>)> {
+        self.file
+            .iter_mut()
+            .filter_map(|file| Some((file.name.as_str(), file.path.as_deref()?, &mut file.found)))
+    }
+
+    /// Reads a job file.
+    ///
+    /// # Errors
+    /// As for [`crate::JobSpec::from_toml`].
+    pub fn from_toml(text: &str) -> Result<ProgramSpec, Error> {
+        let form = Form::Program { keys: ProgramSpec::KEYS };
+        toml::from_str(text).map_err(|error| job_file::in_one_line(text, form, &error))
     }
 }

@@ -4,6 +4,8 @@
 //! it, in which names have become indexes and every value is resolved.
 
 mod actions;
+mod advice;
+mod error;
 mod keys;
 mod names;
 mod record;
@@ -21,8 +23,9 @@ use crate::job::{EngineKind, File, Image, Machine, Mapping, Pattern, Phase};
 use crate::size::shorten;
 use crate::workload::Workload;
 
-use self::actions::shown_range;
-pub use self::actions::{Fadvise, Madvise};
+use self::advice::shown_range;
+pub use self::advice::{Fadvise, Madvise};
+pub use self::error::ProgramError;
 pub use self::keys::ProgramSpec;
 pub use self::record::{
     FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::error::ProgramError;
 use crate::Error;
 use crate::limits::out_of_range;
 use crate::size::{is_one_line, shorten};
@@ -26,13 +27,13 @@ impl<'a> Names<'a> {
         let mut indexes = BTreeMap::new();
         for (index, name) in names.enumerate() {
             if name.trim().is_empty() {
-                return Err(Error::NoName { table, number: index + 1 });
+                return Err(ProgramError::NoName { table, number: index + 1 }.into());
             }
             if !is_one_line(name) {
-                return Err(Error::NameOfLines { table, name: shorten(name) });
+                return Err(ProgramError::NameOfLines { table, name: shorten(name) }.into());
             }
             if indexes.insert(name.as_str(), index).is_some() {
-                return Err(Error::SameName { table, name: shorten(name) });
+                return Err(ProgramError::SameName { table, name: shorten(name) }.into());
             }
         }
         Ok(Names { table, indexes })

@@ -2,11 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ProgramSpec;
-use crate::Error;
-use crate::job_file::{Form, in_one_line};
+use crate::phase_spec::PhaseSpec;
 use crate::size::SizeText;
-use crate::spec::{PhaseSpec, has_tables};
 
 /// One `[[file]]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -163,27 +160,5 @@ impl ThreadPhaseSpec {
             bs: self.bs.clone(),
             ..PhaseSpec::default()
         }
-    }
-}
-
-impl ProgramSpec {
-    /// Whether a job file is of this form: it has tables of files, opens, mappings or threads.
-    pub fn is_meant(text: &str) -> bool {
-        has_tables(text)
-    }
-
-    /// The files that exist already: the path of each, and where to put what was found there.
-    pub fn existing_files(&mut self) -> impl Iterator<Item = (&str, &str, &mut Option<FoundFile>)> {
-        self.file
-            .iter_mut()
-            .filter_map(|file| Some((file.name.as_str(), file.path.as_deref()?, &mut file.found)))
-    }
-
-    /// Reads a job file.
-    ///
-    /// # Errors
-    /// As for [`crate::JobSpec::from_toml`].
-    pub fn from_toml(text: &str) -> Result<ProgramSpec, Error> {
-        toml::from_str(text).map_err(|error| in_one_line(text, Form::Program, &error))
     }
 }

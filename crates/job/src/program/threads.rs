@@ -1,5 +1,6 @@
 //! The threads of a program as written, and which mappings are there in their phases.
 
+use super::error::ProgramError;
 use super::names::{Names, in_table};
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
 use super::{Program, ProgramStep, ProgramThread};
@@ -107,7 +108,7 @@ impl<'n> There<'n> {
                 && let Some(owner) = self.owners[mapping].filter(|&owner| owner != thread)
             {
                 let (name, by) = (shorten(name), shorten(&self.threads[owner]));
-                return Err(Error::MappedByAnother { name, by });
+                return Err(ProgramError::MappedByAnother { name, by }.into());
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::units::{PageCount, PageIndex};
 
+use super::error::ProgramError;
 use super::names::{Names, in_table, keyed};
 use super::spec::{FileSpec, MappingSpec, OpenSpec, ThreadPhaseSpec};
 use super::threads;
@@ -89,15 +90,15 @@ impl Program {
         for of in &self.mappings {
             bytes = bytes.saturating_add(of.mapping.pages.bytes(self.page_size()));
             if bytes > MAX_ADDRESS {
-                return Err(Error::TooMuchMapped { name: shorten(&of.name) });
+                return Err(ProgramError::TooMuchMapped { name: shorten(&of.name) }.into());
             }
         }
         match self.machine.cache_limit.zip(self.machine.limit_key()) {
-            Some((limit, key)) if self.anonymous >= limit => Err(Error::NoRoomForFiles {
-                anonymous: format_size(self.anonymous.bytes(self.page_size())),
-                limit: format_size(limit.bytes(self.page_size())),
-                key,
-            }),
+            Some((limit, key)) if self.anonymous >= limit => {
+                let shown = |pages: PageCount| format_size(pages.bytes(self.page_size()));
+                let (anonymous, limit) = (shown(self.anonymous), shown(limit));
+                Err(ProgramError::NoRoomForFiles { anonymous, limit, key }.into())
+            }
             _ => Ok(()),
         }
     }
@@ -159,7 +160,11 @@ impl MappingSpec {
         let rest = file_pages.saturating_sub(PageCount(offset)).0;
         let len = pages("len", &self.len, 1, arch.page_size)?.unwrap_or(rest);
         if len == 0 {
-            return Err(Error::NothingLeft { offset_pages: offset, file_pages: file_pages.0 });
+            return Err(ProgramError::NothingLeft {
+                offset_pages: offset,
+                file_pages: file_pages.0,
+            }
+            .into());
         }
         let advice = advice::valid(&self.advice)?;
         let mapping = Mapping {
@@ -199,15 +204,18 @@ impl ThreadPhaseSpec {
         self.check_advice()?;
         let subjects = [&self.map, &self.unmap, &self.mapping, &self.open];
         if subjects.iter().filter(|subject| subject.is_some()).count() != 1 {
-            return Err(Error::NoSubject);
+            return Err(ProgramError::NoSubject.into());
         }
-        let there = |name: &String, wanted: bool| {
+        let there = |name: &String, wanted: bool| -> Result<usize, Error> {
             let mapping = mappings.find(name)?;
             if mapped[mapping] == wanted {
                 return Ok(mapping);
             }
             let name = shorten(name);
-            Err(if wanted { Error::NotMapped { name } } else { Error::AlreadyMapped { name } })
+            Err(match wanted {
+                true => ProgramError::NotMapped { name }.into(),
+                false => ProgramError::AlreadyMapped { name }.into(),
+            })
         };
         if let Some(name) = self.map.as_ref().or(self.unmap.as_ref()) {
             let other = ThreadPhaseSpec {
@@ -216,7 +224,7 @@ impl ThreadPhaseSpec {
                 ..Default::default()
             };
             if *self != other {
-                return Err(Error::NoSubject);
+                return Err(ProgramError::NoSubject.into());
             }
             let mapping = there(name, self.unmap.is_some())?;
             return Ok(match self.map {
@@ -324,7 +332,7 @@ impl ThreadPhaseSpec {
         }
         if let Some(&page) = list.iter().find(|&&page| page >= of.mapping.pages.0) {
             let (name, last) = (shorten(&of.name), of.mapping.pages.0 - 1);
-            return Err(Error::BeyondMapping { page, name, last });
+            return Err(ProgramError::BeyondMapping { page, name, last }.into());
         }
         if list.is_empty() {
             return Err(Error::Zero { remedy: "one page or more in 'pages'" });

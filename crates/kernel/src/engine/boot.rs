@@ -140,7 +140,8 @@ fn of_this_machine(needed: &Needed) -> Error {
 fn machine<W: Bootable>(job: &W, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
     let directory = temporary_directory()?;
     let bytes = needs.made_bytes();
-    require_space(&directory, needs.written_bytes().saturating_add(OWN_WRITTEN_BYTES))?;
+    require_space(&directory, needs.written_bytes().saturating_add(OWN_WRITTEN_BYTES))
+        .map_err(|error| needs.told(error.with_smaller("a smaller --file-size, or --sparse")))?;
     let needed = bytes.saturating_add(bytes / 8).saturating_add(OWN_RAM_BYTES);
     let needed = needed.saturating_add(needs.anonymous.0.saturating_mul(page_size()));
     let ram_bytes = needs.machine.ram_bytes.unwrap_or(needed);

@@ -75,7 +75,10 @@ impl Kernel {
     fn require_space<W: Runnable>(&self, jobs: &[&W]) -> Result<(), Error> {
         let bytes = jobs.iter().map(|job| job.needs().written_bytes());
         let bytes = bytes.fold(0, u64::saturating_add);
-        require_space(&self.directory, bytes)
+        require_space(&self.directory, bytes).map_err(|error| match jobs.first() {
+            Some(job) => job.needs().told(error),
+            None => error,
+        })
     }
 
     /// Makes ready for the runs of `job`: checks it, and makes its files and filesystem. All of it
@@ -84,7 +87,10 @@ impl Kernel {
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
     pub fn prepare<W: Runnable>(&self, job: &W) -> Result<Prepared<W>, Error> {
-        let stage = Stage::prepare(self, &job.needs())?;
+        let Kernel { journal, directory, may_change_settings } = self;
+        let needs = job.needs();
+        let stage = Stage::prepare(&needs, journal, directory, *may_change_settings)
+            .map_err(|error| needs.told(error))?;
         let process = job.process(&stage.files.paths())?;
         Ok(Prepared { seed: job.seed(), work: job.clone(), process, stage })
     }

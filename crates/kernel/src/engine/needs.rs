@@ -9,7 +9,10 @@ use filemap_job::program::{Program, ProgramStep};
 use filemap_job::{File, Job, Machine, Phase};
 
 use crate::contents::Contents;
-use crate::page_size;
+use crate::{Error, page_size};
+
+/// What takes less room in a program.
+const SMALLER_PROGRAM: &str = "a smaller size or sparse = true in its [[file]] tables";
 
 /// What is asked of a machine.
 #[derive(Clone, Debug)]
@@ -55,6 +58,14 @@ impl Needs {
     /// Whether they are a program's: only those name their files.
     pub(crate) fn is_program(&self) -> bool {
         self.files.iter().any(|needed| needed.name.is_some())
+    }
+
+    /// `error`, with what to do where there is no room for the files.
+    pub(crate) fn told(&self, error: Error) -> Error {
+        match self.is_program() {
+            true => error.with_smaller(SMALLER_PROGRAM),
+            false => error,
+        }
     }
 
     /// What the files are long together.
@@ -124,5 +135,33 @@ impl From<&Program> for Needs {
             longest_read_bytes: reads.max().unwrap_or(0),
             cpus: program.cpus.map(u64::from),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use filemap_job::{JobSpec, ProgramSpec};
+
+    use super::*;
+    use crate::temporary::require_space;
+
+    #[test]
+    fn where_there_is_no_room_each_form_is_told_its_own_remedy() {
+        let told = |needs: Needs| {
+            let error = require_space(Path::new("/tmp"), u64::MAX).unwrap_err();
+            needs.told(error).to_string()
+        };
+        let job = JobSpec::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
+        let of_job = told(Needs::from(&job.validate(None).unwrap()));
+        assert!(of_job.contains("--file-size"), "{of_job}");
+        let program = "file = [{ name = 'a', size = '1m' }]\nopen = [{ name = 'o', file = 'a' }]\n\
+                       thread = [{ phase = [{ open = 'o', workload = 'read-sequential', bs = '4k', \
+                       accesses = 1 }] }]";
+        let program = ProgramSpec::from_toml(program).unwrap().validate(None).unwrap();
+        let of_program = told(Needs::from(&program));
+        assert!(of_program.contains("[[file]]"), "{of_program}");
+        assert!(!of_program.contains("--file-size"), "{of_program}");
     }
 }

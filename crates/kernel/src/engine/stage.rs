@@ -1,12 +1,13 @@
 //! Where runs take place: files, limits and settings, as a job wants them.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::file::JobFiles;
 use super::limits::MemoryLimits;
 use super::needs::Needs;
+use super::plan;
 use super::settings::Settings;
-use super::{Kernel, plan};
 use crate::Error;
 use crate::cgroup::MemoryCgroup;
 use crate::cold::drop_open_file;
@@ -47,13 +48,17 @@ pub(super) struct Ran {
 }
 
 impl Stage {
-    /// Makes ready what `needs` says.
-    pub(super) fn prepare(kernel: &Kernel, needs: &Needs) -> Result<Self, Error> {
+    /// Makes ready what `needs` says, with temporary files in `directory`.
+    pub(super) fn prepare(
+        needs: &Needs,
+        journal: &Journal,
+        directory: &Path,
+        may_change_settings: bool,
+    ) -> Result<Self, Error> {
         plan::check_machine(needs)?;
         let limits = MemoryLimits::of(&needs.machine);
         limits.check(needs)?;
-        let Kernel { journal, directory, may_change_settings } = kernel;
-        let settings = Settings::apply(&needs.machine, journal, *may_change_settings)?;
+        let settings = Settings::apply(&needs.machine, journal, may_change_settings)?;
         let files = JobFiles::of(needs, journal, directory)?;
         let fits = limits.fits(needs);
         let (disturbed, unsettled) = (0, 0);

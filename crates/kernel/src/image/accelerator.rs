@@ -7,30 +7,13 @@ use std::fs::File;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use super::Error;
+use super::boot_image::Image;
+use super::qemu::{self, Accelerator};
 use super::settings::Settings;
-use super::{Error, Image, qemu};
 
 /// A guest under a KVM that works is done in about a second.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
-
-/// How a machine's instructions are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accelerator {
-    /// By the CPU.
-    Kvm,
-    /// By QEMU's emulator: counters are right, times mean nothing.
-    Tcg,
-}
-
-impl Accelerator {
-    /// The name that QEMU and reports use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kvm => "kvm",
-            Self::Tcg => "tcg",
-        }
-    }
-}
 
 /// Whether KVM runs a guest here: boots `image`, which does nothing and reports back.
 ///

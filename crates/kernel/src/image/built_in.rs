@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Error, modules};
+use super::{Error, release_dir};
 
 /// Options of a kernel's configuration, and the modules that they become where they are `m`.
 const OPTIONS: [(&str, &str); 4] = [
@@ -12,14 +12,6 @@ const OPTIONS: [(&str, &str); 4] = [
     ("CONFIG_EXT4_FS", "ext4"),
     ("CONFIG_XFS_FS", "xfs"),
 ];
-
-/// The modules that the list in `root`, a `lib/modules/RELEASE`, calls built in; `None` where it
-/// has no list.
-pub(super) fn listed(root: &Path) -> Option<BTreeSet<String>> {
-    let text = std::fs::read_to_string(root.join("modules.builtin")).ok()?;
-    let names = text.lines().filter_map(|line| line.rsplit('/').next()?.strip_suffix(".ko"));
-    Some(names.map(|name| name.replace('-', "_")).collect())
-}
 
 /// Refuses the kernel at `path`, which is to boot without modules, where it has not all of
 /// `required` built in. Where no file beside it, or of this machine's for the same release, says
@@ -30,9 +22,9 @@ pub(super) fn listed(root: &Path) -> Option<BTreeSet<String>> {
 pub(super) fn check(path: &Path, release: &str, required: &[&str]) -> Result<(), Error> {
     let beside = path.parent().unwrap_or(Path::new(""));
     let roots = [beside.join(".."), PathBuf::from("/")];
-    let with_list = roots
-        .iter()
-        .find_map(|root| Some((Some(root), listed(&modules::release_dir(root, release)?)?)));
+    let with_list = roots.iter().find_map(|root| {
+        Some((Some(root), release_dir::built_in(&release_dir::find(root, release)?)?))
+    });
     let known = with_list.or_else(|| Some((None, configured(beside, release)?)));
     let Some((root, built_in)) = known else { return Ok(()) };
     let missing: Vec<&str> =

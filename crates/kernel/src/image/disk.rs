@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Error, name_for_child, scratch_file, start_error};
+use super::{Error, unnamed};
 use crate::child;
 
 /// A filesystem for the scratch disk.
@@ -72,15 +72,15 @@ impl Filesystem {
 
 /// Makes a disk of `bytes` bytes in `dir`.
 pub(super) fn create(dir: &Path, bytes: u64, filesystem: Filesystem) -> Result<File, Error> {
-    let file = scratch_file(dir)?;
+    let file = unnamed::in_dir(dir)?;
     file.set_len(bytes).map_err(|source| Error::scratch(dir, source))?;
     let (program, package, arguments) = filesystem.maker();
     // Administrators' programs are often outside of the search path of other users.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let name = name_for_child(&file);
+    let name = unnamed::name_for_child(&file);
     let mut command = Command::new(program);
     let output = child::output(command.env("PATH", path).args(arguments).arg(&name))
-        .map_err(|source| start_error(program, package, source))?;
+        .map_err(|source| Error::start(program, package, source))?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
         let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");

@@ -143,4 +143,12 @@ impl Error {
     pub(super) fn scratch(dir: &Path, source: io::Error) -> Self {
         Self::Scratch { dir: dir.to_owned(), source }
     }
+
+    /// Tells a program that is not installed from one that could not be started.
+    pub(super) fn start(program: &'static str, package: &'static str, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { program, package },
+            _ => Self::io(format!("start {program}"), source),
+        }
+    }
 }

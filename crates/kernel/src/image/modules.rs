@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Error, built_in, elf, start_error};
+use super::{Error, elf, release_dir};
 use crate::child;
 
 /// A module, ready to be given to init_module(2).
@@ -31,14 +31,14 @@ pub(super) fn collect(
     required: &[&str],
 ) -> Result<Vec<Module>, Error> {
     let fail = |reason: String| Error::Modules { dir: dir.to_owned(), reason };
-    let root = release_dir(dir, release)
+    let root = release_dir::find(dir, release)
         .ok_or_else(|| fail(format!("it has nothing for release {release}")))?;
     let mut files = BTreeMap::new();
     index(&root, &mut files).map_err(|source| fail(source.to_string()))?;
     let mut search = Search {
         files,
         release,
-        built_in: built_in::listed(&root),
+        built_in: release_dir::built_in(&root),
         seen: BTreeSet::new(),
         missing: Vec::new(),
         found: Vec::new(),
@@ -52,13 +52,6 @@ pub(super) fn collect(
         return Err(fail(format!("not there and not built in: {names}")));
     }
     Ok(search.found)
-}
-
-/// Where below `dir` the modules of `release` are.
-pub(super) fn release_dir(dir: &Path, release: &str) -> Option<PathBuf> {
-    let below = ["lib/modules", "usr/lib/modules", ""].map(|part| dir.join(part).join(release));
-    let itself = [dir.to_owned()].into_iter().filter(|dir| dir.join("kernel").is_dir());
-    below.into_iter().filter(|path| path.is_dir()).chain(itself).next()
 }
 
 /// Every module file below `dir`, by module name.
@@ -172,7 +165,7 @@ fn unpack(path: &Path) -> Result<Vec<u8>, Error> {
         }
     };
     let output = child::output(Command::new(program).args(["-d", "-c", "--"]).arg(path))
-        .map_err(|source| start_error(program, package, source))?;
+        .map_err(|source| Error::start(program, package, source))?;
     if !output.status.success() {
         let line = String::from_utf8_lossy(&output.stderr).trim().replace('\n', " ");
         return Err(Error::Tool { program, line });
@@ -198,12 +191,12 @@ mod tests {
         for name in ["a-b.ko.xz", "c.ko", "d.ko.txt", "modules.order"] {
             std::fs::write(kernel.join(name), "").unwrap();
         }
-        let root = release_dir(dir.path(), "6.1").unwrap();
+        let root = release_dir::find(dir.path(), "6.1").unwrap();
         let mut files = BTreeMap::new();
         index(&root, &mut files).unwrap();
         assert_eq!(files.keys().collect::<Vec<_>>(), ["a_b", "c"]);
-        assert_eq!(release_dir(&root, "6.1").unwrap(), root);
-        assert_eq!(release_dir(dir.path(), "6.2"), None);
+        assert_eq!(release_dir::find(&root, "6.1").unwrap(), root);
+        assert_eq!(release_dir::find(dir.path(), "6.2"), None);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 
 use crate::child::{Ended, Running, die_with_parent};
 
-use super::{Accelerator, Error, Image, frame, name_for_child, start_error};
+use super::boot_image::Image;
+use super::{Error, frame, unnamed};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 const PACKAGE: &str = "qemu-system-x86";
@@ -27,6 +28,25 @@ const IN_TURN: &str = "shift=2,sleep=off";
 /// How much of a console is searched for its last line.
 const CONSOLE_TAIL: u64 = 64 << 10;
 
+/// How a machine's instructions are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accelerator {
+    /// By the CPU.
+    Kvm,
+    /// By QEMU's emulator: counters are right, times mean nothing.
+    Tcg,
+}
+
+impl Accelerator {
+    /// The name that QEMU and reports use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg",
+        }
+    }
+}
+
 /// A machine about to be started.
 pub(super) struct Machine<'a> {
     pub(super) image: &'a Image,
@@ -42,7 +62,7 @@ impl Machine<'_> {
         let output = Output::new()?;
         let mut command = self.command(&output)?;
         let running = Running::spawn(&mut command);
-        let mut running = running.map_err(|source| start_error(PROGRAM, PACKAGE, source))?;
+        let mut running = running.map_err(|source| Error::start(PROGRAM, PACKAGE, source))?;
         let ended = running.wait(self.time_limit, || output.kvm_failure());
         drop(running);
         let status = match ended.map_err(|source| Error::io(format!("watch {PROGRAM}"), source))? {
@@ -87,18 +107,18 @@ impl Machine<'_> {
             .arg("-kernel")
             .arg(&self.image.kernel)
             .arg("-initrd")
-            .arg(name_for_child(self.initramfs))
+            .arg(unnamed::name_for_child(self.initramfs))
             .args(["-append", &self.kernel_arguments()])
             .arg("-serial")
-            .arg(format!("file:{}", name_for_child(&output.console)))
+            .arg(format!("file:{}", unnamed::name_for_child(&output.console)))
             .arg("-serial")
-            .arg(format!("file:{}", name_for_child(&output.result)));
+            .arg(format!("file:{}", unnamed::name_for_child(&output.result)));
         if self.takes_turns() {
             command.args(["-icount", IN_TURN]);
         }
         if let Some(disk) = self.disk {
             // A full host disk is an I/O error in the guest: the default would stop it for good.
-            let name = name_for_child(disk);
+            let name = unnamed::name_for_child(disk);
             let rest = "format=raw,if=virtio,cache=unsafe,werror=report,rerror=report";
             command.arg("-drive").arg(format!("file={name},{rest}"));
         }

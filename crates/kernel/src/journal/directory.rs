@@ -10,6 +10,9 @@ use crate::Error;
 pub const STATE_VARIABLE: &str = "FILEMAP_STATE";
 const STATE_DIRECTORY: &str = "/var/tmp/filemap-journal";
 
+/// How the names of journals end.
+pub(super) const SUFFIX: &str = "journal";
+
 /// `$FILEMAP_STATE`, or a directory in /var/tmp; one of its own for each user but root.
 pub fn state_directory() -> PathBuf {
     match std::env::var_os(STATE_VARIABLE) {

@@ -23,11 +23,8 @@ pub use directory::{STATE_VARIABLE, state_directory};
 pub use recovery::{Recovery, recover};
 pub use undo::Undo;
 
-use directory::secure;
+use directory::{SUFFIX, secure};
 use undo::patiently;
-
-/// How the names of journals end.
-const SUFFIX: &str = "journal";
 
 /// The journal of this process. Clones share it; the file goes when nothing is left to undo.
 #[derive(Clone, Debug)]

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::SUFFIX;
-use super::directory::secure;
+use super::directory::{SUFFIX, secure};
 use super::undo::Undo;
 use crate::Error;
 

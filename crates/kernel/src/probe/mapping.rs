@@ -5,7 +5,8 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use filemap_core::address::vma::AdviceFlag;
+use filemap_core::address::mapping::SplitProt;
+use filemap_core::address::vma::{AdviceFlag, HugeHint, ReadHint};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::Madvise;
 use rustix::io::Errno;
@@ -14,8 +15,8 @@ use rustix::mm::{
     mprotect,
 };
 
+use super::access::RETURN;
 use super::process::Area;
-use super::{HugeHint, RETURN, ReadHint, SplitProt};
 use crate::{Error, page_size};
 
 /// Whether [`RETURN`] is code of this machine.

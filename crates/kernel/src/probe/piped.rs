@@ -5,9 +5,11 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use super::wire::{Reply, read_reply};
-use super::{STARVED_EXIT_CODE, killed_by};
 use crate::Error;
 use crate::child::Running;
+
+/// Exit code of a child that could not allocate memory.
+pub const STARVED_EXIT_CODE: i32 = 4;
 
 /// This program, run again with a hidden argument. It is killed when this drops.
 #[derive(Debug)]
@@ -68,4 +70,15 @@ impl Piped {
             Err(error) => Error::call("wait for the probe's child", error),
         }
     }
+}
+
+/// The error for a child that `signal` killed, with what to do.
+pub(crate) fn killed_by(signal: i32) -> Error {
+    let remedy = match signal {
+        libc::SIGBUS => "the file must not shrink, and its disk must not fail, while it is read",
+        libc::SIGKILL => "if nobody did, memory ran out: allow more, or use a smaller file",
+        libc::SIGINT | libc::SIGTERM => "run it again without ending it",
+        _ => "run it again, and report it if it happens again",
+    };
+    Error::ChildKilled { signal, remedy }
 }

@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use filemap_core::address::mapping::{Split, SplitProt};
+use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::elf::Segment;
 use filemap_job::program::{Fadvise, Madvise};
 
-use super::{Access, Advice, MAX_READ_BYTES, Segment, Split, SplitProt};
+use super::access::{Access, MAX_READ_BYTES};
 use crate::Error;
 
 /// A child process: its files, open file descriptions, mappings and threads.

@@ -5,14 +5,15 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use filemap_core::address::mapping::{Split, SplitProt};
+use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 use filemap_core::units::{PageCount, PageIndex};
+use filemap_job::elf::Segment;
 use filemap_job::program::{Fadvise, Madvise};
 
+use super::access::Access;
+use super::outcome::{Ended, EndedThread, Left, PhaseCost};
 use super::process::{Area, Process, Step};
-use super::{
-    Access, Advice, Ended, EndedThread, HugeHint, Left, PhaseCost, ReadHint, Segment, Split,
-    SplitProt,
-};
 use crate::residency::PageSet;
 
 /// What the child says.

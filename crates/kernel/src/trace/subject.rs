@@ -82,7 +82,10 @@ impl Scratches {
         for (number, needed) in needs.files.iter().enumerate() {
             let (path, guard) = match needed.users_path() {
                 Some(path) => self.users_file(needs, needed, path)?,
-                None => self.made_file(needs, needed, number)?,
+                None => {
+                    let made = self.made_file(needs, needed, number);
+                    made.map_err(|error| needs.told(error))?
+                }
             };
             paths.push(path);
             guards.push(guard);

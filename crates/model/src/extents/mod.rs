@@ -8,29 +8,25 @@ mod invalidate;
 pub(crate) mod lists;
 mod locked;
 mod orders;
+mod page_cache;
 mod reclaim;
 mod shadows;
 mod span;
+mod young;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
-use filemap_core::address::entries::{Layer, MappedFile};
-use filemap_core::address::reverse_map::ReverseMap;
-use filemap_core::cache::{FileCache, Folio, FolioRun, WORD_PAGES, in_leaf, word_mask};
-use filemap_core::decision::Log;
-use filemap_core::lru::lists::{Lists, Scan, Shrunk};
+use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask};
 use filemap_core::lru::statistics::Statistics;
 use filemap_core::lru::workingset;
-use filemap_core::page_cache::PageCache;
-use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+use filemap_core::units::{Order, PageCount, PageIndex};
 
 use self::aliases::Aliases;
 use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
 use self::chunks::Chunks;
-use self::file::{ExtentFile, first_page};
 use self::lists::{Extent, List, Stale};
 use self::locked::Locked;
-use self::reclaim::Retired;
 use self::shadows::Shadows;
 use self::span::by_chunk;
 
@@ -57,7 +53,8 @@ pub struct ExtentCache {
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
     shadows: Shadows,
-    retired: Retired,
+    /// Chunks that became empty, with the clock then: forgotten once no eviction in them matters.
+    retired: VecDeque<(u64, u64)>,
 }
 
 impl ExtentCache {
@@ -75,7 +72,7 @@ impl ExtentCache {
             statistics: Statistics::default(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
             shadows: Shadows::default(),
-            retired: Retired::default(),
+            retired: VecDeque::new(),
         }
     }
 
@@ -244,85 +241,5 @@ impl ExtentCache {
             cached.map(|pages| u64::from(pages.count_ones())).sum::<u64>()
         });
         PageCount(pages.sum())
-    }
-}
-
-impl Lists for ExtentCache {
-    fn inactive(&self) -> PageCount {
-        PageCount(self.inactive.pages)
-    }
-
-    fn active(&self) -> PageCount {
-        PageCount(self.active.pages)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.statistics
-    }
-
-    fn flush_statistics(&mut self) {
-        self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
-    }
-
-    fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {
-        self.age_active(pages.0, mappings);
-    }
-
-    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
-        self.shrink_inactive(scan, mappings, log)
-    }
-}
-
-impl PageCache for ExtentCache {
-    fn held_bytes(&self) -> u64 {
-        let lists = self.inactive.held_bytes() + self.active.held_bytes();
-        self.chunks.held_bytes() + lists + self.shadows.held_bytes()
-    }
-
-    fn file(&mut self, file: FileId) -> impl FileCache {
-        ExtentFile::new(self, file, Layer::FIRST)
-    }
-
-    fn mapped(&mut self, file: FileId, layer: Layer) -> impl MappedFile {
-        ExtentFile::new(self, file, layer)
-    }
-
-    fn add(&mut self, file: FileId, run: FolioRun) {
-        let first = first_page(file);
-        let (start, end) = (first + run.start.0, first + run.end().0);
-        let marked = run.marked.map(|marked| first + marked.0);
-        self.locked.insert(start, end);
-        if run.order == Order(0) {
-            self.add_base_pages(start, end, marked);
-            return;
-        }
-        for folio in 0..run.folios {
-            let head = start + (folio << run.order.0);
-            self.add_folio(head, run.order, marked == Some(head));
-        }
-    }
-
-    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
-        let from = first_page(file) + start.0;
-        self.locked.insert(from, from + pages.0);
-    }
-
-    fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
-        let from = first_page(file) + start.0;
-        self.locked.remove(from, from + pages.0);
-    }
-
-    fn invalidate(
-        &mut self,
-        file: FileId,
-        from: PageIndex,
-        end: PageIndex,
-        log: &mut impl Log,
-    ) -> PageCount {
-        self.drop_pages(file, from, end, log)
-    }
-
-    fn nodes(&self) -> u64 {
-        self.nodes
     }
 }

@@ -1,13 +1,11 @@
 //! Carrying out reclaim on extents.
 
-use std::collections::VecDeque;
-
 use filemap_core::address::entries::Layer;
-use filemap_core::address::reverse_map::{FileMappings, ReverseMap};
+use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{WORD_PAGES, in_leaf, up_to_bit, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Scan, Shrunk};
-use filemap_core::lru::reclaim::{Referenced, Verdict, judge_folio, judge_pages};
+use filemap_core::lru::reclaim::{Verdict, judge_folio, judge_pages};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use super::ExtentCache;
@@ -16,9 +14,7 @@ use super::file::locate;
 use super::lists::{Extent, bits, runs};
 use super::shadows::Shadow;
 use super::span::{Span, by_chunk};
-
-/// Chunks that became empty, with the clock then: forgotten once no eviction in them matters.
-pub type Retired = VecDeque<(u64, u64)>;
+use super::young::Accessed;
 
 /// The most pages that a step of reclaim may look at, and evict.
 #[derive(Clone, Copy)]
@@ -251,50 +247,6 @@ impl ExtentCache {
         pages
     }
 
-    /// Clears the accessed bits of a folio, where they are believed. Returns what they were, and
-    /// whether the folio is referenced.
-    fn take_young<'a>(
-        &mut self,
-        head: u64,
-        pages: u64,
-        mappings: &'a FileMappings,
-    ) -> (Referenced<'a>, bool) {
-        let mut young = Referenced::new(mappings);
-        let mut referenced = false;
-        let mut word = locate(head).1.0 / WORD_PAGES;
-        self.set_range(head, head + pages, |flags, mask| {
-            referenced |= flags.referenced & mask != 0;
-            let believed = mask & mappings.believed_mask(Layer::FIRST, word);
-            young.add(Layer::FIRST, word, flags.accessed(believed));
-            flags.young &= !believed;
-            word += 1;
-        });
-        if mappings.has_recency() && !self.aliases.is_empty() {
-            self.take_young_aliases(head, pages, mappings, &mut young);
-        }
-        (young, referenced)
-    }
-
-    /// [`ExtentCache::take_young`] in all layers but the first.
-    fn take_young_aliases(
-        &mut self,
-        head: u64,
-        pages: u64,
-        mappings: &FileMappings,
-        young: &mut Referenced<'_>,
-    ) {
-        let (from, end) = (PageIndex(head), PageIndex(head + pages));
-        for layer in self.aliases.layers(from, end) {
-            for number in words(from, end) {
-                let word = locate(number * WORD_PAGES).1.0 / WORD_PAGES;
-                let mask = word_mask(number, from, end) & mappings.believed_mask(layer, word);
-                let entries = self.aliases.get_or_make(number, layer);
-                young.add(layer, word, entries.young & mask);
-                entries.young &= !mask;
-            }
-        }
-    }
-
     /// Evicts `pages` pages from `start`: base pages of one word, or one folio.
     fn evict(
         &mut self,
@@ -384,28 +336,5 @@ impl ExtentCache {
                 self.chunks.remove(number);
             }
         }
-    }
-}
-
-/// Accessed entries of base pages in one word.
-#[derive(Default)]
-struct Accessed {
-    pages: u64,
-    /// Those with accessed entries in several layers.
-    again: u64,
-    /// Those with one in an executable VMA.
-    executable: u64,
-}
-
-impl Accessed {
-    /// Adds what of the accessed entries in a layer is believed.
-    fn add(&mut self, layer: Layer, word: u64, young: u64, mappings: &FileMappings) {
-        if young == 0 {
-            return;
-        }
-        let young = young & mappings.believed_mask(layer, word);
-        self.again |= self.pages & young;
-        self.pages |= young;
-        self.executable |= young & mappings.executable_mask(layer, word);
     }
 }

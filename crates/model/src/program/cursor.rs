@@ -6,9 +6,9 @@ use filemap_core::page_cache::PageCache;
 use filemap_job::accesses::{Accesses, Read, Reads};
 use filemap_job::program::{Madvise, ProgramStep};
 
-use super::Running;
 use super::populate::Populates;
 use super::record::Done;
+use super::running::Running;
 use crate::Error;
 use crate::tally::Tally;
 use crate::task::Task;

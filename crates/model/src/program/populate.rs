@@ -6,7 +6,7 @@ use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageCount;
 
-use super::Running;
+use super::running::Running;
 use crate::Error;
 use crate::process::Place;
 use crate::under_way::FaultUnderWay;

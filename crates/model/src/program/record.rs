@@ -9,7 +9,7 @@ use filemap_job::program::{
     FileRun, MappingRun, PhaseRun, Program, ProgramRun, ProgramStep, ThreadRun,
 };
 
-use super::Running;
+use super::running::Running;
 use crate::tally::Tally;
 use crate::world::Timing;
 

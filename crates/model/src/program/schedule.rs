@@ -6,10 +6,10 @@ use std::collections::BinaryHeap;
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 
-use super::Running;
 use super::cursor::Cursor;
 use super::fair::{Entity, Queue, TICK_NS};
 use super::record::Done;
+use super::running::Running;
 use crate::Error;
 use crate::waiting::{Pause, Woken};
 

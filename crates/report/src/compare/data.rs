@@ -8,7 +8,7 @@ use filemap_job::{Job, JobSpec, Run, Spread, Summary};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::Cell;
+use super::cell::Cell;
 use crate::footer::Footer;
 use crate::record::spreads;
 use crate::regression::Regression;
@@ -58,7 +58,7 @@ pub(crate) struct Json<'a, C> {
     #[serde(flatten)]
     footer: &'a Footer,
     warnings: &'a [String],
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::RegressionEntry>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::forms::RegressionEntry>"))]
     regressions: Vec<Value>,
     cells: Vec<C>,
 }

@@ -1,21 +1,22 @@
 //! The report on one job in several variants, on one engine or several.
 
+mod cell;
 mod data;
 mod program;
 mod tables;
 
-#[cfg(feature = "schema")]
+pub use cell::Cell;
 #[cfg(feature = "schema")]
 pub(crate) use data::{Json, JsonCell};
-#[cfg(feature = "schema")]
 #[cfg(feature = "schema")]
 pub(crate) use program::JsonCell as ProgramJsonCell;
 pub use program::{ProgramCell, of_program};
 
 use std::collections::BTreeSet;
 
-use filemap_job::{Job, Record, Spread};
+use filemap_job::{Record, Spread};
 
+use self::cell::name;
 use crate::footer::Footer;
 use crate::record::{elapsed_note, foreign_note, measured_ns, outlier_note, reclaim_note};
 use crate::regression::{self, Regression, regressions};
@@ -27,17 +28,6 @@ use crate::stats::{Sample, percent};
 use crate::table::{Column, Table};
 use crate::thrash;
 use crate::units::{bytes, bytes_range};
-
-/// A variant with its record.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
-    /// The variant as it was asked for, such as `p1+p2`.
-    pub variant: String,
-    /// The job that was run, with the first of its seeds; none of a program.
-    pub job: Option<Job>,
-    /// What came out.
-    pub record: Record,
-}
 
 /// The report on `cells`, all against the first, with `warnings` under its table; `command`
 /// repeats it. With `verbose`, every counter under its own name too.
@@ -113,18 +103,6 @@ fn worse(cells: &[Cell]) -> Vec<Vec<Regression>> {
         first(cell).map_or(Vec::new(), |first| regressions(&first.record, &cell.record))
     };
     cells.iter().map(of).collect()
-}
-
-/// What a cell is called in a sentence.
-fn name(cell: &Cell, cells: &[Cell]) -> String {
-    match has_several_engines(cells) {
-        true => format!("{} on the {}", cell.variant, cell.record.engine),
-        false => cell.variant.clone(),
-    }
-}
-
-fn has_several_engines(cells: &[Cell]) -> bool {
-    cells.iter().any(|cell| cell.record.engine != cells[0].record.engine)
 }
 
 /// Bytes read over the runs of a cell.

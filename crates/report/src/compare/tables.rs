@@ -5,7 +5,7 @@
 
 use filemap_job::Spread;
 
-use super::{Cell, has_several_engines, name};
+use super::cell::{Cell, has_several_engines, name};
 use crate::figures::{self, ELAPSED, FIGURES, Figure, MISSES_PER_DROP, ROUNDS_A_SECOND};
 use crate::record::spreads;
 use crate::report::TEXT_COLUMNS;

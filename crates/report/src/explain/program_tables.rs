@@ -223,7 +223,7 @@ pub(crate) struct Json<'a> {
 struct OfFile<'a> {
     name: &'a str,
     /// By origin; the sums are those of the whole.
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::CauseEntry>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::forms::CauseEntry>"))]
     causes: Vec<Value>,
 }
 
@@ -233,7 +233,7 @@ struct OfThrough<'a> {
     /// `mapping` or `open`.
     what: &'a str,
     name: &'a str,
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::AddedEntry>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::forms::AddedEntry>"))]
     brought_in: Vec<Value>,
 }
 

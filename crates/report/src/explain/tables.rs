@@ -280,22 +280,22 @@ pub(crate) struct Json<'a> {
     /// By the engine's own count.
     bytes_counted: Option<u64>,
     /// By origin; the sums are those of the whole.
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::CauseEntry>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::forms::CauseEntry>"))]
     causes: Vec<Value>,
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::BroughtEntry>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::forms::BroughtEntry>"))]
     brought_in: Vec<Value>,
     runs: &'a [Run],
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::Remedies>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::forms::Remedies>"))]
     remedies: Value,
     warnings: &'a [String],
     evicted_pages: u64,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::MissCounter"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::forms::MissCounter"))]
     mmap_miss: Object<String, Value>,
     answer: &'a str,
     map: &'a Map,
     scope: &'a str,
     command: &'a str,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Environments"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::forms::Environments"))]
     environment: &'a Object<String, Value>,
 }
 

@@ -9,21 +9,24 @@ mod exec_order;
 mod here;
 mod mmap_miss;
 mod source;
+mod study;
 mod vma_bound;
 
-use filemap_job::{Job, Record};
+use filemap_job::Record;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::footer::Footer;
-use crate::report::{Part, Report, to_json};
+use crate::report::{Report, to_json};
+use crate::spread::ENOUGH_SEEDS;
 use crate::table::Table;
 pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, fio_jobs};
 pub use source::Source;
+pub use study::{Findings, Study};
 
 /// Seeds of a random cell where none are given.
-pub const DEFAULT_SEEDS: u64 = 25;
+pub const DEFAULT_SEEDS: u64 = ENOUGH_SEEDS;
 
 /// Every published series, also those that are not built.
 pub const NAMES: [&str; 5] = ["mmap-miss", "vma-bound", "exec-order", "vma-retry", "mm-owner"];
@@ -41,32 +44,6 @@ impl Default for Options {
     fn default() -> Self {
         Options { seeds: DEFAULT_SEEDS, here: None }
     }
-}
-
-/// One published patch series.
-pub trait Study {
-    /// The jobs whose records it needs, in order.
-    fn jobs(&self) -> Vec<Job>;
-
-    /// What `records`, one for each of [`Study::jobs`] in their order, say beside what is
-    /// published.
-    fn findings(&self, records: &[Record]) -> Findings;
-}
-
-/// What a study found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
-    /// Its part of the report.
-    pub parts: Vec<Part>,
-    /// Its cells, flat, for CSV.
-    pub rows: Table,
-    /// Where the series comes from.
-    pub source: &'static Source,
-    /// Its cells for JSON: each with `series`, `figures`, `published`, `error`, `ok` and
-    /// `verdict`.
-    pub cells: Vec<Value>,
-    /// How many published cells the model misses.
-    pub failed: usize,
 }
 
 /// The studies of the series named; of all that are built for no name.
@@ -113,7 +90,7 @@ pub(crate) struct Json<'a> {
     #[serde(flatten)]
     footer: &'a Footer,
     sources: Vec<&'a Source>,
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::PublishedCell>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::forms::PublishedCell>"))]
     cells: Vec<&'a Value>,
 }
 

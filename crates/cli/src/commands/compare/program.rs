@@ -6,9 +6,9 @@ use filemap_job::{EngineKind, JobSpec, ProgramSpec, shell_word};
 use filemap_model::{Digest, Profile, trace_program};
 use filemap_report::compare::{self, ProgramCell};
 
+use super::asked::{engines, variants};
 use super::booted::{self, Booted};
 use super::unseen::{OfModel, unseen};
-use super::{engines, variants};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::commands::program::{GivenProgram, not_of_programs, profile};

@@ -4,8 +4,9 @@ use filemap_job::ProgramSpec;
 use filemap_job::program::{Fadvise, Madvise, ProgramStep};
 use filemap_report::conform::{self, Pattern};
 
+use super::asked::check_asked;
 use super::bench::Bench;
-use super::{check_asked, footer, outcome};
+use super::verdict::{footer, outcome};
 use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::commands::program::{GivenProgram, not_of_programs};

@@ -4,7 +4,7 @@ use filemap_job::{Engine, EngineKind, ProgramSpec, Ready};
 use filemap_model::{Model, trace_program};
 use filemap_report::explain::{self, ProgramExplainer};
 
-use super::no_log_of_image;
+use super::check_image;
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::commands::program::{GivenProgram, not_of_programs, profile};
@@ -25,13 +25,11 @@ pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, 
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
+    check_image(asked.spec.image.as_deref(), asked.spec.on.as_deref())?;
     let mut spec = asked.spec.clone();
     let found = asked.resolve(&mut spec)?;
     let profile = found.on_device(profile(&mut spec)?);
     let program = asked.validate(&spec)?;
-    if program.image.is_some() {
-        return Err(no_log_of_image());
-    }
     if program.engine == EngineKind::Kernel {
         return Err(Error::CannotRun(
             "explain reads the model's log of a program; give --on model, or filemap compare --on \

@@ -1,7 +1,7 @@
 //! A child whose threads map, read and unmap a file each, again and again, until it is ended.
 
 mod counts;
-mod threads;
+pub(super) mod threads;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -17,8 +17,6 @@ use super::wire::{Reply, get, get_all, get_path, put, put_all, put_path};
 use crate::child::Ended;
 use crate::{Error, page_size};
 use counts::Counts;
-
-pub(super) use threads::main;
 
 /// The hidden first argument of such a child.
 pub(super) const ARGUMENT: &str = "__filemap-thrash";

@@ -1,7 +1,7 @@
 //! The tables of the series.
 
+use super::cells::{CALLS, CONDITIONS, JUDGED, PHASES, Pair, Ratio, TOLERANCE_PERCENT, near};
 use super::times::{Assumptions, Counts};
-use super::{CALLS, CONDITIONS, JUDGED, PHASES, Pair, Ratio, TOLERANCE_PERCENT, near};
 use crate::published::data::{PUBLISHED, PhaseRow};
 use crate::report::Part;
 use crate::table::{Column, Table};

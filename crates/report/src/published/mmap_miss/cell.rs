@@ -8,6 +8,9 @@ use super::beside::{BESIDE, Beside};
 use crate::published::data::{Case, Row};
 use crate::stats::{Sample, percent};
 
+/// How much more and less page cache the study tries, in GiB.
+pub const CAPACITY_STEP_GIB: f64 = 0.1;
+
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// GiB by which a figure of three decimals may have been rounded.
@@ -245,6 +248,11 @@ pub fn with_more_cache(job: &Job, gib: f64) -> Job {
 fn rounded_to(gib: &Sample, published: f64) -> f64 {
     let bound = published.clamp(gib.min, gib.max);
     if (bound - published).abs() <= HALF_A_DIGIT { bound } else { published }
+}
+
+/// With as many decimals as published.
+pub fn gib_text(value: f64) -> String {
+    format!("{value:.3}")
 }
 
 #[cfg(test)]

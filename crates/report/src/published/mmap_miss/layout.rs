@@ -1,6 +1,6 @@
 //! The tables of the series.
 
-use super::cell::Measured;
+use super::cell::{Measured, gib_text};
 use super::notes;
 use crate::published::data::{Case, PUBLISHED};
 use crate::report::Part;
@@ -74,9 +74,9 @@ fn case_table<'a>(case: &Case, cells: impl Iterator<Item = &'a Measured>) -> Tab
         vec![
             cell.cell.workload.to_string(),
             cell.cell.variant.to_string(),
-            gib(cell.touched_gib),
-            cell.cell.published().map_or("-".to_string(), |row| gib(row.gib)),
-            gib(cell.figure_gib),
+            gib_text(cell.touched_gib),
+            cell.cell.published().map_or("-".to_string(), |row| gib_text(row.gib)),
+            gib_text(cell.figure_gib),
             cell.error_percent.map_or("-".to_string(), signed_percent),
             match cell.ok {
                 Some(false) => format!("FAIL: not {}", cell.cell.tolerance()),
@@ -108,11 +108,11 @@ fn spread_table(cells: &[Measured]) -> Table {
         vec![
             format!("{} GiB", cell.cell.case.file_gib),
             cell.cell.variant.to_string(),
-            cell.cell.published().map_or("-".to_string(), |row| gib(row.gib)),
-            gib(cell.gib.mean),
-            gib(cell.gib.sd),
-            gib(cell.gib.min),
-            gib(cell.gib.max),
+            cell.cell.published().map_or("-".to_string(), |row| gib_text(row.gib)),
+            gib_text(cell.gib.mean),
+            gib_text(cell.gib.sd),
+            gib_text(cell.gib.min),
+            gib_text(cell.gib.max),
             match cell.inside() {
                 Some(true) => "yes",
                 Some(false) => "no",
@@ -149,8 +149,8 @@ fn rerun_table() -> Table {
                 format!("{} GiB", case.file_gib),
                 again.workload.clone(),
                 again.variant.clone(),
-                first.map_or("-".to_string(), |first| gib(first.gib)),
-                gib(again.gib),
+                first.map_or("-".to_string(), |first| gib_text(first.gib)),
+                gib_text(again.gib),
                 off.map_or("-".to_string(), signed_percent),
             ]);
         }
@@ -167,11 +167,6 @@ fn rerun_table() -> Table {
         ],
         rows,
     }
-}
-
-/// With as many decimals as published.
-pub fn gib(value: f64) -> String {
-    format!("{value:.3}")
 }
 
 fn signed_percent(value: f64) -> String {

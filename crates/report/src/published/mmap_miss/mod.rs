@@ -7,16 +7,13 @@ mod notes;
 
 use filemap_job::{DEFAULT_SEED, Job, Record, seeds};
 
-use self::cell::{Cell, Measured};
+use self::cell::{CAPACITY_STEP_GIB, Cell, Measured};
 use super::data::PUBLISHED;
 use super::{Findings, Study};
 
 const WORKLOADS: [&str; 5] = ["random", "stride1021", "stride2053", "stride4099", "sequential"];
 
 const VARIANTS: [&str; 4] = ["baseline", "p1", "p2", "p1+p2"];
-
-/// How much more and less page cache [`MmapMiss`] tries, in GiB.
-const CAPACITY_STEP_GIB: f64 = 0.1;
 
 /// The study of the series.
 pub struct MmapMiss {

@@ -2,10 +2,8 @@
 
 use filemap_job::job::{CACHE_PARTS, RAM_PARTS};
 
-use super::CAPACITY_STEP_GIB;
 use super::beside::{BESIDE, Beside};
-use super::cell::Measured;
-use super::layout::gib;
+use super::cell::{CAPACITY_STEP_GIB, Measured, gib_text};
 use crate::spread::outcomes;
 
 /// What the columns are.
@@ -82,13 +80,12 @@ fn capacity(cells: &[Measured], slope: f64) -> String {
 
 /// How many seeds of a cell end where.
 fn modes(cell: &Measured) -> String {
-    let figure = |value| format!("{} GiB", gib(value));
-    let range = |from, to| format!("{} to {}", gib(from), gib(to));
+    let figure = |value| format!("{} GiB", gib_text(value));
+    let range = |from, to| format!("{} to {}", gib_text(from), gib_text(to));
     let outcomes = outcomes(&cell.gib.modes, figure, range);
-    let published = cell
-        .cell
-        .published()
-        .map_or(String::new(), |row| format!(" The published {} GiB is one draw.", gib(row.gib)));
+    let published = cell.cell.published().map_or(String::new(), |row| {
+        format!(" The published {} GiB is one draw.", gib_text(row.gib))
+    });
     format!(
         "{} GiB, {}, {} has several outcomes, so its mean says little: of {} seeds {}.\
          {published}",

@@ -1,5 +1,7 @@
 //! The segments of an ELF file, and the mappings that the loader makes of them.
 
+mod error;
+
 use std::ops::Range;
 
 use filemap_core::units::{PageCount, PageIndex};
@@ -7,9 +9,10 @@ use object::elf::{ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PF_W, PF_X, PT_LO
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind};
 
+pub use self::error::ElfError;
 use crate::Error;
 use crate::bounds::{MAX_ADDRESS, MAX_PIECES};
-use crate::size::format_size;
+use crate::size::{format_size, shorten};
 
 /// A program or a shared library, as far as its loader maps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,11 +78,12 @@ impl Elf {
     /// beyond the file, beyond the address space, or none at all.
     pub fn parse(bytes: &[u8]) -> Result<Elf, Error> {
         let kind = FileKind::parse(bytes).map_err(|_| no_elf("it does not begin as one"))?;
-        match kind {
+        let elf = match kind {
             FileKind::Elf32 => load::<FileHeader32<Endianness>>(bytes),
             FileKind::Elf64 => load::<FileHeader64<Endianness>>(bytes),
             _ => Err(no_elf("it is an object file of another kind")),
-        }
+        };
+        Ok(elf?)
     }
 
     /// The VMAs that the loader makes with pages of `page_size` bytes, in the file's order.
@@ -96,13 +100,13 @@ impl Elf {
     pub fn segments(&self, page_size: u64) -> Result<Vec<Segment>, Error> {
         let lowest = self.loads.iter().map(|load| load.address).min().unwrap_or(0) / page_size;
         let base = if self.fixed { lowest - lowest % (page_size / 8) } else { lowest };
-        let segments: Result<Vec<_>, _> = self
+        let segments: Result<Vec<_>, ElfError> = self
             .loads
             .iter()
             .map(|load| {
                 let into_page = load.address % page_size;
                 if load.offset % page_size != into_page {
-                    return Err(Error::ElfUnaligned {
+                    return Err(ElfError::Unaligned {
                         number: load.number,
                         offset: load.offset,
                         address: load.address,
@@ -123,13 +127,13 @@ impl Elf {
         Ok(merged(segments))
     }
 
-    fn check_overlap(&self, segments: &[Segment]) -> Result<(), Error> {
+    fn check_overlap(&self, segments: &[Segment]) -> Result<(), ElfError> {
         let mut by_address: Vec<usize> = (0..segments.len()).collect();
         by_address.sort_by_key(|&position| segments[position].start);
         for pair in by_address.windows(2) {
             let (low, high) = (segments[pair[0]], segments[pair[1]]);
             if low.start + low.pages > high.start {
-                return Err(Error::ElfOverlap {
+                return Err(ElfError::Overlap {
                     first: self.loads[pair[0]].number,
                     second: self.loads[pair[1]].number,
                 });
@@ -152,7 +156,7 @@ fn merged(segments: Vec<Segment>) -> Vec<Segment> {
     vmas
 }
 
-fn load<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Elf, Error> {
+fn load<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Elf, ElfError> {
     let broken = |error: object::read::Error| no_elf(&error.to_string());
     let header = H::parse(bytes).map_err(broken)?;
     let endian = header.endian().map_err(broken)?;
@@ -171,13 +175,13 @@ fn load<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Elf, Error> 
         let (address, memory) = (header.p_vaddr(endian).into(), header.p_memsz(endian).into());
         let end = u64::checked_add(address, u64::max(memory, file_bytes));
         if end.is_none_or(|end| end > MAX_ADDRESS) {
-            return Err(Error::ElfTooLarge { number, address, bytes: memory });
+            return Err(ElfError::TooLarge { number, address, bytes: memory });
         }
         if u64::checked_add(offset, file_bytes).is_none_or(|end| end > size_bytes) {
-            return Err(Error::ElfBeyondFile { number, offset, bytes: file_bytes, size_bytes });
+            return Err(ElfError::BeyondFile { number, offset, bytes: file_bytes, size_bytes });
         }
         if file_bytes > memory {
-            return Err(Error::ElfLargerThanMemory { number, file_bytes, memory_bytes: memory });
+            return Err(ElfError::LargerThanMemory { number, file_bytes, memory_bytes: memory });
         }
         if file_bytes > 0 {
             let flags = header.p_flags(endian);
@@ -191,6 +195,6 @@ fn load<H: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Elf, Error> 
     Ok(Elf { size_bytes, fixed: kind == ET_EXEC, loads })
 }
 
-fn no_elf(reason: &str) -> Error {
-    Error::NoElf { reason: crate::size::shorten(reason) }
+fn no_elf(reason: &str) -> ElfError {
+    ElfError::NotLoadable { reason: shorten(reason) }
 }

@@ -1,4 +1,5 @@
-//! The machine profile that belongs to the user: what `filemap calibrate` found.
+//! Machine profiles: the built-in one, that of the user, which `filemap calibrate` found, and
+//! others that a job names.
 
 use std::env;
 use std::fs::DirBuilder;
@@ -6,6 +7,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use filemap_job::{EngineKind, JobSpec};
 use filemap_model::Profile;
 
 use crate::error::{Error, reason};
@@ -17,10 +19,51 @@ pub const BUILT_IN: &str = "default";
 /// The flag of `filemap calibrate` that names another place for the profile.
 pub const FLAG: &str = "--out";
 
-/// Its file, below the state directory of the user.
+/// The file of the user's own, below the state directory.
 const FILE: &str = "filemap/machine-profile.toml";
 
-/// Where it is: below `$XDG_STATE_HOME`, or `~/.local/state` where that is not set.
+/// Longest profile, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The machine profile that the model of `spec` goes by, which `spec` then names: the one that it
+/// says, else this user's own, else the built-in one.
+///
+/// # Errors
+/// A file that cannot be read, or is no profile.
+pub fn of(spec: &mut JobSpec) -> Result<Profile, Error> {
+    let engines = spec.on.as_deref().unwrap_or(EngineKind::Model.name());
+    let on_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
+    match spec.machine.as_deref() {
+        // A real kernel costs what it costs.
+        None if !on_model => Ok(Profile::DEFAULT),
+        name @ Some(_) => named(name),
+        None => {
+            let (name, profile) = users_own()?;
+            spec.machine = Some(name);
+            Ok(profile)
+        }
+    }
+}
+
+/// The machine profile that a job calls `name`; the built-in one for none.
+///
+/// # Errors
+/// A file that cannot be read, or is no profile.
+pub fn named(name: Option<&str>) -> Result<Profile, Error> {
+    match name {
+        None | Some(BUILT_IN) => Ok(Profile::DEFAULT),
+        Some(path) => at(path),
+    }
+}
+
+/// The machine profile at `path`.
+fn at(path: &str) -> Result<Profile, Error> {
+    let text = input::read("machine profile", path, MAX_BYTES)?;
+    Profile::parse(&text)
+        .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
+}
+
+/// Where the user's own is: below `$XDG_STATE_HOME`, or `~/.local/state` where that is not set.
 ///
 /// # Errors
 /// When the user has no directory for it, or one whose name is no text.
@@ -38,11 +81,11 @@ pub fn path() -> Result<String, Error> {
     })
 }
 
-/// It and its path; where there is none, the built-in one and [`BUILT_IN`].
+/// The user's own and its path; where there is none, the built-in one and [`BUILT_IN`].
 ///
 /// # Errors
 /// A file that is there and cannot be used.
-pub fn read() -> Result<(String, Profile), Error> {
+pub fn users_own() -> Result<(String, Profile), Error> {
     let missing = |path: &String| {
         use io::ErrorKind::{NotADirectory, NotFound};
         let found = Path::new(path).symlink_metadata();
@@ -51,7 +94,7 @@ pub fn read() -> Result<(String, Profile), Error> {
     let Some(path) = path().ok().filter(|path| !missing(path)) else {
         return Ok((BUILT_IN.to_string(), Profile::DEFAULT));
     };
-    match input::profile_at(&path) {
+    match at(&path) {
         Ok(profile) => Ok((path, profile)),
         Err(error) => Err(Error::UserProfile { error: Box::new(error) }),
     }

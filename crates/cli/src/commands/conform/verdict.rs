@@ -1,0 +1,106 @@
+//! What comparisons come to, and where they took place.
+
+use filemap_kernel::engine::host_environment;
+use filemap_report::Footer;
+use filemap_report::conform::{self, Finding, Pattern};
+
+use super::bench::Bench;
+use crate::Outcome;
+use crate::error::Error;
+use crate::provenance;
+
+/// One pattern in so many may go without comparison before the whole tells nothing.
+const NOT_COMPARED_ONE_IN: usize = 10;
+
+/// A difference fails the check, and so does what does not show that both agree; too few
+/// comparisons are none.
+pub fn outcome(patterns: &[Pattern]) -> Result<Outcome, Error> {
+    if patterns.iter().any(Pattern::differs) || conform::doubt(patterns).is_some() {
+        return Ok(Outcome::CheckFailed);
+    }
+    let all = patterns.len() - conform::left_out(patterns);
+    if let (0, Some(Finding::LeftOut { reason })) = (all, patterns.first().map(|p| &p.finding)) {
+        return Err(Error::CannotRun(format!("no pattern can run here: {reason}")));
+    }
+    let missing = conform::not_compared(patterns);
+    if missing * NOT_COMPARED_ONE_IN > all {
+        return Err(Error::CannotRun(format!(
+            "{missing} of {all} patterns were not compared: end what takes pages out of the page \
+             cache (such as DAMON)"
+        )));
+    }
+    Ok(Outcome::Done)
+}
+
+/// The footer of a report on what `bench` compared by `rules`, which `command` repeats.
+pub fn footer(rules: &str, bench: &Bench, command: String) -> Footer {
+    let mut environment = host_environment();
+    provenance::stamp(&mut environment, "model,kernel");
+    environment.insert("runs_repeated_after_foreign_eviction".into(), bench.disturbed.into());
+    environment.insert("runs_repeated_without_large_folio".into(), bench.without_folio.into());
+    Footer {
+        scope: format!(
+            "rules of Linux {rules} and the running kernel; files that fit in memory; after each \
+             access what it reads is waited for"
+        ),
+        command,
+        environment,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_report::conform::Comparison;
+
+    use super::*;
+
+    fn patterns(compared: usize, missing: usize, differing: usize) -> Vec<Pattern> {
+        let pattern = |finding: &Finding| Pattern {
+            name: String::new(),
+            finding: finding.clone(),
+            job: String::new(),
+        };
+        let same = Finding::Compared(Comparison { decisions: 1, ..Comparison::default() });
+        let none = Finding::NotCompared { reason: String::new() };
+        let other = Finding::Compared(Comparison { mismatches: 1, ..Comparison::default() });
+        let kinds = [(compared, same), (missing, none), (differing, other)];
+        kinds.iter().flat_map(|(number, kind)| vec![pattern(kind); *number]).collect()
+    }
+
+    #[test]
+    fn a_small_share_may_go_without_comparison() {
+        assert!(matches!(outcome(&patterns(10, 0, 0)), Ok(Outcome::Done)));
+        assert!(matches!(outcome(&patterns(9, 1, 0)), Ok(Outcome::Done)));
+        for (compared, missing) in [(8, 1), (0, 1)] {
+            let error = outcome(&patterns(compared, missing, 0)).unwrap_err();
+            assert_eq!(error.exit_code(), 4, "{error}");
+        }
+        assert!(matches!(outcome(&patterns(0, 5, 1)), Ok(Outcome::CheckFailed)));
+    }
+
+    #[test]
+    fn patterns_that_exclude_too_much_together_fail() {
+        let found = Comparison { decisions: 100, excluded: 3, ..Comparison::default() };
+        let mut patterns = patterns(3, 0, 0);
+        patterns.iter_mut().for_each(|one| one.finding = Finding::Compared(found.clone()));
+        assert!(matches!(outcome(&patterns), Ok(Outcome::CheckFailed)));
+        assert!(matches!(outcome(&patterns[..2]), Ok(Outcome::Done)));
+        patterns[0].finding = Finding::Compared(Comparison::default());
+        assert!(matches!(outcome(&patterns[..2]), Ok(Outcome::CheckFailed)));
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_no_failure_unless_nothing_is_left() {
+        let left_out = || {
+            let mut pattern = patterns(1, 0, 0).remove(0);
+            pattern.finding = Finding::LeftOut { reason: "no tool".to_string() };
+            pattern
+        };
+        let mut some = patterns(1, 0, 0);
+        some.extend([left_out(), left_out()]);
+        assert!(matches!(outcome(&some), Ok(Outcome::Done)));
+        let error = outcome(&[left_out()]).unwrap_err();
+        assert_eq!(error.exit_code(), 4);
+        assert!(error.to_string().contains("no tool"), "{error}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Declares a job as written: the struct, the flags of its fields, and what goes over all of them.
+
+/// Declares [`crate::JobSpec`] with one field for each entry. It is used once, in [`crate::flags`],
+/// which has in scope what it names.
+macro_rules! spec {
+    ($( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $flag:expr, )+) => {
+        /// A job as written: one field for each flag of the command line, which is also the key
+        /// of that name in a job file. What is `None` was not given.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(default, deny_unknown_fields)]
+        pub struct JobSpec {
+            $( $(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")]
+            pub $key: Option<$type>, )+
+            /// Workloads one after the other, instead of `workload`.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub phase: Vec<PhaseSpec>,
+            /// `seed` as text, which no reader of JSON rounds: where it is given, it counts.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub seed_text: Option<String>,
+            /// Text of `accesses_file`, which the caller reads.
+            #[serde(skip)]
+            pub accesses_text: Option<String>,
+            /// The headers of `file` for the workload `elf`, which the caller reads.
+            #[serde(skip)]
+            pub elf: Option<Elf>,
+        }
+
+        const FLAGS: &[Flag] = &[ $( Flag {
+            key: stringify!($key),
+            name: {
+                const NAME: [u8; stringify!($key).len()] = dashed(stringify!($key));
+                match std::str::from_utf8(&NAME) {
+                    Ok(name) => name,
+                    Err(_) => panic!("keys are ASCII"),
+                }
+            },
+            doc: concat!($($doc, "\n"),+),
+            kind: <$type as FlagValue>::KIND,
+            ..$flag
+        }, )+ ];
+
+        impl JobSpec {
+            /// This job with what `flags` gives in place of its own. A flag also removes what
+            /// it is an alternative to: `accesses` and `fraction`; `duration` and `rounds`;
+            /// `workload`, `accesses_file` and phases.
+            pub fn overlay(mut self, flags: JobSpec) -> JobSpec {
+                self.remove_alternatives(&flags);
+                JobSpec {
+                    $( $key: flags.$key.or(self.$key), )+
+                    phase: if flags.phase.is_empty() { self.phase } else { flags.phase },
+                    seed_text: match flags.seed {
+                        Some(_) => flags.seed_text,
+                        None => flags.seed_text.or(self.seed_text),
+                    },
+                    accesses_text: flags.accesses_text.or(self.accesses_text),
+                    elf: flags.elf.or(self.elf),
+                }
+            }
+
+            /// Removes what a flag of `flags` is an alternative to.
+            fn remove_alternatives(&mut self, flags: &JobSpec) {
+                if flags.workload.is_some() || flags.accesses_file.is_some() {
+                    self.phase.clear();
+                    self.workload = None;
+                    self.accesses_file = None;
+                    self.accesses_text = None;
+                }
+                let lists = flags.accesses_file.is_some();
+                if flags.accesses.is_some() || flags.fraction.is_some() || lists {
+                    self.accesses = None;
+                    self.fraction = None;
+                }
+                if flags.duration.is_some() || flags.rounds.is_some() {
+                    self.duration = None;
+                    self.rounds = None;
+                }
+            }
+
+            /// Gives `key`, a flag's name with underscores, this value.
+            ///
+            /// # Errors
+            /// For a key that no job has, and a value that is not of its kind.
+            pub fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
+                match key {
+                    $( stringify!($key) => {
+                        self.$key = Some(FlagValue::of_text(value)?);
+                        Ok(())
+                    } )+
+                    _ => Err(unknown("key", key, [$(stringify!($key)),+])),
+                }
+            }
+
+            /// The flags that were given.
+            pub(crate) fn given(&self) -> impl Iterator<Item = &'static Flag> {
+                let given = [$( self.$key.is_some() ),+];
+                FLAGS.iter().zip(given).filter_map(|(flag, given)| given.then_some(flag))
+            }
+
+            /// The command line's words for what was given, except phases.
+            pub fn flags(&self) -> Vec<String> {
+                let mut words = Vec::new();
+                $( if let Some(value) = &self.$key {
+                    value.push_flag(stringify!($key), &mut words);
+                } )+
+                words
+            }
+        }
+    };
+}
+
+pub(crate) use spec;

@@ -1,0 +1,116 @@
+//! What can be wrong with the tables of a program.
+
+/// Why the tables of a job file make no program: one line that names the value and the remedy.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ProgramError {
+    /// A table has no name.
+    #[error("[[{table}]] number {number} has no name; give it one that no other of them has")]
+    NoName {
+        /// The kind of table.
+        table: &'static str,
+        /// Counted from 1.
+        number: usize,
+    },
+    /// A name has line breaks or other control characters, which would garble the reports.
+    #[error(
+        "one of the [[{table}]] tables is named '{name}' with line breaks or other control characters in it; give \
+         it a name of one line"
+    )]
+    NameOfLines {
+        /// The kind of table.
+        table: &'static str,
+        /// The name, with blanks in place of what it may not have.
+        name: String,
+    },
+    /// Two tables of a kind have the same name.
+    #[error("two [[{table}]] tables are named '{name}'; give each a name of its own")]
+    SameName {
+        /// The kind of table.
+        table: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A mapping that one thread makes or takes away, in a phase of another.
+    #[error(
+        "mapping '{name}' is mapped or unmapped by thread '{by}', so no other thread may use it; \
+         use a mapping that is there from the beginning to the end, or one of the thread's own"
+    )]
+    MappedByAnother {
+        /// The mapping.
+        name: String,
+        /// The thread that makes it or takes it away.
+        by: String,
+    },
+    /// A phase of a thread does not say what it does, or says several things.
+    #[error(
+        "a phase does one thing; give one of 'mapping' or 'open' with a workload or advice, 'map', or \
+         'unmap'"
+    )]
+    NoSubject,
+    /// A mapping is used where it is not there.
+    #[error("mapping '{name}' is not there at this point; put a phase with map = '{name}' before")]
+    NotMapped {
+        /// The mapping.
+        name: String,
+    },
+    /// A mapping is made where it is there.
+    #[error("mapping '{name}' is there already; put a phase with unmap = '{name}' before")]
+    AlreadyMapped {
+        /// The mapping.
+        name: String,
+    },
+    /// A mapping begins behind the end of its file and has no length of its own.
+    #[error(
+        "it begins at page {offset_pages} of a file of {file_pages} pages; give a 'len', or a \
+         smaller 'offset'"
+    )]
+    NothingLeft {
+        /// Its first page in the file.
+        offset_pages: u64,
+        /// Pages of the file.
+        file_pages: u64,
+    },
+    /// The mappings of a program do not fit the address space.
+    #[error(
+        "mapping '{name}': with it more than 128 TiB are mapped, which no process can; give smaller \
+         mappings"
+    )]
+    TooMuchMapped {
+        /// The first mapping that does not fit.
+        name: String,
+    },
+    /// What a program holds beside its files leaves no memory for them.
+    #[error(
+        "'anonymous': {anonymous} fill the memory limit of {limit} that '{key}' sets; lower \
+         'anonymous', or raise '{key}'"
+    )]
+    NoRoomForFiles {
+        /// What it holds.
+        anonymous: String,
+        /// The limit.
+        limit: String,
+        /// The key that sets it.
+        key: &'static str,
+    },
+    /// A page to be populated lies behind the end of the file.
+    #[error(
+        "page {page} of mapping '{name}' lies behind the last page of its file, where \
+         populate-read fails with EFAULT; give an 'offset' and a 'len' that end before it"
+    )]
+    PopulatesBeyond {
+        /// The page, counted from the mapping's first.
+        page: u64,
+        /// The mapping.
+        name: String,
+    },
+    /// A page that is listed lies behind its mapping.
+    #[error("page {page} is beyond mapping '{name}'; its last page is {last}")]
+    BeyondMapping {
+        /// The page, counted from the mapping's first.
+        page: u64,
+        /// The mapping.
+        name: String,
+        /// Its last page.
+        last: u64,
+    },
+}

@@ -1,0 +1,88 @@
+//! Any text is a job, or is refused in one line.
+
+use filemap_job::{Error, Job, JobSpec};
+use proptest::prelude::*;
+
+/// The job of a job file, whose list of accesses is short.
+fn job_of(toml: &str) -> Result<Job, Error> {
+    let mut spec = JobSpec::from_toml(toml)?;
+    for (_, text) in spec.accesses_files() {
+        *text = Some("3\n1\n".to_string());
+    }
+    spec.validate(None)
+}
+
+/// Keys and values that are partly right, so that much of it gets as far as validation.
+fn toml_line() -> impl Strategy<Value = String> {
+    let key = prop_oneof![
+        Just("file_size"),
+        Just("workload"),
+        Just("accesses"),
+        Just("fraction"),
+        Just("seed"),
+        Just("map_offset"),
+        Just("map_len"),
+        Just("map_shift"),
+        Just("split"),
+        Just("ram"),
+        Just("cache_limit"),
+        Just("read_ahead_kb"),
+        Just("fault_around"),
+        Just("page_size"),
+        Just("arch"),
+        Just("bs"),
+        Just("with"),
+    ];
+    let value = prop_oneof![
+        any::<i64>().prop_map(|number| number.to_string()),
+        any::<f64>().prop_map(|number| format!("{number:?}")),
+        "'[0-9]{1,3}[kmgtpx]?'",
+        "'(stride|interleave):[0-9]{1,20}'",
+        Just("'random'".to_string()),
+        Just("'read-random'".to_string()),
+        Just("'arm64'".to_string()),
+        Just("'64k'".to_string()),
+        "'\\PC{0,20}'",
+        "\\PC{0,20}",
+    ];
+    (key, value).prop_map(|(key, value)| format!("{key} = {value}\n"))
+}
+
+fn one_line_or_job(text: &str) {
+    match job_of(text) {
+        Ok(job) => {
+            let accesses = &job.phases[0];
+            for page in job.accesses(accesses).take(100) {
+                assert!(page < job.mapping.pages.0);
+            }
+            for read in job.reads(accesses).take(100) {
+                assert!(read.len_bytes > 0);
+                assert!(read.offset_bytes + read.len_bytes <= job.mapped_bytes());
+            }
+        }
+        Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn any_text_is_a_job_or_a_one_line_error(text in "[\\PC\n]{0,200}") {
+        one_line_or_job(&text);
+    }
+
+    #[test]
+    fn any_keys_are_a_job_or_a_one_line_error(lines in prop::collection::vec(toml_line(), 0..6)) {
+        one_line_or_job(&lines.concat());
+        // The same with what a job cannot do without, where a line does not give it again.
+        let given = |key: &str| lines.iter().any(|line| line.starts_with(key));
+        let mut text = lines.concat();
+        for (key, line) in [("file_size", "file_size = '1g'\n"), ("workload", "workload = 'random'\n")] {
+            if !given(key) {
+                text.push_str(line);
+            }
+        }
+        one_line_or_job(&text);
+    }
+}

@@ -1,0 +1,94 @@
+//! A kernel image with all that it takes to boot it.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::disk::Filesystem;
+use super::modules::{self, Module};
+use super::program::Program;
+use super::settings::Settings;
+use super::{Error, built_in, bzimage, initramfs, unnamed};
+
+/// A kernel image and the virtual machine to run it in.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// The kernel: an x86-64 bzImage (a distribution's `vmlinuz`).
+    pub kernel: PathBuf,
+    /// Where its modules are: a root that holds `lib/modules/RELEASE`, or that directory itself.
+    /// `None` for a kernel with virtio-blk and the filesystem built in.
+    pub modules: Option<PathBuf>,
+    /// The program that becomes init and calls [`guest::main`]: normally
+    /// [`std::env::current_exe`]. A dynamically linked one brings its libraries along.
+    pub init: PathBuf,
+    /// Memory of the machine in bytes; rounded down to a multiple of 1 MiB.
+    pub ram_bytes: u64,
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// Whether the CPUs of an emulated machine take turns, in a time that counts instructions.
+    pub takes_turns: bool,
+    /// Readahead of the scratch disk in KiB; `None` leaves the kernel's default.
+    pub read_ahead_kb: Option<u64>,
+    /// Size of the scratch disk in bytes. The file behind it is sparse.
+    pub disk_bytes: u64,
+    /// Filesystem of the scratch disk.
+    pub filesystem: Filesystem,
+    /// Directory on the host for the (unlinked) scratch files; needs room for what a job writes.
+    pub scratch_dir: PathBuf,
+    /// The machine is killed after this time, boot included.
+    pub time_limit: Duration,
+}
+
+impl Image {
+    /// The image at `kernel` on 1 CPU, 1 GiB of memory, a 4 GiB ext4 disk, ten minutes at most.
+    ///
+    /// # Errors
+    /// When the path of the running executable cannot be found.
+    pub fn new(kernel: impl Into<PathBuf>) -> Result<Self, Error> {
+        let init = std::env::current_exe()
+            .map_err(|source| Error::io("find the running executable", source))?;
+        Ok(Self {
+            kernel: kernel.into(),
+            modules: None,
+            init,
+            ram_bytes: 1 << 30,
+            cpus: 1,
+            takes_turns: false,
+            read_ahead_kb: None,
+            disk_bytes: 4 << 30,
+            filesystem: Filesystem::Ext4,
+            scratch_dir: std::env::temp_dir(),
+            time_limit: Duration::from_secs(600),
+        })
+    }
+
+    /// Looks whether the kernel can boot with the modules that it is given, without booting it.
+    ///
+    /// # Errors
+    /// What is no kernel, and what is missing, all of it by name.
+    pub fn check(&self) -> Result<(), Error> {
+        self.with_modules().map(|_| ())
+    }
+
+    /// The release of the kernel, and the modules that it needs.
+    pub(super) fn with_modules(&self) -> Result<(String, Vec<Module>), Error> {
+        let release = bzimage::release(&self.kernel)?;
+        let required = self.filesystem.required_modules();
+        let modules = match &self.modules {
+            Some(dir) => modules::collect(dir, &release, self.filesystem.modules(), &required)?,
+            None => {
+                built_in::check(&self.kernel, &release, &required)?;
+                Vec::new()
+            }
+        };
+        Ok((release, modules))
+    }
+
+    pub(super) fn initramfs(&self, settings: &Settings, modules: &[Module]) -> Result<File, Error> {
+        let program = Program::load(&self.init)?;
+        unnamed::in_dir(&self.scratch_dir).and_then(|file| {
+            initramfs::write(file, &program, modules, settings)
+                .map_err(|source| Error::scratch(&self.scratch_dir, source))
+        })
+    }
+}

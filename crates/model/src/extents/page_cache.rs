@@ -1,0 +1,93 @@
+//! The cache as engines see it: its files, its lists, and what is added to it.
+
+use filemap_core::address::entries::{Layer, MappedFile};
+use filemap_core::address::reverse_map::ReverseMap;
+use filemap_core::cache::{FileCache, FolioRun};
+use filemap_core::decision::Log;
+use filemap_core::lru::lists::{Lists, Scan, Shrunk};
+use filemap_core::lru::statistics::Statistics;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+
+use super::ExtentCache;
+use super::file::{ExtentFile, first_page};
+
+impl Lists for ExtentCache {
+    fn inactive(&self) -> PageCount {
+        PageCount(self.inactive.pages)
+    }
+
+    fn active(&self) -> PageCount {
+        PageCount(self.active.pages)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn flush_statistics(&mut self) {
+        self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
+    }
+
+    fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {
+        self.age_active(pages.0, mappings);
+    }
+
+    fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
+        self.shrink_inactive(scan, mappings, log)
+    }
+}
+
+impl PageCache for ExtentCache {
+    fn held_bytes(&self) -> u64 {
+        let lists = self.inactive.held_bytes() + self.active.held_bytes();
+        self.chunks.held_bytes() + lists + self.shadows.held_bytes()
+    }
+
+    fn file(&mut self, file: FileId) -> impl FileCache {
+        ExtentFile::new(self, file, Layer::FIRST)
+    }
+
+    fn mapped(&mut self, file: FileId, layer: Layer) -> impl MappedFile {
+        ExtentFile::new(self, file, layer)
+    }
+
+    fn add(&mut self, file: FileId, run: FolioRun) {
+        let first = first_page(file);
+        let (start, end) = (first + run.start.0, first + run.end().0);
+        let marked = run.marked.map(|marked| first + marked.0);
+        self.locked.insert(start, end);
+        if run.order == Order(0) {
+            self.add_base_pages(start, end, marked);
+            return;
+        }
+        for folio in 0..run.folios {
+            let head = start + (folio << run.order.0);
+            self.add_folio(head, run.order, marked == Some(head));
+        }
+    }
+
+    fn lock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        let from = first_page(file) + start.0;
+        self.locked.insert(from, from + pages.0);
+    }
+
+    fn unlock(&mut self, file: FileId, start: PageIndex, pages: PageCount) {
+        let from = first_page(file) + start.0;
+        self.locked.remove(from, from + pages.0);
+    }
+
+    fn invalidate(
+        &mut self,
+        file: FileId,
+        from: PageIndex,
+        end: PageIndex,
+        log: &mut impl Log,
+    ) -> PageCount {
+        self.drop_pages(file, from, end, log)
+    }
+
+    fn nodes(&self) -> u64 {
+        self.nodes
+    }
+}

@@ -1,0 +1,172 @@
+//! A program under way: the world, its process, what it has open and mapped.
+
+use filemap_core::decision::Log;
+use filemap_core::page_cache::PageCache;
+use filemap_core::units::{FileId, PageCount, Vpn};
+use filemap_job::format_size;
+use filemap_job::program::{Fadvise, Madvise, Program};
+
+use crate::Error;
+use crate::device::Device;
+use crate::journal::Journal;
+use crate::memory::Memory;
+use crate::open::OpenFile;
+use crate::process::{Area, Process};
+use crate::profile::Profile;
+use crate::setup;
+use crate::task::Task;
+use crate::tlb::Tlb;
+use crate::under_way::FaultUnderWay;
+use crate::waiting::Pause;
+use crate::world::{Timing, World};
+
+/// A program under way.
+pub(super) struct Running<'p, 'a, C, L> {
+    pub(super) program: &'p Program,
+    pub(super) world: World<'a, C, L>,
+    pub(super) process: Process,
+    pub(super) opens: Vec<OpenFile>,
+    /// Each mapping, while it is there.
+    pub(super) mapped: Vec<Option<Area>>,
+    /// Where each mapping begins when it is there.
+    pub(super) starts: Vec<Vpn>,
+}
+
+/// The device of files with blocks; the other one fills holes.
+const DISK: usize = 0;
+const HOLES: usize = 1;
+
+impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
+    pub(super) fn new(
+        program: &'p Program,
+        profile: &'a Profile,
+        timing: Timing,
+        cache: C,
+        log: &'a mut L,
+    ) -> Running<'p, 'a, C, L> {
+        let files = program.files.len();
+        let device = |sparse| Device::new(setup::device(sparse, profile), program.page_size());
+        let mut memory = Memory::new(&program.machine, files, cache);
+        memory.hold(program.anonymous);
+        let devices = vec![device(false), device(true)];
+        let opens = program.opens.iter().map(|open| {
+            let file = &program.files[open.file].file;
+            let pages = program.file_pages(open.file);
+            let device = if file.sparse { HOLES } else { DISK };
+            let limits = setup::limits(program.rules, &program.machine, pages, profile);
+            OpenFile::new(FileId::new(open.file as u32), file.size_bytes, device, limits)
+        });
+        let mut running = Running {
+            program,
+            opens: opens.collect(),
+            world: World::new(profile, timing, memory, devices, Journal::new(log)),
+            process: Process::new(Tlb::new(profile.itlb, program.page_size())),
+            mapped: vec![None; program.mappings.len()],
+            starts: starts(program),
+        };
+        for (number, mapping) in program.mappings.iter().enumerate() {
+            if mapping.at_start {
+                running.map(number);
+            }
+        }
+        running
+    }
+
+    pub(super) fn map(&mut self, number: usize) {
+        let of = &self.program.mappings[number];
+        let mut mapping = setup::mapping(&of.mapping, self.starts[number]);
+        mapping.no_reuse = self.opens[of.open].no_reuse;
+        let file = self.opens[of.open].file;
+        let layer = self.world.memory.mappings.of_mut(file).insert(mapping.clone());
+        self.mapped[number] = Some(Area { mapping, layer });
+    }
+
+    /// Mapping `number`, its open file, and a task to work on them.
+    pub(super) fn through(
+        &mut self,
+        number: usize,
+    ) -> (&mut Area, &mut OpenFile, Task<'_, 'a, C, L>) {
+        let area = self.mapped[number].as_mut().expect("validated: it is mapped");
+        let open = &mut self.opens[self.program.mappings[number].open];
+        (area, open, Task { world: &mut self.world, process: &mut self.process })
+    }
+
+    /// Goes on with a fault on a page of mapping `number`, whose VMA advice may have cut anew while
+    /// the thread waited.
+    ///
+    /// # Errors
+    /// As for [`FaultUnderWay::go_on`].
+    pub(super) fn go_on(
+        &mut self,
+        number: usize,
+        fault: &mut FaultUnderWay,
+    ) -> Result<Option<Pause>, Error> {
+        let (area, open, mut task) = self.through(number);
+        fault.find_vma(area);
+        fault.go_on(&mut task, open)
+    }
+
+    pub(super) fn unmap(&mut self, number: usize) {
+        let area = self.mapped[number].take().expect("validated: it is mapped");
+        let open = &self.opens[self.program.mappings[number].open];
+        Task { world: &mut self.world, process: &mut self.process }.unmap(&area, open);
+    }
+
+    pub(super) fn madvise(&mut self, number: usize, advice: Madvise, part: (PageCount, PageCount)) {
+        let (area, open, mut task) = self.through(number);
+        task.madvise(area, advice, part, open);
+    }
+
+    pub(super) fn fadvise(
+        &mut self,
+        number: usize,
+        advice: Fadvise,
+        offset: u64,
+        len: Option<u64>,
+    ) {
+        let open = &mut self.opens[number];
+        let mut task = Task { world: &mut self.world, process: &mut self.process };
+        task.fadvise(advice, offset, len, open);
+        let areas = self.program.mappings.iter().zip(&mut self.mapped);
+        for area in areas.filter(|(of, _)| of.open == number).filter_map(|(_, area)| area.as_mut())
+        {
+            task.reuse(area, open);
+        }
+    }
+
+    /// `error`, which ended step number `step` of a thread, in the words of the program.
+    pub(super) fn told(&self, error: Error, thread: usize, step: usize) -> Error {
+        let machine = &self.program.machine;
+        match (error, machine.cache_limit.zip(machine.limit_key())) {
+            (Error::OutOfMemory { index }, Some((limit, key))) => {
+                let file = self.program.file_of(&self.program.threads[thread].steps[step]);
+                Error::ProgramOutOfMemory {
+                    step: self.program.step_name(thread, step),
+                    index,
+                    file: self.program.files[file].name.clone(),
+                    limit: format_size(limit.bytes(self.program.page_size())),
+                    key,
+                }
+            }
+            (error, _) => error,
+        }
+    }
+
+    pub(super) fn bus(&self, step: String, mapping: usize, page: u64) -> Error {
+        let of = &self.program.mappings[mapping];
+        let file = &self.program.files[self.program.opens[of.open].file];
+        Error::Bus { step, page, mapping: of.name.clone(), file: file.name.clone() }
+    }
+}
+
+/// Where the mappings begin: one behind the other, each in page-table pages of its own.
+fn starts(program: &Program) -> Vec<Vpn> {
+    let entries = program.machine.arch.pte_entries;
+    let mut next = 0;
+    let starts = program.mappings.iter().map(|of| {
+        let start = next + of.mapping.shift.0;
+        next = (start + of.mapping.pages.0).next_multiple_of(entries);
+        Vpn(start)
+    });
+    starts.collect()
+}

@@ -1,0 +1,34 @@
+//! What one published patch series asks for, and what is found.
+
+use filemap_job::{Job, Record};
+use serde_json::Value;
+
+use super::source::Source;
+use crate::report::Part;
+use crate::table::Table;
+
+/// One published patch series.
+pub trait Study {
+    /// The jobs whose records it needs, in order.
+    fn jobs(&self) -> Vec<Job>;
+
+    /// What `records`, one for each of [`Study::jobs`] in their order, say beside what is
+    /// published.
+    fn findings(&self, records: &[Record]) -> Findings;
+}
+
+/// What a study found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// Its part of the report.
+    pub parts: Vec<Part>,
+    /// Its cells, flat, for CSV.
+    pub rows: Table,
+    /// Where the series comes from.
+    pub source: &'static Source,
+    /// Its cells for JSON: each with `series`, `figures`, `published`, `error`, `ok` and
+    /// `verdict`.
+    pub cells: Vec<Value>,
+    /// How many published cells the model misses.
+    pub failed: usize,
+}
