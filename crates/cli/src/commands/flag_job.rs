@@ -135,7 +135,7 @@ impl FlagJob for Thrash {
     }
 
     fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error> {
-        trace_thrash(self, profile, log).map_err(filemap_model::Error::from)?;
+        trace_thrash(self, profile, log)?;
         Ok(())
     }
 }
