@@ -60,8 +60,8 @@ const COMPARE: &[Example] = &[
     ),
     example(
         "Compare how often retries after I/O miss, without and with vma-retry.",
-        "filemap compare --workload thrash --threads 64 --cpus 4 --read-ahead-kb 2048 \
-         --memory-high 107m --memory-max 128m --variants baseline,vma-retry",
+        "filemap compare --workload thrash --threads 64 --cpus 4 --sparse --memory-max 16m \
+         --variants baseline,vma-retry",
     ),
 ];
 

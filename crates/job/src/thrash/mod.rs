@@ -22,8 +22,8 @@ pub use tries::Tries;
 /// The name of the workload.
 pub const THRASH: &str = "thrash";
 
-/// Below this many windows in what the cgroup holds, a hundred of them, the patched kernel showed
-/// no misses worth the name: 0.2 of 100 retries at 0.06, against 3.4 of 100 at 0.25
+/// Where the windows of all threads took less than a quarter of what the cgroup held, next to no
+/// retry missed on a kernel: 0.2 of 100 at 6 %, against 3.4 of 100 at 25 %
 /// (`data/measured-6.12-thrash.json`).
 const LEAST_PRESSURE_PERCENT: u64 = 25;
 

@@ -78,3 +78,28 @@ impl Thrash {
         words.chain(spec.flags()).collect::<Vec<_>>().join(" ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_comes_back_from_what_it_says() {
+        for keys in [
+            "",
+            "threads = 500\nfile_size = '1m'\nsparse = true\nmemory_high = '1g'\nwriters = 2",
+            "rounds = 70\nwarm_up = '1500ms'\nstagger = '7us'\ncpus = 4\nnoise_threads = 3",
+            "duration = '60s'\nwith = 'vma-retry'\nread_ahead_kb = 2048\nmemory_max = '128m'",
+            "on = 'kernel'\ncounters = '/proc/vmstat'\nruns = 3\nseed = 7",
+        ] {
+            let spec = JobSpec::from_toml(&format!("workload = 'thrash'\n{keys}")).unwrap();
+            let job = spec.validate_thrash(None).unwrap();
+            assert_eq!(job.to_spec().validate_thrash(None).unwrap(), job, "{keys}");
+        }
+        let job = JobSpec { workload: Some(THRASH.to_string()), ..JobSpec::default() };
+        let command = job.validate_thrash(None).unwrap().command();
+        let expected = "filemap run --kernel 6.18 --workload thrash --file-size 16m --threads 64 \
+            --duration 10s";
+        assert_eq!(command, expected);
+    }
+}

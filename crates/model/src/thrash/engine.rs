@@ -189,7 +189,7 @@ fn counters(job: &Job, counts: &Counts) -> Counters {
         retry_mmap_drop: Some(counts.faults_dropped),
         retry_io_miss: Some(counts.retry_misses),
         rounds: Some(counts.rounds),
-        retry_arrival: Some(counts.retries),
+        retry_arrival: Some(counts.lock_drops),
         retry_io_miss_tried: Some(counts.misses_under_lock),
         vma_lock_refused: Some(counts.refused),
         windows_cut: Some(counts.windows_cut),
