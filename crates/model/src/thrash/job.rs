@@ -46,6 +46,10 @@ pub struct Thrash {
     pub max: Option<PageCount>,
     /// Threads that change the protection of other mappings of the process.
     pub writers: usize,
+    /// The files lie in one large VMA, to which the writers write too: its lock is that of every
+    /// fault. They stay mapped, and each thread reads its own again and again. What one file does
+    /// for all of them it does here for each: readahead goes on by itself in each.
+    pub one_vma: bool,
     /// Threads of other processes that compute all the time.
     pub noise_threads: usize,
     /// When it ends.

@@ -73,7 +73,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
 
     fn mark_vma(&mut self, task: TaskId) -> Flow {
         self.tasks[task].stage = Stage::Marked;
-        if self.vma_locks.mark(task) {
+        if self.vma_locks.mark(self.locked_vma(task)) {
             return Flow::Goes;
         }
         self.vma_writer = Some(task);
@@ -105,7 +105,10 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         drop(pages);
         let of = &mut self.tasks[task];
         of.page = page;
-        if page == end {
+        if page == end && self.job.one_vma {
+            of.page = 0;
+            self.completed();
+        } else if page == end {
             of.stage = Stage::Begin;
         } else {
             self.log.about(file(task));
@@ -133,14 +136,23 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         self.charge_kernel();
         self.mmap_lock.release_read(&mut self.woken);
         self.wake_woken();
-        self.counts.rounds += 1;
-        if self.job.until == Until::Rounds(self.counts.rounds) {
-            self.ending = Some(Ending::Complete);
-        }
+        self.completed();
         let of = &mut self.tasks[task];
         (of.is_unmapped, of.stage) = (true, Stage::Begin);
         self.return_to_user(task);
         Flow::Goes
+    }
+
+    fn completed(&mut self) {
+        self.counts.rounds += 1;
+        if self.job.until == Until::Rounds(self.counts.rounds) {
+            self.ending = Some(Ending::Complete);
+        }
+    }
+
+    /// The VMA whose lock the faults of `task` take, and that it writes to.
+    pub fn locked_vma(&self, task: TaskId) -> usize {
+        if self.job.one_vma { 0 } else { task }
     }
 
     /// The VMA of a reader's file: each lies in page-table pages of its own.
