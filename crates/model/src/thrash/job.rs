@@ -47,8 +47,9 @@ pub struct Thrash {
     /// Threads that change the protection of other mappings of the process.
     pub writers: usize,
     /// The files lie in one large VMA, to which the writers write too: its lock is that of every
-    /// fault. They stay mapped, and each thread reads its own again and again. What one file does
-    /// for all of them it does here for each: readahead goes on by itself in each.
+    /// fault. It stays mapped. Instead of unmapping its part, each thread drops the pages from it
+    /// (MADV_DONTNEED), for which it waits for no lock here. Readahead goes on in each part as if
+    /// that were a file of its own.
     pub one_vma: bool,
     /// Threads of other processes that compute all the time.
     pub noise_threads: usize,

@@ -39,6 +39,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 Flow::Takes(zap_ns, Cause::Work)
             }
             Stage::Touch => self.touch(task),
+            Stage::Drops => self.dropped(task),
             Stage::Zapped => self.unmapped(task),
         }
     }
@@ -52,7 +53,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 self.tasks[task].stage = Stage::Release;
                 Flow::Takes(self.job.costs.protect_ns, Cause::Work)
             }
-            Stage::Release | Stage::Touch | Stage::Zapped => {
+            Stage::Release | Stage::Touch | Stage::Drops | Stage::Zapped => {
                 self.vma_locks.end_write();
                 self.mmap_lock.release_write(task, &mut self.woken);
                 self.wake_woken();
@@ -105,9 +106,10 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         drop(pages);
         let of = &mut self.tasks[task];
         of.page = page;
+        let mut drops_ns = 0;
         if page == end && self.job.one_vma {
-            of.page = 0;
-            self.completed();
+            of.stage = Stage::Drops;
+            drops_ns = self.job.costs.zap_page_ns * end;
         } else if page == end {
             of.stage = Stage::Begin;
         } else {
@@ -122,15 +124,30 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 begins_again: false,
             });
         }
-        Flow::Takes(self.job.costs.touch_ns * (page - first), Cause::Work)
+        Flow::Takes(self.job.costs.touch_ns * (page - first) + drops_ns, Cause::Work)
+    }
+
+    fn dropped(&mut self, task: TaskId) -> Flow {
+        let mapping = self.mapping(task);
+        self.clear(task, &mapping);
+        self.completed();
+        let of = &mut self.tasks[task];
+        (of.page, of.stage) = (0, Stage::Touch);
+        self.return_to_user(task);
+        Flow::Goes
+    }
+
+    /// The entries of a reader's mapping go.
+    fn clear(&mut self, task: TaskId, mapping: &Mapping) {
+        let whole = mapping.whole;
+        let mut pages = self.cache.mapped(file(task), Layer::FIRST);
+        map::unmap(mapping, whole.pgoff, whole.end(), &self.opens[task].limits, &mut pages);
     }
 
     fn unmapped(&mut self, task: TaskId) -> Flow {
         let mapping = self.mapping(task);
         let whole = mapping.whole;
-        let mut pages = self.cache.mapped(file(task), Layer::FIRST);
-        map::unmap(&mapping, whole.pgoff, whole.end(), &self.opens[task].limits, &mut pages);
-        drop(pages);
+        self.clear(task, &mapping);
         self.tables.remove(whole.start, whole.pages, self.job.arch.pte_entries);
         self.mappings.of_mut(file(task)).remove(Layer::FIRST, whole.pgoff);
         self.charge_kernel();
