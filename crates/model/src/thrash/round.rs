@@ -58,6 +58,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 self.mmap_lock.release_write(task, &mut self.woken);
                 self.wake_woken();
                 self.tasks[task].stage = Stage::Begin;
+                self.counts.protections += 1;
                 Flow::Sleeps(self.job.costs.writer_sleeps_ns, Cause::Idle)
             }
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use self::times::{Assumptions, Counts};
 use super::data::{PUBLISHED, PhaseRow};
-use super::{Findings, Study};
+use super::{Findings, Study, Trials};
 use crate::stats::percent;
 use crate::table::{Column, Table};
 
@@ -115,7 +115,7 @@ impl Study for ExecOrder {
         jobs
     }
 
-    fn findings(&self, records: &[Record]) -> Findings {
+    fn findings(&self, records: &[Record], _: &Trials) -> Findings {
         let pair = |(&(advice, read_ahead_kb), records)| Pair::new(advice, read_ahead_kb, records);
         let pairs: Vec<Pair> = CONDITIONS.iter().zip(records.chunks(4)).map(pair).collect();
         let assumed = Assumptions::of(&records[0], LATENCY_NS, BANDWIDTH);
@@ -138,6 +138,7 @@ impl Study for ExecOrder {
             cells,
             source: &PUBLISHED.exec_order.source,
             failed: ratios.iter().filter(|ratio| ratio.ok() == Some(false)).count(),
+            origin: None,
         }
     }
 }
