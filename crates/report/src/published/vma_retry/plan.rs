@@ -43,12 +43,12 @@ const FULL: Form = Form {
 
 /// Half a minute of two processors.
 const SHORT: Form = Form {
-    job: (16, 8),
-    sweep: (16, 8),
-    experiments: (10, 5),
+    job: (12, 6),
+    sweep: (12, 6),
+    experiments: (8, 4),
     read_ahead: &[32, 256, 512, 640, 768, 1024],
     cpus: &[4, 16, 64, 256, 512],
-    threads: &[64, 250, 500, 1000],
+    threads: &[64, 1000],
     writers: &[0, 2],
     has_sensitivity: false,
 };
