@@ -2,6 +2,8 @@
 
 use std::io;
 
+use filemap_model::thrash;
+
 /// Longest message, in characters.
 const MAX_MESSAGE: usize = 600;
 
@@ -74,7 +76,11 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Write { .. } | Error::ReaderLeft => 1,
-            Error::CannotRun(_) | Error::Model(filemap_model::Error::TooLarge { .. }) => 4,
+            Error::CannotRun(_)
+            | Error::Model(
+                filemap_model::Error::TooLarge { .. } | filemap_model::Error::LargeThrash { .. },
+            ) => 4,
+            Error::Model(filemap_model::Error::Thrash(thrash::Error::Deadlock { .. })) => 1,
             Error::Kernel(
                 filemap_kernel::Error::Plan(_)
                 | filemap_kernel::Error::OutOfMemory { .. }

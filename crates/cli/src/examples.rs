@@ -38,6 +38,10 @@ const RUN: &[Example] = &[
         "Write every decision of the model to a file, one JSON object a line.",
         "filemap run --workload stride:7 --file-size 256m --log decisions.jsonl",
     ),
+    example(
+        "Let threads map, read and unmap files under one memory limit, as root on this kernel.",
+        "filemap run --on kernel --workload thrash --threads 64 --memory-max 128m",
+    ),
 ];
 
 const COMPARE: &[Example] = &[
@@ -53,6 +57,11 @@ const COMPARE: &[Example] = &[
         "Compare two kernels that are booted under QEMU.",
         "filemap compare --on kernel --image old/bzImage --image new/bzImage \
          --workload random --file-size 1g",
+    ),
+    example(
+        "Compare how often retries after I/O miss, without and with vma-retry.",
+        "filemap compare --workload thrash --threads 64 --cpus 4 --read-ahead-kb 2048 \
+         --memory-high 107m --memory-max 128m --variants baseline,vma-retry",
     ),
 ];
 

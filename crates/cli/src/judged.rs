@@ -2,7 +2,7 @@
 
 use filemap_core::rules::{Kernel, Nearest};
 use filemap_job::program::Program;
-use filemap_job::{EngineKind, Job};
+use filemap_job::{EngineKind, Job, Thrash};
 
 use crate::error::Error;
 use crate::{host, input};
@@ -17,13 +17,6 @@ pub struct Judged<'a> {
     has_file: bool,
 }
 
-impl Judged<'_> {
-    /// Each of `jobs`.
-    pub fn of(jobs: &[Job]) -> Vec<Judged<'_>> {
-        jobs.iter().map(Judged::from).collect()
-    }
-}
-
 impl<'a> From<&'a Job> for Judged<'a> {
     fn from(job: &'a Job) -> Self {
         Judged {
@@ -31,6 +24,17 @@ impl<'a> From<&'a Job> for Judged<'a> {
             image: job.image.as_ref().map(|image| image.path.as_str()),
             rules: job.rules.kernel,
             has_file: job.file.path.is_some(),
+        }
+    }
+}
+
+impl<'a> From<&'a Thrash> for Judged<'a> {
+    fn from(job: &'a Thrash) -> Self {
+        Judged {
+            engine: job.engine,
+            image: job.image.as_ref().map(|image| image.path.as_str()),
+            rules: job.rules.kernel,
+            has_file: false,
         }
     }
 }

@@ -41,6 +41,36 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+    /// A job of the workload `thrash` where another one is wanted.
+    #[error(
+        "--workload thrash is a job by itself, for filemap run and filemap compare; give one of \
+         these, or another --workload"
+    )]
+    IsThrash,
+    /// A flag that only the workload `thrash` has.
+    #[error("--{flag} is for --workload thrash; give that, or leave it out")]
+    OfThrash {
+        /// The flag without its leading dashes.
+        flag: &'static str,
+    },
+    /// The limits of a memory cgroup are the wrong way round.
+    #[error("--memory-high {high} is above --memory-max {max}; give a lower one")]
+    HighAboveMax {
+        /// `memory.high`.
+        high: String,
+        /// `memory.max`.
+        max: String,
+    },
+    /// A memory limit into which not even one readahead window fits.
+    #[error(
+        "{limit} is less than one readahead window of {window}; raise it, or lower --read-ahead-kb"
+    )]
+    BelowWindow {
+        /// The limit.
+        limit: String,
+        /// The window.
+        window: String,
+    },
     /// A name is not one of a fixed set.
     #[error("unknown {what} '{text}'; known: {known}")]
     UnknownName {

@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::bounds::{MAX_ACCESSES, MAX_BYTES, MAX_READ_AHEAD_KB, MAX_RUNS};
+use crate::bounds::{
+    MAX_ACCESSES, MAX_BYTES, MAX_CPUS, MAX_READ_AHEAD_KB, MAX_RUNS, MAX_THRASH_THREADS,
+};
 use crate::elf::Elf;
 use crate::limits::unknown;
 use crate::size::SizeText;
@@ -35,6 +37,19 @@ pub struct Flag {
     pub is_setting: bool,
     /// Whether a command may take several of them.
     pub repeats: bool,
+    /// Which jobs take it.
+    pub of: Of,
+}
+
+/// Which jobs take a flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// Every job.
+    All,
+    /// Jobs of one file.
+    OneFile,
+    /// Those of the workload `thrash`.
+    Thrash,
 }
 
 /// What most flags are.
@@ -49,12 +64,20 @@ const FLAG: Flag = Flag {
     default: None,
     is_setting: false,
     repeats: false,
+    of: Of::All,
 };
+
+/// What those are that only a job of one file takes.
+const ONE_FILE: Flag = Flag { of: Of::OneFile, ..FLAG };
+
+/// What those are that only the workload `thrash` takes.
+const THRASH: Flag = Flag { group: THREADS, is_setting: true, of: Of::Thrash, ..FLAG };
 
 const ENGINE: &str = "Engine";
 const WORKLOAD: &str = "Workload";
 const FILE: &str = "File and mapping";
 const MACHINE: &str = "Machine";
+const THREADS: &str = "Workload thrash";
 
 /// Entries of the largest page-table page, that of 64 KiB pages.
 const MOST_ENTRIES: u64 = 8192;
@@ -96,8 +119,8 @@ spec! {
         ..FLAG
     },
     /// Order of the accesses: random, stride:N, sequential, reverse, first, interleave:K,
-    /// read-random, read-sequential, elf (to the segments of --file), or exec (calls of code:
-    /// exec:cold, exec:random).
+    /// read-random, read-sequential, elf (to the segments of --file), exec (calls of code:
+    /// exec:cold, exec:random), or thrash (threads that each map, read and unmap a file).
     workload: String = Flag { group: WORKLOAD, value_name: "PATTERN", ..FLAG },
     /// Number of accesses.
     accesses: u64 = Flag {
@@ -106,13 +129,13 @@ spec! {
         range: (1, MAX_ACCESSES),
         default: Some("a fraction of 0.01"),
         is_setting: true,
-        ..FLAG
+        ..ONE_FILE
     },
     /// How much is accessed as a fraction of the mapping, such as 0.01: of its pages, or of its
     /// bytes where --bs of them are read at a time. Rounded down.
-    fraction: f64 = Flag { group: WORKLOAD, value_name: "F", is_setting: true, ..FLAG },
+    fraction: f64 = Flag { group: WORKLOAD, value_name: "F", is_setting: true, ..ONE_FILE },
     /// File with the page indexes of the mapping to access, one on each line.
-    accesses_file: String = Flag { group: WORKLOAD, value_name: "FILE", ..FLAG },
+    accesses_file: String = Flag { group: WORKLOAD, value_name: "FILE", ..ONE_FILE },
     /// Seed of random accesses, not 0.
     seed: u64 = Flag {
         group: WORKLOAD,
@@ -128,20 +151,20 @@ spec! {
         value_name: "SIZE",
         default: Some("4k"),
         is_setting: true,
-        ..FLAG
+        ..ONE_FILE
     },
     /// Size of the file, such as 20g. Units of all sizes are k, m, g, t and p, powers of 1024; kB
     /// and KiB mean the same as k.
     file_size: SizeText = Flag { group: FILE, value_name: "SIZE", is_setting: true, ..FLAG },
     /// Existing file to access, or the program or library of --workload elf.
-    file: String = Flag { group: FILE, value_name: "PATH", ..FLAG },
+    file: String = Flag { group: FILE, value_name: "PATH", ..ONE_FILE },
     /// Where in the file the mapping begins.
     map_offset: SizeText = Flag {
         group: FILE,
         value_name: "SIZE",
         default: Some("0"),
         is_setting: true,
-        ..FLAG
+        ..ONE_FILE
     },
     /// Length of the mapping.
     map_len: SizeText = Flag {
@@ -149,7 +172,7 @@ spec! {
         value_name: "SIZE",
         default: Some("up to the end of the file"),
         is_setting: true,
-        ..FLAG
+        ..ONE_FILE
     },
     /// Where in its page-table page the mapping begins, in pages.
     map_shift: u64 = Flag {
@@ -158,7 +181,7 @@ spec! {
         range: (0, MOST_ENTRIES - 1),
         default: Some("0"),
         is_setting: true,
-        ..FLAG
+        ..ONE_FILE
     },
     /// Divide the mapping into VMAs of this many pages.
     split: u64 = Flag {
@@ -166,7 +189,7 @@ spec! {
         value_name: "PAGES",
         range: (1, MAX_BYTES),
         is_setting: true,
-        ..FLAG
+        ..ONE_FILE
     },
     /// Protection that every second VMA gets: write or exec.
     split_prot: String = Flag {
@@ -174,7 +197,7 @@ spec! {
         value_name: "PROT",
         default: Some("write"),
         is_setting: true,
-        ..FLAG
+        ..ONE_FILE
     },
     /// Advice for the mapping: normal, random or sequential, and hugepage with or without one of
     /// these, joined by a comma.
@@ -183,16 +206,16 @@ spec! {
         value_name: "ADVICE",
         default: Some("normal"),
         is_setting: true,
-        ..FLAG
+        ..ONE_FILE
     },
     /// Make the mapping executable.
-    exec: bool = Flag { group: FILE, is_setting: true, ..FLAG },
+    exec: bool = Flag { group: FILE, is_setting: true, ..ONE_FILE },
     /// Make the mapping private, and write to each page that is accessed.
-    private: bool = Flag { group: FILE, is_setting: true, ..FLAG },
+    private: bool = Flag { group: FILE, is_setting: true, ..ONE_FILE },
     /// Use a file without blocks on disk.
     sparse: bool = Flag { group: FILE, is_setting: true, ..FLAG },
     /// Drop --file from the page cache for a real kernel, even where much of it is cached.
-    cold: bool = Flag { group: FILE, ..FLAG },
+    cold: bool = Flag { group: FILE, ..ONE_FILE },
     /// Size of the RAM. The page cache can use 95 % of it.
     ram: SizeText = Flag { group: MACHINE, value_name: "SIZE", is_setting: true, ..FLAG },
     /// Largest size of the page cache.
@@ -201,7 +224,7 @@ spec! {
         value_name: "SIZE",
         default: Some("no limit"),
         is_setting: true,
-        ..FLAG
+        ..ONE_FILE
     },
     /// memory.high of the memory cgroup.
     memory_high: SizeText = Flag { group: MACHINE, value_name: "SIZE", is_setting: true, ..FLAG },
@@ -247,6 +270,55 @@ spec! {
         default: Some("ext4"),
         is_setting: true,
         ..FLAG
+    },
+    /// CPUs that the threads run on.
+    cpus: u64 = Flag {
+        group: MACHINE,
+        value_name: "N",
+        range: (1, MAX_CPUS),
+        default: Some("in the model one for each thread, on a kernel those of this machine"),
+        is_setting: true,
+        of: Of::Thrash,
+        ..FLAG
+    },
+    /// Threads of one process, each of which maps a file of its own, reads every page and unmaps
+    /// it, again and again. --file-size is the size of each file.
+    threads: u64 = Flag {
+        value_name: "N",
+        range: (1, MAX_THRASH_THREADS),
+        default: Some("64"),
+        ..THRASH
+    },
+    /// How long it is counted what the threads do, such as 60s.
+    duration: String = Flag { value_name: "TIME", default: Some("10s"), ..THRASH },
+    /// Instead of a duration, how many rounds all threads make together. A round is to map, read
+    /// and unmap a file.
+    rounds: u64 = Flag { value_name: "N", range: (1, MAX_ACCESSES), ..THRASH },
+    /// How long the threads run before it is counted what they do.
+    warm_up: String = Flag { value_name: "TIME", default: Some("0s"), ..THRASH },
+    /// Time within which the threads begin one after the other.
+    stagger: String = Flag { value_name: "TIME", default: Some("0s"), ..THRASH },
+    /// Threads of the same process that change the protection of another mapping, and sleep for a
+    /// millisecond after each change.
+    writers: u64 = Flag {
+        value_name: "N",
+        range: (0, MAX_THRASH_THREADS),
+        default: Some("0"),
+        ..THRASH
+    },
+    /// Threads that only keep a CPU busy.
+    noise_threads: u64 = Flag {
+        value_name: "N",
+        range: (0, MAX_THRASH_THREADS),
+        default: Some("0"),
+        ..THRASH
+    },
+    /// File of lines NAME VALUE in which a patched kernel counts retries.
+    counters: String = Flag {
+        value_name: "PATH",
+        default: Some("/proc/vmstat"),
+        is_setting: false,
+        ..THRASH
     },
 }
 

@@ -30,6 +30,7 @@ mod seed;
 pub mod shown;
 pub mod size;
 pub mod spec;
+pub mod thrash;
 mod used;
 mod validate;
 mod value;
@@ -52,5 +53,6 @@ pub use record::{
 pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spec::PhaseSpec;
+pub use thrash::{Thrash, ThrashRun};
 pub use value::{Kind, shell_word};
 pub use workload::Workload;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::flags::JobSpec;
 use crate::job::Job;
+use crate::thrash::{Thrash, ThrashRun};
 
 /// Version of the record's layout.
 pub const SCHEMA: u32 = 1;
@@ -38,9 +39,23 @@ pub struct Record {
 impl Record {
     /// The record of `runs`, with their summary.
     pub fn new(job: &Job, engine: &str, environment: Map<String, Value>, runs: Vec<Run>) -> Self {
+        Record::of(job.to_spec(), engine, environment, runs)
+    }
+
+    /// The record of `runs` of the workload `thrash`, with their summary.
+    pub fn of_thrash(
+        job: &Thrash,
+        engine: &str,
+        environment: Map<String, Value>,
+        runs: Vec<Run>,
+    ) -> Self {
+        Record::of(job.to_spec(), engine, environment, runs)
+    }
+
+    fn of(job: JobSpec, engine: &str, environment: Map<String, Value>, runs: Vec<Run>) -> Self {
         Record {
             schema: SCHEMA,
-            job: job.to_spec(),
+            job,
             engine: engine.to_string(),
             environment,
             summary: Summary::of(&runs),
@@ -51,7 +66,7 @@ impl Record {
 }
 
 /// One run of a job. What the engine cannot see is `None`, and `null` in JSON.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// The seed of its random patterns; in JSON also as text.
@@ -67,6 +82,9 @@ pub struct Run {
     /// Each phase by itself, in order, of a job of more than one.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub phases: Vec<PhaseRun>,
+    /// Of the workload `thrash`: how it ended, its rates, and where its threads waited.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub thrash: Option<ThrashRun>,
     /// By how much each counter of `/proc/vmstat` changed meanwhile, whoever did it: counters of
     /// the whole machine that changed. For a real kernel.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -233,12 +251,23 @@ counters! {
     mmap_miss,
     /// The highest value that it reached.
     mmap_miss_max,
-    /// Faults that dropped their lock to wait.
+    /// Faults that dropped their lock to wait, each once.
     retry_mmap_drop,
     /// Retries that found the folio gone.
     retry_io_miss,
-    /// Rounds of the workload that were completed.
+    /// Rounds of the workload that were completed: a thread has mapped, read and unmapped its file.
     rounds,
+    /// Tries of faults that dropped their lock to wait: a fault can do so more than once. Every
+    /// one of them arrives at the retry path.
+    retry_arrival,
+    /// Of the retries that found the folio gone, those that may not drop their lock again.
+    retry_io_miss_tried,
+    /// Tries of faults that could not have the lock of their VMA, and took `mmap_lock` instead.
+    vma_lock_refused,
+    /// Windows that were cut short as the memory cgroup gave no page.
+    windows_cut,
+    /// Times that a task slept as it was above `memory.high`.
+    throttled,
     /// Calls that missed the first level of the instruction TLB.
     itlb_misses,
     /// Those of them that walked the page tables.

@@ -144,8 +144,15 @@ impl Job {
 }
 
 impl JobSpec {
-    /// What the job does, for a heading: `random of 1g`, `accesses of pages.txt of 1g`, `3 phases`.
+    /// What the job does, for a heading: `random of 1g`, `accesses of pages.txt of 1g`, `3 phases`,
+    /// `thrash of 64 threads`.
     pub fn heading(&self) -> String {
+        if self.is_thrash() {
+            return match self.threads {
+                Some(threads) => format!("thrash of {threads} threads"),
+                None => "thrash".to_string(),
+            };
+        }
         let listed = self.accesses_file.as_ref().map(|path| format!("accesses of {path}"));
         let does = self.workload.clone().or(listed);
         let does = does.unwrap_or_else(|| format!("{} phases", self.phase.len()));
@@ -173,7 +180,8 @@ impl Phase {
     }
 }
 
-fn drop_if<T: PartialEq>(value: &mut Option<T>, default: T) {
+/// Takes `value` away where it is the default.
+pub(crate) fn drop_if<T: PartialEq>(value: &mut Option<T>, default: T) {
     if value.as_ref() == Some(&default) {
         *value = None;
     }

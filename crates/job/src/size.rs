@@ -82,6 +82,14 @@ pub fn format_size(bytes: u64) -> String {
     format!("{}{name}", bytes / unit)
 }
 
+/// Writes a duration in nanoseconds as [`parse_duration_ns`] reads it: in the largest unit in which
+/// it is whole, and none in seconds.
+pub fn format_duration(ns: u64) -> String {
+    let whole = |unit: &&(&str, u64)| ns.is_multiple_of(unit.1);
+    let (name, unit) = TIME_UNITS.iter().rev().find(whole).unwrap_or(&TIME_UNITS[0]);
+    format!("{}{name}", ns / unit)
+}
+
 /// The start of a value that goes into a one-line message.
 pub(crate) fn shorten(text: &str) -> String {
     shorten_to(60, text)

@@ -49,8 +49,8 @@ macro_rules! spec {
 
         impl JobSpec {
             /// This job with what `flags` gives in place of its own. A flag also removes what
-            /// it is an alternative to: `accesses` and `fraction`; `workload`, `accesses_file`
-            /// and phases.
+            /// it is an alternative to: `accesses` and `fraction`; `duration` and `rounds`;
+            /// `workload`, `accesses_file` and phases.
             pub fn overlay(mut self, flags: JobSpec) -> JobSpec {
                 self.remove_alternatives(&flags);
                 JobSpec {
@@ -77,6 +77,12 @@ macro_rules! spec {
                     } )+
                     _ => Err(unknown("key", key, [$(stringify!($key)),+])),
                 }
+            }
+
+            /// The flags that were given.
+            pub(crate) fn given(&self) -> impl Iterator<Item = &'static Flag> {
+                let given = [$( self.$key.is_some() ),+];
+                FLAGS.iter().zip(given).filter_map(|(flag, given)| given.then_some(flag))
             }
 
             /// The command line's words for what was given, except phases.
@@ -147,6 +153,10 @@ impl JobSpec {
         if flags.accesses.is_some() || flags.fraction.is_some() || flags.accesses_file.is_some() {
             self.accesses = None;
             self.fraction = None;
+        }
+        if flags.duration.is_some() || flags.rounds.is_some() {
+            self.duration = None;
+            self.rounds = None;
         }
     }
 

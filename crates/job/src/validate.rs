@@ -32,6 +32,7 @@ impl JobSpec {
     /// In one line: the first flag that is missing, wrong, beyond [`crate::bounds`] or does not
     /// go with the others, and the remedy.
     pub fn validate(mut self, host_release: Option<&str>) -> Result<Job, Error> {
+        self.check_of_one_file()?;
         let arch = self.valid_arch()?;
         let elf = self.valid_elf()?;
         let file = self.valid_file(elf.as_ref())?;

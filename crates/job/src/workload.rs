@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::Error;
 use crate::size::{parse_count, shorten};
+use crate::thrash::THRASH;
 
 /// An access pattern over the pages of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,7 +51,7 @@ const PLAIN: [(&str, Workload); 9] = [
 ];
 
 const KNOWN: &str = "random, stride:N, sequential, reverse, first, interleave:K, read-random, \
-    read-sequential, elf, exec, exec:cold, exec:random";
+    read-sequential, elf, exec, exec:cold, exec:random, thrash";
 
 impl Workload {
     /// Whether it reads with `read(2)` instead of touching the mapping.
@@ -84,6 +85,7 @@ impl FromStr for Workload {
                 positive(number, "a number of streams, such as interleave:2")
                     .map(Workload::Interleave)
             }
+            _ if text == THRASH => Err(Error::IsThrash),
             _ => Err(Error::UnknownName {
                 what: "workload",
                 text: shorten(text),

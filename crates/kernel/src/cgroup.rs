@@ -41,14 +41,7 @@ impl MemoryCgroup {
     /// # Errors
     /// Not root; no writable memory controller; a high limit on version 1.
     pub fn create(journal: &Journal, limits: CgroupLimits) -> Result<Self, Error> {
-        require_root("a memory cgroup")?;
-        let (root, version) = memory_hierarchy()?;
-        if version == Version::V1 && limits.high_bytes.is_some() {
-            return Err(Error::unavailable(
-                "a memory high limit",
-                "cgroup version 1 has none: use a max limit, or boot with cgroup version 2",
-            ));
-        }
+        let (root, version) = check(limits)?;
         let made = journal.directory_in(&root, "filemap", Undo::RemoveCgroup);
         let (path, guard) = made.map_err(|error| match error {
             Error::Os { source, .. } if is_forbidden(&source) => {
@@ -121,6 +114,22 @@ impl MemoryCgroup {
         let path = self.path.join(name);
         fs::write(&path, value.to_string()).map_err(|error| Error::os("write", &path, error))
     }
+}
+
+/// Looks whether a cgroup with `limits` can be made; the root of its hierarchy.
+///
+/// # Errors
+/// As for [`MemoryCgroup::create`].
+pub(crate) fn check(limits: CgroupLimits) -> Result<(PathBuf, Version), Error> {
+    require_root("a memory cgroup")?;
+    let (root, version) = memory_hierarchy()?;
+    if version == Version::V1 && limits.high_bytes.is_some() {
+        return Err(Error::unavailable(
+            "a memory high limit",
+            "cgroup version 1 has none: use a max limit, or boot with cgroup version 2",
+        ));
+    }
+    Ok((root, version))
 }
 
 /// The root of the hierarchy that has the memory controller.

@@ -17,6 +17,17 @@ pub enum Pause {
     Room,
 }
 
+/// A task that can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Woken {
+    /// Which.
+    pub task: usize,
+    /// Since when.
+    pub at_ns: u64,
+    /// It waited for a folio, not for room.
+    pub has_folio: bool,
+}
+
 /// Tasks by what they wait for.
 #[derive(Debug, Default)]
 pub struct Waiting {
@@ -24,8 +35,7 @@ pub struct Waiting {
     for_folios: BTreeMap<(FileId, PageIndex, u64), usize>,
     /// For anything to arrive, in the order in which they came.
     for_room: Vec<usize>,
-    /// Those that can go on, and since when.
-    woken: Vec<(usize, u64)>,
+    woken: Vec<Woken>,
     came: u64,
 }
 
@@ -54,7 +64,8 @@ impl Waiting {
         }
         let (from, end) = ((run.file, run.start, 0), (run.file, run.start + run.pages, 0));
         while let Some((&at, _)) = self.for_folios.range(from..end).next() {
-            self.woken.extend(self.for_folios.remove(&at).map(|task| (task, at_ns)));
+            let task = self.for_folios.remove(&at);
+            self.woken.extend(task.map(|task| Woken { task, at_ns, has_folio: true }));
         }
     }
 
@@ -65,11 +76,12 @@ impl Waiting {
         if self.for_room.is_empty() {
             return;
         }
-        self.woken.extend(self.for_room.drain(..).map(|task| (task, at_ns)));
+        let tasks = self.for_room.drain(..);
+        self.woken.extend(tasks.map(|task| Woken { task, at_ns, has_folio: false }));
     }
 
-    /// Those that were woken, in order, and when.
-    pub fn take_woken(&mut self) -> impl Iterator<Item = (usize, u64)> + use<> {
+    /// Those that were woken, in order.
+    pub fn take_woken(&mut self) -> impl Iterator<Item = Woken> + use<> {
         std::mem::take(&mut self.woken).into_iter()
     }
 }

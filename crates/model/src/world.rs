@@ -133,7 +133,9 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
     /// Lets the task at work think for `think_ns`, up to the end of its slice. Returns how much of
     /// that is left.
     pub fn think(&mut self, think_ns: u64) -> u64 {
-        let now_ns = think_ns.min(self.slice_ends_ns.saturating_sub(self.now_ns));
+        let awaited_ns = self.awaited_ns().unwrap_or(u64::MAX);
+        let until_ns = self.slice_ends_ns.min(awaited_ns);
+        let now_ns = think_ns.min(until_ns.saturating_sub(self.now_ns));
         self.pass(now_ns);
         think_ns - now_ns
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use filemap_job::{EngineKind, Job, Record, Run, parse_size};
+use filemap_job::{EngineKind, Job, Record, Run, ThrashRun, parse_size};
 
 use crate::stats::Sample;
 use crate::units::{bytes, factor, number, time};
@@ -14,6 +14,10 @@ pub(crate) enum Unit {
     Count,
     Factor,
     Nanoseconds,
+    /// Of a hundred.
+    Percent,
+    /// So many for one of something else.
+    Ratio,
 }
 
 impl Unit {
@@ -23,6 +27,8 @@ impl Unit {
             Unit::Count => number(value),
             Unit::Factor => factor(value),
             Unit::Nanoseconds => time(value),
+            Unit::Percent => format!("{value:.2} %"),
+            Unit::Ratio => format!("{value:.2}"),
         }
     }
 }
@@ -45,7 +51,23 @@ pub(crate) struct Figure {
 }
 
 /// Every figure, in the order of reports.
-pub(crate) const FIGURES: [Figure; 16] = [
+pub(crate) const FIGURES: [Figure; 26] = [
+    of("rounds", Unit::Count, false, |seen| count(seen.run.counters.rounds)),
+    of(ROUNDS_A_SECOND, Unit::Ratio, false, |seen| seen.thrash()?.rounds_per_second),
+    of("faults that dropped their lock", Unit::Count, false, |seen| {
+        seen.thrash().and_then(|_| count(seen.run.counters.retry_mmap_drop))
+    }),
+    of("  drops a round", Unit::Ratio, false, |seen| seen.thrash()?.drops_per_round),
+    of("retries whose page was gone", Unit::Count, false, |seen| {
+        seen.thrash().and_then(|_| count(seen.run.counters.retry_io_miss))
+    }),
+    of(MISSES_PER_DROP, Unit::Percent, false, |seen| {
+        seen.thrash()?.misses_per_drop.map(|share| share * 100.0)
+    }),
+    of("tries of one fault", Unit::Ratio, false, |seen| seen.thrash()?.tries_per_fault),
+    of("VMA locks refused", Unit::Count, true, |seen| count(seen.run.counters.vma_lock_refused)),
+    of("windows cut short", Unit::Count, true, |seen| count(seen.run.counters.windows_cut)),
+    of("sleeps above memory.high", Unit::Count, true, |seen| count(seen.run.counters.throttled)),
     of("read from device", Unit::Bytes, false, |seen| count(seen.run.counters.bytes_read)),
     of("added to the cache", Unit::Bytes, true, added_without_device),
     of("  of what was used", Unit::Factor, false, |seen| {
@@ -74,6 +96,12 @@ pub(crate) const FIGURES: [Figure; 16] = [
     of("ITLB walks", Unit::Count, true, |seen| count(seen.run.counters.itlb_walks)),
 ];
 
+/// The names of what the workload `thrash` is run for.
+pub(crate) const ROUNDS_A_SECOND: &str = "rounds a second";
+
+/// See [`ROUNDS_A_SECOND`].
+pub(crate) const MISSES_PER_DROP: &str = "  misses a drop";
+
 /// The name of the time that a run took.
 pub(crate) const ELAPSED: &str = "elapsed";
 
@@ -87,6 +115,10 @@ const fn of(
 }
 
 impl FigureInput<'_> {
+    fn thrash(&self) -> Option<&ThrashRun> {
+        self.run.thrash.as_ref()
+    }
+
     fn pages(&self, pages: Option<u64>) -> Option<f64> {
         pages.map(|pages| pages as f64 * self.page_bytes)
     }

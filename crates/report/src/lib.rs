@@ -26,6 +26,7 @@ pub mod significance;
 pub mod spread;
 pub mod stats;
 pub mod table;
+mod thrash;
 pub mod units;
 
 pub use error::Error;

@@ -14,6 +14,7 @@ use crate::significance;
 use crate::spread;
 use crate::stats::Sample;
 use crate::table::{Column, Table};
+use crate::thrash;
 use crate::units::{number, time};
 
 /// Most characters of a machine profile's path in a report.
@@ -30,13 +31,13 @@ pub(crate) struct Json<'a> {
     command: &'a str,
 }
 
-/// The report on `record`, which is of `job`; `command` repeats it. With `verbose`, every counter
+/// The report on `record`, which is of `job` if it is of one file; `command` repeats it. With `verbose`, every counter
 /// under its own name too.
-pub fn report(record: &Record, job: &Job, verbose: bool, command: String) -> Report {
+pub fn report(record: &Record, job: Option<&Job>, verbose: bool, command: String) -> Report {
     let footer = Footer::new(std::slice::from_ref(record), command);
     let json = to_json(&Json {
         record,
-        used_pages: job.used_pages(),
+        used_pages: job.and_then(Job::used_pages),
         scope: &footer.scope,
         command: &footer.command,
     });
@@ -46,6 +47,7 @@ pub fn report(record: &Record, job: &Job, verbose: bool, command: String) -> Rep
         Part::Table(figures_table(record, job)),
     ];
     parts.extend(phases::part(record));
+    parts.extend(thrash::parts(record));
     let read = Sample::of(spread::bytes_read(record, job));
     if spread::seeds(record) > 1 {
         let note = read.as_ref().and_then(|read| spread::note("The job", read));
@@ -68,7 +70,7 @@ pub(crate) fn warnings(record: &Record) -> impl Iterator<Item = Part> {
 }
 
 /// The figures that matter first.
-fn figures_table(record: &Record, job: &Job) -> Table {
+fn figures_table(record: &Record, job: Option<&Job>) -> Table {
     let several = record.runs.len() > 1;
     let heads: &[&str] = if several { &["median", "min", "max"] } else { &["value"] };
     let rows = FIGURES.iter().zip(figures::samples(record, job)).filter_map(|(figure, sample)| {
@@ -176,7 +178,7 @@ pub(crate) fn outlier_note(record: &Record) -> Option<String> {
 pub(crate) fn reclaim_note(record: &Record) -> Option<String> {
     let job = &record.job;
     let evicts = record.runs.iter().any(|run| run.counters.evicted_pages > Some(0));
-    if record.engine != EngineKind::Model.name() || !evicts {
+    if record.engine != EngineKind::Model.name() || !evicts || job.is_thrash() {
         return None;
     }
     let executable = job.exec == Some(true)
@@ -219,6 +221,12 @@ pub(crate) fn elapsed_note(record: &Record) -> Option<String> {
         None => "the default machine profile".to_string(),
     };
     let device = record.environment.get("profile")?.get("device")?;
+    if record.job.is_thrash() {
+        return Some(format!(
+            "Times are predicted. Those of faults, locks and reclaim are assumed for a server \
+             (docs/MODEL.md), and the device is that of {profile}."
+        ));
+    }
     let figure = |key: &str| device.get(key).and_then(Value::as_u64).map(|value| value as f64);
     let (latency_ns, bandwidth) = (figure("latency_ns")?, figure("bandwidth_bytes")?);
     Some(format!(

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use filemap_core::rules::Kernel;
 use filemap_job::program::Program;
-use filemap_job::{EngineKind, Job, JobSpec, shell_word};
+use filemap_job::{EngineKind, Job, JobSpec, Thrash, shell_word};
 use filemap_model::{Digest, Profile};
 use filemap_report::Report;
 use filemap_report::compare::{self, Cell};
@@ -16,6 +16,7 @@ use filemap_report::compare::{self, Cell};
 use booted::Booted;
 use unseen::{OfModel, unseen};
 
+use super::flag_job::FlagJob;
 use super::program::in_file;
 use super::{GivenJob, needs_said, with_seeds};
 use crate::Outcome;
@@ -32,7 +33,7 @@ use crate::variants::{self, Variant};
 /// Runs one job in several variants on `on` and prints what changes.
 pub fn run(
     args: CompareArgs,
-    on: &(impl Engines<Job> + Engines<Program>),
+    on: &(impl Engines<Job> + Engines<Thrash> + Engines<Program>),
 ) -> Result<Outcome, Error> {
     if let Some(path) = &args.job_file
         && let Some(spec) = input::program(path)?
@@ -40,15 +41,22 @@ pub fn run(
         let path = path.clone();
         return program::run(spec, &path, args, on).map_err(|error| in_file(&path, error));
     }
-    let (output, report) = reported(args, on)?;
+    let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
+    let (output, report) = match given.1.is_thrash() {
+        true => reported::<Thrash>(given, args, on)?,
+        false => reported::<Job>(given, args, on)?,
+    };
     output.write(&report)?;
     Ok(Outcome::Done)
 }
 
 /// What comes out of the variants, and where it goes.
-fn reported(args: CompareArgs, on: &impl Engines<Job>) -> Result<(Output, Report), Error> {
+fn reported<J: FlagJob>(
+    (mut asked, mut spec): (GivenJob, JobSpec),
+    args: CompareArgs,
+    on: &impl Engines<J>,
+) -> Result<(Output, Report), Error> {
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
-    let (mut asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let variants = variants(&spec, &args.variants)?;
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
     profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
@@ -62,39 +70,42 @@ fn reported(args: CompareArgs, on: &impl Engines<Job>) -> Result<(Output, Report
     let found = host::resolve(&mut spec)?;
     let profile = input::profile(&mut spec)?;
     let engines = spec.on.clone().unwrap_or("model".to_string());
-    let cells = cells(&spec, &engines, &variants, &images, &found)?;
+    let cells = cells::<J>(&spec, &engines, &variants, &images, &found)?;
     if cells.len() < 2 {
         let message = "there is one variant only; give --variants baseline,mmap-miss";
         return Err(Error::Usage(message.to_string()));
     }
     check(&cells, args.apply)?;
-    let command = command(&asked, &spec, &variants, &images, &modules);
-    let of_cell = |cell: &Planned| match cell.job.machine.profile.as_deref() {
+    let command = command::<J>(&asked, &spec, &variants, &images, &modules);
+    let of_cell = |cell: &Planned<J>| match cell.job.machine().profile.as_deref() {
         name if name == spec.machine.as_deref() => Ok(cell.found.on_device(profile)),
         name => Ok(cell.found.on_device(input::profile_named(name)?)),
     };
     let mut profiles = cells.iter().map(of_cell).collect::<Result<Vec<Profile>, Error>>()?;
     let planned = cells.into_iter().map(|cell| (cell.variant, cell.job));
-    let (names, jobs): (Vec<String>, Vec<Job>) = planned.unzip();
+    let (names, jobs): (Vec<String>, Vec<J>) = planned.unzip();
     let seeds = args.seeds.unwrap_or(1);
     let records = engine::run_seeds(on, &jobs, &mut profiles, seeds, args.apply)?;
     let mut warnings = found.warnings;
-    let without_effect: BTreeSet<String> = jobs.iter().flat_map(Job::without_effect).collect();
+    let without_effect: BTreeSet<String> = jobs.iter().flat_map(J::without_effect).collect();
     warnings.extend(without_effect);
-    warnings.extend(judged::warnings(asked.kernel.as_deref(), &Judged::of(&jobs))?);
+    let judged: Vec<Judged> = jobs.iter().map(J::judged).collect();
+    warnings.extend(judged::warnings(asked.kernel.as_deref(), &judged)?);
     let cells = names.into_iter().zip(&jobs).zip(records);
-    let cells =
-        cells.map(|((variant, job), record)| Cell { variant, job: Some(job.clone()), record });
+    let cells = cells.map(|((variant, job), record)| {
+        let job = job.of_one_file().cloned();
+        Cell { variant, job, record }
+    });
     let cells: Vec<Cell> = cells.collect();
-    let ran: Vec<Ran> = cells.iter().zip(&jobs).zip(&profiles).collect();
-    let of_model = ran.iter().filter(|((_, job), _)| job.engine == EngineKind::Model);
+    let ran: Vec<Ran<J>> = cells.iter().zip(&jobs).zip(&profiles).collect();
+    let of_model = ran.iter().filter(|((_, job), _)| job.engine() == EngineKind::Model);
     warnings.extend(unseen(of_model.map(|((cell, job), profile)| OfModel {
         variant: &cell.variant,
-        series: job.rules.series,
+        series: job.rules().series,
         ran: &cell.record.runs,
         digest: Box::new(|| {
             let mut digest = Digest::default();
-            filemap_model::trace(job, profile, &mut digest)?;
+            job.decide(profile, &mut digest)?;
             Ok(digest)
         }),
     }))?);
@@ -119,33 +130,34 @@ fn engines(text: &str) -> Result<String, Error> {
 }
 
 /// A cell with its job and the profile that the model had for it.
-type Ran<'a> = ((&'a Cell, &'a Job), &'a Profile);
+type Ran<'a, J> = ((&'a Cell, &'a J), &'a Profile);
 
 /// What one seed does not show of `cells`.
-fn one_seed(cells: &[Ran]) -> Result<Vec<String>, Error> {
-    fn cell<'a>(&((cell, job), profile): &Ran<'a>) -> seeds::Cell<'a> {
-        seeds::Cell { name: &cell.variant, job, profile, record: &cell.record }
+fn one_seed<J: FlagJob>(cells: &[Ran<J>]) -> Result<Vec<String>, Error> {
+    fn cell<'a, J: FlagJob>(&((cell, job), profile): &Ran<'a, J>) -> Option<seeds::Cell<'a>> {
+        let job = job.of_one_file()?;
+        Some(seeds::Cell { name: &cell.variant, job, profile, record: &cell.record })
     }
-    let cells: Vec<seeds::Cell> = cells.iter().map(cell).collect();
+    let cells: Vec<seeds::Cell> = cells.iter().filter_map(cell).collect();
     seeds::warnings(&cells)
 }
 
 /// Refuses what the running kernel, which has one setting of each kind, cannot be in turn.
-fn check(cells: &[Planned], apply: bool) -> Result<(), Error> {
-    let is_here = |job: &Job| job.engine == EngineKind::Kernel && job.image.is_none();
+fn check<J: FlagJob>(cells: &[Planned<J>], apply: bool) -> Result<(), Error> {
+    let is_here = |job: &J| job.engine() == EngineKind::Kernel && job.image().is_none();
     let cells = cells.iter().map(|cell| (&cell.variant, &cell.job));
     let mut here = cells.filter(|(_, job)| is_here(job));
     let release = input::host_release();
     let nearest = release.as_deref().and_then(Kernel::nearest);
-    let other = |job: &Job| nearest.is_some_and(|nearest| nearest.kernel != job.rules.kernel);
+    let other = |job: &J| nearest.is_some_and(|nearest| nearest.kernel != job.rules().kernel);
     if let Some((name, _)) = here.clone().find(|(_, job)| other(job)) {
         return Err(Error::CannotRun(format!(
             "--variants {name}: the running kernel has rules of its own; leave kernel out, or give \
              --on model"
         )));
     }
-    let fault_around = here.next().map(|(_, job)| job.machine.fault_around);
-    if let Some((name, _)) = here.find(|(_, job)| Some(job.machine.fault_around) != fault_around)
+    let fault_around = here.next().map(|(_, job)| job.machine().fault_around);
+    if let Some((name, _)) = here.find(|(_, job)| Some(job.machine().fault_around) != fault_around)
         && apply
     {
         return Err(Error::CannotRun(format!(
@@ -157,9 +169,9 @@ fn check(cells: &[Planned], apply: bool) -> Result<(), Error> {
 }
 
 /// A cell that is yet to be run.
-struct Planned {
+struct Planned<J> {
     variant: String,
-    job: Job,
+    job: J,
     found: Found,
 }
 
@@ -167,18 +179,18 @@ struct Planned {
 /// `spec` itself. A kernel that is booted
 /// contains the series that it was built with. Beside the model, whose series are then meant, an
 /// image has the settings of the variants only.
-fn cells(
+fn cells<J: FlagJob>(
     spec: &JobSpec,
     engines: &str,
     variants: &[Variant],
     images: &[Booted],
     found: &Found,
-) -> Result<Vec<Planned>, Error> {
+) -> Result<Vec<Planned<J>>, Error> {
     let names = booted::names(images)?;
     let beside_model = engines.split(',').any(|engine| engine == EngineKind::Model.name());
     let of_images = booted::on_kernel(variants, beside_model);
     let mut cells = Vec::new();
-    let mut add = |variant: String, (job, own): (Job, Found)| {
+    let mut add = |variant: String, (job, own): (J, Found)| {
         cells.push(Planned { variant, job, found: own.or(found) });
     };
     for engine in engines.split(',') {
@@ -199,7 +211,11 @@ fn cells(
 }
 
 /// The job of one cell, on the kernel of `image` or none, and what was found for its settings.
-fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<(Job, Found), Error> {
+fn cell<J: FlagJob>(
+    spec: &JobSpec,
+    variant: &Variant,
+    image: Option<&Booted>,
+) -> Result<(J, Found), Error> {
     let mut spec = variant.applied(spec);
     spec.image = image.map(|image| image.path.clone());
     spec.modules = image.and_then(|image| image.modules.clone());
@@ -219,7 +235,7 @@ fn cell(spec: &JobSpec, variant: &Variant, image: Option<&Booted>) -> Result<(Jo
             true => host::resolve(&mut spec)?,
             false => Found::default(),
         };
-        Ok((spec.validate(input::host_release().as_deref())?, found))
+        Ok((J::of_spec(spec)?, found))
     };
     job(spec).map_err(|error| variant.error(error))
 }
@@ -239,7 +255,7 @@ fn variants(spec: &JobSpec, given: &[String]) -> Result<Vec<Variant>, Error> {
 
 /// The command that compares the same again. What variants may change is said as it was asked for:
 /// a number of accesses that follows from the size of the file follows from that of each variant.
-fn command(
+fn command<J: FlagJob>(
     asked: &GivenJob,
     spec: &JobSpec,
     variants: &[Variant],
@@ -251,12 +267,12 @@ fn command(
         _ => spec.clone(),
     };
     let of_model = JobSpec { on: None, image: None, modules: None, ..spec.clone() };
-    let kernel = of_model.validate(input::host_release().as_deref());
+    let kernel = J::of_spec(of_model);
     if let (Ok(job), true) = (kernel, spec.phase.is_empty()) {
         shown.kernel = Some(match asked.kernel.as_deref() {
             // More than the rules is this machine's.
             Some("host") => "host".to_string(),
-            _ => job.rules.kernel.name().to_string(),
+            _ => job.rules().kernel.name().to_string(),
         });
     }
     // Where no flag says otherwise, the machine is the same again.
@@ -286,7 +302,8 @@ mod tests {
         let words = "filemap compare --workload random --file-size 1m --accesses 4 --seed 7";
         let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
         let Command::Compare(args) = cli.command else { unreachable!("the words name it") };
-        let (_, report) = reported(args, mock)?;
+        let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
+        let (_, report) = reported::<Job>(given, args, mock)?;
         Ok(serde_json::from_str(&report.json).unwrap())
     }
 

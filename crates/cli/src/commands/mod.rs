@@ -5,12 +5,14 @@ pub mod compare;
 pub mod conform;
 pub mod doctor;
 pub mod explain;
+mod flag_job;
 mod program;
 pub mod published;
 pub mod run;
 
-use filemap_job::{Job, JobSpec};
+use filemap_job::JobSpec;
 
+use self::flag_job::FlagJob;
 use crate::error::Error;
 use crate::input;
 use crate::job_flags::JobFlags;
@@ -49,18 +51,17 @@ impl GivenJob {
 
     /// The command that runs `job`, which came of this, again. What is said in phases has no
     /// flags.
-    fn command(&self, name: &str, job: &Job) -> String {
+    fn command(&self, name: &str, job: &impl FlagJob) -> String {
         match &self.file {
-            Some(file) if job.phases.len() > 1 => {
+            Some(file) if job.needs_file() => {
                 let words = ["filemap".to_string(), name.to_string(), file.clone()];
                 words.into_iter().chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
             }
             _ => {
-                let mut job = job.clone();
                 // Where no flag says otherwise, the machine is the same again.
-                job.machine.profile = job.machine.profile.filter(|name| needs_said(name));
-                let command = job.command().replacen("filemap run", &format!("filemap {name}"), 1);
-                let rules = format!("--kernel {}", job.rules.kernel.name());
+                let command = job.repeated(|name| !needs_said(name));
+                let command = command.replacen("filemap run", &format!("filemap {name}"), 1);
+                let rules = format!("--kernel {}", job.rules().kernel.name());
                 match self.kernel.as_deref() {
                     // More than the rules is this machine's.
                     Some("host") => command.replacen(&rules, "--kernel host", 1),

@@ -1,9 +1,10 @@
 //! `filemap run`.
 
 use filemap_job::program::Program;
-use filemap_job::{EngineKind, Job, Record};
+use filemap_job::{EngineKind, Job, JobSpec, Record, Thrash};
 use filemap_report::{Report, record};
 
+use super::flag_job::FlagJob;
 use super::{GivenJob, program, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
@@ -11,7 +12,7 @@ use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
 use crate::input;
-use crate::judged::{self, Judged};
+use crate::judged;
 use crate::log::LineLog;
 use crate::output::Output;
 use crate::seeds::{self, Cell};
@@ -19,7 +20,7 @@ use crate::seeds::{self, Cell};
 /// Runs one job on `engines` and prints its record.
 pub fn run(
     args: RunArgs,
-    engines: &(impl Engines<Job> + Engines<Program>),
+    engines: &(impl Engines<Job> + Engines<Thrash> + Engines<Program>),
 ) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     if let Some(path) = &args.job_file
@@ -29,21 +30,31 @@ pub fn run(
         return program::run(spec, &path, args, engines)
             .map_err(|error| program::in_file(&path, error));
     }
-    let (output, report) = reported(args, engines)?;
+    let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
+    let (output, report) = match given.1.is_thrash() {
+        true => reported::<Thrash>(given, args, engines)?,
+        false => reported::<Job>(given, args, engines)?,
+    };
     output.write(&report)?;
     Ok(Outcome::Done)
 }
 
 /// What comes out of one job, and where it goes.
-fn reported(args: RunArgs, engines: &impl Engines<Job>) -> Result<(Output, Report), Error> {
-    let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
+fn reported<J>(
+    (asked, mut spec): (GivenJob, JobSpec),
+    args: RunArgs,
+    engines: &impl Engines<J>,
+) -> Result<(Output, Report), Error>
+where
+    J: FlagJob,
+{
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let found = host::resolve(&mut spec)?;
     let mut profile = found.on_device(input::profile(&mut spec)?);
-    let job = spec.validate(input::host_release().as_deref())?;
-    judged::check(&Judged::from(&job))?;
-    if job.engine == EngineKind::Kernel && args.log.is_some() {
+    let job = J::of_spec(spec)?;
+    judged::check(&job.judged())?;
+    if job.engine() == EngineKind::Kernel && args.log.is_some() {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
     }
@@ -54,7 +65,7 @@ fn reported(args: RunArgs, engines: &impl Engines<Job>) -> Result<(Output, Repor
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
         // The model's runs decide all the same.
-        filemap_model::trace(&job, &profile, &mut log)?;
+        job.decide(&profile, &mut log)?;
         log.finish()?;
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
@@ -62,14 +73,14 @@ fn reported(args: RunArgs, engines: &impl Engines<Job>) -> Result<(Output, Repor
     let mut record = one(engine::run_seeds(engines, jobs, profiles, seeds, args.apply)?);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
-    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &Judged::of(jobs))?);
-    if args.seeds.is_none() {
-        let (job, profile) = (&job, &profile);
+    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &[job.judged()])?);
+    if let (Some(job), None) = (job.of_one_file(), args.seeds) {
+        let profile = &profile;
         let cell = Cell { name: "this job", job, profile, record: &record };
         record.warnings.extend(seeds::warnings(&[cell])?);
     }
     let command = with_seeds(asked.command("run", &job), args.seeds);
-    Ok((output, record::report(&record, &job, args.verbose, command)))
+    Ok((output, record::report(&record, job.of_one_file(), args.verbose, command)))
 }
 
 fn one(records: Vec<Record>) -> Record {
@@ -89,7 +100,8 @@ mod tests {
         let words = "filemap run --workload random --file-size 1m --accesses 4 --seed 7";
         let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
         let Command::Run(args) = cli.command else { unreachable!("the words name it") };
-        let (_, report) = reported(args, mock)?;
+        let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
+        let (_, report) = reported::<Job>(given, args, mock)?;
         Ok(serde_json::from_str(&report.json).unwrap())
     }
 

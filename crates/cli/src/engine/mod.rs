@@ -11,7 +11,7 @@ use std::vec;
 use filemap_core::units::PageCount;
 use filemap_job::program::{Program, ProgramRecord, ProgramRun};
 use filemap_job::{
-    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ready, Record, Run, seeds,
+    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ready, Record, Run, Thrash, seeds,
 };
 use filemap_model::Profile;
 
@@ -206,7 +206,7 @@ struct UnderWay<R: Ready> {
     runs: Vec<R::Run>,
 }
 
-/// A job of a form that commands run: of one file, or shaped like a program.
+/// A job of a form that commands run: of one file, a thrash, or shaped like a program.
 pub trait Work: Clone + Send + Sync {
     /// What one run comes to.
     type Run: Send;
@@ -247,6 +247,31 @@ impl Work for Job {
 
     fn with_seed(&self, seed: u64) -> Self {
         Job::with_seed(self, seed)
+    }
+
+    fn stamp(record: &mut Record) {
+        provenance::stamp(&mut record.environment, &record.engine);
+    }
+}
+
+impl Work for Thrash {
+    type Run = Run;
+    type Record = Record;
+
+    fn runs_on(&self) -> RunsOn {
+        RunsOn::of(self.engine, self.image.is_some())
+    }
+
+    fn machine(&self) -> &JobMachine {
+        &self.machine
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn with_seed(&self, seed: u64) -> Self {
+        Thrash::with_seed(self, seed)
     }
 
     fn stamp(record: &mut Record) {

@@ -9,7 +9,7 @@ const JOB: &str = "run --workload random --file-size 1m";
 
 /// Runs the command; it must fail with `code` and one line that has all of `words`.
 #[track_caller]
-fn fails(args: &str, code: i32, words: &[&str]) {
+pub fn fails(args: &str, code: i32, words: &[&str]) {
     let output = filemap(args).output().expect("the command starts");
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(code), "{args}: {message}");

@@ -26,6 +26,7 @@ mod running;
 mod schema;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
+mod thrash;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

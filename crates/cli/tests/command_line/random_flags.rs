@@ -9,7 +9,7 @@ use crate::filemap;
 /// The longest that one command may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-const FLAGS: [&str; 24] = [
+const FLAGS: [&str; 28] = [
     "--workload",
     "--file-size",
     "--accesses",
@@ -34,9 +34,13 @@ const FLAGS: [&str; 24] = [
     "--page-size",
     "--fs",
     "--bs",
+    "--threads",
+    "--writers",
+    "--cpus",
+    "--duration",
 ];
 
-const VALUES: [&str; 29] = [
+const VALUES: [&str; 31] = [
     "0",
     "1",
     "3",
@@ -56,6 +60,8 @@ const VALUES: [&str; 29] = [
     "interleave:2",
     "read-random",
     "first",
+    "thrash",
+    "10ms",
     "6.12",
     "6.18",
     "mmap-miss",

@@ -72,6 +72,10 @@ fn reports_of_jobs() {
         let job = job.replace("--with mmap-miss", "");
         check("compare", &json(&format!("compare {job} --variants {variants} --json -")));
     }
+    let thrash = "--workload thrash --threads 8 --file-size 1m --memory-max 2m --duration 200ms";
+    check("run", &json(&format!("run {thrash} --json -")));
+    let variants = "--variants baseline,vma-retry,writers=1";
+    check("compare", &json(&format!("compare {thrash} {variants} --json -")));
     let phases = "file_size = '8m'\n[[phase]]\nworkload = 'random'\naccesses = 9\n\
                   [[phase]]\nworkload = 'read-sequential'\naccesses = 3\n";
     let phases = scratch.file("phases.toml", phases);

@@ -95,11 +95,11 @@ program! {
         page_size: SizeText,
         /// Filesystem: `ext4`, `xfs` or `base-pages`.
         fs: String,
+        /// CPUs that its threads run on.
+        cpus: u64,
     }
     own {
         /// Memory that the program holds beside its files.
         anonymous: SizeText,
-        /// CPUs that its threads run on.
-        cpus: u64,
     }
 }

@@ -48,7 +48,7 @@ impl<W: Bootable> Engine<W> for Boot {
         let ready = |job: &&W| {
             let named = job.image().cloned().expect("the caller has jobs with an image");
             let needs = job.needs();
-            check(&needs)?;
+            check::<W>(&needs)?;
             machine(*job, &needs, &named)?.check()?;
             Ok(Booted { work: (*job).clone(), image: named, environment: None })
         };
@@ -101,10 +101,10 @@ fn boot<W: Bootable>(job: &W, named: &JobImage) -> Result<Returned<W::Run>, Erro
 }
 
 /// Refuses what the machine to be booted cannot be.
-fn check(needs: &Needs) -> Result<(), Error> {
+fn check<W: Bootable>(needs: &Needs) -> Result<(), Error> {
     plan::check_rules(&needs.rules, &needs.machine)?;
     plan::check_accesses(needs)?;
-    plan::check_cpus(needs)?;
+    plan::check_cpus(needs, W::most_cpus())?;
     if cfg!(not(target_arch = "x86_64")) {
         let remedy = "boot x86-64 images on an x86-64 machine, or give --on model";
         return Err(Error::unavailable("--image", remedy));
@@ -137,7 +137,7 @@ fn of_this_machine(needed: &Needed) -> Error {
     }
 }
 
-fn machine(job: &impl Bootable, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
+fn machine<W: Bootable>(job: &W, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
     let directory = temporary_directory()?;
     let bytes = needs.made_bytes();
     require_space(&directory, needs.written_bytes().saturating_add(OWN_WRITTEN_BYTES))?;
@@ -155,6 +155,7 @@ fn machine(job: &impl Bootable, needs: &Needs, named: &JobImage) -> Result<Image
     image.modules = named.modules.as_ref().map(Into::into);
     image.ram_bytes = ram_bytes;
     image.cpus = u32::try_from(job.cpus()).unwrap_or(u32::MAX);
+    image.takes_turns = W::takes_turns();
     image.read_ahead_kb = Some(needs.machine.read_ahead.bytes(page_size()) >> 10);
     image.disk_bytes = bytes.saturating_add(bytes / UNUSED_ONE_IN).saturating_add(OWN_DISK_BYTES);
     image.filesystem = match needs.machine.fs {

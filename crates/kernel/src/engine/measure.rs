@@ -18,6 +18,7 @@ use crate::residency::{CacheStat, PageSet, resident_pages};
 impl Runnable for Job {
     type Run = Run;
     type Record = Record;
+    type Process = Process;
 
     fn needs(&self) -> Needs {
         Needs::from(self)
@@ -80,6 +81,7 @@ impl Runnable for Job {
             phases: phases::runs(self, steps, file.whole, major_faults),
             // Null before Linux 6.5.
             cached: cached.unwrap_or_default(),
+            thrash: None,
             vmstat: vmstat.map(crate::procstat::VmStat::into_map),
         };
         Ok((run, stage.fits && seen.is_disturbed()))

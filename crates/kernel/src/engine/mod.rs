@@ -14,7 +14,9 @@ mod program;
 mod sent;
 mod settings;
 mod stage;
+mod thrash;
 
+use std::fmt::Debug;
 use std::path::PathBuf;
 
 use filemap_job::{Engine, Ready};
@@ -22,7 +24,6 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::journal::Journal;
-use crate::probe::Process;
 use crate::storage::io_bytes;
 use crate::temporary::require_space;
 
@@ -94,17 +95,28 @@ impl<W: Runnable> Engine<W> for Kernel {
     type Ready = Prepared<W>;
 
     fn prepare_all(&self, jobs: &[&W]) -> Result<Vec<Prepared<W>>, Error> {
+        jobs.iter().try_for_each(|job| job.check())?;
         self.require_space(jobs)?;
         jobs.iter().map(|job| self.prepare(*job)).collect()
     }
 }
 
-/// A job of a form that runs here: of one file, or shaped like a program.
+/// A job of a form that runs here: of one file, shaped like a program, or a thrash.
 pub trait Runnable: Clone {
     /// What comes out of one run.
     type Run;
     /// What comes out of all of them.
     type Record;
+    /// What a child does for it.
+    type Process: Debug;
+
+    /// Refuses, before anything is made for it, what this machine does not allow.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// What it asks of the machine.
     fn needs(&self) -> Needs;
@@ -122,7 +134,7 @@ pub trait Runnable: Clone {
     ///
     /// # Errors
     /// What no probe can do.
-    fn process(&self, paths: &[PathBuf]) -> Result<Process, Error>;
+    fn process(&self, paths: &[PathBuf]) -> Result<Self::Process, Error>;
 
     /// What the `error` of its process says, with what it names by the job's own names.
     fn named(&self, error: Error) -> Error;
@@ -131,7 +143,7 @@ pub trait Runnable: Clone {
     ///
     /// # Errors
     /// See [`Error`].
-    fn measure(&self, process: &Process, stage: &Stage) -> Result<(Self::Run, bool), Error>;
+    fn measure(&self, process: &Self::Process, stage: &Stage) -> Result<(Self::Run, bool), Error>;
 
     /// The record of `runs`, which took place in `environment`.
     fn record(&self, environment: Map<String, Value>, runs: Vec<Self::Run>) -> Self::Record;
@@ -145,11 +157,11 @@ pub(crate) fn check(needs: &Needs) -> Result<(), Error> {
 
 /// A job with its files, ready to run as often as wanted.
 #[derive(Debug)]
-pub struct Prepared<W> {
+pub struct Prepared<W: Runnable> {
     work: W,
     /// The seed that the job names.
     seed: u64,
-    process: Process,
+    process: W::Process,
     stage: Stage,
 }
 
@@ -171,9 +183,7 @@ impl<W: Runnable> Prepared<W> {
     fn reseed(&mut self, seed: u64) -> Result<(), Error> {
         if seed != self.work.seed() {
             self.work = self.work.with_seed(seed);
-            let settle = self.process.settle;
-            let process = self.work.process(&self.stage.files.paths())?;
-            self.process = Process { settle, ..process };
+            self.process = self.work.process(&self.stage.files.paths())?;
         }
         Ok(())
     }

@@ -103,7 +103,7 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
             "leave --sparse out, or give --on model",
         ));
     }
-    check_cpus(needs)?;
+    check_cpus(needs, cpus::allowed())?;
     if needs.machine.ram_bytes.is_some() {
         return Err(Error::unavailable(
             "another size of RAM",
@@ -113,14 +113,14 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses more CPUs than there are for this process.
-pub(super) fn check_cpus(needs: &Needs) -> Result<(), Error> {
-    let allowed = cpus::allowed();
+/// Refuses more CPUs than the `allowed` ones.
+pub(super) fn check_cpus(needs: &Needs, allowed: u64) -> Result<(), Error> {
+    let key = if needs.is_program() { "cpus =" } else { "--cpus" };
     match needs.cpus.filter(|&cpus| cpus > allowed) {
         None => Ok(()),
         Some(cpus) => Err(Error::unavailable(
             format!("a machine with {cpus} CPUs"),
-            format!("give cpus = {allowed} or less, or --on model"),
+            format!("give {key} {allowed} or less, or --on model"),
         )),
     }
 }

@@ -21,6 +21,7 @@ use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, killed_by};
 impl Runnable for Program {
     type Run = ProgramRun;
     type Record = ProgramRecord;
+    type Process = Process;
 
     fn needs(&self) -> Needs {
         Needs::from(self)

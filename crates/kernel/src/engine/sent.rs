@@ -1,6 +1,7 @@
 //! What is sent to a kernel that was booted for a job, and what comes back from it.
 
 use filemap_job::program::{Program, ProgramRecord, ProgramRun, ProgramSpec};
+use filemap_job::thrash::{Thrash, Until};
 use filemap_job::{EngineKind, Image as JobImage, Job, JobSpec, Pattern, Record, Run};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,6 +17,15 @@ use crate::probe::cpus;
 const RECORD: &str = "record";
 const OUT_OF_MEMORY: &str = "out_of_memory";
 const BEYOND_FILE: &str = "beyond_file";
+
+/// Most CPUs of the machine that QEMU emulates.
+const MOST_EMULATED_CPUS: u64 = 255;
+
+/// How many times as long an emulated machine may take, whose CPUs take turns.
+const EMULATED_FACTOR: u64 = 30;
+
+/// How long a job may take of which nobody knows it.
+const UNKNOWN_TIME_NS: u64 = 60_000_000_000;
 
 /// What a guest sent back.
 #[derive(Debug)]
@@ -34,7 +44,18 @@ pub trait Bootable: Runnable<Record: Serialize> {
     /// CPUs of the machine that is booted.
     fn cpus(&self) -> u64;
 
-    /// Time that it spends on nothing but waiting for it to pass, in one run.
+    /// Most CPUs that a machine for it may have.
+    fn most_cpus() -> u64 {
+        cpus::allowed()
+    }
+
+    /// Whether its CPUs take turns where the machine is emulated, each for as many instructions as
+    /// the others. As threads of this machine, of which some may wait, they have no common time.
+    fn takes_turns() -> bool {
+        false
+    }
+
+    /// Time that it takes at least in one run, whatever the machine.
     fn think_ns(&self) -> u64;
 
     /// What the guest is sent: the job with the lists that it names, without the machine around it.
@@ -142,6 +163,59 @@ impl Bootable for Program {
         run.elapsed_ns = None;
         run.threads.iter_mut().for_each(|thread| thread.elapsed_ns = None);
         run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
+    }
+}
+
+impl Bootable for Thrash {
+    fn image(&self) -> Option<&JobImage> {
+        self.image.as_ref()
+    }
+
+    /// As many as this machine has for its threads, where the job does not say.
+    fn cpus(&self) -> u64 {
+        self.cpus.unwrap_or(self.threads.min(cpus::allowed()))
+    }
+
+    fn most_cpus() -> u64 {
+        MOST_EMULATED_CPUS
+    }
+
+    fn takes_turns() -> bool {
+        true
+    }
+
+    fn think_ns(&self) -> u64 {
+        let time_ns = match self.until {
+            Until::Elapsed(ns) => self.warm_up_ns + ns,
+            Until::Rounds(_) => UNKNOWN_TIME_NS,
+        };
+        time_ns.saturating_mul(EMULATED_FACTOR)
+    }
+
+    fn sent(&self) -> Value {
+        let mut spec = self.to_spec();
+        (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
+        spec.kernel = Some("host".into());
+        json!({ "thrash": spec })
+    }
+
+    fn received(sent: &Value, release: &str) -> Option<Result<Self, String>> {
+        let valid =
+            |spec: JobSpec| spec.validate_thrash(Some(release)).map_err(|error| error.to_string());
+        Some(spec(sent.get("thrash")?).and_then(valid))
+    }
+
+    fn unpacked(record: Value) -> serde_json::Result<Returned<Run>> {
+        let Record { environment, runs, .. } = serde_json::from_value(record)?;
+        Ok(Returned { environment, runs })
+    }
+
+    fn forget_times(run: &mut Run) {
+        run.elapsed_ns = None;
+        if let Some(thrash) = &mut run.thrash {
+            thrash.rounds_per_second = None;
+            thrash.waits.clear();
+        }
     }
 }
 

@@ -85,11 +85,7 @@ impl Stage {
     pub(super) fn run(&self, process: &Process) -> Result<Ran, Error> {
         self.check_sizes()?;
         let probe = Probe::start_process(process)?;
-        self.files.files.iter().try_for_each(|file| drop_open_file(&file.file, &file.name))?;
-        let cgroup = self.limits.cgroup(&self.journal)?;
-        if let Some(cgroup) = &cgroup {
-            cgroup.add(probe.pid())?;
-        }
+        let cgroup = self.enter(probe.pid())?;
         let before = VmStat::now().ok();
         let ended = probe.run_process().map_err(|error| match &cgroup {
             Some(cgroup) if cgroup.has_killed() => self.limits.exceeded().unwrap_or(error),
@@ -98,6 +94,21 @@ impl Stage {
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let major_events = cgroup.as_ref().and_then(major_events);
         Ok(Ran { ended, vmstat, major_events })
+    }
+
+    /// Makes the files cold for process `pid`, and puts it into a cgroup of its own if it has limits.
+    pub(super) fn enter(&self, pid: u32) -> Result<Option<MemoryCgroup>, Error> {
+        self.files.files.iter().try_for_each(|file| drop_open_file(&file.file, &file.name))?;
+        let cgroup = self.limits.cgroup(&self.journal)?;
+        if let Some(cgroup) = &cgroup {
+            cgroup.add(pid)?;
+        }
+        Ok(cgroup)
+    }
+
+    /// Where it is written down what is changed.
+    pub(super) fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// What is cached of each file, where the kernel tells, after a look at whether it still has

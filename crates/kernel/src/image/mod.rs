@@ -56,6 +56,8 @@ pub struct Image {
     pub ram_bytes: u64,
     /// Virtual CPUs.
     pub cpus: u32,
+    /// Whether the CPUs of an emulated machine take turns, in a time that counts instructions.
+    pub takes_turns: bool,
     /// Readahead of the scratch disk in KiB; `None` leaves the kernel's default.
     pub read_ahead_kb: Option<u64>,
     /// Size of the scratch disk in bytes. The file behind it is sparse.
@@ -95,6 +97,7 @@ impl Image {
             init,
             ram_bytes: 1 << 30,
             cpus: 1,
+            takes_turns: false,
             read_ahead_kb: None,
             disk_bytes: 4 << 30,
             filesystem: Filesystem::Ext4,

@@ -21,6 +21,9 @@ const PACKAGE: &str = "qemu-system-x86";
 const KERNEL_ARGUMENTS: &str =
     "console=ttyS0 loglevel=4 panic=-1 rdinit=/init random.trust_cpu=on no_timer_check";
 
+/// Every instruction of any CPU takes 4 ns, and a machine that is idle goes on to its next timer.
+const IN_TURN: &str = "shift=2,sleep=off";
+
 /// How much of a console is searched for its last line.
 const CONSOLE_TAIL: u64 = 64 << 10;
 
@@ -57,6 +60,19 @@ impl Machine<'_> {
         }
     }
 
+    /// Whether its CPUs take turns.
+    fn takes_turns(&self) -> bool {
+        self.image.takes_turns && self.accelerator == Accelerator::Tcg
+    }
+
+    fn kernel_arguments(&self) -> String {
+        match self.takes_turns() {
+            // Otherwise the timer ticks of all CPUs fall into one turn.
+            true => format!("{KERNEL_ARGUMENTS} skew_tick=1"),
+            false => KERNEL_ARGUMENTS.to_string(),
+        }
+    }
+
     fn command(&self, output: &Output) -> Result<Command, Error> {
         let errors = output.errors.try_clone();
         let errors = errors.map_err(|source| Error::io("share a file with QEMU", source))?;
@@ -72,11 +88,14 @@ impl Machine<'_> {
             .arg(&self.image.kernel)
             .arg("-initrd")
             .arg(name_for_child(self.initramfs))
-            .args(["-append", KERNEL_ARGUMENTS])
+            .args(["-append", &self.kernel_arguments()])
             .arg("-serial")
             .arg(format!("file:{}", name_for_child(&output.console)))
             .arg("-serial")
             .arg(format!("file:{}", name_for_child(&output.result)));
+        if self.takes_turns() {
+            command.args(["-icount", IN_TURN]);
+        }
         if let Some(disk) = self.disk {
             // A full host disk is an I/O error in the guest: the default would stop it for good.
             let name = name_for_child(disk);

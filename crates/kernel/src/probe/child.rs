@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, Read, StdinLock, stdin, stdout};
 use std::process::exit;
-use std::sync::{Barrier, OnceLock};
+use std::sync::OnceLock;
 use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use super::files::Files;
 use super::mapping::{self, Mapped};
 use super::process::Process;
+use super::start::Start;
 use super::thread::{Shared, Thread};
 use super::wire::{Reply, write_reply};
 use super::{Ended, EndedThread, PhaseCost, bus, cpus};
@@ -51,8 +52,7 @@ pub(super) fn reply(reply: &Reply) -> Result<(), Error> {
 
 /// Where the threads of a process meet.
 struct Meeting<'a> {
-    /// First all are ready, then all begin.
-    barrier: Barrier,
+    start: Start,
     shared: OnceLock<Shared<'a>>,
 }
 
@@ -65,16 +65,17 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
     }
     let files = Files::open(process)?;
     let threads = process.threads.len();
-    let meeting = Meeting { barrier: Barrier::new(threads), shared: OnceLock::new() };
+    let meeting =
+        Meeting { start: Start::new(threads, cpus::allowed() as usize), shared: OnceLock::new() };
     scope(|scope| {
         let others = (1..threads).map(|number| start(scope, process, number, &meeting));
         let others = others.collect::<Result<Vec<_>, _>>().unwrap_or_else(|error| fail(&error));
-        let prepared = prepare(process, files, &meeting, input);
-        // The others wait at the barrier, and would for ever.
+        let named = others.iter().map(|other| other.thread().clone()).collect();
+        let prepared = prepare(process, files, named, &meeting, input);
+        // The others wait for the start, and would for ever.
         let (first, locked) = prepared.unwrap_or_else(|error| fail(&error));
-        // Before the barrier: this thread may be the last that gets a CPU after it.
+        meeting.start.begin_first();
         let start = Instant::now();
-        meeting.barrier.wait();
         let first = take_steps(first, &meeting);
         let others = others.into_iter().map(|other| other.join().expect("threads do not panic"));
         let threads = [first].into_iter().chain(others).map(|(end, steps)| EndedThread {
@@ -95,11 +96,12 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
 fn prepare<'a>(
     process: &'a Process,
     files: Files<'a>,
+    others: Vec<std::thread::Thread>,
     meeting: &Meeting<'a>,
     input: &mut BufReader<StdinLock>,
 ) -> Result<(Thread<'a>, bool), Error> {
     let mut first = Thread::prepare(process, 0)?;
-    meeting.barrier.wait();
+    meeting.start.all_are_ready(others);
     // Without the right to lock, what was run once is as good as locked unless memory is short.
     let locked = mlockall(MlockAllFlags::CURRENT).is_ok();
     // Only now: memory that is mapped later is not locked, and the files must not be.
@@ -139,8 +141,7 @@ fn start<'scope, 'env>(
 ) -> Result<ScopedJoinHandle<'scope, Taken>, Error> {
     let body = move || {
         let thread = Thread::prepare(process, number).unwrap_or_else(|error| fail(&error));
-        meeting.barrier.wait();
-        meeting.barrier.wait();
+        meeting.start.wait(number);
         take_steps(thread, meeting)
     };
     let started = Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, body);

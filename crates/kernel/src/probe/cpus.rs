@@ -18,3 +18,29 @@ pub(super) fn bind(count: u64) -> Result<(), Error> {
     allowed.take(count as usize).for_each(|cpu| some.set(cpu));
     sched_setaffinity(None, &some).map_err(failed)
 }
+
+/// Lets others of this process wake this thread without giving up their CPU to it, until it asks
+/// for its turns as usual again. A thread of another policy than the usual one is left as it is.
+pub(super) struct Modest(());
+
+impl Modest {
+    /// From now on.
+    pub(super) fn begin() -> Option<Modest> {
+        // SAFETY: nothing is passed but the number of this thread.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        (policy == libc::SCHED_OTHER && set_policy(libc::SCHED_BATCH)).then_some(Modest(()))
+    }
+}
+
+impl Drop for Modest {
+    fn drop(&mut self) {
+        set_policy(libc::SCHED_OTHER);
+    }
+}
+
+/// Whether the kernel took it.
+fn set_policy(policy: i32) -> bool {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters live through the call, which only reads them.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
+}

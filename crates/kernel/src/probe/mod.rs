@@ -16,6 +16,7 @@ mod plan;
 mod populate;
 mod process;
 mod settle;
+mod start;
 mod thrash;
 mod thread;
 mod wire;

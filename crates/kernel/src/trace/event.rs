@@ -32,7 +32,7 @@ impl Inode {
 
     /// Whether an event names this file. A filesystem without a device of its own (Btrfs) shows
     /// another number to programs than to tracepoints, so there the inode has to do.
-    fn is_named(&self, named: Inode) -> bool {
+    pub(super) fn is_named(&self, named: Inode) -> bool {
         self.number == named.number
             && (self.major == 0 || (self.major, self.minor) == (named.major, named.minor))
     }
@@ -195,7 +195,7 @@ fn split(line: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// Time in ns, CPU and thread of the text before an event's name.
-fn origin(head: &str) -> Option<(u64, u32, u32)> {
+pub(super) fn origin(head: &str) -> Option<(u64, u32, u32)> {
     let (head, time) = head.rsplit_once(' ')?;
     let (seconds, micros) = time.split_once('.')?;
     let at_us = seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?;
@@ -206,10 +206,10 @@ fn origin(head: &str) -> Option<(u64, u32, u32)> {
 }
 
 /// The fields of an event: `name=value`, or in some events `name value`.
-struct Fields<'a>(&'a str);
+pub(super) struct Fields<'a>(pub(super) &'a str);
 
 impl<'a> Fields<'a> {
-    fn text(&self, name: &str) -> Option<&'a str> {
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
         let mut words = self.0.split_ascii_whitespace();
         while let Some(word) = words.next() {
             match word.split_once('=') {
@@ -229,13 +229,13 @@ impl<'a> Fields<'a> {
         Some(Order(self.text("order")?.parse().ok()?))
     }
 
-    fn file(&self) -> Option<Inode> {
+    pub(super) fn file(&self) -> Option<Inode> {
         let (major, minor) = self.text("dev")?.split_once(':')?;
         let number = u64::from_str_radix(self.text("ino")?, 16).ok()?;
         Some(Inode { major: major.parse().ok()?, minor: minor.parse().ok()?, number })
     }
 
-    fn page(&self) -> Option<PageIndex> {
+    pub(super) fn page(&self) -> Option<PageIndex> {
         Some(PageIndex(self.number("ofs")? / page_size()))
     }
 

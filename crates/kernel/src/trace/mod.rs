@@ -8,8 +8,10 @@ mod event;
 mod observer;
 mod subject;
 mod tracefs;
+mod waits;
 
 pub use event::{Event, Inode, Tracepoint, parse};
 pub use observer::{Observed, Observer};
 pub use subject::Subject;
 pub use tracefs::{Trace, TraceFs};
+pub use waits::{TracedWaits, WaitTrace};

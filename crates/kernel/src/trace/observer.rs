@@ -90,7 +90,7 @@ impl Observer {
     ///
     /// # Errors
     /// What no probe can do; a trace that is not complete.
-    pub fn observe<W: Runnable>(
+    pub fn observe<W: Runnable<Process = Process>>(
         &mut self,
         job: &W,
         subject: &Subject,
@@ -122,7 +122,7 @@ impl Observer {
     /// # Errors
     /// What no probe can do; a trace that is not complete; [`Error::Disturbed`] on a machine that
     /// does not leave the files' pages alone.
-    pub fn observe_settled<W: Runnable>(
+    pub fn observe_settled<W: Runnable<Process = Process>>(
         &mut self,
         job: &W,
         subject: &Subject,
@@ -214,7 +214,7 @@ impl Recording {
     }
 
     /// What it shows of `job`, which ran as `process`.
-    fn observed<W: Runnable>(&self, job: &W, process: &Process) -> Observed {
+    fn observed<W: Runnable<Process = Process>>(&self, job: &W, process: &Process) -> Observed {
         let needs = job.needs();
         let Recording { pid, addresses, events, ended, .. } = self;
         let (rules, pmd_order) = (&needs.rules, needs.machine.arch.pmd_order());

@@ -191,7 +191,8 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
     })
 }
 
-fn lost_events(stats: &str) -> u64 {
+/// Events that a CPU's buffer, whose `stats` these are, had no room for.
+pub(super) fn lost_events(stats: &str) -> u64 {
     stats
         .lines()
         .filter_map(|line| line.split_once(": "))

@@ -1,22 +1,17 @@
 //! Threads by virtual time: whose turn it is, and who has a CPU.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 
 use super::Running;
 use super::cursor::Cursor;
+use super::fair::{Entity, Queue, TICK_NS};
 use super::record::Done;
 use crate::Error;
-use crate::waiting::Pause;
-
-/// How long a thread keeps its CPU while others wait for one. The scheduler's base slice (EEVDF,
-/// 0.7 ms times 1 + log2 of the CPUs) is shorter, but whether it is over is looked at when the
-/// timer ticks: every 4 ms with HZ=250. Two busy threads on one CPU of a 6.18 with 2 CPUs were
-/// measured to alternate every 3.9 to 4.0 ms.
-const SLICE_NS: u64 = 4_000_000;
+use crate::waiting::{Pause, Woken};
 
 /// Runs the threads of a program. Returns what the steps of each did.
 ///
@@ -31,11 +26,10 @@ pub fn run<C: PageCache, L: Log>(
     let cpus = running.program.cpus.map_or(cursors.len(), |cpus| cpus as usize);
     let mut schedule = Schedule::new(cursors.len(), cpus);
     let mut left = cursors.len();
-    let is_short = cpus < left;
     running.world.is_alone = left == 1;
     loop {
-        for (thread, woken_ns) in running.world.waiting.take_woken() {
-            schedule.start(thread, woken_ns);
+        for woken in running.world.waiting.take_woken() {
+            schedule.wake(&woken);
         }
         let is_first = |arrives_ns: &u64| schedule.next_ns().is_none_or(|ns| *arrives_ns <= ns);
         if let Some(arrives_ns) = running.world.awaited_ns().filter(is_first) {
@@ -43,8 +37,9 @@ pub fn run<C: PageCache, L: Log>(
             continue;
         }
         let Some((thread, now_ns)) = schedule.take() else { break };
-        let slice_ends_ns = if is_short { schedule.slice_ends_ns[thread] } else { u64::MAX };
-        running.world.begin_turn(now_ns, schedule.until_ns(thread), slice_ends_ns);
+        let turn_ns = schedule.turn_ns(thread);
+        let until_ns = schedule.next_ns().map_or(turn_ns, |next_ns| next_ns.min(turn_ns));
+        running.world.begin_turn(now_ns, until_ns, turn_ns);
         let cursor = &mut cursors[thread];
         let pause = cursor.go_on(running);
         let pause = pause.map_err(|error| running.told(error, thread, cursor.done.len()))?;
@@ -53,16 +48,16 @@ pub fn run<C: PageCache, L: Log>(
             Some(Pause::Turn) => schedule.push(thread, now_ns),
             Some(Pause::Folio(file, index)) => {
                 running.world.waiting.add(thread, Some((file, index)));
-                schedule.leave(now_ns);
+                schedule.sleep(thread, now_ns);
             }
             Some(Pause::Room) => {
                 running.world.waiting.add(thread, None);
-                schedule.leave(now_ns);
+                schedule.sleep(thread, now_ns);
             }
             None => {
                 left -= 1;
                 running.world.is_alone = left == 1;
-                schedule.leave(now_ns);
+                schedule.end(thread, now_ns);
             }
         }
     }
@@ -70,31 +65,45 @@ pub fn run<C: PageCache, L: Log>(
     Ok(cursors.into_iter().map(|cursor| cursor.done).collect())
 }
 
-/// The threads that do not wait for a device. Which one goes on is decided by time, and at the
+/// The CPUs, and the threads that have one: which goes on first is decided by time, and at the
 /// same time by who came first.
 #[derive(Debug)]
 struct Schedule {
-    /// Those that have a CPU: when each goes on, its place among those of that time, and which.
+    /// When each thread that has a CPU goes on, its place among those of that time, and which.
     with_cpu: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    /// Those that wait for a CPU, in the order in which they came.
-    without_cpu: VecDeque<usize>,
-    free_cpus: usize,
-    /// When the slice of each thread ends, which matters while others wait for a CPU.
-    slice_ends_ns: Vec<u64>,
     came: u64,
+    cpus: Vec<Cpu>,
+    entities: Vec<Entity>,
+    /// The CPU that each thread has, waits for, or had last.
+    cpu_of: Vec<usize>,
+    /// Threads that have begun, or wait for a CPU to begin on.
+    begun: usize,
+}
+
+#[derive(Debug)]
+struct Cpu {
+    queue: Queue,
+    /// The thread that has the CPU has to let the scheduler choose.
+    chooses: bool,
+    ticks_ns: u64,
 }
 
 impl Schedule {
-    /// All threads begin at time 0, in order.
+    /// All threads begin at time 0, in order: those for which there is no CPU each behind the one
+    /// before it, when that begins.
     fn new(threads: usize, cpus: usize) -> Schedule {
+        let cpu = |_| Cpu { queue: Queue::default(), chooses: false, ticks_ns: TICK_NS };
         let mut schedule = Schedule {
-            with_cpu: BinaryHeap::with_capacity(threads),
-            without_cpu: VecDeque::new(),
-            free_cpus: cpus,
-            slice_ends_ns: vec![0; threads],
+            with_cpu: BinaryHeap::with_capacity(cpus.min(threads)),
             came: 0,
+            cpus: (0..cpus).map(cpu).collect(),
+            entities: vec![Entity::default(); threads],
+            cpu_of: (0..threads).map(|thread| thread % cpus).collect(),
+            begun: 0,
         };
-        (0..threads).for_each(|thread| schedule.start(thread, 0));
+        while schedule.begun < threads.min(cpus) {
+            schedule.begin_next(0);
+        }
         schedule
     }
 
@@ -103,52 +112,101 @@ impl Schedule {
         self.with_cpu.peek().map(|Reverse((now_ns, ..))| *now_ns)
     }
 
-    /// The next thread, and its time. One whose slice is over waits where another does.
+    /// The next thread, and its time. One whose turn on its CPU is over waits for the next.
     fn take(&mut self) -> Option<(usize, u64)> {
         loop {
             let Reverse((now_ns, _, thread)) = self.with_cpu.pop()?;
-            if now_ns >= self.slice_ends_ns[thread] {
-                if !self.without_cpu.is_empty() {
-                    self.without_cpu.push_back(thread);
-                    self.leave(now_ns);
+            let cpu = &mut self.cpus[self.cpu_of[thread]];
+            if now_ns >= cpu.ticks_ns {
+                cpu.ticks_ns = now_ns - now_ns % TICK_NS + TICK_NS;
+                cpu.chooses |= cpu.queue.tick(now_ns, &mut self.entities);
+            }
+            if std::mem::take(&mut cpu.chooses) {
+                let next = cpu.queue.schedule(now_ns, &mut self.entities);
+                if let Some(next) = next.filter(|next| *next != thread) {
+                    self.gets_cpu(next, now_ns);
                     continue;
                 }
-                self.slice_ends_ns[thread] = now_ns.saturating_add(SLICE_NS);
             }
             return Some((thread, now_ns));
         }
     }
 
-    /// Until when `thread`, which was taken, may go on.
-    fn until_ns(&self, thread: usize) -> u64 {
-        let until_ns = self.next_ns().unwrap_or(u64::MAX);
-        match self.without_cpu.is_empty() {
-            true => until_ns,
-            false => until_ns.min(self.slice_ends_ns[thread]),
+    /// Until when `thread`, which was taken, has its CPU for itself.
+    fn turn_ns(&self, thread: usize) -> u64 {
+        let cpu = &self.cpus[self.cpu_of[thread]];
+        if cpu.queue.waiting() > 0 { cpu.ticks_ns } else { u64::MAX }
+    }
+
+    /// A thread can go on that waited. One that waited for room would take it from those whose
+    /// folio has arrived, if it took their CPU too.
+    fn wake(&mut self, woken: &Woken) {
+        self.find_cpu(woken.task, woken.at_ns, woken.has_folio);
+    }
+
+    /// The thread that has a CPU has to wait for a device, from `now_ns` on.
+    fn sleep(&mut self, thread: usize, now_ns: u64) {
+        self.cpus[self.cpu_of[thread]].queue.sleep(now_ns, &mut self.entities);
+        self.find_thread(self.cpu_of[thread], now_ns);
+    }
+
+    /// The thread that has a CPU has ended, at `now_ns`.
+    fn end(&mut self, thread: usize, now_ns: u64) {
+        self.cpus[self.cpu_of[thread]].queue.end(now_ns, &mut self.entities);
+        self.find_thread(self.cpu_of[thread], now_ns);
+    }
+
+    /// The next thread that has not begun does so, on a CPU that is idle, or when it gets one.
+    fn begin_next(&mut self, now_ns: u64) {
+        self.begun += 1;
+        self.find_cpu(self.begun - 1, now_ns, false);
+    }
+
+    /// A thread that can run goes to the CPU that it had, or to one that is idle.
+    fn find_cpu(&mut self, thread: usize, now_ns: u64, preempts: bool) {
+        let had = self.cpu_of[thread];
+        let is_tied = Queue::is_delayed(thread, &self.entities);
+        if !is_tied && !self.cpus[had].queue.is_idle() {
+            let idle = self.cpus.iter().position(|cpu| cpu.queue.is_idle());
+            self.cpu_of[thread] = idle.unwrap_or(had);
+        }
+        let cpu = &mut self.cpus[self.cpu_of[thread]];
+        let is_idle = cpu.queue.is_idle();
+        cpu.chooses |= cpu.queue.wake(thread, preempts, now_ns, &mut self.entities);
+        if is_idle {
+            self.find_thread(self.cpu_of[thread], now_ns);
         }
     }
 
-    /// A thread can go on that waited for a device, or begins.
-    fn start(&mut self, thread: usize, now_ns: u64) {
-        if self.free_cpus == 0 {
-            self.without_cpu.push_back(thread);
-        } else {
-            self.free_cpus -= 1;
-            self.begin_slice(thread, now_ns);
+    /// A CPU that is idle takes the thread whose turn it is, or one that waits for another CPU.
+    fn find_thread(&mut self, cpu: usize, now_ns: u64) {
+        let here = &mut self.cpus[cpu];
+        here.chooses = false;
+        if here.queue.is_idle() {
+            here.ticks_ns = now_ns - now_ns % TICK_NS + TICK_NS;
+        }
+        if let Some(next) = here.queue.schedule(now_ns, &mut self.entities) {
+            return self.gets_cpu(next, now_ns);
+        }
+        let longest = (0..self.cpus.len()).max_by_key(|other| self.cpus[*other].queue.waiting());
+        let given = longest
+            .and_then(|longest| self.cpus[longest].queue.give_away(now_ns, &mut self.entities));
+        if let Some(given) = given {
+            self.cpu_of[given] = cpu;
+            let queue = &mut self.cpus[cpu].queue;
+            queue.wake(given, false, now_ns, &mut self.entities);
+            if let Some(next) = queue.schedule(now_ns, &mut self.entities) {
+                self.gets_cpu(next, now_ns);
+            }
         }
     }
 
-    /// A thread gives up its CPU.
-    fn leave(&mut self, now_ns: u64) {
-        match self.without_cpu.pop_front() {
-            Some(thread) => self.begin_slice(thread, now_ns),
-            None => self.free_cpus += 1,
-        }
-    }
-
-    fn begin_slice(&mut self, thread: usize, now_ns: u64) {
-        self.slice_ends_ns[thread] = now_ns.saturating_add(SLICE_NS);
+    /// The CPU of `thread` is its own from `now_ns` on.
+    fn gets_cpu(&mut self, thread: usize, now_ns: u64) {
         self.push(thread, now_ns);
+        if thread + 1 == self.begun && self.begun < self.entities.len() {
+            self.begin_next(now_ns);
+        }
     }
 
     fn push(&mut self, thread: usize, now_ns: u64) {

@@ -14,9 +14,12 @@ use crate::profile::Device;
 pub enum Until {
     /// After so many nanoseconds.
     Elapsed(u64),
-    /// When all threads together have completed so many rounds.
+    /// When all threads together have completed so many rounds, or after [`ROUNDS_WITHIN_NS`].
     Rounds(u64),
 }
+
+/// Rounds that have not been completed after so many nanoseconds are not waited for: one hour.
+pub const ROUNDS_WITHIN_NS: u64 = 3_600_000_000_000;
 
 /// Threads of one process, each of which maps a file of its own, reads every page, unmaps it, and
 /// begins again.

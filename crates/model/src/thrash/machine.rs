@@ -13,7 +13,7 @@ use super::cgroup::Cgroup;
 use super::cpus::Cpus;
 use super::ending::{Ending, Error};
 use super::events::{Event, Events};
-use super::job::{Thrash, Until};
+use super::job::{ROUNDS_WITHIN_NS, Thrash, Until};
 use super::mmap_lock::{MmapLock, TaskId, Woken};
 use super::outcome::{Counts, Outcome};
 use super::task::{Flow, Kind, Task};
@@ -168,9 +168,11 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
         if self.job.warm_up_ns > 0 {
             self.events.add(self.job.warm_up_ns, Event::WarmedUp);
         }
-        if let Until::Elapsed(ns) = self.job.until {
-            self.events.add(ns, Event::End);
-        }
+        let end_ns = match self.job.until {
+            Until::Elapsed(ns) => ns,
+            Until::Rounds(_) => ROUNDS_WITHIN_NS,
+        };
+        self.events.add(end_ns, Event::End);
         self.events.add(FLUSH_NS, Event::Flush);
         for task in 0..self.tasks.len() {
             let at_ns = match self.job.stagger_ns {

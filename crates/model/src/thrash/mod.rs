@@ -11,6 +11,7 @@ mod check;
 pub mod costs;
 mod cpus;
 mod ending;
+mod engine;
 mod events;
 mod faulting;
 mod job;
@@ -29,6 +30,7 @@ mod window;
 pub mod words;
 
 pub use ending::{Ending, Error, Holder};
+pub use engine::{ReadyThrash, trace_thrash};
 pub use job::{Thrash, Until};
 pub use machine::{run, run_on};
 pub use outcome::{Counts, Outcome};

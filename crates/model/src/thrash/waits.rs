@@ -1,5 +1,7 @@
 //! Where the time of the threads went.
 
+pub use filemap_job::thrash::Histogram;
+
 /// What a thread does or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -97,48 +99,5 @@ impl Waits {
     /// The spans of one cause.
     pub fn of(&self, cause: Cause) -> &Histogram {
         &self.0[cause as usize]
-    }
-}
-
-/// Spans of time in classes, each twice as long as the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Histogram {
-    classes: [u64; 64],
-    /// How many.
-    pub count: u64,
-    /// All of them together.
-    pub sum_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
-}
-
-impl Default for Histogram {
-    fn default() -> Histogram {
-        Histogram { classes: [0; 64], count: 0, sum_ns: 0, max_ns: 0 }
-    }
-}
-
-impl Histogram {
-    fn add(&mut self, ns: u64) {
-        if ns == 0 {
-            return;
-        }
-        self.classes[ns.ilog2() as usize] += 1;
-        self.count += 1;
-        self.sum_ns += ns;
-        self.max_ns = self.max_ns.max(ns);
-    }
-
-    /// The span that `percent` of a hundred do not exceed: the end of its class, or the longest.
-    pub fn percentile_ns(&self, percent: u64) -> u64 {
-        let wanted = (self.count * percent).div_ceil(100);
-        let mut seen = 0;
-        for (class, count) in self.classes.iter().enumerate() {
-            seen += count;
-            if seen >= wanted && seen > 0 {
-                return ((1u64 << class) - 1 + (1 << class)).min(self.max_ns);
-            }
-        }
-        0
     }
 }

@@ -25,6 +25,7 @@ use crate::significance::{LEVEL, least_p_value, p_value};
 use crate::spread;
 use crate::stats::{Sample, percent};
 use crate::table::{Column, Table};
+use crate::thrash;
 use crate::units::{bytes, bytes_range};
 
 /// A variant with its record.
@@ -86,6 +87,11 @@ fn body(
         let plural = if lines.len() == 1 { "Regression" } else { "Regressions" };
         let against = format!("{plural} against {}:", cells[0].variant);
         parts.extend([Part::Paragraph(against), Part::List(lines)]);
+    }
+    for cell in cells {
+        let runs = cell.record.runs.iter().filter_map(|run| run.thrash.as_ref());
+        let runs: Vec<_> = runs.collect();
+        parts.extend(thrash::ended_early(&name(cell, cells), &runs).map(Part::Paragraph));
     }
     parts.extend(times(cells).map(Part::Paragraph));
     let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));

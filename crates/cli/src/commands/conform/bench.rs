@@ -5,6 +5,7 @@ use filemap_job::program::Program;
 use filemap_job::{Job, Shown, ShownByFile, ShownLog};
 use filemap_kernel::engine::Runnable;
 use filemap_kernel::journal::Journal;
+use filemap_kernel::probe::Process;
 use filemap_kernel::trace::{Observer, Subject};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Profile, Timing, trace_program_on, trace_settled};
@@ -16,7 +17,7 @@ use crate::error::Error;
 const REPEATS_WITHOUT_FOLIO: u64 = 3;
 
 /// A job whose decisions can be compared.
-pub trait Decided: Runnable {
+pub trait Decided: Runnable<Process = Process> {
     /// Runs it in the model, where everything arrives before the next access.
     ///
     /// # Errors

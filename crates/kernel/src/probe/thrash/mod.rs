@@ -26,6 +26,9 @@ pub(super) const ARGUMENT: &str = "__filemap-thrash";
 /// What each writer maps: pages that hold nothing yet, which are all the same page of zeros.
 const WRITER_BYTES: u64 = 64 << 20;
 
+/// Stands for all CPUs where a number of them is sent.
+const ALL_CPUS: u64 = u64::MAX;
+
 /// What the threads of a thrash do. All of them are threads of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thrash {
@@ -39,6 +42,8 @@ pub struct Thrash {
     pub writers: u64,
     /// Threads that only keep a CPU busy.
     pub noise: u64,
+    /// On how many of its CPUs the process runs; `None` is on all of them.
+    pub cpus: Option<u64>,
     /// From the start of the first reader to that of the last; they start at even distances.
     pub stagger: Duration,
 }
@@ -130,7 +135,8 @@ impl Thrash {
         put_path(&mut out, counts);
         put_all(&mut out, &self.files, |out, path| put_path(out, path));
         let stagger = self.stagger.as_nanos() as u64;
-        let words = [self.pages.0, self.writers, self.noise, stagger];
+        let cpus = self.cpus.unwrap_or(ALL_CPUS);
+        let words = [self.pages.0, self.writers, self.noise, cpus, stagger];
         words.iter().for_each(|&word| put(&mut out, word));
         out
     }
@@ -143,6 +149,7 @@ impl Thrash {
             pages: PageCount(get(input)?),
             writers: get(input)?,
             noise: get(input)?,
+            cpus: Some(get(input)?).filter(|&cpus| cpus != ALL_CPUS),
             stagger: Duration::from_nanos(get(input)?),
         };
         Ok((counts, thrash))
@@ -160,6 +167,7 @@ mod tests {
             pages: PageCount(4096),
             writers: 2,
             noise: 3,
+            cpus: Some(4),
             stagger: Duration::from_millis(5),
         };
         let bytes = thrash.encode(Path::new("/counts"));

@@ -17,6 +17,7 @@ use rustix::mm::{
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::super::child::{fail, reply};
+use super::super::cpus;
 use super::super::files::raise_limit;
 use super::super::wire::Reply;
 use super::counts::{Count, Counts};
@@ -41,6 +42,9 @@ pub(in super::super) fn main() -> i32 {
     let Ok((counts, thrash)) = Thrash::decode(&mut input) else { return 1 };
     let counts = Counts::map(&counts, thrash.files.len());
     let counts = counts.unwrap_or_else(|error| fail(&error));
+    if let Some(Err(error)) = thrash.cpus.map(cpus::bind) {
+        fail(&error)
+    }
     let files = open(&thrash).unwrap_or_else(|error| fail(&error));
     let all = files.len() as u64 + thrash.writers + thrash.noise;
     let barrier = Barrier::new(all as usize + 1);

@@ -1,0 +1,141 @@
+//! What the commands ask of a job that flags say: of one file, or a thrash.
+
+use filemap_core::decision::Log;
+use filemap_core::rules::Rules;
+use filemap_job::{EngineKind, Image, Job, JobSpec, Record, Run, Thrash};
+use filemap_model::thrash::trace_thrash;
+use filemap_model::{Profile, trace};
+
+use crate::engine::Work;
+use crate::error::Error;
+use crate::input;
+use crate::judged::Judged;
+
+/// A job that flags, or the same keys of a job file, say.
+pub trait FlagJob: Work<Run = Run, Record = Record> {
+    /// The job of `spec` on this machine.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn of_spec(spec: JobSpec) -> Result<Self, Error>;
+
+    /// The engine that is to run it.
+    fn engine(&self) -> EngineKind;
+
+    /// The kernel that is booted for it.
+    fn image(&self) -> Option<&Image>;
+
+    /// The rules that the model follows.
+    fn rules(&self) -> &Rules;
+
+    /// By which rules it is judged.
+    fn judged(&self) -> Judged<'_>;
+
+    /// What it says that changes nothing, or cannot show, as a sentence each.
+    fn without_effect(&self) -> Vec<String>;
+
+    /// The job of one file that it is, if it is one.
+    fn of_one_file(&self) -> Option<&Job>;
+
+    /// Whether no flags say all of it.
+    fn needs_file(&self) -> bool;
+
+    /// The `filemap run` that repeats it, without a machine profile that `is_usual`.
+    fn repeated(&self, is_usual: impl Fn(&str) -> bool) -> String;
+
+    /// Sends the decisions of the model to `log`.
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error>;
+}
+
+impl FlagJob for Job {
+    fn of_spec(spec: JobSpec) -> Result<Self, Error> {
+        Ok(spec.validate(input::host_release().as_deref())?)
+    }
+
+    fn engine(&self) -> EngineKind {
+        self.engine
+    }
+
+    fn image(&self) -> Option<&Image> {
+        self.image.as_ref()
+    }
+
+    fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    fn judged(&self) -> Judged<'_> {
+        Judged::from(self)
+    }
+
+    fn without_effect(&self) -> Vec<String> {
+        Job::without_effect(self)
+    }
+
+    fn of_one_file(&self) -> Option<&Job> {
+        Some(self)
+    }
+
+    fn needs_file(&self) -> bool {
+        self.phases.len() > 1
+    }
+
+    fn repeated(&self, is_usual: impl Fn(&str) -> bool) -> String {
+        let mut job = self.clone();
+        job.machine.profile = job.machine.profile.filter(|name| !is_usual(name));
+        job.command()
+    }
+
+    fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error> {
+        trace(self, profile, log)?;
+        Ok(())
+    }
+}
+
+impl FlagJob for Thrash {
+    fn of_spec(spec: JobSpec) -> Result<Self, Error> {
+        Ok(spec.validate_thrash(input::host_release().as_deref())?)
+    }
+
+    fn engine(&self) -> EngineKind {
+        self.engine
+    }
+
+    fn image(&self) -> Option<&Image> {
+        self.image.as_ref()
+    }
+
+    fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    fn judged(&self) -> Judged<'_> {
+        Judged::from(self)
+    }
+
+    fn without_effect(&self) -> Vec<String> {
+        Thrash::without_effect(self)
+    }
+
+    fn of_one_file(&self) -> Option<&Job> {
+        None
+    }
+
+    fn needs_file(&self) -> bool {
+        false
+    }
+
+    fn repeated(&self, is_usual: impl Fn(&str) -> bool) -> String {
+        let mut job = self.clone();
+        job.machine.profile = job.machine.profile.filter(|name| !is_usual(name));
+        job.command()
+    }
+
+    fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error> {
+        trace_thrash(self, profile, log).map_err(filemap_model::Error::from)?;
+        Ok(())
+    }
+}

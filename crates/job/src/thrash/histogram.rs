@@ -1,0 +1,79 @@
+//! Spans of time, counted in classes.
+
+/// Spans of time in classes, each twice as long as the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    classes: [u64; 64],
+    /// How many.
+    pub count: u64,
+    /// All of them together.
+    pub sum_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { classes: [0; 64], count: 0, sum_ns: 0, max_ns: 0 }
+    }
+}
+
+impl Histogram {
+    /// Adds a span. One of no time is none.
+    pub fn add(&mut self, ns: u64) {
+        if ns == 0 {
+            return;
+        }
+        self.classes[ns.ilog2() as usize] += 1;
+        self.count += 1;
+        self.sum_ns += ns;
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    /// Adds spans of which the classes are known, as [`Histogram::classes`] has them, with all of
+    /// them together and the longest.
+    pub(super) fn merge(&mut self, classes: &[(u64, u64)], sum_ns: u64, max_ns: u64) {
+        for &(from_ns, count) in classes {
+            self.classes[from_ns.max(1).ilog2() as usize] += count;
+            self.count += count;
+        }
+        self.sum_ns += sum_ns;
+        self.max_ns = self.max_ns.max(max_ns);
+    }
+
+    /// The span that `percent` of a hundred do not exceed: the end of its class, or the longest.
+    pub fn percentile_ns(&self, percent: u64) -> u64 {
+        let wanted = (self.count * percent).div_ceil(100);
+        let mut seen = 0;
+        for (class, count) in self.classes.iter().enumerate() {
+            seen += count;
+            if seen >= wanted && seen > 0 {
+                return ((1u64 << class) - 1 + (1 << class)).min(self.max_ns);
+            }
+        }
+        0
+    }
+
+    /// The classes that hold any: the shortest span of each, and how many it holds.
+    pub fn classes(&self) -> impl Iterator<Item = (u64, u64)> {
+        let classes = self.classes.into_iter().enumerate();
+        classes.filter(|(_, count)| *count > 0).map(|(class, count)| (1 << class, count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_of_classes() {
+        let mut spans = Histogram::default();
+        assert_eq!((spans.percentile_ns(50), spans.classes().count()), (0, 0));
+        for ns in [0, 1, 5, 6, 7, 1000] {
+            spans.add(ns);
+        }
+        assert_eq!((spans.count, spans.sum_ns, spans.max_ns), (5, 1019, 1000));
+        assert_eq!((spans.percentile_ns(50), spans.percentile_ns(99)), (7, 1000));
+        assert_eq!(spans.classes().collect::<Vec<_>>(), [(1, 1), (4, 3), (512, 1)]);
+    }
+}

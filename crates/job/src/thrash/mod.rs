@@ -1,0 +1,126 @@
+//! The workload `thrash`: threads of one process under one memory cgroup, each of which maps a file
+//! of its own, reads every page and unmaps it, again and again.
+//!
+//! It is a job by itself: [`JobSpec::validate_thrash`](crate::JobSpec::validate_thrash) makes a
+//! [`Thrash`] of the same flags and job files of which others become a [`Job`](crate::Job).
+
+mod histogram;
+mod record;
+mod replay;
+mod tries;
+mod validate;
+
+use filemap_core::rules::Rules;
+use filemap_core::units::PageCount;
+
+use crate::job::{EngineKind, Image, Machine};
+
+pub use histogram::Histogram;
+pub use record::{Ended, ThrashRun, Wait};
+pub use tries::Tries;
+
+/// The name of the workload.
+pub const THRASH: &str = "thrash";
+
+/// Below this many windows in what the cgroup holds, a hundred of them, the patched kernel showed
+/// no misses worth the name: 0.2 of 100 retries at 0.06, against 3.4 of 100 at 0.25
+/// (`data/measured-6.12-thrash.json`).
+const LEAST_PRESSURE_PERCENT: u64 = 25;
+
+/// A job of the workload `thrash` that has been validated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thrash {
+    /// The engine that is to run it.
+    pub engine: EngineKind,
+    /// The kernel that is booted for it, instead of the running one.
+    pub image: Option<Image>,
+    /// The kernel's rules with the patch series on top.
+    pub rules: Rules,
+    /// How many times it runs: 1 or more.
+    pub runs: u64,
+    /// Seed of when each thread begins in the model: not 0.
+    pub seed: u64,
+    /// Limits of the memory cgroup, readahead and architecture. No limit of the page cache is said
+    /// otherwise.
+    pub machine: Machine,
+    /// Threads that map, read and unmap: 1 or more.
+    pub threads: u64,
+    /// CPUs: 1 or more. `None` is one for each thread in the model, and those that there are on a
+    /// kernel.
+    pub cpus: Option<u64>,
+    /// Pages of each file, all of which are mapped: 1 or more.
+    pub file_pages: PageCount,
+    /// The files have no blocks on disk.
+    pub sparse: bool,
+    /// When it ends.
+    pub until: Until,
+    /// What happens in so many nanoseconds from the beginning is not counted.
+    pub warm_up_ns: u64,
+    /// The threads begin within this many nanoseconds.
+    pub stagger_ns: u64,
+    /// Threads of the same process that change the protection of another mapping.
+    pub writers: u64,
+    /// Threads that only keep a CPU busy.
+    pub noise_threads: u64,
+    /// Where a patched kernel counts retries, if the job says it.
+    pub counters: Option<String>,
+}
+
+/// When a thrash ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// So many nanoseconds behind the warm-up: 1 or more.
+    Elapsed(u64),
+    /// When all threads together have made so many rounds since the beginning: 1 or more.
+    Rounds(u64),
+}
+
+impl Thrash {
+    /// Base page size in bytes.
+    pub fn page_size(&self) -> u64 {
+        self.machine.arch.page_size
+    }
+
+    /// CPUs in the model.
+    pub fn model_cpus(&self) -> u64 {
+        self.cpus.unwrap_or(self.threads)
+    }
+
+    /// All threads that it has.
+    pub fn all_threads(&self) -> u64 {
+        self.threads + self.writers + self.noise_threads
+    }
+
+    /// The same job with another seed.
+    pub fn with_seed(&self, seed: u64) -> Thrash {
+        Thrash { seed, ..self.clone() }
+    }
+
+    /// What the windows of all threads take, in percent of what the cgroup holds below
+    /// `memory.high`, or `memory.max` where that is the only limit; `None` without a limit.
+    pub fn pressure_percent(&self) -> Option<u64> {
+        let holds = self.machine.memory_high_bytes.or(self.machine.memory_max_bytes)?;
+        let windows = self.threads * self.machine.read_ahead.bytes(self.page_size());
+        Some((u128::from(windows) * 100 / u128::from(holds)) as u64)
+    }
+
+    /// What the job cannot show, as a sentence each, without its full stop.
+    pub fn without_effect(&self) -> Vec<String> {
+        let cannot = "so this job cannot show what retries after I/O cost";
+        let Some(percent) = self.pressure_percent() else {
+            return vec![format!(
+                "there is no memory limit, {cannot}; give --memory-high or --memory-max"
+            )];
+        };
+        if percent >= LEAST_PRESSURE_PERCENT {
+            return Vec::new();
+        }
+        vec![format!(
+            "x = threads x readahead / memory limit is {}.{:02}, and below 0.25 next to no page is \
+             gone when its fault begins again, {cannot}; give more --threads, a larger \
+             --read-ahead-kb, or a lower limit",
+            percent / 100,
+            percent % 100
+        )]
+    }
+}

@@ -1,0 +1,379 @@
+//! The workload `thrash` on the running kernel: its process for a time, and what the kernel says of
+//! it meanwhile.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use filemap_core::units::PageCount;
+use filemap_job::thrash::{Ended, Thrash, ThrashRun, Until, Wait};
+use filemap_job::{Counters, EngineKind, File, Record, Run, format_size};
+use rustix::process::{Resource, getrlimit};
+use serde_json::{Map, Value};
+
+use super::Runnable;
+use super::needs::{Needed, Needs};
+use super::stage::Stage;
+use crate::cgroup::{self, MemoryCgroup};
+use crate::contents::Contents;
+use crate::probe::{self, Progress, Thrashing};
+use crate::procstat::{VmStat, process_faults, read_bytes};
+use crate::trace::{Inode, TraceFs, TracedWaits, WaitTrace};
+use crate::{Error, page_size};
+
+/// Where a patched kernel counts unless the job says otherwise.
+const COUNTERS: &str = "/proc/vmstat";
+
+/// What a patched kernel counts, as far as records know it.
+const RETRY_COUNTERS: [&str; 4] =
+    ["retry_mmap_drop", "retry_io_miss", "retry_arrival", "retry_io_miss_tried"];
+
+/// How often it is looked at what the threads have done: what is known of a run that the kernel
+/// ends.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A run in which no thread reads a page for so long makes no progress.
+const STUCK_AFTER: Duration = Duration::from_secs(60);
+
+/// Address space of a process: 128 TiB.
+const ADDRESS_BYTES: u64 = 1 << 47;
+
+impl Runnable for Thrash {
+    type Run = Run;
+    type Record = Record;
+    type Process = probe::Thrash;
+
+    fn check(&self) -> Result<(), Error> {
+        let (high, max) = (self.machine.memory_high_bytes, self.machine.memory_max_bytes);
+        if high.or(max).is_some() {
+            cgroup::check(cgroup::CgroupLimits { high_bytes: high, max_bytes: max })?;
+        }
+        check_counters(self)?;
+        check_threads(self)
+    }
+
+    fn needs(&self) -> Needs {
+        let size_bytes = self.file_pages.bytes(self.page_size());
+        let file = File { size_bytes, path: None, sparse: self.sparse, cold: false };
+        let contents = Contents::of_file(&file);
+        let needed = Needed { name: None, file, contents, called: Vec::new() };
+        Needs {
+            rules: self.rules,
+            machine: self.machine.clone(),
+            files: vec![needed; self.threads as usize],
+            anonymous: PageCount(0),
+            accesses: 0,
+            longest_read_bytes: 0,
+            cpus: self.cpus,
+        }
+    }
+
+    fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn with_seed(&self, seed: u64) -> Self {
+        Thrash::with_seed(self, seed)
+    }
+
+    fn process(&self, paths: &[PathBuf]) -> Result<probe::Thrash, Error> {
+        Ok(probe::Thrash {
+            files: paths.to_vec(),
+            pages: self.file_pages,
+            writers: self.writers,
+            noise: self.noise_threads,
+            cpus: self.cpus,
+            stagger: Duration::from_nanos(self.stagger_ns),
+        })
+    }
+
+    fn named(&self, error: Error) -> Error {
+        error
+    }
+
+    fn measure(&self, process: &probe::Thrash, stage: &Stage) -> Result<(Run, bool), Error> {
+        let files = stage.files.files.iter().map(|file| file.file.metadata());
+        let files = files.map(|metadata| metadata.map(|metadata| Inode::of(&metadata)));
+        let files: Vec<Inode> = files
+            .collect::<Result<_, _>>()
+            .map_err(|error| Error::call("look at the files of a run", error))?;
+        let mut thrashing = Thrashing::start(process)?;
+        let cgroup = stage.enter(thrashing.pid())?;
+        let tracer = tracer(stage, thrashing.pid(), &files);
+        let watched = Watched { job: self, cgroup: cgroup.as_ref(), tracer: tracer.as_ref() };
+        let vmstat = VmStat::now().ok();
+        let seen = watched.run(&mut thrashing)?;
+        // The threads are gone before it is read what they did.
+        drop(thrashing);
+        let vmstat = VmStat::now().ok().zip(vmstat).map(|(after, before)| after.since(&before));
+        let traced = tracer.as_ref().map(|(_, trace)| trace.read()).transpose()?;
+        Ok((run(self, &seen, traced.as_ref(), vmstat), false))
+    }
+
+    fn record(&self, environment: Map<String, Value>, runs: Vec<Run>) -> Record {
+        Record::of_thrash(self, EngineKind::Kernel.name(), environment, runs)
+    }
+}
+
+/// Records what the threads wait for, where this kernel and this user allow it.
+fn tracer(stage: &Stage, pid: u32, files: &[Inode]) -> Option<(TraceFs, WaitTrace)> {
+    let tracefs = TraceFs::open(stage.journal()).ok()?;
+    let trace = WaitTrace::create(&tracefs, stage.journal(), pid, files).ok()?;
+    Some((tracefs, trace))
+}
+
+/// A job that runs, and who watches it.
+struct Watched<'a> {
+    job: &'a Thrash,
+    cgroup: Option<&'a MemoryCgroup>,
+    tracer: Option<&'a (TraceFs, WaitTrace)>,
+}
+
+/// What was seen of a run behind its warm-up.
+struct Seen {
+    elapsed: Duration,
+    before: Snapshot,
+    after: Snapshot,
+    ended: Ended,
+    reason: Option<String>,
+}
+
+impl Watched<'_> {
+    /// Lets the threads run, and says what they did behind the warm-up.
+    fn run(&self, thrashing: &mut Thrashing) -> Result<Seen, Error> {
+        thrashing.begin();
+        let nothing = self.snapshot(thrashing)?;
+        let mut seen = Seen {
+            elapsed: Duration::ZERO,
+            before: nothing.clone(),
+            after: nothing,
+            ended: Ended::Complete,
+            reason: None,
+        };
+        let warm_up = Duration::from_nanos(self.job.warm_up_ns);
+        if warm_up > Duration::ZERO && !self.until(thrashing, &mut seen, |_, at| at >= warm_up)? {
+            return Ok(seen);
+        }
+        seen.before = seen.after.clone();
+        if let Some((_, trace)) = self.tracer {
+            trace.start()?;
+        }
+        match self.job.until {
+            Until::Elapsed(ns) => {
+                let time = Duration::from_nanos(ns);
+                self.until(thrashing, &mut seen, |_, at| at >= time)?;
+            }
+            Until::Rounds(rounds) => {
+                let done = |progress: &Progress, _| progress.all_rounds() >= rounds;
+                self.until(thrashing, &mut seen, done)?;
+            }
+        }
+        if let Some((_, trace)) = self.tracer {
+            trace.stop()?;
+        }
+        Ok(seen)
+    }
+
+    /// Waits until `is_done`, which is told what the threads have done and for how long they have
+    /// run. Returns whether that came about; `seen` says why if not.
+    fn until(
+        &self,
+        thrashing: &mut Thrashing,
+        seen: &mut Seen,
+        is_done: impl Fn(&Progress, Duration) -> bool,
+    ) -> Result<bool, Error> {
+        let start = Instant::now();
+        let mut moved = (seen.after.progress.pages, start);
+        loop {
+            let ran = thrashing.run_for(self.slice(start.elapsed()));
+            seen.elapsed = start.elapsed();
+            if let Err(error) = ran {
+                seen.after.progress = thrashing.progress()?;
+                return self.killed(seen, error).map(|()| false);
+            }
+            seen.after = self.snapshot(thrashing)?;
+            if is_done(&seen.after.progress, seen.elapsed) {
+                return Ok(true);
+            }
+            if seen.after.progress.pages != moved.0 {
+                moved = (seen.after.progress.pages, Instant::now());
+            }
+            if moved.1.elapsed() > STUCK_AFTER && matches!(self.job.until, Until::Rounds(_)) {
+                seen.ended = Ended::NoProgress;
+                seen.reason = Some(format!(
+                    "no progress: no thread read a page for {} s; raise --memory-max, or lower \
+                     --threads or --read-ahead-kb",
+                    STUCK_AFTER.as_secs()
+                ));
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Until when it is waited at least: the next look, or the end.
+    fn slice(&self, elapsed: Duration) -> Duration {
+        match self.job.until {
+            Until::Elapsed(ns) => LOOK_EVERY.min(Duration::from_nanos(ns).saturating_sub(elapsed)),
+            Until::Rounds(_) => Duration::from_millis(10),
+        }
+    }
+
+    /// What it means that the process has ended by `error`.
+    fn killed(&self, seen: &mut Seen, error: Error) -> Result<(), Error> {
+        let limit = self.job.machine.memory_max_bytes;
+        match limit.filter(|_| self.cgroup.is_some_and(MemoryCgroup::has_killed)) {
+            Some(limit_bytes) => {
+                seen.ended = Ended::OutOfMemory;
+                seen.reason = Some(format!(
+                    "the kernel killed the threads as they were out of memory in {limit_bytes} \
+                     bytes; raise --memory-max"
+                ));
+                Ok(())
+            }
+            None => Err(error),
+        }
+    }
+
+    fn snapshot(&self, thrashing: &Thrashing) -> Result<Snapshot, Error> {
+        let process = PathBuf::from(format!("/proc/{}", thrashing.pid()));
+        let stat = fs::read_to_string(process.join("stat")).ok();
+        let io = fs::read_to_string(process.join("io")).ok();
+        let path = self.job.counters.as_deref().unwrap_or(COUNTERS);
+        Ok(Snapshot {
+            progress: thrashing.progress()?,
+            faults: stat.as_deref().and_then(process_faults),
+            read_bytes: io.as_deref().and_then(read_bytes),
+            counters: VmStat::read(Path::new(path)).unwrap_or_default(),
+            memory: self.cgroup.and_then(|cgroup| cgroup.stat().ok()).unwrap_or_default(),
+        })
+    }
+}
+
+/// What is known at one moment.
+#[derive(Clone)]
+struct Snapshot {
+    progress: Progress,
+    /// Minor and major faults of the process.
+    faults: Option<(u64, u64)>,
+    read_bytes: Option<u64>,
+    /// Where a patched kernel counts.
+    counters: VmStat,
+    /// The cgroup's own counters.
+    memory: VmStat,
+}
+
+fn run(job: &Thrash, seen: &Seen, traced: Option<&TracedWaits>, vmstat: Option<VmStat>) -> Run {
+    let counters = counters(seen);
+    let elapsed_ns = Some(seen.elapsed.as_nanos() as u64);
+    let thrash = ThrashRun::of(&counters, elapsed_ns).ended(seen.ended, seen.reason.clone());
+    let thrash = match traced {
+        None => thrash,
+        Some(traced) => {
+            let waits =
+                [("mmap_lock to read", &traced.read), ("mmap_lock to write", &traced.write)];
+            let waits = waits.into_iter().filter_map(|(cause, spans)| Wait::of(cause, spans));
+            ThrashRun {
+                waits: waits.collect(),
+                traced_ns: traced.until_full.map(|time| time.as_nanos() as u64),
+                ..thrash.with_tries(&traced.tries)
+            }
+        }
+    };
+    Run {
+        seed: job.seed,
+        elapsed_ns,
+        counters,
+        thrash: Some(thrash),
+        vmstat: vmstat.map(VmStat::into_map),
+        ..Run::default()
+    }
+}
+
+fn counters(seen: &Seen) -> Counters {
+    let Seen { before, after, .. } = seen;
+    let both = |of: fn(&Snapshot) -> Option<u64>| of(after)?.checked_sub(of(before)?);
+    let change = |of: fn(&Snapshot) -> &VmStat, name: &str| {
+        let change = of(after).get(name)? - of(before).get(name)?;
+        u64::try_from(change).ok()
+    };
+    let kernels = |name: &str| change(|snapshot| &snapshot.counters, name);
+    let of_cgroup = |name: &str| change(|snapshot| &snapshot.memory, name);
+    let rounds = after.progress.all_rounds() - before.progress.all_rounds();
+    let refused = ["vma_lock_abort", "vma_lock_miss"].map(kernels);
+    Counters {
+        accesses: Some(after.progress.pages - before.progress.pages),
+        bytes_read: both(|snapshot| snapshot.read_bytes),
+        major_faults: of_cgroup("pgmajfault").or(both(|snapshot| Some(snapshot.faults?.1))),
+        minor_faults: both(|snapshot| Some(snapshot.faults?.0)),
+        evicted_pages: of_cgroup("pgsteal"),
+        retry_mmap_drop: kernels("retry_mmap_drop"),
+        retry_io_miss: kernels("retry_io_miss"),
+        rounds: Some(rounds),
+        retry_arrival: kernels("retry_arrival"),
+        retry_io_miss_tried: kernels("retry_io_miss_tried"),
+        vma_lock_refused: refused[0].zip(refused[1]).map(|(abort, miss)| abort + miss),
+        ..Counters::default()
+    }
+}
+
+/// Refuses a file of counters that is none.
+fn check_counters(job: &Thrash) -> Result<(), Error> {
+    let Some(path) = job.counters.as_deref() else { return Ok(()) };
+    let counters = VmStat::read(Path::new(path));
+    let has_any =
+        |counters: &VmStat| RETRY_COUNTERS.iter().any(|name| counters.get(name).is_some());
+    if counters.as_ref().is_ok_and(has_any) {
+        return Ok(());
+    }
+    let reason = counters.err().map_or(String::new(), |error| format!(" ({error})"));
+    Err(Error::unavailable(
+        format!("a counter of retries in '{path}'{reason}"),
+        format!(
+            "leave out --counters, or name the file in which the kernel counts {}",
+            RETRY_COUNTERS.join(", ")
+        ),
+    ))
+}
+
+/// Refuses more threads, and more mapped memory, than this machine lets a process have: the same
+/// number of threads is started, which map nothing.
+fn check_threads(job: &Thrash) -> Result<(), Error> {
+    let mapped = job.threads.saturating_mul(job.file_pages.bytes(page_size()));
+    let most = getrlimit(Resource::As).current.unwrap_or(ADDRESS_BYTES).min(ADDRESS_BYTES);
+    if mapped > most {
+        return Err(Error::unavailable(
+            format!(
+                "a process that maps {} files of {}",
+                job.threads,
+                format_size(mapped / job.threads)
+            ),
+            format!(
+                "give fewer --threads or a smaller --file-size, or raise the limit of {} KiB of \
+                 addresses (ulimit -v)",
+                most >> 10
+            ),
+        ));
+    }
+    let trial = probe::Thrash {
+        files: vec!["/proc/self/exe".into(); job.threads as usize],
+        pages: PageCount(1),
+        writers: job.writers,
+        noise: job.noise_threads,
+        cpus: job.cpus,
+        stagger: Duration::ZERO,
+    };
+    Thrashing::start(&trial).map(drop).map_err(|error| match error {
+        Error::Child { message } | Error::Starved { message } => Error::unavailable(
+            format!("a process of {} threads", job.all_threads()),
+            format!(
+                "give fewer --threads, --writers or --noise-threads, or raise the limits of this \
+                 shell (ulimit -u, ulimit -v) or of its cgroup (pids.max): {message}"
+            ),
+        ),
+        error => error,
+    })
+}

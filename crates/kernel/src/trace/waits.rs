@@ -1,0 +1,274 @@
+//! How long the threads of a process waited for `mmap_lock`, and how often their faults began.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use filemap_core::units::PageIndex;
+use filemap_job::thrash::{Histogram, Tries};
+
+use super::event::{Fields, Inode, origin};
+use super::tracefs::{TraceFs, lost_events};
+use crate::journal::{Guard, Journal, Undo};
+use crate::probe::cpus;
+use crate::{Error, ending};
+
+const ASKS: &str = "mmap_lock_start_locking";
+const HAS: &str = "mmap_lock_acquire_returned";
+
+/// What is switched on.
+const EVENTS: [&str; 3] = [
+    "mmap_lock/mmap_lock_start_locking",
+    "mmap_lock/mmap_lock_acquire_returned",
+    "filemap/mm_filemap_fault",
+];
+
+/// Room for the events of all CPUs together, in KiB: about a million.
+const BUFFER_KIB: u64 = 96 << 10;
+
+/// Room on each CPU at least.
+const LEAST_BUFFER_KIB: u64 = 1 << 10;
+
+/// An instance that records what the threads of one process wait for. When it is full, it keeps
+/// what came first.
+#[derive(Debug)]
+pub struct WaitTrace {
+    path: PathBuf,
+    files: Vec<Inode>,
+    _guard: Guard,
+}
+
+/// What a [`WaitTrace`] has recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracedWaits {
+    /// Waits for `mmap_lock` shared.
+    pub read: Histogram,
+    /// Waits for it exclusive.
+    pub write: Histogram,
+    /// Tries of faults.
+    pub tries: Tries,
+    /// For how long this was recorded, where the buffer was full before the end.
+    pub until_full: Option<Duration>,
+}
+
+impl WaitTrace {
+    /// Records what the threads of process `pid` do that there are now, whose files are `files`.
+    ///
+    /// # Errors
+    /// The kernel lacks one of the events.
+    pub fn create(
+        tracefs: &TraceFs,
+        journal: &Journal,
+        pid: u32,
+        files: &[Inode],
+    ) -> Result<Self, Error> {
+        let missing = |event: &&str| !tracefs.root().join("events").join(event).exists();
+        if let Some(event) = EVENTS.into_iter().find(missing) {
+            let what = format!("the tracepoint {event}");
+            return Err(Error::unavailable(what, "use a kernel that has it (6.12 or 6.18)"));
+        }
+        let instances = tracefs.root().join("instances");
+        let (path, guard) =
+            journal.directory_in(&instances, "filemap", Undo::RemoveTraceInstance)?;
+        let trace = WaitTrace { path, files: files.to_owned(), _guard: guard };
+        trace.write("tracing_on", "0")?;
+        let buffer_kib = (BUFFER_KIB / cpus::allowed()).max(LEAST_BUFFER_KIB);
+        trace.write("buffer_size_kb", &buffer_kib.to_string())?;
+        trace.write("options/overwrite", "0")?;
+        trace.write("trace_clock", "mono")?;
+        trace.write("set_event_pid", &threads_of(pid)?)?;
+        for event in EVENTS {
+            trace.write(&format!("events/{event}/enable"), "1")?;
+        }
+        Ok(trace)
+    }
+
+    /// Starts recording.
+    pub fn start(&self) -> Result<(), Error> {
+        self.write("tracing_on", "1")
+    }
+
+    /// Stops recording.
+    pub fn stop(&self) -> Result<(), Error> {
+        self.write("tracing_on", "0")
+    }
+
+    /// Reads what was recorded until it was stopped.
+    ///
+    /// # Errors
+    /// When a signal ends this process, and when it cannot be read.
+    pub fn read(&self) -> Result<TracedWaits, Error> {
+        let path = self.path.join("trace");
+        let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
+        let mut reader = BufReader::with_capacity(1 << 20, file);
+        let mut reading = Reading::new(&self.files);
+        let full = self.full_cpus()?;
+        let mut line = Vec::new();
+        loop {
+            // An instance that somebody reads cannot be removed.
+            ending::check()?;
+            line.clear();
+            let read = reader.read_until(b'\n', &mut line);
+            if read.map_err(|error| Error::os("read", &path, error))? == 0 {
+                return Ok(reading.traced(&full));
+            }
+            reading.line(&String::from_utf8_lossy(&line));
+        }
+    }
+
+    /// The CPUs whose buffers were full.
+    fn full_cpus(&self) -> Result<Vec<u32>, Error> {
+        let directory = self.path.join("per_cpu");
+        let os = |error| Error::os("read", &directory, error);
+        let mut full = Vec::new();
+        for cpu in fs::read_dir(&directory).map_err(os)? {
+            let path = cpu.map_err(os)?.path();
+            let stats = fs::read_to_string(path.join("stats")).map_err(os)?;
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if lost_events(&stats) > 0 {
+                full.extend(name.strip_prefix("cpu").and_then(|number| number.parse::<u32>().ok()));
+            }
+        }
+        Ok(full)
+    }
+
+    fn write(&self, name: &str, value: &str) -> Result<(), Error> {
+        let path = self.path.join(name);
+        fs::write(&path, value).map_err(|error| Error::os("write", &path, error))
+    }
+}
+
+/// The threads of process `pid`, as the kernel is told them.
+fn threads_of(pid: u32) -> Result<String, Error> {
+    let path = PathBuf::from(format!("/proc/{pid}/task"));
+    let os = |error| Error::os("read", &path, error);
+    let mut threads = String::new();
+    for thread in fs::read_dir(&path).map_err(os)? {
+        threads.push_str(&thread.map_err(os)?.file_name().to_string_lossy());
+        threads.push(' ');
+    }
+    Ok(threads)
+}
+
+/// What an event says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    /// A thread asks for the lock.
+    Asks,
+    /// It has been given the lock, or was refused.
+    Has { write: bool },
+    /// A fault looks a page of a file up.
+    LooksUp { file: usize, page: PageIndex },
+}
+
+/// The events of a trace, in order of time.
+struct Reading<'a> {
+    /// The files, and which has which number on its filesystem.
+    files: &'a [Inode],
+    numbers: BTreeMap<u64, usize>,
+    events: Vec<(u64, u32, Said)>,
+    /// When the last event of each CPU was.
+    last_ns: BTreeMap<u32, u64>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(files: &'a [Inode]) -> Self {
+        let numbers = files.iter().enumerate().map(|(file, inode)| (inode.number, file));
+        let numbers = numbers.collect();
+        Reading { files, numbers, events: Vec::new(), last_ns: BTreeMap::new() }
+    }
+
+    fn line(&mut self, line: &str) {
+        let found = EVENTS.iter().find_map(|event| {
+            let (_, name) = event.split_once('/')?;
+            let (head, fields) = line.split_once(&format!(": {name}: "))?;
+            Some((head, name, Fields(fields)))
+        });
+        let Some((head, name, fields)) = found else { return };
+        let Some((at_ns, cpu, pid)) = origin(head) else { return };
+        self.last_ns.insert(cpu, at_ns);
+        let said = match name {
+            ASKS => Some(Said::Asks),
+            HAS => fields.text("write").map(|write| Said::Has { write: write == "true" }),
+            _ => self.looks_up(&fields),
+        };
+        self.events.extend(said.map(|said| (at_ns, pid, said)));
+    }
+
+    fn looks_up(&self, fields: &Fields) -> Option<Said> {
+        let (inode, page) = (fields.file()?, fields.page()?);
+        let file = *self.numbers.get(&inode.number)?;
+        self.files[file].is_named(inode).then_some(Said::LooksUp { file, page })
+    }
+
+    /// What they say up to the moment from which one of the CPUs `full` recorded no more.
+    fn traced(self, full: &[u32]) -> TracedWaits {
+        let end_ns = full.iter().filter_map(|cpu| self.last_ns.get(cpu)).min().copied();
+        let first_ns = self.events.first().map(|event| event.0);
+        let mut traced = TracedWaits {
+            until_full: end_ns.zip(first_ns).map(|(end, first)| Duration::from_nanos(end - first)),
+            ..TracedWaits::default()
+        };
+        let mut asks: BTreeMap<u32, u64> = BTreeMap::new();
+        for (at_ns, pid, said) in self.events {
+            if end_ns.is_some_and(|end_ns| at_ns > end_ns) {
+                break;
+            }
+            match said {
+                Said::Asks => drop(asks.insert(pid, at_ns)),
+                Said::Has { write } => {
+                    let spans = if write { &mut traced.write } else { &mut traced.read };
+                    let since_ns = asks.remove(&pid);
+                    since_ns.into_iter().for_each(|since_ns| spans.add(at_ns - since_ns));
+                }
+                Said::LooksUp { file, page } => traced.tries.looks_up(file, page),
+            }
+        }
+        traced
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: Inode = Inode { major: 254, minor: 0, number: 0xc0581 };
+
+    fn traced(lines: &str, full: &[u32]) -> TracedWaits {
+        let mut reading = Reading::new(&[FILE]);
+        lines.lines().for_each(|line| reading.line(line));
+        reading.traced(full)
+    }
+
+    const LINES: &str = "\
+        # tracer: nop\n\
+        a b-7 [000] ..... 10.000001: mmap_lock_start_locking: mm=0000 memcg_path=/ write=true\n\
+        a b-8 [001] ..... 10.000002: mmap_lock_start_locking: mm=0000 memcg_path=/ write=false\n\
+        a b-7 [000] ..... 10.000005: mmap_lock_acquire_returned: mm=0 memcg_path=/ write=true \
+        success=true\n\
+        a b-9 [001] ..... 10.000006: mmap_lock_acquire_returned: mm=0 memcg_path=/ write=false \
+        success=true\n\
+        a b-9 [001] ..... 10.000007: mm_filemap_fault: dev=254:0 ino=c0581 ofs=0\n\
+        a b-9 [000] ..... 10.000008: mm_filemap_fault: dev=254:0 ino=c0581 ofs=0\n\
+        a b-9 [000] ..... 10.000008: mm_filemap_fault: dev=254:9 ino=c0581 ofs=0\n\
+        a b-8 [000] ..... 10.001002: mmap_lock_acquire_returned: mm=0 memcg_path=/ write=false \
+        success=true\n";
+
+    #[test]
+    fn a_wait_is_from_asking_to_having() {
+        let traced = traced(LINES, &[]);
+        assert_eq!((traced.write.count, traced.write.sum_ns), (1, 4_000));
+        assert_eq!((traced.read.count, traced.read.sum_ns), (1, 1_000_000));
+        assert_eq!((traced.tries.faults, traced.tries.tries), (1, 2));
+        assert_eq!(traced.until_full, None);
+    }
+
+    #[test]
+    fn what_comes_behind_the_end_of_a_full_buffer_is_not_believed() {
+        let traced = traced(LINES, &[1]);
+        assert_eq!((traced.write.count, traced.read.count, traced.tries.tries), (1, 0, 1));
+        assert_eq!(traced.until_full, Some(Duration::from_micros(6)));
+    }
+}
