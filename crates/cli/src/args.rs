@@ -51,13 +51,15 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct PublishedArgs {
-    /// Series to show: mmap-miss, vma-bound or exec-order [default: all of them].
+    /// Series to show: mmap-miss, vma-bound, exec-order or vma-retry [default: all of them].
     pub series: Vec<String>,
-    /// Also run what takes minutes and differs from machine to machine. For vma-bound this is fio
-    /// itself at the published sizes, and the programs of this machine.
+    /// Also run what takes minutes. For vma-bound this is fio itself at the published sizes, and
+    /// the programs of this machine. For vma-retry these are the published 600 s, more conditions,
+    /// and the sensitivity to each assumed cost, which together take tens of minutes.
     #[arg(long)]
     pub full: bool,
-    /// How many seeds each random cell is run with. Only mmap-miss has random cells [default: 25].
+    /// How many seeds each cell is run with that depends on one. Such cells are in mmap-miss
+    /// [default: 25] and vma-retry [default: 5].
     #[arg(long, value_name = "N", value_parser = seeds, allow_hyphen_values = true)]
     pub seeds: Option<u64>,
     #[command(flatten)]

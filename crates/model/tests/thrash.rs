@@ -8,7 +8,7 @@ use filemap_core::series::{Series, Switch};
 use filemap_core::units::PageCount;
 use filemap_model::Digest;
 use filemap_model::thrash::words::WordCache;
-use filemap_model::thrash::{Ending, Error, Outcome, Thrash, Until, run, run_on};
+use filemap_model::thrash::{Cause, Ending, Error, Outcome, Thrash, Until, run, run_on};
 
 use support::thrash::{plain_job, random_job};
 
@@ -76,6 +76,43 @@ fn a_retry_is_never_at_a_loss_with_the_series_where_memory_is_ample() {
             assert_eq!(counts.retry_misses, 0);
             assert_eq!(counts.refused, 0, "a writer writes to a VMA of its own");
         }
+    }
+}
+
+/// Threads that read one VMA meet the writers to it, and those with files of their own do not.
+#[test]
+fn the_lock_of_one_large_vma_is_that_of_all_its_faults() {
+    let job = Thrash { threads: 4, cpus: 3, writers: 2, ..plain_job() };
+    let job = Thrash { one_vma: true, until: Until::Elapsed(200_000_000), ..job };
+    let one = checked(&job);
+    assert!(one.counts.refused > 0 && one.waits.of(Cause::VmaReaders).count == 0, "{one:?}");
+    let none = checked(&Thrash { writers: 0, ..job.clone() });
+    assert_eq!(none.counts.refused, 0, "nobody writes to it");
+    assert!(none.counts.rounds > 4, "files are read again");
+    assert_eq!(none.counts.lock_drops, 4 * 9, "all of them are cached");
+    let own = checked(&Thrash { one_vma: false, ..job });
+    assert_eq!(own.counts.refused, 0);
+}
+
+/// The same job beside itself on several threads of this machine, and alone.
+#[test]
+fn threads_of_the_host_do_not_matter() {
+    let digest = |job: &Thrash| {
+        let mut digest = Digest::default();
+        let outcome = run(job, &mut digest).unwrap();
+        (outcome, digest.decisions(), digest.value())
+    };
+    let jobs: Vec<Thrash> = (1..=24).map(random_job).collect();
+    let alone: Vec<_> = jobs.iter().map(digest).collect();
+    assert!(alone.iter().any(|(_, decisions, _)| *decisions > 1000));
+    for threads in [2, 5] {
+        std::thread::scope(|scope| {
+            let all = || jobs.iter().map(digest).collect::<Vec<_>>();
+            let started: Vec<_> = (0..threads).map(|_| scope.spawn(all)).collect();
+            for thread in started {
+                assert_eq!(thread.join().unwrap(), alone);
+            }
+        });
     }
 }
 

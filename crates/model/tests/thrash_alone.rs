@@ -49,6 +49,7 @@ fn job(seed: u64) -> (Thrash, u64) {
         high: None,
         max: None,
         writers: 0,
+        one_vma: false,
         noise_threads: 0,
         until: Until::Rounds(rounds),
         ..random_job(seed)

@@ -17,17 +17,44 @@ pub struct Footer {
     pub environment: Map<String, Value>,
 }
 
+/// Where figures come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Origin {
+    /// The name of the engine.
+    pub engine: String,
+    /// By which rules the model ran.
+    pub kernel: Option<String>,
+    /// What the engine says of itself.
+    pub environment: Map<String, Value>,
+}
+
+impl Origin {
+    /// That of `record`.
+    pub fn of(record: &Record) -> Self {
+        Origin {
+            engine: record.engine.clone(),
+            kernel: record.job.kernel.clone(),
+            environment: record.environment.clone(),
+        }
+    }
+}
+
 impl Footer {
     /// The footer of a report on `records`, which `command` repeats.
     pub fn new(records: &[Record], command: String) -> Self {
+        Footer::of(&records.iter().map(Origin::of).collect::<Vec<_>>(), command)
+    }
+
+    /// The footer of a report on what comes from `origins`, which `command` repeats.
+    pub fn of(origins: &[Origin], command: String) -> Self {
         Footer {
-            scope: scope(records),
+            scope: scope(origins),
             command,
-            environment: match records {
-                [first, rest @ ..] if rest.iter().all(|r| r.environment == first.environment) => {
+            environment: match origins {
+                [first, rest @ ..] if rest.iter().all(|of| of.environment == first.environment) => {
                     first.environment.clone()
                 }
-                _ => per_engine(records),
+                _ => per_engine(origins),
             },
         }
     }
@@ -73,19 +100,19 @@ fn release(environment: &Map<String, Value>) -> Option<&str> {
     environment.get("kernel").and_then(Value::as_str)
 }
 
-/// By which rules `records` came about, and what they leave out; an engine on a real kernel says
+/// By which rules what comes from `origins` came about, and what they leave out; an engine on a real kernel says
 /// itself which that is.
-fn scope(records: &[Record]) -> String {
+fn scope(origins: &[Origin]) -> String {
     let mut kernels: Vec<&str> = Vec::new();
     let mut scopes: Vec<&str> = Vec::new();
-    for record in records {
-        if record.engine == EngineKind::Model.name() {
-            let kernel = record.job.kernel.as_deref().unwrap_or("of an unknown version");
+    for origin in origins {
+        if origin.engine == EngineKind::Model.name() {
+            let kernel = origin.kernel.as_deref().unwrap_or("of an unknown version");
             if !kernels.contains(&kernel) {
                 kernels.push(kernel);
             }
         }
-        if let Some(own) = record.environment.get("scope").and_then(Value::as_str)
+        if let Some(own) = origin.environment.get("scope").and_then(Value::as_str)
             && !scopes.contains(&own)
         {
             scopes.push(own);
@@ -100,13 +127,13 @@ fn scope(records: &[Record]) -> String {
 
 /// The environments under the names of the engines that they belong to; further ones of an engine,
 /// such as those with another machine profile, have a number.
-fn per_engine(records: &[Record]) -> Map<String, Value> {
+fn per_engine(origins: &[Origin]) -> Map<String, Value> {
     let mut map = Map::new();
-    for record in records {
-        let own = Value::Object(record.environment.clone());
+    for origin in origins {
+        let own = Value::Object(origin.environment.clone());
         let number = |number: u32| match number {
-            1 => record.engine.clone(),
-            more => format!("{} {more}", record.engine),
+            1 => origin.engine.clone(),
+            more => format!("{} {more}", origin.engine),
         };
         let free = (1..).map(number).find(|name| map.get(name).is_none_or(|known| *known == own));
         map.insert(free.expect("numbers do not end"), own);

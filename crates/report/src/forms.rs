@@ -104,7 +104,7 @@ pub(crate) struct RemedyFigures {
 /// series.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PublishedCell {
-    /// `mmap-miss`, `vma-bound` or `exec-order`.
+    /// `mmap-miss`, `vma-bound`, `exec-order` or `vma-retry`.
     series: String,
     /// The published figure in `unit`; null where none was published.
     published: Option<f64>,
@@ -134,6 +134,8 @@ struct PublishedMore {
     variant: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    experiment: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -136,8 +136,11 @@ fn what_means_nothing_is_refused() {
     let compare = "compare --workload random --file-size 1m --accesses 9";
     for (args, words) in [
         ("conform --seed 5", &["--seed goes with --fuzz", "--workload"] as &[&str]),
-        ("published vma-bound --seeds 5", &["--seeds", "only mmap-miss has"]),
-        ("published exec-order vma-bound --seeds 5", &["--seeds", "only mmap-miss has"]),
+        ("published vma-bound --seeds 5", &["--seeds", "only mmap-miss and vma-retry have"]),
+        (
+            "published exec-order vma-bound --seeds 5",
+            &["--seeds", "only mmap-miss and vma-retry have"],
+        ),
         ("published --seeds 99999999999999999999", &["give 1 to 1000"]),
         ("conform --fuzz 99999999999999999999", &["give 1 to 1000000"]),
         (&format!("{compare} --on model,model"), &["model is named twice", "once"]),

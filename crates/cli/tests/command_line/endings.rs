@@ -16,7 +16,7 @@ const ENDLESS: &str = "run --workload first --file-size 1m --accesses 1099511627
 #[test]
 fn a_closed_pipe_is_quiet() {
     for args in [
-        "published --seeds 1",
+        "published mmap-miss --seeds 1",
         "run --workload random --file-size 1m",
         "run --workload sequential --file-size 64m --accesses 16384 --log -",
         "--help",

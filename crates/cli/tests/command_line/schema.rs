@@ -115,7 +115,7 @@ fn seeds_are_text_too() {
 
 #[test]
 fn published_tables() {
-    let report = json("published --seeds 1 --json -");
+    let report = json("published mmap-miss vma-bound exec-order --seeds 1 --json -");
     check("published", &report);
     check_closed("published", &report);
     has_provenance(&report["environment"]);

@@ -63,4 +63,46 @@ impl Costs {
         switch_ns: 10_000,
         slice_ns: 4_000_000,
     };
+
+    /// Each of them with its name.
+    pub fn named(&mut self) -> Vec<(&'static str, &mut u64)> {
+        let Costs {
+            touch_ns,
+            fault_ns,
+            map_page_ns,
+            add_page_ns,
+            zero_page_ns,
+            list_page_ns,
+            handover_ns,
+            keep_page_ns,
+            evict_page_ns,
+            map_ns,
+            zap_page_ns,
+            protect_ns,
+            writer_sleeps_ns,
+            wake_ns,
+            wake_latency_ns,
+            switch_ns,
+            slice_ns,
+        } = self;
+        vec![
+            ("touch_ns", touch_ns),
+            ("fault_ns", fault_ns),
+            ("map_page_ns", map_page_ns),
+            ("add_page_ns", add_page_ns),
+            ("zero_page_ns", zero_page_ns),
+            ("list_page_ns", list_page_ns),
+            ("handover_ns", handover_ns),
+            ("keep_page_ns", keep_page_ns),
+            ("evict_page_ns", evict_page_ns),
+            ("map_ns", map_ns),
+            ("zap_page_ns", zap_page_ns),
+            ("protect_ns", protect_ns),
+            ("writer_sleeps_ns", writer_sleeps_ns),
+            ("wake_ns", wake_ns),
+            ("wake_latency_ns", wake_latency_ns),
+            ("switch_ns", switch_ns),
+            ("slice_ns", slice_ns),
+        ]
+    }
 }

@@ -98,6 +98,7 @@ impl Thrash {
             high: pages(machine.memory_high_bytes),
             max: pages(machine.memory_max_bytes),
             writers: job.writers as usize,
+            one_vma: false,
             noise_threads: job.noise_threads as usize,
             until: match job.until {
                 JobUntil::Elapsed(ns) => Until::Elapsed(job.warm_up_ns + ns),

@@ -70,11 +70,12 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
 
     fn lock(&mut self, task: TaskId, lock: Lock) -> Flow {
         let cost_ns = self.job.costs.fault_ns;
+        let vma = self.locked_vma(task);
         if self.fault(task).held.is_none() {
             let begins_again = std::mem::take(&mut self.fault(task).begins_again);
             self.counts.retries += u64::from(begins_again);
             match lock {
-                Lock::Vma if self.vma_locks.read(task) => {}
+                Lock::Vma if self.vma_locks.read(vma) => {}
                 Lock::Vma => {
                     self.counts.refused += 1;
                     self.fault(task).fault.refused();
@@ -110,9 +111,10 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
     }
 
     fn unlock(&mut self, task: TaskId) {
+        let vma = self.locked_vma(task);
         match self.fault(task).held.take().expect("the fault has a lock") {
             Lock::Vma => {
-                if self.vma_locks.release(task)
+                if self.vma_locks.release(vma)
                     && let Some(writer) = self.vma_writer.take()
                 {
                     self.extra_ns += self.job.costs.wake_ns;

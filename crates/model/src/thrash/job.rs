@@ -49,6 +49,11 @@ pub struct Thrash {
     pub max: Option<PageCount>,
     /// Threads that change the protection of other mappings of the process.
     pub writers: usize,
+    /// The files lie in one large VMA, to which the writers write too: its lock is that of every
+    /// fault. It stays mapped. Instead of unmapping its part, each thread drops the pages from it
+    /// (MADV_DONTNEED), for which it waits for no lock here. Readahead goes on in each part as if
+    /// that were a file of its own.
+    pub one_vma: bool,
     /// Threads of other processes that compute all the time.
     pub noise_threads: usize,
     /// When it ends.

@@ -32,6 +32,8 @@ pub struct Counts {
     pub pages_read: u64,
     /// Pages evicted.
     pub evicted_pages: u64,
+    /// Times that a writer changed the protection of its mapping.
+    pub protections: u64,
     /// Times that a task slept as it owed pages.
     pub throttled: u64,
     /// Events: steps of tasks, and what happened to them.
@@ -55,6 +57,7 @@ impl Counts {
             windows_cut: self.windows_cut - before.windows_cut,
             pages_read: self.pages_read - before.pages_read,
             evicted_pages: self.evicted_pages - before.evicted_pages,
+            protections: self.protections - before.protections,
             throttled: self.throttled - before.throttled,
             events: self.events - before.events,
         }

@@ -39,6 +39,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 Flow::Takes(zap_ns, Cause::Work)
             }
             Stage::Touch => self.touch(task),
+            Stage::Drops => self.dropped(task),
             Stage::Zapped => self.unmapped(task),
         }
     }
@@ -52,11 +53,12 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 self.tasks[task].stage = Stage::Release;
                 Flow::Takes(self.job.costs.protect_ns, Cause::Work)
             }
-            Stage::Release | Stage::Touch | Stage::Zapped => {
+            Stage::Release | Stage::Touch | Stage::Drops | Stage::Zapped => {
                 self.vma_locks.end_write();
                 self.mmap_lock.release_write(task, &mut self.woken);
                 self.wake_woken();
                 self.tasks[task].stage = Stage::Begin;
+                self.counts.protections += 1;
                 Flow::Sleeps(self.job.costs.writer_sleeps_ns, Cause::Idle)
             }
         }
@@ -73,7 +75,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
 
     fn mark_vma(&mut self, task: TaskId) -> Flow {
         self.tasks[task].stage = Stage::Marked;
-        if self.vma_locks.mark(task) {
+        if self.vma_locks.mark(self.locked_vma(task)) {
             return Flow::Goes;
         }
         self.vma_writer = Some(task);
@@ -105,7 +107,11 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         drop(pages);
         let of = &mut self.tasks[task];
         of.page = page;
-        if page == end {
+        let mut drops_ns = 0;
+        if page == end && self.job.one_vma {
+            of.stage = Stage::Drops;
+            drops_ns = self.job.costs.zap_page_ns * end;
+        } else if page == end {
             of.stage = Stage::Begin;
         } else {
             self.log.about(file(task));
@@ -119,28 +125,52 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 begins_again: false,
             });
         }
-        Flow::Takes(self.job.costs.touch_ns * (page - first), Cause::Work)
+        Flow::Takes(self.job.costs.touch_ns * (page - first) + drops_ns, Cause::Work)
+    }
+
+    fn dropped(&mut self, task: TaskId) -> Flow {
+        let mapping = self.mapping(task);
+        self.clear(task, &mapping);
+        self.completed();
+        let of = &mut self.tasks[task];
+        (of.page, of.stage) = (0, Stage::Touch);
+        self.return_to_user(task);
+        Flow::Goes
+    }
+
+    /// The entries of a reader's mapping go.
+    fn clear(&mut self, task: TaskId, mapping: &Mapping) {
+        let whole = mapping.whole;
+        let mut pages = self.cache.mapped(file(task), Layer::FIRST);
+        map::unmap(mapping, whole.pgoff, whole.end(), &self.opens[task].limits, &mut pages);
     }
 
     fn unmapped(&mut self, task: TaskId) -> Flow {
         let mapping = self.mapping(task);
         let whole = mapping.whole;
-        let mut pages = self.cache.mapped(file(task), Layer::FIRST);
-        map::unmap(&mapping, whole.pgoff, whole.end(), &self.opens[task].limits, &mut pages);
-        drop(pages);
+        self.clear(task, &mapping);
         self.tables.remove(whole.start, whole.pages, self.job.arch.pte_entries);
         self.mappings.of_mut(file(task)).remove(Layer::FIRST, whole.pgoff);
         self.charge_kernel();
         self.mmap_lock.release_read(&mut self.woken);
         self.wake_woken();
-        self.counts.rounds += 1;
-        if self.job.until == Until::Rounds(self.counts.rounds) {
-            self.ending = Some(Ending::Complete);
-        }
+        self.completed();
         let of = &mut self.tasks[task];
         (of.is_unmapped, of.stage) = (true, Stage::Begin);
         self.return_to_user(task);
         Flow::Goes
+    }
+
+    fn completed(&mut self) {
+        self.counts.rounds += 1;
+        if self.job.until == Until::Rounds(self.counts.rounds) {
+            self.ending = Some(Ending::Complete);
+        }
+    }
+
+    /// The VMA whose lock the faults of `task` take, and that it writes to.
+    pub fn locked_vma(&self, task: TaskId) -> usize {
+        if self.job.one_vma { 0 } else { task }
     }
 
     /// The VMA of a reader's file: each lies in page-table pages of its own.

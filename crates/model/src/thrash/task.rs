@@ -49,6 +49,8 @@ pub enum Stage {
     Release,
     /// A reader touches its pages.
     Touch,
+    /// A reader drops its pages from a mapping that stays.
+    Drops,
     /// A reader has cleared its page tables under the lock that it downgraded.
     Zapped,
 }

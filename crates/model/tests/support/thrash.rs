@@ -24,6 +24,7 @@ pub fn plain_job() -> Thrash {
         high: None,
         max: None,
         writers: 0,
+        one_vma: false,
         noise_threads: 0,
         until: Until::Rounds(2),
         warm_up_ns: 0,
@@ -68,6 +69,7 @@ pub fn random_job(seed: u64) -> Thrash {
         high: rng.chance(70).then_some(PageCount(high)),
         max: rng.chance(70).then_some(PageCount(max)),
         writers: rng.below(3) as usize,
+        one_vma: rng.chance(15),
         noise_threads: rng.below(2) as usize,
         until: match rng.chance(70) {
             true => Until::Rounds(1 + rng.below(3 * threads)),

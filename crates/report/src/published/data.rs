@@ -21,6 +21,49 @@ pub struct Published {
     pub vma_bound: VmaBound,
     /// `mm: improve large folio readahead for exec memory`.
     pub exec_order: ExecOrder,
+    /// `mm: continue using per-VMA lock when retrying page faults after I/O`.
+    pub vma_retry: VmaRetry,
+}
+
+/// The figures of the vma-retry series.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VmaRetry {
+    /// What it does, who posted it where, and what was measured on what.
+    #[serde(flatten)]
+    pub source: Source,
+    /// Two runs without it, and two variants of it.
+    pub rows: Vec<RetryRow>,
+}
+
+/// One run of 600 s.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryRow {
+    /// `baseline 1`, `baseline 2`, `series A` or `series B`.
+    pub case: String,
+    /// Files mapped, read and unmapped.
+    pub rounds: u64,
+    /// The same a second.
+    pub rounds_s: f64,
+    /// Misses of 100 drops.
+    pub miss_drop_pct: f64,
+    /// Faults that dropped their lock for I/O.
+    pub retry_mmap_drop: u64,
+    /// Retries that found their page gone.
+    pub retry_io_miss: u64,
+}
+
+impl RetryRow {
+    /// Whether it is of the series.
+    pub fn with_series(&self) -> bool {
+        self.case.starts_with("series")
+    }
+
+    /// Drops a round.
+    pub fn drops_per_round(&self) -> f64 {
+        self.retry_mmap_drop as f64 / self.rounds as f64
+    }
 }
 
 /// The figures of the vma-bound series.
@@ -148,6 +191,14 @@ mod tests {
         assert!(cases[1].row("stride2053", "p2").is_none());
         let fio = &PUBLISHED.vma_bound.rows;
         assert!(fio.len() == 4 && fio.iter().all(|row| row.before_mib_s.len() == 5));
+        let retry = &PUBLISHED.vma_retry.rows;
+        let drops: Vec<_> = retry.iter().map(RetryRow::drops_per_round).collect();
+        assert_eq!(format!("{drops:.1?}"), "[42.7, 41.3, 22.1, 9.1]");
+        for row in retry {
+            let percent = row.retry_io_miss as f64 * 100.0 / row.retry_mmap_drop as f64;
+            assert!((percent - row.miss_drop_pct).abs() < 0.01, "{}", row.case);
+            assert!((row.rounds as f64 / 600.0 - row.rounds_s).abs() < 0.01, "{}", row.case);
+        }
         let ratios: Vec<_> = PUBLISHED.exec_order.rows.iter().map(PhaseRow::ratio).collect();
         assert_eq!(format!("{ratios:.3?}"), "[0.495, 0.767]");
     }

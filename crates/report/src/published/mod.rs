@@ -11,39 +11,39 @@ mod mmap_miss;
 mod source;
 mod study;
 mod vma_bound;
+mod vma_retry;
 
 use filemap_job::Record;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::footer::Footer;
+use crate::footer::{Footer, Origin};
 use crate::report::{Report, to_json};
 use crate::spread::ENOUGH_SEEDS;
 use crate::table::Table;
 pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, fio_jobs};
 pub use source::Source;
 pub use study::{Findings, Study};
+pub use vma_retry::{Change, Simulation, Span, Trial, TrialRun, Trials};
 
-/// Seeds of a random cell where none are given.
+/// Seeds of a random cell of mmap-miss where none are given.
 pub const DEFAULT_SEEDS: u64 = ENOUGH_SEEDS;
 
 /// Every published series, also those that are not built.
 pub const NAMES: [&str; 5] = ["mmap-miss", "vma-bound", "exec-order", "vma-retry", "mm-owner"];
 
 /// What the published tables are made with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Seeds of each random cell: 1 or more.
-    pub seeds: u64,
+    /// Seeds of each random cell, 1 or more, where they are given.
+    pub seeds: Option<u64>,
+    /// In the published length, where that takes long.
+    pub full: bool,
     /// What this machine adds, where a report in full was asked for.
     pub here: Option<MeasuredHere>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { seeds: DEFAULT_SEEDS, here: None }
-    }
+    /// What runs threads that wait.
+    pub simulation: Simulation,
 }
 
 /// The studies of the series named; of all that are built for no name.
@@ -75,9 +75,16 @@ pub fn studies(names: &[String], options: &Options) -> Result<Vec<Box<dyn Study>
 /// The study of a series, if it is built.
 fn study(name: &str, options: &Options) -> Option<Box<dyn Study>> {
     match name {
-        "mmap-miss" => Some(Box::new(mmap_miss::MmapMiss::new(options.seeds))),
+        "mmap-miss" => {
+            Some(Box::new(mmap_miss::MmapMiss::new(options.seeds.unwrap_or(DEFAULT_SEEDS))))
+        }
         "vma-bound" => Some(Box::new(vma_bound::VmaBound::new(options.here.clone()))),
         "exec-order" => Some(Box::new(exec_order::ExecOrder)),
+        "vma-retry" => {
+            let simulation = options.simulation.clone();
+            let study = vma_retry::VmaRetry::new(options.seeds, options.full, simulation);
+            Some(Box::new(study))
+        }
         _ => None,
     }
 }
@@ -96,7 +103,9 @@ pub(crate) struct Json<'a> {
 
 /// One report on all `findings`; `records` are those of all studies, and `command` repeats it.
 pub fn report(findings: Vec<Findings>, records: &[Record], command: String) -> Report {
-    let footer = Footer::new(records, command);
+    let own = findings.iter().filter_map(|findings| findings.origin.clone());
+    let origins: Vec<Origin> = records.iter().map(Origin::of).chain(own).collect();
+    let footer = Footer::of(&origins, command);
     let sources = findings.iter().map(|findings| findings.source).collect();
     let cells = findings.iter().flat_map(|findings| &findings.cells).collect();
     let schema = filemap_job::record::SCHEMA;

@@ -4,6 +4,8 @@ use filemap_job::{Job, Record};
 use serde_json::Value;
 
 use super::source::Source;
+use super::vma_retry::{Trial, Trials};
+use crate::footer::Origin;
 use crate::report::Part;
 use crate::table::Table;
 
@@ -12,9 +14,16 @@ pub trait Study {
     /// The jobs whose records it needs, in order.
     fn jobs(&self) -> Vec<Job>;
 
-    /// What `records`, one for each of [`Study::jobs`] in their order, say beside what is
-    /// published.
-    fn findings(&self, records: &[Record]) -> Findings;
+    /// Runs of threads that wait which it needs next, when `known` are run: none when these are
+    /// all. Most studies need none.
+    fn trials(&self, known: &Trials) -> Vec<Trial> {
+        let _ = known;
+        Vec::new()
+    }
+
+    /// What `records`, one for each of [`Study::jobs`] in their order, and all of its trials say
+    /// beside what is published.
+    fn findings(&self, records: &[Record], trials: &Trials) -> Findings;
 }
 
 /// What a study found.
@@ -31,4 +40,6 @@ pub struct Findings {
     pub cells: Vec<Value>,
     /// How many published cells the model misses.
     pub failed: usize,
+    /// Where its trials ran, if it has any.
+    pub origin: Option<Origin>,
 }

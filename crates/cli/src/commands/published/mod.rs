@@ -1,9 +1,10 @@
 //! `filemap published`.
 
 mod here;
+mod trials;
 
 use filemap_model::Profile;
-use filemap_report::published::{self, DEFAULT_SEEDS, Options};
+use filemap_report::published::{self, Options, Trials};
 
 use crate::Outcome;
 use crate::args::PublishedArgs;
@@ -14,19 +15,21 @@ use crate::output::{Inputs, Output};
 /// The series to which this machine has something to add.
 const VMA_BOUND: &str = "vma-bound";
 
-/// The series with random cells.
-const RANDOM: &str = "mmap-miss";
+/// The series of which cells depend on a seed.
+const RANDOM: [&str; 2] = ["mmap-miss", "vma-retry"];
 
 /// Prints the published tables beside the model's.
 pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
-    let is_random = |name: &String| name == RANDOM;
+    let is_random = |name: &String| RANDOM.contains(&name.as_str());
     if args.seeds.is_some() && !args.series.is_empty() && !args.series.iter().any(is_random) {
         return Err(Error::Usage(format!(
-            "--seeds is of random cells, which only {RANDOM} has; remove it, or add that series"
+            "--seeds is of cells that depend on a seed, which only {} have; remove it, or add one \
+             of these series",
+            RANDOM.join(" and ")
         )));
     }
-    let seeds = args.seeds.unwrap_or(DEFAULT_SEEDS);
-    let mut options = Options { seeds, here: None };
+    let simulation = trials::simulation();
+    let mut options = Options { seeds: args.seeds, full: args.full, here: None, simulation };
     let mut studies = published::studies(&args.series, &options)?;
     let output = Output::open(&args.output, &Inputs::default(), &[])?;
     let with_vma_bound = args.series.is_empty() || args.series.iter().any(|name| name == VMA_BOUND);
@@ -40,7 +43,15 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     let mut findings = Vec::new();
     for (study, jobs) in studies.iter().zip(&per_study) {
         let (own, rest) = left.split_at(jobs.len());
-        findings.push(study.findings(own));
+        let mut known = Trials::default();
+        loop {
+            let next = study.trials(&known);
+            if next.is_empty() {
+                break;
+            }
+            trials::run_all(next, &mut known)?;
+        }
+        findings.push(study.findings(own, &known));
         left = rest;
     }
     let failed: usize = findings.iter().map(|findings| findings.failed).sum();
@@ -54,7 +65,7 @@ fn command(args: &PublishedArgs) -> String {
     if args.full {
         words.push("--full".to_string());
     }
-    if let Some(seeds) = args.seeds.filter(|&seeds| seeds != DEFAULT_SEEDS) {
+    if let Some(seeds) = args.seeds {
         words.push(format!("--seeds {seeds}"));
     }
     words.join(" ")

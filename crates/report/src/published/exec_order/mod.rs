@@ -10,7 +10,7 @@ use serde_json::Value;
 use self::cells::{CONDITIONS, JUDGED, PHASES, Pair, Ratio, VARIANTS, job};
 use self::times::Assumptions;
 use super::data::PUBLISHED;
-use super::{Findings, Study};
+use super::{Findings, Study, Trials};
 use crate::table::{Column, Table};
 
 /// Chosen so that the cold ratio comes out, as the published device is not known: a fitted value.
@@ -36,7 +36,7 @@ impl Study for ExecOrder {
         jobs
     }
 
-    fn findings(&self, records: &[Record]) -> Findings {
+    fn findings(&self, records: &[Record], _: &Trials) -> Findings {
         let pair = |(&(advice, read_ahead_kb), records)| Pair::new(advice, read_ahead_kb, records);
         let pairs: Vec<Pair> = CONDITIONS.iter().zip(records.chunks(4)).map(pair).collect();
         let assumed = Assumptions::of(&records[0], LATENCY_NS, BANDWIDTH);
@@ -59,6 +59,7 @@ impl Study for ExecOrder {
             cells,
             source: &PUBLISHED.exec_order.source,
             failed: ratios.iter().filter(|ratio| ratio.ok() == Some(false)).count(),
+            origin: None,
         }
     }
 }

@@ -9,7 +9,7 @@ use filemap_job::{DEFAULT_SEED, Job, Record, seeds};
 
 use self::cell::{CAPACITY_STEP_GIB, Cell, Measured};
 use super::data::PUBLISHED;
-use super::{Findings, Study};
+use super::{Findings, Study, Trials};
 
 const WORKLOADS: [&str; 5] = ["random", "stride1021", "stride2053", "stride4099", "sequential"];
 
@@ -54,7 +54,7 @@ impl Study for MmapMiss {
         self.cells.iter().flat_map(of_cell).chain(self.capacity_jobs()).collect()
     }
 
-    fn findings(&self, records: &[Record]) -> Findings {
+    fn findings(&self, records: &[Record], _: &Trials) -> Findings {
         let mut left = records;
         let mut measured = Vec::new();
         for cell in &self.cells {
@@ -70,6 +70,7 @@ impl Study for MmapMiss {
             cells: measured.iter().map(Measured::json).collect(),
             source: &PUBLISHED.mmap_miss.source,
             failed: measured.iter().filter(|cell| cell.ok == Some(false)).count(),
+            origin: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use filemap_job::{Job, Record};
 use serde_json::{Value, json};
 
 use super::data::PUBLISHED;
-use super::{Findings, FioRuns, MeasuredHere, Study};
+use super::{Findings, FioRuns, MeasuredHere, Study, Trials};
 use crate::report::Part;
 use crate::table::{Column, Table};
 use programs::Program;
@@ -39,7 +39,7 @@ impl Study for VmaBound {
         shapes.chain(self.programs.iter().flat_map(|(_, jobs)| jobs.clone())).collect()
     }
 
-    fn findings(&self, records: &[Record]) -> Findings {
+    fn findings(&self, records: &[Record], _: &Trials) -> Findings {
         let (of_shapes, mut left) = records.split_at((FIO.len() + SEEING.len()) * VARIANTS.len());
         let pairs: Vec<_> = FIO
             .iter()
@@ -85,6 +85,7 @@ impl Study for VmaBound {
             cells,
             source: &PUBLISHED.vma_bound.source,
             failed: usize::from(outside > 0),
+            origin: None,
         }
     }
 }

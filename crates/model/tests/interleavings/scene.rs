@@ -1,7 +1,4 @@
-//! Every interleaving of a few faults, one writer, and one who evicts: the locks of a fault.
-//!
-//! A scene is played again from the beginning for every order in which its actors can take their
-//! steps.
+//! Faults, one writer, and one who evicts, step by step.
 
 use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::mapping::Mapping;
@@ -17,16 +14,18 @@ use filemap_core::plain::PlainCache;
 use filemap_core::readahead::layout::Layout;
 use filemap_core::readahead::{Limits, ReadaheadState};
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
-use filemap_core::series::{Series, Switch};
+use filemap_core::series::Series;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex, Vpn};
 use filemap_model::thrash::mmap_lock::{Manner, MmapLock, Woken};
 use filemap_model::thrash::vma_lock::VmaLocks;
+
+use self::Part::{Evict, Fault as At, Protect};
 
 const FILE_PAGES: u64 = 4;
 
 /// What somebody does.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+pub enum Part {
     /// A fault on page 0 through a VMA.
     Fault(usize),
     /// `mprotect(2)` of a VMA.
@@ -35,6 +34,7 @@ enum Part {
     Evict,
 }
 
+#[derive(Debug)]
 struct Actor {
     part: Part,
     fault: Option<Fault>,
@@ -45,7 +45,8 @@ struct Actor {
     is_done: bool,
 }
 
-struct Scene {
+/// What the actors share.
+pub struct Scene {
     limits: Limits,
     lock: MmapLock,
     vmas: VmaLocks,
@@ -56,8 +57,8 @@ struct Scene {
     tables: PageTables,
     actors: Vec<Actor>,
     /// Misses of tries that kept their lock.
-    misses_under_lock: u32,
-    refused: u32,
+    pub misses_under_lock: u32,
+    pub refused: u32,
 }
 
 fn file(vma: usize) -> FileId {
@@ -75,7 +76,7 @@ fn vma(number: usize) -> Vma {
 }
 
 impl Scene {
-    fn new(parts: &[Part], series: Series) -> Scene {
+    pub fn new(parts: &[Part], series: Series) -> Scene {
         let actor = |&part: &Part| Actor {
             part,
             fault: match part {
@@ -115,12 +116,20 @@ impl Scene {
         }
     }
 
-    fn ready(&self) -> impl Iterator<Item = usize> + '_ {
+    /// All that what follows depends on, and what was counted.
+    pub fn state(&self) -> String {
+        let Scene { limits: _, lock, vmas, vma_writer, cache, mappings, ra, tables, .. } = self;
+        let Scene { actors, misses_under_lock, refused, .. } = self;
+        let shared = (lock, vmas, vma_writer, cache, mappings, ra, tables);
+        format!("{shared:?} {:?}", (actors, misses_under_lock, refused))
+    }
+
+    pub fn ready(&self) -> impl Iterator<Item = usize> + '_ {
         let is_ready = |(_, actor): &(usize, &Actor)| !actor.is_waiting && !actor.is_done;
         self.actors.iter().enumerate().filter(is_ready).map(|(number, _)| number)
     }
 
-    fn step(&mut self, number: usize) {
+    pub fn step(&mut self, number: usize) {
         match self.actors[number].part {
             At(vma) => self.step_fault(number, vma),
             Protect(vma) => self.step_writer(number, vma),
@@ -135,6 +144,20 @@ impl Scene {
         let readers = self.actors.iter().filter(to_read).count();
         assert_eq!(self.lock.readers() as usize, readers);
         assert!(self.lock.writer().is_none() || readers == 0);
+    }
+
+    /// Checks what holds when nobody has a step left in this order.
+    pub fn check_end(&self, order: &[usize]) {
+        let all_done = self.actors.iter().all(|actor| actor.is_done);
+        assert!(all_done, "nobody waits for ever: {:?} in order {order:?}", self.actors);
+        assert!(self.lock.readers() == 0 && self.lock.writer().is_none());
+        assert!((0..2).all(|vma| self.vmas.readers(vma) == 0));
+    }
+
+    /// Most tries of a fault.
+    pub fn tries(&self) -> u32 {
+        let tries = self.actors.iter().filter_map(|actor| Some(actor.fault.as_ref()?.tries()));
+        tries.max().unwrap_or(0)
     }
 
     fn wake(&mut self, woken: Vec<Woken>) {
@@ -252,104 +275,5 @@ impl Scene {
             }
         }
         self.wake(woken);
-    }
-}
-
-/// What all interleavings of a scene came to.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
-    interleavings: u64,
-    /// Those in which a retry missed and kept its lock, and in which a VMA's lock was refused.
-    with_miss_under_lock: u64,
-    with_refusal: u64,
-    /// Most tries of a fault.
-    tries: u32,
-}
-
-/// Plays `parts` in every order.
-fn explore(parts: &[Part], switches: &[Switch]) -> Seen {
-    let series = switches.iter().fold(Series::BASELINE, |all, switch| all.with(*switch));
-    let mut seen = Seen::default();
-    // The choices so far: which of the ready actors, and how many there were.
-    let mut choices: Vec<(usize, usize)> = Vec::new();
-    loop {
-        let mut scene = Scene::new(parts, series);
-        let mut depth = 0;
-        loop {
-            let ready: Vec<usize> = scene.ready().collect();
-            if ready.is_empty() {
-                break;
-            }
-            if depth == choices.len() {
-                choices.push((0, ready.len()));
-            }
-            scene.step(ready[choices[depth].0]);
-            depth += 1;
-        }
-        let all_done = scene.actors.iter().all(|actor| actor.is_done);
-        assert!(all_done, "nobody waits for ever: {parts:?} in order {choices:?}");
-        assert!(scene.lock.readers() == 0 && scene.lock.writer().is_none());
-        assert!((0..2).all(|vma| scene.vmas.readers(vma) == 0));
-        seen.interleavings += 1;
-        seen.with_miss_under_lock += u64::from(scene.misses_under_lock > 0);
-        seen.with_refusal += u64::from(scene.refused > 0);
-        let tries = scene.actors.iter().filter_map(|actor| Some(actor.fault.as_ref()?.tries()));
-        seen.tries = seen.tries.max(tries.max().unwrap_or(0));
-        while let Some((choice, of)) = choices.pop() {
-            if choice + 1 < of {
-                choices.push((choice + 1, of));
-                break;
-            }
-        }
-        if choices.is_empty() {
-            return seen;
-        }
-    }
-}
-
-use self::Part::{Evict, Fault as At, Protect};
-
-const VMA_RETRY: &[Switch] = &[Switch::VmaRetry];
-
-#[test]
-fn one_fault_and_a_writer() {
-    for switches in [&[], VMA_RETRY] {
-        let same = explore(&[At(0), Protect(0)], switches);
-        assert!(same.interleavings > 10 && same.with_refusal > 0, "{same:?}");
-        let other = explore(&[At(0), Protect(1)], switches);
-        assert_eq!(other.with_refusal, 0, "a writer to another VMA refuses nothing");
-        assert_eq!((same.tries, other.tries), (2, 2));
-    }
-}
-
-#[test]
-fn two_faults_and_a_writer_in_two_vmas() {
-    for switches in [&[], VMA_RETRY] {
-        for parts in [[At(0), At(1), Protect(0)], [At(0), At(1), Protect(1)]] {
-            let seen = explore(&parts, switches);
-            assert!(seen.interleavings > 1000 && seen.with_refusal > 0, "{seen:?}");
-            assert_eq!(seen.with_miss_under_lock, 0, "nothing is evicted");
-        }
-    }
-}
-
-#[test]
-fn two_faults_inside_one_vma_and_a_writer_to_it() {
-    for switches in [&[], VMA_RETRY] {
-        let seen = explore(&[At(0), At(0), Protect(0)], switches);
-        assert!(seen.interleavings > 1000 && seen.with_refusal > 0, "{seen:?}");
-    }
-}
-
-/// What is evicted behind a fault's back it reads again, under the lock of its retry.
-#[test]
-fn a_fault_a_writer_and_one_who_evicts() {
-    for switches in [&[], VMA_RETRY] {
-        for written in [0, 1] {
-            let seen = explore(&[At(0), Protect(written), Evict], switches);
-            assert!(seen.with_miss_under_lock > 0, "{seen:?}");
-            assert!(seen.with_miss_under_lock < seen.interleavings, "{seen:?}");
-            assert_eq!(seen.tries, 2, "the retry of a miss is the last");
-        }
     }
 }

@@ -1,0 +1,183 @@
+//! What the tables of the series say, in words.
+
+use super::PAGE_KIB;
+use super::figures::{Beside, Job, published_ratios};
+use super::plan::{Form, published_drops_per_round};
+use super::tables::{Tried, span};
+use crate::published::data::PUBLISHED;
+
+/// From so many misses of 100 drops on there is an effect.
+const EFFECT_PERCENT: f64 = 1.0;
+
+/// A mechanism is needed where without it fewer than this share of the misses is left.
+const NEEDED: f64 = 0.5;
+
+/// Windows of the default readahead size.
+const DEFAULT_PAGES: u64 = 32;
+
+/// What the runs are.
+pub(super) fn form(form: &Form, seeds: usize) -> String {
+    let (seconds, warm_up) = form.job_seconds();
+    let (short, warm_up_short) = form.experiment_seconds();
+    let full = match form.has_sensitivity {
+        true => "This is the published length.",
+        false => {
+            "This is a short form: the published runs took 600 s. --full runs that long, and also \
+             varies each assumed cost, which takes tens of minutes."
+        }
+    };
+    format!(
+        "Each run of the published job is {seconds} s of virtual time, of which the first {warm_up} \
+         are not counted, over {seeds} seeds. Experiments have one seed and {short} s, of which \
+         {warm_up_short} are not counted. {full} Files are cached in base pages, and all costs are \
+         assumed."
+    )
+}
+
+/// The readahead size and how it is known.
+pub(super) fn inferred(sweep: &[Tried], pages: u64) -> String {
+    let rows = &PUBLISHED.vma_retry.rows;
+    let file_pages = sweep[0].experiment.trials[0].file_pages;
+    let before = rows.iter().filter(|row| !row.with_series()).map(|row| row.drops_per_round());
+    let (least, most) =
+        before.fold((f64::MAX, 0.0f64), |(least, most), drops| (least.min(drops), most.max(drops)));
+    let of_pages = |tried: &&Tried| tried.experiment.trials[0].read_ahead_pages == pages;
+    let drops = sweep.iter().find(of_pages).and_then(|tried| tried.before.drops_per_round());
+    let drops = drops.map_or("no round is completed".to_string(), |drops| {
+        format!("the model has {drops:.1} drops a round")
+    });
+    format!(
+        "The readahead size was not published. It is inferred: {pages} pages ({} KiB) come nearest \
+         to the {:.1} drops a round of the published baselines of the sizes below (there {drops}). \
+         The default of {} KiB is ruled out by the published counters themselves: a file of \
+         {file_pages} pages in windows of {DEFAULT_PAGES} takes about {} drops a round, and {least:.1} \
+         to {most:.1} were counted.",
+        pages * PAGE_KIB,
+        published_drops_per_round(),
+        DEFAULT_PAGES * PAGE_KIB,
+        file_pages / DEFAULT_PAGES + 1,
+    )
+}
+
+/// How many of the judged figures hold.
+pub(super) fn verdicts(beside: &[Beside]) -> String {
+    let judged: Vec<bool> = beside.iter().filter_map(Beside::ok).collect();
+    let hold = judged.iter().filter(|ok| **ok).count();
+    let mut text = format!(
+        "{hold} of {} judged figures hold. A figure is judged by the model's median. Rounds a \
+         second are not: they depend on costs that nobody published.",
+        judged.len()
+    );
+    if hold < judged.len() {
+        text += " Where a figure fails, the costs assumed here do not reproduce the published one.";
+    }
+    text
+}
+
+/// What the series does to the throughput.
+pub(super) fn ratio(job: &Job, cpus: &[Tried]) -> String {
+    let (least, most) = published_ratios();
+    let published = format!(
+        "With the series {least:.1} to {most:.1} times as many rounds were published as without it."
+    );
+    let Some(ratios) = job.ratios() else {
+        return format!("{published} In the model no round is completed without it.");
+    };
+    let over_cpus: Vec<f64> = cpus.iter().filter_map(Tried::ratio).collect();
+    let low = over_cpus.iter().copied().fold(ratios.min, f64::min);
+    let high = over_cpus.iter().copied().fold(ratios.max, f64::max);
+    let fits = match (high < least, low > most) {
+        (false, false) => "Both ranges overlap.",
+        (true, _) => "That is less than was published.",
+        (_, true) => "That is more than was published.",
+    };
+    format!(
+        "{published} The model has {} times as many over the seeds, and {low:.2} to {high:.2} over \
+         seeds and the CPUs below. {fits}",
+        span(&ratios, 2)
+    )
+}
+
+/// How the causes are to be read.
+pub(super) fn causes() -> String {
+    "mmap_lock is waited for by its holder: a writer; a reader that reads a window under it, behind \
+     which a writer waits; or other readers, behind whom one waits. p99 and max are of one span, \
+     the largest of the seeds."
+        .to_string()
+}
+
+/// Where the effect begins, peaks, and where the job jams.
+pub(super) fn sweep(sweep: &[Tried]) -> String {
+    let pressure = |tried: &Tried| tried.experiment.trials[0].pressure();
+    let goes: Vec<&Tried> = sweep.iter().filter(|tried| !tried.before.jams()).collect();
+    let mut said = vec!["* is the size that was inferred.".to_string()];
+    match goes.iter().find(|tried| tried.before.miss_percent() >= EFFECT_PERCENT) {
+        Some(first) => said.push(format!(
+            "Without the series {EFFECT_PERCENT} of 100 drops miss from x = {:.2} on.",
+            pressure(first)
+        )),
+        None => said.push(format!(
+            "Without the series fewer than {EFFECT_PERCENT} of 100 drops miss everywhere."
+        )),
+    }
+    let most = goes
+        .iter()
+        .max_by(|one, other| one.before.miss_percent().total_cmp(&other.before.miss_percent()));
+    if let Some(most) = most {
+        let percent = most.before.miss_percent();
+        said.push(format!("Most miss at x = {:.2}: {percent:.1} of 100.", pressure(most)));
+    }
+    match sweep.iter().find(|tried| tried.before.jams()) {
+        Some(jam) => said.push(format!(
+            "From x = {:.2} on the job jams (!): it {}.",
+            pressure(jam),
+            jam.before.ended_early.as_ref().map_or_else(
+                || "completes no round".to_string(),
+                |ending| format!("ends with {ending}")
+            )
+        )),
+        None => said.push("It jams at none of these.".to_string()),
+    }
+    said.join(" ")
+}
+
+/// Which mechanisms the misses need.
+pub(super) fn ablation(ablation: &[Tried]) -> String {
+    let [all, rest @ ..] = ablation else { return String::new() };
+    let misses = all.before.miss_percent();
+    let is_needed = |tried: &&Tried| tried.before.miss_percent() < misses * NEEDED;
+    let (needed, not): (Vec<&Tried>, Vec<&Tried>) = rest.iter().partition(is_needed);
+    let names = |tried: &[&Tried]| {
+        let names: Vec<_> = tried.iter().map(|tried| tried.experiment.name.as_str()).collect();
+        names.join("; ")
+    };
+    let needed = match needed.is_empty() {
+        true => "None of these alone takes half of the misses away.".to_string(),
+        false => format!("More than half of the misses go with: {}.", names(&needed)),
+    };
+    let not = match not.is_empty() {
+        true => String::new(),
+        false => format!(" At least half of them stay with: {}.", names(&not)),
+    };
+    format!("{needed}{not}")
+}
+
+/// The objection that was raised.
+pub(super) fn one_vma() -> String {
+    "An objection to the series: where all threads fault in one large VMA that others write to, its \
+     lock is as contended as mmap_lock, and a retry that reads a window under it holds writers up. \
+     Here the threads read parts of one mapping, and writers mprotect it."
+        .to_string()
+}
+
+/// What the costs are.
+pub(super) fn costs(has_sensitivity: bool) -> String {
+    let more = match has_sensitivity {
+        true => "The table shows what depends on each of them.",
+        false => "With --full each is also halved and doubled.",
+    };
+    format!(
+        "What things cost was published for no part of that machine. All costs are assumed, one set \
+         for all runs; they are in the environment of the JSON. {more}"
+    )
+}

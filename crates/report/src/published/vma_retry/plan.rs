@@ -1,0 +1,213 @@
+//! What is run: the published job, and what experiments make of it.
+
+use super::trial::{Change, Simulation, Trial, Trials};
+use crate::published::data::PUBLISHED;
+
+/// The published machine and job, in pages of 4 KiB.
+const THREADS: u64 = 500;
+const CPUS: u64 = 256;
+const FILE_PAGES: u64 = 4096;
+const HIGH_PAGES: u64 = 1 << 18;
+const MAX_PAGES: u64 = (12 << 18) / 10;
+
+/// How long trials run, and which there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    /// Virtual seconds of the published job and of the sweep over readahead sizes, and how many
+    /// of them at the beginning are not counted.
+    job: (u64, u64),
+    sweep: (u64, u64),
+    /// And of the experiments.
+    experiments: (u64, u64),
+    /// Readahead sizes in pages.
+    read_ahead: &'static [u64],
+    cpus: &'static [u64],
+    threads: &'static [u64],
+    /// Writers to one large VMA.
+    writers: &'static [u64],
+    /// Each cost is halved and doubled.
+    pub has_sensitivity: bool,
+}
+
+/// As long as the published runs.
+const FULL: Form = Form {
+    job: (600, 0),
+    sweep: (120, 20),
+    experiments: (60, 10),
+    read_ahead: &[32, 128, 256, 384, 512, 576, 640, 704, 768, 896, 1024],
+    cpus: &[4, 8, 16, 32, 64, 128, 256, 512],
+    threads: &[64, 125, 250, 500, 750, 1000],
+    writers: &[0, 1, 2, 4, 8],
+    has_sensitivity: true,
+};
+
+/// Half a minute of two processors.
+const SHORT: Form = Form {
+    job: (12, 6),
+    sweep: (12, 6),
+    experiments: (8, 4),
+    read_ahead: &[32, 256, 512, 640, 768, 1024],
+    cpus: &[4, 16, 64, 256, 512],
+    threads: &[64, 1000],
+    writers: &[0, 2],
+    has_sensitivity: false,
+};
+
+/// The experiment with one large VMA is a smaller job: so many times fewer threads, CPUs and pages.
+pub(super) const SMALLER: u64 = 8;
+
+/// Percentages at which each cost is tried.
+pub(super) const COST_PERCENTS: [u64; 2] = [50, 200];
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Experiment {
+    /// What it belongs to.
+    pub kind: Kind,
+    /// Its name there.
+    pub name: String,
+    /// Without the series and with it; with it only where that is asked for.
+    pub trials: Vec<Trial>,
+}
+
+/// What experiments are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    ReadAhead,
+    Ablation,
+    Cpus,
+    Threads,
+    OneVma,
+    Sensitivity,
+}
+
+impl Kind {
+    /// Its name in JSON and CSV.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::ReadAhead => "readahead",
+            Kind::Ablation => "ablation",
+            Kind::Cpus => "cpus",
+            Kind::Threads => "threads",
+            Kind::OneVma => "one vma",
+            Kind::Sensitivity => "sensitivity",
+        }
+    }
+}
+
+impl Form {
+    /// The published length, or the short one.
+    pub(super) fn of(full: bool) -> Form {
+        if full { FULL } else { SHORT }
+    }
+
+    /// Seconds of the runs of the published job, and those not counted.
+    pub(super) fn job_seconds(&self) -> (u64, u64) {
+        self.job
+    }
+
+    /// Seconds of experiments, and those not counted.
+    pub(super) fn experiment_seconds(&self) -> (u64, u64) {
+        self.experiments
+    }
+
+    /// The published job with this readahead size, without the series and with it, for each seed.
+    pub(super) fn job(&self, read_ahead_pages: u64, seeds: &[u64]) -> Vec<[Trial; 2]> {
+        let of_seed = |seed: &u64| pair(&base(read_ahead_pages, *seed, self.job));
+        seeds.iter().map(of_seed).collect()
+    }
+
+    /// The published job over readahead sizes.
+    pub(super) fn read_ahead_sweep(&self, seed: u64) -> Vec<Experiment> {
+        let of_size = |pages: &u64| Experiment {
+            kind: Kind::ReadAhead,
+            name: pages.to_string(),
+            trials: pair(&base(*pages, seed, self.sweep)).to_vec(),
+        };
+        self.read_ahead.iter().map(of_size).collect()
+    }
+
+    /// The size of the sweep whose drops per round without the series are nearest to those that
+    /// were published; of sizes with which the job goes on.
+    pub(super) fn inferred(&self, seed: u64, known: &Trials) -> Option<u64> {
+        let off = |experiment: &Experiment| {
+            let run = known.find(&experiment.trials[0])?;
+            let drops = run.drops_per_round().filter(|_| !run.jams())?;
+            let off = (drops / published_drops_per_round()).ln().abs();
+            Some((off, experiment.trials[0].read_ahead_pages))
+        };
+        let sweep = self.read_ahead_sweep(seed);
+        let best = sweep.iter().filter_map(off).min_by(|(one, _), (other, _)| one.total_cmp(other));
+        best.map(|(_, pages)| pages)
+    }
+
+    /// Everything else, at the readahead size that was inferred.
+    pub(super) fn experiments(&self, pages: u64, seed: u64, of: &Simulation) -> Vec<Experiment> {
+        let base = base(pages, seed, self.experiments);
+        let mut all = Vec::new();
+        let mut add = |kind: Kind, name: String, trials: &[Trial]| {
+            all.push(Experiment { kind, name, trials: trials.to_vec() });
+        };
+        add(Kind::Ablation, "nothing".to_string(), &pair(&base)[..1]);
+        for &name in &of.mechanisms {
+            let trial = Trial { change: Change::Without(name), ..base.clone() };
+            add(Kind::Ablation, name.to_string(), &[trial]);
+        }
+        for &cpus in self.cpus {
+            add(Kind::Cpus, cpus.to_string(), &pair(&Trial { cpus, ..base.clone() }));
+        }
+        for &threads in self.threads {
+            add(Kind::Threads, threads.to_string(), &pair(&with_threads(&base, threads)));
+        }
+        for &writers in self.writers {
+            let smaller = with_threads(&base, THREADS / SMALLER);
+            let cpus = CPUS / SMALLER;
+            let trial = Trial { one_vma: true, writers, cpus, ..smaller };
+            add(Kind::OneVma, writers.to_string(), &pair(&trial));
+        }
+        for &(name, _) in of.costs.iter().filter(|_| self.has_sensitivity) {
+            for percent in COST_PERCENTS {
+                let trial = Trial { change: Change::Cost(name, percent), ..base.clone() };
+                add(Kind::Sensitivity, format!("{name} at {percent} %"), &pair(&trial));
+            }
+        }
+        all
+    }
+}
+
+/// Drops per round of the published baselines, on average.
+pub(super) fn published_drops_per_round() -> f64 {
+    let rows = PUBLISHED.vma_retry.rows.iter().filter(|row| !row.with_series());
+    let (drops, rounds) = rows
+        .fold((0, 0), |(drops, rounds), row| (drops + row.retry_mmap_drop, rounds + row.rounds));
+    drops as f64 / rounds as f64
+}
+
+fn base(read_ahead_pages: u64, seed: u64, seconds: (u64, u64)) -> Trial {
+    Trial {
+        with_series: false,
+        seed,
+        threads: THREADS,
+        cpus: CPUS,
+        file_pages: FILE_PAGES,
+        read_ahead_pages,
+        high_pages: HIGH_PAGES,
+        max_pages: MAX_PAGES,
+        writers: 0,
+        one_vma: false,
+        change: Change::None,
+        seconds,
+    }
+}
+
+/// `trial` of so many threads, with as much memory for each.
+fn with_threads(trial: &Trial, threads: u64) -> Trial {
+    let share = |pages: u64| pages * threads / THREADS;
+    let (high_pages, max_pages) = (share(HIGH_PAGES), share(MAX_PAGES));
+    Trial { threads, high_pages, max_pages, ..trial.clone() }
+}
+
+/// `trial` without the series and with it.
+fn pair(trial: &Trial) -> [Trial; 2] {
+    [false, true].map(|with_series| Trial { with_series, ..trial.clone() })
+}
