@@ -32,6 +32,8 @@ pub struct Counts {
     pub pages_read: u64,
     /// Pages evicted.
     pub evicted_pages: u64,
+    /// Pages that reclaim looked at on the inactive list.
+    pub scanned_pages: u64,
     /// Times that a task slept as it owed pages.
     pub throttled: u64,
     /// Events: steps of tasks, and what happened to them.
@@ -55,6 +57,7 @@ impl Counts {
             windows_cut: self.windows_cut - before.windows_cut,
             pages_read: self.pages_read - before.pages_read,
             evicted_pages: self.evicted_pages - before.evicted_pages,
+            scanned_pages: self.scanned_pages - before.scanned_pages,
             throttled: self.throttled - before.throttled,
             events: self.events - before.events,
         }
