@@ -357,7 +357,7 @@ fn between_two_steps_the_lists_are_the_callers() {
     };
     let batch = |evicted, kept| {
         let (evicted, kept) = (PageCount(evicted), PageCount(kept));
-        Step::Batch(Shrunk { evicted, kept, activated: PageCount(0) })
+        Step::Batch(Shrunk { evicted, kept, activated: PageCount(0), ..Shrunk::default() })
     };
     assert_eq!(step(&mut cache), (batch(16, 0), 16));
     // The program uses the next ones. They go round, and are not looked at again in this pass.

@@ -1,22 +1,138 @@
 //! Direct reclaim of a memory cgroup: what a charge that finds no room does.
 
-use super::lists::{Lists, Scan};
+use super::lists::{Lists, Scan, Shrunk};
 use super::reclaim::{BATCH, FIRST_PRIORITY, inactive_is_low};
-use super::statistics::Statistics;
+use super::statistics::{Refaults, Statistics};
 use crate::address::reverse_map::ReverseMap;
 use crate::decision::Log;
 use crate::units::PageCount;
 
-/// Evicts at least `goal` pages, at least a batch, or what can be. Returns the pages evicted.
+/// Direct reclaim under way: evicts at least a goal, at least a batch, or what can be.
+///
+/// [`Direct::step`] is called until it returns `None`. In between the lists are the caller's, who
+/// may let other tasks run, let time pass for what was looked at, or give up.
 ///
 /// It looks at one part in `2^12` of the lists, then at twice as much, until it is all or enough is
-/// evicted. The lists take turns, a batch each. The active list has its turn only while the
-/// statistics say that it has outgrown its share, or that refaults have become active since the
-/// last reclaim. Where everything was looked at and nothing
+/// evicted. The lists take turns, a batch each. The active list has its turn only in passes at whose
+/// beginning the statistics say that it has outgrown its share, or that refaults have become active
+/// since the last reclaim. Where everything was looked at and nothing
 /// evicted, it is all done once more, and the active list has its turn whatever they say.
 ///
 /// Mirrors `do_try_to_free_pages`, `prepare_scan_control` and `shrink_lruvec` of the classic lists,
 /// 6.12 and 6.18. Test: `tests/direct.rs`.
+#[derive(Clone, Debug)]
+pub struct Direct {
+    goal: PageCount,
+    evicted: PageCount,
+    page_size: u64,
+    /// The active list has turns in the pass under way.
+    ages: bool,
+    /// It has them whatever the statistics say.
+    is_forced: bool,
+    /// It did not have a turn that it would have had.
+    skipped: bool,
+    /// Of the pass under way.
+    priority: u32,
+    /// Pages of either list that the pass is still to look at.
+    inactive: u64,
+    active: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A pass begins.
+    Pass,
+    /// A pass is under way.
+    Turns,
+    Done,
+}
+
+impl Direct {
+    /// Nothing evicted yet.
+    pub fn new(goal: PageCount, page_size: u64) -> Direct {
+        Direct {
+            goal: goal.max(BATCH),
+            evicted: PageCount(0),
+            page_size,
+            ages: false,
+            is_forced: false,
+            skipped: false,
+            priority: FIRST_PRIORITY,
+            inactive: 0,
+            active: 0,
+            state: State::Pass,
+        }
+    }
+
+    /// Both lists have a turn, a batch of each at most. `None`: enough is evicted, or what can be.
+    #[inline]
+    pub fn step<L: Lists>(
+        &mut self,
+        lists: &mut L,
+        mappings: &ReverseMap,
+        log: &mut impl Log,
+    ) -> Option<Shrunk> {
+        while self.state == State::Pass {
+            let Statistics { inactive, active } = lists.statistics();
+            self.ages = self.is_forced
+                || lists.refaults().are_new()
+                || inactive_is_low(inactive, active, self.page_size);
+            self.inactive = lists.inactive().0 >> self.priority;
+            self.active = lists.active().0 >> self.priority;
+            match self.inactive > 0 || self.active > 0 {
+                true => self.state = State::Turns,
+                false => self.end_pass(lists.refaults()),
+            }
+        }
+        if self.state == State::Done {
+            return None;
+        }
+        let mut shrunk = Shrunk::default();
+        let look = PageCount(self.inactive.min(BATCH.0));
+        if look > PageCount(0) {
+            self.inactive -= look.0;
+            shrunk = lists.shrink(Scan { goal: PageCount(u64::MAX), look }, mappings, log);
+            self.evicted += shrunk.evicted;
+        }
+        let aged = PageCount(self.active.min(BATCH.0));
+        if aged > PageCount(0) {
+            self.active -= aged.0;
+            match self.ages {
+                true => lists.age(aged, mappings),
+                false => self.skipped = true,
+            }
+        }
+        if self.evicted >= self.goal || self.inactive == 0 && self.active == 0 {
+            self.end_pass(lists.refaults());
+        }
+        Some(shrunk)
+    }
+
+    /// Whether the next step does nothing.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Pages evicted so far.
+    pub fn evicted(&self) -> PageCount {
+        self.evicted
+    }
+
+    fn end_pass(&mut self, refaults: &mut Refaults) {
+        self.state = State::Pass;
+        if self.evicted < self.goal && self.priority > 0 {
+            self.priority -= 1;
+        } else if self.evicted == PageCount(0) && self.skipped && !self.is_forced {
+            (self.is_forced, self.priority) = (true, FIRST_PRIORITY);
+        } else {
+            self.state = State::Done;
+            refaults.end_reclaim();
+        }
+    }
+}
+
+/// A [`Direct`] reclaim that nothing interrupts. Returns the number of pages evicted.
 pub fn reclaim<L: Lists>(
     lists: &mut L,
     goal: PageCount,
@@ -24,62 +140,7 @@ pub fn reclaim<L: Lists>(
     mappings: &ReverseMap,
     log: &mut impl Log,
 ) -> PageCount {
-    let goal = goal.max(BATCH);
-    let Statistics { inactive, active } = lists.statistics();
-    let mut ages = lists.refaults().are_new() | inactive_is_low(inactive, active, page_size);
-    let mut pass = Pass { goal, evicted: PageCount(0), skipped: false };
-    loop {
-        for priority in (0..=FIRST_PRIORITY).rev() {
-            pass.shrink(priority, ages, lists, mappings, log);
-            if pass.evicted >= goal {
-                return pass.evicted;
-            }
-        }
-        if pass.evicted > PageCount(0) || !pass.skipped || ages {
-            return pass.evicted;
-        }
-        ages = true;
-    }
-}
-
-/// What was done so far.
-struct Pass {
-    goal: PageCount,
-    evicted: PageCount,
-    /// The active list did not have a turn that it would have had.
-    skipped: bool,
-}
-
-impl Pass {
-    /// Looks at one part in `2^priority` of the lists.
-    fn shrink<L: Lists>(
-        &mut self,
-        priority: u32,
-        ages: bool,
-        lists: &mut L,
-        mappings: &ReverseMap,
-        log: &mut impl Log,
-    ) {
-        let mut inactive = lists.inactive().0 >> priority;
-        let mut active = lists.active().0 >> priority;
-        while inactive > 0 || active > 0 {
-            let look = PageCount(inactive.min(BATCH.0));
-            if look > PageCount(0) {
-                inactive -= look.0;
-                let scan = Scan { goal: PageCount(u64::MAX), look };
-                self.evicted += lists.shrink(scan, mappings, log).evicted;
-            }
-            let aged = PageCount(active.min(BATCH.0));
-            if aged > PageCount(0) {
-                active -= aged.0;
-                match ages {
-                    true => lists.age(aged, mappings),
-                    false => self.skipped = true,
-                }
-            }
-            if self.evicted >= self.goal {
-                break;
-            }
-        }
-    }
+    let mut direct = Direct::new(goal, page_size);
+    while direct.step(lists, mappings, log).is_some() {}
+    direct.evicted()
 }

@@ -12,8 +12,12 @@ use crate::units::PageCount;
 pub struct Shrunk {
     /// Pages evicted.
     pub evicted: PageCount,
+    /// Those of them that were mapped: their entries are gone, and every CPU has to be told.
+    pub unmapped: PageCount,
     /// Pages that went round the inactive list, or to the active one.
     pub kept: PageCount,
+    /// Those of them that were locked.
+    pub locked: PageCount,
     /// Those of them that went to the active one.
     pub activated: PageCount,
 }
@@ -21,7 +25,9 @@ pub struct Shrunk {
 impl AddAssign for Shrunk {
     fn add_assign(&mut self, other: Shrunk) {
         self.evicted += other.evicted;
+        self.unmapped += other.unmapped;
         self.kept += other.kept;
+        self.locked += other.locked;
         self.activated += other.activated;
     }
 }

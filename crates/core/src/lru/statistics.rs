@@ -40,11 +40,15 @@ impl Refaults {
 
     /// Whether a flush since the last reclaim saw any: then this reclaim ages the active list.
     ///
-    /// Mirrors `prepare_scan_control` and `snapshot_refaults`, 6.12 and 6.18.
-    /// Test: `tests/statistics.rs`.
-    pub fn are_new(&mut self) -> bool {
-        let are_new = self.flushed != self.known;
+    /// Mirrors `prepare_scan_control`, 6.12 and 6.18. Test: `tests/statistics.rs`.
+    pub fn are_new(&self) -> bool {
+        self.flushed != self.known
+    }
+
+    /// A reclaim has ended.
+    ///
+    /// Mirrors `snapshot_refaults`, 6.12 and 6.18. Test: `tests/statistics.rs`.
+    pub fn end_reclaim(&mut self) {
         self.known = self.flushed;
-        are_new
     }
 }

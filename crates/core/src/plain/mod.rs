@@ -169,6 +169,14 @@ impl PlainCache {
         self.clock += state.order.pages();
     }
 
+    /// Pages of a folio that have an entry.
+    fn mapped_pages(&self, (file, head): Page, order: Order) -> PageCount {
+        let is_mapped = |page: &PageIndex| {
+            self.layers().any(|layer| self.mapped.contains(&((file, *page), layer)))
+        };
+        PageCount(pages_of(head, order).filter(is_mapped).count() as u64)
+    }
+
     /// A folio leaves the cache with its entries.
     fn remove(&mut self, (file, head): Page, state: State) {
         self.folios.remove(&(file, head));
@@ -270,10 +278,12 @@ impl Lists for PlainCache {
             if state.locked {
                 self.push(head, state);
                 shrunk.kept += pages;
+                shrunk.locked += pages;
                 continue;
             }
             match self.judge(head, state, mappings) {
                 Verdict::Evict => {
+                    shrunk.unmapped += self.mapped_pages(head, state.order);
                     self.evict(head, state);
                     run.push(head.0, head.1, pages, log);
                     shrunk.evicted += pages;

@@ -237,6 +237,19 @@ impl Chunk {
         empty
     }
 
+    /// The mapped pages of a span.
+    #[inline]
+    pub fn mapped(&self, span: Span) -> u64 {
+        let mut flagged = self.flagged & span.words();
+        let mut mapped = 0;
+        while flagged != 0 {
+            let word = flagged.trailing_zeros() as usize;
+            mapped += u64::from((self.words[word].flags.mapped & span.mask(word)).count_ones());
+            flagged &= flagged - 1;
+        }
+        mapped
+    }
+
     /// Notes a private copy of the page at `offset`, which is no longer mapped.
     pub fn copy(&mut self, offset: usize) {
         self.copied += 1;

@@ -2,7 +2,7 @@
 
 use filemap_core::address::entries::Layer;
 use filemap_core::address::reverse_map::ReverseMap;
-use filemap_core::cache::{WORD_PAGES, in_leaf, up_to_bit, word_mask, words};
+use filemap_core::cache::{WORD_PAGES, by_word, in_leaf, up_to_bit, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Scan, Shrunk};
 use filemap_core::lru::reclaim::{Verdict, judge_folio, judge_pages};
@@ -27,6 +27,8 @@ struct Bound {
 struct Unused {
     /// So many pages from its beginning, which were evicted.
     pages: u64,
+    /// Those of them that were mapped.
+    unmapped: u64,
     /// What begins with a page that needs a look of its own.
     behind: Option<Extent>,
 }
@@ -54,6 +56,7 @@ impl ExtentCache {
                 let most = left.min(goal - shrunk.evicted.0);
                 let unused = self.evict_unused(tail, most, mappings, &mut run, log);
                 shrunk.evicted += PageCount(unused.pages);
+                shrunk.unmapped += PageCount(unused.unmapped);
                 let evicted = goal - shrunk.evicted.0;
                 let bound = Bound { looked: left - unused.pages, evicted };
                 let looked = unused.behind.map_or(0, |behind| {
@@ -81,11 +84,11 @@ impl ExtentCache {
         log: &mut impl Log,
     ) -> Unused {
         if !self.stale.is_empty() || !self.aliases.is_empty() {
-            return Unused { pages: 0, behind: Some(tail) };
+            return Unused { pages: 0, unmapped: 0, behind: Some(tail) };
         }
         let (file, index) = locate(tail.start);
         let believed = mappings.of(file).has_recency();
-        let (mut evicted, mut is_end) = (0, true);
+        let (mut evicted, mut unmapped, mut is_end) = (0, 0, true);
         for (number, span) in by_chunk(tail.start, tail.start + tail.pages.min(most)) {
             let first = number * CHUNK_PAGES;
             if self.locked.any(first + span.from as u64, first + span.end as u64) {
@@ -97,6 +100,7 @@ impl ExtentCache {
             let span = Span { end: notable.unwrap_or(span.end), ..span };
             let pages = span.pages() as u64;
             if pages > 0 {
+                unmapped += chunk.mapped(span);
                 self.nodes -= chunk.remove(span);
                 let (offset, clock) = (span.from as u16, self.clock);
                 self.clock += pages;
@@ -120,7 +124,7 @@ impl ExtentCache {
         }
         let (start, pages) = (tail.start + evicted, tail.pages - evicted);
         let behind = Extent { start, pages, ..tail };
-        Unused { pages: evicted, behind: (!is_end).then_some(behind) }
+        Unused { pages: evicted, unmapped, behind: (!is_end).then_some(behind) }
     }
 
     /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
@@ -193,12 +197,15 @@ impl ExtentCache {
         let kept = self.inactive.push_mask(first, verdicts.keep | locked);
         let activated = self.active.push_mask(first, verdicts.activate);
         let mut evicted = 0;
+        let unmapped = self.mapped(number, verdicts.evict);
         for (offset, pages) in runs(verdicts.evict) {
             self.evict(first + offset, pages, Order(0), run, log);
             evicted += pages;
         }
         shrunk.evicted += PageCount(evicted);
+        shrunk.unmapped += PageCount(unmapped);
         shrunk.kept += PageCount(kept + activated);
+        shrunk.locked += PageCount(locked.count_ones().into());
         shrunk.activated += PageCount(activated);
         taken - gone
     }
@@ -222,12 +229,16 @@ impl ExtentCache {
         if self.locked.any(head, head + 1) {
             self.inactive.push(extent);
             shrunk.kept += PageCount(pages);
+            shrunk.locked += PageCount(pages);
             return pages;
         }
         let (file, _) = locate(head);
         let (young, referenced) = self.take_young(head, pages, mappings.of(file));
         let verdict = judge_folio(young.vmas, referenced, young.executable);
         if verdict == Verdict::Evict {
+            let (from, end) = (PageIndex(head), PageIndex(head + pages));
+            let unmapped = by_word(from, end).map(|(word, mask)| self.mapped(word, mask));
+            shrunk.unmapped += PageCount(unmapped.sum());
             self.evict(head, pages, tail.order, run, log);
             shrunk.evicted += PageCount(pages);
             return pages;
@@ -245,6 +256,16 @@ impl ExtentCache {
             self.inactive.push(extent);
         }
         pages
+    }
+
+    /// How many of the pages of `mask` in a word have an entry.
+    fn mapped(&mut self, number: u64, mask: u64) -> u64 {
+        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
+        let mut mapped = chunk.flags(number as usize % CHUNK_WORDS).mapped;
+        if !self.aliases.is_empty() {
+            mapped |= self.aliases.of_word(number).fold(0, |all, (_, of)| all | of.mapped);
+        }
+        u64::from((mapped & mask).count_ones())
     }
 
     /// Evicts `pages` pages from `start`: base pages of one word, or one folio.

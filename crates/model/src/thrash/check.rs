@@ -5,7 +5,7 @@ use filemap_core::page_cache::PageCache;
 
 use super::ending::{Error, Holder};
 use super::machine::Machine;
-use super::task::{Stage, Task};
+use super::task::{Kind, Stage, Task};
 use super::waits::Cause;
 
 impl<C: PageCache, L: Log> Machine<'_, C, L> {
@@ -58,7 +58,11 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
 
 fn has_mmap_lock_to_read(task: &Task) -> bool {
     let in_fault = task.fault.as_ref().is_some_and(|fault| fault.held == Some(Lock::Mmap));
-    in_fault || task.stage == Stage::Zapped
+    in_fault || task.kind == Kind::Reader && has_zapped(task)
+}
+
+fn has_zapped(task: &Task) -> bool {
+    matches!(task.stage, Stage::Zapping | Stage::Zapped)
 }
 
 fn holds(task: &Task, is_writer: bool) -> &'static str {
@@ -66,7 +70,7 @@ fn holds(task: &Task, is_writer: bool) -> &'static str {
         _ if is_writer => "mmap_lock to write",
         Some(Lock::Mmap) => "mmap_lock to read",
         Some(Lock::Vma) => "the lock of its VMA",
-        None if task.stage == Stage::Zapped => "mmap_lock to read",
+        None if has_zapped(task) => "mmap_lock to read",
         None => "no lock",
     }
 }

@@ -12,6 +12,10 @@ pub enum Event {
     Run(TaskId),
     /// A task can run, and asks for a CPU.
     Wake(TaskId),
+    /// Where CPUs run in turn: the step of this turn is done.
+    Turn(u64),
+    /// Where CPUs run in turn: a tick of this CPU.
+    Tick(usize),
     /// Data arrives from the device.
     Arrival,
     /// The statistics of the lists are flushed.

@@ -17,6 +17,7 @@ use super::job::{ROUNDS_WITHIN_NS, Thrash, Until};
 use super::mmap_lock::{MmapLock, TaskId, Woken};
 use super::outcome::{Counts, Outcome};
 use super::task::{Flow, Kind, Task};
+use super::turns::{TICK_NS, Turn, Turns};
 use super::vma_lock::VmaLocks;
 use super::waits::{Cause, Waits};
 use super::words::WordCache;
@@ -35,6 +36,7 @@ pub struct Machine<'a, C, L> {
     pub events: Events,
     pub tasks: Vec<Task>,
     pub cpus: Cpus,
+    turns: Turns,
     pub mmap_lock: MmapLock,
     pub vma_locks: VmaLocks,
     /// The writer that waits for faults inside of its VMA.
@@ -129,6 +131,7 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
             events: Events::default(),
             tasks: tasks.collect(),
             cpus: Cpus::new(job.cpus),
+            turns: Turns::new(job.cpus),
             mmap_lock: MmapLock::new(job.mechanisms.manner()),
             vma_locks: VmaLocks::new(job.threads + job.writers),
             vma_writer: None,
@@ -174,6 +177,13 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
         };
         self.events.add(end_ns, Event::End);
         self.events.add(FLUSH_NS, Event::Flush);
+        if self.job.costs.in_turn {
+            // The ticks of the CPUs are spread over half of their period.
+            let apart_ns = TICK_NS / 2 / self.job.cpus as u64;
+            for cpu in 0..self.job.cpus {
+                self.events.add(TICK_NS + apart_ns * cpu as u64, Event::Tick(cpu));
+            }
+        }
         for task in 0..self.tasks.len() {
             let at_ns = match self.job.stagger_ns {
                 0 => 0,
@@ -196,6 +206,19 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
                 Event::Run(task) => {
                     self.live -= 1;
                     self.turn(task);
+                }
+                Event::Turn(turn) => {
+                    self.live -= 1;
+                    if let Some(task) = self.turns.done(turn) {
+                        self.turn(task);
+                    }
+                }
+                Event::Tick(cpu) => {
+                    self.events.add(at_ns + TICK_NS, Event::Tick(cpu));
+                    if self.turns.is_busy(cpu) {
+                        let turn = self.turns.interrupt(at_ns);
+                        self.begin_turn(turn);
+                    }
                 }
                 Event::Wake(task) => {
                     self.live -= 1;
@@ -235,7 +258,8 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
     /// Lets `task` go on until something else comes first.
     fn turn(&mut self, task: TaskId) {
         loop {
-            if self.now_ns >= self.tasks[task].slice_ends_ns && self.is_preempted(task) {
+            let of = &self.tasks[task];
+            if self.now_ns >= of.slice_ends_ns && of.may_yield() && self.is_preempted(task) {
                 return;
             }
             let flow = self.advance(task);
@@ -245,6 +269,15 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
             let (ns, cause) = match flow {
                 Flow::Goes => continue,
                 Flow::Takes(ns, cause) => (ns, cause),
+                Flow::Tells(cause) => {
+                    if self.job.costs.in_turn {
+                        return self.spin(task);
+                    }
+                    (
+                        self.job.costs.answer_ns * (self.job.cpus - self.cpus.idle() - 1) as u64,
+                        cause,
+                    )
+                }
                 Flow::Waits(cause) => return self.leave(task, cause),
                 Flow::Sleeps(ns, cause) => {
                     self.wake_at(self.now_ns + ns, task);
@@ -305,8 +338,13 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
         (self.extra_ns, self.spun_ns) = (0, 0);
         self.tasks[task].waits = Some((cause, self.now_ns));
         let cpu = self.tasks[task].cpu.take().expect("who runs has a CPU");
-        if let Some(next) = self.cpus.leave(cpu) {
-            self.run_on(cpu, next, self.job.costs.switch_ns);
+        match self.cpus.leave(cpu) {
+            Some(next) => self.run_on(cpu, next, self.job.costs.switch_ns),
+            None if self.job.costs.in_turn => {
+                let turn = self.turns.idles(cpu, self.now_ns);
+                self.begin_turn(turn);
+            }
+            None => {}
         }
     }
 
@@ -341,7 +379,26 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
         }
     }
 
+    /// Lets the other CPUs answer.
+    fn spin(&mut self, task: TaskId) {
+        let cpu = self.tasks[task].cpu.expect("who runs has a CPU");
+        let turn = self.turns.spins(cpu, task, self.now_ns);
+        self.begin_turn(turn);
+    }
+
+    fn begin_turn(&mut self, turn: Option<Turn>) {
+        if let Some(Turn { turn, done_ns }) = turn {
+            self.live += 1;
+            self.events.add(done_ns, Event::Turn(turn));
+        }
+    }
+
     fn run_at(&mut self, at_ns: u64, task: TaskId) {
+        if self.job.costs.in_turn {
+            let cpu = self.tasks[task].cpu.expect("who runs has a CPU");
+            let turn = self.turns.needs(cpu, task, at_ns - self.now_ns, self.now_ns);
+            return self.begin_turn(turn);
+        }
         self.live += 1;
         self.events.add(at_ns, Event::Run(task));
     }

@@ -24,6 +24,7 @@ mod reclaiming;
 mod repaying;
 mod round;
 mod task;
+mod turns;
 pub mod vma_lock;
 mod waits;
 mod window;

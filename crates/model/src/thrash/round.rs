@@ -34,9 +34,12 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 self.vma_locks.end_write();
                 self.mmap_lock.downgrade(task, &mut self.woken);
                 self.wake_woken();
+                self.tasks[task].stage = Stage::Zapping;
+                Flow::Takes(self.job.costs.zap_page_ns * self.mapped_pages(task), Cause::Work)
+            }
+            Stage::Zapping => {
                 self.tasks[task].stage = Stage::Zapped;
-                let zap_ns = self.job.costs.zap_page_ns * self.job.file_pages.0;
-                Flow::Takes(zap_ns, Cause::Work)
+                Flow::Tells(Cause::Work)
             }
             Stage::Touch => self.touch(task),
             Stage::Drops => self.dropped(task),
@@ -50,8 +53,12 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
             Stage::Begin | Stage::Again => self.write_lock(task),
             Stage::Has => self.mark_vma(task),
             Stage::Marked => {
-                self.tasks[task].stage = Stage::Release;
+                self.tasks[task].stage = Stage::Zapping;
                 Flow::Takes(self.job.costs.protect_ns, Cause::Work)
+            }
+            Stage::Zapping => {
+                self.tasks[task].stage = Stage::Release;
+                Flow::Tells(Cause::Work)
             }
             Stage::Release | Stage::Touch | Stage::Drops | Stage::Zapped => {
                 self.vma_locks.end_write();
@@ -143,6 +150,19 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         let whole = mapping.whole;
         let mut pages = self.cache.mapped(file(task), Layer::FIRST);
         map::unmap(mapping, whole.pgoff, whole.end(), &self.opens[task].limits, &mut pages);
+    }
+
+    /// Pages of a reader's file that are mapped.
+    fn mapped_pages(&mut self, task: TaskId) -> u64 {
+        let end = PageIndex(self.job.file_pages.0);
+        let pages = self.cache.mapped(file(task), Layer::FIRST);
+        let (mut from, mut mapped) = (PageIndex(0), 0);
+        while from < end {
+            let alike = pages.pages(from, end);
+            mapped += if alike.mapped { (alike.end - from).0 } else { 0 };
+            from = alike.end;
+        }
+        mapped
     }
 
     fn unmapped(&mut self, task: TaskId) -> Flow {

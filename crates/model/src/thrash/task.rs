@@ -3,7 +3,7 @@
 use filemap_core::cache::FolioRun;
 use filemap_core::decision::Lock;
 use filemap_core::fault::{Fault, Step};
-use filemap_core::lru::reclaim::Reclaim;
+use filemap_core::lru::direct::Direct;
 use filemap_core::readahead::Window;
 use filemap_core::readahead::layout::Layout;
 use filemap_core::units::{PageCount, PageIndex};
@@ -17,6 +17,8 @@ pub enum Flow {
     Goes,
     /// It goes on after so long, which is for this.
     Takes(u64, Cause),
+    /// It goes on when all other CPUs have answered: entries were taken away.
+    Tells(Cause),
     /// It gives its CPU up, and is woken.
     Waits(Cause),
     /// It sleeps for so long.
@@ -51,7 +53,10 @@ pub enum Stage {
     Touch,
     /// A reader drops its pages from a mapping that stays.
     Drops,
-    /// A reader has cleared its page tables under the lock that it downgraded.
+    /// A reader has cleared its page tables under the lock that it downgraded, or a writer has
+    /// changed its own: the other CPUs do not know yet.
+    Zapping,
+    /// They know.
     Zapped,
 }
 
@@ -84,6 +89,14 @@ pub struct Task {
 }
 
 impl Task {
+    /// Whether it gives its CPU up to others where its slice is over: in user mode, and in reclaim.
+    ///
+    /// As with `PREEMPT_VOLUNTARY`, where only `cond_resched` lets others run: a window is added
+    /// and filled at a stretch.
+    pub fn may_yield(&self) -> bool {
+        self.reclaim.is_some() || self.fault.is_none()
+    }
+
     /// One that has not begun.
     pub fn new(kind: Kind) -> Task {
         Task {
@@ -174,9 +187,9 @@ pub struct Repay {
 /// Reclaim under way.
 #[derive(Debug)]
 pub struct Reclaiming {
-    pub reclaim: Reclaim,
-    /// Pages of the next look.
-    pub look: u64,
+    pub reclaim: Direct,
+    /// Entries were taken away of which the other CPUs do not know.
+    pub tells: bool,
     /// Pages that were evicted and are being freed.
     pub freeing: u64,
     /// For what.

@@ -53,10 +53,17 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                     Flow::Goes
                 }
             },
-            WindowStage::Added => {
+            WindowStage::Added if self.job.sparse => {
                 window.stage = WindowStage::Filled;
-                let pages = if self.job.sparse { window.added_pages } else { 0 };
-                Flow::Takes(self.job.costs.zero_page_ns * pages, Cause::Fill)
+                Flow::Takes(self.job.costs.zero_page_ns * window.added_pages, Cause::Fill)
+            }
+            WindowStage::Added => {
+                // The first requests are under way while the last are made.
+                window.stage = WindowStage::Filled;
+                for run in std::mem::take(&mut window.added) {
+                    self.submit(task, run);
+                }
+                Flow::Takes(self.job.costs.request_page_ns * window.added_pages, Cause::Fill)
             }
             WindowStage::Filled => {
                 self.filled(task, &window);
@@ -108,11 +115,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
 
     fn filled(&mut self, task: TaskId, window: &WindowUnderWay) {
         for run in &window.added {
-            if self.job.sparse {
-                self.unlock_pages(task, run.start, run.pages());
-            } else {
-                self.submit(task, *run);
-            }
+            self.unlock_pages(task, run.start, run.pages());
         }
         if let Some((start, pages)) = window.held {
             self.unlock_pages(task, start, pages);

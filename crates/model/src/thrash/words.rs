@@ -146,6 +146,7 @@ impl WordCache {
         let young = word.mapped & word.young & believed & mask;
         let pages = mask & !stale & !word.locked;
         let mut verdicts = judge_pages(pages, young, word.referenced, 0);
+        let mapped = word.mapped;
         if u64::from(verdicts.evict.count_ones()) >= goal {
             mask &= up_to_bit(verdicts.evict, goal);
             verdicts.evict &= mask;
@@ -170,7 +171,9 @@ impl WordCache {
         }
         let evicted = u64::from(verdicts.evict.count_ones());
         shrunk.evicted += PageCount(evicted);
+        shrunk.unmapped += PageCount((verdicts.evict & mapped).count_ones().into());
         shrunk.kept += PageCount(looked - evicted);
+        shrunk.locked += PageCount(locked.count_ones().into());
         shrunk.activated += PageCount(verdicts.activate.count_ones().into());
         looked
     }
