@@ -26,8 +26,8 @@ pub(super) struct Watch(Arc<Barrier>);
 impl Watch {
     /// Starts the thread, which waits. All the memory that it needs is there then.
     pub(super) fn start() -> Result<Watch, Error> {
-        let mut seen = Vec::with_capacity(MOST);
-        seen.resize(MOST, 0);
+        // Ones are written, so that the memory is there; zeros would not be.
+        let mut seen = vec![1; MOST];
         seen.clear();
         *SEEN.lock().expect("nobody panics") = seen;
         let begin = Arc::new(Barrier::new(2));
