@@ -22,8 +22,8 @@ pub(super) fn form(form: &Form, seeds: usize) -> String {
     let full = match form.has_sensitivity {
         true => "This is the published length.",
         false => {
-            "This is a short form: the published runs took 600 s. --full runs that long, and also \
-             varies each assumed cost, which takes tens of minutes."
+            "This is a short form: the published runs took 600 s. --full runs that long, which takes \
+             tens of minutes."
         }
     };
     format!(
@@ -43,17 +43,22 @@ pub(super) fn inferred(sweep: &[Tried], pages: u64) -> String {
         before.fold((f64::MAX, 0.0f64), |(least, most), drops| (least.min(drops), most.max(drops)));
     let of_pages = |tried: &&Tried| tried.experiment.trials[0].read_ahead_pages == pages;
     let drops = sweep.iter().find(of_pages).and_then(|tried| tried.before.drops_per_round());
-    let drops = drops.map_or("no round is completed".to_string(), |drops| {
-        format!("the model has {drops:.1} drops a round")
-    });
+    let kib = pages * PAGE_KIB;
+    let inferred = match drops {
+        Some(drops) => format!(
+            "It is inferred: of the sizes below, {pages} pages ({kib} KiB) come nearest to the \
+             {:.1} drops a round of the published baselines; the model has {drops:.1} there.",
+            published_drops_per_round()
+        ),
+        None => format!(
+            "Nothing can be inferred, as the job goes on at none of the sizes below. {pages} pages \
+             ({kib} KiB) stand for it."
+        ),
+    };
     format!(
-        "The readahead size was not published. It is inferred: {pages} pages ({} KiB) come nearest \
-         to the {:.1} drops a round of the published baselines of the sizes below (there {drops}). \
-         The default of {} KiB is ruled out by the published counters themselves: a file of \
+        "The readahead size was not published. {inferred} The default of {} KiB is ruled out by the published counters themselves: a file of \
          {file_pages} pages in windows of {DEFAULT_PAGES} takes about {} drops a round, and {least:.1} \
          to {most:.1} were counted.",
-        pages * PAGE_KIB,
-        published_drops_per_round(),
         DEFAULT_PAGES * PAGE_KIB,
         file_pages / DEFAULT_PAGES + 1,
     )
@@ -123,8 +128,8 @@ pub(super) fn sweep(sweep: &[Tried]) -> String {
     let most = goes
         .iter()
         .max_by(|one, other| one.before.miss_percent().total_cmp(&other.before.miss_percent()));
-    if let Some(most) = most {
-        let percent = most.before.miss_percent();
+    let percent = most.map_or(0.0, |most| most.before.miss_percent());
+    if let Some(most) = most.filter(|_| percent >= EFFECT_PERCENT) {
         said.push(format!("Most miss at x = {:.2}: {percent:.1} of 100.", pressure(most)));
     }
     match sweep.iter().find(|tried| tried.before.jams()) {
@@ -145,6 +150,10 @@ pub(super) fn sweep(sweep: &[Tried]) -> String {
 pub(super) fn ablation(ablation: &[Tried]) -> String {
     let [all, rest @ ..] = ablation else { return String::new() };
     let misses = all.before.miss_percent();
+    if misses < EFFECT_PERCENT {
+        return "With all of them hardly any drop misses, so that none can be said to matter."
+            .into();
+    }
     let is_needed = |tried: &&Tried| tried.before.miss_percent() < misses * NEEDED;
     let (needed, not): (Vec<&Tried>, Vec<&Tried>) = rest.iter().partition(is_needed);
     let names = |tried: &[&Tried]| {
