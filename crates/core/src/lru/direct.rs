@@ -25,6 +25,7 @@ pub struct Direct {
     goal: PageCount,
     evicted: PageCount,
     page_size: u64,
+    counts_unmapped: bool,
     /// The active list has turns in the pass under way.
     ages: bool,
     /// It has them whatever the statistics say.
@@ -55,6 +56,7 @@ impl Direct {
             goal: goal.max(BATCH),
             evicted: PageCount(0),
             page_size,
+            counts_unmapped: false,
             ages: false,
             is_forced: false,
             skipped: false,
@@ -63,6 +65,11 @@ impl Direct {
             active: 0,
             state: State::Pass,
         }
+    }
+
+    /// The same, with the number of mapped pages in what a step tells.
+    pub fn counting_unmapped(self) -> Direct {
+        Direct { counts_unmapped: true, ..self }
     }
 
     /// Both lists have a turn, a batch of each at most. `None`: enough is evicted, or what can be.
@@ -92,7 +99,9 @@ impl Direct {
         let look = PageCount(self.inactive.min(BATCH.0));
         if look > PageCount(0) {
             self.inactive -= look.0;
-            shrunk = lists.shrink(Scan { goal: PageCount(u64::MAX), look }, mappings, log);
+            let counts_unmapped = self.counts_unmapped;
+            let scan = Scan { goal: PageCount(u64::MAX), look, counts_unmapped };
+            shrunk = lists.shrink(scan, mappings, log);
             self.evicted += shrunk.evicted;
         }
         let aged = PageCount(self.active.min(BATCH.0));

@@ -12,7 +12,8 @@ use crate::units::PageCount;
 pub struct Shrunk {
     /// Pages evicted.
     pub evicted: PageCount,
-    /// Those of them that were mapped: their entries are gone, and every CPU has to be told.
+    /// Those of them that were mapped: their entries are gone, and every CPU has to be told. 0 where
+    /// the scan did not ask for it.
     pub unmapped: PageCount,
     /// Pages that went round the inactive list, or to the active one.
     pub kept: PageCount,
@@ -39,12 +40,14 @@ pub struct Scan {
     pub goal: PageCount,
     /// Until so many pages were looked at.
     pub look: PageCount,
+    /// Whether [`Shrunk::unmapped`] is wanted, which takes time to count.
+    pub counts_unmapped: bool,
 }
 
 impl Scan {
     /// Over the whole list, where that takes it.
     pub const fn until(goal: PageCount) -> Scan {
-        Scan { goal, look: PageCount(u64::MAX) }
+        Scan { goal, look: PageCount(u64::MAX), counts_unmapped: false }
     }
 }
 

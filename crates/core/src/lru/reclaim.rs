@@ -104,6 +104,7 @@ impl Reclaim {
         let scan = Scan {
             goal: round.goal.saturating_sub(round.shrunk.evicted),
             look: look.max(PageCount(1)).min(round.left),
+            counts_unmapped: false,
         };
         let shrunk = match scan.goal {
             PageCount(0) => Shrunk::default(),

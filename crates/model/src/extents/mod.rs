@@ -51,6 +51,8 @@ pub struct ExtentCache {
     clock: u64,
     statistics: Statistics,
     refaults: Refaults,
+    /// Whether the scan under way tells how many of the evicted pages were mapped.
+    counts_unmapped: bool,
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
     shadows: Shadows,
@@ -72,6 +74,7 @@ impl ExtentCache {
             clock: 0,
             statistics: Statistics::default(),
             refaults: Refaults::default(),
+            counts_unmapped: false,
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
             shadows: Shadows::default(),
             retired: VecDeque::new(),

@@ -44,6 +44,7 @@ impl ExtentCache {
         mappings: &ReverseMap,
         log: &mut impl Log,
     ) -> Shrunk {
+        self.counts_unmapped = scan.counts_unmapped;
         let goal = scan.goal.0;
         let mut shrunk = Shrunk::default();
         let mut run = EvictionRun::default();
@@ -100,7 +101,7 @@ impl ExtentCache {
             let span = Span { end: notable.unwrap_or(span.end), ..span };
             let pages = span.pages() as u64;
             if pages > 0 {
-                unmapped += chunk.mapped(span);
+                unmapped += if self.counts_unmapped { chunk.mapped(span) } else { 0 };
                 self.nodes -= chunk.remove(span);
                 let (offset, clock) = (span.from as u16, self.clock);
                 self.clock += pages;
@@ -197,15 +198,18 @@ impl ExtentCache {
         let kept = self.inactive.push_mask(first, verdicts.keep | locked);
         let activated = self.active.push_mask(first, verdicts.activate);
         let mut evicted = 0;
-        let unmapped = self.mapped(number, verdicts.evict);
+        if self.counts_unmapped {
+            shrunk.unmapped += PageCount(self.mapped(number, verdicts.evict));
+        }
         for (offset, pages) in runs(verdicts.evict) {
             self.evict(first + offset, pages, Order(0), run, log);
             evicted += pages;
         }
         shrunk.evicted += PageCount(evicted);
-        shrunk.unmapped += PageCount(unmapped);
         shrunk.kept += PageCount(kept + activated);
-        shrunk.locked += PageCount(locked.count_ones().into());
+        if locked != 0 {
+            shrunk.locked += PageCount(locked.count_ones().into());
+        }
         shrunk.activated += PageCount(activated);
         taken - gone
     }
@@ -236,9 +240,11 @@ impl ExtentCache {
         let (young, referenced) = self.take_young(head, pages, mappings.of(file));
         let verdict = judge_folio(young.vmas, referenced, young.executable);
         if verdict == Verdict::Evict {
-            let (from, end) = (PageIndex(head), PageIndex(head + pages));
-            let unmapped = by_word(from, end).map(|(word, mask)| self.mapped(word, mask));
-            shrunk.unmapped += PageCount(unmapped.sum());
+            if self.counts_unmapped {
+                let (from, end) = (PageIndex(head), PageIndex(head + pages));
+                let unmapped = by_word(from, end).map(|(word, mask)| self.mapped(word, mask));
+                shrunk.unmapped += PageCount(unmapped.sum());
+            }
             self.evict(head, pages, tail.order, run, log);
             shrunk.evicted += PageCount(pages);
             return pages;
