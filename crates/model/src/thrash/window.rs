@@ -168,8 +168,11 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
             let folio = folio.expect("who waits for a folio refers to it");
             let pages = PageCount(folio.order.pages());
             let behind = folio.head + pages;
-            self.unlock_pages(task, start, folio.head - start);
-            self.unlock_pages(task, behind, end - behind);
+            for (from, to) in [(start, folio.head), (behind, end)] {
+                if from < to {
+                    self.unlock_pages(task, from, to - from);
+                }
+            }
             let of = &mut self.tasks[task];
             (of.awaits, of.refers) = (None, Some((folio.head, pages)));
             self.wake_at(self.now_ns, task);
