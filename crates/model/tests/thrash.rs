@@ -79,6 +79,18 @@ fn a_retry_is_never_at_a_loss_with_the_series_where_memory_is_ample() {
     }
 }
 
+/// A thread whose data has come waits for a CPU behind all others, who evict pages meanwhile.
+#[test]
+fn what_a_thread_waited_for_is_kept_until_it_runs() {
+    let series = Series::BASELINE.with(Switch::VmaRetry);
+    let rules = Rules::new(plain_job().rules.kernel, series);
+    let job = Thrash { rules, threads: 24, sparse: false, read_ahead: PageCount(8), ..plain_job() };
+    let until = Until::Elapsed(1_000_000_000);
+    let counts = checked(&Thrash { max: Some(PageCount(600)), until, ..job }).counts;
+    assert!(counts.faults_dropped > 1000 && counts.evicted_pages > 1000, "{counts:?}");
+    assert_eq!(counts.retry_misses, 0, "{counts:?}");
+}
+
 /// Threads that read one VMA meet the writers to it, and those with files of their own do not.
 #[test]
 fn the_lock_of_one_large_vma_is_that_of_all_its_faults() {

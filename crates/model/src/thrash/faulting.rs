@@ -145,6 +145,10 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
     }
 
     fn wait(&mut self, task: TaskId, index: PageIndex) -> Flow {
+        if let Some((start, pages)) = self.tasks[task].refers.take() {
+            self.unlock_pages(task, start, pages);
+            return Flow::Goes;
+        }
         let folio = self.cache.file(file(task)).folio(index);
         let Some(folio) = folio.filter(|folio| folio.locked) else { return Flow::Goes };
         let is_sparse = self.job.sparse;

@@ -75,6 +75,9 @@ pub struct Task {
     pub waits: Option<(Cause, u64)>,
     /// The page whose data it waits for.
     pub awaits: Option<PageIndex>,
+    /// The folio whose data it waited for and has come: it refers to it until it runs, which keeps
+    /// it from reclaim.
+    pub refers: Option<(PageIndex, PageCount)>,
     /// Pages that it charged above `memory.high`.
     pub owed: u64,
     pub fault: Option<FaultUnderWay>,
@@ -108,6 +111,7 @@ impl Task {
             slice_ends_ns: 0,
             waits: None,
             awaits: None,
+            refers: None,
             owed: 0,
             fault: None,
             window: None,

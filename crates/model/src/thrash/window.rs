@@ -151,16 +151,31 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
     }
 
     /// Unlocks what has arrived, and wakes who waits for it.
+    ///
+    /// The one who waits refers to its folio, which `__remove_mapping` refuses to evict as it
+    /// refuses a locked one: so that folio stays locked here until the task runs.
     pub fn arrivals(&mut self) {
         self.arrival_ns = None;
         while let Some((run, _)) = self.device.arrived(self.now_ns) {
             let task = run.file.number();
-            self.unlock_pages(task, run.start, run.pages);
-            let awaited = self.tasks[task].awaits;
-            if awaited.is_some_and(|index| run.start <= index && index < run.start + run.pages) {
-                self.tasks[task].awaits = None;
-                self.wake_at(self.now_ns, task);
+            let (start, end) = (run.start, run.start + run.pages);
+            let awaited = self.tasks[task].awaits.filter(|index| (start..end).contains(index));
+            let Some(index) = awaited else {
+                self.unlock_pages(task, start, run.pages);
+                continue;
+            };
+            let folio = self.cache.file(file(task)).folio(index);
+            let folio = folio.expect("who waits for a folio refers to it");
+            let pages = PageCount(folio.order.pages());
+            let behind = folio.head + pages;
+            for (from, to) in [(start, folio.head), (behind, end)] {
+                if from < to {
+                    self.unlock_pages(task, from, to - from);
+                }
             }
+            let of = &mut self.tasks[task];
+            (of.awaits, of.refers) = (None, Some((folio.head, pages)));
+            self.wake_at(self.now_ns, task);
         }
         self.watch_device();
     }
