@@ -43,7 +43,8 @@ impl<C: PageCache> Memory<C> {
         }
     }
 
-    /// Flushes the statistics of the lists where that is due, at `now_ns` and after `begun` accesses.
+    /// Flushes the statistics of the lists where that is due, at `now_ns` and after `begun`
+    /// accesses.
     pub fn flush_if_due(&mut self, now_ns: u64, begun: u64) {
         if self.limit.is_some() && self.flushes.are_due(now_ns, begun) {
             self.cache.flush_statistics();

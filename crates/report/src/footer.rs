@@ -100,8 +100,8 @@ fn release(environment: &Map<String, Value>) -> Option<&str> {
     environment.get("kernel").and_then(Value::as_str)
 }
 
-/// By which rules what comes from `origins` came about, and what they leave out; an engine on a real kernel says
-/// itself which that is.
+/// By which rules what comes from `origins` came about, and what they leave out; an engine on a
+/// real kernel says itself which that is.
 fn scope(origins: &[Origin]) -> String {
     let mut kernels: Vec<&str> = Vec::new();
     let mut scopes: Vec<&str> = Vec::new();

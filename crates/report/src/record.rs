@@ -31,8 +31,8 @@ pub(crate) struct Json<'a> {
     command: &'a str,
 }
 
-/// The report on `record`, which is of `job` if it is of one file; `command` repeats it. With `verbose`, every counter
-/// under its own name too.
+/// The report on `record`, which is of `job` if it is of one file; `command` repeats it. With
+/// `verbose`, every counter under its own name too.
 pub fn report(record: &Record, job: Option<&Job>, verbose: bool, command: String) -> Report {
     let footer = Footer::new(std::slice::from_ref(record), command);
     let json = to_json(&Json {

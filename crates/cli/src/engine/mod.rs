@@ -71,8 +71,8 @@ pub fn run_all(
 /// seeds; the records are in the order of the jobs. Jobs of the model run in parallel; after them
 /// those of the kernel, one run of each in turn, and those that boot a kernel. With `apply`,
 /// settings of the machine are changed for them where they want others. Beside the running kernel
-/// each of `profiles` gets the largest request of the device that it reads the same file from. Where
-/// a kernel's runs are short of memory, the model's beside them have their flushes.
+/// each of `profiles` gets the largest request of the device that it reads the same file from.
+/// Where a kernel's runs are short of memory, the model's beside them have their flushes.
 pub fn run_seeds<J: Work>(
     engines: &impl Engines<J>,
     jobs: &[J],

@@ -13,10 +13,10 @@ use crate::units::PageCount;
 /// may let other tasks run, let time pass for what was looked at, or give up.
 ///
 /// It looks at one part in `2^12` of the lists, then at twice as much, until it is all or enough is
-/// evicted. The lists take turns, a batch each. The active list has its turn only in passes at whose
-/// beginning the statistics say that it has outgrown its share, or that refaults have become active
-/// since the last reclaim. Where everything was looked at and nothing
-/// evicted, it is all done once more, and the active list has its turn whatever they say.
+/// evicted. The lists take turns, a batch each. The active list has its turn only in passes at
+/// whose beginning the statistics say that it has outgrown its share, or that refaults have become
+/// active since the last reclaim. Where everything was looked at and nothing evicted, it is all
+/// done once more, and the active list has its turn whatever they say.
 ///
 /// Mirrors `do_try_to_free_pages`, `prepare_scan_control` and `shrink_lruvec` of the classic lists,
 /// 6.12 and 6.18. Test: `tests/direct.rs`.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use filemap_job::{Engine, Filesystem, Image as JobImage, Ready};
 use serde_json::{Map, Value};
 
-use super::limits::available_bytes;
+use super::flush::LONGEST;
+use super::limits::{MemoryLimits, available_bytes};
 use super::needs::{Needed, Needs};
 use super::sent::{Bootable, Returned, opened};
 use super::{plan, temporary_directory};
@@ -167,6 +168,9 @@ fn machine<W: Bootable>(job: &W, needs: &Needs, named: &JobImage) -> Result<Imag
     image.scratch_dir = directory;
     let thinks = Duration::from_nanos(job.think_ns().saturating_mul(job.runs()));
     image.time_limit += Duration::from_secs(bytes / SLOW_BYTES_A_SECOND) + thinks;
+    if MemoryLimits::of(&needs.machine).is_some() {
+        image.time_limit += LONGEST * u32::try_from(job.runs()).unwrap_or(u32::MAX);
+    }
     Ok(image)
 }
 

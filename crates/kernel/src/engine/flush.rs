@@ -7,8 +7,8 @@ use crate::Error;
 use crate::cgroup::MemoryCgroup;
 use crate::probe::Probe;
 
-/// The kernel does it every 2 s, a little later where it is busy.
-const LONGEST: Duration = Duration::from_millis(3000);
+/// The kernel does it every 2 s, a little later where it is busy. It is waited for no longer.
+pub(super) const LONGEST: Duration = Duration::from_millis(3000);
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(1);
@@ -20,14 +20,19 @@ const LOOK: Duration = Duration::from_millis(1);
 /// not, so that it shows when the kernel did so by itself. A kernel that sums up whenever somebody
 /// reads shows it at once, and there the wait ends.
 ///
+/// Returns whether that was seen. If not, nobody knows when the next time is.
+///
 /// # Errors
 /// When the statistics cannot be read.
-pub(super) fn await_flush(probe: &mut Probe, cgroup: &MemoryCgroup) -> Result<(), Error> {
+pub(super) fn await_flush(probe: &mut Probe, cgroup: &MemoryCgroup) -> Result<bool, Error> {
     let before = cgroup.stat()?;
     probe.hold_own_page();
     let start = Instant::now();
-    while start.elapsed() < LONGEST && cgroup.stat()? == before {
+    while start.elapsed() < LONGEST {
+        if cgroup.stat()? != before {
+            return Ok(true);
+        }
         sleep(LOOK);
     }
-    Ok(())
+    Ok(false)
 }

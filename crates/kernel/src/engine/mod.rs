@@ -170,8 +170,9 @@ pub struct Prepared<W: Runnable> {
     seed: u64,
     process: W::Process,
     stage: Stage,
-    /// Accesses that each run had begun at each flush, where that decides what it evicts.
-    flushes: Vec<Vec<u64>>,
+    /// Accesses that each run had begun at each flush, where that decides what it evicts and is
+    /// known.
+    flushes: Vec<Option<Vec<u64>>>,
 }
 
 impl<W: Runnable> Prepared<W> {
@@ -183,7 +184,7 @@ impl<W: Runnable> Prepared<W> {
     pub fn run(&mut self) -> Result<W::Run, Error> {
         let Prepared { work, process, stage, flushes, .. } = self;
         let run = stage.undisturbed(|stage| work.measure(process, stage))?;
-        flushes.extend(stage.flushes.take());
+        flushes.push(stage.flushes.take());
         Ok(run)
     }
 
@@ -202,8 +203,10 @@ impl<W: Runnable> Prepared<W> {
     /// Where and how its runs took place.
     pub fn environment(&self) -> Map<String, Value> {
         let mut environment = environment::of(&self.stage, &self.work.needs(), self.seed);
-        if !self.flushes.is_empty() {
-            flushes::note(&mut environment, &self.flushes);
+        // Of all runs or of none: they are told apart by their position only.
+        let known: Option<Vec<Vec<u64>>> = self.flushes.iter().cloned().collect();
+        if let Some(runs) = known.filter(|runs| !runs.is_empty()) {
+            flushes::note(&mut environment, &runs);
         }
         environment
     }

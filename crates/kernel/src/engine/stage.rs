@@ -38,7 +38,7 @@ pub struct Stage {
     /// Runs that were kept although.
     pub(super) unsettled: u64,
     /// Accesses that the last run had begun at each flush of the statistics of its cgroup, where
-    /// that decides what it evicts.
+    /// that decides what it evicts and is known.
     pub(super) flushes: RefCell<Option<Vec<u64>>>,
 }
 
@@ -105,9 +105,10 @@ impl Stage {
         self.check_sizes()?;
         let mut probe = Probe::start_process(process)?;
         let cgroup = self.enter(probe.pid())?;
-        if let Some(cgroup) = cgroup.as_ref().filter(|_| !self.fits) {
-            await_flush(&mut probe, cgroup)?;
-        }
+        let begins_with_flush = match cgroup.as_ref().filter(|_| !self.fits) {
+            Some(cgroup) => await_flush(&mut probe, cgroup)?,
+            None => false,
+        };
         let before = VmStat::now().ok();
         let ended = probe.run_process().map_err(|error| match &cgroup {
             Some(cgroup) if cgroup.has_killed() => self.limits.exceeded().unwrap_or(error),
@@ -115,12 +116,13 @@ impl Stage {
         })?;
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let major_events = cgroup.as_ref().and_then(major_events);
-        let decide = cgroup.is_some() && !self.fits && process.threads.len() == 1;
-        *self.flushes.borrow_mut() = decide.then(|| ended.begun_at_flushes.clone());
+        let are_known = begins_with_flush && process.threads.len() == 1;
+        *self.flushes.borrow_mut() = are_known.then(|| ended.begun_at_flushes.clone());
         Ok(Ran { ended, vmstat, major_events })
     }
 
-    /// Makes the files cold for process `pid`, and puts it into a cgroup of its own if it has limits.
+    /// Makes the files cold for process `pid`, and puts it into a cgroup of its own if it has
+    /// limits.
     pub(super) fn enter(&self, pid: u32) -> Result<Option<MemoryCgroup>, Error> {
         self.files.files.iter().try_for_each(|file| drop_open_file(&file.file, &file.name))?;
         let cgroup = self.limits.cgroup(&self.journal)?;

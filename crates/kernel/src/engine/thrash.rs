@@ -106,9 +106,10 @@ impl Runnable for Thrash {
         let tracer = tracer(stage, thrashing.pid(), &files);
         let watched = Watched { job: self, cgroup: cgroup.as_ref(), tracer: tracer.as_ref() };
         let vmstat = VmStat::now().ok();
-        let seen = watched.run(&mut thrashing)?;
-        // The threads are gone before it is read what they did.
+        let seen = watched.run(&mut thrashing);
+        // The threads are gone before it is read what they did, and before their cgroup goes.
         drop(thrashing);
+        let seen = seen?;
         let vmstat = VmStat::now().ok().zip(vmstat).map(|(after, before)| after.since(&before));
         let traced = tracer.as_ref().map(|(_, trace)| trace.read()).transpose()?;
         Ok((run(self, &seen, traced.as_ref(), vmstat), false))
@@ -155,48 +156,37 @@ impl Watched<'_> {
             reason: None,
         };
         let warm_up = Duration::from_nanos(self.job.warm_up_ns);
-        if warm_up > Duration::ZERO && !self.until(thrashing, &mut seen, |_, at| at >= warm_up)? {
+        if warm_up > Duration::ZERO && !self.until(thrashing, &mut seen, End::At(warm_up))? {
             return Ok(seen);
         }
         seen.before = seen.after.clone();
         if let Some((_, trace)) = self.tracer {
             trace.start()?;
         }
-        match self.job.until {
-            Until::Elapsed(ns) => {
-                let time = Duration::from_nanos(ns);
-                self.until(thrashing, &mut seen, |_, at| at >= time)?;
-            }
-            Until::Rounds(rounds) => {
-                let done = |progress: &Progress, _| progress.all_rounds() >= rounds;
-                self.until(thrashing, &mut seen, done)?;
-            }
-        }
+        let end = match self.job.until {
+            Until::Elapsed(ns) => End::At(Duration::from_nanos(ns)),
+            Until::Rounds(rounds) => End::AfterRounds(rounds),
+        };
+        self.until(thrashing, &mut seen, end)?;
         if let Some((_, trace)) = self.tracer {
             trace.stop()?;
         }
         Ok(seen)
     }
 
-    /// Waits until `is_done`, which is told what the threads have done and for how long they have
-    /// run. Returns whether that came about; `seen` says why if not.
-    fn until(
-        &self,
-        thrashing: &mut Thrashing,
-        seen: &mut Seen,
-        is_done: impl Fn(&Progress, Duration) -> bool,
-    ) -> Result<bool, Error> {
+    /// Waits until `end`. Returns whether that came about; `seen` says why if not.
+    fn until(&self, thrashing: &mut Thrashing, seen: &mut Seen, end: End) -> Result<bool, Error> {
         let start = Instant::now();
         let mut moved = (seen.after.progress.pages, start);
         loop {
-            let ran = thrashing.run_for(self.slice(start.elapsed()));
+            let ran = thrashing.run_for(end.slice(start.elapsed()));
             seen.elapsed = start.elapsed();
             if let Err(error) = ran {
                 seen.after.progress = thrashing.progress()?;
                 return self.killed(seen, error).map(|()| false);
             }
             seen.after = self.snapshot(thrashing)?;
-            if is_done(&seen.after.progress, seen.elapsed) {
+            if end.is_reached(&seen.after.progress, seen.elapsed) {
                 return Ok(true);
             }
             if seen.after.progress.pages != moved.0 {
@@ -211,14 +201,6 @@ impl Watched<'_> {
                 ));
                 return Ok(false);
             }
-        }
-    }
-
-    /// Until when it is waited at least: the next look, or the end.
-    fn slice(&self, elapsed: Duration) -> Duration {
-        match self.job.until {
-            Until::Elapsed(ns) => LOOK_EVERY.min(Duration::from_nanos(ns).saturating_sub(elapsed)),
-            Until::Rounds(_) => Duration::from_millis(10),
         }
     }
 
@@ -250,6 +232,33 @@ impl Watched<'_> {
             counters: VmStat::read(Path::new(path)).unwrap_or_default(),
             memory: self.cgroup.and_then(|cgroup| cgroup.stat().ok()).unwrap_or_default(),
         })
+    }
+}
+
+/// When a part of a run ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// After this time of the part.
+    At(Duration),
+    /// When all threads together have made so many rounds since the run began.
+    AfterRounds(u64),
+}
+
+impl End {
+    /// Whether it is reached after the time `elapsed` with what the threads have done.
+    fn is_reached(self, progress: &Progress, elapsed: Duration) -> bool {
+        match self {
+            End::At(time) => elapsed >= time,
+            End::AfterRounds(rounds) => progress.all_rounds() >= rounds,
+        }
+    }
+
+    /// For how long it is waited before the next look.
+    fn slice(self, elapsed: Duration) -> Duration {
+        match self {
+            End::At(time) => LOOK_EVERY.min(time.saturating_sub(elapsed)),
+            End::AfterRounds(_) => Duration::from_millis(10),
+        }
     }
 }
 

@@ -208,7 +208,10 @@ impl<'a> Reading<'a> {
         let end_ns = full.iter().filter_map(|cpu| self.last_ns.get(cpu)).min().copied();
         let first_ns = self.events.first().map(|event| event.0);
         let mut traced = TracedWaits {
-            until_full: end_ns.zip(first_ns).map(|(end, first)| Duration::from_nanos(end - first)),
+            // What was recorded last on a full CPU may be of a file that is not looked at.
+            until_full: end_ns
+                .zip(first_ns)
+                .map(|(end_ns, first_ns)| Duration::from_nanos(end_ns.saturating_sub(first_ns))),
             ..TracedWaits::default()
         };
         let mut asks: BTreeMap<u32, u64> = BTreeMap::new();

@@ -149,8 +149,8 @@ impl Queue {
         self.advance(now_ns, entities);
         let awake = |(_, _, thread): &&(i64, u64, usize)| !entities[*thread].is_delayed;
         let thread = self.waiting.iter().find(awake)?.2;
+        // In an empty queue it is neither ahead nor behind.
         self.remove(thread, entities);
-        entities[thread].lag_ns = self.mean_ns - entities[thread].ran_ns;
         Some(thread)
     }
 

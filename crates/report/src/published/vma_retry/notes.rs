@@ -56,9 +56,9 @@ pub(super) fn inferred(sweep: &[Tried], pages: u64) -> String {
         ),
     };
     format!(
-        "The readahead size was not published. {inferred} The default of {} KiB is ruled out by the published counters themselves: a file of \
-         {file_pages} pages in windows of {DEFAULT_PAGES} takes about {} drops a round, and {least:.1} \
-         to {most:.1} were counted.",
+        "The readahead size was not published. {inferred} The default of {} KiB is ruled out by the \
+         published counters themselves: a file of {file_pages} pages in windows of {DEFAULT_PAGES} \
+         takes about {} drops a round, and {least:.1} to {most:.1} were counted.",
         DEFAULT_PAGES * PAGE_KIB,
         file_pages / DEFAULT_PAGES + 1,
     )

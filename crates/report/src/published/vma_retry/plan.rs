@@ -41,7 +41,7 @@ const FULL: Form = Form {
     has_sensitivity: true,
 };
 
-/// Half a minute of two processors.
+/// About a minute on two processors.
 const SHORT: Form = Form {
     job: (12, 6),
     sweep: (12, 6),
