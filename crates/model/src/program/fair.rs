@@ -52,9 +52,15 @@ impl Queue {
         self.current.is_none()
     }
 
-    /// How many threads wait for the CPU. Those that sleep may be among them.
+    /// How many threads are in the queue beside the current one. Those that sleep may be among them.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// How many threads wait for the CPU.
+    pub fn awake(&self, entities: &[Entity]) -> usize {
+        let awake = |(_, _, thread): &&(i64, u64, usize)| !entities[*thread].is_delayed;
+        self.waiting.iter().filter(awake).count()
     }
 
     /// Whether a thread sleeps that is still in its queue, where it is woken.
@@ -71,8 +77,7 @@ impl Queue {
         now_ns: u64,
         entities: &mut [Entity],
     ) -> bool {
-        self.advance(now_ns, entities);
-        let is_over = self.is_over(entities);
+        let is_over = self.tick(now_ns, entities);
         if !entities[thread].is_delayed {
             let lag_ns = entities[thread].lag_ns;
             self.place(thread, lag_ns, entities);
@@ -86,7 +91,8 @@ impl Queue {
         is_over || preempts && self.choose(entities) == Some(thread)
     }
 
-    /// The timer ticks at `now_ns`. Whether the current thread has to let the scheduler choose.
+    /// The scheduler looks at the current thread at `now_ns`, as it does when the timer ticks.
+    /// Whether that thread has to let it choose.
     pub fn tick(&mut self, now_ns: u64, entities: &mut [Entity]) -> bool {
         self.advance(now_ns, entities);
         let is_over = self.is_over(entities);
@@ -140,6 +146,7 @@ impl Queue {
             self.current = Some(thread);
             self.since_ns = now_ns;
             self.protected_ns = entities[thread].deadline_ns;
+            self.find_mean(entities);
             return Some(thread);
         }
     }

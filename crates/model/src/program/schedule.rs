@@ -188,7 +188,8 @@ impl Schedule {
         if let Some(next) = here.queue.schedule(now_ns, &mut self.entities) {
             return self.gets_cpu(next, now_ns);
         }
-        let longest = (0..self.cpus.len()).max_by_key(|other| self.cpus[*other].queue.waiting());
+        let longest =
+            (0..self.cpus.len()).max_by_key(|other| self.cpus[*other].queue.awake(&self.entities));
         let given = longest
             .and_then(|longest| self.cpus[longest].queue.give_away(now_ns, &mut self.entities));
         if let Some(given) = given {
