@@ -42,6 +42,13 @@ impl<'a> Job<'a> {
         &self.variants[usize::from(row.with_series())]
     }
 
+    /// Whether the variant of a published row completes fewer than half as many rounds as the
+    /// baseline.
+    fn stalls(&self, row: &RetryRow) -> bool {
+        let rounds_s = |variant: &Variant| variant.sample(TrialRun::rounds_s).median;
+        rounds_s(self.variant(row)) < rounds_s(&self.variants[0]) / 2.0
+    }
+
     /// Rounds with the series for each round without it, seed by seed.
     pub(super) fn ratios(&self) -> Option<Sample> {
         let [before, after] = &self.variants;
@@ -97,6 +104,9 @@ pub(super) struct Beside {
     pub published: f64,
     /// The model's over seeds; none where nothing was completed.
     pub model: Option<Sample>,
+    /// The model's job hardly goes on: it completes fewer than half as many rounds as without the
+    /// series. Its misses then say nothing.
+    pub stalls: bool,
 }
 
 impl Beside {
@@ -104,7 +114,8 @@ impl Beside {
     pub(super) fn all(job: &Job) -> Vec<Beside> {
         let of_row = |row: &'static RetryRow| {
             let variant = job.variant(row);
-            let figure = |what, published, model| Beside { row, what, published, model };
+            let stalls = job.stalls(row);
+            let figure = |what, published, model| Beside { row, what, published, model, stalls };
             let misses = Some(variant.sample(TrialRun::miss_percent));
             [
                 figure(What::Misses, row.miss_drop_pct, misses),
@@ -137,7 +148,7 @@ impl Beside {
     pub(super) fn ok(&self) -> Option<bool> {
         let (low, high) = self.bounds()?;
         let median = self.model.as_ref().map(|model| model.median);
-        Some(median.is_some_and(|median| (low..=high).contains(&median)))
+        Some(!self.stalls && median.is_some_and(|median| (low..=high).contains(&median)))
     }
 
     pub(super) fn tolerance(&self) -> Option<String> {

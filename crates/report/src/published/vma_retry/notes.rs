@@ -73,6 +73,10 @@ pub(super) fn verdicts(beside: &[Beside]) -> String {
          second are not: they depend on costs that nobody published.",
         judged.len()
     );
+    if beside.iter().any(|figure| figure.stalls) {
+        text += " With the series the model's job hardly goes on: it completes fewer than half as \
+                 many rounds as without it. Its misses then say nothing, and count as failed.";
+    }
     if hold < judged.len() {
         text += " Where a figure fails, the costs assumed here do not reproduce the published one.";
     }
@@ -91,10 +95,10 @@ pub(super) fn ratio(job: &Job, cpus: &[Tried]) -> String {
     let over_cpus: Vec<f64> = cpus.iter().filter_map(Tried::ratio).collect();
     let low = over_cpus.iter().copied().fold(ratios.min, f64::min);
     let high = over_cpus.iter().copied().fold(ratios.max, f64::max);
-    let fits = match (high < least, low > most) {
-        (false, false) => "Both ranges overlap.",
-        (true, _) => "That is less than was published.",
-        (_, true) => "That is more than was published.",
+    let fits = match (ratios.max < least, ratios.min > most) {
+        (false, false) => "Over the seeds, both ranges overlap.",
+        (true, _) => "Over the seeds, that is less than was published.",
+        (_, true) => "Over the seeds, that is more than was published.",
     };
     format!(
         "{published} The model has {} times as many over the seeds, and {low:.2} to {high:.2} over \
