@@ -18,7 +18,7 @@ pub struct Image {
     /// Where its modules are: a root that holds `lib/modules/RELEASE`, or that directory itself.
     /// `None` for a kernel with virtio-blk and the filesystem built in.
     pub modules: Option<PathBuf>,
-    /// The program that becomes init and calls [`guest::main`]: normally
+    /// The program that becomes init and calls [`guest::main`](super::guest::main): normally
     /// [`std::env::current_exe`]. A dynamically linked one brings its libraries along.
     pub init: PathBuf,
     /// Memory of the machine in bytes; rounded down to a multiple of 1 MiB.

@@ -14,7 +14,7 @@ use crate::profile::Device;
 pub enum Until {
     /// After so many nanoseconds.
     Elapsed(u64),
-    /// When all threads together have completed so many rounds, or after [`ROUNDS_WITHIN_NS`].
+    /// When all threads together have completed so many rounds, or after an hour.
     Rounds(u64),
 }
 
