@@ -1,6 +1,6 @@
 //! JSON schemas of what commands write, one for each kind of object.
 //!
-//! They follow from the types that are written, and from [`crate::forms`]. The command's tests hold
+//! They follow from the types that are written, and from `crate::forms`. The command's tests hold
 //! every object that is written against its schema, which allows no key that it does not name.
 
 use filemap_job::schema::written;
