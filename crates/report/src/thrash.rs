@@ -101,10 +101,10 @@ mod tests {
         assert_eq!(
             table("Waits", &Wait::merged(&waits)).text(),
             "Waits\n\n\
-             cause    share  in all  spans      p50      p99  longest\n\
-             ------  ------  ------  -----  -------  -------  -------\n\
-             device  50.0 %    4 us      2  1.02 us     3 us     3 us\n\
-             work    50.0 %    4 us      1     4 us     4 us     4 us\n"
+             cause    share  in all  spans      p50   p99  longest\n\
+             ------  ------  ------  -----  -------  ----  -------\n\
+             device  50.0 %    4 us      2  1.02 us  3 us     3 us\n\
+             work    50.0 %    4 us      1     4 us  4 us     4 us\n"
         );
     }
 

@@ -12,8 +12,8 @@ use crate::units::PageCount;
 pub struct Shrunk {
     /// Pages evicted.
     pub evicted: PageCount,
-    /// Those of them that were mapped: their entries are gone, and every CPU has to be told. 0 where
-    /// the scan did not ask for it.
+    /// Those of them that were mapped: their entries are gone, and every CPU has to be told. 0
+    /// where the scan did not ask for it.
     pub unmapped: PageCount,
     /// Pages that went round the inactive list, or to the active one.
     pub kept: PageCount,

@@ -52,7 +52,8 @@ impl Queue {
         self.current.is_none()
     }
 
-    /// How many threads are in the queue beside the current one. Those that sleep may be among them.
+    /// How many threads are in the queue beside the current one. Those that sleep may be among
+    /// them.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
