@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use super::statistics::{Refaults, Statistics};
+use super::statistics::{Known, Refaults, Statistics};
 use crate::address::reverse_map::ReverseMap;
 use crate::decision::Log;
 use crate::units::PageCount;
@@ -59,14 +59,27 @@ pub trait Lists {
     /// Pages on the active list.
     fn active(&self) -> PageCount;
 
+    /// What reclaim knows of the lists.
+    fn known(&self) -> Known;
+
+    /// The same, to be changed.
+    fn known_mut(&mut self) -> &mut Known;
+
     /// The sizes of the lists at the last flush.
-    fn statistics(&self) -> Statistics;
+    fn statistics(&self) -> Statistics {
+        self.known().statistics
+    }
 
     /// Refaults that went to the active list.
-    fn refaults(&mut self) -> &mut Refaults;
+    fn refaults(&mut self) -> &mut Refaults {
+        &mut self.known_mut().refaults
+    }
 
     /// The statistics catch up with the lists and the refaults.
-    fn flush_statistics(&mut self);
+    fn flush_statistics(&mut self) {
+        let statistics = Statistics { inactive: self.inactive(), active: self.active() };
+        self.known_mut().flush(statistics);
+    }
 
     /// Moves folios from the active list's tail to the inactive list's head until at least
     /// `pages` pages have moved; young executable ones stay ([`super::reclaim`]), each of which

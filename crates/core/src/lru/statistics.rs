@@ -18,6 +18,23 @@ pub struct Statistics {
     pub active: PageCount,
 }
 
+/// What reclaim and refaults know of the lists of a memory cgroup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Their sizes.
+    pub statistics: Statistics,
+    /// Refaults that went to the active one.
+    pub refaults: Refaults,
+}
+
+impl Known {
+    /// The statistics are flushed: the lists are as `statistics` says.
+    pub fn flush(&mut self, statistics: Statistics) {
+        self.statistics = statistics;
+        self.refaults.flush();
+    }
+}
+
 /// Refaults that went to the active list, in pages: as they are, as of the last flush, and as the
 /// last reclaim knew them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,8 +50,7 @@ impl Refaults {
         self.counted += pages.0;
     }
 
-    /// The statistics are flushed.
-    pub fn flush(&mut self) {
+    fn flush(&mut self) {
         self.flushed = self.counted;
     }
 

@@ -12,7 +12,7 @@ use crate::cache::{WORD_PAGES, in_leaf};
 use crate::decision::{EvictionRun, Log};
 use crate::lru::lists::{Lists, Scan, Shrunk};
 use crate::lru::reclaim::{self, Referenced, Verdict};
-use crate::lru::statistics::{Refaults, Statistics};
+use crate::lru::statistics::Known;
 use crate::lru::workingset;
 use crate::units::{FileId, Order, PageCount, PageIndex};
 
@@ -38,8 +38,7 @@ pub struct PlainCache {
     nodes: BTreeMap<(FileId, u64), u32>,
     /// Evictions and activations so far, in pages.
     clock: u64,
-    statistics: Statistics,
-    refaults: Refaults,
+    known: Known,
     shadows: BTreeMap<Page, Shadow>,
     capacity: u64,
 }
@@ -82,8 +81,7 @@ impl PlainCache {
             active_pages: 0,
             nodes: BTreeMap::new(),
             clock: 0,
-            statistics: Statistics::default(),
-            refaults: Refaults::default(),
+            known: Known::default(),
             shadows: BTreeMap::new(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
         }
@@ -137,12 +135,12 @@ impl PlainCache {
             shadow = left.filter(kept).or(shadow);
         }
         if let Some(shadow) = shadow
-            && workingset::is_recent(self.clock, shadow.clock, self.statistics.active)
+            && workingset::is_recent(self.clock, shadow.clock, self.known.statistics.active)
         {
             state.active = true;
             state.workingset = shadow.workingset;
             self.clock += order.pages();
-            self.refaults.count(PageCount(order.pages()));
+            self.known.refaults.count(PageCount(order.pages()));
         }
         self.push((file, head), state);
     }
@@ -232,17 +230,12 @@ impl Lists for PlainCache {
         PageCount(self.active_pages)
     }
 
-    fn statistics(&self) -> Statistics {
-        self.statistics
+    fn known(&self) -> Known {
+        self.known
     }
 
-    fn refaults(&mut self) -> &mut Refaults {
-        &mut self.refaults
-    }
-
-    fn flush_statistics(&mut self) {
-        self.refaults.flush();
-        self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
+    fn known_mut(&mut self) -> &mut Known {
+        &mut self.known
     }
 
     fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {

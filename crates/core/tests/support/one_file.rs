@@ -8,7 +8,7 @@ use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, Folio, FolioRun};
 use filemap_core::decision::Log;
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
-use filemap_core::lru::statistics::{Refaults, Statistics};
+use filemap_core::lru::statistics::Known;
 use filemap_core::page_cache::PageCache;
 use filemap_core::plain::PlainCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
@@ -112,16 +112,12 @@ impl Lists for OneFile {
         self.0.borrow().active()
     }
 
-    fn statistics(&self) -> Statistics {
-        self.0.borrow().statistics()
+    fn known(&self) -> Known {
+        self.0.borrow().known()
     }
 
-    fn refaults(&mut self) -> &mut Refaults {
-        self.0.get_mut().refaults()
-    }
-
-    fn flush_statistics(&mut self) {
-        self.0.get_mut().flush_statistics();
+    fn known_mut(&mut self) -> &mut Known {
+        self.0.get_mut().known_mut()
     }
 
     fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {

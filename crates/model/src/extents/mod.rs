@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask};
-use filemap_core::lru::statistics::{Refaults, Statistics};
+use filemap_core::lru::statistics::Known;
 use filemap_core::lru::workingset;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
@@ -49,8 +49,7 @@ pub struct ExtentCache {
     nodes: u64,
     /// Evictions and activations so far, in pages.
     clock: u64,
-    statistics: Statistics,
-    refaults: Refaults,
+    known: Known,
     /// Whether the scan under way tells how many of the evicted pages were mapped.
     counts_unmapped: bool,
     /// No list is ever longer, so older evictions cannot matter.
@@ -72,8 +71,7 @@ impl ExtentCache {
             locked: Locked::default(),
             nodes: 0,
             clock: 0,
-            statistics: Statistics::default(),
-            refaults: Refaults::default(),
+            known: Known::default(),
             counts_unmapped: false,
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
             shadows: Shadows::default(),
@@ -83,7 +81,7 @@ impl ExtentCache {
 
     /// Adds base pages, all of them absent, to the list where their last evictions say.
     fn add_base_pages(&mut self, start: u64, end: u64, marked: Option<u64>) {
-        let active = self.statistics.active.0;
+        let active = self.known.statistics.active.0;
         let recent = self.clock.saturating_sub(active);
         for (number, span) in by_chunk(start, end) {
             let chunk = self.chunks.get_or_make(number);
@@ -131,10 +129,10 @@ impl ExtentCache {
         });
         match shadow {
             Some((clock, workingset))
-                if workingset::is_recent(self.clock, clock, self.statistics.active) =>
+                if workingset::is_recent(self.clock, clock, self.known.statistics.active) =>
             {
                 self.clock += order.pages();
-                self.refaults.count(PageCount(order.pages()));
+                self.known.refaults.count(PageCount(order.pages()));
                 self.set_range(head, head + order.pages(), |flags, mask| {
                     flags.active |= mask;
                     flags.workingset |= if workingset { mask } else { 0 };

@@ -5,7 +5,7 @@ use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::Log;
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
-use filemap_core::lru::statistics::{Refaults, Statistics};
+use filemap_core::lru::statistics::Known;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
@@ -21,17 +21,12 @@ impl Lists for ExtentCache {
         PageCount(self.active.pages)
     }
 
-    fn statistics(&self) -> Statistics {
-        self.statistics
+    fn known(&self) -> Known {
+        self.known
     }
 
-    fn refaults(&mut self) -> &mut Refaults {
-        &mut self.refaults
-    }
-
-    fn flush_statistics(&mut self) {
-        self.refaults.flush();
-        self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
+    fn known_mut(&mut self) -> &mut Known {
+        &mut self.known
     }
 
     fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {

@@ -10,7 +10,7 @@ use filemap_core::cache::{
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::reclaim::{Used, judge_pages, used};
-use filemap_core::lru::statistics::{Refaults, Statistics};
+use filemap_core::lru::statistics::Known;
 use filemap_core::lru::workingset;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
@@ -38,8 +38,7 @@ pub struct WordCache {
     stale_entries: u64,
     nodes: u64,
     clock: u64,
-    statistics: Statistics,
-    refaults: Refaults,
+    known: Known,
     capacity: u64,
 }
 
@@ -94,8 +93,7 @@ impl WordCache {
             stale_entries: 0,
             nodes: 0,
             clock: 0,
-            statistics: Statistics::default(),
-            refaults: Refaults::default(),
+            known: Known::default(),
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
         }
     }
@@ -204,7 +202,7 @@ impl WordCache {
 
     /// Puts pages of a word that were added on the lists where their last evictions say.
     fn enter(&mut self, number: u64, mask: u64) {
-        let active = self.statistics.active;
+        let active = self.known.statistics.active;
         if active == PageCount(0) {
             self.words[number as usize].workingset &= !mask;
             self.inactive.push_mask(number * WORD_PAGES, mask);
@@ -223,7 +221,7 @@ impl WordCache {
             let word = &mut self.words[number as usize];
             if returns {
                 self.clock += 1;
-                self.refaults.count(PageCount(1));
+                self.known.refaults.count(PageCount(1));
                 word.active |= bit;
                 self.active.push(Extent { start: page, pages: 1, order: Order(0) });
             } else {
@@ -267,17 +265,12 @@ impl Lists for WordCache {
         PageCount(self.active.pages)
     }
 
-    fn statistics(&self) -> Statistics {
-        self.statistics
+    fn known(&self) -> Known {
+        self.known
     }
 
-    fn refaults(&mut self) -> &mut Refaults {
-        &mut self.refaults
-    }
-
-    fn flush_statistics(&mut self) {
-        self.refaults.flush();
-        self.statistics = Statistics { inactive: self.inactive(), active: self.active() };
+    fn known_mut(&mut self) -> &mut Known {
+        &mut self.known
     }
 
     fn age(&mut self, pages: PageCount, mappings: &ReverseMap) {
