@@ -1,13 +1,12 @@
 //! By which rules jobs are judged, where these are not those of the kernel in question.
 
 use filemap_core::rules::{Kernel, Nearest};
-use filemap_job::program::Program;
-use filemap_job::{EngineKind, Job, Thrash};
+use filemap_job::{EngineKind, Work};
 
 use crate::error::Error;
 use crate::{host, input};
 
-/// What of a job of either form says by which rules it is judged.
+/// What of a job says by which rules it is judged.
 #[derive(Clone, Debug)]
 pub struct Judged<'a> {
     engine: EngineKind,
@@ -17,35 +16,13 @@ pub struct Judged<'a> {
     has_file: bool,
 }
 
-impl<'a> From<&'a Job> for Judged<'a> {
-    fn from(job: &'a Job) -> Self {
+impl<'a, J: Work> From<&'a J> for Judged<'a> {
+    fn from(job: &'a J) -> Self {
         Judged {
-            engine: job.engine,
-            image: job.image.as_ref().map(|image| image.path.as_str()),
-            rules: job.rules.kernel,
-            has_file: job.file.path.is_some(),
-        }
-    }
-}
-
-impl<'a> From<&'a Thrash> for Judged<'a> {
-    fn from(job: &'a Thrash) -> Self {
-        Judged {
-            engine: job.engine,
-            image: job.image.as_ref().map(|image| image.path.as_str()),
-            rules: job.rules.kernel,
-            has_file: false,
-        }
-    }
-}
-
-impl<'a> From<&'a Program> for Judged<'a> {
-    fn from(program: &'a Program) -> Self {
-        Judged {
-            engine: program.engine,
-            image: program.image.as_ref().map(|image| image.path.as_str()),
-            rules: program.rules.kernel,
-            has_file: program.files.iter().any(|named| named.file.path.is_some()),
+            engine: job.engine(),
+            image: job.image().map(|image| image.path.as_str()),
+            rules: job.rules().kernel,
+            has_file: job.has_file(),
         }
     }
 }
@@ -160,7 +137,7 @@ fn otherwise(job: &Judged, release: &str, nearest: Nearest) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use filemap_job::JobSpec;
+    use filemap_job::{Job, JobSpec};
 
     use super::*;
 

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
+use filemap_job::Recorded;
 use serde_json::{Map, Value};
 
 use crate::input;
@@ -21,6 +22,12 @@ pub fn stamp(environment: &mut Map<String, Value>, engine: &str) {
         ("engine", engine.into()),
     ];
     environment.extend(stated.map(|(key, value)| (key.to_string(), value)));
+}
+
+/// Adds the same to the environment of `record`.
+pub fn stamp_record(record: &mut impl Recorded) {
+    let (environment, engine) = record.environment_mut();
+    stamp(environment, engine);
 }
 
 /// When this command began, in UTC: the same in all that it writes.

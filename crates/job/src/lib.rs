@@ -37,6 +37,7 @@ pub mod thrash;
 mod used;
 mod validate;
 mod value;
+pub mod work;
 pub mod workload;
 
 pub use accesses::{Accesses, DEFAULT_SEED, Read, Reads, parse_accesses, seeds, xorshift64};
@@ -58,4 +59,5 @@ pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use thrash::{Thrash, ThrashRun};
 pub use value::{Kind, shell_word};
+pub use work::{Recorded, Work};
 pub use workload::Workload;

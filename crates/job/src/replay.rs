@@ -12,6 +12,7 @@ use crate::phase_spec::PhaseSpec;
 use crate::phases::DEFAULT_READ_BYTES;
 use crate::size::SizeText;
 use crate::validate::{DEFAULT_FAULT_AROUND_BYTES, DEFAULT_READ_AHEAD_KB};
+use crate::work::Work;
 use crate::workload::{EXEC, Workload};
 
 impl Job {
@@ -23,15 +24,6 @@ impl Job {
         let limit =
             machine.cache_limit.filter(|_| machine.cache_limit != machine.implied_cache_limit());
         let mut spec = JobSpec {
-            on: Some(self.engine.to_string()),
-            kernel: Some(self.rules.kernel.name().to_string()),
-            image: self.image.as_ref().map(|image| image.path.clone()),
-            modules: self.image.as_ref().and_then(|image| image.modules.clone()),
-            with: Some(self.rules.series.to_string()),
-            runs: Some(self.runs),
-            machine: machine.profile.clone(),
-            seed: Some(self.seed),
-            seed_text: Some(self.seed.to_string()),
             file_size: Some(SizeText::of(self.file.size_bytes)),
             file: self.file.path.clone(),
             map_offset: Some(SizeText::of(mapping.offset.0 * self.page_size())),
@@ -44,16 +36,8 @@ impl Job {
             private: Some(mapping.private),
             sparse: Some(self.file.sparse),
             cold: self.file.cold.then_some(true),
-            ram: machine.ram_bytes.map(SizeText::of),
             cache_limit: limit.map(bytes),
-            memory_high: machine.memory_high_bytes.map(SizeText::of),
-            memory_max: machine.memory_max_bytes.map(SizeText::of),
-            read_ahead_kb: Some(machine.read_ahead.bytes(self.page_size()) / 1024),
-            fault_around: Some(bytes(machine.fault_around)),
-            arch: Some(machine.arch.family.name().to_string()),
-            page_size: Some(SizeText::of(self.page_size())),
-            fs: Some(machine.fs.to_string()),
-            ..JobSpec::default()
+            ..spec_of(self)
         };
         if self.elf.is_some() {
             spec = JobSpec {
@@ -122,10 +106,7 @@ impl Job {
     }
 
     fn without_defaults(&self, mut spec: JobSpec) -> JobSpec {
-        drop_if(&mut spec.on, EngineKind::Model.to_string());
-        drop_if(&mut spec.with, "baseline".to_string());
-        drop_if(&mut spec.runs, 1);
-        drop_if(&mut spec.seed, DEFAULT_SEED);
+        drop_defaults(&mut spec, self.page_size());
         drop_if(&mut spec.bs, SizeText::of(DEFAULT_READ_BYTES));
         drop_if(&mut spec.map_offset, SizeText::of(0));
         let rest = self.file_pages().saturating_sub(PageCount(self.mapping.offset.0));
@@ -133,14 +114,48 @@ impl Job {
         drop_if(&mut spec.map_shift, 0);
         drop_if(&mut spec.advice, Advice::NORMAL.name().to_string());
         drop_if(&mut spec.split_prot, SplitProt::Write.name().to_string());
-        drop_if(&mut spec.read_ahead_kb, DEFAULT_READ_AHEAD_KB);
-        let fault_around = DEFAULT_FAULT_AROUND_BYTES.max(self.page_size());
-        drop_if(&mut spec.fault_around, SizeText::of(fault_around));
-        drop_if(&mut spec.arch, Family::X86_64.name().to_string());
-        drop_if(&mut spec.page_size, SizeText::of(4096));
-        drop_if(&mut spec.fs, Filesystem::Ext4.to_string());
         spec
     }
+}
+
+/// What jobs of either form that flags say have in common, as written.
+pub(crate) fn spec_of(job: &impl Work) -> JobSpec {
+    let (rules, machine) = (job.rules(), job.machine());
+    let page_size = machine.arch.page_size;
+    JobSpec {
+        on: Some(job.engine().to_string()),
+        kernel: Some(rules.kernel.name().to_string()),
+        image: job.image().map(|image| image.path.clone()),
+        modules: job.image().and_then(|image| image.modules.clone()),
+        with: Some(rules.series.to_string()),
+        runs: Some(job.runs()),
+        machine: machine.profile.clone(),
+        seed: Some(job.seed()),
+        seed_text: Some(job.seed().to_string()),
+        ram: machine.ram_bytes.map(SizeText::of),
+        memory_high: machine.memory_high_bytes.map(SizeText::of),
+        memory_max: machine.memory_max_bytes.map(SizeText::of),
+        read_ahead_kb: Some(machine.read_ahead.bytes(page_size) / 1024),
+        fault_around: Some(SizeText::of(machine.fault_around.bytes(page_size))),
+        arch: Some(machine.arch.family.name().to_string()),
+        page_size: Some(SizeText::of(page_size)),
+        fs: Some(machine.fs.to_string()),
+        ..JobSpec::default()
+    }
+}
+
+/// Takes away what is default of [`spec_of`].
+pub(crate) fn drop_defaults(spec: &mut JobSpec, page_size: u64) {
+    drop_if(&mut spec.on, EngineKind::Model.to_string());
+    drop_if(&mut spec.with, "baseline".to_string());
+    drop_if(&mut spec.runs, 1);
+    drop_if(&mut spec.seed, DEFAULT_SEED);
+    drop_if(&mut spec.read_ahead_kb, DEFAULT_READ_AHEAD_KB);
+    let fault_around = DEFAULT_FAULT_AROUND_BYTES.max(page_size);
+    drop_if(&mut spec.fault_around, SizeText::of(fault_around));
+    drop_if(&mut spec.arch, Family::X86_64.name().to_string());
+    drop_if(&mut spec.page_size, SizeText::of(4096));
+    drop_if(&mut spec.fs, Filesystem::Ext4.to_string());
 }
 
 impl JobSpec {

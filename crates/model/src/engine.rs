@@ -4,7 +4,7 @@ use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::FileId;
 use filemap_job::bounds::MAX_MODEL_BYTES;
-use filemap_job::{Counters, Engine, EngineKind, Job, Machine, Phase, Ready, Record, Run};
+use filemap_job::{Counters, Engine, EngineKind, Job, Machine, Phase, Ready, Run, Work};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
@@ -30,12 +30,30 @@ pub struct Model {
     pub profile: Profile,
 }
 
-impl Engine<Job> for Model {
-    type Error = Error;
-    type Ready = ReadyJob;
+/// A job of a form that the model runs.
+pub trait Modelled: Work {
+    /// Refuses, before any job runs, what is too large for the model.
+    ///
+    /// # Errors
+    /// Such a job.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
-    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<ReadyJob>, Error> {
-        let ready = |job: &&Job| ReadyJob {
+    /// Runs it once on a machine with `profile`, where it flushes statistics with these `flushes`.
+    ///
+    /// # Errors
+    /// When the memory is too small to hold what one access needs, and others of its form.
+    fn run_once(&self, profile: &Profile, flushes: Flushes) -> Result<Self::Run, Error>;
+}
+
+impl<W: Modelled> Engine<W> for Model {
+    type Error = Error;
+    type Ready = ReadyModel<W>;
+
+    fn prepare_all(&self, jobs: &[&W]) -> Result<Vec<ReadyModel<W>>, Error> {
+        jobs.iter().try_for_each(|job| job.check())?;
+        let ready = |job: &&W| ReadyModel {
             job: (*job).clone(),
             profile: self.profile,
             flushes: Vec::new(),
@@ -46,50 +64,50 @@ impl Engine<Job> for Model {
 
 /// A job of the model.
 #[derive(Clone, Debug)]
-pub struct ReadyJob {
-    job: Job,
+pub struct ReadyModel<W> {
+    job: W,
     profile: Profile,
     /// Those that each run has, where they are not predicted.
     flushes: Vec<Flushes>,
 }
 
-impl Ready for ReadyJob {
+impl<W: Modelled> Ready for ReadyModel<W> {
     type Error = Error;
-    type Run = Run;
-    type Record = Record;
+    type Run = W::Run;
+    type Record = W::Record;
 
     fn seed(&self) -> u64 {
-        self.job.seed
+        self.job.seed()
     }
 
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<W::Run>, Error> {
         let job = self.job.with_seed(seed);
-        let mut runs = Vec::with_capacity(job.runs as usize);
-        for flushes in &self.flushes {
-            let cache = ExtentCache::new(job.machine.cache_limit);
-            let flushed = (MAX_MODEL_BYTES, flushes.clone());
-            let traced =
-                trace_within(flushed, &job, &self.profile, Timing::Device, cache, &mut ())?;
-            runs.push(traced.run);
-        }
-        if runs.is_empty() {
+        if self.flushes.is_empty() {
             // Runs differ in nothing, so one stands for all of them.
-            let run = trace(&job, &self.profile, &mut ())?.run;
-            runs.resize(job.runs as usize, run);
+            let run = job.run_once(&self.profile, Flushes::TIMED)?;
+            return Ok(vec![run; job.runs() as usize]);
         }
-        Ok(runs)
+        self.flushes.iter().map(|flushes| job.run_once(&self.profile, flushes.clone())).collect()
     }
 
     fn flush_as(&mut self, runs: &[Vec<u64>]) {
         self.flushes = runs.iter().map(|run| Flushes::seen(run)).collect();
     }
 
-    fn record(self, runs: Vec<Run>) -> Record {
-        let mut environment = environment(&self.job.machine, &self.profile);
+    fn record(self, runs: Vec<W::Run>) -> W::Record {
+        let mut environment = environment(self.job.machine(), &self.profile);
         if !self.flushes.is_empty() {
             environment.insert("flushes".into(), Flushes::SEEN.into());
         }
-        Record::new(&self.job, EngineKind::Model.name(), environment, runs)
+        self.job.record(EngineKind::Model, environment, runs)
+    }
+}
+
+impl Modelled for Job {
+    fn run_once(&self, profile: &Profile, flushes: Flushes) -> Result<Run, Error> {
+        let cache = ExtentCache::new(self.machine.cache_limit);
+        let flushed = (MAX_MODEL_BYTES, flushes);
+        Ok(trace_within(flushed, self, profile, Timing::Device, cache, &mut ())?.run)
     }
 }
 
@@ -224,7 +242,7 @@ fn counters(job: &Job, ran: &PhaseRun, calls: bool) -> Counters {
     }
 }
 
-pub(crate) fn environment(machine: &Machine, profile: &Profile) -> Map<String, Value> {
+fn environment(machine: &Machine, profile: &Profile) -> Map<String, Value> {
     let scope = "classic LRU; no NUMA, writeback, truncation or swap";
     let environment = json!({
         "filemap": env!("CARGO_PKG_VERSION"),

@@ -31,10 +31,11 @@ mod waiting;
 mod world;
 
 pub use digest::Digest;
-pub use engine::{Model, PhaseRun, ReadyJob, Traced, trace, trace_on, trace_settled};
+pub use engine::{Model, Modelled, PhaseRun, ReadyModel, Traced, trace, trace_on, trace_settled};
 pub use error::Error;
+pub use flushes::Flushes;
 pub use profile::Profile;
-pub use program::{ReadyProgram, trace_program, trace_program_on};
+pub use program::{trace_program, trace_program_on};
 pub use setup::mappings;
 pub use tally::Tally;
 pub use world::Timing;

@@ -92,7 +92,7 @@ fn reported<J: FlagJob>(
     let mut warnings = found.warnings;
     let without_effect: BTreeSet<String> = jobs.iter().flat_map(J::without_effect).collect();
     warnings.extend(without_effect);
-    let judged: Vec<Judged> = jobs.iter().map(J::judged).collect();
+    let judged: Vec<Judged> = jobs.iter().map(Judged::from).collect();
     warnings.extend(judged::warnings(asked.kernel.as_deref(), &judged)?);
     let cells = names.into_iter().zip(&jobs).zip(records);
     let cells = cells.map(|((variant, job), record)| {

@@ -1,15 +1,12 @@
 //! What the commands ask of a job that flags say: of one file, or a thrash.
 
 use filemap_core::decision::Log;
-use filemap_core::rules::Rules;
-use filemap_job::{EngineKind, Image, Job, JobSpec, Record, Run, Thrash};
+use filemap_job::{Job, JobSpec, Record, Run, Thrash, Work};
 use filemap_model::thrash::trace_thrash;
 use filemap_model::{Profile, trace};
 
-use crate::engine::Work;
 use crate::error::Error;
 use crate::input;
-use crate::judged::Judged;
 
 /// A job that flags, or the same keys of a job file, say.
 pub trait FlagJob: Work<Run = Run, Record = Record> {
@@ -18,18 +15,6 @@ pub trait FlagJob: Work<Run = Run, Record = Record> {
     /// # Errors
     /// What is wrong with it.
     fn of_spec(spec: JobSpec) -> Result<Self, Error>;
-
-    /// The engine that is to run it.
-    fn engine(&self) -> EngineKind;
-
-    /// The kernel that is booted for it.
-    fn image(&self) -> Option<&Image>;
-
-    /// The rules that the model follows.
-    fn rules(&self) -> &Rules;
-
-    /// By which rules it is judged.
-    fn judged(&self) -> Judged<'_>;
 
     /// What it says that changes nothing, or cannot show, as a sentence each.
     fn without_effect(&self) -> Vec<String>;
@@ -40,8 +25,16 @@ pub trait FlagJob: Work<Run = Run, Record = Record> {
     /// Whether no flags say all of it.
     fn needs_file(&self) -> bool;
 
-    /// The `filemap run` that repeats it, without a machine profile that `is_usual`.
-    fn repeated(&self, is_usual: impl Fn(&str) -> bool) -> String;
+    /// The `filemap run` that repeats it.
+    fn command(&self) -> String;
+
+    /// The same, without a machine profile that `is_usual`.
+    fn repeated(&self, is_usual: impl Fn(&str) -> bool) -> String {
+        let mut job = self.clone();
+        let profile = &mut job.machine_mut().profile;
+        *profile = profile.take().filter(|name| !is_usual(name));
+        job.command()
+    }
 
     /// Sends the decisions of the model to `log`.
     ///
@@ -53,22 +46,6 @@ pub trait FlagJob: Work<Run = Run, Record = Record> {
 impl FlagJob for Job {
     fn of_spec(spec: JobSpec) -> Result<Self, Error> {
         Ok(spec.validate(input::host_release().as_deref())?)
-    }
-
-    fn engine(&self) -> EngineKind {
-        self.engine
-    }
-
-    fn image(&self) -> Option<&Image> {
-        self.image.as_ref()
-    }
-
-    fn rules(&self) -> &Rules {
-        &self.rules
-    }
-
-    fn judged(&self) -> Judged<'_> {
-        Judged::from(self)
     }
 
     fn without_effect(&self) -> Vec<String> {
@@ -83,10 +60,8 @@ impl FlagJob for Job {
         self.phases.len() > 1
     }
 
-    fn repeated(&self, is_usual: impl Fn(&str) -> bool) -> String {
-        let mut job = self.clone();
-        job.machine.profile = job.machine.profile.filter(|name| !is_usual(name));
-        job.command()
+    fn command(&self) -> String {
+        Job::command(self)
     }
 
     fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error> {
@@ -98,22 +73,6 @@ impl FlagJob for Job {
 impl FlagJob for Thrash {
     fn of_spec(spec: JobSpec) -> Result<Self, Error> {
         Ok(spec.validate_thrash(input::host_release().as_deref())?)
-    }
-
-    fn engine(&self) -> EngineKind {
-        self.engine
-    }
-
-    fn image(&self) -> Option<&Image> {
-        self.image.as_ref()
-    }
-
-    fn rules(&self) -> &Rules {
-        &self.rules
-    }
-
-    fn judged(&self) -> Judged<'_> {
-        Judged::from(self)
     }
 
     fn without_effect(&self) -> Vec<String> {
@@ -128,10 +87,8 @@ impl FlagJob for Thrash {
         false
     }
 
-    fn repeated(&self, is_usual: impl Fn(&str) -> bool) -> String {
-        let mut job = self.clone();
-        job.machine.profile = job.machine.profile.filter(|name| !is_usual(name));
-        job.command()
+    fn command(&self) -> String {
+        Thrash::command(self)
     }
 
     fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error> {

@@ -12,7 +12,7 @@ use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
 use crate::input;
-use crate::judged;
+use crate::judged::{self, Judged};
 use crate::log::LineLog;
 use crate::machine_profile;
 use crate::output::Output;
@@ -54,7 +54,7 @@ where
     let found = host::resolve(&mut spec)?;
     let mut profile = found.on_device(machine_profile::of(&mut spec)?);
     let job = J::of_spec(spec)?;
-    judged::check(&job.judged())?;
+    judged::check(&Judged::from(&job))?;
     if job.engine() == EngineKind::Kernel && args.log.is_some() {
         let message = "--log is of the model's decisions; give --on model, or filemap conform";
         return Err(Error::CannotRun(message.to_string()));
@@ -74,7 +74,7 @@ where
     let mut record = one(engine::run_seeds(engines, jobs, profiles, seeds, args.apply)?);
     record.warnings = found.warnings;
     record.warnings.extend(job.without_effect());
-    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &[job.judged()])?);
+    record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &[Judged::from(&job)])?);
     if let (Some(job), None) = (job.of_one_file(), args.seeds) {
         let profile = &profile;
         let cell = Cell { name: "this job", job, profile, record: &record };

@@ -4,11 +4,12 @@
 //! at which access that is. A machine that is emulated takes longer for it than any that a profile
 //! describes, so the model takes from the kernel where its runs had them.
 
-use filemap_job::{Machine, Ready, flushes};
+use filemap_job::{Machine, Ready, Recorded, Work, flushes};
 use filemap_model::Profile;
 
-use super::{Engines, RunsOn, Work, prepare};
+use super::{Engines, RunsOn, prepare};
 use crate::error::Error;
+use crate::provenance;
 
 /// `records` of `jobs`, those of the model made again with the flushes of a kernel's runs that were
 /// recorded beside them under the same limit.
@@ -20,20 +21,20 @@ pub fn with_flushes<J: Work>(
 ) -> Result<Vec<J::Record>, Error> {
     for number in 0..jobs.len() {
         let job = &jobs[number];
-        if job.runs_on() != RunsOn::Model {
+        if RunsOn::of(job) != RunsOn::Model {
             continue;
         }
         let beside = jobs.iter().zip(&records).filter(|(other, _)| {
-            other.runs_on() != RunsOn::Model && limits(other.machine()) == limits(job.machine())
+            RunsOn::of(*other) != RunsOn::Model && limits(other.machine()) == limits(job.machine())
         });
-        let mut noted = beside.filter_map(|(_, record)| flushes::noted(J::environment(record)));
+        let mut noted = beside.filter_map(|(_, record)| flushes::noted(record.environment()));
         let Some(runs) = noted.next() else { continue };
         let model = engines.model(profiles[number]);
         let mut ready = prepare(&model, &[job])?.pop().expect("one job is made ready");
         ready.flush_as(&runs);
         let runs = ready.take_turn(job.seed()).map_err(Into::into)?;
         let mut record = ready.record(runs);
-        J::stamp(&mut record);
+        provenance::stamp_record(&mut record);
         records[number] = record;
     }
     Ok(records)

@@ -4,7 +4,7 @@ use filemap_job::Engine;
 use filemap_kernel::engine::{Boot, Kernel, Prepared, Runnable};
 use filemap_model::{Model, Profile};
 
-use super::{Engines, Work, WorkEngine};
+use super::{Engines, WorkEngine};
 use crate::error::Error;
 use crate::interrupt::{self, Undoing};
 
@@ -14,7 +14,7 @@ pub struct Machine;
 
 impl<J> Engines<J> for Machine
 where
-    J: Work + Runnable<Run = <J as Work>::Run, Record = <J as Work>::Record>,
+    J: Runnable,
     Model: WorkEngine<J, Ready: Send>,
     Boot: WorkEngine<J>,
 {

@@ -10,12 +10,10 @@ mod tests;
 use std::vec;
 
 use filemap_core::units::PageCount;
-use filemap_job::program::{Program, ProgramRecord, ProgramRun};
 use filemap_job::{
-    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ready, Record, Run, Thrash, seeds,
+    Engine, EngineKind, Filesystem, Job, Machine as JobMachine, Ready, Record, Work, seeds,
 };
 use filemap_model::Profile;
-use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::parallel;
@@ -97,8 +95,9 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
     apply: bool,
     progress: impl FnOnce(usize) -> T,
 ) -> Result<Vec<J::Record>, Error> {
-    let on =
-        |place: RunsOn| -> Vec<&J> { jobs.iter().filter(|job| job.runs_on() == place).collect() };
+    let on = |place: RunsOn| -> Vec<&J> {
+        jobs.iter().filter(|job| RunsOn::of(*job) == place).collect()
+    };
     let of_host = on(RunsOn::Host);
     if apply && of_host.is_empty() {
         let message = "--apply is for the running kernel; give --on kernel, or remove it";
@@ -114,7 +113,7 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
     for (job, profile) in jobs.iter().zip(&mut *profiles) {
         let io_bytes = io_bytes(job, &of_host, &measured);
         profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
-        if job.runs_on() == RunsOn::Model {
+        if RunsOn::of(job) == RunsOn::Model {
             // One job a seed: they run beside each other too.
             let seeds = seeds(job.seed(), count).map(|seed| job.with_seed(seed));
             let seeds: Vec<J> = seeds.collect();
@@ -127,13 +126,13 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
     let mut measured = in_turn(measured, count, &advance)?.into_iter();
     let mut booted = in_turn(booted, count, &advance)?.into_iter();
     let record = |job: &J| {
-        let record = match job.runs_on() {
+        let record = match RunsOn::of(job) {
             RunsOn::Model => models.next(),
             RunsOn::Host => measured.next(),
             RunsOn::Image => booted.next(),
         };
         let mut record = record.expect("each job has run");
-        J::stamp(&mut record);
+        provenance::stamp_record(&mut record);
         record
     };
     let records = jobs.iter().map(record).collect();
@@ -214,119 +213,6 @@ struct UnderWay<R: Ready> {
     runs: Vec<R::Run>,
 }
 
-/// A job of a form that commands run: of one file, a thrash, or shaped like a program.
-pub trait Work: Clone + Send + Sync {
-    /// What one run comes to.
-    type Run: Send;
-    /// What all runs come to.
-    type Record: Send;
-
-    /// Where it runs.
-    fn runs_on(&self) -> RunsOn;
-
-    /// The machine that it is for.
-    fn machine(&self) -> &JobMachine;
-
-    /// The seed that it names.
-    fn seed(&self) -> u64;
-
-    /// The same with another seed.
-    fn with_seed(&self, seed: u64) -> Self;
-
-    /// Says in `record` where it comes from.
-    fn stamp(record: &mut Self::Record);
-
-    /// Where `record` says that its runs took place.
-    fn environment(record: &Self::Record) -> &Map<String, Value>;
-}
-
-impl Work for Job {
-    type Run = Run;
-    type Record = Record;
-
-    fn runs_on(&self) -> RunsOn {
-        RunsOn::of(self.engine, self.image.is_some())
-    }
-
-    fn machine(&self) -> &JobMachine {
-        &self.machine
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn with_seed(&self, seed: u64) -> Self {
-        Job::with_seed(self, seed)
-    }
-
-    fn stamp(record: &mut Record) {
-        provenance::stamp(&mut record.environment, &record.engine);
-    }
-
-    fn environment(record: &Record) -> &Map<String, Value> {
-        &record.environment
-    }
-}
-
-impl Work for Thrash {
-    type Run = Run;
-    type Record = Record;
-
-    fn runs_on(&self) -> RunsOn {
-        RunsOn::of(self.engine, self.image.is_some())
-    }
-
-    fn machine(&self) -> &JobMachine {
-        &self.machine
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn with_seed(&self, seed: u64) -> Self {
-        Thrash::with_seed(self, seed)
-    }
-
-    fn stamp(record: &mut Record) {
-        provenance::stamp(&mut record.environment, &record.engine);
-    }
-
-    fn environment(record: &Record) -> &Map<String, Value> {
-        &record.environment
-    }
-}
-
-impl Work for Program {
-    type Run = ProgramRun;
-    type Record = ProgramRecord;
-
-    fn runs_on(&self) -> RunsOn {
-        RunsOn::of(self.engine, self.image.is_some())
-    }
-
-    fn machine(&self) -> &JobMachine {
-        &self.machine
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn with_seed(&self, seed: u64) -> Self {
-        Program::with_seed(self, seed)
-    }
-
-    fn stamp(record: &mut ProgramRecord) {
-        provenance::stamp(&mut record.environment, &record.engine);
-    }
-
-    fn environment(record: &ProgramRecord) -> &Map<String, Value> {
-        &record.environment
-    }
-}
-
 /// Where a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunsOn {
@@ -339,8 +225,8 @@ pub enum RunsOn {
 }
 
 impl RunsOn {
-    fn of(engine: EngineKind, is_booted: bool) -> RunsOn {
-        match (engine, is_booted) {
+    fn of(job: &impl Work) -> RunsOn {
+        match (job.engine(), job.image().is_some()) {
             (EngineKind::Model, _) => RunsOn::Model,
             (EngineKind::Kernel, false) => RunsOn::Host,
             (EngineKind::Kernel, true) => RunsOn::Image,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use filemap_job::{Engine, Filesystem, Image as JobImage, Ready};
+use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ready};
 use serde_json::{Map, Value};
 
 use super::flush::LONGEST;
@@ -83,7 +83,7 @@ impl<W: Bootable> Ready for Booted<W> {
 
     fn record(self, runs: Vec<W::Run>) -> W::Record {
         let environment = self.environment.unwrap_or_default();
-        self.work.record(environment, runs)
+        self.work.record(EngineKind::Kernel, environment, runs)
     }
 }
 

@@ -4,36 +4,21 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
-use filemap_job::{Cached, Counters, EngineKind, Job, Record, Run};
-use serde_json::{Map, Value};
+use filemap_job::{Cached, Counters, Job, Run};
 
 use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
-use super::stage::{Ran, Stage};
+use super::stage::{Measured, Ran, Stage};
 use super::{Prepared, Runnable, phases, plan};
 use crate::Error;
 use crate::probe::{Process, killed_by};
 use crate::residency::{CacheStat, PageSet, resident_pages};
 
 impl Runnable for Job {
-    type Run = Run;
-    type Record = Record;
     type Process = Process;
 
     fn needs(&self) -> Needs {
         Needs::from(self)
-    }
-
-    fn runs(&self) -> u64 {
-        self.runs
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn with_seed(&self, seed: u64) -> Self {
-        Job::with_seed(self, seed)
     }
 
     fn process(&self, paths: &[PathBuf]) -> Result<Process, Error> {
@@ -48,7 +33,7 @@ impl Runnable for Job {
         }
     }
 
-    fn measure(&self, process: &Process, stage: &Stage) -> Result<(Run, bool), Error> {
+    fn measure(&self, process: &Process, stage: &Stage) -> Result<Measured<Run>, Error> {
         let ran = stage.run(process).map_err(|error| self.named(error))?;
         let file = &stage.files.files[0];
         let cached = Cached::of(self, |pages: Range<PageIndex>| {
@@ -56,7 +41,7 @@ impl Runnable for Job {
         });
         // Last: where nothing had left by then, nothing had when its parts were counted.
         let stat = stage.stats()?[0];
-        let Ran { ended, vmstat, major_events } = ran;
+        let Ran { ended, vmstat, major_events, flushes } = ran;
         let steps = &ended.threads[0].steps;
         let seen = FileCounts::new(
             steps.iter().map(|step| step.read_bytes).sum(),
@@ -84,11 +69,7 @@ impl Runnable for Job {
             thrash: None,
             vmstat: vmstat.map(crate::procstat::VmStat::into_map),
         };
-        Ok((run, stage.fits && seen.is_disturbed()))
-    }
-
-    fn record(&self, environment: Map<String, Value>, runs: Vec<Run>) -> Record {
-        Record::new(self, EngineKind::Kernel.name(), environment, runs)
+        Ok(Measured { run, is_disturbed: stage.fits && seen.is_disturbed(), flushes })
     }
 }
 

@@ -20,7 +20,7 @@ mod thrash;
 use std::fmt::Debug;
 use std::path::PathBuf;
 
-use filemap_job::{Engine, Ready, flushes};
+use filemap_job::{Engine, EngineKind, Ready, Work, flushes};
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -39,7 +39,7 @@ pub(crate) use file::{may_drop, scratch_directory, storage_of};
 pub(crate) use limits::{LruGen, lru_gen};
 pub(crate) use needs::{Needed, Needs};
 pub(crate) use settings::FAULT_AROUND_FILE;
-use stage::Stage;
+use stage::{Measured, Stage};
 
 /// The running kernel as an engine.
 #[derive(Clone, Debug)]
@@ -109,11 +109,7 @@ impl<W: Runnable> Engine<W> for Kernel {
 }
 
 /// A job of a form that runs here: of one file, shaped like a program, or a thrash.
-pub trait Runnable: Clone {
-    /// What comes out of one run.
-    type Run;
-    /// What comes out of all of them.
-    type Record;
+pub trait Runnable: Work {
     /// What a child does for it.
     type Process: Debug;
 
@@ -128,15 +124,6 @@ pub trait Runnable: Clone {
     /// What it asks of the machine.
     fn needs(&self) -> Needs;
 
-    /// How many times it runs.
-    fn runs(&self) -> u64;
-
-    /// The seed of its random accesses.
-    fn seed(&self) -> u64;
-
-    /// The same job with another seed.
-    fn with_seed(&self, seed: u64) -> Self;
-
     /// What a child does for it, with its files at `paths`.
     ///
     /// # Errors
@@ -146,14 +133,12 @@ pub trait Runnable: Clone {
     /// What the `error` of its process says, with what it names by the job's own names.
     fn named(&self, error: Error) -> Error;
 
-    /// One run, and whether somebody else disturbed it.
+    /// Runs once.
     ///
     /// # Errors
     /// See [`Error`].
-    fn measure(&self, process: &Self::Process, stage: &Stage) -> Result<(Self::Run, bool), Error>;
-
-    /// The record of `runs`, which took place in `environment`.
-    fn record(&self, environment: Map<String, Value>, runs: Vec<Self::Run>) -> Self::Record;
+    fn measure(&self, process: &Self::Process, stage: &Stage)
+    -> Result<Measured<Self::Run>, Error>;
 }
 
 /// Refuses what the running kernel is not, and what its settings are not.
@@ -183,9 +168,9 @@ impl<W: Runnable> Prepared<W> {
     /// See [`Error`].
     pub fn run(&mut self) -> Result<W::Run, Error> {
         let Prepared { work, process, stage, flushes, .. } = self;
-        let run = stage.undisturbed(|stage| work.measure(process, stage))?;
-        flushes.push(stage.flushes.take());
-        Ok(run)
+        let measured = stage.undisturbed(|stage| work.measure(process, stage))?;
+        flushes.push(measured.flushes);
+        Ok(measured.run)
     }
 
     /// Makes its next runs those of another seed.
@@ -237,6 +222,6 @@ impl<W: Runnable> Ready for Prepared<W> {
 
     fn record(self, runs: Vec<W::Run>) -> W::Record {
         let environment = self.environment();
-        self.work.with_seed(self.seed).record(environment, runs)
+        self.work.with_seed(self.seed).record(EngineKind::Kernel, environment, runs)
     }
 }

@@ -3,40 +3,25 @@
 use std::path::PathBuf;
 
 use filemap_core::units::PageIndex;
+use filemap_job::Counters;
 use filemap_job::program::{
-    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRecord, ProgramRun, ProgramStep,
-    ProgramThread, ThreadRun,
+    FileRun, MappingRun, NamedMapping, PhaseRun, Program, ProgramRun, ProgramStep, ProgramThread,
+    ThreadRun,
 };
-use filemap_job::{Counters, EngineKind};
-use serde_json::{Map, Value};
 
 use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
 use super::phases;
-use super::stage::{Ran, Stage};
+use super::stage::{Measured, Ran, Stage};
 use super::{Prepared, Runnable};
 use crate::Error;
 use crate::probe::{Access, Area, Left, PhaseCost, Process, Step, killed_by};
 
 impl Runnable for Program {
-    type Run = ProgramRun;
-    type Record = ProgramRecord;
     type Process = Process;
 
     fn needs(&self) -> Needs {
         Needs::from(self)
-    }
-
-    fn runs(&self) -> u64 {
-        self.runs
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn with_seed(&self, seed: u64) -> Self {
-        Program::with_seed(self, seed)
     }
 
     fn process(&self, paths: &[PathBuf]) -> Result<Process, Error> {
@@ -50,7 +35,7 @@ impl Runnable for Program {
         }
     }
 
-    fn measure(&self, process: &Process, stage: &Stage) -> Result<(ProgramRun, bool), Error> {
+    fn measure(&self, process: &Process, stage: &Stage) -> Result<Measured<ProgramRun>, Error> {
         let ran = stage.run(process).map_err(|error| self.named(error))?;
         let stats = stage.stats()?;
         let files = &stage.files.files;
@@ -61,12 +46,8 @@ impl Runnable for Program {
             FileCounts::new(told.by_file[file].bytes_read, *stat, whole[file], dropped[file])
         });
         let seen: Vec<FileCounts> = seen.collect();
-        let disturbed = stage.fits && seen.iter().any(FileCounts::is_disturbed);
-        Ok((told.run(&seen), disturbed))
-    }
-
-    fn record(&self, environment: Map<String, Value>, runs: Vec<ProgramRun>) -> ProgramRecord {
-        ProgramRecord::new(self, EngineKind::Kernel.name(), environment, runs)
+        let is_disturbed = stage.fits && seen.iter().any(FileCounts::is_disturbed);
+        Ok(Measured { run: told.run(&seen), is_disturbed, flushes: ran.flushes })
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is sent to a kernel that was booted for a job, and what comes back from it.
 
-use filemap_job::program::{Program, ProgramRecord, ProgramRun, ProgramSpec};
+use filemap_job::program::{Program, ProgramRun, ProgramSpec};
 use filemap_job::thrash::{Thrash, Until};
-use filemap_job::{EngineKind, Image as JobImage, Job, JobSpec, Pattern, Record, Run};
+use filemap_job::{EngineKind, Job, JobSpec, Pattern, Recorded, Run};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -37,10 +37,7 @@ pub struct Returned<R> {
 }
 
 /// A job of a form that kernels can be booted for.
-pub trait Bootable: Runnable<Record: Serialize> {
-    /// The kernel that it names.
-    fn image(&self) -> Option<&JobImage>;
-
+pub trait Bootable: Runnable<Record: Serialize + DeserializeOwned> {
     /// CPUs of the machine that is booted.
     fn cpus(&self) -> u64;
 
@@ -67,21 +64,11 @@ pub trait Bootable: Runnable<Record: Serialize> {
     /// In one line, what is wrong with it.
     fn received(sent: &Value, release: &str) -> Option<Result<Self, String>>;
 
-    /// The environment and the runs of a record that was sent back.
-    ///
-    /// # Errors
-    /// What is no record.
-    fn unpacked(record: Value) -> serde_json::Result<Returned<Self::Run>>;
-
     /// Takes the times out of a run.
     fn forget_times(run: &mut Self::Run);
 }
 
 impl Bootable for Job {
-    fn image(&self) -> Option<&JobImage> {
-        self.image.as_ref()
-    }
-
     fn cpus(&self) -> u64 {
         1
     }
@@ -91,9 +78,7 @@ impl Bootable for Job {
     }
 
     fn sent(&self) -> Value {
-        let mut spec = self.to_spec();
-        (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
-        spec.kernel = Some("host".into());
+        let spec = inside(self.to_spec());
         let list = |phase: &filemap_job::Phase| match &phase.pattern {
             Pattern::Listed(list) => {
                 Some(list.pages.iter().map(|page| format!("{page}\n")).collect::<String>())
@@ -115,11 +100,6 @@ impl Bootable for Job {
         Some(spec(sent.get("job")?).and_then(valid))
     }
 
-    fn unpacked(record: Value) -> serde_json::Result<Returned<Run>> {
-        let Record { environment, runs, .. } = serde_json::from_value(record)?;
-        Ok(Returned { environment, runs })
-    }
-
     fn forget_times(run: &mut Run) {
         run.elapsed_ns = None;
         run.phases.iter_mut().for_each(|phase| phase.elapsed_ns = None);
@@ -127,10 +107,6 @@ impl Bootable for Job {
 }
 
 impl Bootable for Program {
-    fn image(&self) -> Option<&JobImage> {
-        self.image.as_ref()
-    }
-
     /// As many as this machine has for them, where the program does not say.
     fn cpus(&self) -> u64 {
         self.cpus.map_or((self.threads.len() as u64).min(cpus::allowed()), u64::from)
@@ -153,12 +129,6 @@ impl Bootable for Program {
         Some(spec(sent.get("program")?).and_then(valid))
     }
 
-    fn unpacked(record: Value) -> serde_json::Result<Returned<ProgramRun>> {
-        let record: ProgramRecord = serde_json::from_value(record)?;
-        let runs = record.all_runs().to_vec();
-        Ok(Returned { environment: record.environment, runs })
-    }
-
     fn forget_times(run: &mut ProgramRun) {
         run.elapsed_ns = None;
         run.threads.iter_mut().for_each(|thread| thread.elapsed_ns = None);
@@ -167,10 +137,6 @@ impl Bootable for Program {
 }
 
 impl Bootable for Thrash {
-    fn image(&self) -> Option<&JobImage> {
-        self.image.as_ref()
-    }
-
     /// As many as this machine has for its threads, where the job does not say.
     fn cpus(&self) -> u64 {
         self.cpus.unwrap_or(self.threads.min(cpus::allowed()))
@@ -193,9 +159,7 @@ impl Bootable for Thrash {
     }
 
     fn sent(&self) -> Value {
-        let mut spec = self.to_spec();
-        (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
-        spec.kernel = Some("host".into());
+        let spec = inside(self.to_spec());
         json!({ "thrash": spec })
     }
 
@@ -205,11 +169,6 @@ impl Bootable for Thrash {
         Some(spec(sent.get("thrash")?).and_then(valid))
     }
 
-    fn unpacked(record: Value) -> serde_json::Result<Returned<Run>> {
-        let Record { environment, runs, .. } = serde_json::from_value(record)?;
-        Ok(Returned { environment, runs })
-    }
-
     fn forget_times(run: &mut Run) {
         run.elapsed_ns = None;
         if let Some(thrash) = &mut run.thrash {
@@ -217,6 +176,13 @@ impl Bootable for Thrash {
             thrash.waits.clear();
         }
     }
+}
+
+/// A job as it is written on the kernel that was booted for it.
+fn inside(mut spec: JobSpec) -> JobSpec {
+    (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
+    spec.kernel = Some("host".into());
+    spec
 }
 
 /// The spec of a job that was sent.
@@ -259,11 +225,15 @@ pub(super) fn opened<W: Bootable>(answer: &str) -> Result<Returned<W::Run>, Erro
         let (step, mapping, file) = (text(step), text(mapping), text(file));
         return Err(Error::BeyondFile { step, page, mapping, file });
     }
-    Ok(W::unpacked(answer[RECORD].take()).map_err(damaged)?)
+    let record: W::Record = serde_json::from_value(answer[RECORD].take()).map_err(damaged)?;
+    let (environment, runs) = record.into_parts();
+    Ok(Returned { environment, runs })
 }
 
 #[cfg(test)]
 mod tests {
+    use filemap_job::program::ProgramRecord;
+
     use super::*;
 
     const PROGRAM: &str = "on = 'kernel'\nimage = 'vmlinuz'\nram = '2g'\nmemory_max = '24m'\n\

@@ -1,6 +1,5 @@
 //! Where runs take place: files, limits and settings, as a job wants them.
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -37,9 +36,18 @@ pub struct Stage {
     pub(super) disturbed: u64,
     /// Runs that were kept although.
     pub(super) unsettled: u64,
-    /// Accesses that the last run had begun at each flush of the statistics of its cgroup, where
-    /// that decides what it evicts and is known.
-    pub(super) flushes: RefCell<Option<Vec<u64>>>,
+}
+
+/// One run, and what is known of how it went.
+#[derive(Debug)]
+pub struct Measured<R> {
+    /// What it comes to.
+    pub run: R,
+    /// Somebody else took pages of the files meanwhile.
+    pub is_disturbed: bool,
+    /// Accesses that it had begun at each flush of the statistics of its cgroup, where that decides
+    /// what it evicts and is known.
+    pub flushes: Option<Vec<u64>>,
 }
 
 /// What one run left behind.
@@ -50,6 +58,8 @@ pub(super) struct Ran {
     pub(super) vmstat: Option<VmStat>,
     /// The events that the cgroup counted, if there is one that does.
     pub(super) major_events: Option<u64>,
+    /// See [`Measured::flushes`].
+    pub(super) flushes: Option<Vec<u64>>,
 }
 
 impl Stage {
@@ -68,27 +78,18 @@ impl Stage {
         let fits = limits.fits(needs);
         let (disturbed, unsettled) = (0, 0);
         let journal = journal.clone();
-        Ok(Stage {
-            journal,
-            limits,
-            files,
-            _settings: settings,
-            fits,
-            disturbed,
-            unsettled,
-            flushes: RefCell::default(),
-        })
+        Ok(Stage { journal, limits, files, _settings: settings, fits, disturbed, unsettled })
     }
 
-    /// Repeats `run`, which says whether somebody else disturbed it, a few times until nobody does.
-    pub(super) fn undisturbed<T>(
+    /// Repeats `run` a few times until nobody else disturbs it.
+    pub(super) fn undisturbed<R>(
         &mut self,
-        mut run: impl FnMut(&Stage) -> Result<(T, bool), Error>,
-    ) -> Result<T, Error> {
+        mut run: impl FnMut(&Stage) -> Result<Measured<R>, Error>,
+    ) -> Result<Measured<R>, Error> {
         let start = Instant::now();
         for attempt in 0.. {
-            let (done, disturbed) = run(self)?;
-            if !disturbed {
+            let done = run(self)?;
+            if !done.is_disturbed {
                 return Ok(done);
             }
             if attempt == REPEATS || start.elapsed() > REPEAT_FOR {
@@ -103,9 +104,13 @@ impl Stage {
     /// Runs `process` once, on cold files.
     pub(super) fn run(&self, process: &Process) -> Result<Ran, Error> {
         self.check_sizes()?;
-        let mut probe = Probe::start_process(process)?;
+        let reclaims = self.has_cgroup() && !self.fits;
+        let mut probe = match reclaims {
+            true => Probe::start_at_flush(process)?,
+            false => Probe::start_process(process)?,
+        };
         let cgroup = self.enter(probe.pid())?;
-        let begins_with_flush = match cgroup.as_ref().filter(|_| !self.fits) {
+        let begins_with_flush = match cgroup.as_ref().filter(|_| reclaims) {
             Some(cgroup) => await_flush(&mut probe, cgroup)?,
             None => false,
         };
@@ -117,8 +122,8 @@ impl Stage {
         let vmstat = VmStat::now().ok().zip(before).map(|(after, before)| after.since(&before));
         let major_events = cgroup.as_ref().and_then(major_events);
         let are_known = begins_with_flush && process.threads.len() == 1;
-        *self.flushes.borrow_mut() = are_known.then(|| ended.begun_at_flushes.clone());
-        Ok(Ran { ended, vmstat, major_events })
+        let flushes = are_known.then(|| ended.begun_at_flushes.clone());
+        Ok(Ran { ended, vmstat, major_events, flushes })
     }
 
     /// Makes the files cold for process `pid`, and puts it into a cgroup of its own if it has

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use filemap_core::units::PageCount;
 use filemap_job::thrash::{Ended, Thrash, ThrashRun, Until, Wait};
-use filemap_job::{Counters, EngineKind, File, Record, Run, format_size};
+use filemap_job::{Counters, File, Run, format_size};
 use rustix::process::{Resource, getrlimit};
-use serde_json::{Map, Value};
 
 use super::Runnable;
 use super::needs::{Needed, Needs};
-use super::stage::Stage;
+use super::stage::{Measured, Stage};
 use crate::cgroup::{self, MemoryCgroup};
 use crate::contents::Contents;
 use crate::probe::{self, Progress, Thrashing};
@@ -39,8 +38,6 @@ const STUCK_AFTER: Duration = Duration::from_secs(60);
 const ADDRESS_BYTES: u64 = 1 << 47;
 
 impl Runnable for Thrash {
-    type Run = Run;
-    type Record = Record;
     type Process = probe::Thrash;
 
     fn check(&self) -> Result<(), Error> {
@@ -68,18 +65,6 @@ impl Runnable for Thrash {
         }
     }
 
-    fn runs(&self) -> u64 {
-        self.runs
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn with_seed(&self, seed: u64) -> Self {
-        Thrash::with_seed(self, seed)
-    }
-
     fn process(&self, paths: &[PathBuf]) -> Result<probe::Thrash, Error> {
         Ok(probe::Thrash {
             files: paths.to_vec(),
@@ -95,7 +80,7 @@ impl Runnable for Thrash {
         error
     }
 
-    fn measure(&self, process: &probe::Thrash, stage: &Stage) -> Result<(Run, bool), Error> {
+    fn measure(&self, process: &probe::Thrash, stage: &Stage) -> Result<Measured<Run>, Error> {
         let files = stage.files.files.iter().map(|file| file.file.metadata());
         let files = files.map(|metadata| metadata.map(|metadata| Inode::of(&metadata)));
         let files: Vec<Inode> = files
@@ -112,11 +97,8 @@ impl Runnable for Thrash {
         let seen = seen?;
         let vmstat = VmStat::now().ok().zip(vmstat).map(|(after, before)| after.since(&before));
         let traced = tracer.as_ref().map(|(_, trace)| trace.read()).transpose()?;
-        Ok((run(self, &seen, traced.as_ref(), vmstat), false))
-    }
-
-    fn record(&self, environment: Map<String, Value>, runs: Vec<Run>) -> Record {
-        Record::of_thrash(self, EngineKind::Kernel.name(), environment, runs)
+        let run = run(self, &seen, traced.as_ref(), vmstat);
+        Ok(Measured { run, is_disturbed: false, flushes: None })
     }
 }
 

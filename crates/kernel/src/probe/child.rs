@@ -29,8 +29,12 @@ pub(super) fn main() -> i32 {
     // The parent cannot end us when it is killed itself.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut input = BufReader::new(stdin().lock());
+    let mut notes_flushes = [0];
+    if input.read_exact(&mut notes_flushes).is_err() {
+        return 1;
+    }
     let Ok(process) = Process::decode(&mut input) else { return 1 };
-    match run(&process, &mut input) {
+    match run(&process, notes_flushes == [1], &mut input) {
         Ok(ended) => i32::from(reply(&Reply::Done(ended)).is_err()),
         Err(error) => fail(&error),
     }
@@ -61,7 +65,11 @@ struct Meeting<'a> {
 /// When a thread ended, and what its steps cost.
 type Taken = (Instant, Vec<PhaseCost>);
 
-fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Error> {
+fn run(
+    process: &Process,
+    notes_flushes: bool,
+    input: &mut BufReader<StdinLock>,
+) -> Result<Ended, Error> {
     if let Some(cpus) = process.cpus {
         cpus::bind(cpus)?;
     }
@@ -70,7 +78,7 @@ fn run(process: &Process, input: &mut BufReader<StdinLock>) -> Result<Ended, Err
     let meeting =
         Meeting { start: Start::new(threads, cpus::allowed() as usize), shared: OnceLock::new() };
     scope(|scope| {
-        let watch = if threads == 1 { Some(Watch::start()?) } else { None };
+        let watch = notes_flushes.then(Watch::start).transpose()?;
         let others = (1..threads).map(|number| start(scope, process, number, &meeting));
         let others = others.collect::<Result<Vec<_>, _>>().unwrap_or_else(|error| fail(&error));
         let named = others.iter().map(|other| other.thread().clone()).collect();

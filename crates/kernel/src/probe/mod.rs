@@ -27,6 +27,8 @@ mod wire;
 
 use std::time::Duration;
 
+use filemap_core::lru::statistics::FLUSH_NS;
+
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 pub use filemap_job::elf::Segment;
@@ -67,7 +69,7 @@ pub fn is_child() -> bool {
 }
 
 /// The kernel sums up the statistics of memory cgroups this often.
-const FLUSH_PERIOD: Duration = Duration::from_secs(2);
+const FLUSH_PERIOD: Duration = Duration::from_nanos(FLUSH_NS);
 
 /// What a child is told while it waits: to hold a page of its own, and to begin.
 const HOLD_OWN_PAGE: u8 = 0;
@@ -90,7 +92,7 @@ impl Probe {
         let process = plan.process();
         process.check()?;
         plan.check_length()?;
-        Self::spawn(&process)
+        Self::spawn(&process, false)
     }
 
     /// [`Probe::start`] for a process of any number of files, mappings and threads. A page behind
@@ -100,11 +102,22 @@ impl Probe {
     /// As for [`Probe::start`].
     pub fn start_process(process: &Process) -> Result<Self, Error> {
         process.check()?;
-        Self::spawn(process)
+        Self::spawn(process, false)
     }
 
-    fn spawn(process: &Process) -> Result<Self, Error> {
+    /// [`Probe::start_process`] for a process that begins with a flush of the statistics of memory
+    /// cgroups. Of one thread it is noted which access has begun at each flush.
+    ///
+    /// # Errors
+    /// As for [`Probe::start`].
+    pub fn start_at_flush(process: &Process) -> Result<Self, Error> {
+        process.check()?;
+        Self::spawn(process, process.threads.len() == 1)
+    }
+
+    fn spawn(process: &Process, notes_flushes: bool) -> Result<Self, Error> {
         let mut child = Piped::spawn(CHILD_ARGUMENT)?;
+        child.send(&[u8::from(notes_flushes)]);
         child.send(&process.encode());
         match child.receive()? {
             Reply::Ready { addresses } => Ok(Probe { child, addresses }),

@@ -10,75 +10,20 @@ mod schedule;
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_job::bounds::MAX_MODEL_BYTES;
-use filemap_job::program::{Program, ProgramRecord, ProgramRun, ProgramStep};
-use filemap_job::{Engine, EngineKind, Ready};
+use filemap_job::program::{Program, ProgramRun, ProgramStep};
 
 use self::running::Running;
 use crate::Error;
-use crate::engine::{Model, environment};
+use crate::engine::Modelled;
 use crate::extents::ExtentCache;
 use crate::flushes::Flushes;
 use crate::profile::Profile;
 use crate::world::Timing;
 
-impl Engine<Program> for Model {
-    type Error = Error;
-    type Ready = ReadyProgram;
-
-    fn prepare_all(&self, programs: &[&Program]) -> Result<Vec<ReadyProgram>, Error> {
-        let ready = |program: &&Program| ReadyProgram {
-            program: (*program).clone(),
-            profile: self.profile,
-            flushes: Vec::new(),
-        };
-        Ok(programs.iter().map(ready).collect())
-    }
-}
-
-/// A program of the model.
-#[derive(Clone, Debug)]
-pub struct ReadyProgram {
-    program: Program,
-    profile: Profile,
-    /// Those that each run has, where they are not predicted.
-    flushes: Vec<Flushes>,
-}
-
-impl Ready for ReadyProgram {
-    type Error = Error;
-    type Run = ProgramRun;
-    type Record = ProgramRecord;
-
-    fn seed(&self) -> u64 {
-        self.program.seed
-    }
-
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<ProgramRun>, Error> {
-        let program = self.program.with_seed(seed);
-        let mut runs = Vec::with_capacity(program.runs as usize);
-        for flushes in &self.flushes {
-            let cache = ExtentCache::new(program.machine.cache_limit);
-            let timing = (Timing::Device, flushes.clone());
-            runs.push(trace_flushed(&program, &self.profile, timing, cache, &mut ())?);
-        }
-        if runs.is_empty() {
-            // Runs differ in nothing, so one stands for all of them.
-            let run = trace_program(&program, &self.profile, &mut ())?;
-            runs.resize(program.runs as usize, run);
-        }
-        Ok(runs)
-    }
-
-    fn flush_as(&mut self, runs: &[Vec<u64>]) {
-        self.flushes = runs.iter().map(|run| Flushes::seen(run)).collect();
-    }
-
-    fn record(self, runs: Vec<ProgramRun>) -> ProgramRecord {
-        let mut environment = environment(&self.program.machine, &self.profile);
-        if !self.flushes.is_empty() {
-            environment.insert("flushes".into(), Flushes::SEEN.into());
-        }
-        ProgramRecord::new(&self.program, EngineKind::Model.name(), environment, runs)
+impl Modelled for Program {
+    fn run_once(&self, profile: &Profile, flushes: Flushes) -> Result<ProgramRun, Error> {
+        let cache = ExtentCache::new(self.machine.cache_limit);
+        trace_flushed(self, profile, (Timing::Device, flushes), cache, &mut ())
     }
 }
 

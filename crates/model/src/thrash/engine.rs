@@ -4,7 +4,7 @@ use filemap_core::decision::{Decision, Log};
 use filemap_core::units::{FileId, PageCount};
 use filemap_job::bounds::MAX_MODEL_BYTES;
 use filemap_job::thrash::{Ended, Thrash as Job, ThrashRun, Tries, Until as JobUntil, Wait};
-use filemap_job::{Counters, Engine, EngineKind, Ready, Record, Run};
+use filemap_job::{Counters, Run};
 
 use super::costs::Costs;
 use super::ending::Ending;
@@ -13,58 +13,30 @@ use super::machine;
 use super::mechanisms::Mechanisms;
 use super::outcome::{Counts, Outcome};
 use super::waits::Cause;
-use crate::engine::{Model, environment};
+use crate::engine::Modelled;
+use crate::flushes::Flushes;
 use crate::profile::Profile;
 use crate::{Error, setup};
 
 /// About so many bytes does the model take for a page of the files.
 const BYTES_OF_PAGE: u64 = 10;
 
-impl Engine<Job> for Model {
-    type Error = Error;
-    type Ready = ReadyThrash;
-
-    fn prepare_all(&self, jobs: &[&Job]) -> Result<Vec<ReadyThrash>, Error> {
-        let ready = |job: &&Job| {
-            let pages = u128::from(job.threads) * u128::from(job.file_pages.0);
-            let bytes = pages * u128::from(BYTES_OF_PAGE);
-            if bytes > MAX_MODEL_BYTES.into() {
-                return Err(Error::LargeThrash {
-                    needed_gib: (bytes >> 30) as u64,
-                    most_gib: MAX_MODEL_BYTES >> 30,
-                });
-            }
-            Ok(ReadyThrash { job: (*job).clone(), profile: self.profile })
-        };
-        jobs.iter().map(ready).collect()
-    }
-}
-
-/// A job of the workload `thrash` in the model.
-#[derive(Clone, Debug)]
-pub struct ReadyThrash {
-    job: Job,
-    profile: Profile,
-}
-
-impl Ready for ReadyThrash {
-    type Error = Error;
-    type Run = Run;
-    type Record = Record;
-
-    fn seed(&self) -> u64 {
-        self.job.seed
+impl Modelled for Job {
+    fn check(&self) -> Result<(), Error> {
+        let pages = u128::from(self.threads) * u128::from(self.file_pages.0);
+        let bytes = pages * u128::from(BYTES_OF_PAGE);
+        if bytes > MAX_MODEL_BYTES.into() {
+            return Err(Error::LargeThrash {
+                needed_gib: (bytes >> 30) as u64,
+                most_gib: MAX_MODEL_BYTES >> 30,
+            });
+        }
+        Ok(())
     }
 
-    fn take_turn(&mut self, seed: u64) -> Result<Vec<Run>, Error> {
-        let run = trace_thrash(&self.job.with_seed(seed), &self.profile, &mut ())?;
-        // Runs differ in nothing, so one stands for all of them.
-        Ok(vec![run; self.job.runs as usize])
-    }
-
-    fn record(self, runs: Vec<Run>) -> Record {
-        let environment = environment(&self.job.machine, &self.profile);
-        Record::of_thrash(&self.job, EngineKind::Model.name(), environment, runs)
+    /// Its flushes are always those of its own time: no kernel notes them for a thrash.
+    fn run_once(&self, profile: &Profile, _: Flushes) -> Result<Run, Error> {
+        trace_thrash(self, profile, &mut ())
     }
 }
 

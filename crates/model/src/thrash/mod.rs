@@ -31,7 +31,7 @@ mod window;
 pub mod words;
 
 pub use ending::{Ending, Error, Holder};
-pub use engine::{ReadyThrash, trace_thrash};
+pub use engine::trace_thrash;
 pub use job::{Thrash, Until};
 pub use machine::{run, run_on};
 pub use outcome::{Counts, Outcome};

@@ -42,7 +42,7 @@ pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, 
     let explanation = explainer.finish();
     let ready = Model { profile }.prepare_all(&[&program])?.pop();
     let mut record = ready.expect("one program is made ready").record(vec![run]);
-    provenance::stamp(&mut record.environment, &record.engine);
+    provenance::stamp_record(&mut record);
     record.warnings = found.warnings;
     let kernel = asked.spec.kernel.as_deref();
     record.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
