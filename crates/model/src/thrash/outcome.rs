@@ -34,8 +34,6 @@ pub struct Counts {
     pub evicted_pages: u64,
     /// Times that a writer changed the protection of its mapping.
     pub protections: u64,
-    /// Pages that reclaim looked at on the inactive list.
-    pub scanned_pages: u64,
     /// Times that a task slept as it owed pages.
     pub throttled: u64,
     /// Events: steps of tasks, and what happened to them.
@@ -60,7 +58,6 @@ impl Counts {
             pages_read: self.pages_read - before.pages_read,
             evicted_pages: self.evicted_pages - before.evicted_pages,
             protections: self.protections - before.protections,
-            scanned_pages: self.scanned_pages - before.scanned_pages,
             throttled: self.throttled - before.throttled,
             events: self.events - before.events,
         }

@@ -59,7 +59,6 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         under_way.freeing = evicted;
         self.freeing_pages += evicted;
         self.counts.evicted_pages += evicted;
-        self.counts.scanned_pages += evicted + kept;
         if evicted > 0 {
             self.charge_kernel();
         }
