@@ -85,8 +85,7 @@ fn run(
         let prepared = prepare(process, files, named, &meeting, input);
         // The others wait for the start, and would for ever.
         let (first, locked) = prepared.unwrap_or_else(|error| fail(&error));
-        meeting.start.begin_first();
-        let start = Instant::now();
+        let start = meeting.start.begin_first();
         watch.iter().for_each(Watch::begin);
         let first = take_steps(first, &meeting);
         let begun_at_flushes = watch.as_ref().map(Watch::seen).unwrap_or_default();

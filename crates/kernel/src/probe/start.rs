@@ -2,8 +2,9 @@
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Barrier, OnceLock};
+use std::sync::{Barrier, Mutex, OnceLock};
 use std::thread::{Thread, park};
+use std::time::Instant;
 
 use super::cpus::Modest;
 
@@ -19,6 +20,8 @@ pub(super) struct Start {
     may_begin: AtomicUsize,
     /// How many of those that begin together are on a CPU.
     on_cpu: AtomicUsize,
+    /// When the last of them came: none has gone on before.
+    begins: Mutex<Instant>,
 }
 
 impl Start {
@@ -30,6 +33,7 @@ impl Start {
             together: threads.min(cpus.max(1)),
             may_begin: AtomicUsize::new(0),
             on_cpu: AtomicUsize::new(0),
+            begins: Mutex::new(Instant::now()),
         }
     }
 
@@ -39,10 +43,12 @@ impl Start {
         self.ready.wait();
     }
 
-    /// Lets the first thread begin, which calls this, and with it the others.
-    pub(super) fn begin_first(&self) {
+    /// Lets the first thread begin, which calls this, and with it the others. Returns a time before
+    /// which none of them has begun: this thread may be the last that goes on.
+    pub(super) fn begin_first(&self) -> Instant {
         (0..self.together).for_each(|number| self.let_begin(number));
         self.begin(0);
+        *self.begins.lock().expect("nobody panics")
     }
 
     /// Another thread is ready, and waits until it may begin.
@@ -60,6 +66,9 @@ impl Start {
     /// one before it, which wakes it when it gets a CPU itself.
     fn begin(&self, number: usize) {
         if number < self.together {
+            let mut begins = self.begins.lock().expect("nobody panics");
+            *begins = Instant::now();
+            drop(begins);
             self.on_cpu.fetch_add(1, Ordering::AcqRel);
             while self.on_cpu.load(Ordering::Acquire) < self.together {
                 spin_loop();
