@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::provenance;
 
 /// `records` of `jobs`, those of the model made again with the flushes of a kernel's runs that were
-/// recorded beside them under the same limit.
+/// recorded beside them, by the same rules and under the same limit.
 pub fn with_flushes<J: Work>(
     engines: &impl Engines<J>,
     jobs: &[J],
@@ -25,7 +25,9 @@ pub fn with_flushes<J: Work>(
             continue;
         }
         let beside = jobs.iter().zip(&records).filter(|(other, _)| {
-            RunsOn::of(*other) != RunsOn::Model && limits(other.machine()) == limits(job.machine())
+            RunsOn::of(*other) != RunsOn::Model
+                && other.rules().kernel == job.rules().kernel
+                && limits(other.machine()) == limits(job.machine())
         });
         let mut noted = beside.filter_map(|(_, record)| flushes::noted(record.environment()));
         let Some(runs) = noted.next() else { continue };
