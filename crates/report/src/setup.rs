@@ -227,9 +227,14 @@ fn kernel(record: &Record) -> String {
     let environment = |key: &str| record.environment.get(key).and_then(Value::as_str);
     if record.engine != EngineKind::Model.name() {
         let release = environment("kernel").unwrap_or("of unknown release");
+        let switches = record.environment.get("series_switches").and_then(Value::as_object);
+        let held = |(name, value): (&String, &Value)| {
+            format!(" with {name} = {}", value.as_str().unwrap_or_default())
+        };
+        let switches: String = switches.into_iter().flatten().map(held).collect();
         return match environment("image") {
-            Some(image) => format!("Linux {release}, booted from '{image}'"),
-            None => format!("Linux {release}, the running one"),
+            Some(image) => format!("Linux {release}{switches}, booted from '{image}'"),
+            None => format!("Linux {release}{switches}, the running one"),
         };
     }
     let series = match record.job.with.as_deref() {
