@@ -26,9 +26,13 @@ pub(super) fn form(form: &Form, seeds: usize) -> String {
              tens of minutes."
         }
     };
+    let seeds = match seeds {
+        1 => "with one seed".to_string(),
+        seeds => format!("over {seeds} seeds"),
+    };
     format!(
         "Each run of the published job is {seconds} s of virtual time, of which the first {warm_up} \
-         are not counted, over {seeds} seeds. Experiments have one seed and {short} s, of which \
+         are not counted, {seeds}. Experiments have one seed and {short} s, of which \
          {warm_up_short} are not counted. {full} Files are cached in base pages, and all costs are \
          assumed."
     )
@@ -95,14 +99,18 @@ pub(super) fn ratio(job: &Job, cpus: &[Tried]) -> String {
     let over_cpus: Vec<f64> = cpus.iter().filter_map(Tried::ratio).collect();
     let low = over_cpus.iter().copied().fold(ratios.min, f64::min);
     let high = over_cpus.iter().copied().fold(ratios.max, f64::max);
+    let (seeds, and) = match ratios.samples.len() {
+        1 => ("with one seed", "the"),
+        _ => ("over the seeds", "seeds and the"),
+    };
     let fits = match (ratios.max < least, ratios.min > most) {
-        (false, false) => "Over the seeds, both ranges overlap.",
-        (true, _) => "Over the seeds, that is less than was published.",
-        (_, true) => "Over the seeds, that is more than was published.",
+        (false, false) => "overlaps what was published",
+        (true, _) => "is less than was published",
+        (_, true) => "is more than was published",
     };
     format!(
-        "{published} The model has {} times as many over the seeds, and {low:.2} to {high:.2} over \
-         seeds and the CPUs below. {fits}",
+        "{published} The model has {} times as many {seeds}, which {fits}, and {low:.2} to \
+         {high:.2} over {and} CPUs below.",
         span(&ratios, 2)
     )
 }
