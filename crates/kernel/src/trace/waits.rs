@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use filemap_core::units::PageIndex;
-use filemap_job::thrash::{Histogram, Tries};
+use filemap_job::thrash::{Course, Histogram, Tries, WaitCourse};
 
 use super::event::{Fields, Inode, origin};
 use super::tracefs::{TraceFs, lost_events};
@@ -24,6 +24,9 @@ const EVENTS: [&str; 3] = [
     "mmap_lock/mmap_lock_acquire_returned",
     "filemap/mm_filemap_fault",
 ];
+
+/// What is waited for: the lock shared, and exclusive.
+const CAUSES: [&str; 2] = ["mmap_lock to read", "mmap_lock to write"];
 
 /// Room for the events of all CPUs together, in KiB: about a million.
 const BUFFER_KIB: u64 = 96 << 10;
@@ -47,10 +50,19 @@ pub struct TracedWaits {
     pub read: Histogram,
     /// Waits for it exclusive.
     pub write: Histogram,
+    /// Both in the course of what was recorded, by the names of [`TracedWaits::causes`].
+    pub course: Option<WaitCourse>,
     /// Tries of faults.
     pub tries: Tries,
     /// For how long this was recorded, where the buffer was full before the end.
     pub until_full: Option<Duration>,
+}
+
+impl TracedWaits {
+    /// What is waited for, by its name.
+    pub fn causes(&self) -> [(&'static str, &Histogram); 2] {
+        [(CAUSES[0], &self.read), (CAUSES[1], &self.write)]
+    }
 }
 
 impl WaitTrace {
@@ -214,6 +226,8 @@ impl<'a> Reading<'a> {
                 .map(|(end_ns, first_ns)| Duration::from_nanos(end_ns.saturating_sub(first_ns))),
             ..TracedWaits::default()
         };
+        let last_ns = end_ns.or(self.events.last().map(|event| event.0)).unwrap_or(0);
+        let mut course = Course::new(first_ns.unwrap_or(0), last_ns);
         let mut asks: BTreeMap<u32, u64> = BTreeMap::new();
         for (at_ns, pid, said) in self.events {
             if end_ns.is_some_and(|end_ns| at_ns > end_ns) {
@@ -223,12 +237,15 @@ impl<'a> Reading<'a> {
                 Said::Asks => drop(asks.insert(pid, at_ns)),
                 Said::Has { write } => {
                     let spans = if write { &mut traced.write } else { &mut traced.read };
-                    let since_ns = asks.remove(&pid);
-                    since_ns.into_iter().for_each(|since_ns| spans.add(at_ns - since_ns));
+                    if let Some(since_ns) = asks.remove(&pid) {
+                        spans.add(at_ns - since_ns);
+                        course.add(usize::from(write), since_ns, at_ns);
+                    }
                 }
                 Said::LooksUp { file, page } => traced.tries.looks_up(file, page),
             }
         }
+        traced.course = course.until(last_ns, CAUSES);
         traced
     }
 }
@@ -266,6 +283,12 @@ mod tests {
         assert_eq!((traced.read.count, traced.read.sum_ns), (1, 1_000_000));
         assert_eq!((traced.tries.faults, traced.tries.tries), (1, 2));
         assert_eq!(traced.until_full, None);
+        let course = traced.course.unwrap();
+        let spent: Vec<u64> = course.causes.iter().map(|of| of.spent_ns.iter().sum()).collect();
+        assert_eq!(spent, [1_000_000, 4_000]);
+        // All of it in 60 intervals: the lock is waited for shared from the second microsecond on.
+        let shared = &course.causes[0].spent_ns;
+        assert_eq!((course.interval_ns, shared.len(), shared[0]), (16_684, 60, 15_684));
     }
 
     #[test]
