@@ -327,6 +327,21 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_has_its_switches() {
+        let job = JobSpec::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
+        let mut environment = serde_json::Map::new();
+        environment.insert("kernel".into(), "6.12.1".into());
+        let said = |environment: &serde_json::Map<String, Value>| {
+            let job = job.clone().validate(None).unwrap();
+            kernel(&Record::new(&job, "kernel", environment.clone(), Vec::new()))
+        };
+        assert_eq!(said(&environment), "Linux 6.12.1, the running one");
+        environment.insert("image".into(), "bzImage".into());
+        environment.insert("series_switches".into(), serde_json::json!({ "vma_retry": "1" }));
+        assert_eq!(said(&environment), "Linux 6.12.1 with vma_retry = 1, booted from 'bzImage'");
+    }
+
+    #[test]
     fn phases_follow_each_other() {
         let job = "file_size = '1m'\n[[phase]]\nworkload = 'sequential'\naccesses = 5\n\
                    [[phase]]\nworkload = 'random'\naccesses = 7\nseed = 3";
