@@ -168,7 +168,7 @@ fn threads_of(pid: u32) -> Result<String, Error> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     /// A thread asks for the lock.
-    Asks,
+    Asks { write: bool },
     /// It has been given the lock, or was refused.
     Has { write: bool },
     /// A fault looks a page of a file up.
@@ -202,7 +202,7 @@ impl<'a> Reading<'a> {
         let Some((at_ns, cpu, pid)) = origin(head) else { return };
         self.last_ns.insert(cpu, at_ns);
         let said = match name {
-            ASKS => Some(Said::Asks),
+            ASKS => fields.text("write").map(|write| Said::Asks { write: write == "true" }),
             HAS => fields.text("write").map(|write| Said::Has { write: write == "true" }),
             _ => self.looks_up(&fields),
         };
@@ -226,24 +226,37 @@ impl<'a> Reading<'a> {
                 .map(|(end_ns, first_ns)| Duration::from_nanos(end_ns.saturating_sub(first_ns))),
             ..TracedWaits::default()
         };
+        let from_ns = first_ns.unwrap_or(0);
         let last_ns = end_ns.or(self.events.last().map(|event| event.0)).unwrap_or(0);
-        let mut course = Course::new(first_ns.unwrap_or(0), last_ns);
-        let mut asks: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut course = Course::new(from_ns, last_ns);
+        // Since when each thread waits, and for which; `None` while it does not.
+        let mut asks: BTreeMap<u32, Option<(u64, bool)>> = BTreeMap::new();
+        let mut waited = |traced: &mut TracedWaits, write: bool, since_ns: u64, until_ns: u64| {
+            let spans = if write { &mut traced.write } else { &mut traced.read };
+            spans.add(until_ns - since_ns);
+            course.add(usize::from(write), since_ns, until_ns);
+        };
         for (at_ns, pid, said) in self.events {
             if end_ns.is_some_and(|end_ns| at_ns > end_ns) {
                 break;
             }
             match said {
-                Said::Asks => drop(asks.insert(pid, at_ns)),
+                Said::Asks { write } => drop(asks.insert(pid, Some((at_ns, write)))),
                 Said::Has { write } => {
-                    let spans = if write { &mut traced.write } else { &mut traced.read };
-                    if let Some(since_ns) = asks.remove(&pid) {
-                        spans.add(at_ns - since_ns);
-                        course.add(usize::from(write), since_ns, at_ns);
+                    // Who first of all has it exclusive asked before this was recorded. Shared, it
+                    // is also tried for, which is no wait.
+                    let before = write.then_some((from_ns, write));
+                    let asked = asks.insert(pid, None).unwrap_or(before);
+                    if let Some((since_ns, _)) = asked {
+                        waited(&mut traced, write, since_ns, at_ns);
                     }
                 }
                 Said::LooksUp { file, page } => traced.tries.looks_up(file, page),
             }
+        }
+        // Who still waits has waited until then.
+        for (since_ns, write) in asks.into_values().flatten() {
+            waited(&mut traced, write, since_ns, last_ns);
         }
         traced.course = course.until(last_ns, CAUSES);
         traced
@@ -294,7 +307,24 @@ mod tests {
     #[test]
     fn what_comes_behind_the_end_of_a_full_buffer_is_not_believed() {
         let traced = traced(LINES, &[1]);
-        assert_eq!((traced.write.count, traced.read.count, traced.tries.tries), (1, 0, 1));
+        assert_eq!((traced.write.count, traced.tries.tries), (1, 1));
         assert_eq!(traced.until_full, Some(Duration::from_micros(6)));
+        // One thread still waited then.
+        assert_eq!((traced.read.count, traced.read.sum_ns), (1, 5_000));
+    }
+
+    #[test]
+    fn waits_may_have_begun_before_and_end_behind() {
+        let has = "mmap_lock_acquire_returned: mm=0 memcg_path=/";
+        let asks = "mmap_lock_start_locking: mm=0 memcg_path=/";
+        let lines = format!(
+            "a b-1 [000] ..... 1.000000: {asks} write=false\n\
+             a b-2 [000] ..... 1.000003: {has} write=true success=true\n\
+             a b-3 [000] ..... 1.000004: {has} write=false success=false\n\
+             a b-2 [000] ..... 1.000009: {has} write=true success=true\n"
+        );
+        let traced = traced(&lines, &[]);
+        assert_eq!((traced.write.count, traced.write.sum_ns), (1, 3_000));
+        assert_eq!((traced.read.count, traced.read.sum_ns), (1, 9_000));
     }
 }
