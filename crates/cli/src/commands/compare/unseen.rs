@@ -47,8 +47,8 @@ pub fn unseen<'a, R: PartialEq + 'a>(
     Ok(warnings)
 }
 
-/// The sentences of `told`, variants with what each of their jobs says, once each: with the variants
-/// that say it, unless all do.
+/// The sentences of `told`, which are variants with what the job of each says, once each: with the
+/// variants that say it, unless all do.
 pub fn named(told: &[(&str, Vec<String>)]) -> Vec<String> {
     let mut sentences: Vec<&String> = Vec::new();
     for sentence in told.iter().flat_map(|(_, sentences)| sentences) {
