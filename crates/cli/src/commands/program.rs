@@ -24,9 +24,11 @@ pub fn run(
     args: RunArgs,
     engines: &impl Engines<Program>,
 ) -> Result<Outcome, Error> {
-    let given = [("--seeds", args.seeds.is_some()), ("--svg", args.svg.is_some())];
-    if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-        return Err(not_of_programs(flag, path));
+    if args.seeds.is_some() {
+        return Err(not_of_programs("--seeds", path));
+    }
+    if args.svg.is_some() {
+        return Err(foreign("--svg", path));
     }
     let asked = GivenProgram::new(spec, path, args.job)?;
     let log = ("--log", args.log.as_deref());
@@ -151,8 +153,8 @@ pub fn in_file(path: &str, error: Error) -> Error {
 }
 
 /// Why a program does not take `flag`, whose key is one of its tables, or of no program.
-fn foreign(flag: &str, path: &str) -> Error {
-    Error::Usage(match is_of_thrash(flag) {
+pub fn foreign(flag: &str, path: &str) -> Error {
+    Error::Usage(match is_of_thrash(flag) || flag == "--svg" {
         true => {
             format!("{flag} is for --workload thrash, and {path} is a program; remove the flag")
         }

@@ -11,7 +11,7 @@ use super::booted::{self, Booted};
 use super::unseen::{OfModel, unseen};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::commands::program::{GivenProgram, is_of_thrash, not_of_programs, profile};
+use crate::commands::program::{GivenProgram, foreign, is_of_thrash, not_of_programs, profile};
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
@@ -33,9 +33,11 @@ pub fn run(
     args: CompareArgs,
     on: &impl Engines<Program>,
 ) -> Result<Outcome, Error> {
-    let given = [("--seeds", args.seeds.is_some()), ("--svg", args.svg.is_some())];
-    if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-        return Err(not_of_programs(flag, path));
+    if args.seeds.is_some() {
+        return Err(not_of_programs("--seeds", path));
+    }
+    if args.svg.is_some() {
+        return Err(foreign("--svg", path));
     }
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
     let mut asked = GivenProgram::new(spec, path, args.job)?;
