@@ -2,7 +2,7 @@
 
 use super::PAGE_KIB;
 use super::figures::{Beside, Job, published_ratios};
-use super::plan::{Form, published_drops_per_round};
+use super::plan::{Form, PUBLISHED_CPUS, published_drops_per_round};
 use super::tables::{Tried, span};
 use crate::published::data::PUBLISHED;
 
@@ -65,6 +65,21 @@ pub(super) fn inferred(sweep: &[Tried], pages: u64) -> String {
          takes about {} drops a round, and {least:.1} to {most:.1} were counted.",
         DEFAULT_PAGES * PAGE_KIB,
         file_pages / DEFAULT_PAGES + 1,
+    )
+}
+
+/// The CPUs, and why they are fewer than those of the published machine.
+pub(super) fn cpus(form: &Form, pages: u64) -> String {
+    let rows = PUBLISHED.vma_retry.rows.iter().filter(|row| !row.with_series());
+    let windows_s = rows.map(|row| row.rounds_s * row.drops_per_round()).fold(0.0, f64::max);
+    let page_us = PUBLISHED_CPUS as f64 * 1e6 / (windows_s * pages as f64);
+    format!(
+        "The published machine has {PUBLISHED_CPUS} CPUs. The model gives the job {}, which is assumed. \
+         By the published counters at most {windows_s:.0} windows of {pages} pages were read in a \
+         second, so that all CPUs together had {page_us:.0} us or more for each page. Reading and \
+         evicting a page takes a small part of this. The other CPUs wait for each other in ways that \
+         the model does not have. A table below has more and fewer CPUs.",
+        form.cpus(),
     )
 }
 
