@@ -9,7 +9,7 @@ use filemap_core::cache::{
 };
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
-use filemap_core::lru::reclaim::{Used, judge_pages, used};
+use filemap_core::lru::reclaim::{BATCH, Used, judge_pages, used};
 use filemap_core::lru::statistics::Known;
 use filemap_core::lru::workingset;
 use filemap_core::page_cache::PageCache;
@@ -125,6 +125,23 @@ impl WordCache {
         let (file, number) = self.locate(word);
         let mappings = mappings.of(file);
         if mappings.has_recency() { mappings.believed_mask(Layer::FIRST, number) } else { 0 }
+    }
+
+    /// How many of `pages` entries of the inactive list, those of page `first` and of the pages
+    /// behind it, are of locked pages, before the first that is not.
+    fn locked_from(&self, first: u64, pages: u64) -> u64 {
+        let mut found = 0;
+        while found < pages {
+            let (number, offset) = ((first + found) / WORD_PAGES, (first + found) % WORD_PAGES);
+            let stale = if self.stale_entries == 0 { 0 } else { self.stale[number as usize] };
+            let locked = (self.words[number as usize].locked & !stale) >> offset;
+            let count = u64::from(locked.trailing_ones());
+            found += count;
+            if count < WORD_PAGES - offset {
+                break;
+            }
+        }
+        found.min(pages)
     }
 
     /// Judges pages at the tail that lie in one word, `left` at most, until `goal` are evicted.
@@ -300,6 +317,21 @@ impl Lists for WordCache {
         run.flush(log);
         self.clock += shrunk.activated.0;
         shrunk
+    }
+
+    fn pass_locked(&mut self, most: u64) -> u64 {
+        let (most, mut found) = (most * BATCH.0, 0);
+        for Extent { start, pages, .. } in self.inactive.from_tail() {
+            let pages = pages.min(most - found);
+            let locked = self.locked_from(start, pages);
+            found += locked;
+            if locked < pages || found == most {
+                break;
+            }
+        }
+        let batches = found / BATCH.0;
+        self.inactive.rotate(batches * BATCH.0);
+        batches
     }
 }
 
