@@ -120,7 +120,10 @@ impl Direct {
             shrunk = lists.shrink(scan, mappings, log);
             self.evicted += shrunk.evicted;
         }
-        let aged = PageCount(self.active.min(BATCH.0));
+        // Turns of the active list that it does not have are all over at once where only they are
+        // left.
+        let is_over = look == PageCount(0) && !self.ages;
+        let aged = PageCount(if is_over { self.active } else { self.active.min(BATCH.0) });
         if aged > PageCount(0) {
             self.active -= aged.0;
             match self.ages {

@@ -9,7 +9,7 @@ use filemap_core::cache::{
 };
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
-use filemap_core::lru::reclaim::{BATCH, Used, judge_pages, used};
+use filemap_core::lru::reclaim::{BATCH, judge_pages, used_pages};
 use filemap_core::lru::statistics::Known;
 use filemap_core::lru::workingset;
 use filemap_core::page_cache::PageCache;
@@ -248,13 +248,19 @@ impl WordCache {
         }
     }
 
-    fn add_stale(&mut self, page: u64) {
-        let (word, bit) = ((page / WORD_PAGES) as usize, 1 << (page % WORD_PAGES));
-        if self.stale[word] & bit != 0 {
+    /// Pages of a word go from the inactive list, wherever they stand there, to the active one.
+    fn leave_inactive(&mut self, number: u64, mask: u64) {
+        let mut again = self.stale[number as usize] & mask;
+        while again != 0 {
+            let page = number * WORD_PAGES + u64::from(again.trailing_zeros());
             *self.stale_again.entry(page).or_default() += 1;
+            again &= again - 1;
         }
-        self.stale[word] |= bit;
-        self.stale_entries += 1;
+        self.stale[number as usize] |= mask;
+        let pages = self.active.push_mask(number * WORD_PAGES, mask);
+        self.stale_entries += pages;
+        self.inactive.pages -= pages;
+        self.clock += pages;
     }
 
     fn take_stale(&mut self, number: u64, mask: u64) {
@@ -459,21 +465,18 @@ impl FileCache for WordFile<'_> {
     }
 
     fn mark_accessed(&mut self, index: PageIndex) {
-        let page = self.first + index.0;
-        let (word, bit) = self.word_mut(index);
-        if word.present & bit == 0 {
-            return;
-        }
-        match used(word.referenced & bit != 0, word.active & bit != 0) {
-            Used::Reference => word.referenced |= bit,
-            Used::Activate => {
-                word.referenced &= !bit;
-                word.active |= bit;
-                self.cache.clock += 1;
-                self.cache.add_stale(page);
-                self.cache.inactive.pages -= 1;
-                self.cache.active.push(Extent { start: page, pages: 1, order: Order(0) });
-            }
+        self.mark_pages_accessed(index.0 / WORD_PAGES, 1 << (index.0 % WORD_PAGES));
+    }
+
+    fn mark_pages_accessed(&mut self, word: u64, mask: u64) {
+        let number = self.first / WORD_PAGES + word;
+        let cache = &mut *self.cache;
+        let word = &mut cache.words[number as usize];
+        let used = used_pages(mask & word.present, word.referenced, word.active);
+        word.referenced = word.referenced & !used.activate | used.reference;
+        word.active |= used.activate;
+        if used.activate != 0 {
+            cache.leave_inactive(number, used.activate);
         }
     }
 }
@@ -509,6 +512,21 @@ impl MappedFile for WordFile<'_> {
             word.mapped |= mask;
             word.young |= if young { mask } else { 0 };
         }
+    }
+
+    fn touch_to(&mut self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let first = self.first;
+        for (number, mask) in by_word(PageIndex(first + from.0), PageIndex(first + end.0)) {
+            let word = &mut self.cache.words[number as usize];
+            let unmapped = mask & !word.mapped;
+            let before = unmapped.wrapping_sub(1) & !unmapped;
+            word.young |= mask & before;
+            if unmapped != 0 {
+                let page = number * WORD_PAGES + u64::from(unmapped.trailing_zeros());
+                return PageIndex(page - first);
+            }
+        }
+        end
     }
 
     #[inline]
