@@ -29,32 +29,24 @@ pub enum Event {
 /// What is to happen: by time, and at the same time in the order in which it was put in.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    heap: BinaryHeap<Reverse<(Key, Event)>>,
+    heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
     sequence: u64,
 }
-
-/// A time, and below it what number the event has. One number, since a heap mostly compares.
-type Key = u128;
 
 impl Events {
     /// Adds `event` at `at_ns`.
     pub fn add(&mut self, at_ns: u64, event: Event) {
-        let key = Key::from(at_ns) << u64::BITS | Key::from(self.sequence);
-        self.heap.push(Reverse((key, event)));
+        self.heap.push(Reverse((at_ns, self.sequence, event)));
         self.sequence += 1;
     }
 
     /// The next event and its time.
     pub fn take(&mut self) -> Option<(u64, Event)> {
-        self.heap.pop().map(|Reverse((key, event))| (at_ns(key), event))
+        self.heap.pop().map(|Reverse((at_ns, _, event))| (at_ns, event))
     }
 
     /// When the next one is.
     pub fn next_ns(&self) -> u64 {
-        self.heap.peek().map_or(u64::MAX, |Reverse((key, _))| at_ns(*key))
+        self.heap.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns)
     }
-}
-
-fn at_ns(key: Key) -> u64 {
-    (key >> u64::BITS) as u64
 }
