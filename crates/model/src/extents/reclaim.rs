@@ -59,13 +59,21 @@ impl ExtentCache {
                 self.shrink_folio::<COUNTS_UNMAPPED>(tail, mappings, &mut shrunk, &mut run, log)
             } else {
                 let most = left.min(goal - shrunk.evicted.0);
-                let unused = self.evict_unused::<COUNTS_UNMAPPED>(tail, most, mappings, &mut run, log);
+                let unused =
+                    self.evict_unused::<COUNTS_UNMAPPED>(tail, most, mappings, &mut run, log);
                 shrunk.evicted += PageCount(unused.pages);
                 shrunk.unmapped += PageCount(unused.unmapped);
                 let evicted = goal - shrunk.evicted.0;
                 let bound = Bound { looked: left - unused.pages, evicted };
                 let looked = unused.behind.map_or(0, |behind| {
-                    self.shrink_word::<COUNTS_UNMAPPED>(behind, bound, mappings, &mut shrunk, &mut run, log)
+                    self.shrink_word::<COUNTS_UNMAPPED>(
+                        behind,
+                        bound,
+                        mappings,
+                        &mut shrunk,
+                        &mut run,
+                        log,
+                    )
                 });
                 unused.pages + looked
             };
