@@ -215,27 +215,27 @@ impl WordCache {
             self.inactive.push_mask(number * WORD_PAGES, mask);
             return;
         }
-        let mut rest = mask;
+        let first = number * WORD_PAGES;
+        let (mut rest, mut returning) = (mask, 0);
         while rest != 0 {
             let bit = rest & rest.wrapping_neg();
             rest ^= bit;
-            let page = number * WORD_PAGES + u64::from(bit.trailing_zeros());
-            let left = self.evicted[page as usize].checked_sub(1);
-            let returns = left.is_some_and(|clock| {
+            let left = self.evicted[(first + u64::from(bit.trailing_zeros())) as usize];
+            let returns = left.checked_sub(1).is_some_and(|clock| {
                 workingset::is_kept(self.clock, clock, self.capacity)
                     && workingset::is_recent(self.clock, clock, active)
             });
-            let word = &mut self.words[number as usize];
             if returns {
                 self.clock += 1;
-                self.known.refaults.count(PageCount(1));
-                word.active |= bit;
-                self.active.push(Extent { start: page, pages: 1, order: Order(0) });
-            } else {
-                word.workingset &= !bit;
-                self.inactive.push(Extent { start: page, pages: 1, order: Order(0) });
+                returning |= bit;
             }
         }
+        let word = &mut self.words[number as usize];
+        word.active |= returning;
+        word.workingset &= !mask | returning;
+        self.inactive.push_mask(first, mask & !returning);
+        let pages = self.active.push_mask(first, returning);
+        self.known.refaults.count(PageCount(pages));
     }
 
     /// Pages of a word go from the inactive list, wherever they stand there, to the active one.
