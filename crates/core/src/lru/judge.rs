@@ -114,6 +114,8 @@ pub struct UsedPages {
 }
 
 /// [`used`] for the base pages of one word.
+///
+/// Mirrors `folio_mark_accessed`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
 pub fn used_pages(pages: u64, referenced: u64, active: u64) -> UsedPages {
     let activate = pages & referenced & !active;
     UsedPages { reference: pages & !activate, activate }

@@ -57,7 +57,7 @@ impl List {
     }
 
     /// The extents, from the tail on.
-    pub fn from_tail(&self) -> impl Iterator<Item = Extent> {
+    pub fn tail_first(&self) -> impl Iterator<Item = Extent> {
         self.extents.iter().copied()
     }
 

@@ -317,7 +317,7 @@ impl Lists for WordCache {
 
     fn pass_locked(&mut self, most: u64) -> u64 {
         let (most, mut found) = (most * BATCH.0, 0);
-        for Extent { start, pages, .. } in self.inactive.from_tail() {
+        for Extent { start, pages, .. } in self.inactive.tail_first() {
             let pages = pages.min(most - found);
             let locked = self.locked_from(start, pages);
             found += locked;
