@@ -36,6 +36,10 @@ pub(super) fn form(form: &Form, seeds: usize) -> String {
         ),
         false => String::new(),
     };
+    let seeds = match seeds {
+        1 => "with one seed".to_string(),
+        seeds => format!("over {seeds} seeds"),
+    };
     format!(
         "Each run of the published job is {seconds} s of virtual time, of which the first {warm_up} \
          are not counted, {seeds}.{experiments} {length} Files are cached in base pages, and all \
