@@ -23,6 +23,7 @@ mod outcome;
 mod reclaiming;
 mod repaying;
 mod round;
+mod scheduling;
 mod task;
 mod turns;
 pub mod vma_lock;

@@ -1,0 +1,150 @@
+//! Tasks on CPUs: who runs and who waits, and where the time of both goes.
+
+use filemap_core::decision::Log;
+use filemap_core::page_cache::PageCache;
+
+use super::events::Event;
+use super::machine::Machine;
+use super::mmap_lock::TaskId;
+use super::task::{Flow, Kind};
+use super::turns::Turn;
+use super::waits::Cause;
+
+impl<C: PageCache, L: Log> Machine<'_, C, L> {
+    /// Lets `task` go on until something else comes first.
+    pub fn turn(&mut self, task: TaskId) {
+        loop {
+            let of = &self.tasks[task];
+            if self.now_ns >= of.slice_ends_ns && of.may_yield() && self.is_preempted(task) {
+                return;
+            }
+            let flow = self.advance(task);
+            if self.ending.is_some() {
+                return;
+            }
+            let (ns, cause) = match flow {
+                Flow::Goes => continue,
+                Flow::Takes(ns, cause) => (ns, cause),
+                Flow::Tells(cause) => {
+                    if self.job.costs.in_turn {
+                        return self.spin(task);
+                    }
+                    (
+                        self.job.costs.answer_ns * (self.job.cpus - self.cpus.idle() - 1) as u64,
+                        cause,
+                    )
+                }
+                Flow::Waits(cause) => return self.leave(task, cause),
+                Flow::Sleeps(ns, cause) => {
+                    self.wake_at(self.now_ns + ns, task);
+                    return self.leave(task, cause);
+                }
+            };
+            self.counts.events += 1;
+            let (extra_ns, spun_ns) = (self.extra_ns, self.spun_ns);
+            (self.extra_ns, self.spun_ns) = (0, 0);
+            let own_ns = self.now_ns + ns + extra_ns;
+            self.spent(task, cause, self.now_ns, ns + extra_ns);
+            self.spent(task, Cause::ListLock, own_ns, spun_ns);
+            let at_ns = own_ns + spun_ns;
+            if at_ns >= self.events.next_ns() || self.checks {
+                self.run_at(at_ns, task);
+                return;
+            }
+            self.now_ns = at_ns;
+        }
+    }
+
+    /// The slice of `task` is over: it begins another, or lets the next one run.
+    fn is_preempted(&mut self, task: TaskId) -> bool {
+        let Some(next) = self.cpus.yield_to_next(task) else {
+            self.tasks[task].slice_ends_ns = self.now_ns + self.job.costs.slice_ns;
+            return false;
+        };
+        let cpu = self.tasks[task].cpu.take().expect("who runs has a CPU");
+        self.tasks[task].waits = Some((Cause::RunQueue, self.now_ns));
+        self.run_on(cpu, next, self.job.costs.switch_ns);
+        true
+    }
+
+    /// `task` gives its CPU up to wait for `cause`.
+    fn leave(&mut self, task: TaskId, cause: Cause) {
+        self.counts.events += 1;
+        (self.extra_ns, self.spun_ns) = (0, 0);
+        self.tasks[task].waits = Some((cause, self.now_ns));
+        let cpu = self.tasks[task].cpu.take().expect("who runs has a CPU");
+        match self.cpus.leave(cpu) {
+            Some(next) => self.run_on(cpu, next, self.job.costs.switch_ns),
+            None if self.job.costs.in_turn => {
+                let turn = self.turns.idles(cpu, self.now_ns);
+                self.begin_turn(turn);
+            }
+            None => {}
+        }
+    }
+
+    /// `task` can run.
+    pub fn wake(&mut self, task: TaskId) {
+        self.end_wait(task);
+        match self.cpus.ask(task) {
+            Some(cpu) => self.run_on(cpu, task, self.job.costs.wake_latency_ns),
+            None => self.tasks[task].waits = Some((Cause::RunQueue, self.now_ns)),
+        }
+    }
+
+    /// `task` has `cpu`, and runs after so long.
+    fn run_on(&mut self, cpu: usize, task: TaskId, after_ns: u64) {
+        self.end_wait(task);
+        let at_ns = self.now_ns + after_ns;
+        self.tasks[task].cpu = Some(cpu);
+        self.tasks[task].slice_ends_ns = at_ns + self.job.costs.slice_ns;
+        self.spent(task, Cause::RunQueue, self.now_ns, after_ns);
+        self.run_at(at_ns, task);
+    }
+
+    /// What `task` waited for is over, or counts until now.
+    pub fn end_wait(&mut self, task: TaskId) {
+        if let Some((cause, since_ns)) = self.tasks[task].waits.take() {
+            self.spent(task, cause, since_ns, self.now_ns - since_ns);
+        }
+    }
+
+    /// `ns` from `from_ns` on went into `cause`.
+    fn spent(&mut self, task: TaskId, cause: Cause, from_ns: u64, ns: u64) {
+        if self.tasks[task].kind == Kind::Reader {
+            self.waits.add(cause, from_ns, ns);
+        }
+    }
+
+    /// Lets the other CPUs answer.
+    fn spin(&mut self, task: TaskId) {
+        let cpu = self.tasks[task].cpu.expect("who runs has a CPU");
+        let turn = self.turns.spins(cpu, task, self.now_ns);
+        self.begin_turn(turn);
+    }
+
+    /// The next event of CPUs that run in turn.
+    pub fn begin_turn(&mut self, turn: Option<Turn>) {
+        if let Some(Turn { turn, done_ns }) = turn {
+            self.live += 1;
+            self.events.add(done_ns, Event::Turn(turn));
+        }
+    }
+
+    /// `task` goes on at `at_ns`.
+    fn run_at(&mut self, at_ns: u64, task: TaskId) {
+        if self.job.costs.in_turn {
+            let cpu = self.tasks[task].cpu.expect("who runs has a CPU");
+            let turn = self.turns.needs(cpu, task, at_ns - self.now_ns, self.now_ns);
+            return self.begin_turn(turn);
+        }
+        self.live += 1;
+        self.events.add(at_ns, Event::Run(task));
+    }
+
+    /// `task` is woken at `at_ns`.
+    pub fn wake_at(&mut self, at_ns: u64, task: TaskId) {
+        self.live += 1;
+        self.events.add(at_ns, Event::Wake(task));
+    }
+}
