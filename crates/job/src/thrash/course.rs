@@ -87,7 +87,7 @@ impl<const CAUSES: usize> Course<CAUSES> {
             }
             self.current = at;
             self.current_from_ns = self.from_ns + at as u64 * self.interval_ns;
-            self.current_to_ns = self.current_from_ns + self.interval_ns;
+            self.current_to_ns = (self.current_from_ns + self.interval_ns).min(self.to_ns);
             let until_ns = to_ns.min(self.current_to_ns);
             self.intervals[at][cause] += until_ns - from_ns;
             from_ns = until_ns;
@@ -141,10 +141,11 @@ mod tests {
         course.add(0, 95, 102);
         course.add(0, 95, 99);
         course.add(0, 690, 900);
+        course.add(0, 695, 705);
         let told = course.until(700, NAMES).unwrap();
         assert_eq!((told.interval_ns, told.causes.len()), (10, 2));
         let (work, device) = (spent(&told, "work"), spent(&told, "device"));
-        assert_eq!((work.len(), work[0], work[1], work[59]), (60, 11, 0, 10));
+        assert_eq!((work.len(), work[0], work[1], work[59]), (60, 11, 0, 15));
         assert_eq!((&device[..4], device[4]), (&[5, 10, 10, 1][..], 0));
         let early = course.until(121, NAMES).unwrap();
         assert_eq!(spent(&early, "device"), [5, 10, 10]);
