@@ -34,17 +34,17 @@ fn invariants_hold_after_every_event_of_random_jobs() {
 /// the spans.
 #[test]
 fn the_time_of_the_threads_is_told_to_the_nanosecond() {
+    let mut with_rounds = 0;
     for seed in 1..=200 {
         let of_seed = random_job(seed);
-        let until = Until::Elapsed(1 + seed * 77_777);
+        // Some end at a time, others with their rounds, while threads are at work.
+        let until = if seed % 2 == 0 { of_seed.until } else { Until::Elapsed(seed * 77_777) };
         let job = Thrash { until, warm_up_ns: seed % 3 * 5_000, ..of_seed };
-        if matches!(until, Until::Elapsed(ns) if ns <= job.warm_up_ns) {
-            continue;
-        }
         let outcome = run(&job, &mut ()).unwrap();
-        if outcome.ending != Ending::Complete {
+        if !outcome.has_warmed_up || outcome.elapsed_ns == 0 {
             continue;
         }
+        with_rounds += u32::from(matches!(until, Until::Rounds(_)));
         let course = outcome.waits.course(outcome.ended_ns).unwrap();
         let count = course.causes[0].spent_ns.len();
         for at in 0..count {
@@ -59,6 +59,7 @@ fn the_time_of_the_threads_is_told_to_the_nanosecond() {
             assert_eq!(told, outcome.waits.of(cause).sum_ns, "{cause:?}");
         }
     }
+    assert!(with_rounds > 20, "{with_rounds}");
 }
 
 #[test]

@@ -239,8 +239,11 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
     }
 
     fn outcome(mut self) -> Outcome {
-        // What is waited for at the end has been waited for until then.
-        (0..self.tasks.len()).for_each(|task| self.end_wait(task));
+        // What is under way at the end has taken its time until then.
+        for task in 0..self.tasks.len() {
+            self.end_wait(task);
+            self.end_busy(task);
+        }
         let has_warmed_up = self.now_ns >= self.job.warm_up_ns;
         let before = if has_warmed_up { self.before } else { self.counts };
         Outcome {

@@ -6,13 +6,14 @@ use filemap_core::page_cache::PageCache;
 use super::events::Event;
 use super::machine::Machine;
 use super::mmap_lock::TaskId;
-use super::task::{Flow, Kind};
+use super::task::{Busy, Flow, Kind};
 use super::turns::Turn;
 use super::waits::Cause;
 
 impl<C: PageCache, L: Log> Machine<'_, C, L> {
     /// Lets `task` go on until something else comes first.
     pub fn turn(&mut self, task: TaskId) {
+        self.end_busy(task);
         loop {
             let of = &self.tasks[task];
             if self.now_ns >= of.slice_ends_ns && of.may_yield() && self.is_preempted(task) {
@@ -43,15 +44,16 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
             self.counts.events += 1;
             let (extra_ns, spun_ns) = (self.extra_ns, self.spun_ns);
             (self.extra_ns, self.spun_ns) = (0, 0);
-            let own_ns = self.now_ns + ns + extra_ns;
-            self.spent(task, cause, self.now_ns, ns + extra_ns);
-            self.spent(task, Cause::ListLock, own_ns, spun_ns);
-            let at_ns = own_ns + spun_ns;
-            if at_ns >= self.events.next_ns() || self.checks {
-                self.run_at(at_ns, task);
+            let spins_from_ns = self.now_ns + ns + extra_ns;
+            let to_ns = spins_from_ns + spun_ns;
+            let busy = Busy { cause, from_ns: self.now_ns, spins_from_ns, to_ns };
+            if to_ns >= self.events.next_ns() || self.checks {
+                self.tasks[task].busy = Some(busy);
+                self.run_at(to_ns, task);
                 return;
             }
-            self.now_ns = at_ns;
+            self.now_ns = to_ns;
+            self.was_busy(task, busy);
         }
     }
 
@@ -98,8 +100,22 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         let at_ns = self.now_ns + after_ns;
         self.tasks[task].cpu = Some(cpu);
         self.tasks[task].slice_ends_ns = at_ns + self.job.costs.slice_ns;
-        self.spent(task, Cause::RunQueue, self.now_ns, after_ns);
+        let (cause, from_ns) = (Cause::RunQueue, self.now_ns);
+        self.tasks[task].busy = Some(Busy { cause, from_ns, spins_from_ns: at_ns, to_ns: at_ns });
         self.run_at(at_ns, task);
+    }
+
+    /// What `task` did on its CPU is over, or counts until now.
+    pub fn end_busy(&mut self, task: TaskId) {
+        if let Some(busy) = self.tasks[task].busy.take() {
+            self.was_busy(task, busy);
+        }
+    }
+
+    fn was_busy(&mut self, task: TaskId, busy: Busy) {
+        let [spins_from_ns, to_ns] = [busy.spins_from_ns, busy.to_ns].map(|ns| ns.min(self.now_ns));
+        self.spent(task, busy.cause, busy.from_ns, spins_from_ns - busy.from_ns);
+        self.spent(task, Cause::ListLock, spins_from_ns, to_ns - spins_from_ns);
     }
 
     /// What `task` waited for is over, or counts until now.

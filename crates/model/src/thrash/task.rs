@@ -73,6 +73,8 @@ pub struct Task {
     pub slice_ends_ns: u64,
     /// What it waits for, since when.
     pub waits: Option<(Cause, u64)>,
+    /// What it does on its CPU until its next turn.
+    pub busy: Option<Busy>,
     /// The page whose data it waits for.
     pub awaits: Option<PageIndex>,
     /// The folio whose data it waited for and has come: it refers to it until it runs, which keeps
@@ -89,6 +91,16 @@ pub struct Task {
     pub charged: Option<bool>,
     /// Pages that the last reclaim evicted.
     pub evicted: Option<u64>,
+}
+
+/// What takes the time of a task on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Busy {
+    pub cause: Cause,
+    pub from_ns: u64,
+    /// From then on it waits for the lists' lock.
+    pub spins_from_ns: u64,
+    pub to_ns: u64,
 }
 
 impl Task {
@@ -110,6 +122,7 @@ impl Task {
             cpu: None,
             slice_ends_ns: 0,
             waits: None,
+            busy: None,
             awaits: None,
             refers: None,
             owed: 0,
