@@ -51,8 +51,8 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct PublishedArgs {
-    /// Series to show: mmap-miss, vma-bound, exec-order or vma-retry [default: all, of vma-retry the
-    /// published job alone].
+    /// Series to show: mmap-miss, vma-bound, exec-order or vma-retry [default: all, but of the last
+    /// the published job alone].
     pub series: Vec<String>,
     /// Also run what takes minutes. For vma-bound this is fio itself at the published sizes, and
     /// the programs of this machine. For vma-retry these are the published 600 s, more conditions,
