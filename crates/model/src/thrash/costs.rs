@@ -1,7 +1,7 @@
 //! What things cost in time.
 
-/// Times of a machine, in nanoseconds. None of them is published for the machines that this is
-/// compared with: all are assumed.
+/// Times of a machine, in nanoseconds. None of them was published for a machine that this is
+/// compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// An access to a mapped page.
@@ -54,7 +54,8 @@ pub struct Costs {
 impl Costs {
     /// Assumed for a server with many CPUs, as the published one. Evicting a page stands for
     /// taking its entry from the TLBs of all CPUs, which they have to answer, and for waiting for
-    /// locks of reclaim: 32 pages together are 0.4 ms.
+    /// locks of reclaim: 32 pages together are 0.4 ms. That cost was chosen, together with the CPUs
+    /// of the published job, so that the published figures come out.
     pub const SERVER: Costs = Costs {
         touch_ns: 5,
         fault_ns: 1_000,

@@ -164,10 +164,11 @@ impl Beside {
         }
     }
 
-    pub(super) fn json(&self, read_ahead_kb: u64, costs: &[(&'static str, u64)]) -> Value {
+    /// Its cell: `assumed` are the costs in nanoseconds, and the CPUs.
+    pub(super) fn json(&self, read_ahead_kb: u64, assumed: &[(&'static str, u64)]) -> Value {
         let median = self.model.as_ref().map(|model| model.median);
         let assumed: serde_json::Map<String, Value> =
-            costs.iter().map(|(name, ns)| ((*name).to_string(), Value::from(*ns))).collect();
+            assumed.iter().map(|(name, of)| ((*name).to_string(), Value::from(*of))).collect();
         json!({
             "series": "vma-retry",
             "experiment": "published job",

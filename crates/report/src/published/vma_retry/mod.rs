@@ -86,9 +86,10 @@ impl Study for VmaRetry {
             sweep.iter().chain(&experiments).map(|of| Tried::new(of, known)).collect();
         let job = Job::new(&self.form.job(pages, &self.seeds), known);
         let beside = Beside::all(&job);
-        let costs = &self.simulation.costs;
+        let mut assumed = vec![("cpus", self.form.cpus())];
+        assumed.extend(&self.simulation.costs);
         let mut cells: Vec<_> =
-            beside.iter().map(|beside| beside.json(pages * PAGE_KIB, costs)).collect();
+            beside.iter().map(|beside| beside.json(pages * PAGE_KIB, &assumed)).collect();
         cells.extend(flat::ratio_json(&job, pages * PAGE_KIB));
         cells.extend(job.variants.iter().map(|variant| flat::variant_json(variant)));
         cells.extend(tried.iter().flat_map(flat::tried_json));
@@ -114,7 +115,7 @@ impl VmaRetry {
         let paragraph = |text: String| Part::Paragraph(text);
         parts.push(paragraph(notes::form(&self.form, self.seeds.len())));
         parts.push(paragraph(notes::inferred(&of(Kind::ReadAhead), pages)));
-        parts.push(paragraph(notes::cpus(&self.form, pages)));
+        parts.push(paragraph(notes::cpus(&self.form, pages, &self.simulation.costs)));
         parts.extend(tables::rows(job).map(Part::Table));
         parts.push(Part::Table(tables::judged(beside)));
         parts.push(paragraph(notes::verdicts(beside)));
