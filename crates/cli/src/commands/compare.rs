@@ -7,7 +7,7 @@ mod unseen;
 
 use filemap_core::rules::Kernel;
 use filemap_job::program::Program;
-use filemap_job::{EngineKind, Job, JobSpec, Thrash, shell_word};
+use filemap_job::{EngineKind, Job, JobSpec, Run, Thrash, shell_word};
 use filemap_model::{Digest, Profile};
 use filemap_report::compare::{self, Cell};
 use filemap_report::{Report, thrash};
@@ -89,7 +89,9 @@ fn reported<J: FlagJob>(
     let seeds = args.seeds.unwrap_or(1);
     let records = engine::run_seeds(on, &jobs, &mut profiles, seeds, args.apply)?;
     let mut warnings = found.warnings;
-    let told = names.iter().zip(&jobs).map(|(name, job)| (name.as_str(), job.without_effect()));
+    let runs: Vec<&Run> = records.iter().flat_map(|record| &record.runs).collect();
+    let told =
+        names.iter().zip(&jobs).map(|(name, job)| (name.as_str(), job.without_effect(&runs)));
     warnings.extend(named(&told.collect::<Vec<_>>()));
     let judged: Vec<Judged> = jobs.iter().map(Judged::from).collect();
     warnings.extend(judged::warnings(asked.kernel.as_deref(), &judged)?);

@@ -16,8 +16,9 @@ pub trait FlagJob: Work<Run = Run, Record = Record> {
     /// What is wrong with it.
     fn of_spec(spec: JobSpec) -> Result<Self, Error>;
 
-    /// What it says that changes nothing, or cannot show, as a sentence each.
-    fn without_effect(&self) -> Vec<String>;
+    /// What it says that changes nothing, or cannot show, as a sentence each. `runs` are what it and
+    /// its variants came to.
+    fn without_effect(&self, runs: &[&Run]) -> Vec<String>;
 
     /// The job of one file that it is, if it is one.
     fn of_one_file(&self) -> Option<&Job>;
@@ -48,7 +49,7 @@ impl FlagJob for Job {
         Ok(spec.validate(input::host_release().as_deref())?)
     }
 
-    fn without_effect(&self) -> Vec<String> {
+    fn without_effect(&self, _: &[&Run]) -> Vec<String> {
         Job::without_effect(self)
     }
 
@@ -75,8 +76,8 @@ impl FlagJob for Thrash {
         Ok(spec.validate_thrash(input::host_release().as_deref())?)
     }
 
-    fn without_effect(&self) -> Vec<String> {
-        Thrash::without_effect(self)
+    fn without_effect(&self, runs: &[&Run]) -> Vec<String> {
+        Thrash::without_effect(self, runs)
     }
 
     fn of_one_file(&self) -> Option<&Job> {

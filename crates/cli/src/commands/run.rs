@@ -74,7 +74,7 @@ where
     let profiles = std::slice::from_mut(&mut profile);
     let mut record = one(engine::run_seeds(engines, jobs, profiles, seeds, args.apply)?);
     record.warnings = found.warnings;
-    record.warnings.extend(job.without_effect());
+    record.warnings.extend(job.without_effect(&record.runs.iter().collect::<Vec<_>>()));
     record.warnings.extend(judged::warnings(asked.kernel.as_deref(), &[Judged::from(&job)])?);
     if let (Some(job), None) = (job.of_one_file(), args.seeds) {
         let profile = &profile;

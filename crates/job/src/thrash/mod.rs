@@ -15,6 +15,7 @@ use filemap_core::rules::Rules;
 use filemap_core::units::PageCount;
 
 use crate::job::{EngineKind, Image, Machine};
+use crate::record::{Counters, Run};
 
 pub use course::{CauseCourse, Course, WaitCourse};
 pub use histogram::Histogram;
@@ -24,9 +25,9 @@ pub use tries::Tries;
 /// The name of the workload.
 pub const THRASH: &str = "thrash";
 
-/// Where the windows of all threads took less than a quarter of what the cgroup held, next to no
-/// retry missed on a kernel: 0.2 of 100 at 6 %, against 3.4 of 100 at 25 %
-/// (`data/measured-6.12-thrash.json`).
+/// Where the windows of all threads took less than a quarter of what the cgroup held, and nobody
+/// wrote, next to no retry missed on a kernel: 0.2 of 100 at 6 %, against 3.3 of 100 at 25 %
+/// (`data/measured-6.12-thrash.json`). With writers more can miss, so what a run found counts first.
 const LEAST_PRESSURE: f64 = 0.25;
 
 /// A job of the workload `thrash` that has been validated.
@@ -106,23 +107,45 @@ impl Thrash {
         Some(self.threads as f64 * window as f64 / holds as f64)
     }
 
-    /// What the job cannot show, as a sentence each, without its full stop.
-    pub fn without_effect(&self) -> Vec<String> {
+    /// What the job cannot show, as a sentence each, without its full stop. `runs` are what it and
+    /// its variants came to.
+    pub fn without_effect(&self, runs: &[&Run]) -> Vec<String> {
         let cannot = "so this job cannot show what retries after I/O cost";
         let Some(pressure) = self.pressure() else {
             return vec![format!(
                 "there is no memory limit, {cannot}; give --memory-high or --memory-max"
             )];
         };
+        let is_alike = |run: &&&Run| {
+            run.thrash.as_ref().is_some_and(|thrash| thrash.pressure == Some(pressure))
+        };
+        let counters: Vec<&Counters> =
+            runs.iter().filter(is_alike).map(|run| &run.counters).collect();
+        let misses = counters
+            .iter()
+            .filter_map(|counters| Some((counters.retry_io_miss?, counters.retry_mmap_drop?)));
+        let misses: Vec<(u64, u64)> = misses.collect();
+        if misses.iter().any(|(misses, drops)| misses * 100 >= (*drops).max(1)) {
+            return Vec::new();
+        }
+        let evicted: Vec<u64> = counters.iter().filter_map(|of| of.evicted_pages).collect();
+        if !evicted.is_empty() && evicted.iter().all(|pages| *pages == 0) {
+            return vec![format!(
+                "all that was read stayed in memory, {cannot}; give a lower limit, or larger files"
+            )];
+        }
         if pressure >= LEAST_PRESSURE {
             return Vec::new();
         }
+        let found = match misses.is_empty() {
+            true => {
+                "and where that is below 0.25, hardly a page is gone when its fault begins again"
+            }
+            false => "and fewer than 1 of 100 faults that began again found their page gone",
+        };
         vec![format!(
-            "x = threads x readahead / memory limit is {:.2}, and below {LEAST_PRESSURE} next to no \
-             page is gone when its fault begins again, {cannot}; give more --threads, a larger \
-             --read-ahead-kb, or a lower limit",
-            // Rounded down: what is too small does not look as if it were not.
-            (pressure * 100.0).floor() / 100.0
+            "x = threads x readahead / memory limit is {pressure:.2}, {found}, {cannot}; give more \
+             --threads, a larger --read-ahead-kb, or a lower limit"
         )]
     }
 }

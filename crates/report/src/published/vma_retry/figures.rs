@@ -15,6 +15,9 @@ const MISSES_WITH_SERIES: f64 = 3.0;
 /// Between which drops a round lie without the series.
 const DROPS: (f64, f64) = (35.0, 50.0);
 
+/// Fewer seeds decide nothing: runs of the job differ.
+pub(super) const LEAST_SEEDS: usize = 5;
+
 /// One variant of the published job over all seeds.
 pub(super) struct Variant<'a> {
     /// The trial of the first seed.
@@ -136,6 +139,9 @@ impl Beside {
 
     /// Between which figures the median has to lie; `None` where nothing is judged.
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {
+        if self.model.as_ref().is_some_and(|model| model.samples.len() < LEAST_SEEDS) {
+            return None;
+        }
         match (self.what, self.row.with_series()) {
             (What::Misses, false) => Some(MISSES),
             (What::Misses, true) => Some((0.0, MISSES_WITH_SERIES)),

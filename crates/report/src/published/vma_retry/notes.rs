@@ -1,7 +1,7 @@
 //! What the tables of the series say, in words.
 
 use super::PAGE_KIB;
-use super::figures::{Beside, Job, published_ratios};
+use super::figures::{Beside, Job, LEAST_SEEDS, published_ratios};
 use super::plan::{Form, PUBLISHED_CPUS, published_drops_per_round};
 use super::tables::{Tried, span};
 use crate::published::data::PUBLISHED;
@@ -13,6 +13,9 @@ const EFFECT_PERCENT: f64 = 1.0;
 /// A mechanism is needed where without it fewer than this share of the misses is left.
 const NEEDED: f64 = 0.5;
 
+/// Rounds with the series for each without it, below which the job hardly goes on.
+const STALLS: f64 = 0.1;
+
 /// Windows of the default readahead size.
 const DEFAULT_PAGES: u64 = 32;
 
@@ -20,6 +23,7 @@ const DEFAULT_PAGES: u64 = 32;
 pub(super) fn form(form: &Form, seeds: usize) -> String {
     let (seconds, warm_up) = form.job_seconds();
     let (short, warm_up_short) = form.experiment_seconds();
+    let (sweep, warm_up_sweep) = form.sweep_seconds();
     let length = match (form.has_sensitivity, form.has_experiments) {
         (true, _) => "This is the published length.",
         (false, true) => {
@@ -31,12 +35,14 @@ pub(super) fn form(form: &Form, seeds: usize) -> String {
              longer runs, and experiments with the job."
         }
     };
-    let experiments = match form.has_experiments {
-        true => format!(
-            " Experiments have one seed and {short} s, of which {warm_up_short} are not counted."
-        ),
-        false => String::new(),
-    };
+    let mut experiments = format!(
+        " The sweep over readahead sizes has one seed and {sweep} s, of which {warm_up_sweep} are not \
+         counted."
+    );
+    if form.has_experiments {
+        experiments +=
+            &format!(" Other experiments have one seed, {short} s and {warm_up_short} s.");
+    }
     let seeds = match seeds {
         1 => "with one seed".to_string(),
         seeds => format!("over {seeds} seeds"),
@@ -116,6 +122,11 @@ pub(super) fn verdicts(beside: &[Beside]) -> String {
          they depend on costs that nobody published.",
         judged.len()
     );
+    if judged.is_empty() {
+        text = format!(
+            "Nothing is judged: runs differ, and {LEAST_SEEDS} seeds or more are needed for a median."
+        );
+    }
     if beside.iter().any(|figure| figure.stalls) {
         text += " With the series the model's job hardly goes on: it completes fewer than half as \
                  many rounds as without it. Its misses then say nothing, and count as failed.";
@@ -192,6 +203,7 @@ pub(super) fn sweep(sweep: &[Tried]) -> String {
     }
     let [first, ..] = jams[..] else {
         said.push("Without the series it jams at none of these.".to_string());
+        said.extend(stalled(sweep));
         return said.join(" ");
     };
     let all: Vec<String> = jams.iter().map(|jam| format!("{:.2}", pressure(jam))).collect();
@@ -207,7 +219,21 @@ pub(super) fn sweep(sweep: &[Tried]) -> String {
         "Without the series the job jams (!) at x = {}: {at} {how}.",
         all.join(", ")
     ));
+    said.extend(stalled(sweep));
     said.join(" ")
+}
+
+/// Where the series makes the job stop, or nearly so.
+fn stalled(sweep: &[Tried]) -> Option<String> {
+    let stalls = |tried: &&Tried| tried.ratio().is_some_and(|ratio| ratio < STALLS);
+    let all: Vec<String> = sweep
+        .iter()
+        .filter(stalls)
+        .map(|tried| format!("{:.2}", tried.experiment.trials[0].pressure()))
+        .collect();
+    (!all.is_empty()).then(|| {
+        format!("With the series the job hardly goes on, or not at all, at x = {}.", all.join(", "))
+    })
 }
 
 /// Which mechanisms the misses need.

@@ -132,6 +132,11 @@ impl Form {
         self.job
     }
 
+    /// Seconds of the sweep over readahead sizes, and those not counted.
+    pub(super) fn sweep_seconds(&self) -> (u64, u64) {
+        self.sweep
+    }
+
     /// Seconds of experiments, and those not counted.
     pub(super) fn experiment_seconds(&self) -> (u64, u64) {
         self.experiments
