@@ -1,0 +1,50 @@
+//! What can be asked for and not be had.
+
+use std::fmt;
+
+use crate::mm_id::MmId;
+use crate::order::Order;
+
+/// Why a value is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// No such order.
+    Order(u32),
+    /// One page is no large folio.
+    NotLarge,
+    /// No mm has this id.
+    Id(u32),
+    /// A set of this many ids cannot be.
+    Ids(u32),
+    /// All ids are in use.
+    NoIdLeft {
+        /// How many there are.
+        ids: u32,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Order(order) => {
+                write!(f, "no folio has order {order}; the largest order is {}", Order::MAX.get())
+            }
+            Error::NotLarge => {
+                write!(f, "a folio of order 0 has no owners; the smallest order is 1")
+            }
+            Error::Id(id) => {
+                let last = MmId::LAST.get();
+                write!(f, "no mm has the id {id}; ids have {} bits, 1 to {last}", MmId::BITS)
+            }
+            Error::Ids(ids) => {
+                let last = MmId::LAST.get();
+                write!(f, "there cannot be {ids} mm ids; there are 1 to {last} of them")
+            }
+            Error::NoIdLeft { ids } => {
+                write!(f, "all {ids} mm ids are in use; one is free again when an mm is gone")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
