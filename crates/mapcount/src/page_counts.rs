@@ -81,7 +81,7 @@ impl<A: Atomics> PageCounts<A> {
 
     fn fewer(&self, order: Order, fewer: u32) -> Change {
         let old = self.mapped.fetch_sub(fewer, Relaxed);
-        let new = old.wrapping_sub(fewer);
+        let new = old.checked_sub(fewer).unwrap_or_else(|| Broken::PageNotMapped.panic());
         Change {
             pages: seen(order, new) - seen(order, old),
             in_part: new > 0 && new < order.pages() as u32,

@@ -1,7 +1,7 @@
 //! Two and three threads on one folio, in every order that the memory model allows: loom.
 //!
-//! Threads are switched at most three times where they need not be, which finds what is found in
-//! practice and keeps the tests short.
+//! Two threads are switched at most three times where they need not be, three threads once. That
+//! finds what is found in practice and keeps the tests short.
 
 mod support;
 
@@ -164,6 +164,23 @@ fn a_fork_while_somebody_asks<C: Mapcount>() {
     });
 }
 
+/// One mm leaves, then another comes: at no moment is the folio shared.
+fn never_shared<C: Mapcount>() {
+    explore(|| {
+        let shared = Shared::<C>::new();
+        shared.folio.map(mm(1), 0..1);
+        let other = shared.clone();
+        let thread = thread::spawn(move || {
+            other.folio.unmap(mm(1), 0..1);
+            other.folio.map(mm(3), 0..1);
+        });
+        assert!(!shared.folio.counts().maybe_shared());
+        assert_eq!(shared.owner(&[2]), None);
+        thread.join().expect("the thread ends");
+        assert!(!shared.folio.counts().maybe_shared());
+    });
+}
+
 /// Two mms stay while a third one comes and goes: the folio is shared at any moment.
 fn shared_all_the_time<C: Mapcount>() {
     explore(|| {
@@ -261,6 +278,11 @@ macro_rules! configurations {
             #[test]
             fn a_fork_while_somebody_asks() {
                 super::a_fork_while_somebody_asks::<$type>();
+            }
+
+            #[test]
+            fn never_shared() {
+                super::never_shared::<$type>();
             }
 
             #[test]

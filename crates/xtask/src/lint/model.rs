@@ -12,8 +12,12 @@ pub const SOURCE: &str = "crates/core/src/";
 
 const TESTS: &str = "crates/core/tests/";
 
+/// Where the rows of counters point to: functions and tests.
+const COUNTERS: [&str; 2] = ["crates/mapcount/src/", "crates/mapcount/tests/"];
+
 /// Heads of the columns of the tables that are looked at.
 const RULE_COLUMNS: [&str; 5] = ["Rule", "Kernel function", "Versions", "Ours", "Test"];
+const COUNTER_COLUMNS: [&str; 5] = ["Rule", "Kernel function", "Versions", "Counters", "Test"];
 const SWITCH_COLUMNS: [&str; 3] = ["Switch", "Changes", "Branch in"];
 
 pub fn check(repository: &Repository) -> Vec<Finding> {
@@ -23,7 +27,10 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     let rules = rows(text, &RULE_COLUMNS);
     let mut findings = Vec::new();
     for row in &rules {
-        targets(row, repository, &mut findings);
+        targets(row, [SOURCE, TESTS], repository, &mut findings);
+    }
+    for row in rows(text, &COUNTER_COLUMNS) {
+        targets(&row, COUNTERS, repository, &mut findings);
     }
     every_mirror(&rules, repository, &mut findings);
     every_switch(&rows(text, &SWITCH_COLUMNS), &mut findings);
@@ -64,12 +71,17 @@ pub fn quoted(cell: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A row names what exists, and something in every column.
-fn targets(row: &Row<'_>, repository: &Repository, findings: &mut Vec<Finding>) {
+fn targets(
+    row: &Row<'_>,
+    [source, tests]: [&str; 2],
+    repository: &Repository,
+    findings: &mut Vec<Finding>,
+) {
     let mut missing = |what: String| findings.push(Finding::error(PATH, row.line, what));
     for column in [1, 3, 4].into_iter().filter(|&column| quoted(row.cells[column]).count() == 0) {
         missing(format!("a row names nothing under '{}'", RULE_COLUMNS[column]));
     }
-    for (column, directory) in [(3, SOURCE), (4, TESTS)] {
+    for (column, directory) in [(3, source), (4, tests)] {
         for name in quoted(row.cells[column]) {
             match locate(name, directory, repository) {
                 None => {
