@@ -16,6 +16,18 @@ pub enum Error {
     Id(u32),
     /// A set of this many ids cannot be.
     Ids(u32),
+    /// Too few free pages.
+    NoMemory {
+        /// Pages that are needed, one behind the other.
+        needed: usize,
+        /// Pages that are free.
+        free: usize,
+    },
+    /// An address at which nothing is mapped.
+    NothingMapped {
+        /// The page.
+        page: usize,
+    },
     /// All ids are in use.
     NoIdLeft {
         /// How many there are.
@@ -40,6 +52,12 @@ impl fmt::Display for Error {
                 let last = MmId::LAST.get();
                 write!(f, "there cannot be {ids} mm ids; there are 1 to {last} of them")
             }
+            Error::NoMemory { needed, free } => write!(
+                f,
+                "a folio of {needed} pages does not fit into {free} free pages of memory; \
+                 give it more memory"
+            ),
+            Error::NothingMapped { page } => write!(f, "nothing is mapped at page {page}"),
             Error::NoIdLeft { ids } => {
                 write!(f, "all {ids} mm ids are in use; one is free again when an mm is gone")
             }

@@ -116,7 +116,7 @@ pub(crate) fn whole(order: Order, counts: Counts) -> Change {
 
 /// How often a page is mapped on average, rounded, but once at least if the folio is mapped.
 ///
-/// Mirrors `folio_average_page_mapcount`, 6.15. Test: `tests/statistics.rs`.
+/// Mirrors `folio_average_page_mapcount`, 6.18. Test: `tests/statistics.rs`.
 pub(crate) fn average(order: Order, mappings: u32, entire: u32) -> u32 {
     let of_pages = mappings.saturating_sub(entire);
     let half = order.pages() as u32 / 2;

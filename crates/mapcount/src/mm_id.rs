@@ -44,7 +44,7 @@ impl MmId {
 /// Ids are given out in a circle, so that one is not used again soon. Nothing depends on it but
 /// what somebody sees who reads a trace.
 ///
-/// Mirrors `mm_alloc_id`, 6.15. Test: `tests/mm_ids.rs`.
+/// Mirrors `mm_alloc_id`, 6.18. Test: `tests/mm_ids.rs`.
 pub struct MmIds<A: Atomics = Real> {
     /// A bit for each id, set while the id is in use. The first id is 1.
     words: Box<[A::U64]>,

@@ -16,7 +16,7 @@ use crate::slots::{Published, SlotRules};
 /// that changed the number of mappings. The lock is given back before pages are counted, so it is
 /// held for the same time whatever the size of the batch.
 ///
-/// Mirrors `__folio_add_rmap` and `__folio_remove_rmap`, 6.15. Test: `tests/atomics_made.rs`.
+/// Mirrors `__folio_add_rmap` and `__folio_remove_rmap`, 6.18. Test: `tests/atomics_made.rs`.
 pub struct MmOwner<A: Atomics = Real, R = Published> {
     owners: Owners<A, R>,
     pages: PageCounts<A>,

@@ -12,7 +12,7 @@ use crate::slots::{Published, SlotRules};
 /// A batch is one read-modify-write, however many pages it has. A folio of which a page is mapped
 /// counts as mapped whole, and a page as mapped as often as the folio's pages are on average.
 ///
-/// Mirrors `__folio_add_rmap` and `__folio_remove_rmap`, 6.15, with CONFIG_NO_PAGE_MAPCOUNT.
+/// Mirrors `__folio_add_rmap` and `__folio_remove_rmap`, 6.18, with CONFIG_NO_PAGE_MAPCOUNT.
 /// Test: `tests/atomics_made.rs`.
 pub struct NoPageMapcount<A: Atomics = Real, R = Published> {
     owners: Owners<A, R>,

@@ -40,7 +40,7 @@ impl SlotRules for Published {}
 /// *Shared* may be false, as an mm that found no slot is not known when the others have left.
 /// This needs a third mm: of two, each has a slot.
 ///
-/// Mirrors `folio_add_large_mapcount` and `folio_sub_large_mapcount`, 6.15.
+/// Mirrors `folio_add_large_mapcount` and `folio_sub_large_mapcount`, 6.18.
 /// Test: `tests/every_history.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Slots {

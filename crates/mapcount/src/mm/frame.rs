@@ -1,0 +1,89 @@
+//! What is known of a page of memory: a `struct page`.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
+
+use crate::mapcount::Mapcount;
+use crate::order::Order;
+
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = 4096;
+
+/// The number of a page of memory.
+pub type Pfn = u32;
+
+/// A page of memory, in one cache line, as a kernel has it.
+///
+/// What belongs to the folio lies in its first frame.
+#[derive(Default)]
+#[repr(align(64))]
+pub struct Frame<C: Mapcount> {
+    /// The counters of a large folio.
+    pub counts: C,
+    /// The first frame of the folio.
+    head: AtomicU32,
+    /// Mappings of the folio, and whoever else holds it.
+    pub references: AtomicU32,
+    /// Neighbours on the LRU.
+    pub older: AtomicU32,
+    pub newer: AtomicU32,
+    /// Mappings of a folio of one page.
+    pub single: AtomicU32,
+    /// What the counters have for each page.
+    pub page: C::Page,
+    order: AtomicU8,
+    /// Only one mm maps the page, for certain: set when it is new, until a fork.
+    exclusive: AtomicBool,
+    on_lru: AtomicBool,
+}
+
+const _: () = {
+    assert!(size_of::<Frame<crate::PageMapcount>>() == 64);
+    assert!(size_of::<Frame<crate::MmOwner>>() == 64);
+    assert!(size_of::<Frame<crate::NoPageMapcount>>() == 64);
+    assert!(size_of::<Frame<crate::PreciseOwners>>() == 64);
+};
+
+impl<C: Mapcount> Frame<C> {
+    /// Makes this frame one of the folio that begins at `head`.
+    pub fn join(&self, head: Pfn, order: Order) {
+        self.head.store(head, Relaxed);
+        self.order.store(order.get() as u8, Relaxed);
+        self.exclusive.store(true, Relaxed);
+    }
+
+    /// The first frame of the folio.
+    #[inline]
+    pub fn head(&self) -> Pfn {
+        self.head.load(Relaxed)
+    }
+
+    /// The size of the folio.
+    #[inline]
+    pub fn order(&self) -> Order {
+        Order::new(u32::from(self.order.load(Relaxed))).expect("folios have orders that exist")
+    }
+
+    /// Whether only one mm maps the page, for certain.
+    #[inline]
+    pub fn is_exclusive(&self) -> bool {
+        self.exclusive.load(Relaxed)
+    }
+
+    /// Whether the folio is on the LRU.
+    #[inline]
+    pub fn is_on_lru(&self) -> bool {
+        self.on_lru.load(Relaxed)
+    }
+
+    /// Says whether the folio is on the LRU.
+    pub fn set_on_lru(&self, on_lru: bool) {
+        self.on_lru.store(on_lru, Relaxed);
+    }
+
+    /// Says whether only one mm maps the page.
+    #[inline]
+    pub fn set_exclusive(&self, exclusive: bool) {
+        self.exclusive.store(exclusive, Relaxed);
+    }
+}
