@@ -1,7 +1,8 @@
 //! Nanoseconds per page of each operation, and what counting differently saves, in units of L.
 //!
-//! `cargo bench -p filemap-mapcount --bench folio_ops -- 256` takes the MiB of memory; without a
-//! number they are 64. Configurations alternate in one run. Times are the thread's CPU time.
+//! `cargo bench -p filemap-mapcount --bench folio_ops -- 256 9` takes the MiB of memory and the
+//! repeats; without numbers they are 64 and 9. Configurations alternate in one run. Times are the
+//! thread's CPU time.
 
 use filemap_mapcount::atomics::PlainPages;
 use filemap_mapcount::folio_ops::{FolioOps, Operation, Sample, read_modify_write_ns};
@@ -10,7 +11,6 @@ use filemap_mapcount::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-const REPEATS: usize = 9;
 const NAMES: [&str; 5] =
     ["PageMapcount", "plain counts", "MmOwner", "NoPageMapcount", "PreciseOwners"];
 
@@ -36,14 +36,15 @@ impl<C: Mapcount> Run for FolioOps<C> {
 fn main() -> Result<(), Error> {
     let numbers: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();
     let pages = numbers.first().copied().unwrap_or(64) * 256;
-    println!("{} MiB, {REPEATS} alternating repeats, medians", pages / 256);
+    let repeats = numbers.get(1).copied().unwrap_or(9);
+    println!("{} MiB, {repeats} alternating repeats, medians", pages / 256);
     for order in [0, 2, 3, 4, 5, 6, 7, 8, 9] {
-        of_order(pages, Order::new(order)?)?;
+        of_order(pages, repeats, Order::new(order)?)?;
     }
     Ok(())
 }
 
-fn of_order(pages: usize, order: Order) -> Result<(), Error> {
+fn of_order(pages: usize, repeats: usize, order: Order) -> Result<(), Error> {
     let all: [Box<dyn Run>; 5] = [
         Box::new(FolioOps::<PageMapcount>::new(pages, order)?),
         Box::new(FolioOps::<PageMapcount<PlainPages>>::new(pages, order)?),
@@ -55,7 +56,7 @@ fn of_order(pages: usize, order: Order) -> Result<(), Error> {
         let mut times = [const { Vec::new() }; 5];
         let mut locked = Vec::new();
         let mut copied = [0; 5];
-        for _ in 0..=REPEATS {
+        for _ in 0..=repeats {
             locked.push(read_modify_write_ns(now_ns));
             for (index, configuration) in all.iter().enumerate() {
                 let sample = configuration.run(operation)?;
@@ -80,8 +81,10 @@ fn show(order: Order, operation: Operation, ns: [f64; 5], locked_ns: f64) {
     for index in 1..5 {
         let percent = (ns[index] / ns[0] - 1.0) * 100.0;
         let saved = (ns[0] - ns[index]) / locked_ns;
-        print!("  {} {percent:+.0}% {saved:+.2} L", NAMES[index]);
+        print!("  {} {percent:+.1}% {saved:+.2} L", NAMES[index]);
     }
+    let of_folio = (ns[2] - ns[0]) / locked_ns * order.pages() as f64;
+    print!("  MmOwner {of_folio:+.1} L per folio");
     println!();
 }
 

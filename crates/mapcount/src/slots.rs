@@ -56,10 +56,14 @@ impl Slots {
     /// `mm` has so many `more` mappings, and the folio has `mappings` of them now.
     #[inline]
     pub fn map<R: SlotRules>(&mut self, mm: MmId, more: u32, mappings: u32) {
-        let taken = || (0..2).find(|&slot| R::may_take(self.counts[slot], self.shared));
-        if let Some(slot) = self.slot_of(mm).or_else(taken) {
-            self.ids[slot] = mm.get();
-            self.counts[slot] += more;
+        let taken = || {
+            let may_take = |slot: usize| R::may_take(self.counts[slot], self.shared);
+            if may_take(0) { Some(0) } else { may_take(1).then_some(1) }
+        };
+        match self.slot_of(mm).or_else(taken) {
+            Some(0) => self.count::<0>(mm, more),
+            Some(_) => self.count::<1>(mm, more),
+            None => {}
         }
         self.mark::<R>(mappings);
     }
@@ -76,12 +80,13 @@ impl Slots {
         mappings: u32,
     ) -> Result<(), Broken> {
         let mut left = self.counts;
-        if let Some(slot) = self.slot_of(mm) {
-            let had = left[slot].checked_sub(fewer);
-            left[slot] = had.ok_or(Broken::NotMappedByMm { mm: mm.get() })?;
-        }
+        let had = match self.slot_of(mm) {
+            Some(0) => take::<0>(&mut left, fewer),
+            Some(_) => take::<1>(&mut left, fewer),
+            None => true,
+        };
         // Those without a slot have what the slots do not.
-        if u64::from(left[0]) + u64::from(left[1]) > u64::from(mappings) {
+        if !had || u64::from(left[0]) + u64::from(left[1]) > u64::from(mappings) {
             return Err(Broken::NotMappedByMm { mm: mm.get() });
         }
         self.counts = left;
@@ -92,17 +97,37 @@ impl Slots {
     /// Whether `mm` is known to have all `mappings` mappings of the folio.
     #[inline]
     pub fn owned_by<R: SlotRules>(&self, mm: MmId, mappings: u32) -> bool {
-        let count = self.slot_of(mm).map_or(0, |slot| self.counts[slot]);
+        let count = match self.slot_of(mm) {
+            Some(0) => self.counts[0],
+            Some(_) => self.counts[1],
+            None => 0,
+        };
         count > 0 && R::owns_all(count, mappings)
     }
 
     #[inline]
     fn slot_of(&self, mm: MmId) -> Option<usize> {
-        (0..2).find(|&slot| self.ids[slot] == mm.get())
+        if self.ids[0] == mm.get() { Some(0) } else { (self.ids[1] == mm.get()).then_some(1) }
+    }
+
+    /// Slots are named by constants, so that they stay in registers while the lock is held.
+    #[inline]
+    fn count<const SLOT: usize>(&mut self, mm: MmId, more: u32) {
+        self.ids[SLOT] = mm.get();
+        self.counts[SLOT] += more;
     }
 
     #[inline]
     fn mark<R: SlotRules>(&mut self, mappings: u32) {
-        self.shared = R::marks(self.counts.iter().any(|&count| R::owns_all(count, mappings)));
+        let owns = |slot: usize| R::owns_all(self.counts[slot], mappings);
+        self.shared = R::marks(owns(0) || owns(1));
     }
+}
+
+/// Takes `fewer` from one of the counts. Whether there were as many.
+#[inline]
+fn take<const SLOT: usize>(counts: &mut [u32; 2], fewer: u32) -> bool {
+    let had = counts[SLOT] >= fewer;
+    counts[SLOT] = counts[SLOT].wrapping_sub(fewer);
+    had
 }

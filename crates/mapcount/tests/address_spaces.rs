@@ -175,13 +175,7 @@ fn random_histories_read_what_was_written<C: Mapcount>(seed: u64) {
             3 => {
                 let order = Order::new(order).expect("it exists");
                 space.populate(&mut world.cpu, page..until, order).expect("there is memory");
-                // New memory holds what the last owner wrote, so it is written first.
-                for page in page..until {
-                    if truth[page].is_none() {
-                        space.write(&mut world.cpu, page, step).expect("it is mapped");
-                        truth[page] = Some(step);
-                    }
-                }
+                truth[page..until].iter_mut().for_each(|page| *page = page.or(Some(0)));
             }
             _ => {
                 let written = space.write(&mut world.cpu, page, step);

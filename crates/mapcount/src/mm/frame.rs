@@ -52,6 +52,12 @@ impl<C: Mapcount> Frame<C> {
         self.exclusive.store(true, Relaxed);
     }
 
+    /// Makes this frame one of no folio. The order stays, as free lists are by order.
+    pub fn leave(&self, pfn: Pfn) {
+        self.head.store(pfn, Relaxed);
+        self.exclusive.store(false, Relaxed);
+    }
+
     /// The first frame of the folio.
     #[inline]
     pub fn head(&self) -> Pfn {

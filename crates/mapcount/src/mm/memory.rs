@@ -150,6 +150,13 @@ impl<C: Mapcount> Memory<C> {
         cpu.gathered = gathered;
     }
 
+    /// Sets pages to 0, before somebody sees what the last owner wrote.
+    pub(super) fn clear(&self, first: Pfn, pages: u32) {
+        for word in &self.words[first as usize * PAGE_WORDS..][..pages as usize * PAGE_WORDS] {
+            word.store(0, Relaxed);
+        }
+    }
+
     /// Copies a page.
     pub(super) fn copy(&self, from: Pfn, to: Pfn) {
         for (from, to) in self.words(from).iter().zip(self.words(to)) {
@@ -206,15 +213,17 @@ impl<C: Mapcount> Memory<C> {
         Ok(head)
     }
 
-    /// Frees folios that nobody holds.
+    /// Frees folios that nobody holds: looks at their pages first, then takes the lock once.
     fn release(&self, folios: &[(Pfn, u32)]) {
-        for &(head, _) in folios {
-            let order = self.frame(head).order();
+        let orders = folios.iter().map(|&(head, _)| (head, self.frame(head).order()));
+        for (head, order) in orders.clone() {
             // A kernel looks at each page too, before it may be used for something else.
             for (pfn, frame) in (head..).zip(self.range(head, order)) {
-                frame.join(pfn, Order::SINGLE);
+                frame.leave(pfn);
             }
-            let mut free = locked(&self.free);
+        }
+        let mut free = locked(&self.free);
+        for (head, order) in orders {
             free.pages += order.pages();
             free.folios[order.get() as usize].push(head);
         }

@@ -38,8 +38,8 @@ impl<C: Mapcount> AddressSpace<C> {
         Ok(AddressSpace { memory: memory.clone(), ids: ids.clone(), id, tables, resident: 0 })
     }
 
-    /// Maps new folios of `order` at `pages`, for writing. The last ones are smaller where the
-    /// range ends, and where pages are mapped they stay.
+    /// Maps new folios of `order` at `pages`, for writing; all bytes are 0. They are smaller where
+    /// the range ends or something is mapped, which stays.
     ///
     /// # Errors
     /// When there is too little memory. What came before is mapped.
@@ -66,6 +66,7 @@ impl<C: Mapcount> AddressSpace<C> {
             let order = Order::new(fits).expect("this is no larger than the order asked for");
             let new = order.pages() as u32;
             let first = self.memory.allocate(cpu, order, new)?;
+            self.memory.clear(first, new);
             self.memory.map(cpu, self.id, first, new);
             for (entry, pfn) in entries.iter().zip(first..first + new) {
                 entry.set(Mapped { pfn, writable: true });
