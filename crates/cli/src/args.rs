@@ -83,6 +83,10 @@ pub struct RunArgs {
     /// Write every decision as a line of JSON to this file. - means stdout, without the report.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub log: Option<String>,
+    /// Write a picture as SVG to this file: where the threads of --workload thrash waited in the
+    /// course of the run. - means stdout.
+    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
+    pub svg: Option<String>,
     /// Also show every counter under the name that it has in JSON.
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
@@ -115,6 +119,10 @@ pub struct CompareArgs {
     /// restored after the runs.
     #[arg(long, help_heading = "Output")]
     pub apply: bool,
+    /// Write a picture as SVG to this file: where the threads of --workload thrash waited in the
+    /// course of the run. - means stdout.
+    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
+    pub svg: Option<String>,
     /// Also show every counter under the name that it has in JSON.
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,

@@ -59,6 +59,15 @@ const COMPARE: &[Example] = &[
          --workload random --file-size 1g",
     ),
     example(
+        "Draw where threads wait in the course of a run, without and with vma-retry.",
+        "filemap compare --workload thrash --threads 64 --cpus 4 --sparse --memory-max 16m \
+         --variants baseline,vma-retry --svg waits.svg",
+    ),
+    example(
+        "Boot a kernel that can switch its series with the switch off and on.",
+        "filemap compare job.toml --on kernel --image new/bzImage --variants baseline,vma-retry",
+    ),
+    example(
         "Compare how often retries after I/O miss, without and with vma-retry.",
         "filemap compare --workload thrash --threads 64 --cpus 4 --sparse --memory-max 16m \
          --variants baseline,vma-retry",

@@ -55,7 +55,7 @@ pub enum Error {
         flag: &'static str,
     },
     /// The limits of a memory cgroup are the wrong way round.
-    #[error("--memory-high {high} is above --memory-max {max}; give a lower one")]
+    #[error("{high} is above memory.max of {max}; give a lower one")]
     HighAboveMax {
         /// `memory.high`.
         high: String,

@@ -272,7 +272,7 @@ spec! {
         is_setting: true,
         ..FLAG
     },
-    /// CPUs that the threads run on.
+    /// CPUs that the threads of --workload thrash or of a program run on.
     cpus: u64 = Flag {
         group: MACHINE,
         value_name: "N",

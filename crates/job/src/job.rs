@@ -6,6 +6,7 @@ use std::ops::Range;
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::address::vma::Advice;
 use filemap_core::rules::{Arch, Rules};
+use filemap_core::series::Series;
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::accesses::{Accesses, Reads};
@@ -164,6 +165,9 @@ pub struct Image {
     pub path: String,
     /// Path of its modules, if it needs any.
     pub modules: Option<String>,
+    /// Series that are switched off before a job that does not have them, where the kernel can do
+    /// that while it runs. Those of the job are switched on.
+    pub switches: Series,
 }
 
 /// One workload of a job.

@@ -47,8 +47,10 @@ impl Record {
         job: &Thrash,
         engine: &str,
         environment: Map<String, Value>,
-        runs: Vec<Run>,
+        mut runs: Vec<Run>,
     ) -> Self {
+        let pressure = job.pressure();
+        runs.iter_mut().flat_map(|run| &mut run.thrash).for_each(|run| run.pressure = pressure);
         Record::of(job.to_spec(), engine, environment, runs)
     }
 

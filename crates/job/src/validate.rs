@@ -107,7 +107,9 @@ impl JobSpec {
     pub(crate) fn valid_image(&self, engine: EngineKind) -> Result<Option<Image>, Error> {
         let modules = self.modules.clone();
         match (self.image.clone(), engine) {
-            (Some(path), EngineKind::Kernel) => Ok(Some(Image { path, modules })),
+            (Some(path), EngineKind::Kernel) => {
+                Ok(Some(Image { path, modules, switches: Series::BASELINE }))
+            }
             (Some(_), EngineKind::Model) => Err(Error::Conflict {
                 flag: "image",
                 other: "--on model",
@@ -258,6 +260,12 @@ impl JobSpec {
             fs: name("fs", &self.fs, Filesystem::Ext4)?,
             profile: self.machine.clone(),
         };
+        if let (Some(high), Some(max)) = (machine.memory_high_bytes, machine.memory_max_bytes)
+            && high > max
+        {
+            let (high, max) = (format_size(high), format_size(max));
+            return Err(Error::HighAboveMax { high, max }.of("memory-high"));
+        }
         machine.cache_limit =
             [machine.implied_cache_limit(), cache_limit].into_iter().flatten().min();
         Ok(machine)

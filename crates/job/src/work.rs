@@ -21,6 +21,9 @@ pub trait Work: Clone + Send + Sync {
     /// The kernel that is booted for it, instead of the running one.
     fn image(&self) -> Option<&Image>;
 
+    /// The same, to be changed.
+    fn image_mut(&mut self) -> Option<&mut Image>;
+
     /// The kernel's rules with the patch series on top.
     fn rules(&self) -> &Rules;
 
@@ -78,6 +81,10 @@ macro_rules! work {
 
             fn image(&self) -> Option<&Image> {
                 self.image.as_ref()
+            }
+
+            fn image_mut(&mut self) -> Option<&mut Image> {
+                self.image.as_mut()
             }
 
             fn rules(&self) -> &Rules {

@@ -291,6 +291,7 @@ const BAD: &[(&str, &[&str])] = &[
     ("ram = '0.3k'", &["'0.3k' is not a whole number of bytes"]),
     ("cache_limit = '6k'", &["--cache-limit: 6k is not a multiple", "give 4k or 8k"]),
     ("memory_max = 1", &["--memory-max: 1 is out of range"]),
+    ("memory_high = '2m'\nmemory_max = '1m'", &["--memory-high: 2m is above memory.max of 1m"]),
     ("memory_high = 'lots'", &["--memory-high: 'lots' is no size; give a size such as"]),
     ("read_ahead_kb = 6", &["6 KiB is not a multiple of the page size 4k; give 4 or 8"]),
     ("read_ahead_kb = 4194305", &["--read-ahead-kb: 4194305 is out of range"]),

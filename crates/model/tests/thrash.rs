@@ -30,6 +30,47 @@ fn invariants_hold_after_every_event_of_random_jobs() {
     }
 }
 
+/// Every moment of every thread that reads went into something, of which the course has as much as
+/// the spans.
+#[test]
+fn the_time_of_the_threads_is_told_to_the_nanosecond() {
+    for seed in 1..=200 {
+        let of_seed = random_job(seed);
+        let until = Until::Elapsed(1 + seed * 77_777);
+        let job = Thrash { until, warm_up_ns: seed % 3 * 5_000, ..of_seed };
+        if matches!(until, Until::Elapsed(ns) if ns <= job.warm_up_ns) {
+            continue;
+        }
+        let outcome = run(&job, &mut ()).unwrap();
+        if outcome.ending != Ending::Complete {
+            continue;
+        }
+        let course = outcome.waits.course(outcome.ended_ns).unwrap();
+        let count = course.causes[0].spent_ns.len();
+        for at in 0..count {
+            let spent: u64 = course.causes.iter().map(|cause| cause.spent_ns[at]).sum();
+            let length_ns =
+                (outcome.elapsed_ns - at as u64 * course.interval_ns).min(course.interval_ns);
+            assert_eq!(spent, length_ns * job.threads as u64, "interval {at} of {count}: {job:?}");
+        }
+        for cause in Cause::ALL {
+            let told = course.causes.iter().find(|told| told.cause == cause.name());
+            let told: u64 = told.map_or(0, |told| told.spent_ns.iter().sum());
+            assert_eq!(told, outcome.waits.of(cause).sum_ns, "{cause:?}");
+        }
+    }
+}
+
+#[test]
+fn what_ends_in_its_warm_up_counts_nothing() {
+    let job = Thrash { warm_up_ns: 1_000_000_000, ..plain_job() };
+    let outcome = checked(&job);
+    assert_eq!((outcome.ending, outcome.has_warmed_up), (Ending::Complete, false));
+    assert_eq!((outcome.counts.rounds, outcome.counts.pages_read, outcome.elapsed_ns), (0, 0, 0));
+    assert_eq!(outcome.waits.course(outcome.ended_ns), None);
+    assert!(checked(&plain_job()).has_warmed_up);
+}
+
 /// The check puts every step into the queue of events: that it is looked at changes nothing.
 #[test]
 fn a_job_has_one_result() {

@@ -33,7 +33,9 @@ struct Row {
     writers: usize,
     sparse: bool,
     variant: String,
-    repeat: u32,
+    /// Runs whose counts are added here.
+    #[serde(default)]
+    runs: u64,
     planned_seconds: u64,
     rounds: u64,
     retry_mmap_drop: u64,
@@ -120,20 +122,37 @@ impl Pair {
              {files:7} {:9} | rounds {:3} {:3} | drops {:5} {:5} | misses {:4.1} {:4.1} %",
             self.row.variant,
             self.counts.rounds,
-            self.row.rounds,
+            self.row.rounds / self.row.runs,
             self.counts.faults_dropped,
-            self.row.retry_mmap_drop,
+            self.row.retry_mmap_drop / self.row.runs,
             self.miss_percent(),
             self.row.miss_percent(),
         )
     }
 }
 
+/// The rows, those that repeat a cell added to its first.
+fn cells(rows: Vec<Row>) -> Vec<Row> {
+    let mut cells: Vec<Row> = Vec::new();
+    for row in rows {
+        match cells.iter_mut().find(|cell| cell.key() == row.key()) {
+            Some(cell) => {
+                cell.runs += 1;
+                cell.rounds += row.rounds;
+                cell.retry_mmap_drop += row.retry_mmap_drop;
+                cell.retry_io_miss += row.retry_io_miss;
+            }
+            None => cells.push(Row { runs: 1, ..row }),
+        }
+    }
+    cells
+}
+
 fn pairs() -> Vec<Pair> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/measured-6.12-thrash.json");
     let text = fs::read_to_string(path).expect("the measurement is in the repository");
     let measured: Measured = serde_json::from_str(&text).expect("rows");
-    let rows: Vec<Row> = measured.rows.into_iter().filter(|row| row.repeat == 1).collect();
+    let rows = cells(measured.rows);
     let (next, counted) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
@@ -202,19 +221,29 @@ fn the_model_agrees_with_the_measured_grid() {
         pairs.iter().filter(|pair| pair.row.variant == variant).collect()
     };
     let base = of("none");
-    let counted: Vec<&Pair> =
-        base.iter().copied().filter(|pair| pair.row.retry_mmap_drop >= 200).collect();
-    let with_rounds: Vec<&Pair> =
-        base.iter().copied().filter(|pair| pair.row.rounds >= 10).collect();
-    let misses = share(&counted, Pair::misses_agree);
-    let drops = share(&with_rounds, Pair::drops_agree);
+    let a_run = |count: u64, pair: &Pair| count / pair.row.runs;
+    let has_drops = |pair: &&Pair| a_run(pair.row.retry_mmap_drop, pair) >= 200;
+    let has_rounds = |pair: &&Pair| a_run(pair.row.rounds, pair) >= 10;
+    // Every second cell in the order of the file, and the others.
+    for half in 0..2 {
+        let cells: Vec<&Pair> = base.iter().copied().skip(half).step_by(2).collect();
+        let counted: Vec<&Pair> = cells.iter().copied().filter(has_drops).collect();
+        let with_rounds: Vec<&Pair> = cells.iter().copied().filter(has_rounds).collect();
+        let misses = share(&counted, Pair::misses_agree);
+        let drops = share(&with_rounds, Pair::drops_agree);
+        println!(
+            "half {half}: misses agree in {misses:.0} % of {}, drops in {drops:.0} % of {}",
+            counted.len(),
+            with_rounds.len()
+        );
+        assert!(misses >= MISSES_AGREE, "{misses}");
+        assert!(drops >= DROPS_AGREE, "{drops}");
+    }
     let rank = rank_correlation(&base);
-    println!("misses agree in {misses:.0} %, drops in {drops:.0} %, ranks {rank:.3}");
+    println!("ranks {rank:.3}");
     for pair in of("vma-retry") {
         assert!(pair.miss_percent() < 0.5, "{}", pair.show());
     }
-    assert!(misses >= MISSES_AGREE, "{misses}");
-    assert!(drops >= DROPS_AGREE, "{drops}");
     assert!(rank >= 0.8, "{rank}");
 }
 

@@ -51,7 +51,8 @@ pub(crate) struct Figure {
 }
 
 /// Every figure, in the order of reports.
-pub(crate) const FIGURES: [Figure; 26] = [
+pub(crate) const FIGURES: [Figure; 27] = [
+    of(PRESSURE, Unit::Ratio, false, |seen| seen.thrash()?.pressure),
     of("rounds", Unit::Count, false, |seen| count(seen.run.counters.rounds)),
     of(ROUNDS_A_SECOND, Unit::Ratio, false, |seen| seen.thrash()?.rounds_per_second),
     of("faults that dropped their lock", Unit::Count, false, |seen| {
@@ -95,6 +96,9 @@ pub(crate) const FIGURES: [Figure; 26] = [
     of("ITLB misses", Unit::Count, true, |seen| count(seen.run.counters.itlb_misses)),
     of("ITLB walks", Unit::Count, true, |seen| count(seen.run.counters.itlb_walks)),
 ];
+
+/// The name of what decides how the workload `thrash` behaves.
+pub(crate) const PRESSURE: &str = "x";
 
 /// The names of what the workload `thrash` is run for.
 pub(crate) const ROUNDS_A_SECOND: &str = "rounds a second";

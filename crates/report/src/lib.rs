@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calibrate;
+mod canvas;
 pub mod compare;
 pub mod conform;
 pub mod decisions;
@@ -28,7 +29,7 @@ pub mod significance;
 pub mod spread;
 pub mod stats;
 pub mod table;
-mod thrash;
+pub mod thrash;
 pub mod units;
 
 pub use error::Error;

@@ -227,9 +227,14 @@ fn kernel(record: &Record) -> String {
     let environment = |key: &str| record.environment.get(key).and_then(Value::as_str);
     if record.engine != EngineKind::Model.name() {
         let release = environment("kernel").unwrap_or("of unknown release");
+        let switches = record.environment.get("series_switches").and_then(Value::as_object);
+        let held = |(name, value): (&String, &Value)| {
+            format!(" with {name} = {}", value.as_str().unwrap_or_default())
+        };
+        let switches: String = switches.into_iter().flatten().map(held).collect();
         return match environment("image") {
-            Some(image) => format!("Linux {release}, booted from '{image}'"),
-            None => format!("Linux {release}, the running one"),
+            Some(image) => format!("Linux {release}{switches}, booted from '{image}'"),
+            None => format!("Linux {release}{switches}, the running one"),
         };
     }
     let series = match record.job.with.as_deref() {
@@ -319,6 +324,21 @@ mod tests {
         let sizes = [16, 32, 64, 128, 256].map(|kb| format!("read_ahead_kb = {kb}"));
         let text = of(&sizes.each_ref().map(String::as_str));
         assert!(text.contains("Readahead: by variant: 16 KiB and 4 more, fault-around"), "{text}");
+    }
+
+    #[test]
+    fn a_kernel_has_its_switches() {
+        let job = JobSpec::from_toml("workload = 'first'\nfile_size = '1m'").unwrap();
+        let mut environment = serde_json::Map::new();
+        environment.insert("kernel".into(), "6.12.1".into());
+        let said = |environment: &serde_json::Map<String, Value>| {
+            let job = job.clone().validate(None).unwrap();
+            kernel(&Record::new(&job, "kernel", environment.clone(), Vec::new()))
+        };
+        assert_eq!(said(&environment), "Linux 6.12.1, the running one");
+        environment.insert("image".into(), "bzImage".into());
+        environment.insert("series_switches".into(), serde_json::json!({ "vma_retry": "1" }));
+        assert_eq!(said(&environment), "Linux 6.12.1 with vma_retry = 1, booted from 'bzImage'");
     }
 
     #[test]

@@ -63,8 +63,13 @@ pub(crate) fn byte_unit(value: f64) -> (&'static str, f64) {
 
 /// A time: `186.8 s`, `12.3 ms`, `700 ns`.
 pub fn time(ns: f64) -> String {
-    let (name, unit) = TIME_UNITS.into_iter().find(|(_, unit)| ns >= *unit).unwrap_or(("ns", 1.0));
+    let (name, unit) = time_unit(ns);
     format!("{} {name}", digits(ns / unit))
+}
+
+/// The largest unit of which `ns` are one or more, with its nanoseconds.
+pub(crate) fn time_unit(ns: f64) -> (&'static str, f64) {
+    TIME_UNITS.into_iter().find(|(_, unit)| ns >= *unit).unwrap_or(("ns", 1.0))
 }
 
 /// A factor: `x 100.2`.

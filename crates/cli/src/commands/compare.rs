@@ -5,22 +5,20 @@ mod booted;
 mod program;
 mod unseen;
 
-use std::collections::BTreeSet;
-
 use filemap_core::rules::Kernel;
 use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job, JobSpec, Thrash, shell_word};
 use filemap_model::{Digest, Profile};
-use filemap_report::Report;
 use filemap_report::compare::{self, Cell};
+use filemap_report::{Report, thrash};
 
 use asked::{engines, variants};
 use booted::Booted;
-use unseen::{OfModel, unseen};
+use unseen::{OfModel, named, unseen};
 
 use super::flag_job::FlagJob;
 use super::program::in_file;
-use super::{GivenJob, needs_said, with_seeds};
+use super::{GivenJob, needs_said, svg_of_thrash, with_seeds};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine::{self, Engines};
@@ -63,7 +61,8 @@ fn reported<J: FlagJob>(
     let variants = variants(&spec, &args.variants)?;
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
     profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
-    let output = Output::open(&args.output, &asked.inputs, &[])?;
+    let svg = ("--svg", svg_of_thrash(args.svg.as_deref(), &spec)?);
+    let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
     let modules =
         if modules.is_empty() { spec.modules.take().into_iter().collect() } else { modules };
@@ -90,8 +89,8 @@ fn reported<J: FlagJob>(
     let seeds = args.seeds.unwrap_or(1);
     let records = engine::run_seeds(on, &jobs, &mut profiles, seeds, args.apply)?;
     let mut warnings = found.warnings;
-    let without_effect: BTreeSet<String> = jobs.iter().flat_map(J::without_effect).collect();
-    warnings.extend(without_effect);
+    let told = names.iter().zip(&jobs).map(|(name, job)| (name.as_str(), job.without_effect()));
+    warnings.extend(named(&told.collect::<Vec<_>>()));
     let judged: Vec<Judged> = jobs.iter().map(Judged::from).collect();
     warnings.extend(judged::warnings(asked.kernel.as_deref(), &judged)?);
     let cells = names.into_iter().zip(&jobs).zip(records);
@@ -114,6 +113,9 @@ fn reported<J: FlagJob>(
     }))?);
     if args.seeds.is_none() {
         warnings.extend(one_seed(&ran)?);
+    }
+    if let Some(target) = output.take("--svg") {
+        target.write(thrash::svg_of_variants(&cells).as_bytes())?;
     }
     let command = with_seeds(command, args.seeds);
     Ok((output, compare::report(&cells, &warnings, args.verbose, command)))
@@ -166,9 +168,8 @@ struct Planned<J> {
 }
 
 /// The jobs, and what each is called: every variant on every engine. `found` is what was found for
-/// `spec` itself. A kernel that is booted
-/// contains the series that it was built with. Beside the model, whose series are then meant, an
-/// image has the settings of the variants only.
+/// `spec` itself. A kernel that is booted contains the series that it was built with. Beside the
+/// model, whose series are then meant, an image has the settings of the variants only.
 fn cells<J: FlagJob>(
     spec: &JobSpec,
     engines: &str,
@@ -197,6 +198,7 @@ fn cells<J: FlagJob>(
             }
         }
     }
+    booted::set_switches(cells.iter_mut().map(|cell| &mut cell.job));
     Ok(cells)
 }
 

@@ -24,6 +24,21 @@ fn with_seeds(command: String, seeds: Option<u64>) -> String {
     seeds.map_or(command.clone(), |seeds| format!("{command} --seeds {seeds}"))
 }
 
+/// Where the picture of the job of `spec` goes, which has one of where its threads wait.
+///
+/// # Errors
+/// When the job has no such picture.
+fn svg_of_thrash<'a>(svg: Option<&'a str>, spec: &JobSpec) -> Result<Option<&'a str>, Error> {
+    match svg.filter(|_| !spec.is_thrash()) {
+        None => Ok(svg),
+        Some(_) => Err(Error::Usage(
+            "--svg shows where the threads of --workload thrash wait; for other jobs give it to \
+             filemap explain, or leave it out"
+                .to_string(),
+        )),
+    }
+}
+
 /// Where the job of a command came from.
 struct GivenJob {
     file: Option<String>,

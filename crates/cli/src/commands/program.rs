@@ -1,7 +1,7 @@
 //! `filemap run` of a program: a job file with tables.
 
 use filemap_job::program::Program;
-use filemap_job::{EngineKind, JobSpec, ProgramSpec};
+use filemap_job::{EngineKind, Flag, JobSpec, Of, ProgramSpec};
 use filemap_model::{Profile, trace_program};
 use filemap_report::program;
 
@@ -26,6 +26,9 @@ pub fn run(
 ) -> Result<Outcome, Error> {
     if args.seeds.is_some() {
         return Err(not_of_programs("--seeds", path));
+    }
+    if args.svg.is_some() {
+        return Err(foreign("--svg", path));
     }
     let asked = GivenProgram::new(spec, path, args.job)?;
     let log = ("--log", args.log.as_deref());
@@ -73,6 +76,12 @@ impl GivenProgram {
     pub fn new(spec: ProgramSpec, path: &str, flags: JobFlags) -> Result<Self, Error> {
         let (images, modules) = (flags.image.clone(), flags.modules.clone());
         let flags = JobSpec::from(flags);
+        if flags.is_thrash() {
+            return Err(Error::Usage(format!(
+                "--workload thrash is a job by itself, and {path} is a program; remove the flag, \
+                 or give it without {path}"
+            )));
+        }
         if let Some(flag) = ProgramSpec::foreign_flag(&flags) {
             return Err(foreign(&flag, path));
         }
@@ -143,12 +152,22 @@ pub fn in_file(path: &str, error: Error) -> Error {
     }
 }
 
-/// Why a program does not take `flag`, whose key is one of its tables.
-fn foreign(flag: &str, path: &str) -> Error {
-    Error::Usage(format!(
-        "{flag} is for a job of one file, and {path} is a program; remove the flag, or put its \
-         value into {path}"
-    ))
+/// Why a program does not take `flag`, whose key is one of its tables, or of no program.
+pub fn foreign(flag: &str, path: &str) -> Error {
+    Error::Usage(match is_of_thrash(flag) || flag == "--svg" {
+        true => {
+            format!("{flag} is for --workload thrash, and {path} is a program; remove the flag")
+        }
+        false => format!(
+            "{flag} is for a job of one file, and {path} is a program; remove the flag, or put its \
+             value into {path}"
+        ),
+    })
+}
+
+/// Whether `flag`, with its dashes, is one that only the workload `thrash` has, and programs.
+pub fn is_of_thrash(flag: &str) -> bool {
+    Flag::all().any(|known| known.of == Of::Thrash && known.name == flag.trim_start_matches("--"))
 }
 
 /// The machine profile that the model of `spec` goes by, which `spec` then names.

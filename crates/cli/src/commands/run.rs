@@ -2,10 +2,10 @@
 
 use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job, JobSpec, Record, Thrash};
-use filemap_report::{Report, record};
+use filemap_report::{Report, record, thrash};
 
 use super::flag_job::FlagJob;
-use super::{GivenJob, program, with_seeds};
+use super::{GivenJob, program, svg_of_thrash, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine::{self, Engines};
@@ -50,7 +50,8 @@ where
     J: FlagJob,
 {
     let log = ("--log", args.log.as_deref());
-    let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
+    let svg = ("--svg", svg_of_thrash(args.svg.as_deref(), &spec)?);
+    let mut output = Output::open(&args.output, &asked.inputs, &[log, svg])?;
     let found = host::resolve(&mut spec)?;
     let mut profile = found.on_device(machine_profile::of(&mut spec)?);
     let job = J::of_spec(spec)?;
@@ -79,6 +80,9 @@ where
         let profile = &profile;
         let cell = Cell { name: "this job", job, profile, record: &record };
         record.warnings.extend(seeds::warnings(&[cell])?);
+    }
+    if let Some(target) = output.take("--svg") {
+        target.write(thrash::svg(&record).as_bytes())?;
     }
     let command = with_seeds(asked.command("run", &job), args.seeds);
     Ok((output, record::report(&record, job.of_one_file(), args.verbose, command)))

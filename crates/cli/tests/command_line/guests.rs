@@ -112,3 +112,29 @@ fn a_signal_leaves_nothing_of_a_guest() {
         assert_eq!(left(&scratch), [""; 0]);
     }
 }
+
+/// A kernel with a series may have a switch for it. One that has none is refused before a job runs.
+#[test]
+fn series_of_a_guest_are_switched_or_refused() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_switch");
+    let job = "--workload thrash --threads 4 --file-size 256k --sparse --rounds 4 --cpus 2";
+    let compare = format!("compare {job} --on kernel {image} --variants");
+    let refused = output(&scratch, &format!("{compare} baseline,exec-unify"));
+    let error = stderr(&refused);
+    assert_eq!((refused.status.code(), error.lines().count()), (Some(4), 1), "{error}");
+    assert!(error.contains("/proc/sys/vm/exec_unify"), "{error}");
+    let switched = output(&scratch, &format!("{compare} baseline,vma-retry --json -"));
+    let error = stderr(&switched);
+    match switched.status.code() {
+        Some(4) => assert!(error.contains("/proc/sys/vm/vma_retry"), "{error}"),
+        code => {
+            assert_eq!(code, Some(0), "{error}");
+            let report: Value = serde_json::from_slice(&switched.stdout).unwrap();
+            let held = [0, 1]
+                .map(|cell| &report["cells"][cell]["environment"]["series_switches"]["vma_retry"]);
+            assert_eq!(held, ["0", "1"], "{report}");
+        }
+    }
+    assert_eq!(left(&scratch), [""; 0]);
+}

@@ -126,6 +126,11 @@ fn what_programs_do_not_take_is_told_in_one_line() {
     let full = scratch.file("full.toml", full);
     let cases = [
         (format!("run {path} --accesses 3"), "--accesses is for a job of one file"),
+        (format!("run {path} --threads 3"), "--threads is for --workload thrash"),
+        (format!("run {path} --workload thrash"), "--workload thrash is a job by itself"),
+        (format!("compare {path} --variants baseline,threads=3"), "which no program has"),
+        (format!("run {path} --svg x"), "--svg is for --workload thrash"),
+        (format!("run {path} --memory-high 1g"), "'memory_high': 1g is above memory.max of 24m"),
         (format!("run {path} --on model --image x"), "--image does not go with --on model"),
         (format!("run {path} --on kernel --modules x"), "'image' is missing"),
         (format!("run {path} --image x --image y"), "--image is given several times"),

@@ -34,8 +34,9 @@ fn a_record_has_counters_rates_and_waits() {
     assert!(thrash["tries_per_fault"].as_f64() > Some(1.0), "{thrash}");
     let waits = thrash["waits"].as_array().unwrap();
     let sum: u64 = waits.iter().map(|wait| wait["sum_ns"].as_u64().unwrap()).sum();
-    // 16 threads for 2 s, but for what is under way at the end: a sleep takes up to 2 s.
-    assert!((16_000_000_000..=32_000_000_000).contains(&sum), "{sum}");
+    assert_eq!(sum, 32_000_000_000, "16 threads for 2 s");
+    check_course(&thrash["course"], waits);
+    assert_eq!(thrash["pressure"].as_f64(), Some(8.0 / 7.0));
     for wait in waits {
         let classes = wait["classes"].as_array().unwrap().iter();
         let spans: u64 = classes.map(|class| class[1].as_u64().unwrap()).sum();
@@ -45,6 +46,73 @@ fn a_record_has_counters_rates_and_waits() {
     }
     let again = json(&format!("run {SMALL} --json -"));
     assert_eq!(again["runs"], record["runs"], "one seed, one result");
+}
+
+/// The course of a run of 16 threads for 2 s says the same as its `waits`.
+fn check_course(course: &Value, waits: &[Value]) {
+    let causes = course["causes"].as_array().unwrap();
+    let spent = |cause: &Value| -> Vec<u64> {
+        let spent = cause["spent_ns"].as_array().unwrap().iter();
+        spent.map(|ns| ns.as_u64().unwrap()).collect()
+    };
+    assert_eq!(causes.len(), waits.len());
+    for (cause, wait) in causes.iter().zip(waits) {
+        assert_eq!(cause["cause"], wait["cause"]);
+        assert_eq!(Some(spent(cause).iter().sum()), wait["sum_ns"].as_u64(), "{cause}");
+    }
+    let interval_ns = course["interval_ns"].as_u64().unwrap();
+    assert_eq!(2_000_000_000u64.div_ceil(interval_ns), 60);
+    for at in 0..59 {
+        let all: u64 = causes.iter().map(|cause| spent(cause)[at]).sum();
+        assert_eq!(all, 16 * interval_ns, "interval {at}");
+    }
+}
+
+#[test]
+fn the_course_of_a_run_is_drawn() {
+    let scratch = Scratch::new("thrash_svg");
+    let path = scratch.path("picture.svg");
+    let text = stdout(&format!("run {SMALL} --svg {path}"));
+    assert!(text.contains("Where the time of the threads went"), "{text}");
+    let picture = std::fs::read_to_string(&path).unwrap();
+    for words in ["<svg", "s since the beginning", "threads", "run queue", "throttled"] {
+        assert!(picture.contains(words), "{words}: {picture}");
+    }
+    assert!(stdout(&format!("run {SMALL} --svg -")).starts_with("<svg"));
+    let variants = "--variants baseline,vma-retry,writers=2";
+    let picture = stdout(&format!("compare {SMALL} {variants} --svg -"));
+    for heading in [">baseline<", ">vma-retry<", ">writers=2<"] {
+        assert!(picture.contains(heading), "{heading}: {picture}");
+    }
+    let plain = "--workload first --file-size 1m --accesses 1 --svg -";
+    for command in ["run", "compare --variants baseline,p1"] {
+        fails(&format!("{command} {plain}"), 2, &["--svg", "filemap explain", "leave it out"]);
+    }
+    fails(&format!("run {SMALL} --svg {path} --json {path}"), 2, &["--svg"]);
+}
+
+#[test]
+fn what_ends_in_its_warm_up_says_that_nothing_was_measured() {
+    let flags = SMALL.replace("--duration 2s", "--rounds 1 --warm-up 100s");
+    let run = &json(&format!("run {flags} --json -"))["runs"][0];
+    assert!(run["elapsed_ns"].is_null() && run["counters"]["rounds"].is_null(), "{run}");
+    assert_eq!(
+        (&run["thrash"]["in_warm_up"], run["thrash"]["waits"].as_array().unwrap().len()),
+        (&Value::Bool(true), 0)
+    );
+    let text = stdout(&format!("run {flags}"));
+    let text = text.replace('\n', " ");
+    assert!(
+        text.contains("ended in its warm-up, so that nothing was measured: all rounds"),
+        "{text}"
+    );
+    assert!(text.contains("give more --rounds, or a shorter --warm-up"), "{text}");
+    let stuck = "--workload thrash --threads 64 --file-size 2m --sparse --cpus 4 --kernel 6.12 \
+        --memory-max 1m --read-ahead-kb 1024 --duration 2s --warm-up 9s";
+    let text = stdout(&format!("compare {stuck} --variants baseline,vma-retry")).replace('\n', " ");
+    assert!(text.contains("Warning: vma-retry: the job ended in its warm-up"), "{text}");
+    let picture = stdout(&format!("run {stuck} --svg -"));
+    assert!(picture.contains("is not known"), "{picture}");
 }
 
 #[test]
@@ -89,6 +157,16 @@ fn a_job_that_cannot_show_the_change_says_so() {
     assert!(large.contains("Warning: x = threads x readahead / memory limit is 0.20"), "{large}");
     let without = run("");
     assert!(without.contains("Warning: there is no memory limit"), "{without}");
+    assert!(shows.contains("x = threads x readahead / memory limit."), "{shows}");
+    let row = |text: &str| text.lines().find(|line| line.starts_with("x  ")).map(str::to_string);
+    assert!(row(&shows).unwrap().ends_with(" 1.14"), "{shows}");
+    assert!(row(&without).is_none(), "{without}");
+    let variants = "--variants baseline,read_ahead_kb=64,32,8+vma-retry";
+    let sweep = stdout(&format!("compare {SMALL} {variants}")).replace('\n', " ");
+    for warning in ["in read_ahead_kb=64: x = threads x", "in read_ahead_kb=8+vma-retry: x ="] {
+        assert!(sweep.contains(warning), "{warning}: {sweep}");
+    }
+    assert!(!sweep.contains("in baseline"), "{sweep}");
 }
 
 #[test]
@@ -119,7 +197,10 @@ fn bad_input_is_told_in_one_line() {
         ("--file-size 5000", &["--file-size: 5000 is not a multiple", "4k or 8k"]),
         ("--memory-max 64k", &["--memory-max: 64k is less than one readahead window of 128k"]),
         ("--memory-high 64k --memory-max 1g", &["--memory-high: 64k", "lower --read-ahead-kb"]),
-        ("--memory-high 2g --memory-max 1g", &["--memory-high 2g is above --memory-max 1g"]),
+        (
+            "--memory-high 2g --memory-max 1g",
+            &["--memory-high: 2g is above memory.max of 1g", "lower"],
+        ),
         ("--ram 1g", &["--ram does not go with --workload thrash", "--memory-max"]),
         ("--accesses 7", &["--accesses does not go with --workload thrash", "leave it out"]),
         ("--private", &["--private does not go with --workload thrash"]),

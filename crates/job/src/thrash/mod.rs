@@ -4,6 +4,7 @@
 //! It is a job by itself: [`JobSpec::validate_thrash`](crate::JobSpec::validate_thrash) makes a
 //! [`Thrash`] of the same flags and job files of which others become a [`Job`](crate::Job).
 
+mod course;
 mod histogram;
 mod record;
 mod replay;
@@ -15,6 +16,7 @@ use filemap_core::units::PageCount;
 
 use crate::job::{EngineKind, Image, Machine};
 
+pub use course::{CauseCourse, Course, WaitCourse};
 pub use histogram::Histogram;
 pub use record::{Ended, ThrashRun, Wait};
 pub use tries::Tries;
@@ -25,7 +27,7 @@ pub const THRASH: &str = "thrash";
 /// Where the windows of all threads took less than a quarter of what the cgroup held, next to no
 /// retry missed on a kernel: 0.2 of 100 at 6 %, against 3.4 of 100 at 25 %
 /// (`data/measured-6.12-thrash.json`).
-const LEAST_PRESSURE_PERCENT: u64 = 25;
+const LEAST_PRESSURE: f64 = 0.25;
 
 /// A job of the workload `thrash` that has been validated.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,31 +98,31 @@ impl Thrash {
         Thrash { seed, ..self.clone() }
     }
 
-    /// What the windows of all threads take, in percent of what the cgroup holds below
-    /// `memory.high`, or `memory.max` where that is the only limit; `None` without a limit.
-    pub fn pressure_percent(&self) -> Option<u64> {
+    /// x of reports: what the windows of all threads take, as a share of what the cgroup holds
+    /// below `memory.high`, or `memory.max` where that is the only limit; `None` without a limit.
+    pub fn pressure(&self) -> Option<f64> {
         let holds = self.machine.memory_high_bytes.or(self.machine.memory_max_bytes)?;
-        let windows = self.threads * self.machine.read_ahead.bytes(self.page_size());
-        Some((u128::from(windows) * 100 / u128::from(holds)) as u64)
+        let window = self.machine.read_ahead.bytes(self.page_size());
+        Some(self.threads as f64 * window as f64 / holds as f64)
     }
 
     /// What the job cannot show, as a sentence each, without its full stop.
     pub fn without_effect(&self) -> Vec<String> {
         let cannot = "so this job cannot show what retries after I/O cost";
-        let Some(percent) = self.pressure_percent() else {
+        let Some(pressure) = self.pressure() else {
             return vec![format!(
                 "there is no memory limit, {cannot}; give --memory-high or --memory-max"
             )];
         };
-        if percent >= LEAST_PRESSURE_PERCENT {
+        if pressure >= LEAST_PRESSURE {
             return Vec::new();
         }
         vec![format!(
-            "x = threads x readahead / memory limit is {}.{:02}, and below 0.25 next to no page is \
-             gone when its fault begins again, {cannot}; give more --threads, a larger \
+            "x = threads x readahead / memory limit is {:.2}, and below {LEAST_PRESSURE} next to no \
+             page is gone when its fault begins again, {cannot}; give more --threads, a larger \
              --read-ahead-kb, or a lower limit",
-            percent / 100,
-            percent % 100
+            // Rounded down: what is too small does not look as if it were not.
+            (pressure * 100.0).floor() / 100.0
         )]
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Histogram, Tries};
+use super::{Histogram, Tries, WaitCourse};
 use crate::record::Counters;
 
 /// How a run of the workload `thrash` ended, its rates, and where its threads waited.
@@ -14,6 +14,13 @@ pub struct ThrashRun {
     /// Why it ended before it was to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// It ended before its warm-up was over: nothing was measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_warm_up: bool,
+    /// x of reports: what the windows of all threads take, as a share of what the cgroup holds
+    /// below `memory.high`, or `memory.max` where that is the only limit.
+    #[serde(default)]
+    pub pressure: Option<f64>,
     /// Rounds of all threads in a second.
     pub rounds_per_second: Option<f64>,
     /// `retry_mmap_drop` for each round.
@@ -28,6 +35,9 @@ pub struct ThrashRun {
     /// Where the time of the threads went that read, by cause; those of which none is known are
     /// left out.
     pub waits: Vec<Wait>,
+    /// The same in the course of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<WaitCourse>,
 }
 
 /// How a run ended.
@@ -86,6 +96,13 @@ impl ThrashRun {
     pub fn ended(self, ended: Ended, reason: Option<String>) -> ThrashRun {
         let misses_per_drop = self.misses_per_drop.filter(|_| ended != Ended::NoProgress);
         ThrashRun { ended, reason, misses_per_drop, ..self }
+    }
+
+    /// A run that ended so before its warm-up was over.
+    pub fn unmeasured(ended: Ended, reason: Option<String>) -> ThrashRun {
+        let complete = "all rounds were complete; give more --rounds, or a shorter --warm-up";
+        let reason = reason.or_else(|| Some(complete.to_string()));
+        ThrashRun { ended, reason, in_warm_up: true, ..ThrashRun::default() }
     }
 
     /// This with `tries`.

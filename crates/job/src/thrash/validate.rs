@@ -66,7 +66,7 @@ impl JobSpec {
             noise_threads: threads("noise-threads", self.noise_threads, 0, 0)?,
             counters: self.counters.clone(),
         };
-        check_limits(&thrash.machine)?;
+        check_windows(&thrash.machine)?;
         Ok(thrash)
     }
 
@@ -122,15 +122,9 @@ fn duration(flag: &'static str, text: &Option<String>, from: u64) -> Result<Opti
     }
 }
 
-/// Refuses limits the wrong way round, and those into which not even one window fits.
-fn check_limits(machine: &Machine) -> Result<(), Error> {
+/// Refuses limits into which not even one window fits.
+fn check_windows(machine: &Machine) -> Result<(), Error> {
     let (high, max) = (machine.memory_high_bytes, machine.memory_max_bytes);
-    if let (Some(high), Some(max)) = (high, max)
-        && high > max
-    {
-        let (high, max) = (format_size(high), format_size(max));
-        return Err(Error::HighAboveMax { high, max });
-    }
     let window = machine.read_ahead.bytes(machine.arch.page_size);
     for (flag, limit) in [("memory-high", high), ("memory-max", max)] {
         if let Some(limit) = limit.filter(|&limit| limit < window) {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::flush::LONGEST;
 use super::limits::{MemoryLimits, available_bytes};
 use super::needs::{Needed, Needs};
-use super::sent::{Bootable, Returned, opened};
+use super::sent::{Bootable, Returned, opened, with_switches};
 use super::{plan, temporary_directory};
 use crate::contents::Contents;
 use crate::image::{self, Accelerator, Image, Outcome};
@@ -91,7 +91,9 @@ impl<W: Bootable> Ready for Booted<W> {
 fn boot<W: Bootable>(job: &W, named: &JobImage) -> Result<Returned<W::Run>, Error> {
     let needs = job.needs();
     let image = machine(job, &needs, named)?;
-    let outcome = image.run(&job.sent().to_string())?;
+    let series = job.rules().series;
+    let payload = with_switches(job.sent(), named.switches.union(series), series);
+    let outcome = image.run(&payload.to_string())?;
     let mut returned = opened::<W>(&outcome.record)?;
     describe(&mut returned.environment, &image, &outcome, needs.files.len());
     if outcome.accelerator == Accelerator::Tcg {
@@ -103,7 +105,7 @@ fn boot<W: Bootable>(job: &W, named: &JobImage) -> Result<Returned<W::Run>, Erro
 
 /// Refuses what the machine to be booted cannot be.
 fn check<W: Bootable>(needs: &Needs) -> Result<(), Error> {
-    plan::check_rules(&needs.rules, &needs.machine)?;
+    plan::check_architecture(&needs.machine)?;
     plan::check_accesses(needs)?;
     plan::check_cpus(needs, W::most_cpus())?;
     if cfg!(not(target_arch = "x86_64")) {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::limits;
 use super::needs::{Needed, Needs};
 use super::stage::Stage;
+use super::switches;
 use crate::child;
 use crate::contents::Contents;
 use crate::interference::damon_pageout;
@@ -73,6 +74,10 @@ pub fn host() -> Map<String, Value> {
         "damon": damon_pageout().map(|_| "evicts unmapped pages"),
         "command_line": std::env::args().collect::<Vec<_>>().join(" "),
     });
+    let switches = switches::state();
+    if !switches.is_empty() {
+        environment["series_switches"] = switches.into();
+    }
     std::mem::take(environment.as_object_mut().expect("an object literal"))
 }
 

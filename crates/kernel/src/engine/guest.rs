@@ -8,8 +8,8 @@ use filemap_job::{Engine, Job, Machine, Thrash};
 use rustix::mount::{MountFlags, mount};
 use serde_json::Value;
 
-use super::sent::{Bootable, answer};
-use super::{Kernel, settings};
+use super::sent::{Bootable, answer, refused, sent_switches};
+use super::{Kernel, settings, switches};
 use crate::image::guest;
 use crate::journal::Journal;
 use crate::{Error, page_size};
@@ -25,6 +25,9 @@ pub fn in_guest(payload: &str) -> Result<String, String> {
     let wrong = |what: &str| format!("the host's job makes no sense: {what}");
     let sent: Value = serde_json::from_str(payload).map_err(|error| wrong(&error.to_string()))?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    if let Err(error) = set_switches(&sent) {
+        return refused(error);
+    }
     if let Some(job) = Job::received(&sent, &release) {
         return answer::<Job>(run(&job.map_err(|error| wrong(&error))?));
     }
@@ -35,6 +38,12 @@ pub fn in_guest(payload: &str) -> Result<String, String> {
         Some(thrash) => answer::<Thrash>(run(&thrash.map_err(|error| wrong(&error))?)),
         None => Err(wrong("it is of no known form")),
     }
+}
+
+/// Switches series of this kernel on and off, as the host's message says.
+fn set_switches(sent: &Value) -> Result<(), Error> {
+    let (named, on) = sent_switches(sent);
+    switches::set(named, on)
 }
 
 fn run<W: Bootable>(job: &W) -> Result<W::Record, Error> {

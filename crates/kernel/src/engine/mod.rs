@@ -15,6 +15,7 @@ mod program;
 mod sent;
 mod settings;
 mod stage;
+mod switches;
 mod thrash;
 
 use std::fmt::Debug;

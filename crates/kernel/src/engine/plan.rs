@@ -95,7 +95,8 @@ pub(super) fn check_accesses(needs: &Needs) -> Result<(), Error> {
 
 /// Refuses what is not this kernel's or this machine's, whatever its settings are.
 pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
-    check_rules(&needs.rules, &needs.machine)?;
+    check_series(&needs.rules)?;
+    check_architecture(&needs.machine)?;
     check_accesses(needs)?;
     if needs.files.iter().any(|needed| !needed.called.is_empty() && needed.file.sparse) {
         return Err(Error::unavailable(
@@ -125,15 +126,20 @@ pub(super) fn check_cpus(needs: &Needs, allowed: u64) -> Result<(), Error> {
     }
 }
 
-/// Refuses what no kernel on a machine such as this can do.
-pub(super) fn check_rules(rules: &Rules, machine: &Machine) -> Result<(), Error> {
-    let refuse = |what: String, remedy: &str| Err(Error::unavailable(what, remedy));
-    if rules.series != Series::BASELINE {
-        return refuse(
-            format!("the series {} on a kernel that is as it is", rules.series),
-            "give a patched kernel to --image without --with, or give --on model",
-        );
+/// Refuses series: the running kernel is as it is.
+fn check_series(rules: &Rules) -> Result<(), Error> {
+    if rules.series == Series::BASELINE {
+        return Ok(());
     }
+    Err(Error::unavailable(
+        format!("the series {} on a kernel that is as it is", rules.series),
+        "leave it out, give a patched kernel to --image, or give --on model",
+    ))
+}
+
+/// Refuses what no kernel on a machine such as this can do.
+pub(super) fn check_architecture(machine: &Machine) -> Result<(), Error> {
+    let refuse = |what: String, remedy: &str| Err(Error::unavailable(what, remedy));
     let family = if cfg!(target_arch = "aarch64") { Family::Arm64 } else { Family::X86_64 };
     let arch = machine.arch;
     if arch.family != family || arch.page_size != page_size() {

@@ -1,5 +1,6 @@
 //! What is sent to a kernel that was booted for a job, and what comes back from it.
 
+use filemap_core::series::{Series, Switch};
 use filemap_job::program::{Program, ProgramRun, ProgramSpec};
 use filemap_job::thrash::{Thrash, Until};
 use filemap_job::{EngineKind, Job, JobSpec, Pattern, Recorded, Run};
@@ -17,6 +18,10 @@ use crate::probe::cpus;
 const RECORD: &str = "record";
 const OUT_OF_MEMORY: &str = "out_of_memory";
 const BEYOND_FILE: &str = "beyond_file";
+const UNAVAILABLE: &str = "unavailable";
+
+/// The key of the series that are switched on and off before the job runs.
+const SWITCHES: &str = "switches";
 
 /// Most CPUs of the machine that QEMU emulates.
 const MOST_EMULATED_CPUS: u64 = 255;
@@ -119,6 +124,7 @@ impl Bootable for Program {
     fn sent(&self) -> Value {
         let mut spec = self.spec.clone();
         (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
+        spec.with = None;
         (spec.on, spec.kernel) = (Some(EngineKind::Kernel.to_string()), Some("host".into()));
         json!({ "program": spec })
     }
@@ -174,14 +180,37 @@ impl Bootable for Thrash {
         if let Some(thrash) = &mut run.thrash {
             thrash.rounds_per_second = None;
             thrash.waits.clear();
+            thrash.course = None;
         }
     }
 }
 
-/// A job as it is written on the kernel that was booted for it.
+/// `sent`, with what the guest switches before it runs the job: `on` is on, what else is `named` is
+/// off.
+pub(super) fn with_switches(mut sent: Value, named: Series, on: Series) -> Value {
+    let switches =
+        named.switches().map(|switch| (switch.name().to_string(), on.has(switch).into()));
+    sent[SWITCHES] = Value::Object(switches.collect());
+    sent
+}
+
+/// What [`with_switches`] has put into `sent`: the series that are named, and those that are on.
+pub(super) fn sent_switches(sent: &Value) -> (Series, Series) {
+    let none = (Series::BASELINE, Series::BASELINE);
+    Switch::ALL.into_iter().fold(none, |(named, on), switch| {
+        match sent[SWITCHES][switch.name()].as_bool() {
+            Some(true) => (named.with(switch), on.with(switch)),
+            Some(false) => (named.with(switch), on),
+            None => (named, on),
+        }
+    })
+}
+
+/// A job as it is written on the kernel that was booted for it, which has the series that it was
+/// built with.
 fn inside(mut spec: JobSpec) -> JobSpec {
     (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
-    spec.kernel = Some("host".into());
+    (spec.kernel, spec.with) = (Some("host".into()), None);
     spec
 }
 
@@ -199,11 +228,23 @@ pub(super) fn answer<W: Bootable>(ran: Result<W::Record, Error>) -> Result<Strin
         Ok(record) => {
             json!({ RECORD: serde_json::to_value(record).map_err(|error| error.to_string())? })
         }
-        Err(Error::OutOfMemory { limit_bytes }) => json!({ OUT_OF_MEMORY: limit_bytes }),
-        Err(Error::BeyondFile { step, page, mapping, file }) => {
+        Err(error) => return refused(error),
+    };
+    Ok(answer.to_string())
+}
+
+/// What the guest answers where `error` ended its job, or kept it from running.
+///
+/// # Errors
+/// In one line, for the host.
+pub(super) fn refused(error: Error) -> Result<String, String> {
+    let answer = match error {
+        Error::OutOfMemory { limit_bytes } => json!({ OUT_OF_MEMORY: limit_bytes }),
+        Error::BeyondFile { step, page, mapping, file } => {
             json!({ BEYOND_FILE: [step, mapping, file], "page": page })
         }
-        Err(error) => return Err(error.to_string()),
+        Error::Unavailable { what, remedy } => json!({ UNAVAILABLE: [what, remedy] }),
+        error => return Err(error.to_string()),
     };
     Ok(answer.to_string())
 }
@@ -217,6 +258,10 @@ pub(super) fn opened<W: Bootable>(answer: &str) -> Result<Returned<W::Run>, Erro
     let mut answer: Value = serde_json::from_str(answer).map_err(damaged)?;
     if let Some(limit_bytes) = answer[OUT_OF_MEMORY].as_u64() {
         return Err(Error::OutOfMemory { limit_bytes });
+    }
+    if let Some([what, remedy]) = answer[UNAVAILABLE].as_array().map(Vec::as_slice) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        return Err(Error::unavailable(text(what), text(remedy)));
     }
     if let (Some([step, mapping, file]), Some(page)) =
         (answer[BEYOND_FILE].as_array().map(Vec::as_slice), answer["page"].as_u64())
@@ -285,7 +330,8 @@ mod tests {
             mapping: "m".into(),
             file: "data".into(),
         };
-        for error in [out, beyond] {
+        let unavailable = Error::unavailable("a switch", "leave it out");
+        for error in [out, beyond, unavailable] {
             let text = error.to_string();
             let back = opened::<Program>(&answer::<Program>(Err(error)).unwrap()).unwrap_err();
             assert_eq!(back.to_string(), text);

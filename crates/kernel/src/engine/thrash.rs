@@ -123,6 +123,8 @@ struct Seen {
     after: Snapshot,
     ended: Ended,
     reason: Option<String>,
+    /// It ended before its warm-up was over: nothing was seen.
+    in_warm_up: bool,
 }
 
 impl Watched<'_> {
@@ -136,10 +138,16 @@ impl Watched<'_> {
             after: nothing,
             ended: Ended::Complete,
             reason: None,
+            in_warm_up: false,
         };
         let warm_up = Duration::from_nanos(self.job.warm_up_ns);
-        if warm_up > Duration::ZERO && !self.until(thrashing, &mut seen, End::At(warm_up))? {
-            return Ok(seen);
+        if warm_up > Duration::ZERO {
+            let came_about = self.until(thrashing, &mut seen, End::At(warm_up))?;
+            let rounds = seen.after.progress.all_rounds();
+            if !came_about || matches!(self.job.until, Until::Rounds(most) if rounds >= most) {
+                seen.in_warm_up = true;
+                return Ok(seen);
+            }
         }
         seen.before = seen.after.clone();
         if let Some((_, trace)) = self.tracer {
@@ -258,6 +266,10 @@ struct Snapshot {
 }
 
 fn run(job: &Thrash, seen: &Seen, traced: Option<&TracedWaits>, vmstat: Option<VmStat>) -> Run {
+    if seen.in_warm_up {
+        let thrash = Some(ThrashRun::unmeasured(seen.ended, seen.reason.clone()));
+        return Run { seed: job.seed, thrash, ..Run::default() };
+    }
     let counters = counters(seen);
     let elapsed_ns = Some(seen.elapsed.as_nanos() as u64);
     let thrash = ThrashRun::of(&counters, elapsed_ns).ended(seen.ended, seen.reason.clone());
@@ -265,10 +277,10 @@ fn run(job: &Thrash, seen: &Seen, traced: Option<&TracedWaits>, vmstat: Option<V
         None => thrash,
         Some(traced) => {
             let waits =
-                [("mmap_lock to read", &traced.read), ("mmap_lock to write", &traced.write)];
-            let waits = waits.into_iter().filter_map(|(cause, spans)| Wait::of(cause, spans));
+                traced.causes().into_iter().filter_map(|(cause, spans)| Wait::of(cause, spans));
             ThrashRun {
                 waits: waits.collect(),
+                course: traced.course.clone(),
                 traced_ns: traced.until_full.map(|time| time.as_nanos() as u64),
                 ..thrash.with_tries(&traced.tries)
             }

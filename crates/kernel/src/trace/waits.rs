@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use filemap_core::units::PageIndex;
-use filemap_job::thrash::{Histogram, Tries};
+use filemap_job::thrash::{Course, Histogram, Tries, WaitCourse};
 
 use super::event::{Fields, Inode, origin};
 use super::tracefs::{TraceFs, lost_events};
@@ -24,6 +24,9 @@ const EVENTS: [&str; 3] = [
     "mmap_lock/mmap_lock_acquire_returned",
     "filemap/mm_filemap_fault",
 ];
+
+/// What is waited for: the lock shared, and exclusive.
+const CAUSES: [&str; 2] = ["mmap_lock to read", "mmap_lock to write"];
 
 /// Room for the events of all CPUs together, in KiB: about a million.
 const BUFFER_KIB: u64 = 96 << 10;
@@ -47,10 +50,19 @@ pub struct TracedWaits {
     pub read: Histogram,
     /// Waits for it exclusive.
     pub write: Histogram,
+    /// Both in the course of what was recorded, by the names of [`TracedWaits::causes`].
+    pub course: Option<WaitCourse>,
     /// Tries of faults.
     pub tries: Tries,
     /// For how long this was recorded, where the buffer was full before the end.
     pub until_full: Option<Duration>,
+}
+
+impl TracedWaits {
+    /// What is waited for, by its name.
+    pub fn causes(&self) -> [(&'static str, &Histogram); 2] {
+        [(CAUSES[0], &self.read), (CAUSES[1], &self.write)]
+    }
 }
 
 impl WaitTrace {
@@ -156,7 +168,7 @@ fn threads_of(pid: u32) -> Result<String, Error> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     /// A thread asks for the lock.
-    Asks,
+    Asks { write: bool },
     /// It has been given the lock, or was refused.
     Has { write: bool },
     /// A fault looks a page of a file up.
@@ -190,7 +202,7 @@ impl<'a> Reading<'a> {
         let Some((at_ns, cpu, pid)) = origin(head) else { return };
         self.last_ns.insert(cpu, at_ns);
         let said = match name {
-            ASKS => Some(Said::Asks),
+            ASKS => fields.text("write").map(|write| Said::Asks { write: write == "true" }),
             HAS => fields.text("write").map(|write| Said::Has { write: write == "true" }),
             _ => self.looks_up(&fields),
         };
@@ -214,21 +226,39 @@ impl<'a> Reading<'a> {
                 .map(|(end_ns, first_ns)| Duration::from_nanos(end_ns.saturating_sub(first_ns))),
             ..TracedWaits::default()
         };
-        let mut asks: BTreeMap<u32, u64> = BTreeMap::new();
+        let from_ns = first_ns.unwrap_or(0);
+        let last_ns = end_ns.or(self.events.last().map(|event| event.0)).unwrap_or(0);
+        let mut course = Course::new(from_ns, last_ns);
+        // Since when each thread waits, and for which; `None` while it does not.
+        let mut asks: BTreeMap<u32, Option<(u64, bool)>> = BTreeMap::new();
+        let mut waited = |traced: &mut TracedWaits, write: bool, since_ns: u64, until_ns: u64| {
+            let spans = if write { &mut traced.write } else { &mut traced.read };
+            spans.add(until_ns - since_ns);
+            course.add(usize::from(write), since_ns, until_ns);
+        };
         for (at_ns, pid, said) in self.events {
             if end_ns.is_some_and(|end_ns| at_ns > end_ns) {
                 break;
             }
             match said {
-                Said::Asks => drop(asks.insert(pid, at_ns)),
+                Said::Asks { write } => drop(asks.insert(pid, Some((at_ns, write)))),
                 Said::Has { write } => {
-                    let spans = if write { &mut traced.write } else { &mut traced.read };
-                    let since_ns = asks.remove(&pid);
-                    since_ns.into_iter().for_each(|since_ns| spans.add(at_ns - since_ns));
+                    // Who first of all has it exclusive asked before this was recorded. Shared, it
+                    // is also tried for, which is no wait.
+                    let before = write.then_some((from_ns, write));
+                    let asked = asks.insert(pid, None).unwrap_or(before);
+                    if let Some((since_ns, _)) = asked {
+                        waited(&mut traced, write, since_ns, at_ns);
+                    }
                 }
                 Said::LooksUp { file, page } => traced.tries.looks_up(file, page),
             }
         }
+        // Who still waits has waited until then.
+        for (since_ns, write) in asks.into_values().flatten() {
+            waited(&mut traced, write, since_ns, last_ns);
+        }
+        traced.course = course.until(last_ns, CAUSES);
         traced
     }
 }
@@ -266,12 +296,35 @@ mod tests {
         assert_eq!((traced.read.count, traced.read.sum_ns), (1, 1_000_000));
         assert_eq!((traced.tries.faults, traced.tries.tries), (1, 2));
         assert_eq!(traced.until_full, None);
+        let course = traced.course.unwrap();
+        let spent: Vec<u64> = course.causes.iter().map(|of| of.spent_ns.iter().sum()).collect();
+        assert_eq!(spent, [1_000_000, 4_000]);
+        // All of it in 60 intervals: the lock is waited for shared from the second microsecond on.
+        let shared = &course.causes[0].spent_ns;
+        assert_eq!((course.interval_ns, shared.len(), shared[0]), (16_684, 60, 15_684));
     }
 
     #[test]
     fn what_comes_behind_the_end_of_a_full_buffer_is_not_believed() {
         let traced = traced(LINES, &[1]);
-        assert_eq!((traced.write.count, traced.read.count, traced.tries.tries), (1, 0, 1));
+        assert_eq!((traced.write.count, traced.tries.tries), (1, 1));
         assert_eq!(traced.until_full, Some(Duration::from_micros(6)));
+        // One thread still waited then.
+        assert_eq!((traced.read.count, traced.read.sum_ns), (1, 5_000));
+    }
+
+    #[test]
+    fn waits_may_have_begun_before_and_end_behind() {
+        let has = "mmap_lock_acquire_returned: mm=0 memcg_path=/";
+        let asks = "mmap_lock_start_locking: mm=0 memcg_path=/";
+        let lines = format!(
+            "a b-1 [000] ..... 1.000000: {asks} write=false\n\
+             a b-2 [000] ..... 1.000003: {has} write=true success=true\n\
+             a b-3 [000] ..... 1.000004: {has} write=false success=false\n\
+             a b-2 [000] ..... 1.000009: {has} write=true success=true\n"
+        );
+        let traced = traced(&lines, &[]);
+        assert_eq!((traced.write.count, traced.write.sum_ns), (1, 3_000));
+        assert_eq!((traced.read.count, traced.read.sum_ns), (1, 9_000));
     }
 }

@@ -31,6 +31,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         let running = self.tasks.iter().filter(|task| task.cpu.is_some()).count();
         assert_eq!(running + self.cpus.idle(), self.job.cpus, "each CPU has a task or is idle");
         for (number, task) in self.tasks.iter().enumerate() {
+            assert!(locks_side_by_side(task), "cached pages lie amid what task {number} locks");
             assert!(task.cpu.is_none() || task.waits.is_none(), "who runs waits for nothing");
             let Some((cause, since_ns)) = task.waits else { continue };
             assert!(since_ns <= self.now_ns, "no wait begins later");
@@ -54,6 +55,13 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         let holders = self.tasks.iter().enumerate().map(holder).collect();
         Error::Deadlock { at_ns: self.now_ns, holders }
     }
+}
+
+/// Whether nothing lies between the folios that a window has added and not read.
+fn locks_side_by_side(task: &Task) -> bool {
+    task.window.as_ref().is_none_or(|window| {
+        window.added.windows(2).all(|pair| pair[0].start + pair[0].pages() == pair[1].start)
+    })
 }
 
 fn has_mmap_lock_to_read(task: &Task) -> bool {

@@ -114,13 +114,21 @@ impl<L: Log> Log for Counting<'_, L> {
 }
 
 fn run(job: &Job, outcome: &Outcome, tries: &Tries) -> Run {
+    let (ended, reason) = ended(job, outcome);
+    if !outcome.has_warmed_up {
+        let thrash = Some(ThrashRun::unmeasured(ended, reason));
+        return Run { seed: job.seed, thrash, ..Run::default() };
+    }
     let counters = counters(job, &outcome.counts);
     let elapsed_ns = Some(outcome.elapsed_ns);
     let waits = Cause::ALL.into_iter();
     let waits = waits.filter_map(|cause| Wait::of(cause.name(), outcome.waits.of(cause)));
-    let (ended, reason) = ended(job, outcome);
     let rates = ThrashRun::of(&counters, elapsed_ns).with_tries(tries);
-    let thrash = ThrashRun { waits: waits.collect(), ..rates.ended(ended, reason) };
+    let thrash = ThrashRun {
+        waits: waits.collect(),
+        course: outcome.waits.course(outcome.ended_ns),
+        ..rates.ended(ended, reason)
+    };
     Run { seed: job.seed, elapsed_ns, counters, thrash: Some(thrash), ..Run::default() }
 }
 

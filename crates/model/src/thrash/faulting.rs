@@ -100,7 +100,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
     }
 
     /// What a reader of `mmap_lock` waits for that has to wait.
-    fn behind(&self) -> Cause {
+    pub fn behind(&self) -> Cause {
         if self.mmap_lock.writer().is_some() {
             Cause::BehindWriter
         } else if self.windows_under_lock > 0 {

@@ -85,6 +85,14 @@ impl Thrash {
         self.max.or(self.high.map(|high| high + high))
     }
 
+    /// When it ends at the latest.
+    pub(super) fn end_ns(&self) -> u64 {
+        match self.until {
+            Until::Elapsed(ns) => ns,
+            Until::Rounds(_) => ROUNDS_WITHIN_NS,
+        }
+    }
+
     pub(super) fn limits(&self) -> Limits {
         Limits {
             rules: self.rules,

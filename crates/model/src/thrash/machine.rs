@@ -13,7 +13,7 @@ use super::cgroup::Cgroup;
 use super::cpus::Cpus;
 use super::ending::{Ending, Error};
 use super::events::{Event, Events};
-use super::job::{ROUNDS_WITHIN_NS, Thrash, Until};
+use super::job::Thrash;
 use super::mmap_lock::{MmapLock, TaskId, Woken};
 use super::outcome::{Counts, Outcome};
 use super::task::{Flow, Kind, Task};
@@ -73,7 +73,6 @@ pub struct Machine<'a, C, L> {
     /// Events that let a task go on.
     live: u64,
     before: Counts,
-    counted_from_ns: u64,
     waits: Waits,
     random: u64,
     checks: bool,
@@ -159,8 +158,7 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
             stack_pages: if job.mechanisms.charges_kernel { process * STACK_PAGES } else { 0 },
             live: 0,
             before: Counts::default(),
-            counted_from_ns: job.warm_up_ns,
-            waits: Waits::default(),
+            waits: Waits::new(job.warm_up_ns, job.end_ns()),
             random: job.seed.max(1),
             checks,
         }
@@ -171,11 +169,7 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
         if self.job.warm_up_ns > 0 {
             self.events.add(self.job.warm_up_ns, Event::WarmedUp);
         }
-        let end_ns = match self.job.until {
-            Until::Elapsed(ns) => ns,
-            Until::Rounds(_) => ROUNDS_WITHIN_NS,
-        };
-        self.events.add(end_ns, Event::End);
+        self.events.add(self.job.end_ns(), Event::End);
         self.events.add(FLUSH_NS, Event::Flush);
         if self.job.costs.in_turn {
             // The ticks of the CPUs are spread over half of their period.
@@ -234,9 +228,7 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
                     self.cache.flush_statistics();
                     self.events.add(at_ns + FLUSH_NS, Event::Flush);
                 }
-                Event::WarmedUp => {
-                    (self.before, self.waits) = (self.counts, Waits::default());
-                }
+                Event::WarmedUp => self.before = self.counts,
                 Event::End => self.ending = Some(Ending::Complete),
             }
             if self.checks {
@@ -246,11 +238,17 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
         Ok(())
     }
 
-    fn outcome(self) -> Outcome {
+    fn outcome(mut self) -> Outcome {
+        // What is waited for at the end has been waited for until then.
+        (0..self.tasks.len()).for_each(|task| self.end_wait(task));
+        let has_warmed_up = self.now_ns >= self.job.warm_up_ns;
+        let before = if has_warmed_up { self.before } else { self.counts };
         Outcome {
-            counts: self.counts.since(&self.before),
+            counts: self.counts.since(&before),
             waits: self.waits,
-            elapsed_ns: self.now_ns.saturating_sub(self.counted_from_ns),
+            ended_ns: self.now_ns,
+            elapsed_ns: self.now_ns.saturating_sub(self.job.warm_up_ns),
+            has_warmed_up,
             ending: self.ending.expect("the job has ended"),
         }
     }
@@ -287,9 +285,10 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
             self.counts.events += 1;
             let (extra_ns, spun_ns) = (self.extra_ns, self.spun_ns);
             (self.extra_ns, self.spun_ns) = (0, 0);
-            self.spent(task, cause, ns + extra_ns);
-            self.spent(task, Cause::ListLock, spun_ns);
-            let at_ns = self.now_ns + ns + extra_ns + spun_ns;
+            let own_ns = self.now_ns + ns + extra_ns;
+            self.spent(task, cause, self.now_ns, ns + extra_ns);
+            self.spent(task, Cause::ListLock, own_ns, spun_ns);
+            let at_ns = own_ns + spun_ns;
             if at_ns >= self.events.next_ns() || self.checks {
                 self.run_at(at_ns, task);
                 return;
@@ -362,20 +361,19 @@ impl<'a, C: PageCache, L: Log> Machine<'a, C, L> {
         let at_ns = self.now_ns + after_ns;
         self.tasks[task].cpu = Some(cpu);
         self.tasks[task].slice_ends_ns = at_ns + self.job.costs.slice_ns;
-        self.spent(task, Cause::RunQueue, after_ns);
+        self.spent(task, Cause::RunQueue, self.now_ns, after_ns);
         self.run_at(at_ns, task);
     }
 
     fn end_wait(&mut self, task: TaskId) {
         if let Some((cause, since_ns)) = self.tasks[task].waits.take() {
-            let from_ns = since_ns.max(self.counted_from_ns.min(self.now_ns));
-            self.spent(task, cause, self.now_ns - from_ns);
+            self.spent(task, cause, since_ns, self.now_ns - since_ns);
         }
     }
 
-    fn spent(&mut self, task: TaskId, cause: Cause, ns: u64) {
+    fn spent(&mut self, task: TaskId, cause: Cause, from_ns: u64, ns: u64) {
         if self.tasks[task].kind == Kind::Reader {
-            self.waits.add(cause, ns);
+            self.waits.add(cause, from_ns, ns);
         }
     }
 

@@ -69,10 +69,15 @@ impl Counts {
 pub struct Outcome {
     /// What was counted behind the warm-up.
     pub counts: Counts,
-    /// Where the time of the threads that read went, in the same time.
+    /// Where the time of the threads that read went, in the same time: what was under way at the
+    /// end counts until then.
     pub waits: Waits,
+    /// When it ended.
+    pub ended_ns: u64,
     /// The time that this was counted in.
     pub elapsed_ns: u64,
+    /// It did not end before its warm-up was over. Otherwise nothing was counted.
+    pub has_warmed_up: bool,
     /// How it ended.
     pub ending: Ending,
 }

@@ -77,7 +77,14 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
             _ => self.mmap_lock.write(task, self.now_ns),
         };
         self.tasks[task].stage = if has { Stage::Has } else { Stage::Again };
-        if has { Flow::Goes } else { Flow::Waits(Cause::Write) }
+        if has {
+            return Flow::Goes;
+        }
+        Flow::Waits(match self.behind() {
+            Cause::BehindWriter => Cause::WriteBehindWriter,
+            Cause::BehindWindow => Cause::WriteBehindWindow,
+            _ => Cause::WriteBehindReaders,
+        })
     }
 
     fn mark_vma(&mut self, task: TaskId) -> Flow {

@@ -145,6 +145,7 @@ pub struct WindowUnderWay {
     pub layout: Layout<Window>,
     /// What is left to be added of a run.
     pub left: Option<FolioRun>,
+    /// What was added and is not read: no cached page lies between.
     pub added: Vec<FolioRun>,
     pub added_pages: u64,
     /// The folio of the mark, which the task holds meanwhile.
@@ -161,9 +162,9 @@ pub enum WindowStage {
     Adding,
     /// A page is being charged.
     Charging,
-    /// All that can be is added.
+    /// All that can be is added, or all before a page that is cached already.
     Added,
-    /// It is filled.
+    /// What was added is filled.
     Filled,
 }
 

@@ -1,5 +1,7 @@
 //! Where the time of the threads went.
 
+use filemap_job::thrash::{Course, WaitCourse};
+
 pub use filemap_job::thrash::Histogram;
 
 /// What a thread does or waits for.
@@ -26,8 +28,12 @@ pub enum Cause {
     BehindWindow,
     /// `mmap_lock` to read, behind a writer that waits for other readers, or is on its way.
     BehindReaders,
-    /// `mmap_lock` to write.
-    Write,
+    /// `mmap_lock` to write, which another writer has.
+    WriteBehindWriter,
+    /// `mmap_lock` to write, which a reader has with a window under it.
+    WriteBehindWindow,
+    /// `mmap_lock` to write, which other readers have, or which is on its way.
+    WriteBehindReaders,
     /// Faults inside of a VMA that is written to.
     VmaReaders,
     /// Data from the device.
@@ -40,7 +46,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, in the order of reports.
-    pub const ALL: [Cause; 15] = [
+    pub const ALL: [Cause; 17] = [
         Cause::Work,
         Cause::Fill,
         Cause::Reclaim,
@@ -51,7 +57,9 @@ impl Cause {
         Cause::BehindWriter,
         Cause::BehindWindow,
         Cause::BehindReaders,
-        Cause::Write,
+        Cause::WriteBehindWriter,
+        Cause::WriteBehindWindow,
+        Cause::WriteBehindReaders,
         Cause::VmaReaders,
         Cause::Device,
         Cause::RunQueue,
@@ -71,7 +79,9 @@ impl Cause {
             Cause::BehindWriter => "mmap_lock: writer",
             Cause::BehindWindow => "mmap_lock: window",
             Cause::BehindReaders => "mmap_lock: readers",
-            Cause::Write => "mmap_lock to write",
+            Cause::WriteBehindWriter => "mmap_write: writer",
+            Cause::WriteBehindWindow => "mmap_write: window",
+            Cause::WriteBehindReaders => "mmap_write: readers",
             Cause::VmaReaders => "faults in the VMA",
             Cause::Device => "device",
             Cause::RunQueue => "run queue",
@@ -80,24 +90,42 @@ impl Cause {
     }
 }
 
-/// Spans of time by cause.
+/// Spans of time by cause, as far as they lie in the time that counts: in all, and in its course.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waits([Histogram; Cause::ALL.len()]);
-
-impl Default for Waits {
-    fn default() -> Waits {
-        Waits([Histogram::default(); Cause::ALL.len()])
-    }
+pub struct Waits {
+    from_ns: u64,
+    to_ns: u64,
+    spans: [Histogram; Cause::ALL.len()],
+    course: Course<{ Cause::ALL.len() }>,
 }
 
 impl Waits {
-    /// Adds a span.
-    pub fn add(&mut self, cause: Cause, ns: u64) {
-        self.0[cause as usize].add(ns);
+    /// No spans yet, of the time from `from_ns` to `to_ns`.
+    pub fn new(from_ns: u64, to_ns: u64) -> Waits {
+        Waits {
+            from_ns,
+            to_ns,
+            spans: [Histogram::default(); Cause::ALL.len()],
+            course: Course::new(from_ns, to_ns),
+        }
+    }
+
+    /// Adds a span of `ns` from `from_ns` on.
+    pub fn add(&mut self, cause: Cause, from_ns: u64, ns: u64) {
+        let (from_ns, to_ns) = (from_ns.max(self.from_ns), (from_ns + ns).min(self.to_ns));
+        if from_ns < to_ns {
+            self.spans[cause as usize].add(to_ns - from_ns);
+            self.course.add(cause as usize, from_ns, to_ns);
+        }
     }
 
     /// The spans of one cause.
     pub fn of(&self, cause: Cause) -> &Histogram {
-        &self.0[cause as usize]
+        &self.spans[cause as usize]
+    }
+
+    /// Their course until `end_ns`.
+    pub fn course(&self, end_ns: u64) -> Option<WaitCourse> {
+        self.course.until(end_ns, Cause::ALL.map(Cause::name))
     }
 }

@@ -37,7 +37,10 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         });
     }
 
-    /// Adds pages of the window, as far as they can be charged, and then fills them.
+    /// Adds pages of the window, as far as they can be charged, and then fills them. Pages that are
+    /// cached already part it: what was added before them is filled first.
+    ///
+    /// As `page_cache_ra_unbounded`, 6.12 and 6.18. Test: `tests/thrash.rs`.
     pub fn go_on_with_window(&mut self, task: TaskId) -> Flow {
         let mut window = self.tasks[task].window.take().expect("a window is being read");
         let flow = match window.stage {
@@ -49,25 +52,33 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 }
                 _ => {
                     self.counts.windows_cut += 1;
-                    window.stage = WindowStage::Added;
+                    (window.left, window.stage) = (None, WindowStage::Added);
                     Flow::Goes
                 }
             },
-            WindowStage::Added if self.job.sparse => {
-                window.stage = WindowStage::Filled;
-                Flow::Takes(self.job.costs.zero_page_ns * window.added_pages, Cause::Fill)
-            }
             WindowStage::Added => {
-                // The first requests are under way while the last are made.
                 window.stage = WindowStage::Filled;
-                for run in std::mem::take(&mut window.added) {
-                    self.submit(task, run);
+                let added_pages = std::mem::take(&mut window.added_pages);
+                if self.job.sparse {
+                    Flow::Takes(self.job.costs.zero_page_ns * added_pages, Cause::Fill)
+                } else {
+                    // The first requests are under way while the last are made.
+                    for run in window.added.drain(..) {
+                        self.submit(task, run);
+                    }
+                    Flow::Takes(self.job.costs.request_page_ns * added_pages, Cause::Fill)
                 }
-                Flow::Takes(self.job.costs.request_page_ns * window.added_pages, Cause::Fill)
             }
             WindowStage::Filled => {
-                self.filled(task, &window);
-                return Flow::Goes;
+                for run in window.added.drain(..) {
+                    self.unlock_pages(task, run.start, run.pages());
+                }
+                if window.left.is_none() {
+                    self.end_window(task, &window);
+                    return Flow::Goes;
+                }
+                window.stage = WindowStage::Adding;
+                Flow::Goes
             }
         };
         self.tasks[task].window = Some(window);
@@ -82,6 +93,10 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
             window.stage = WindowStage::Added;
             return Flow::Goes;
         };
+        if window.added.last().is_some_and(|last| last.start + last.pages() != left.start) {
+            (window.left, window.stage) = (Some(left), WindowStage::Added);
+            return Flow::Goes;
+        }
         let each = left.order.pages();
         let cpu = self.tasks[task].cpu.expect("who runs has a CPU");
         let most = (left.folios - charged).min((BATCH / each).max(1)) * each;
@@ -113,10 +128,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         self.note_added(file(task), run);
     }
 
-    fn filled(&mut self, task: TaskId, window: &WindowUnderWay) {
-        for run in &window.added {
-            self.unlock_pages(task, run.start, run.pages());
-        }
+    fn end_window(&mut self, task: TaskId, window: &WindowUnderWay) {
         if let Some((start, pages)) = window.held {
             self.unlock_pages(task, start, pages);
         }

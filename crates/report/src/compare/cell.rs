@@ -14,7 +14,7 @@ pub struct Cell {
 }
 
 /// What a cell is called in a sentence.
-pub(super) fn name(cell: &Cell, cells: &[Cell]) -> String {
+pub(crate) fn name(cell: &Cell, cells: &[Cell]) -> String {
     match has_several_engines(cells) {
         true => format!("{} on the {}", cell.variant, cell.record.engine),
         false => cell.variant.clone(),

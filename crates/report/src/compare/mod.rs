@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use filemap_job::{Record, Spread};
 
-use self::cell::name;
+pub(crate) use self::cell::name;
 use crate::footer::Footer;
 use crate::record::{elapsed_note, foreign_note, measured_ns, outlier_note, reclaim_note};
 use crate::regression::{self, Regression, regressions};
@@ -78,6 +78,9 @@ fn body(
         let against = format!("{plural} against {}:", cells[0].variant);
         parts.extend([Part::Paragraph(against), Part::List(lines)]);
     }
+    let runs: Vec<_> = records.iter().flat_map(|record| &record.runs).collect();
+    let runs: Vec<_> = runs.into_iter().filter_map(|run| run.thrash.as_ref()).collect();
+    parts.extend(thrash::pressure_note(&runs).map(Part::Paragraph));
     for cell in cells {
         let runs = cell.record.runs.iter().filter_map(|run| run.thrash.as_ref());
         let runs: Vec<_> = runs.collect();

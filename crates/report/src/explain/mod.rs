@@ -19,7 +19,6 @@
 //! readahead size from that page on. Every other window has the same pages whatever the folios.
 
 mod answer;
-mod canvas;
 mod counter;
 mod map;
 mod origin;

@@ -6,9 +6,9 @@ use filemap_core::readahead::miss::THRESHOLD;
 use filemap_job::{Job, Record};
 
 use super::Explanation;
-use super::canvas::{Anchor, Axis, Canvas, lines, text_width, ticks};
 use super::map::Cell;
 use super::origin::Origin;
+use crate::canvas::{Anchor, Axis, Canvas, lines, text_width, tick_text, ticks};
 use crate::record::title;
 use crate::units::{self, byte_unit, number};
 
@@ -99,7 +99,7 @@ impl Picture {
         let top = self.y + 4.0;
         let bottom = top + BAR * shown.len() as f64;
         let marks = ticks(0.0, axis.last, 5.0, 0.01).into_iter();
-        let marks: Vec<_> = marks.map(|value| (value, round(value))).collect();
+        let marks: Vec<_> = marks.map(|value| (value, tick_text(value))).collect();
         self.canvas.horizontal(&axis, (top, bottom), &marks, &format!("{unit} read"));
         for (number, (origin, amount)) in shown.into_iter().enumerate() {
             let y = top + BAR * number as f64;
@@ -208,23 +208,7 @@ fn whole_ticks(first: f64, last: f64) -> Vec<(f64, String)> {
     ticks(first, last, 4.0, 1.0).into_iter().map(|value| (value, number(value))).collect()
 }
 
-/// A value of an axis without needless digits.
-fn round(value: f64) -> String {
-    let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
-}
-
 /// How dark a cell is, in eighths: what is there at all can be seen.
 fn shade(part: fn(&Cell) -> u64, cell: &Cell) -> f64 {
     (part(cell) as f64 / cell.pages as f64 * 8.0).ceil() / 8.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_of_an_axis_have_no_needless_digits() {
-        assert_eq!([0.0, 0.6000000000000001, 20.0, 2.5].map(round), ["0", "0.6", "20", "2.5"]);
-    }
 }

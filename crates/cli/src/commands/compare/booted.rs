@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use filemap_core::series::Series;
+use filemap_job::Work;
+
 use crate::error::Error;
 use crate::host;
 use crate::variants::Variant;
@@ -35,8 +38,9 @@ impl Booted {
     }
 }
 
-/// What runs on a kernel: `variants`, which beside the model, whose series are then meant, have
-/// their settings only. A kernel contains the series that it was built with.
+/// What runs on kernels that are booted: `variants`, which beside the model, whose series are then
+/// meant, have their settings only. A kernel contains the series that it was built with. Without a
+/// model beside it, series are switched while it runs.
 pub fn on_kernel(variants: &[Variant], beside_model: bool) -> Vec<Variant> {
     match beside_model {
         true => distinct_variants(variants.iter().map(Variant::without_series)),
@@ -52,10 +56,19 @@ pub fn distinct_variants(variants: impl Iterator<Item = Variant>) -> Vec<Variant
 
 /// What `variant` is called on the image `image`.
 pub fn name(image: &str, variant: &Variant) -> String {
-    match variant.has_settings() {
-        true => format!("{image}+{}", variant.name()),
-        false => image.to_string(),
+    match *variant == Variant::baseline() {
+        true => image.to_string(),
+        false => format!("{image}+{}", variant.name()),
     }
+}
+
+/// Lets each kernel that is booted for one of `jobs` switch all series that any of them has there:
+/// one without a series then runs with it switched off.
+pub fn set_switches<'a, J: Work + 'a>(jobs: impl Iterator<Item = &'a mut J>) {
+    let mut booted: Vec<&mut J> = jobs.filter(|job| job.image().is_some()).collect();
+    let series = booted.iter().map(|job| job.rules().series);
+    let all = series.fold(Series::BASELINE, Series::union);
+    booted.iter_mut().filter_map(|job| job.image_mut()).for_each(|image| image.switches = all);
 }
 
 /// What kernel images are called: by their releases, or where these are the same by their files.

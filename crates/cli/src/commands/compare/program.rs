@@ -11,7 +11,7 @@ use super::booted::{self, Booted};
 use super::unseen::{OfModel, unseen};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::commands::program::{GivenProgram, not_of_programs, profile};
+use crate::commands::program::{GivenProgram, foreign, is_of_thrash, not_of_programs, profile};
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
@@ -36,15 +36,21 @@ pub fn run(
     if args.seeds.is_some() {
         return Err(not_of_programs("--seeds", path));
     }
+    if args.svg.is_some() {
+        return Err(foreign("--svg", path));
+    }
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
     let mut asked = GivenProgram::new(spec, path, args.job)?;
     let variants = variants(&asked.spec.shared(), &args.variants)?;
     let foreign_to = |variant: &Variant| {
         let flag = ProgramSpec::foreign_flag(&variant.applied(&JobSpec::default()))?;
         let key = flag.trim_start_matches("--").replace('-', "_");
-        Some(variant.error(Error::Usage(format!(
-            "{key} belongs to a file, a mapping or a phase of a program; compare two job files"
-        ))))
+        Some(variant.error(Error::Usage(match is_of_thrash(&flag) {
+            true => format!("{key} is for --workload thrash, which no program has; leave it out"),
+            false => format!(
+                "{key} belongs to a file, a mapping or a phase of a program; compare two job files"
+            ),
+        })))
     };
     if let Some(error) = variants.iter().find_map(foreign_to) {
         return Err(error);
@@ -124,7 +130,7 @@ fn command(mut asked: GivenProgram, variants: &[Variant], images: &[Booted]) -> 
 }
 
 /// Every variant on every engine and image. Beside the model, whose series are then meant, a kernel
-/// has the settings of the variants only.
+/// that is booted has the settings of the variants only.
 fn cells(
     asked: &GivenProgram,
     spec: &ProgramSpec,
@@ -140,12 +146,12 @@ fn cells(
         let add = |name: String, variant: &Variant, image| {
             cell(asked, &spec, name, variant, image).map_err(|error| variant.error(error))
         };
-        let is_kernel = engine == EngineKind::Kernel.name();
-        let variants = match is_kernel {
+        let is_booted = engine == EngineKind::Kernel.name() && !images.is_empty();
+        let variants = match is_booted {
             true => booted::on_kernel(variants, beside_model),
             false => booted::distinct_variants(variants.iter().cloned()),
         };
-        if is_kernel && !images.is_empty() {
+        if is_booted {
             for (image, name) in images.iter().zip(&image_names) {
                 for variant in &variants {
                     cells.push(add(booted::name(name, variant), variant, Some(image))?);
@@ -157,6 +163,7 @@ fn cells(
             cells.push(add(variant.name(), variant, None)?);
         }
     }
+    booted::set_switches(cells.iter_mut().map(|cell| &mut cell.program));
     Ok(cells)
 }
 

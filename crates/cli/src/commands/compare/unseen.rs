@@ -47,8 +47,46 @@ pub fn unseen<'a, R: PartialEq + 'a>(
     Ok(warnings)
 }
 
+/// The sentences of `told`, which are variants with what the job of each says, once each: with the
+/// variants that say it, unless all do.
+pub fn named(told: &[(&str, Vec<String>)]) -> Vec<String> {
+    let mut sentences: Vec<&String> = Vec::new();
+    for sentence in told.iter().flat_map(|(_, sentences)| sentences) {
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    }
+    let of = |sentence: &String| {
+        let own = told.iter().filter(|(_, sentences)| sentences.contains(sentence));
+        let mut names: Vec<&str> = own.clone().map(|(name, _)| *name).collect();
+        names.dedup();
+        match own.count() == told.len() {
+            true => sentence.clone(),
+            false => format!("in {}: {sentence}", names.join(", ")),
+        }
+    };
+    sentences.into_iter().map(of).collect()
+}
+
 /// The switches that one of both has and the other has not.
 fn differing(one: Series, other: Series) -> Vec<&'static str> {
     let switches = one.union(other).switches();
     switches.filter(|&switch| one.has(switch) != other.has(switch)).map(Switch::name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_names_the_variants_that_say_it() {
+        let told = |sentences: &[&[&str]]| {
+            let sentences = sentences.iter().map(|all| all.iter().map(|one| one.to_string()));
+            let names = ["a", "b", "c"];
+            named(&names.into_iter().zip(sentences.map(Iterator::collect)).collect::<Vec<_>>())
+        };
+        assert_eq!(told(&[&["no"], &["no"], &["no"]]), ["no"]);
+        assert_eq!(told(&[&["no"], &[], &["no", "never"]]), ["in a, c: no", "in c: never"]);
+        assert!(told(&[&[], &[], &[]]).is_empty());
+    }
 }

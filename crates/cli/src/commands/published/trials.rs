@@ -224,7 +224,10 @@ mod tests {
     #[test]
     fn a_report_is_the_same_again() {
         let study = study(false, 1);
-        assert_eq!(report(&*study).json, report(&*study).json);
+        let one = report(&*study);
+        assert_eq!(one.json, report(&*study).json);
+        let text = one.render(Format::Table).replace('\n', " ");
+        assert!(text.contains("with one seed") && !text.contains("1 seeds"), "{text}");
     }
 
     #[test]

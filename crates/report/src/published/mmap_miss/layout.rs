@@ -121,9 +121,12 @@ fn spread_table(cells: &[Measured]) -> Table {
             .to_string(),
         ]
     };
-    let seeds = random.first().map_or(0, |cell| cell.gib.samples.len());
+    let seeds = match random.first().map_or(0, |cell| cell.gib.samples.len()) {
+        1 => "with one seed".to_string(),
+        seeds => format!("over {seeds} seeds"),
+    };
     Table {
-        title: format!("Random cells over {seeds} seeds, GiB read"),
+        title: format!("Random cells {seeds}, GiB read"),
         columns: vec![
             Column::left("file"),
             Column::left("variant"),

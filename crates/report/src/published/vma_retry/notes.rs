@@ -2,7 +2,7 @@
 
 use super::PAGE_KIB;
 use super::figures::{Beside, Job, published_ratios};
-use super::plan::{Form, published_drops_per_round};
+use super::plan::{Form, PUBLISHED_CPUS, published_drops_per_round};
 use super::tables::{Tried, span};
 use crate::published::data::PUBLISHED;
 
@@ -26,9 +26,13 @@ pub(super) fn form(form: &Form, seeds: usize) -> String {
              tens of minutes."
         }
     };
+    let seeds = match seeds {
+        1 => "with one seed".to_string(),
+        seeds => format!("over {seeds} seeds"),
+    };
     format!(
         "Each run of the published job is {seconds} s of virtual time, of which the first {warm_up} \
-         are not counted, over {seeds} seeds. Experiments have one seed and {short} s, of which \
+         are not counted, {seeds}. Experiments have one seed and {short} s, of which \
          {warm_up_short} are not counted. {full} Files are cached in base pages, and all costs are \
          assumed."
     )
@@ -64,6 +68,21 @@ pub(super) fn inferred(sweep: &[Tried], pages: u64) -> String {
     )
 }
 
+/// The CPUs, and why they are fewer than those of the published machine.
+pub(super) fn cpus(form: &Form, pages: u64) -> String {
+    let rows = PUBLISHED.vma_retry.rows.iter().filter(|row| !row.with_series());
+    let windows_s = rows.map(|row| row.rounds_s * row.drops_per_round()).fold(0.0, f64::max);
+    let page_us = PUBLISHED_CPUS as f64 * 1e6 / (windows_s * pages as f64);
+    format!(
+        "The published machine has {PUBLISHED_CPUS} CPUs. The model gives the job {}, which is assumed. \
+         By the published counters at most {windows_s:.0} windows of {pages} pages were read in a \
+         second, so that all CPUs together had {page_us:.0} us or more for each page. Reading and \
+         evicting a page takes a small part of this. The other CPUs wait for each other in ways that \
+         the model does not have. A table below has more and fewer CPUs.",
+        form.cpus(),
+    )
+}
+
 /// How many of the judged figures hold.
 pub(super) fn verdicts(beside: &[Beside]) -> String {
     let judged: Vec<bool> = beside.iter().filter_map(Beside::ok).collect();
@@ -95,14 +114,18 @@ pub(super) fn ratio(job: &Job, cpus: &[Tried]) -> String {
     let over_cpus: Vec<f64> = cpus.iter().filter_map(Tried::ratio).collect();
     let low = over_cpus.iter().copied().fold(ratios.min, f64::min);
     let high = over_cpus.iter().copied().fold(ratios.max, f64::max);
+    let (seeds, and) = match ratios.samples.len() {
+        1 => ("with one seed", "the"),
+        _ => ("over the seeds", "seeds and the"),
+    };
     let fits = match (ratios.max < least, ratios.min > most) {
-        (false, false) => "Over the seeds, both ranges overlap.",
-        (true, _) => "Over the seeds, that is less than was published.",
-        (_, true) => "Over the seeds, that is more than was published.",
+        (false, false) => "overlaps what was published",
+        (true, _) => "is less than was published",
+        (_, true) => "is more than was published",
     };
     format!(
-        "{published} The model has {} times as many over the seeds, and {low:.2} to {high:.2} over \
-         seeds and the CPUs below. {fits}",
+        "{published} The model has {} times as many {seeds}, which {fits}, and {low:.2} to \
+         {high:.2} over {and} CPUs below.",
         span(&ratios, 2)
     )
 }

@@ -1,12 +1,32 @@
 //! What a report says of the workload `thrash` beside its figures: how it ended, and where its
 //! threads waited.
 
-use filemap_job::thrash::{Ended, Wait};
-use filemap_job::{EngineKind, Record, ThrashRun};
+mod picture;
 
+use filemap_job::thrash::{Ended, Wait};
+use filemap_job::{EngineKind, Record, Run, ThrashRun};
+
+use crate::compare::{Cell, name};
+use crate::record;
 use crate::report::Part;
 use crate::table::{Column, Table};
 use crate::units::{number, time};
+
+/// Where the time of the threads of `record` went in the course of its run, as SVG.
+pub fn svg(record: &Record) -> String {
+    picture::svg(&record::title(record), &[(title(record), record)])
+}
+
+/// The same of several variants, one below the other on one scale.
+///
+/// # Panics
+/// Without any cell.
+pub fn svg_of_variants(cells: &[Cell]) -> String {
+    let names: Vec<String> = cells.iter().map(|cell| name(cell, cells)).collect();
+    let panels = names.iter().zip(cells).map(|(name, cell)| (name.as_str(), &cell.record));
+    let title = format!("{}: where the time of the threads went", cells[0].record.job.heading());
+    picture::svg(&title, &panels.collect::<Vec<_>>())
+}
 
 /// The parts of the report on `record`; none for another workload.
 pub(crate) fn parts(record: &Record) -> Vec<Part> {
@@ -14,7 +34,8 @@ pub(crate) fn parts(record: &Record) -> Vec<Part> {
     if runs.is_empty() {
         return Vec::new();
     }
-    let mut parts: Vec<Part> = ended_early("", &runs).map(Part::Paragraph).collect();
+    let mut parts: Vec<Part> = pressure_note(&runs).map(Part::Paragraph).into_iter().collect();
+    parts.extend(ended_early("", &runs).map(Part::Paragraph));
     let waits = Wait::merged(runs.iter().flat_map(|run| &run.waits));
     match waits.is_empty() {
         true => parts.extend(not_traced(record).map(Part::Paragraph)),
@@ -30,12 +51,19 @@ pub(crate) fn parts(record: &Record) -> Vec<Part> {
     parts
 }
 
+/// What x is in the tables on `runs`; `None` where it is not in them.
+pub(crate) fn pressure_note(runs: &[&ThrashRun]) -> Option<String> {
+    let is_known = runs.iter().any(|run| run.pressure.is_some());
+    is_known.then(|| "x = threads x readahead / memory limit.".to_string())
+}
+
 /// A warning for each of `runs` that ended before it was to end. `name` says what they are of.
 pub(crate) fn ended_early<'a>(
     name: &'a str,
     runs: &'a [&ThrashRun],
 ) -> impl Iterator<Item = String> + 'a {
-    let early = runs.iter().enumerate().filter(|(_, run)| run.ended != Ended::Complete);
+    let is_early = |run: &ThrashRun| run.in_warm_up || run.ended != Ended::Complete;
+    let early = runs.iter().enumerate().filter(move |(_, run)| is_early(run));
     early.map(move |(number, run)| {
         let of = match runs.len() {
             1 => "the job".to_string(),
@@ -43,13 +71,18 @@ pub(crate) fn ended_early<'a>(
         };
         let reason = run.reason.as_deref().unwrap_or("for an unknown reason");
         let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-        format!("Warning: {name}{of} ended before its time: {reason}.")
+        let when = match run.in_warm_up {
+            true => "in its warm-up, so that nothing was measured",
+            false => "before its time",
+        };
+        format!("Warning: {name}{of} ended {when}: {reason}.")
     })
 }
 
 /// Why a kernel did not tell where the threads waited.
 fn not_traced(record: &Record) -> Option<String> {
-    if record.engine != EngineKind::Kernel.name() {
+    let was_measured = |run: &Run| run.thrash.as_ref().is_some_and(|thrash| !thrash.in_warm_up);
+    if record.engine != EngineKind::Kernel.name() || !record.runs.iter().any(was_measured) {
         return None;
     }
     let reason = match record.runs.iter().any(|run| run.elapsed_ns.is_some()) {

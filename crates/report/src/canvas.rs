@@ -17,7 +17,7 @@ const GRID: &str = "#dddddd";
 
 /// On which side of its point a text lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     /// The text begins there.
     Start,
     /// Its middle is there.
@@ -38,33 +38,33 @@ impl Anchor {
 
 /// A picture that is being drawn.
 #[derive(Debug, Default)]
-pub(super) struct Canvas {
+pub(crate) struct Canvas {
     body: String,
 }
 
 /// The horizontal axis of a plot: `first` at `left`, `last` at `left + width`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     /// Where it begins.
-    pub(super) left: f64,
+    pub(crate) left: f64,
     /// How long it is.
-    pub(super) width: f64,
+    pub(crate) width: f64,
     /// The value at its beginning.
-    pub(super) first: f64,
+    pub(crate) first: f64,
     /// The value at its end, larger than the first.
-    pub(super) last: f64,
+    pub(crate) last: f64,
 }
 
 impl Axis {
     /// Where a value lies.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(crate) fn at(&self, value: f64) -> f64 {
         self.left + (value - self.first) / (self.last - self.first) * self.width
     }
 }
 
 impl Canvas {
     /// A text whose base line is at `y`.
-    pub(super) fn text(&mut self, x: f64, y: f64, size: f64, anchor: Anchor, text: &str) {
+    pub(crate) fn text(&mut self, x: f64, y: f64, size: f64, anchor: Anchor, text: &str) {
         let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let anchor = anchor.name();
         let _ = writeln!(
@@ -75,7 +75,7 @@ impl Canvas {
     }
 
     /// A rectangle.
-    pub(super) fn rect(&mut self, at: (f64, f64), size: (f64, f64), colour: &str, opacity: f64) {
+    pub(crate) fn rect(&mut self, at: (f64, f64), size: (f64, f64), colour: &str, opacity: f64) {
         let ((x, y), (width, height)) = (at, size);
         let _ = writeln!(
             self.body,
@@ -85,14 +85,19 @@ impl Canvas {
     }
 
     /// A line along `path`, which is that of SVG.
-    pub(super) fn line(&mut self, path: &str, colour: &str, more: &str) {
+    pub(crate) fn line(&mut self, path: &str, colour: &str, more: &str) {
         let _ =
             writeln!(self.body, "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" {more}/>");
     }
 
+    /// The inside of `path`, which is that of SVG.
+    pub(crate) fn area(&mut self, path: &str, colour: &str) {
+        let _ = writeln!(self.body, "<path d=\"{path}\" fill=\"{colour}\"/>");
+    }
+
     /// A horizontal axis at `y` with `ticks` and their texts below, and lines up to `top` behind
     /// the plot. `name` says below them what is counted.
-    pub(super) fn horizontal(
+    pub(crate) fn horizontal(
         &mut self,
         axis: &Axis,
         (top, y): (f64, f64),
@@ -111,7 +116,7 @@ impl Canvas {
     }
 
     /// A vertical axis at `x` from `bottom` up to `top`, with the place of each of `ticks`.
-    pub(super) fn vertical(&mut self, x: f64, (top, bottom): (f64, f64), ticks: &[(f64, String)]) {
+    pub(crate) fn vertical(&mut self, x: f64, (top, bottom): (f64, f64), ticks: &[(f64, String)]) {
         for (y, text) in ticks {
             self.line(&format!("M{x:.1} {y:.1}h-4"), AXIS, "stroke-width=\"1\"");
             self.text(x - 8.0, y + 4.0, 11.0, Anchor::End, text);
@@ -120,7 +125,7 @@ impl Canvas {
     }
 
     /// The whole as SVG, on a background of its own, so that it can be read in a dark window.
-    pub(super) fn svg(&self, width: f64, height: f64) -> String {
+    pub(crate) fn svg(&self, width: f64, height: f64) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\">\n\
@@ -131,12 +136,12 @@ impl Canvas {
 }
 
 /// The room that a text needs.
-pub(super) fn text_width(text: &str, size: f64) -> f64 {
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * CHARACTER
 }
 
 /// `text` in lines no wider than `width`; a word that is wider is cut.
-pub(super) fn lines(text: &str, size: f64, width: f64) -> Vec<String> {
+pub(crate) fn lines(text: &str, size: f64, width: f64) -> Vec<String> {
     let most = (width / (size * CHARACTER)) as usize;
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -159,7 +164,7 @@ pub(super) fn lines(text: &str, size: f64, width: f64) -> Vec<String> {
 }
 
 /// Round values from `first` to `last`, about `count` steps apart, and at least `least` apart.
-pub(super) fn ticks(first: f64, last: f64, count: f64, least: f64) -> Vec<f64> {
+pub(crate) fn ticks(first: f64, last: f64, count: f64, least: f64) -> Vec<f64> {
     let wanted = ((last - first) / count).max(least);
     let power = 10f64.powf(wanted.log10().floor());
     let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= wanted * 0.999);
@@ -172,9 +177,21 @@ pub(super) fn ticks(first: f64, last: f64, count: f64, least: f64) -> Vec<f64> {
     values
 }
 
+/// A value of an axis without needless digits.
+pub(crate) fn tick_text(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_an_axis_have_no_needless_digits() {
+        let texts = [0.0, 0.6000000000000001, 20.0, 2.5].map(tick_text);
+        assert_eq!(texts, ["0", "0.6", "20", "2.5"]);
+    }
 
     #[test]
     fn ticks_are_round_and_within() {

@@ -1,0 +1,89 @@
+//! Patch series that the running kernel can switch on and off.
+//!
+//! A kernel with a series may have a switch for it, so that one build measures both variants: the
+//! file of its name, with underscores, in `/proc/sys/vm`, which holds 0 or 1.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use filemap_core::series::{Series, Switch};
+use serde_json::{Map, Value};
+
+use crate::Error;
+
+/// Where they are.
+const DIRECTORY: &str = "/proc/sys/vm";
+
+/// Switches each of `named` on if it is one of `on`, and off if not.
+///
+/// # Errors
+/// When the kernel has no such switch, or does not take the value.
+pub(super) fn set(named: Series, on: Series) -> Result<(), Error> {
+    set_in(Path::new(DIRECTORY), named, on)
+}
+
+fn set_in(directory: &Path, named: Series, on: Series) -> Result<(), Error> {
+    for switch in named.switches() {
+        let path = directory.join(file(switch));
+        if !path.exists() {
+            return Err(Error::unavailable(
+                format!("a switch for {} in this kernel ({})", switch.name(), path.display()),
+                "leave the series out and boot a kernel that was built with it, or give --on model",
+            ));
+        }
+        let value = if on.has(switch) { "1" } else { "0" };
+        fs::write(&path, value).map_err(|error| Error::os("write", &path, error))?;
+    }
+    Ok(())
+}
+
+/// What the switches hold that the kernel has, each under its name there.
+pub(super) fn state() -> Map<String, Value> {
+    state_in(Path::new(DIRECTORY))
+}
+
+fn state_in(directory: &Path) -> Map<String, Value> {
+    let held = |switch: Switch| {
+        let file = file(switch);
+        let text = fs::read_to_string(directory.join(&file)).ok()?;
+        Some((file.display().to_string(), text.trim().into()))
+    };
+    Switch::ALL.into_iter().filter_map(held).collect()
+}
+
+/// The file of `switch`.
+fn file(switch: Switch) -> PathBuf {
+    switch.name().replace('-', "_").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_are_set_as_the_series_are() {
+        let directory =
+            std::env::temp_dir().join(format!("filemap-switches-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        for file in ["vma_retry", "vma_bound"] {
+            fs::write(directory.join(file), "1\n").unwrap();
+        }
+        let retry = Series::BASELINE.with(Switch::VmaRetry);
+        let both = retry.with(Switch::VmaBound);
+        let held = || {
+            let state = state_in(&directory);
+            assert_eq!(state.len(), 2);
+            ["vma_retry", "vma_bound"].map(|name| state[name].as_str().unwrap().to_owned())
+        };
+        assert_eq!(held(), ["1", "1"]);
+        set_in(&directory, Series::BASELINE, both).unwrap();
+        assert_eq!(held(), ["1", "1"], "what is not named stays");
+        set_in(&directory, both, retry).unwrap();
+        assert_eq!(held(), ["1", "0"]);
+        set_in(&directory, retry, Series::BASELINE).unwrap();
+        assert_eq!(held(), ["0", "0"]);
+        let none = set_in(&directory, both.with(Switch::ExecUnify), both).unwrap_err();
+        assert!(none.cannot_run_here() && none.to_string().contains("exec_unify"), "{none}");
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}
