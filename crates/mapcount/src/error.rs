@@ -28,6 +28,18 @@ pub enum Error {
         /// The page.
         page: usize,
     },
+    /// A mapping of pages that the folio does not have.
+    PagesOutside {
+        /// First page behind the mapping.
+        end: usize,
+        /// Pages of the folio.
+        pages: usize,
+    },
+    /// An mm that maps a page twice.
+    MappedTwice {
+        /// The page.
+        page: usize,
+    },
     /// All ids are in use.
     NoIdLeft {
         /// How many there are.
@@ -58,6 +70,12 @@ impl fmt::Display for Error {
                  give it more memory"
             ),
             Error::NothingMapped { page } => write!(f, "nothing is mapped at page {page}"),
+            Error::PagesOutside { end, pages } => {
+                write!(f, "a mapping ends at page {end} of a folio of {pages} pages")
+            }
+            Error::MappedTwice { page } => {
+                write!(f, "an mm maps page {page} twice; it can map a page once")
+            }
             Error::NoIdLeft { ids } => {
                 write!(f, "all {ids} mm ids are in use; one is free again when an mm is gone")
             }

@@ -65,6 +65,11 @@ impl<C: Mapcount> Folio<C> {
         self.counts.page_mappings(self.order, &self.pages(page..page + 1)[0])
     }
 
+    /// Whether the page counts as mapped by one mm alone, as [`Mapcount::counts_as_private`].
+    pub fn counts_as_private(&self, page: usize) -> bool {
+        self.counts.counts_as_private(self.order, &self.pages(page..page + 1)[0])
+    }
+
     /// The counters.
     pub fn counts(&self) -> &C {
         &self.counts

@@ -43,6 +43,7 @@
 
 pub mod atomics;
 mod broken;
+pub mod calculator;
 mod error;
 mod folio;
 pub mod folio_ops;

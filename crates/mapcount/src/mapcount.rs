@@ -81,6 +81,16 @@ pub trait Mapcount: Default + Send + Sync + 'static {
     /// How often `page` is mapped: exactly where pages have counts, else as often as a page of the
     /// folio is on average.
     fn page_mappings(&self, order: Order, page: &Self::Page) -> u32;
+
+    /// Whether `page`, which is mapped, counts as mapped by one mm alone (USS): where pages have
+    /// counts, if it is mapped once, else if the folio is not shared.
+    fn counts_as_private(&self, order: Order, page: &Self::Page) -> bool {
+        if size_of::<Self::Page>() > 0 {
+            self.page_mappings(order, page) == 1
+        } else {
+            !self.maybe_shared()
+        }
+    }
 }
 
 /// Mappings of a folio, and of those the ones of the whole folio, before and behind a change.

@@ -87,9 +87,12 @@ impl<C: Mapcount> Frame<C> {
         self.on_lru.store(on_lru, Relaxed);
     }
 
-    /// Says whether only one mm maps the page.
+    /// Says whether only one mm maps the page. A read-modify-write where that changes, as the flag
+    /// of a kernel shares a word with flags that others change.
     #[inline]
     pub fn set_exclusive(&self, exclusive: bool) {
-        self.exclusive.store(exclusive, Relaxed);
+        if self.is_exclusive() != exclusive {
+            self.exclusive.swap(exclusive, Relaxed);
+        }
     }
 }

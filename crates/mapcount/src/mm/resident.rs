@@ -27,11 +27,10 @@ impl<C: Mapcount> AddressSpace<C> {
             let mappings = self.memory.page_mappings(mapped.pfn);
             resident.pss += 1.0 / f64::from(mappings.max(1));
             let frame = self.memory.frame(mapped.pfn);
-            let counted = size_of::<C::Page>() > 0 || frame.order() == Order::SINGLE;
-            let alone = if counted {
-                mappings == 1
-            } else {
-                !self.memory.frame(frame.head()).counts.maybe_shared()
+            let head = self.memory.frame(frame.head());
+            let alone = match frame.order() {
+                Order::SINGLE => mappings == 1,
+                order => head.counts.counts_as_private(order, &frame.page),
             };
             resident.uss += usize::from(alone);
         }
