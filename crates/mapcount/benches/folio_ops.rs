@@ -1,8 +1,8 @@
 //! Nanoseconds per page of each operation, and what counting differently saves, in units of L.
 //!
-//! `cargo bench -p filemap-mapcount --bench folio_ops -- 256 9` takes the MiB of memory and the
-//! repeats; without numbers they are 64 and 9. Configurations alternate in one run. Times are the
-//! thread's CPU time.
+//! `cargo bench -p filemap-mapcount --bench folio_ops -- 256 9 2 4` takes the MiB of memory, the
+//! repeats and the orders; without numbers they are 64, 9 and all. Configurations alternate in one
+//! run. Times are the thread's CPU time.
 
 use filemap_mapcount::atomics::PlainPages;
 use filemap_mapcount::folio_ops::{FolioOps, Operation, Sample, read_modify_write_ns};
@@ -38,8 +38,9 @@ fn main() -> Result<(), Error> {
     let pages = numbers.first().copied().unwrap_or(64) * 256;
     let repeats = numbers.get(1).copied().unwrap_or(9);
     println!("{} MiB, {repeats} alternating repeats, medians", pages / 256);
-    for order in [0, 2, 3, 4, 5, 6, 7, 8, 9] {
-        of_order(pages, repeats, Order::new(order)?)?;
+    let orders = numbers.get(2..).filter(|orders| !orders.is_empty());
+    for &order in orders.unwrap_or(&[0, 2, 3, 4, 5, 6, 7, 8, 9]) {
+        of_order(pages, repeats, Order::new(order as u32)?)?;
     }
     Ok(())
 }

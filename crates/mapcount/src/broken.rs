@@ -30,6 +30,8 @@ pub enum Broken {
     PageNotMapped,
     /// An entire mapping was removed of which there was none.
     NotMappedEntirely,
+    /// A page was freed that somebody maps.
+    FreedWhileMapped,
     /// An id was given back that nobody had.
     IdNotInUse {
         /// The id.
@@ -68,6 +70,9 @@ impl fmt::Display for Broken {
             }
             Broken::NotMappedEntirely => {
                 write!(f, "an entire mapping that is removed exists; this folio had none")
+            }
+            Broken::FreedWhileMapped => {
+                write!(f, "a page that is freed is not mapped; this one was")
             }
             Broken::IdNotInUse { mm } => {
                 write!(f, "an id that is given back is in use; mm id {mm} was not")

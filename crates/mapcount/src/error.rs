@@ -23,6 +23,11 @@ pub enum Error {
         /// Pages that are free.
         free: usize,
     },
+    /// Memory that cannot be had at all.
+    Memory {
+        /// Its pages.
+        pages: usize,
+    },
     /// An address at which nothing is mapped.
     NothingMapped {
         /// The page.
@@ -68,6 +73,10 @@ impl fmt::Display for Error {
                 f,
                 "a folio of {needed} pages does not fit into {free} free pages of memory; \
                  give it more memory"
+            ),
+            Error::Memory { pages } => write!(
+                f,
+                "memory of {pages} pages of 4 KiB cannot be had; fewer pages need less memory"
             ),
             Error::NothingMapped { page } => write!(f, "nothing is mapped at page {page}"),
             Error::PagesOutside { end, pages } => {

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
+use crate::broken::Broken;
 use crate::mapcount::Mapcount;
 use crate::order::Order;
 
@@ -53,9 +54,18 @@ impl<C: Mapcount> Frame<C> {
     }
 
     /// Makes this frame one of no folio. The order stays, as free lists are by order.
+    ///
+    /// Like a kernel it looks at the page before it changes it: nobody may map it.
     pub fn leave(&self, pfn: Pfn) {
-        self.head.store(pfn, Relaxed);
-        self.exclusive.store(false, Relaxed);
+        if self.single.load(Relaxed) > 0 {
+            Broken::FreedWhileMapped.panic();
+        }
+        if self.head() != pfn {
+            self.head.store(pfn, Relaxed);
+        }
+        if self.is_exclusive() {
+            self.exclusive.store(false, Relaxed);
+        }
     }
 
     /// The first frame of the folio.

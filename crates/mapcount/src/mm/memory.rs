@@ -42,10 +42,13 @@ impl<C: Mapcount> Memory<C> {
     /// # Errors
     /// When there is not as much.
     pub fn new(pages: usize) -> Result<Memory<C>, Error> {
-        let none = |_| Error::NoMemory { needed: pages, free: 0 };
+        let none = Error::Memory { pages };
+        if Pfn::try_from(pages).is_err() {
+            return Err(none);
+        }
         let (mut frames, mut words) = (Vec::new(), Vec::new());
-        frames.try_reserve_exact(pages).map_err(none)?;
-        words.try_reserve_exact(pages * PAGE_WORDS).map_err(none)?;
+        frames.try_reserve_exact(pages).map_err(|_| none)?;
+        words.try_reserve_exact(pages * PAGE_WORDS).map_err(|_| none)?;
         frames.resize_with(pages, Frame::default);
         words.resize_with(pages * PAGE_WORDS, AtomicU64::default);
         let folios = vec![Vec::new(); Order::MAX.get() as usize + 1];
