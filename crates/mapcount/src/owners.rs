@@ -21,9 +21,10 @@ pub const MAX_MAPPINGS: u32 = i32::MAX as u32;
 pub struct Owners<A: Atomics, R> {
     /// The ids of both slots, 20 bits each, the mark at bit 62 and the lock at bit 63.
     ids: A::U64,
-    counts: [A::U32; 2],
-    mappings: A::U32,
-    entire: A::U32,
+    /// Mappings of the mms in both slots, 32 bits each.
+    counts: A::U64,
+    /// The number of mappings, and above its 32 bits that of the whole folio.
+    mapped: A::U64,
     rules: PhantomData<R>,
 }
 
@@ -34,9 +35,8 @@ impl<A: Atomics, R> Default for Owners<A, R> {
     fn default() -> Self {
         Owners {
             ids: A::U64::default(),
-            counts: <[A::U32; 2]>::default(),
-            mappings: A::U32::default(),
-            entire: A::U32::default(),
+            counts: A::U64::default(),
+            mapped: A::U64::default(),
             rules: PhantomData,
         }
     }
@@ -97,24 +97,25 @@ impl<A: Atomics, R: SlotRules> Owners<A, R> {
     /// How many mappings there are.
     #[inline]
     pub fn mappings(&self) -> u32 {
-        self.mappings.load(Relaxed)
+        self.mapped().0
     }
 
     /// How many of them are of the whole folio.
     #[inline]
     pub fn entire(&self) -> u32 {
-        self.entire.load(Relaxed)
+        self.mapped().1
     }
 
+    #[inline]
     fn mapped(&self) -> (u32, u32) {
-        (self.mappings(), self.entire())
+        halves(self.mapped.load(Relaxed))
     }
 
     #[inline]
     fn slots(&self, ids: u64) -> Slots {
         Slots {
             ids: [(ids & ID_MASK) as u32, (ids >> MmId::BITS & ID_MASK) as u32],
-            counts: [self.counts[0].load(Relaxed), self.counts[1].load(Relaxed)],
+            counts: halves(self.counts.load(Relaxed)).into(),
             shared: ids & SHARED != 0,
         }
     }
@@ -122,14 +123,19 @@ impl<A: Atomics, R: SlotRules> Owners<A, R> {
     /// Stores all but the word with the lock, and returns what that will be.
     #[inline]
     fn keep(&self, slots: Slots, counts: Counts) -> u64 {
-        self.mappings.store(counts.new, Relaxed);
-        if counts.new_entire != counts.old_entire {
-            self.entire.store(counts.new_entire, Relaxed);
-        }
-        for (kept, count) in self.counts.iter().zip(slots.counts) {
-            kept.store(count, Relaxed);
-        }
+        self.mapped.store(whole([counts.new, counts.new_entire]), Relaxed);
+        self.counts.store(whole(slots.counts), Relaxed);
         let mark = if slots.shared { SHARED } else { 0 };
         mark | u64::from(slots.ids[0]) | u64::from(slots.ids[1]) << MmId::BITS
     }
+}
+
+#[inline]
+fn halves(word: u64) -> (u32, u32) {
+    (word as u32, (word >> u32::BITS) as u32)
+}
+
+#[inline]
+fn whole([low, high]: [u32; 2]) -> u64 {
+    u64::from(low) | u64::from(high) << u32::BITS
 }
