@@ -10,8 +10,8 @@ use filemap_core::cache::{FileCache, FolioRun};
 use filemap_core::decision::Decision;
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::reclaim::{
-    BATCH, Reclaim, Referenced, Step, Used, Verdict, Verdicts, inactive_is_low, judge_folio,
-    judge_pages, reclaim, used,
+    BATCH, Reclaim, Referenced, Step, Used, UsedPages, Verdict, Verdicts, inactive_is_low,
+    judge_folio, judge_pages, reclaim, used, used_pages,
 };
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
@@ -20,6 +20,18 @@ use support::machine::{advised, executable, part};
 use support::map;
 use support::one_file::{OneFile, mapped};
 use support::transcript::transcript;
+
+#[test]
+fn uses_of_base_pages_are_those_of_single_ones() {
+    for bits in 0..8 {
+        let (pages, referenced, active) = (bits & 1, bits >> 1 & 1, bits >> 2 & 1);
+        let expected = match used(referenced == 1, active == 1) {
+            Used::Reference => UsedPages { reference: pages, activate: 0 },
+            Used::Activate => UsedPages { reference: 0, activate: pages },
+        };
+        assert_eq!(used_pages(pages, referenced, active), expected, "{bits:#b}");
+    }
+}
 
 #[test]
 fn base_pages_are_judged_by_their_entry_and_their_past() {

@@ -29,6 +29,7 @@ impl Flushes {
     }
 
     /// Whether there was one since this was asked last, at `now_ns` and after `begun` accesses.
+    #[inline]
     pub fn are_due(&mut self, now_ns: u64, begun: u64) -> bool {
         match self {
             Flushes::Timed { next_ns } => {
@@ -39,9 +40,12 @@ impl Flushes {
                 is_due
             }
             Flushes::Seen(seen) => {
-                let due = seen.iter().take_while(|&&at| at <= begun).count();
-                seen.drain(..due);
-                due > 0
+                let mut is_due = false;
+                while seen.front().is_some_and(|&at| at <= begun) {
+                    seen.pop_front();
+                    is_due = true;
+                }
+                is_due
             }
         }
     }

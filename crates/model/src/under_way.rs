@@ -111,8 +111,11 @@ impl FaultUnderWay {
             cache: &mut world.memory.cache.mapped(open.file, self.at.layer),
             log: &mut world.log,
         });
-        let highest = &mut world.tally.mmap_miss_max;
-        *highest = open.ra.mmap_miss.max(*highest);
+        if !matches!(step, Step::Lock(_)) {
+            // Before it asks for its lock it has looked nothing up.
+            let highest = &mut world.tally.mmap_miss_max;
+            *highest = open.ra.mmap_miss.max(*highest);
+        }
         step
     }
 

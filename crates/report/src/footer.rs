@@ -112,10 +112,11 @@ fn scope(origins: &[Origin]) -> String {
                 kernels.push(kernel);
             }
         }
-        if let Some(own) = origin.environment.get("scope").and_then(Value::as_str)
-            && !scopes.contains(&own)
-        {
-            scopes.push(own);
+        let own = origin.environment.get("scope").and_then(Value::as_str).unwrap_or_default();
+        for part in own.split("; ").filter(|part| !part.is_empty()) {
+            if !scopes.contains(&part) {
+                scopes.push(part);
+            }
         }
     }
     let rules = match kernels.is_empty() {
@@ -172,8 +173,12 @@ mod tests {
         let model = record("model", "6.18", own);
         let host = json!({ "filemap": "1", "scope": "one process", "kernel": "6.18.3-x" });
         let kernel = record("kernel", "6.18", host);
-        let footer = Footer::new(&[model, kernel.clone()], String::new());
+        let footer = Footer::new(&[model.clone(), kernel.clone()], String::new());
         assert_eq!(footer.scope, "rules of Linux 6.18, no swap; one process");
+        let threads = json!({ "filemap": "1", "scope": "no swap; base pages" });
+        let footer_of_both =
+            Footer::new(&[model.clone(), record("model", "6.18", threads)], String::new());
+        assert_eq!(footer_of_both.scope, "rules of Linux 6.18, no swap; base pages");
         let engine = footer.engine();
         assert!(engine.contains("model by rules of Linux 6.18"), "{engine}");
         assert!(engine.contains("Linux 6.18.3-x") && engine.ends_with("; filemap 1"), "{engine}");

@@ -1,7 +1,7 @@
 //! The page-table entries that map a file.
 
 use crate::cache::{FileCache, Folio};
-use crate::units::PageIndex;
+use crate::units::{PageCount, PageIndex};
 
 /// One of the sets of page-table entries that a file's pages have. A page that several VMAs map
 /// has an entry in each, so VMAs that share pages are in different layers
@@ -55,6 +55,16 @@ pub trait MappedFile: FileCache {
     /// Sets the accessed bit of the entry that maps `index`, if there is one. Returns whether
     /// the page is mapped, or replaced by a private copy.
     fn touch(&mut self, index: PageIndex) -> bool;
+
+    /// [`MappedFile::touch`] of the pages `from..end`, up to the first that is not mapped. Returns
+    /// that one, or `end`.
+    fn touch_to(&mut self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let mut next = from;
+        while next < end && self.touch(next) {
+            next += PageCount(1);
+        }
+        next
+    }
 
     /// Replaces `index` in the mapping by a private copy.
     fn copy(&mut self, index: PageIndex);

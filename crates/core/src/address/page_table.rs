@@ -52,14 +52,20 @@ impl Tables {
     /// The first of `numbers` that exists.
     fn next(&self, numbers: Range<u64>) -> Option<u64> {
         let blocks = numbers.start / 4096..numbers.end.div_ceil(4096);
-        let mut exist = self.0.range(blocks).flat_map(|(block, words)| {
-            let words = words.iter().enumerate().filter(|(_, word)| **word != 0);
-            words.flat_map(move |(number, &word)| {
-                let first = block * 4096 + number as u64 * 64;
-                (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit)
-            })
-        });
-        exist.find(|&number| number >= numbers.start).filter(|&number| number < numbers.end)
+        for (block, words) in self.0.range(blocks) {
+            let first = block * 4096;
+            let from = numbers.start.saturating_sub(first);
+            let mut mask = u64::MAX << (from % 64);
+            for word in from / 64..(numbers.end - first).div_ceil(64).min(64) {
+                let found = words[word as usize] & mask;
+                if found != 0 {
+                    let number = first + word * 64 + u64::from(found.trailing_zeros());
+                    return Some(number).filter(|&number| number < numbers.end);
+                }
+                mask = u64::MAX;
+            }
+        }
+        None
     }
 
     fn contains(&self, number: u64) -> bool {

@@ -99,6 +99,16 @@ pub trait FileCache {
     /// ([`crate::lru::reclaim::used`]).
     fn mark_accessed(&mut self, index: PageIndex);
 
+    /// [`FileCache::mark_accessed`] for the pages of `mask` in `word`, lowest first, each of which
+    /// is a folio if it is cached.
+    fn mark_pages_accessed(&mut self, word: u64, mask: u64) {
+        let mut rest = mask;
+        while rest != 0 {
+            self.mark_accessed(PageIndex(word * WORD_PAGES + u64::from(rest.trailing_zeros())));
+            rest &= rest - 1;
+        }
+    }
+
     /// The folio that holds `index` is referenced from now on, which moves it to no other list.
     fn set_referenced(&mut self, index: PageIndex);
 }

@@ -139,7 +139,13 @@ pub fn unmap(
             let mask = word_mask(word, from, end);
             let unmapped = cache.unmap(word, mask);
             copies += u64::from(unmapped.copied.count_ones());
-            if believed && unmapped.accessed != 0 {
+            if !believed || unmapped.accessed == 0 {
+                continue;
+            }
+            if limits.max_folio.is_none() {
+                // Each entry is a batch.
+                cache.mark_pages_accessed(word, unmapped.mapped & unmapped.accessed);
+            } else {
                 batch.word(word, unmapped, &vma, limits, cache);
             }
         }

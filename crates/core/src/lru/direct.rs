@@ -72,6 +72,33 @@ impl Direct {
         Direct { counts_unmapped: true, ..self }
     }
 
+    /// Both lists have turns, a batch of each at most, until pages are evicted or `most` pages were
+    /// looked at. What nothing is told of was not looked at: enough is evicted, or what can be.
+    pub fn look<L: Lists>(
+        &mut self,
+        most: PageCount,
+        lists: &mut L,
+        mappings: &ReverseMap,
+        log: &mut impl Log,
+    ) -> Shrunk {
+        let mut shrunk = Shrunk::default();
+        while shrunk.evicted == PageCount(0) && shrunk.kept < most {
+            self.begin_turns(lists);
+            let wanted = (most - shrunk.kept).0.div_ceil(BATCH.0);
+            shrunk += match self.pass_locked(wanted, lists) {
+                0 => match self.step(lists, mappings, log) {
+                    Some(step) => step,
+                    None => break,
+                },
+                batches => {
+                    let pages = PageCount(batches * BATCH.0);
+                    Shrunk { kept: pages, locked: pages, ..Shrunk::default() }
+                }
+            };
+        }
+        shrunk
+    }
+
     /// Both lists have a turn, a batch of each at most. `None`: enough is evicted, or what can be.
     #[inline]
     pub fn step<L: Lists>(
@@ -80,18 +107,7 @@ impl Direct {
         mappings: &ReverseMap,
         log: &mut impl Log,
     ) -> Option<Shrunk> {
-        while self.state == State::Pass {
-            let Statistics { inactive, active } = lists.statistics();
-            self.ages = self.is_forced
-                || lists.refaults().are_new()
-                || inactive_is_low(inactive, active, self.page_size);
-            self.inactive = lists.inactive().0 >> self.priority;
-            self.active = lists.active().0 >> self.priority;
-            match self.inactive > 0 || self.active > 0 {
-                true => self.state = State::Turns,
-                false => self.end_pass(lists.refaults()),
-            }
-        }
+        self.begin_turns(lists);
         if self.state == State::Done {
             return None;
         }
@@ -104,7 +120,10 @@ impl Direct {
             shrunk = lists.shrink(scan, mappings, log);
             self.evicted += shrunk.evicted;
         }
-        let aged = PageCount(self.active.min(BATCH.0));
+        // Turns of the active list that it does not have are all over at once where only they are
+        // left.
+        let is_over = look == PageCount(0) && !self.ages;
+        let aged = PageCount(if is_over { self.active } else { self.active.min(BATCH.0) });
         if aged > PageCount(0) {
             self.active -= aged.0;
             match self.ages {
@@ -126,6 +145,41 @@ impl Direct {
     /// Pages evicted so far.
     pub fn evicted(&self) -> PageCount {
         self.evicted
+    }
+
+    /// The next pass begins that looks at anything, if none is under way.
+    fn begin_turns(&mut self, lists: &mut impl Lists) {
+        while self.state == State::Pass {
+            let Statistics { inactive, active } = lists.statistics();
+            self.ages = self.is_forced
+                || lists.refaults().are_new()
+                || inactive_is_low(inactive, active, self.page_size);
+            self.inactive = lists.inactive().0 >> self.priority;
+            self.active = lists.active().0 >> self.priority;
+            match self.inactive > 0 || self.active > 0 {
+                true => self.state = State::Turns,
+                false => self.end_pass(lists.refaults()),
+            }
+        }
+    }
+
+    /// The turns of whole batches, `most` at most, of which all pages are locked: nothing becomes
+    /// of these, and the active list is not aged between them. Returns how many there were.
+    fn pass_locked(&mut self, most: u64, lists: &mut impl Lists) -> u64 {
+        let most = most.min(self.inactive / BATCH.0);
+        if self.state != State::Turns || most == 0 || self.ages && self.active > 0 {
+            return 0;
+        }
+        let batches = lists.pass_locked(most);
+        if batches > 0 {
+            self.inactive -= batches * BATCH.0;
+            self.skipped |= self.active > 0;
+            self.active = self.active.saturating_sub(batches * BATCH.0);
+            if self.inactive == 0 && self.active == 0 {
+                self.end_pass(lists.refaults());
+            }
+        }
+        batches
     }
 
     fn end_pass(&mut self, refaults: &mut Refaults) {

@@ -103,3 +103,20 @@ pub enum Used {
 pub fn used(referenced: bool, active: bool) -> Used {
     if referenced && !active { Used::Activate } else { Used::Reference }
 }
+
+/// What uses do to base pages of one word. The two masks are disjoint and cover what was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsedPages {
+    /// Become referenced.
+    pub reference: u64,
+    /// Go to the active list, and are no longer referenced.
+    pub activate: u64,
+}
+
+/// [`used`] for the base pages of one word.
+///
+/// Mirrors `folio_mark_accessed`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
+pub fn used_pages(pages: u64, referenced: u64, active: u64) -> UsedPages {
+    let activate = pages & referenced & !active;
+    UsedPages { reference: pages & !activate, activate }
+}

@@ -6,7 +6,9 @@ use crate::address::reverse_map::ReverseMap;
 use crate::decision::Log;
 use crate::units::PageCount;
 
-pub use super::judge::{Referenced, Used, Verdict, Verdicts, judge_folio, judge_pages, used};
+pub use super::judge::{
+    Referenced, Used, UsedPages, Verdict, Verdicts, judge_folio, judge_pages, used, used_pages,
+};
 
 /// Pages looked at together (`SWAP_CLUSTER_MAX`): goals are whole batches.
 pub const BATCH: PageCount = PageCount(32);

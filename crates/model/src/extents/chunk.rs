@@ -184,6 +184,8 @@ impl Chunk {
 
     /// The first page of `span` that eviction has to look at by itself: its entry was accessed,
     /// where that is `believed`, or it has a flag that its shadow keeps.
+    // One call, in what evicts spans by the million.
+    #[inline(always)]
     pub fn first_notable(&self, span: Span, believed: bool) -> Option<usize> {
         let mut flagged = self.flagged & span.words();
         while flagged != 0 {

@@ -56,6 +56,23 @@ impl List {
         self.extents.front().copied()
     }
 
+    /// The extents, from the tail on.
+    pub fn tail_first(&self) -> impl Iterator<Item = Extent> {
+        self.extents.iter().copied()
+    }
+
+    /// `pages` pages at the tail, whole folios all of which are on the list, go to the head.
+    pub fn rotate(&mut self, pages: u64) {
+        let mut left = pages;
+        while left > 0 {
+            let tail = self.tail().expect("the list is long enough");
+            let extent = Extent { pages: tail.pages.min(left), ..tail };
+            self.take(extent.pages, extent.pages);
+            self.push(extent);
+            left -= extent.pages;
+        }
+    }
+
     /// Takes `pages` pages from the extent at the tail; `counted` of them were still on the list.
     pub fn take(&mut self, pages: u64, counted: u64) {
         let tail = self.extents.front_mut().expect("taken from the tail");

@@ -50,11 +50,11 @@ pub struct ExtentCache {
     /// Evictions and activations so far, in pages.
     clock: u64,
     known: Known,
-    /// Whether the scan under way tells how many of the evicted pages were mapped.
-    counts_unmapped: bool,
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
     shadows: Shadows,
+    /// The clock at which old evictions are forgotten next.
+    forgets_at: u64,
     /// Chunks that became empty, with the clock then: forgotten once no eviction in them matters.
     retired: VecDeque<(u64, u64)>,
 }
@@ -72,9 +72,9 @@ impl ExtentCache {
             nodes: 0,
             clock: 0,
             known: Known::default(),
-            counts_unmapped: false,
             capacity: capacity.map_or(u64::MAX, |pages| pages.0),
             shadows: Shadows::default(),
+            forgets_at: 0,
             retired: VecDeque::new(),
         }
     }

@@ -34,7 +34,10 @@ impl Lists for ExtentCache {
     }
 
     fn shrink(&mut self, scan: Scan, mappings: &ReverseMap, log: &mut impl Log) -> Shrunk {
-        self.shrink_inactive(scan, mappings, log)
+        match scan.counts_unmapped {
+            true => self.shrink_inactive::<true>(scan, mappings, log),
+            false => self.shrink_inactive::<false>(scan, mappings, log),
+        }
     }
 }
 

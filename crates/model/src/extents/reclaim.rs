@@ -16,6 +16,10 @@ use super::shadows::Shadow;
 use super::span::{Span, by_chunk};
 use super::young::Accessed;
 
+/// Evictions that cannot matter any more are kept at most until one such part of the memory's
+/// pages was evicted behind them.
+const FORGOTTEN_PART: u64 = 16;
+
 /// The most pages that a step of reclaim may look at, and evict.
 #[derive(Clone, Copy)]
 struct Bound {
@@ -35,16 +39,16 @@ struct Unused {
 
 impl ExtentCache {
     /// Judges folios from the inactive list's tail as far as `scan` says, each folio that is on the
-    /// list at the beginning at most once.
+    /// list at the beginning at most once. Whether it counts what was mapped is known beforehand:
+    /// most reclaim does not, and is made by the million.
     // Within its callers it would have too few registers.
     #[inline(never)]
-    pub(super) fn shrink_inactive(
+    pub(super) fn shrink_inactive<const COUNTS_UNMAPPED: bool>(
         &mut self,
         scan: Scan,
         mappings: &ReverseMap,
         log: &mut impl Log,
     ) -> Shrunk {
-        self.counts_unmapped = scan.counts_unmapped;
         let goal = scan.goal.0;
         let mut shrunk = Shrunk::default();
         let mut run = EvictionRun::default();
@@ -52,16 +56,24 @@ impl ExtentCache {
         while shrunk.evicted.0 < goal && left > 0 {
             let tail = self.inactive.tail().expect("pages are left on the list");
             let looked = if tail.order > Order(0) {
-                self.shrink_folio(tail, mappings, &mut shrunk, &mut run, log)
+                self.shrink_folio::<COUNTS_UNMAPPED>(tail, mappings, &mut shrunk, &mut run, log)
             } else {
                 let most = left.min(goal - shrunk.evicted.0);
-                let unused = self.evict_unused(tail, most, mappings, &mut run, log);
+                let unused =
+                    self.evict_unused::<COUNTS_UNMAPPED>(tail, most, mappings, &mut run, log);
                 shrunk.evicted += PageCount(unused.pages);
                 shrunk.unmapped += PageCount(unused.unmapped);
                 let evicted = goal - shrunk.evicted.0;
                 let bound = Bound { looked: left - unused.pages, evicted };
                 let looked = unused.behind.map_or(0, |behind| {
-                    self.shrink_word(behind, bound, mappings, &mut shrunk, &mut run, log)
+                    self.shrink_word::<COUNTS_UNMAPPED>(
+                        behind,
+                        bound,
+                        mappings,
+                        &mut shrunk,
+                        &mut run,
+                        log,
+                    )
                 });
                 unused.pages + looked
             };
@@ -70,13 +82,15 @@ impl ExtentCache {
         }
         run.flush(log);
         self.clock += shrunk.activated.0;
-        self.forget_old();
+        if self.clock >= self.forgets_at {
+            self.forget_old();
+        }
         shrunk
     }
 
     /// Evicts base pages from the tail, at most `most`, as long as none has an accessed entry or
     /// needs a look of its own: all that most windows need.
-    fn evict_unused(
+    fn evict_unused<const COUNTS_UNMAPPED: bool>(
         &mut self,
         tail: Extent,
         most: u64,
@@ -101,7 +115,7 @@ impl ExtentCache {
             let span = Span { end: notable.unwrap_or(span.end), ..span };
             let pages = span.pages() as u64;
             if pages > 0 {
-                unmapped += if self.counts_unmapped { chunk.mapped(span) } else { 0 };
+                unmapped += if COUNTS_UNMAPPED { chunk.mapped(span) } else { 0 };
                 self.nodes -= chunk.remove(span);
                 let (offset, clock) = (span.from as u16, self.clock);
                 self.clock += pages;
@@ -129,7 +143,7 @@ impl ExtentCache {
     }
 
     /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
-    fn shrink_word(
+    fn shrink_word<const COUNTS_UNMAPPED: bool>(
         &mut self,
         tail: Extent,
         bound: Bound,
@@ -198,7 +212,7 @@ impl ExtentCache {
         let kept = self.inactive.push_mask(first, verdicts.keep | locked);
         let activated = self.active.push_mask(first, verdicts.activate);
         let mut evicted = 0;
-        if self.counts_unmapped {
+        if COUNTS_UNMAPPED {
             shrunk.unmapped += PageCount(self.mapped(number, verdicts.evict));
         }
         for (offset, pages) in runs(verdicts.evict) {
@@ -215,7 +229,7 @@ impl ExtentCache {
     }
 
     /// Judges the large folio at the tail. Returns how many of its pages were on the list.
-    fn shrink_folio(
+    fn shrink_folio<const COUNTS_UNMAPPED: bool>(
         &mut self,
         tail: Extent,
         mappings: &ReverseMap,
@@ -240,7 +254,7 @@ impl ExtentCache {
         let (young, referenced) = self.take_young(head, pages, mappings.of(file));
         let verdict = judge_folio(young.vmas, referenced, young.executable);
         if verdict == Verdict::Evict {
-            if self.counts_unmapped {
+            if COUNTS_UNMAPPED {
                 let (from, end) = (PageIndex(head), PageIndex(head + pages));
                 let unmapped = by_word(from, end).map(|(word, mask)| self.mapped(word, mask));
                 shrunk.unmapped += PageCount(unmapped.sum());
@@ -349,8 +363,11 @@ impl ExtentCache {
         }
     }
 
-    /// Forgets evictions that cannot matter any more, and chunks in which there was nothing else.
+    /// Forgets evictions that cannot matter any more, and chunks in which there was nothing else:
+    /// now and then, for many at a time.
+    #[inline(never)]
     fn forget_old(&mut self) {
+        self.forgets_at = self.clock.saturating_add(self.capacity / FORGOTTEN_PART);
         let oldest = self.clock.saturating_sub(self.capacity);
         self.shadows.forget(oldest);
         while let Some(&(clock, number)) = self.retired.front()

@@ -53,10 +53,9 @@ impl Shadows {
 
     /// Forgets those that left before the clock `oldest`.
     pub fn forget(&mut self, oldest: u64) {
-        while self.evictions.front().is_some_and(|old| old.0.end() < oldest) {
-            self.evictions.pop_front();
-            self.forgotten += 1;
-        }
+        let old = self.evictions.iter().take_while(|(shadow, _)| shadow.end() < oldest).count();
+        self.evictions.drain(..old);
+        self.forgotten += old as u64;
     }
 
     /// Notes an eviction in the chunk whose last one was `newest`, joined to that one where it goes

@@ -2,7 +2,6 @@
 
 use filemap_core::decision::Log;
 use filemap_core::lru::direct::Direct;
-use filemap_core::lru::lists::Shrunk;
 use filemap_core::lru::reclaim::BATCH;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::PageCount;
@@ -46,13 +45,9 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
             return self.listed(looked, 2, looked * self.job.costs.keep_locked_ns, cause);
         }
         let Machine { cache, mappings, log, .. } = self;
-        let mut shrunk = Shrunk::default();
         // CPUs that run in turn may change at each batch.
         let most = if self.job.costs.in_turn { PageCount(1) } else { MOST_LOOKED_AT };
-        while shrunk.evicted == PageCount(0) && shrunk.kept < most {
-            let Some(step) = under_way.reclaim.step(cache, mappings, *log) else { break };
-            shrunk += step;
-        }
+        let shrunk = under_way.reclaim.look(most, cache, mappings, *log);
         let (evicted, kept) = (shrunk.evicted.0, shrunk.kept.0);
         let is_told = self.job.costs.in_turn || self.job.costs.answer_ns > 0;
         under_way.tells = is_told && shrunk.unmapped > PageCount(0);

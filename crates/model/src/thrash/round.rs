@@ -113,11 +113,8 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
     fn touch(&mut self, task: TaskId) -> Flow {
         let first = self.tasks[task].page;
         let end = self.job.file_pages.0;
-        let mut page = first;
         let mut pages = self.cache.mapped(file(task), Layer::FIRST);
-        while page < end && pages.touch(PageIndex(page)) {
-            page += 1;
-        }
+        let PageIndex(page) = pages.touch_to(PageIndex(first), PageIndex(end));
         drop(pages);
         let of = &mut self.tasks[task];
         of.page = page;

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::footer::{Footer, Origin};
-use crate::report::{Part, Report, to_json};
+use crate::report::{Report, to_json};
 use crate::spread::ENOUGH_SEEDS;
 use crate::table::Table;
 pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, fio_jobs};
@@ -32,10 +32,6 @@ pub const DEFAULT_SEEDS: u64 = ENOUGH_SEEDS;
 
 /// Every published series, also those that are not built.
 pub const NAMES: [&str; 5] = ["mmap-miss", "vma-bound", "exec-order", "vma-retry", "mm-owner"];
-
-/// The series that takes a minute, and whose published figures the model does not reach: it is
-/// shown where it is named.
-const BY_NAME: &str = "vma-retry";
 
 /// What the published tables are made with.
 #[derive(Clone, Debug, Default)]
@@ -50,15 +46,14 @@ pub struct Options {
     pub simulation: Simulation,
 }
 
-/// The studies of the series named; for no name of all that are built, but for one that takes a
-/// minute.
+/// The studies of the series named; for no name of all that are built, of which those that take
+/// long are brief.
 ///
 /// # Errors
 /// For a name that is no series, and a series that is not built.
 pub fn studies(names: &[String], options: &Options) -> Result<Vec<Box<dyn Study>>, Error> {
     if names.is_empty() {
-        let names = NAMES.iter().filter(|name| **name != BY_NAME);
-        return Ok(names.filter_map(|name| study(name, options)).collect());
+        return Ok(NAMES.iter().filter_map(|name| study(name, false, options)).collect());
     }
     let mut chosen: Vec<&String> = Vec::new();
     for name in names {
@@ -70,16 +65,16 @@ pub fn studies(names: &[String], options: &Options) -> Result<Vec<Box<dyn Study>
         if !NAMES.contains(&name.as_str()) {
             return Err(Error::UnknownSeries { name: name.clone(), known: NAMES.join(", ") });
         }
-        study(name, options).ok_or_else(|| {
-            let built = NAMES.into_iter().filter(|name| study(name, options).is_some());
+        study(name, true, options).ok_or_else(|| {
+            let built = NAMES.into_iter().filter(|name| study(name, true, options).is_some());
             Error::NotBuilt { name: name.clone(), built: built.collect::<Vec<_>>().join(", ") }
         })
     });
     found.collect()
 }
 
-/// The study of a series, if it is built.
-fn study(name: &str, options: &Options) -> Option<Box<dyn Study>> {
+/// The study of a series, if it is built; brief where it takes long and is not asked for by name.
+fn study(name: &str, is_named: bool, options: &Options) -> Option<Box<dyn Study>> {
     match name {
         "mmap-miss" => {
             Some(Box::new(mmap_miss::MmapMiss::new(options.seeds.unwrap_or(DEFAULT_SEEDS))))
@@ -88,8 +83,8 @@ fn study(name: &str, options: &Options) -> Option<Box<dyn Study>> {
         "exec-order" => Some(Box::new(exec_order::ExecOrder)),
         "vma-retry" => {
             let simulation = options.simulation.clone();
-            let study = vma_retry::VmaRetry::new(options.seeds, options.full, simulation);
-            Some(Box::new(study))
+            let form = vma_retry::Form::of(options.full, is_named);
+            Some(Box::new(vma_retry::VmaRetry::new(options.seeds, form, simulation)))
         }
         _ => None,
     }
@@ -105,13 +100,6 @@ pub(crate) struct Json<'a> {
     sources: Vec<&'a Source>,
     #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::forms::PublishedCell>"))]
     cells: Vec<&'a Value>,
-}
-
-/// What a report on all series but one says of that one.
-pub fn left_out() -> Part {
-    Part::Paragraph(format!(
-        "{BY_NAME} is not shown here, as its threads take a minute: give filemap published {BY_NAME}."
-    ))
 }
 
 /// One report on all `findings`; `records` are those of all studies, and `command` repeats it.

@@ -11,7 +11,8 @@ mod trial;
 use filemap_job::{DEFAULT_SEED, Job as RecordJob, Record, seeds};
 
 use self::figures::{Beside, Job};
-use self::plan::{Experiment, Form, Kind};
+pub use self::plan::Form;
+use self::plan::{Experiment, Kind};
 use self::tables::Tried;
 pub use self::trial::{Change, Simulation, Span, Trial, TrialRun, Trials};
 use super::data::PUBLISHED;
@@ -33,10 +34,10 @@ pub struct VmaRetry {
 }
 
 impl VmaRetry {
-    /// The study with `count` seeds, 1 or more, in the published length if it is `full`.
-    pub fn new(count: Option<u64>, full: bool, simulation: Simulation) -> Self {
+    /// The study with `count` seeds, 1 or more.
+    pub fn new(count: Option<u64>, form: Form, simulation: Simulation) -> Self {
         let seeds = seeds(DEFAULT_SEED, count.unwrap_or(DEFAULT_SEEDS)).collect();
-        VmaRetry { seeds, form: Form::of(full), simulation }
+        VmaRetry { seeds, form, simulation }
     }
 
     fn experiments(&self, read_ahead_pages: u64) -> Vec<Experiment> {
@@ -108,10 +109,7 @@ impl Study for VmaRetry {
 
 impl VmaRetry {
     fn parts(&self, job: &Job, beside: &[Beside], tried: &[Tried], pages: u64) -> Vec<Part> {
-        let of = |kind: Kind| {
-            let own = tried.iter().filter(|tried| tried.experiment.kind == kind);
-            own.copied().collect::<Vec<_>>()
-        };
+        let of = |kind: Kind| of_kind(tried, kind);
         let mut parts = PUBLISHED.vma_retry.source.parts();
         let paragraph = |text: String| Part::Paragraph(text);
         parts.push(paragraph(notes::form(&self.form, self.seeds.len())));
@@ -126,21 +124,34 @@ impl VmaRetry {
         let sweep = of(Kind::ReadAhead);
         parts.push(Part::Table(tables::pairs(Kind::ReadAhead, &sweep, pages)));
         parts.push(paragraph(notes::sweep(&sweep)));
+        if self.form.has_experiments {
+            parts.extend(self.experiments_parts(tried, pages));
+        }
+        parts.push(paragraph(notes::costs(&self.form)));
+        parts
+    }
+
+    /// What was left out, and what else the job may have.
+    fn experiments_parts(&self, tried: &[Tried], pages: u64) -> Vec<Part> {
+        let of = |kind: Kind| of_kind(tried, kind);
         let ablation = of(Kind::Ablation);
-        parts.push(Part::Table(tables::ablation(&ablation)));
-        parts.push(paragraph(notes::ablation(&ablation)));
+        let mut parts = vec![
+            Part::Table(tables::ablation(&ablation)),
+            Part::Paragraph(notes::ablation(&ablation)),
+        ];
         for kind in [Kind::Cpus, Kind::Threads] {
             parts.push(Part::Table(tables::pairs(kind, &of(kind), pages)));
         }
-        let one_vma = of(Kind::OneVma);
-        parts.push(Part::Table(tables::one_vma(&one_vma)));
-        parts.push(paragraph(notes::one_vma()));
-        let sensitivity = of(Kind::Sensitivity);
+        parts.push(Part::Table(tables::one_vma(&of(Kind::OneVma))));
+        parts.push(Part::Paragraph(notes::one_vma()));
         if self.form.has_sensitivity {
             let costs = &self.simulation.costs;
-            parts.push(Part::Table(tables::sensitivity(&sensitivity, costs)));
+            parts.push(Part::Table(tables::sensitivity(&of(Kind::Sensitivity), costs)));
         }
-        parts.push(paragraph(notes::costs(self.form.has_sensitivity)));
         parts
     }
+}
+
+fn of_kind<'a>(tried: &[Tried<'a>], kind: Kind) -> Vec<Tried<'a>> {
+    tried.iter().filter(|tried| tried.experiment.kind == kind).copied().collect()
 }

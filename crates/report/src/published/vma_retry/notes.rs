@@ -19,12 +19,22 @@ const DEFAULT_PAGES: u64 = 32;
 pub(super) fn form(form: &Form, seeds: usize) -> String {
     let (seconds, warm_up) = form.job_seconds();
     let (short, warm_up_short) = form.experiment_seconds();
-    let full = match form.has_sensitivity {
-        true => "This is the published length.",
-        false => {
+    let length = match (form.has_sensitivity, form.has_experiments) {
+        (true, _) => "This is the published length.",
+        (false, true) => {
             "This is a short form: the published runs took 600 s. --full runs that long, which takes \
              tens of minutes."
         }
+        (false, false) => {
+            "This is a brief form: the published runs took 600 s. filemap published vma-retry has \
+             longer runs, and experiments with the job."
+        }
+    };
+    let experiments = match form.has_experiments {
+        true => format!(
+            " Experiments have one seed and {short} s, of which {warm_up_short} are not counted."
+        ),
+        false => String::new(),
     };
     let seeds = match seeds {
         1 => "with one seed".to_string(),
@@ -32,9 +42,8 @@ pub(super) fn form(form: &Form, seeds: usize) -> String {
     };
     format!(
         "Each run of the published job is {seconds} s of virtual time, of which the first {warm_up} \
-         are not counted, {seeds}. Experiments have one seed and {short} s, of which \
-         {warm_up_short} are not counted. {full} Files are cached in base pages, and all costs are \
-         assumed."
+         are not counted, {seeds}.{experiments} {length} Files are cached in base pages, and all \
+         costs are assumed."
     )
 }
 
@@ -73,12 +82,16 @@ pub(super) fn cpus(form: &Form, pages: u64) -> String {
     let rows = PUBLISHED.vma_retry.rows.iter().filter(|row| !row.with_series());
     let windows_s = rows.map(|row| row.rounds_s * row.drops_per_round()).fold(0.0, f64::max);
     let page_us = PUBLISHED_CPUS as f64 * 1e6 / (windows_s * pages as f64);
+    let more = match form.has_experiments {
+        true => " A table below has more and fewer CPUs.",
+        false => "",
+    };
     format!(
         "The published machine has {PUBLISHED_CPUS} CPUs. The model gives the job {}, which is assumed. \
          By the published counters at most {windows_s:.0} windows of {pages} pages were read in a \
          second, so that all CPUs together had {page_us:.0} us or more for each page. Reading and \
          evicting a page takes a small part of this. The other CPUs wait for each other in ways that \
-         the model does not have. A table below has more and fewer CPUs.",
+         the model does not have.{more}",
         form.cpus(),
     )
 }
@@ -123,9 +136,12 @@ pub(super) fn ratio(job: &Job, cpus: &[Tried]) -> String {
         (true, _) => "is less than was published",
         (_, true) => "is more than was published",
     };
+    let over_cpus = match over_cpus.is_empty() {
+        true => String::new(),
+        false => format!(", and {low:.2} to {high:.2} over {and} CPUs below"),
+    };
     format!(
-        "{published} The model has {} times as many {seeds}, which {fits}, and {low:.2} to \
-         {high:.2} over {and} CPUs below.",
+        "{published} The model has {} times as many {seeds}, which {fits}{over_cpus}.",
         span(&ratios, 2)
     )
 }
@@ -207,8 +223,8 @@ pub(super) fn one_vma() -> String {
 }
 
 /// What the costs are.
-pub(super) fn costs(has_sensitivity: bool) -> String {
-    let more = match has_sensitivity {
+pub(super) fn costs(form: &Form) -> String {
+    let more = match form.has_sensitivity {
         true => "The table shows what depends on each of them.",
         false => "With --full each is also halved and doubled.",
     };

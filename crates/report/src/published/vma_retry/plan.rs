@@ -19,7 +19,7 @@ const CPUS: u64 = 50;
 
 /// How long trials run, and which there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Form {
+pub struct Form {
     /// Virtual seconds of the published job and of the sweep over readahead sizes, and how many
     /// of them at the beginning are not counted.
     job: (u64, u64),
@@ -32,8 +32,10 @@ pub(super) struct Form {
     threads: &'static [u64],
     /// Writers to one large VMA.
     writers: &'static [u64],
+    /// There are experiments besides the sweep over readahead sizes.
+    pub(super) has_experiments: bool,
     /// Each cost is halved and doubled.
-    pub has_sensitivity: bool,
+    pub(super) has_sensitivity: bool,
 }
 
 /// As long as the published runs.
@@ -45,6 +47,7 @@ const FULL: Form = Form {
     cpus: &[4, 8, 16, 32, 50, 64, 128, 256, 512],
     threads: &[64, 125, 250, 500, 750, 1000],
     writers: &[0, 1, 2, 4, 8],
+    has_experiments: true,
     has_sensitivity: true,
 };
 
@@ -52,12 +55,22 @@ const FULL: Form = Form {
 const SHORT: Form = Form {
     job: (40, 16),
     sweep: (30, 12),
-    experiments: (24, 12),
-    read_ahead: &[32, 256, 512, 640, 768, 1024],
-    cpus: &[4, 16, 32, 64, 256, 512],
+    experiments: (20, 8),
+    read_ahead: &[32, 256, 512, 640, 1024],
+    cpus: &[8, 32, 128, 256],
     threads: &[64, 1000],
     writers: &[0, 2],
+    has_experiments: true,
     has_sensitivity: false,
+};
+
+/// The published job, and what the readahead size is inferred from.
+const BRIEF: Form = Form {
+    job: (24, 8),
+    sweep: (24, 8),
+    read_ahead: &[256, 512, 1024],
+    has_experiments: false,
+    ..SHORT
 };
 
 /// The experiment with one large VMA is a smaller job: so many times fewer threads, CPUs and pages.
@@ -103,9 +116,14 @@ impl Kind {
 }
 
 impl Form {
-    /// The published length, or the short one.
-    pub(super) fn of(full: bool) -> Form {
-        if full { FULL } else { SHORT }
+    /// The published length, or else the short form, of which only the published job is left where
+    /// the series is not asked for by name.
+    pub fn of(full: bool, is_named: bool) -> Form {
+        match (full, is_named) {
+            (true, _) => FULL,
+            (false, true) => SHORT,
+            (false, false) => BRIEF,
+        }
     }
 
     /// Seconds of the runs of the published job, and those not counted.
@@ -155,6 +173,9 @@ impl Form {
 
     /// Everything else, at the readahead size that was inferred.
     pub(super) fn experiments(&self, pages: u64, seed: u64, of: &Simulation) -> Vec<Experiment> {
+        if !self.has_experiments {
+            return Vec::new();
+        }
         let base = base(pages, seed, self.experiments);
         let mut all = Vec::new();
         let mut add = |kind: Kind, name: String, trials: &[Trial]| {

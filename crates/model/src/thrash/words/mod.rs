@@ -1,20 +1,21 @@
 //! The page cache of many small files in base pages: a word of 64 pages is a cache line.
 
+mod file;
+
 use std::collections::BTreeMap;
 
-use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
+use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::reverse_map::ReverseMap;
-use filemap_core::cache::{
-    FileCache, Folio, FolioRun, WORD_PAGES, by_word, up_to_bit, word_mask, words,
-};
+use filemap_core::cache::{FileCache, FolioRun, WORD_PAGES, by_word, up_to_bit};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
-use filemap_core::lru::reclaim::{Used, judge_pages, used};
+use filemap_core::lru::reclaim::{BATCH, judge_pages};
 use filemap_core::lru::statistics::Known;
 use filemap_core::lru::workingset;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
+use self::file::WordFile;
 use crate::extents::lists::{Extent, List, bits, runs};
 
 /// The page cache of files that are as large as each other, in base pages, each mapped once and
@@ -56,17 +57,6 @@ struct Word {
     /// Also of pages that were evicted.
     workingset: u64,
 }
-
-const EMPTY: Word = Word {
-    present: 0,
-    locked: 0,
-    marked: 0,
-    mapped: 0,
-    young: 0,
-    referenced: 0,
-    active: 0,
-    workingset: 0,
-};
 
 /// The word at the tail of `list`, and its pages there: at most `most`.
 fn tail_word(list: &List, most: u64) -> Option<(u64, u64)> {
@@ -125,6 +115,23 @@ impl WordCache {
         let (file, number) = self.locate(word);
         let mappings = mappings.of(file);
         if mappings.has_recency() { mappings.believed_mask(Layer::FIRST, number) } else { 0 }
+    }
+
+    /// How many of `pages` entries of the inactive list, those of page `first` and of the pages
+    /// behind it, are of locked pages, before the first that is not.
+    fn locked_from(&self, first: u64, pages: u64) -> u64 {
+        let mut found = 0;
+        while found < pages {
+            let (number, offset) = ((first + found) / WORD_PAGES, (first + found) % WORD_PAGES);
+            let stale = if self.stale_entries == 0 { 0 } else { self.stale[number as usize] };
+            let locked = (self.words[number as usize].locked & !stale) >> offset;
+            let count = u64::from(locked.trailing_ones());
+            found += count;
+            if count < WORD_PAGES - offset {
+                break;
+            }
+        }
+        found.min(pages)
     }
 
     /// Judges pages at the tail that lie in one word, `left` at most, until `goal` are evicted.
@@ -208,36 +215,42 @@ impl WordCache {
             self.inactive.push_mask(number * WORD_PAGES, mask);
             return;
         }
-        let mut rest = mask;
+        let first = number * WORD_PAGES;
+        let (mut rest, mut returning) = (mask, 0);
         while rest != 0 {
             let bit = rest & rest.wrapping_neg();
             rest ^= bit;
-            let page = number * WORD_PAGES + u64::from(bit.trailing_zeros());
-            let left = self.evicted[page as usize].checked_sub(1);
-            let returns = left.is_some_and(|clock| {
+            let left = self.evicted[(first + u64::from(bit.trailing_zeros())) as usize];
+            let returns = left.checked_sub(1).is_some_and(|clock| {
                 workingset::is_kept(self.clock, clock, self.capacity)
                     && workingset::is_recent(self.clock, clock, active)
             });
-            let word = &mut self.words[number as usize];
             if returns {
                 self.clock += 1;
-                self.known.refaults.count(PageCount(1));
-                word.active |= bit;
-                self.active.push(Extent { start: page, pages: 1, order: Order(0) });
-            } else {
-                word.workingset &= !bit;
-                self.inactive.push(Extent { start: page, pages: 1, order: Order(0) });
+                returning |= bit;
             }
         }
+        let word = &mut self.words[number as usize];
+        word.active |= returning;
+        word.workingset &= !mask | returning;
+        self.inactive.push_mask(first, mask & !returning);
+        let pages = self.active.push_mask(first, returning);
+        self.known.refaults.count(PageCount(pages));
     }
 
-    fn add_stale(&mut self, page: u64) {
-        let (word, bit) = ((page / WORD_PAGES) as usize, 1 << (page % WORD_PAGES));
-        if self.stale[word] & bit != 0 {
+    /// Pages of a word go from the inactive list, wherever they stand there, to the active one.
+    fn leave_inactive(&mut self, number: u64, mask: u64) {
+        let mut again = self.stale[number as usize] & mask;
+        while again != 0 {
+            let page = number * WORD_PAGES + u64::from(again.trailing_zeros());
             *self.stale_again.entry(page).or_default() += 1;
+            again &= again - 1;
         }
-        self.stale[word] |= bit;
-        self.stale_entries += 1;
+        self.stale[number as usize] |= mask;
+        let pages = self.active.push_mask(number * WORD_PAGES, mask);
+        self.stale_entries += pages;
+        self.inactive.pages -= pages;
+        self.clock += pages;
     }
 
     fn take_stale(&mut self, number: u64, mask: u64) {
@@ -301,6 +314,21 @@ impl Lists for WordCache {
         self.clock += shrunk.activated.0;
         shrunk
     }
+
+    fn pass_locked(&mut self, most: u64) -> u64 {
+        let (most, mut found) = (most * BATCH.0, 0);
+        for Extent { start, pages, .. } in self.inactive.tail_first() {
+            let pages = pages.min(most - found);
+            let locked = self.locked_from(start, pages);
+            found += locked;
+            if locked < pages || found == most {
+                break;
+            }
+        }
+        let batches = found / BATCH.0;
+        self.inactive.rotate(batches * BATCH.0);
+        batches
+    }
 }
 
 impl PageCache for WordCache {
@@ -347,163 +375,5 @@ impl PageCache for WordCache {
 
     fn nodes(&self) -> u64 {
         self.nodes
-    }
-}
-
-/// One file of the cache.
-struct WordFile<'a> {
-    cache: &'a mut WordCache,
-    first: u64,
-}
-
-impl WordFile<'_> {
-    fn word(&self, index: PageIndex) -> (&Word, u64) {
-        let (number, bit) = (index.0 / WORD_PAGES, 1 << (index.0 % WORD_PAGES));
-        if number >= self.cache.file_words {
-            // Searches go on behind the end of the file, where nothing is cached.
-            return (&EMPTY, bit);
-        }
-        (&self.cache.words[(self.first / WORD_PAGES + number) as usize], bit)
-    }
-
-    fn word_mut(&mut self, index: PageIndex) -> (&mut Word, u64) {
-        let page = self.first + index.0;
-        (&mut self.cache.words[(page / WORD_PAGES) as usize], 1 << (page % WORD_PAGES))
-    }
-
-    /// The first page of `from..end` that is cached, or that is not.
-    fn find(&self, from: PageIndex, end: PageIndex, cached: bool) -> PageIndex {
-        for number in words(from, end) {
-            let present = self.word(PageIndex(number * WORD_PAGES)).0.present;
-            let found = if cached { present } else { !present } & word_mask(number, from, end);
-            if found != 0 {
-                return PageIndex(number * WORD_PAGES + u64::from(found.trailing_zeros()));
-            }
-        }
-        end
-    }
-}
-
-impl FileCache for WordFile<'_> {
-    fn folio(&self, head: PageIndex) -> Option<Folio> {
-        let (word, bit) = self.word(head);
-        let (locked, marked) = (word.locked & bit != 0, word.marked & bit != 0);
-        (word.present & bit != 0).then_some(Folio { head, order: Order(0), locked, marked })
-    }
-
-    fn next_absent(&self, from: PageIndex, end: PageIndex) -> PageIndex {
-        self.find(from, end, false)
-    }
-
-    fn next_present(&self, from: PageIndex, end: PageIndex) -> PageIndex {
-        self.find(from, end, true)
-    }
-
-    fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex> {
-        words(floor, last + PageCount(1)).rev().find_map(|number| {
-            let present = self.word(PageIndex(number * WORD_PAGES)).0.present;
-            let absent = !present & word_mask(number, floor, last + PageCount(1));
-            let last = absent.checked_ilog2()?;
-            Some(PageIndex(number * WORD_PAGES + u64::from(last)))
-        })
-    }
-
-    fn cached(&self, from: PageIndex, end: PageIndex) -> PageCount {
-        let of_word = |number| {
-            let present = self.word(PageIndex(number * WORD_PAGES)).0.present;
-            u64::from((present & word_mask(number, from, end)).count_ones())
-        };
-        PageCount(words(from, end).map(of_word).sum())
-    }
-
-    fn clear_mark(&mut self, index: PageIndex) {
-        let (word, bit) = self.word_mut(index);
-        word.marked &= !bit;
-    }
-
-    fn set_referenced(&mut self, index: PageIndex) {
-        let (word, bit) = self.word_mut(index);
-        word.referenced |= word.present & bit;
-    }
-
-    fn mark_accessed(&mut self, index: PageIndex) {
-        let page = self.first + index.0;
-        let (word, bit) = self.word_mut(index);
-        if word.present & bit == 0 {
-            return;
-        }
-        match used(word.referenced & bit != 0, word.active & bit != 0) {
-            Used::Reference => word.referenced |= bit,
-            Used::Activate => {
-                word.referenced &= !bit;
-                word.active |= bit;
-                self.cache.clock += 1;
-                self.cache.add_stale(page);
-                self.cache.inactive.pages -= 1;
-                self.cache.active.push(Extent { start: page, pages: 1, order: Order(0) });
-            }
-        }
-    }
-}
-
-impl MappedFile for WordFile<'_> {
-    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages {
-        let (word, bit) = self.word(from);
-        let offset = bit.trailing_zeros();
-        let mut alike = u64::MAX;
-        let mut is = |set: u64| {
-            let is_set = set & bit != 0;
-            alike &= if is_set { set } else { !set };
-            is_set
-        };
-        let is_present = is(word.present);
-        let (locked, marked) = (is(word.locked), is(word.marked));
-        let (workingset, mapped) = (is(word.workingset & word.present), is(word.mapped));
-        let folio = Folio { head: from, order: Order(0), locked, marked };
-        let pages = u64::from((alike >> offset).trailing_ones());
-        Pages {
-            end: end.min(from + PageCount(pages)),
-            folio: is_present.then_some(folio),
-            workingset,
-            mapped,
-            copied: false,
-        }
-    }
-
-    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool) {
-        let first = self.first;
-        for (number, mask) in by_word(PageIndex(first + from.0), PageIndex(first + end.0)) {
-            let word = &mut self.cache.words[number as usize];
-            word.mapped |= mask;
-            word.young |= if young { mask } else { 0 };
-        }
-    }
-
-    #[inline]
-    fn touch(&mut self, index: PageIndex) -> bool {
-        let (word, bit) = self.word_mut(index);
-        let is_mapped = word.mapped & bit != 0;
-        word.young |= word.mapped & bit;
-        is_mapped
-    }
-
-    fn copy(&mut self, _: PageIndex) {
-        unreachable!("these files are only read")
-    }
-
-    fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
-        let has_entries = |number: &u64| {
-            self.word(PageIndex(number * WORD_PAGES)).0.mapped & word_mask(*number, from, end) != 0
-        };
-        words(from, end).filter(has_entries).collect()
-    }
-
-    fn unmap(&mut self, word: u64, mask: u64) -> Unmapped {
-        let word = self.word_mut(PageIndex(word * WORD_PAGES)).0;
-        let mapped = word.mapped & mask;
-        let accessed = mapped & word.young;
-        word.mapped &= !mask;
-        word.young &= !mask;
-        Unmapped { mapped, accessed, copied: 0 }
     }
 }
