@@ -59,12 +59,11 @@ fn run<C: Mapcount>() -> Rounds {
     assert_eq!(mapped.into_inner(), 0);
     assert!((0..16).all(|page| folio.page_mappings(page) == 0));
     assert!(!folio.counts().maybe_shared());
-    assert!(by_thread.iter().all(|&rounds| rounds > 0));
     Rounds { by_thread, time }
 }
 
-/// Prints throughput and fairness, with `--nocapture`. They depend on the machine, so only that
-/// both threads got something done is checked.
+/// Prints throughput and fairness, with `--nocapture`. They depend on the machine, so only the
+/// counts are checked.
 #[test]
 fn two_threads_lose_nothing() {
     let all = [
