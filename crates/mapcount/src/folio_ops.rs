@@ -116,16 +116,16 @@ impl<C: Mapcount> FolioOps<C> {
             }
             Operation::CowByte => {
                 let _child = parent.fork(cpu)?;
-                timed(&mut || write_all(&mut parent, cpu))
+                timed(&mut || write_all(&mut parent, cpu, self.pages))
             }
             Operation::ReuseByte => {
                 drop(parent.fork(cpu)?);
-                timed(&mut || write_all(&mut parent, cpu))
+                timed(&mut || write_all(&mut parent, cpu, self.pages))
             }
             Operation::ChildReuseByte => {
                 let mut child = parent.fork(cpu)?;
                 drop(parent);
-                timed(&mut || write_all(&mut child, cpu))
+                timed(&mut || write_all(&mut child, cpu, self.pages))
             }
         }
     }
@@ -137,10 +137,14 @@ const SPARE_PAGES: usize = 1 << Order::PMD.get();
 /// Address spaces that exist at a time, and some more.
 const SPACES: u32 = 8;
 
-/// How many pages were copied, and how many reused.
-fn write_all<C: Mapcount>(space: &mut AddressSpace<C>, cpu: &mut Cpu) -> Result<[usize; 2], Error> {
+/// Writes to the first `pages` pages: how many were copied, and how many reused.
+fn write_all<C: Mapcount>(
+    space: &mut AddressSpace<C>,
+    cpu: &mut Cpu,
+    pages: usize,
+) -> Result<[usize; 2], Error> {
     let mut faults = [0, 0];
-    for page in 0..space.pages() {
+    for page in 0..pages {
         match space.write(cpu, page, page as u64)? {
             Written::AtOnce => {}
             Written::Copied => faults[0] += 1,

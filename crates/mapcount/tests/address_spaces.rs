@@ -56,11 +56,15 @@ fn write_all<C: Mapcount>(space: &mut AddressSpace<C>, cpu: &mut Cpu) -> [usize;
 
 /// Copies of 1024 pages in folios of an order, by operation.
 fn copies<C: Mapcount>(order: u32) -> [usize; 5] {
-    let ops = FolioOps::<C>::new(1024, Order::new(order).expect("it exists")).expect("it fits");
+    copies_of::<C>(1024, order)
+}
+
+fn copies_of<C: Mapcount>(pages: usize, order: u32) -> [usize; 5] {
+    let ops = FolioOps::<C>::new(pages, Order::new(order).expect("it exists")).expect("it fits");
     Operation::ALL.map(|operation| {
         let sample = ops.run(operation, || 0).expect("there is memory");
         let writes = !matches!(operation, Operation::Munmap | Operation::Fork);
-        assert_eq!(sample.copied + sample.reused, if writes { 1024 } else { 0 });
+        assert_eq!(sample.copied + sample.reused, if writes { pages } else { 0 });
         sample.copied
     })
 }
@@ -76,6 +80,12 @@ fn a_page_is_copied_or_reused_as_owners_are_known() {
     // Folios of one page always knew.
     assert_eq!(copies::<PageMapcount>(0), [0, 0, 1024, 0, 0]);
     assert_eq!(copies::<NoPageMapcount>(0), [0, 0, 1024, 0, 0]);
+}
+
+#[test]
+fn operations_need_not_fill_a_page_table() {
+    assert_eq!(copies_of::<MmOwner>(256, 4), [0, 0, 256, 0, 0]);
+    assert_eq!(copies_of::<NoPageMapcount>(700, 9), [0, 0, 700, 0, 0]);
 }
 
 /// Parent and child write in turns; each reads its own.
@@ -236,6 +246,24 @@ fn too_little_memory_is_an_error_that_says_how_little() {
     let message = "memory of 281474976710656 pages of 4 KiB cannot be had; fewer pages need less \
                    memory";
     assert_eq!(error.to_string(), message);
+}
+
+/// Single pages that are free do not hide a larger folio that can be split.
+#[test]
+fn a_folio_is_split_although_single_pages_are_free() {
+    let mut world = World::<MmOwner>::new();
+    let mut space = world.space(PAGES - 512, 9);
+    let mut other = AddressSpace::new(&world.memory, &world.ids, 512).expect("an id is left");
+    other.populate(&mut world.cpu, 0..512, Order::SINGLE).expect("512 pages are left");
+    other.munmap(&mut world.cpu, 0..100);
+    space.munmap(&mut world.cpu, 0..512);
+    world.memory.drain(&mut world.cpu);
+    assert_eq!(world.memory.free_pages(), 612);
+    let order = Order::new(4).expect("it exists");
+    space.populate(&mut world.cpu, 0..512, order).expect("512 of them lie in one folio");
+    assert_eq!(world.memory.free_pages(), 100);
+    drop((space, other));
+    world.is_empty();
 }
 
 /// Children write at the same time on threads of their own, and each has

@@ -288,8 +288,8 @@ impl Free {
 
     /// A part of a larger folio, whose other parts are free then.
     fn split(&mut self, order: Order) -> Option<Pfn> {
-        let larger = self.folios.iter().position(|folios| !folios.is_empty());
-        let larger = larger.filter(|&larger| larger > order.get() as usize)?;
+        let larger_orders = order.get() as usize + 1..self.folios.len();
+        let larger = larger_orders.into_iter().find(|&larger| !self.folios[larger].is_empty())?;
         let head = self.folios[larger].pop()?;
         let parts = (head..head + (1 << larger)).step_by(order.pages());
         self.folios[order.get() as usize].extend(parts.skip(1));
