@@ -20,9 +20,13 @@
 //!
 //! An id has 20 bits, and S0 < 2^24. So S1 < 2^44 and S2 < 2^64. The sum for m is at most
 //! S0 * (2^20 - 1)^2 and thus below 2^64 as well. It is computed modulo 2^64, where intermediate
-//! results may wrap, and is exact since its true value fits. No 128 bits are needed: 2^24 mappings
-//! are 32,767 mms that map all 512 pages of a 2 MiB folio one by one. More of them is a panic. A
-//! kernel would have to refuse the fork, or keep S2 in 128 bits.
+//! results may wrap, and is exact since its true value fits. No 128 bits are needed: up to 32,767
+//! mms can map all 512 pages of a 2 MiB folio one by one. More mappings are a panic. A kernel would
+//! have to refuse the fork, or keep S2 in 128 bits. Mappings of the whole folio have 20 bits, which
+//! is one for each mm that there can be.
+//!
+//! An unmapping is refused where the sums show that it is wrong, which they do not always. What they
+//! let pass still leaves S2 <= L^2 * S0 for the largest id L, so no sum overflows later.
 //!
 //! # Layout
 //!
@@ -129,7 +133,7 @@ impl<A: Atomics> PreciseOwners<A> {
     fn add(&self, mm: MmId, mappings: u32, entire: u64) -> Counts {
         let entirely = |old: u64| {
             let more = old + entire;
-            let most = Broken::TooManyMappings { most: MAX_ENTIRE as u32 };
+            let most = Broken::TooManyEntireMappings { most: MAX_ENTIRE as u32 };
             if more <= MAX_ENTIRE { Ok(more) } else { Err(most) }
         };
         self.change(entirely, |sums| sums.map(mm, mappings))

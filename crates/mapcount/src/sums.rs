@@ -37,9 +37,9 @@ impl Sums {
     /// With so many `fewer` mappings of `mm`.
     ///
     /// # Errors
-    /// When the sums show that `mm` had not so many. They show it where no mappings could have
-    /// the sums that would be left: those of the last mapping, and in any case where
-    /// S1^2 > S0 * S2.
+    /// When the sums show that `mm` had not so many. They show it where the sums that would be left
+    /// are those of no mappings: where S1^2 > S0 * S2, or S2 + L * S0 > (L + 1) * S1 for the
+    /// largest id L.
     #[inline]
     pub fn unmap(self, mm: MmId, fewer: u32) -> Result<Sums, Broken> {
         let (fewer, id) = (u64::from(fewer), u64::from(mm.get()));
@@ -83,12 +83,19 @@ impl Sums {
         self.second.wrapping_sub(once).wrapping_add(twice)
     }
 
-    /// Whether these may be the sums of some mappings: the mean of the squares is no less than the
-    /// square of the mean, and where there is nothing, the sums are 0.
+    /// Whether these may be the sums of some mappings. The mean of the squares is no less than the
+    /// square of the mean. No id is below 1 or above L, so the sum of c(i) * (i - 1) * (i - L) is
+    /// not above 0, and where there is nothing, the sums are 0.
+    ///
+    /// Both together keep the mean within 1 and L, and S2 within L^2 * S0. So no sum overflows
+    /// later, not even after an mm has unmapped what another one had mapped unnoticed.
     #[inline]
     fn can_be(self) -> bool {
         let wide = u128::from;
-        wide(self.first) * wide(self.first) <= wide(self.zeroth) * wide(self.second)
-            && (self.zeroth > 0 || self.second == 0)
+        // L + 1 is 2^20, and S1 < 2^44.
+        let most =
+            (self.first << MmId::BITS).checked_sub(u64::from(MmId::LAST.get()) * self.zeroth);
+        most.is_some_and(|most| self.second <= most)
+            && wide(self.first) * wide(self.first) <= wide(self.zeroth) * wide(self.second)
     }
 }

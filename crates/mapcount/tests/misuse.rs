@@ -141,6 +141,32 @@ fn sums_hold_2_to_the_24_mappings_less_one() {
     assert_eq!(folio.counts().owned_by(last), None);
 }
 
+/// The sums that are left would have a mean square that is large enough for their mean, but only
+/// with an id above the largest. Much of this would let a sum overflow later.
+#[test]
+fn sums_of_ids_that_cannot_be_are_noticed() {
+    let folio = folio::<PreciseOwners>(2);
+    folio.map(mm(1), 0..1);
+    folio.map(MmId::LAST, 0..1);
+    assert!(broken(|| folio.unmap(mm(2), 0..1)).contains("mm 2 had not mapped as much"));
+    assert_eq!(folio.counts().mappings(), 2);
+}
+
+/// 20 bits count the mappings of the whole folio: one for each mm that there can be.
+#[test]
+fn sums_hold_an_entire_mapping_of_each_mm() {
+    let folio = folio::<PreciseOwners>(9);
+    for id in 1..=MmId::LAST.get() {
+        folio.map_entirely(mm(id));
+    }
+    let message = broken(|| folio.map_entirely(mm(1)));
+    assert_eq!(
+        message,
+        "a folio is mapped entirely at most 1048575 times; this would be once more"
+    );
+    assert_eq!(folio.counts().entire_mappings(), MmId::LAST.get());
+}
+
 #[test]
 fn slots_hold_2_to_the_31_mappings_less_one() {
     let folio = folio::<NoPageMapcount>(13);
