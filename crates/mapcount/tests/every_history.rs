@@ -3,6 +3,7 @@
 mod support;
 
 use filemap_mapcount::atomics::Real;
+use filemap_mapcount::calculator::falsely_shared;
 use filemap_mapcount::slots::SlotRules;
 use filemap_mapcount::{Mapcount, MmId, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners};
 use support::{folio, mm};
@@ -251,6 +252,8 @@ fn two_slots_are_falsely_shared_in_all_but_2_of_k_orders() {
         };
         let found = orders.iter().filter(wrong).count();
         assert_eq!(found * k, orders.len() * (k - 2), "{k} mms");
+        let share = found as f64 / orders.len() as f64;
+        assert!((share - falsely_shared(k as u32)).abs() < 1e-12, "{k} mms: {share}");
     }
 }
 
