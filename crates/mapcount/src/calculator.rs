@@ -1,9 +1,9 @@
 //! What counters tell of given mappings, and so how wrong they are without counts of pages.
 //!
-//! Told by [`MmOwner`](crate::MmOwner) it is exact. Told by
-//! [`NoPageMapcount`](crate::NoPageMapcount) or [`PreciseOwners`](crate::PreciseOwners), a folio is
-//! mapped whole, its pages are mapped as often as they are on average, and all of them belong to
-//! one mm or to several.
+//! [`MmOwner`](crate::MmOwner) is exact. With [`NoPageMapcount`](crate::NoPageMapcount) and
+//! [`PreciseOwners`](crate::PreciseOwners) a folio counts as mapped whole, each of its pages as
+//! mapped as often as they are on average, and all of them as private or none. The difference
+//! between the two answers is the error.
 
 use std::ops::Range;
 
@@ -26,10 +26,14 @@ pub struct Told {
 /// What a folio's counters tell when each mm maps its ranges of pages, one mm after the other.
 ///
 /// # Errors
-/// When the order has no counters, an mm maps pages behind the folio's end or pages twice, or there
-/// are more mms than ids.
+/// When the order has no counters, an mm maps pages behind the folio's end or pages twice, there are
+/// more mms than ids, or more mappings than `C` can count.
 pub fn told<C: Mapcount>(order: Order, mms: &[Vec<Range<usize>>]) -> Result<Told, Error> {
     let folio = Folio::<C>::new(order)?;
+    let mappings = mms.iter().flatten().fold(0_usize, |sum, range| sum.saturating_add(range.len()));
+    if mappings > C::MAX_MAPPINGS as usize {
+        return Err(Error::Mappings { mappings, most: C::MAX_MAPPINGS });
+    }
     let mut mapped_pages = 0;
     let mut mapped = Vec::new();
     for (id, ranges) in (1..).zip(mms) {

@@ -18,14 +18,14 @@ pub enum Error {
     Ids(u32),
     /// Too few free pages.
     NoMemory {
-        /// Pages that are needed, one behind the other.
+        /// Pages that are needed, next to each other.
         needed: usize,
         /// Pages that are free.
         free: usize,
     },
-    /// Memory that cannot be had at all.
+    /// This program cannot get so much memory.
     Memory {
-        /// Its pages.
+        /// Pages of 4 KiB that were asked for.
         pages: usize,
     },
     /// An address at which nothing is mapped.
@@ -44,6 +44,13 @@ pub enum Error {
     MappedTwice {
         /// The page.
         page: usize,
+    },
+    /// More mappings of a folio than can be counted.
+    Mappings {
+        /// The number of mappings.
+        mappings: usize,
+        /// Most mappings that the counter can hold.
+        most: u32,
     },
     /// All ids are in use.
     NoIdLeft {
@@ -74,16 +81,18 @@ impl fmt::Display for Error {
                 "a folio of {needed} pages does not fit into {free} free pages of memory; \
                  give it more memory"
             ),
-            Error::Memory { pages } => write!(
-                f,
-                "memory of {pages} pages of 4 KiB cannot be had; fewer pages need less memory"
-            ),
+            Error::Memory { pages } => {
+                write!(f, "there is no memory for {pages} pages of 4 KiB; ask for fewer pages")
+            }
             Error::NothingMapped { page } => write!(f, "nothing is mapped at page {page}"),
             Error::PagesOutside { end, pages } => {
                 write!(f, "a mapping ends at page {end} of a folio of {pages} pages")
             }
             Error::MappedTwice { page } => {
                 write!(f, "an mm maps page {page} twice; it can map a page once")
+            }
+            Error::Mappings { mappings, most } => {
+                write!(f, "{mappings} mappings of a folio are too many; {most} can be counted")
             }
             Error::NoIdLeft { ids } => {
                 write!(f, "all {ids} mm ids are in use; one is free again when an mm is gone")

@@ -7,8 +7,9 @@ use crate::broken::Broken;
 use crate::mapcount::Change;
 use crate::order::Order;
 
-/// Added to the number of mapped pages while a mapping of the whole folio exists. Far more than a
-/// folio has pages, and far fewer than fit, as two may be added before one is taken away.
+/// Added to the number of mapped pages while a mapping of the whole folio exists. It is far more
+/// than a folio has pages. 255 of it fit: a thread that has removed the last such mapping, and has
+/// yet to take this away, lets another thread add it once more.
 const ENTIRELY: u32 = 1 << 24;
 
 /// Most mappings of a page: half of what fits, so that no number of threads goes beyond the rest

@@ -243,8 +243,7 @@ fn too_little_memory_is_an_error_that_says_how_little() {
                    memory";
     assert_eq!(error.to_string(), message);
     let error = Memory::<MmOwner>::new(1 << 48).err().expect("no machine has as much");
-    let message = "memory of 281474976710656 pages of 4 KiB cannot be had; fewer pages need less \
-                   memory";
+    let message = "there is no memory for 281474976710656 pages of 4 KiB; ask for fewer pages";
     assert_eq!(error.to_string(), message);
 }
 

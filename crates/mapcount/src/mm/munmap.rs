@@ -11,11 +11,17 @@ impl<C: Mapcount> AddressSpace<C> {
     /// Unmaps what is mapped of `pages`, in batches of pages of one folio.
     ///
     /// Mirrors `zap_present_folio_ptes`, 6.12. Test: `tests/address_spaces.rs`.
+    ///
+    /// # Panics
+    /// When the address space has fewer pages.
     pub fn munmap(&mut self, cpu: &mut Cpu, pages: Range<usize>) {
         self.unmap_up_to(cpu, pages, ENTRIES);
     }
 
     /// The same page by page, as a kernel without batches does.
+    ///
+    /// # Panics
+    /// When the address space has fewer pages.
     pub fn munmap_single_pages(&mut self, cpu: &mut Cpu, pages: Range<usize>) {
         self.unmap_up_to(cpu, pages, 1);
     }

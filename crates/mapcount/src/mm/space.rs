@@ -13,8 +13,9 @@ use crate::order::Order;
 
 /// An mm: an id, page tables, and how many pages they map. Addresses are pages from 0 on.
 ///
-/// It unmaps everything before it gives its id back. A thread uses it at a time, as under its
-/// `mmap_lock`; memory and ids are shared.
+/// One thread at a time uses it, as under its `mmap_lock`. Memory and ids are shared. When it is
+/// dropped, it unmaps everything and then gives its id back. No [`Cpu`] of the caller counts what
+/// dropping unmaps: call [`AddressSpace::munmap`] before if statistics matter.
 pub struct AddressSpace<C: Mapcount> {
     pub(super) memory: Arc<Memory<C>>,
     pub(super) ids: Arc<MmIds>,
