@@ -25,8 +25,8 @@
 //! have to refuse the fork, or keep S2 in 128 bits. Mappings of the whole folio have 20 bits, which
 //! is one for each mm that there can be.
 //!
-//! An unmapping is refused where the sums show that it is wrong, which they do not always. What they
-//! let pass still leaves S2 <= L^2 * S0 for the largest id L, so no sum overflows later.
+//! An unmapping is refused where the sums show that it is wrong. They do not always show it. What
+//! they let pass still leaves S2 <= L^2 * S0 for the largest id L, so no sum overflows later.
 //!
 //! # Layout
 //!
