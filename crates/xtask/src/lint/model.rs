@@ -12,8 +12,12 @@ pub const SOURCE: &str = "crates/core/src/";
 
 const TESTS: &str = "crates/core/tests/";
 
+/// Where the rows of counters point to: functions and tests.
+const COUNTERS: [&str; 2] = ["crates/mapcount/src/", "crates/mapcount/tests/"];
+
 /// Heads of the columns of the tables that are looked at.
 const RULE_COLUMNS: [&str; 5] = ["Rule", "Kernel function", "Versions", "Ours", "Test"];
+const COUNTER_COLUMNS: [&str; 5] = ["Rule", "Kernel function", "Versions", "Counters", "Test"];
 const SWITCH_COLUMNS: [&str; 3] = ["Switch", "Changes", "Branch in"];
 
 pub fn check(repository: &Repository) -> Vec<Finding> {
@@ -23,9 +27,14 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     let rules = rows(text, &RULE_COLUMNS);
     let mut findings = Vec::new();
     for row in &rules {
-        targets(row, repository, &mut findings);
+        targets(row, [SOURCE, TESTS], repository, &mut findings);
     }
-    every_mirror(&rules, repository, &mut findings);
+    let counters = rows(text, &COUNTER_COLUMNS);
+    for row in &counters {
+        targets(row, COUNTERS, repository, &mut findings);
+    }
+    every_mirror(&rules, SOURCE, repository, &mut findings);
+    every_mirror(&counters, COUNTERS[0], repository, &mut findings);
     every_switch(&rows(text, &SWITCH_COLUMNS), &mut findings);
     findings
 }
@@ -64,12 +73,17 @@ pub fn quoted(cell: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A row names what exists, and something in every column.
-fn targets(row: &Row<'_>, repository: &Repository, findings: &mut Vec<Finding>) {
+fn targets(
+    row: &Row<'_>,
+    [source, tests]: [&str; 2],
+    repository: &Repository,
+    findings: &mut Vec<Finding>,
+) {
     let mut missing = |what: String| findings.push(Finding::error(PATH, row.line, what));
     for column in [1, 3, 4].into_iter().filter(|&column| quoted(row.cells[column]).count() == 0) {
         missing(format!("a row names nothing under '{}'", RULE_COLUMNS[column]));
     }
-    for (column, directory) in [(3, SOURCE), (4, TESTS)] {
+    for (column, directory) in [(3, source), (4, tests)] {
         for name in quoted(row.cells[column]) {
             match locate(name, directory, repository) {
                 None => {
@@ -106,9 +120,10 @@ fn items_of(name: &str) -> impl Iterator<Item = &str> {
     name.split("::").skip(module_of(name).len())
 }
 
-/// A file of the core as the path of its module: `a::b` for `a/b.rs` and `a/b/mod.rs`.
+/// A file of a crate as the path of its module: `a::b` for `a/b.rs` and `a/b/mod.rs`.
 pub fn module_at(path: &str) -> String {
-    let module = path.trim_start_matches(SOURCE).trim_end_matches(".rs").trim_end_matches("/mod");
+    let (_, module) = path.split_once("/src/").unwrap_or(("", path));
+    let module = module.trim_end_matches(".rs").trim_end_matches("/mod");
     module.replace('/', "::")
 }
 
@@ -124,9 +139,14 @@ fn declares(code: &str, item: &str) -> bool {
     })
 }
 
-/// Each item of core that mirrors something has a row that names both.
-fn every_mirror(rows: &[Row<'_>], repository: &Repository, findings: &mut Vec<Finding>) {
-    for file in repository.under(SOURCE, ".rs") {
+/// Each item under `source` that mirrors something has a row that names both.
+fn every_mirror(
+    rows: &[Row<'_>],
+    source: &str,
+    repository: &Repository,
+    findings: &mut Vec<Finding>,
+) {
+    for file in repository.under(source, ".rs") {
         let module = module_at(&file.path);
         for mirror in mirrors(file) {
             let of_ours = |row: &&Row<'_>| {
@@ -224,6 +244,26 @@ mod tests {
         assert_eq!(messages("").len(), 1);
     }
 
+    #[test]
+    fn every_counter_has_a_row() {
+        let heads =
+            "| Rule | Kernel function | Versions | Counters | Test |\n|---|---|---|---|---|\n";
+        let of = |row: &str| {
+            let model = format!("{heads}{row}\n");
+            let files = [
+                (PATH, model.as_str()),
+                ("crates/mapcount/src/a.rs", CODE),
+                ("crates/mapcount/tests/a.rs", TEST),
+            ];
+            let findings = check(&Repository::of(&files));
+            let messages = findings.iter().map(ToString::to_string);
+            messages.filter(|message| !message.contains("no row for the switch")).count()
+        };
+        assert_eq!(of("| r | `kernel_does` | 6.12 | `a::does` | `a::it_does` |"), 0);
+        assert_eq!(of("| r | `kernel_did` | 6.12 | `a::does` | `a::it_does` |"), 1);
+        assert_eq!(of("| r | `kernel_does` | 6.12 | `a::does` | `a::it_doe` |"), 1);
+    }
+
     /// A table that is not found has no row to find fault with.
     #[test]
     fn the_tables_of_the_repository_are_found() {
@@ -231,8 +271,11 @@ mod tests {
         let text = repository.text(PATH).unwrap();
         assert!(rows(text, &RULE_COLUMNS).len() >= 34);
         assert_eq!(rows(text, &SWITCH_COLUMNS).len(), Switch::ALL.len());
-        let mirrored = repository.under(SOURCE, ".rs").map(|file| mirrors(file).len());
-        assert!(mirrored.sum::<usize>() >= 30);
+        assert!(rows(text, &COUNTER_COLUMNS).len() >= 11);
+        for (source, least) in [(SOURCE, 30), (COUNTERS[0], 10)] {
+            let mirrored = repository.under(source, ".rs").map(|file| mirrors(file).len());
+            assert!(mirrored.sum::<usize>() >= least);
+        }
     }
 
     #[test]

@@ -9,8 +9,13 @@ use super::Finding;
 use crate::repository::{File, Repository};
 
 /// Sources that must not reach outside.
-const INSIDE: [&str; 4] =
-    ["crates/core/src/", "crates/job/src/", "crates/model/src/", "crates/report/src/"];
+const INSIDE: [&str; 5] = [
+    "crates/core/src/",
+    "crates/job/src/",
+    "crates/mapcount/src/",
+    "crates/model/src/",
+    "crates/report/src/",
+];
 
 /// Modules of the standard library that reach outside.
 const OUTSIDE: [&str; 8] = ["env", "fs", "io", "net", "os", "process", "thread", "time"];

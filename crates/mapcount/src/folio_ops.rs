@@ -1,0 +1,177 @@
+//! What is timed: one operation over anonymous memory in folios of one size.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::error::Error;
+use crate::mapcount::Mapcount;
+use crate::mm::{AddressSpace, Cpu, Memory, Written};
+use crate::mm_id::MmIds;
+use crate::order::Order;
+
+/// An operation over all pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// The only mm unmaps everything.
+    Munmap,
+    /// It is forked.
+    Fork,
+    /// It was forked, and writes a byte to each page.
+    CowByte,
+    /// The same, after the child is gone.
+    ReuseByte,
+    /// The child writes, after the parent is gone.
+    ChildReuseByte,
+}
+
+impl Operation {
+    /// All, in the order of the published tables.
+    pub const ALL: [Operation; 5] = [
+        Operation::Munmap,
+        Operation::Fork,
+        Operation::CowByte,
+        Operation::ReuseByte,
+        Operation::ChildReuseByte,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Munmap => "munmap",
+            Operation::Fork => "fork",
+            Operation::CowByte => "cow-byte",
+            Operation::ReuseByte => "reuse-byte",
+            Operation::ChildReuseByte => "child-reuse-byte",
+        }
+    }
+}
+
+/// One run of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Its time, by the caller's clock.
+    pub time_ns: u64,
+    /// Write faults that copied a page.
+    pub copied: usize,
+    /// Write faults that reused one.
+    pub reused: usize,
+}
+
+/// Memory in which operations run, one after the other.
+pub struct FolioOps<C: Mapcount> {
+    memory: Arc<Memory<C>>,
+    ids: Arc<MmIds>,
+    pages: usize,
+    order: Order,
+}
+
+impl<C: Mapcount> FolioOps<C> {
+    /// For operations over `pages` pages in folios of `order`. It takes twice the memory, as each
+    /// page may be copied.
+    ///
+    /// # Errors
+    /// When there is not as much memory.
+    pub fn new(pages: usize, order: Order) -> Result<FolioOps<C>, Error> {
+        let memory = Arc::new(Memory::new(2 * pages + SPARE_PAGES)?);
+        Ok(FolioOps { memory, ids: Arc::new(MmIds::new(SPACES)?), pages, order })
+    }
+
+    /// Runs `operation` once. `now_ns` is read right before and right behind it.
+    ///
+    /// # Errors
+    /// When the memory is too little.
+    pub fn run(&self, operation: Operation, now_ns: impl FnMut() -> u64) -> Result<Sample, Error> {
+        let mut cpu = Cpu::default();
+        let sample = self.run_on(&mut cpu, operation, now_ns);
+        self.memory.drain(&mut cpu);
+        sample
+    }
+
+    fn run_on(
+        &self,
+        cpu: &mut Cpu,
+        operation: Operation,
+        mut now_ns: impl FnMut() -> u64,
+    ) -> Result<Sample, Error> {
+        let mut parent = AddressSpace::new(&self.memory, &self.ids, self.pages)?;
+        parent.populate(cpu, 0..self.pages, self.order)?;
+        let mut timed = |act: &mut dyn FnMut() -> Result<[usize; 2], Error>| {
+            let start = now_ns();
+            let [copied, reused] = act()?;
+            Ok(Sample { time_ns: now_ns() - start, copied, reused })
+        };
+        match operation {
+            Operation::Munmap => timed(&mut || {
+                parent.munmap(cpu, 0..self.pages);
+                Ok([0, 0])
+            }),
+            Operation::Fork => {
+                let mut child = None;
+                timed(&mut || {
+                    child = Some(parent.fork(cpu)?);
+                    Ok([0, 0])
+                })
+            }
+            Operation::CowByte => {
+                let _child = parent.fork(cpu)?;
+                timed(&mut || write_all(&mut parent, cpu, self.pages))
+            }
+            Operation::ReuseByte => {
+                drop(parent.fork(cpu)?);
+                timed(&mut || write_all(&mut parent, cpu, self.pages))
+            }
+            Operation::ChildReuseByte => {
+                let mut child = parent.fork(cpu)?;
+                drop(parent);
+                timed(&mut || write_all(&mut child, cpu, self.pages))
+            }
+        }
+    }
+}
+
+/// More than a CPU keeps for itself, and what alignment costs.
+const SPARE_PAGES: usize = 1 << Order::PMD.get();
+
+/// Address spaces that exist at a time, and some more.
+const SPACES: u32 = 8;
+
+/// Writes to the first `pages` pages: how many were copied, and how many reused.
+fn write_all<C: Mapcount>(
+    space: &mut AddressSpace<C>,
+    cpu: &mut Cpu,
+    pages: usize,
+) -> Result<[usize; 2], Error> {
+    let mut faults = [0, 0];
+    for page in 0..pages {
+        match space.write(cpu, page, page as u64)? {
+            Written::AtOnce => {}
+            Written::Copied => faults[0] += 1,
+            Written::Reused => faults[1] += 1,
+        }
+    }
+    Ok(faults)
+}
+
+/// L: nanoseconds that one locked read-modify-write takes, which waits neither for another thread
+/// nor for the one before it, as the counts of two pages are in two cache lines.
+///
+/// What a change of counters saves, in units of L, carries over to other machines. A percentage
+/// says as much about the work around it.
+pub fn read_modify_write_ns(mut now_ns: impl FnMut() -> u64) -> f64 {
+    const ROUNDS: usize = 16_384;
+    let lines: [Line; 64] = std::array::from_fn(|_| Line::default());
+    let start = now_ns();
+    for _ in 0..ROUNDS {
+        for line in black_box(&lines) {
+            line.0.fetch_add(1, Relaxed);
+        }
+    }
+    (now_ns() - start) as f64 / (ROUNDS * lines.len()) as f64
+}
+
+/// A count with a cache line of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Line(AtomicU32);

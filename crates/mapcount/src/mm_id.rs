@@ -1,0 +1,122 @@
+//! Ids of address spaces, and who has which.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::atomics::{Atomic, Atomics, Real};
+use crate::broken::Broken;
+use crate::error::Error;
+
+/// The id of an mm: 20 bits, and not 0, which stands for no mm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MmId(NonZeroU32);
+
+impl MmId {
+    /// Bits of an id.
+    pub const BITS: u32 = 20;
+    /// The largest id.
+    pub const LAST: MmId = MmId(NonZeroU32::new((1 << MmId::BITS) - 1).unwrap());
+
+    /// The id `id`.
+    ///
+    /// # Errors
+    /// When it is 0 or has more than 20 bits.
+    pub const fn new(id: u32) -> Result<MmId, Error> {
+        match NonZeroU32::new(id) {
+            Some(some) if id <= MmId::LAST.get() => Ok(MmId(some)),
+            _ => Err(Error::Id(id)),
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0.get()
+    }
+}
+
+/// The ids in use.
+///
+/// An id may be reused as soon as its mm has unmapped everything: counters hold nothing of an mm
+/// that maps nothing, except its id in a slot whose count is 0, and such a slot counts correctly
+/// for whoever has the id next. What an mm did before it gave its id back happens before what the
+/// next owner of the id does.
+///
+/// Ids are given out in a circle, so that one is not used again soon. Nothing depends on it but
+/// what somebody sees who reads a trace.
+///
+/// Mirrors `mm_alloc_id`, 6.18. Test: `tests/mm_ids.rs`.
+pub struct MmIds<A: Atomics = Real> {
+    /// A bit for each id, set while the id is in use. The first id is 1.
+    words: Box<[A::U64]>,
+    ids: u32,
+    /// Where the search begins: behind the last id that was given out, counted from 0.
+    next: A::U32,
+}
+
+const WORD_BITS: u32 = u64::BITS;
+
+impl<A: Atomics> MmIds<A> {
+    /// The ids 1 to `ids`, none of them in use.
+    ///
+    /// # Errors
+    /// When `ids` is 0 or more than there are.
+    pub fn new(ids: u32) -> Result<MmIds<A>, Error> {
+        if ids == 0 || ids > MmId::LAST.get() {
+            return Err(Error::Ids(ids));
+        }
+        let words: Box<[A::U64]> =
+            (0..ids.div_ceil(WORD_BITS)).map(|_| A::U64::default()).collect();
+        // Bits behind the last id are never free.
+        if !ids.is_multiple_of(WORD_BITS) {
+            words[words.len() - 1].store(!0 << (ids % WORD_BITS), Release);
+        }
+        Ok(MmIds { words, ids, next: A::U32::default() })
+    }
+
+    /// An id that nobody has.
+    ///
+    /// # Errors
+    /// When a search through all of them finds none.
+    pub fn allocate(&self) -> Result<MmId, Error> {
+        let next = self.next.load(Relaxed) % self.ids;
+        let (first, bit) = ((next / WORD_BITS) as usize, next % WORD_BITS);
+        let words = self.words.len();
+        // The first word is searched twice: behind the last id, and in the end before it.
+        let rest = (1..=words).map(|step| ((first + step) % words, !0));
+        let found = [(first, !0 << bit)].into_iter().chain(rest);
+        let found = found.into_iter().find_map(|(word, mask)| self.take(word, mask));
+        let index = found.ok_or(Error::NoIdLeft { ids: self.ids })?;
+        self.next.store(index + 1, Relaxed);
+        Ok(MmId::new(index + 1).expect("there are no more words than ids need"))
+    }
+
+    /// Gives `id` back. Its mm must have unmapped everything.
+    ///
+    /// # Panics
+    /// When nobody had it.
+    pub fn release(&self, id: MmId) {
+        let index = id.get() - 1;
+        if index >= self.ids {
+            Broken::IdNotInUse { mm: id.get() }.panic();
+        }
+        let bit = 1 << (index % WORD_BITS);
+        let old = self.words[(index / WORD_BITS) as usize].fetch_and(!bit, Release);
+        if old & bit == 0 {
+            Broken::IdNotInUse { mm: id.get() }.panic();
+        }
+    }
+
+    /// Takes a free bit of those in `mask`, and returns its number over all words.
+    fn take(&self, word: usize, mask: u64) -> Option<u32> {
+        loop {
+            let free = !self.words[word].load(Relaxed) & mask;
+            if free == 0 {
+                return None;
+            }
+            let bit = free.trailing_zeros();
+            if self.words[word].fetch_or(1 << bit, Acquire) & (1 << bit) == 0 {
+                return Some(word as u32 * WORD_BITS + bit);
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! How many read-modify-writes a batch makes: what counting costs.
+
+mod support;
+
+use filemap_mapcount::atomics::{Counted, read_modify_writes};
+use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, PageMapcount, PreciseOwners};
+use support::{folio, mm};
+
+fn counted<T>(act: impl FnOnce() -> T) -> u64 {
+    read_modify_writes(|| {
+        act();
+    })
+}
+
+/// Of the first mapping, a fork, an unmap that leaves the folio mapped, and the last one.
+fn of_batch<C: Mapcount>(order: u32) -> [u64; 4] {
+    let folio = folio::<C>(order);
+    let pages = 0..folio.order().pages();
+    let (parent, child) = (mm(1), mm(2));
+    [
+        counted(|| folio.map(parent, pages.clone())),
+        counted(|| folio.map(child, pages.clone())),
+        counted(|| folio.unmap(parent, pages.clone())),
+        counted(|| folio.unmap(child, pages.clone())),
+    ]
+}
+
+#[test]
+fn a_batch_makes_one_for_each_page_or_one_for_all() {
+    for order in 1..=9 {
+        let n = 1 << order;
+        assert_eq!(of_batch::<PageMapcount<Counted>>(order), [n + 2, n + 1, n + 1, n + 2]);
+        assert_eq!(of_batch::<MmOwner<Counted>>(order), [n + 2, n + 1, n + 1, n + 2]);
+        assert_eq!(of_batch::<NoPageMapcount<Counted>>(order), [1; 4]);
+        assert_eq!(of_batch::<PreciseOwners<Counted>>(order), [1; 4]);
+    }
+}
+
+/// A fork and the last unmap of a mapping of the whole folio.
+fn of_entire<C: Mapcount>() -> [u64; 2] {
+    let folio = folio::<C>(9);
+    folio.map_entirely(mm(1));
+    let fork = counted(|| folio.map_entirely(mm(2)));
+    folio.unmap_entirely(mm(1));
+    [fork, counted(|| folio.unmap_entirely(mm(2)))]
+}
+
+#[test]
+fn an_entire_mapping_makes_as_many_whatever_the_size() {
+    assert_eq!(of_entire::<PageMapcount<Counted>>(), [2, 3]);
+    assert_eq!(of_entire::<MmOwner<Counted>>(), [1, 2]);
+    assert_eq!(of_entire::<NoPageMapcount<Counted>>(), [1, 1]);
+    assert_eq!(of_entire::<PreciseOwners<Counted>>(), [1, 1]);
+}
+
+/// Whether the folio may be shared, and whether one mm owns it.
+fn of_questions<C: Mapcount>() -> [u64; 2] {
+    let folio = folio::<C>(4);
+    folio.map(mm(1), 0..16);
+    [counted(|| folio.counts().maybe_shared()), counted(|| folio.counts().owned_by(mm(1)))]
+}
+
+#[test]
+fn only_slots_are_locked_to_be_read() {
+    assert_eq!(of_questions::<PageMapcount<Counted>>(), [0, 0]);
+    assert_eq!(of_questions::<MmOwner<Counted>>(), [0, 1]);
+    assert_eq!(of_questions::<NoPageMapcount<Counted>>(), [0, 1]);
+    assert_eq!(of_questions::<PreciseOwners<Counted>>(), [0, 0]);
+}
