@@ -50,7 +50,8 @@ pub(super) fn form(form: &Form, seeds: usize) -> String {
     format!(
         "Each run of the published job is {seconds} s of virtual time, of which the first {warm_up} \
          are not counted, {seeds}.{experiments} {length} Files are cached in base pages, and all \
-         costs are assumed."
+         costs are assumed. A drop is a try that gave up its lock for I/O, as the published counter \
+         counts them; a fault can drop its lock more than once."
     )
 }
 
