@@ -195,8 +195,9 @@ mod tests {
         let schema = filemap_report::schema::all().into_iter();
         let schema = schema.into_iter().find(|(name, _)| *name == "published").unwrap().1;
         let validator = jsonschema::validator_for(schema.as_value()).unwrap();
-        for full in [false, true] {
-            let report = report(&*study(full, 2));
+        // Two rows by two figures, and two by one; nothing is judged with few seeds.
+        for (full, seeds, judged) in [(false, 5, 6), (true, 2, 0)] {
+            let report = report(&*study(full, seeds));
             let text = report.render(Format::Table);
             for line in text.lines().filter(|line| !line.starts_with("Command:")) {
                 assert!(line.chars().count() <= 75, "{line}");
@@ -210,8 +211,8 @@ mod tests {
             let faults: Vec<_> = validator.iter_errors(&json).map(|e| e.to_string()).collect();
             assert!(faults.is_empty(), "{faults:#?}");
             let cells = json["cells"].as_array().unwrap();
-            let judged = cells.iter().filter(|cell| cell["ok"].is_boolean());
-            assert_eq!(judged.count(), 6, "two rows by two figures, and two by one");
+            let decided = cells.iter().filter(|cell| cell["ok"].is_boolean());
+            assert_eq!(decided.count(), judged, "with {seeds} seeds");
             let costs = simulation().costs.len();
             let of_costs = cells.iter().filter(|cell| cell["experiment"] == "sensitivity");
             assert_eq!(of_costs.count(), if full { costs * 2 * 2 } else { 0 });
