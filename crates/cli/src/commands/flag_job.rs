@@ -16,8 +16,8 @@ pub trait FlagJob: Work<Run = Run, Record = Record> {
     /// What is wrong with it.
     fn of_spec(spec: JobSpec) -> Result<Self, Error>;
 
-    /// What it says that changes nothing, or cannot show, as a sentence each. `runs` are what it and
-    /// its variants came to.
+    /// What it says that changes nothing, or cannot show, as a sentence each. `runs` are those of
+    /// it and its variants.
     fn without_effect(&self, runs: &[&Run]) -> Vec<String>;
 
     /// The job of one file that it is, if it is one.

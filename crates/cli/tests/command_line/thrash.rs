@@ -30,7 +30,9 @@ fn a_record_has_counters_rates_and_waits() {
     assert_eq!(thrash["rounds_per_second"].as_f64(), Some(rounds as f64 / 2.0));
     assert_eq!(thrash["drops_per_round"].as_f64(), Some(drops as f64 / rounds as f64));
     let misses = counter(run, "retry_io_miss") as f64;
-    assert_eq!(thrash["misses_per_drop"].as_f64(), Some(misses / drops as f64));
+    // A number that is read from JSON may differ in its last digit.
+    let per_drop = thrash["misses_per_drop"].as_f64().unwrap();
+    assert!((per_drop - misses / drops as f64).abs() < 1e-12, "{per_drop}");
     assert!(thrash["tries_per_fault"].as_f64() > Some(1.0), "{thrash}");
     let waits = thrash["waits"].as_array().unwrap();
     let sum: u64 = waits.iter().map(|wait| wait["sum_ns"].as_u64().unwrap()).sum();
@@ -154,7 +156,7 @@ fn a_job_that_cannot_show_the_change_says_so() {
     let shows = run("--memory-max 8m --memory-high 7m");
     assert!(!shows.contains("Warning: x ="), "{shows}");
     let large = run("--memory-high 40m --memory-max 48m");
-    assert!(large.contains("Warning: x = threads x readahead / memory limit is 0.20"), "{large}");
+    assert!(large.contains("Warning: all that was read stayed in memory"), "{large}");
     let without = run("");
     assert!(without.contains("Warning: there is no memory limit"), "{without}");
     assert!(shows.contains("x = threads x readahead / memory limit."), "{shows}");
@@ -163,10 +165,8 @@ fn a_job_that_cannot_show_the_change_says_so() {
     assert!(row(&without).is_none(), "{without}");
     let variants = "--variants baseline,read_ahead_kb=64,32,8+vma-retry";
     let sweep = stdout(&format!("compare {SMALL} {variants}")).replace('\n', " ");
-    for warning in ["in read_ahead_kb=64: x = threads x", "in read_ahead_kb=8+vma-retry: x ="] {
-        assert!(sweep.contains(warning), "{warning}: {sweep}");
-    }
-    assert!(!sweep.contains("in baseline"), "{sweep}");
+    // x is as low as 0.02, and yet pages were gone.
+    assert!(!sweep.contains("cannot show"), "{sweep}");
 }
 
 #[test]

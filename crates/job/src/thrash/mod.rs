@@ -27,7 +27,7 @@ pub const THRASH: &str = "thrash";
 
 /// Where the windows of all threads took less than a quarter of what the cgroup held, and nobody
 /// wrote, next to no retry missed on a kernel: 0.2 of 100 at 6 %, against 3.3 of 100 at 25 %
-/// (`data/measured-6.12-thrash.json`). With writers more can miss, so what a run found counts first.
+/// (`data/measured-6.12-thrash.json`). Writers can change that, so what a run found counts first.
 const LEAST_PRESSURE: f64 = 0.25;
 
 /// A job of the workload `thrash` that has been validated.

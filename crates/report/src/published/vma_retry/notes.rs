@@ -50,8 +50,8 @@ pub(super) fn form(form: &Form, seeds: usize) -> String {
     format!(
         "Each run of the published job is {seconds} s of virtual time, of which the first {warm_up} \
          are not counted, {seeds}.{experiments} {length} Files are cached in base pages, and all \
-         costs are assumed. A drop is a try that gave up its lock for I/O, as the published counter \
-         counts them; a fault can drop its lock more than once."
+         costs are assumed. A drop is a try that gave up its lock for I/O, as the published \
+         counter counts them; a fault can drop its lock more than once."
     )
 }
 
@@ -103,11 +103,11 @@ pub(super) fn cpus(form: &Form, pages: u64, costs: &[(&'static str, u64)]) -> St
     };
     format!(
         "The published machine has {PUBLISHED_CPUS} CPUs. The model gives the job {}. This number \
-         and the cost of evicting a page{evicting} are assumed. Both were chosen with the published \
-         figures in view, so that those that are judged come out. That they do is no independent \
-         test of the model. That fewer CPUs get on than there are is likely: by the published \
-         counters at most {windows_s:.0} windows of {pages} pages were read in a second without the \
-         series, so that all CPUs together had {page_us:.0} us or more for each page.{more}",
+         and the cost of evicting a page{evicting} are assumed. Both were chosen with the \
+         published figures in view, so that those that are judged come out. That they do is no \
+         independent test of the model. That fewer CPUs get on than there are is likely: by the \
+         published counters at most {windows_s:.0} windows of {pages} pages were read in a second without \
+         the series, so that all CPUs together had {page_us:.0} us or more for each page.{more}",
         form.cpus(),
     )
 }
@@ -119,8 +119,8 @@ pub(super) fn verdicts(beside: &[Beside]) -> String {
     let mut text = format!(
         "{hold} of {} judged figures hold. A figure is judged by the model's median. The readahead \
          size, the CPUs and the cost of evicting a page were chosen by them: a figure that holds \
-         shows that the model can give it, not that it predicts it. Rounds a second are not judged: \
-         they depend on costs that nobody published.",
+         shows that the model can give it, not that it predicts it. Rounds a second are not \
+         judged: they depend on costs that nobody published.",
         judged.len()
     );
     if judged.is_empty() {
