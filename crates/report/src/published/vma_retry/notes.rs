@@ -107,7 +107,8 @@ pub(super) fn cpus(form: &Form, pages: u64, costs: &[(&'static str, u64)]) -> St
          published figures in view, so that those that are judged come out. That they do is no \
          independent test of the model. That fewer CPUs get on than there are is likely: by the \
          published counters at most {windows_s:.0} windows of {pages} pages were read in a second \
-         without the series, so that all CPUs together had {page_us:.0} us or more for each page.{more}",
+         without the series, so that all CPUs together had {page_us:.0} us or more for each \
+         page.{more}",
         form.cpus(),
     )
 }
