@@ -67,13 +67,20 @@ impl<const CAUSES: usize> Course<CAUSES> {
         }
     }
 
+    /// What of a span from `from_ns` to `to_ns` lies between the ends of the course: where that
+    /// begins and ends. Nothing of it does where it does not end later than it begins.
+    pub fn clip(&self, from_ns: u64, to_ns: u64) -> (u64, u64) {
+        (from_ns.max(self.from_ns), to_ns.min(self.to_ns))
+    }
+
     /// Adds a span from `from_ns` to `to_ns` of the cause numbered `cause`, as far as it lies
     /// between the ends of the course.
     pub fn add(&mut self, cause: usize, from_ns: u64, to_ns: u64) {
         if from_ns >= self.current_from_ns && to_ns <= self.current_to_ns {
             self.intervals[self.current][cause] += to_ns - from_ns;
         } else {
-            self.spread(cause, from_ns.max(self.from_ns), to_ns.min(self.to_ns));
+            let (from_ns, to_ns) = self.clip(from_ns, to_ns);
+            self.spread(cause, from_ns, to_ns);
         }
     }
 

@@ -160,7 +160,6 @@ pub struct WindowUnderWay {
     pub left: Option<FolioRun>,
     /// What was added and is not read: no cached page lies between.
     pub added: Vec<FolioRun>,
-    pub added_pages: u64,
     /// The folio of the mark, which the task holds meanwhile.
     pub held: Option<(PageIndex, PageCount)>,
     pub stage: WindowStage,

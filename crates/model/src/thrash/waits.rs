@@ -93,8 +93,6 @@ impl Cause {
 /// Spans of time by cause, as far as they lie in the time that counts: in all, and in its course.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waits {
-    from_ns: u64,
-    to_ns: u64,
     spans: [Histogram; Cause::ALL.len()],
     course: Course<{ Cause::ALL.len() }>,
 }
@@ -103,8 +101,6 @@ impl Waits {
     /// No spans yet, of the time from `from_ns` to `to_ns`.
     pub fn new(from_ns: u64, to_ns: u64) -> Waits {
         Waits {
-            from_ns,
-            to_ns,
             spans: [Histogram::default(); Cause::ALL.len()],
             course: Course::new(from_ns, to_ns),
         }
@@ -112,7 +108,7 @@ impl Waits {
 
     /// Adds a span of `ns` from `from_ns` on.
     pub fn add(&mut self, cause: Cause, from_ns: u64, ns: u64) {
-        let (from_ns, to_ns) = (from_ns.max(self.from_ns), (from_ns + ns).min(self.to_ns));
+        let (from_ns, to_ns) = self.course.clip(from_ns, from_ns + ns);
         if from_ns < to_ns {
             self.spans[cause as usize].add(to_ns - from_ns);
             self.course.add(cause as usize, from_ns, to_ns);

@@ -30,7 +30,6 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
             layout,
             left: None,
             added: Vec::new(),
-            added_pages: 0,
             held,
             stage: WindowStage::Adding,
             under_mmap_lock,
@@ -58,7 +57,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
             },
             WindowStage::Added => {
                 window.stage = WindowStage::Filled;
-                let added_pages = std::mem::take(&mut window.added_pages);
+                let added_pages: u64 = window.added.iter().map(|run| run.pages().0).sum();
                 if self.job.sparse {
                     Flow::Takes(self.job.costs.zero_page_ns * added_pages, Cause::Fill)
                 } else {
@@ -110,7 +109,6 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
         self.charged_pages -= charged * each;
         let part = left.first(folios);
         self.add(task, part);
-        window.added_pages += part.pages().0;
         window.added.push(part);
         window.left = (folios < left.folios).then(|| left.behind(folios));
         let pages = part.pages().0;
