@@ -138,10 +138,13 @@ impl Thrash {
             return Vec::new();
         }
         let found = match misses.is_empty() {
-            true => {
-                "and where that is below 0.25, hardly a page is gone when its fault begins again"
+            true => format!(
+                "and where that is below {LEAST_PRESSURE}, hardly a page is gone when its fault \
+                 begins again"
+            ),
+            false => {
+                "and fewer than 1 of 100 faults that began again found their page gone".to_string()
             }
-            false => "and fewer than 1 of 100 faults that began again found their page gone",
         };
         vec![format!(
             "x = threads x readahead / memory limit is {pressure:.2}, {found}, {cannot}; give more \
