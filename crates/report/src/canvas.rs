@@ -42,6 +42,46 @@ pub(crate) struct Canvas {
     body: String,
 }
 
+/// Width of pictures in pixels, and what they leave free at each side.
+const WIDTH: f64 = 916.0;
+pub(crate) const MARGIN: f64 = 16.0;
+
+/// Size of the title, of headings, and of the rest in pixels.
+const TITLE: f64 = 17.0;
+pub(crate) const HEADING: f64 = 14.0;
+pub(crate) const SMALL: f64 = 11.0;
+
+/// A picture that is drawn from above, part by part.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    /// What is drawn.
+    pub(crate) canvas: Canvas,
+    /// Where the last part ended.
+    pub(crate) y: f64,
+}
+
+impl Picture {
+    /// A picture with its title.
+    pub(crate) fn new(title: &str) -> Picture {
+        let mut picture = Picture { canvas: Canvas::default(), y: MARGIN };
+        picture.lines(title, TITLE, 1.3);
+        picture
+    }
+
+    /// A text over the whole width, in lines `apart` times as high as its letters.
+    pub(crate) fn lines(&mut self, text: &str, size: f64, apart: f64) {
+        for line in lines(text, size, WIDTH - 2.0 * MARGIN) {
+            self.y += size * apart;
+            self.canvas.text(MARGIN, self.y, size, Anchor::Start, &line);
+        }
+    }
+
+    /// The whole as SVG.
+    pub(crate) fn svg(&self) -> String {
+        self.canvas.svg(WIDTH, self.y + MARGIN)
+    }
+}
+
 /// The horizontal axis of a plot: `first` at `left`, `last` at `left + width`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
@@ -125,7 +165,7 @@ impl Canvas {
     }
 
     /// The whole as SVG, on a background of its own, so that it can be read in a dark window.
-    pub(crate) fn svg(&self, width: f64, height: f64) -> String {
+    fn svg(&self, width: f64, height: f64) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\">\n\
@@ -141,7 +181,7 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
 }
 
 /// `text` in lines no wider than `width`; a word that is wider is cut.
-pub(crate) fn lines(text: &str, size: f64, width: f64) -> Vec<String> {
+fn lines(text: &str, size: f64, width: f64) -> Vec<String> {
     let most = (width / (size * CHARACTER)) as usize;
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -8,24 +8,17 @@ use filemap_job::{Job, Record};
 use super::Explanation;
 use super::map::Cell;
 use super::origin::Origin;
-use crate::canvas::{Anchor, Axis, Canvas, lines, text_width, tick_text, ticks};
+use crate::canvas::{Anchor, Axis, HEADING, MARGIN, Picture, SMALL, text_width, tick_text, ticks};
 use crate::record::title;
 use crate::units::{self, byte_unit, number};
 
 /// A strip of the map: its name, what it counts of a cell, and its colour.
 type Strip = (&'static str, fn(&Cell) -> u64, &'static str);
 
-const WIDTH: f64 = 916.0;
-const MARGIN: f64 = 16.0;
 const LEFT: f64 = 216.0;
 const PLOT: f64 = 560.0;
 const BAR: f64 = 22.0;
 const CHART: f64 = 150.0;
-
-/// Size of the title, of headings, and of the rest in pixels.
-const TITLE: f64 = 17.0;
-const HEADING: f64 = 14.0;
-const SMALL: f64 = 11.0;
 
 /// Colours: what was accessed, what was accessed after it had been in before, and what was not.
 const USED: &str = "#2a7f62";
@@ -35,27 +28,11 @@ const LINE: &str = "#33507a";
 
 /// Bars of the bytes by cause, the course of `mmap_miss`, and the map of the file, as SVG.
 pub fn svg(explanation: &Explanation, job: &Job, record: &Record) -> String {
-    let (canvas, height) = draw(explanation, job, record);
-    canvas.svg(WIDTH, height)
-}
-
-/// The picture and its height.
-fn draw(explanation: &Explanation, job: &Job, record: &Record) -> (Canvas, f64) {
-    let mut picture = Picture { canvas: Canvas::default(), y: MARGIN };
-    for line in lines(&title(record), TITLE, WIDTH - 2.0 * MARGIN) {
-        picture.y += TITLE * 1.3;
-        picture.canvas.text(MARGIN, picture.y, TITLE, Anchor::Start, &line);
-    }
+    let mut picture = Picture::new(&title(record));
     picture.causes(explanation, job.page_size());
     picture.course(explanation);
     picture.map(explanation, job.page_size());
-    (picture.canvas, picture.y + MARGIN)
-}
-
-struct Picture {
-    canvas: Canvas,
-    /// Where the last part ended.
-    y: f64,
+    picture.svg()
 }
 
 impl Picture {

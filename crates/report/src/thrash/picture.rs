@@ -5,11 +5,9 @@ use std::fmt::Write;
 use filemap_job::thrash::WaitCourse;
 use filemap_job::{Record, Run, ThrashRun};
 
-use crate::canvas::{Anchor, Axis, Canvas, lines, tick_text, ticks};
+use crate::canvas::{Anchor, Axis, HEADING, Picture, SMALL, tick_text, ticks};
 use crate::units::{number, time_unit};
 
-const WIDTH: f64 = 916.0;
-const MARGIN: f64 = 16.0;
 const LEFT: f64 = 86.0;
 const PLOT: f64 = 560.0;
 const HEIGHT: f64 = 250.0;
@@ -17,11 +15,6 @@ const HEIGHT: f64 = 250.0;
 /// Where the causes are named, and how far the lines of that are apart.
 const NAMES: f64 = LEFT + PLOT + 22.0;
 const LINE: f64 = 14.0;
-
-/// Size of the title, of headings, and of the rest in pixels.
-const TITLE: f64 = 17.0;
-const HEADING: f64 = 14.0;
-const SMALL: f64 = 11.0;
 
 /// A cause that took less than this share of the time is shown with others of that kind.
 const LEAST_SHARE: f64 = 0.005;
@@ -58,17 +51,13 @@ const COLOURS: [(&str, &str); 19] = [
 pub fn svg(title: &str, records: &[(&str, &Record)]) -> String {
     let panels: Vec<Panel> = records.iter().map(|(name, record)| Panel::of(name, record)).collect();
     let most = panels.iter().filter_map(Panel::most).fold(0.0, f64::max);
-    let mut picture = Picture { canvas: Canvas::default(), y: MARGIN };
-    for line in lines(title, TITLE, WIDTH - 2.0 * MARGIN) {
-        picture.y += TITLE * 1.3;
-        picture.canvas.text(MARGIN, picture.y, TITLE, Anchor::Start, &line);
-    }
+    let mut picture = Picture::new(title);
     picture.note(
         "How many threads were at what, on average over each interval: the seconds that all of \
          them together spent on it per second of the run.",
     );
     panels.iter().for_each(|panel| picture.panel(panel, most));
-    picture.canvas.svg(WIDTH, picture.y + MARGIN)
+    picture.svg()
 }
 
 /// What one record shows.
@@ -162,28 +151,16 @@ impl Layer {
     }
 }
 
-struct Picture {
-    canvas: Canvas,
-    /// Where the last part ended.
-    y: f64,
-}
-
 impl Picture {
     /// Small lines.
     fn note(&mut self, text: &str) {
         self.y += 6.0;
-        for line in lines(text, SMALL, WIDTH - 2.0 * MARGIN) {
-            self.y += SMALL * 1.4;
-            self.canvas.text(MARGIN, self.y, SMALL, Anchor::Start, &line);
-        }
+        self.lines(text, SMALL, 1.4);
     }
 
     fn panel(&mut self, panel: &Panel, most: f64) {
         self.y += 14.0;
-        for line in lines(&panel.heading, HEADING, WIDTH - 2.0 * MARGIN) {
-            self.y += HEADING * 1.4;
-            self.canvas.text(MARGIN, self.y, HEADING, Anchor::Start, &line);
-        }
+        self.lines(&panel.heading, HEADING, 1.4);
         let Some(course) = &panel.course else {
             self.note("Where the time of its threads went is not known.");
             return;
