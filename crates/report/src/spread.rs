@@ -12,6 +12,14 @@ pub const WIDE_FACTOR: f64 = 1.5;
 /// Seeds that show how often each outcome of a cell comes, as in the published tables.
 pub const ENOUGH_SEEDS: u64 = 25;
 
+/// Over how many seeds figures are: `with one seed`, `over 25 seeds`.
+pub(crate) fn over_seeds(seeds: usize) -> String {
+    match seeds {
+        1 => "with one seed".to_string(),
+        seeds => format!("over {seeds} seeds"),
+    }
+}
+
 /// How many of the figures end where, from the most: `19 end near 223 GiB (220 to 224)`. `figure`
 /// writes one figure, `range` two.
 pub fn outcomes(

@@ -4,6 +4,7 @@ use super::cell::{Measured, gib_text};
 use super::notes;
 use crate::published::data::{Case, PUBLISHED};
 use crate::report::Part;
+use crate::spread::over_seeds;
 use crate::stats::percent;
 use crate::table::{Column, Table};
 
@@ -121,10 +122,7 @@ fn spread_table(cells: &[Measured]) -> Table {
             .to_string(),
         ]
     };
-    let seeds = match random.first().map_or(0, |cell| cell.gib.samples.len()) {
-        1 => "with one seed".to_string(),
-        seeds => format!("over {seeds} seeds"),
-    };
+    let seeds = over_seeds(random.first().map_or(0, |cell| cell.gib.samples.len()));
     Table {
         title: format!("Random cells {seeds}, GiB read"),
         columns: vec![

@@ -12,7 +12,7 @@ use filemap_job::{DEFAULT_SEED, Job as RecordJob, Record, seeds};
 
 use self::figures::{Beside, Job};
 pub use self::plan::Form;
-use self::plan::{Experiment, Kind};
+use self::plan::{CPUS, Experiment, Kind};
 use self::tables::Tried;
 pub use self::trial::{Change, Simulation, Span, Trial, TrialRun, Trials};
 use super::data::PUBLISHED;
@@ -86,7 +86,7 @@ impl Study for VmaRetry {
             sweep.iter().chain(&experiments).map(|of| Tried::new(of, known)).collect();
         let job = Job::new(&self.form.job(pages, &self.seeds), known);
         let beside = Beside::all(&job);
-        let mut assumed = vec![("cpus", self.form.cpus())];
+        let mut assumed = vec![("cpus", CPUS)];
         assumed.extend(&self.simulation.costs);
         let mut cells: Vec<_> =
             beside.iter().map(|beside| beside.json(pages * PAGE_KIB, &assumed)).collect();

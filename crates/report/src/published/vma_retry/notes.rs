@@ -2,9 +2,10 @@
 
 use super::PAGE_KIB;
 use super::figures::{Beside, Job, LEAST_SEEDS, published_ratios};
-use super::plan::{Form, PUBLISHED_CPUS, published_drops_per_round};
+use super::plan::{CPUS, Form, PUBLISHED_CPUS, published_drops_per_round};
 use super::tables::{Tried, span};
 use crate::published::data::PUBLISHED;
+use crate::spread::over_seeds;
 use crate::units::time;
 
 /// From so many misses of 100 drops on there is an effect.
@@ -43,10 +44,7 @@ pub(super) fn form(form: &Form, seeds: usize) -> String {
         experiments +=
             &format!(" Other experiments have one seed, {short} s and {warm_up_short} s.");
     }
-    let seeds = match seeds {
-        1 => "with one seed".to_string(),
-        seeds => format!("over {seeds} seeds"),
-    };
+    let seeds = over_seeds(seeds);
     format!(
         "Each run of the published job is {seconds} s of virtual time, of which the first {warm_up} \
          are not counted, {seeds}.{experiments} {length} Files are cached in base pages, and all \
@@ -102,14 +100,13 @@ pub(super) fn cpus(form: &Form, pages: u64, costs: &[(&'static str, u64)]) -> St
         false => "",
     };
     format!(
-        "The published machine has {PUBLISHED_CPUS} CPUs. The model gives the job {}. This number \
+        "The published machine has {PUBLISHED_CPUS} CPUs. The model gives the job {CPUS}. This number \
          and the cost of evicting a page{evicting} are assumed. Both were chosen with the \
          published figures in view, so that those that are judged come out. That they do is no \
          independent test of the model. That fewer CPUs get on than there are is likely: by the \
          published counters at most {windows_s:.0} windows of {pages} pages were read in a second \
          without the series, so that all CPUs together had {page_us:.0} us or more for each \
-         page.{more}",
-        form.cpus(),
+         page.{more}"
     )
 }
 
@@ -180,15 +177,14 @@ pub(super) fn causes() -> String {
 
 /// Where the effect begins, peaks, and where the job jams.
 pub(super) fn sweep(sweep: &[Tried]) -> String {
-    let pressure = |tried: &Tried| tried.experiment.trials[0].pressure();
     let (jams, goes): (Vec<&Tried>, Vec<&Tried>) =
         sweep.iter().partition(|tried| tried.before.jams());
     let mut said = vec!["* is the size that was inferred.".to_string()];
     let mut misses = goes.iter().filter(|tried| tried.before.miss_percent() >= EFFECT_PERCENT);
     match misses.next() {
         Some(first) => said.push(format!(
-            "Without the series {EFFECT_PERCENT} of 100 drops or more miss first at x = {:.2}.",
-            pressure(first)
+            "Without the series {EFFECT_PERCENT} of 100 drops or more miss first at x = {}.",
+            pressures(&[first])
         )),
         None if goes.is_empty() => {}
         None => said.push(format!(
@@ -201,41 +197,37 @@ pub(super) fn sweep(sweep: &[Tried]) -> String {
         .max_by(|one, other| one.before.miss_percent().total_cmp(&other.before.miss_percent()));
     let percent = most.map_or(0.0, |most| most.before.miss_percent());
     if let Some(most) = most.filter(|_| percent >= EFFECT_PERCENT) {
-        said.push(format!("Most miss at x = {:.2}: {percent:.1} of 100.", pressure(most)));
+        said.push(format!("Most miss at x = {}: {percent:.1} of 100.", pressures(&[most])));
     }
-    let [first, ..] = jams[..] else {
-        said.push("Without the series it jams at none of these.".to_string());
-        said.extend(stalled(sweep));
-        return said.join(" ");
-    };
-    let all: Vec<String> = jams.iter().map(|jam| format!("{:.2}", pressure(jam))).collect();
-    let how = match &first.before.ended_early {
-        Some(ending) => format!("ends with {ending}"),
-        None => "completes no round".to_string(),
-    };
-    let at = match all.len() {
-        1 => "there it",
-        _ => "at the first of these it",
-    };
-    said.push(format!(
-        "Without the series the job jams (!) at x = {}: {at} {how}.",
-        all.join(", ")
-    ));
-    said.extend(stalled(sweep));
+    said.push(match jams[..] {
+        [] => "Without the series it jams at none of these.".to_string(),
+        [first, ..] => {
+            let how = match &first.before.ended_early {
+                Some(ending) => format!("ends with {ending}"),
+                None => "completes no round".to_string(),
+            };
+            let at = match jams.len() {
+                1 => "there it",
+                _ => "at the first of these it",
+            };
+            format!("Without the series the job jams (!) at x = {}: {at} {how}.", pressures(&jams))
+        }
+    });
+    let stalls = |tried: &&Tried| tried.ratio().is_some_and(|ratio| ratio < STALLS);
+    let stalled: Vec<&Tried> = sweep.iter().filter(stalls).collect();
+    if !stalled.is_empty() {
+        said.push(format!(
+            "With the series the job hardly goes on, or not at all, at x = {}.",
+            pressures(&stalled)
+        ));
+    }
     said.join(" ")
 }
 
-/// Where the series makes the job stop, or nearly so.
-fn stalled(sweep: &[Tried]) -> Option<String> {
-    let stalls = |tried: &&Tried| tried.ratio().is_some_and(|ratio| ratio < STALLS);
-    let all: Vec<String> = sweep
-        .iter()
-        .filter(stalls)
-        .map(|tried| format!("{:.2}", tried.experiment.trials[0].pressure()))
-        .collect();
-    (!all.is_empty()).then(|| {
-        format!("With the series the job hardly goes on, or not at all, at x = {}.", all.join(", "))
-    })
+/// x of experiments, one after the other.
+fn pressures(tried: &[&Tried]) -> String {
+    let all = tried.iter().map(|tried| format!("{:.2}", tried.experiment.trials[0].pressure()));
+    all.collect::<Vec<_>>().join(", ")
 }
 
 /// Which mechanisms the misses need.

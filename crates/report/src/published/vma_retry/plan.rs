@@ -16,7 +16,7 @@ pub(super) const PUBLISHED_CPUS: u64 = 256;
 /// costs to evict a page so that the published figures come out. That it is smaller is likely: the
 /// CPUs of the published machine wait for much that the model does not have, such as the lock of
 /// the reclaim lists and each other's TLB flushes, so that fewer of them get on at a time.
-const CPUS: u64 = 50;
+pub(super) const CPUS: u64 = 50;
 
 /// How long trials run, and which there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,11 +170,6 @@ impl Form {
         let sweep = self.read_ahead_sweep(seed);
         let best = sweep.iter().filter_map(off).min_by(|(one, _), (other, _)| one.total_cmp(other));
         best.map(|(_, pages)| pages)
-    }
-
-    /// CPUs that the job is given.
-    pub(super) fn cpus(&self) -> u64 {
-        CPUS
     }
 
     /// Everything else, at the readahead size that was inferred.
