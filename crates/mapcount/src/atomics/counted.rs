@@ -12,11 +12,6 @@ impl Atomics for Counted {
     type Page = Counting<AtomicU32>;
     type U32 = Counting<AtomicU32>;
     type U64 = Counting<AtomicU64>;
-
-    #[inline]
-    fn relax() {
-        std::hint::spin_loop();
-    }
 }
 
 thread_local! {

@@ -35,7 +35,10 @@ pub trait Atomics: Sized + Send + Sync + 'static {
     type U64: Atomic<u64>;
 
     /// Waits a moment for another thread.
-    fn relax();
+    #[inline]
+    fn relax() {
+        std::hint::spin_loop();
+    }
 }
 
 /// Implements [`Atomic`] by calls of functions of the same names.

@@ -15,11 +15,6 @@ impl Atomics for PlainPages {
     type Page = PlainU32;
     type U32 = AtomicU32;
     type U64 = AtomicU64;
-
-    #[inline]
-    fn relax() {
-        std::hint::spin_loop();
-    }
 }
 
 /// An integer whose changes are a load and a store.

@@ -12,11 +12,6 @@ impl Atomics for Real {
     type Page = AtomicU32;
     type U32 = AtomicU32;
     type U64 = AtomicU64;
-
-    #[inline]
-    fn relax() {
-        std::hint::spin_loop();
-    }
 }
 
 forward!(AtomicU32, u32, |it| it);

@@ -147,8 +147,9 @@ impl<C: Mapcount> Memory<C> {
             for &(head, _) in &gathered {
                 self.leave(&mut lru, head);
             }
+            drop(lru);
+            self.release(&gathered);
         }
-        self.release(&gathered);
         gathered.clear();
         cpu.gathered = gathered;
     }
