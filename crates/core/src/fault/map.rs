@@ -139,13 +139,7 @@ pub fn unmap(
             let mask = word_mask(word, from, end);
             let unmapped = cache.unmap(word, mask);
             copies += u64::from(unmapped.copied.count_ones());
-            if !believed || unmapped.accessed == 0 {
-                continue;
-            }
-            if limits.max_folio.is_none() {
-                // Each entry is a batch.
-                cache.mark_pages_accessed(word, unmapped.mapped & unmapped.accessed);
-            } else {
+            if believed && unmapped.accessed != 0 {
                 batch.word(word, unmapped, &vma, limits, cache);
             }
         }
@@ -171,6 +165,10 @@ impl Batch {
         limits: &Limits,
         cache: &mut impl MappedFile,
     ) {
+        if limits.max_folio.is_none() {
+            // Each entry is a batch.
+            return cache.mark_pages_accessed(word, mapped & accessed);
+        }
         let entries = limits.arch.pte_entries;
         while mapped != 0 {
             let bit = mapped & mapped.wrapping_neg();
