@@ -24,17 +24,14 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     let Some(text) = repository.text(PATH) else {
         return vec![Finding::error(PATH, 0, "is missing".to_string())];
     };
-    let rules = rows(text, &RULE_COLUMNS);
     let mut findings = Vec::new();
-    for row in &rules {
-        targets(row, [SOURCE, TESTS], repository, &mut findings);
+    for (columns, places) in [(&RULE_COLUMNS, [SOURCE, TESTS]), (&COUNTER_COLUMNS, COUNTERS)] {
+        let rows = rows(text, columns);
+        for row in &rows {
+            targets(row, places, repository, &mut findings);
+        }
+        every_mirror(&rows, places[0], repository, &mut findings);
     }
-    let counters = rows(text, &COUNTER_COLUMNS);
-    for row in &counters {
-        targets(row, COUNTERS, repository, &mut findings);
-    }
-    every_mirror(&rules, SOURCE, repository, &mut findings);
-    every_mirror(&counters, COUNTERS[0], repository, &mut findings);
     every_switch(&rows(text, &SWITCH_COLUMNS), &mut findings);
     findings
 }
@@ -187,13 +184,15 @@ mod tests {
 
     /// What is wrong with a table of this row, the switches apart.
     fn messages(row: &str) -> Vec<String> {
-        let head = "| Rule | Kernel function | Versions | Ours | Test |\n|---|---|---|---|---|\n";
+        messages_of(&RULE_COLUMNS, "crates/core", row)
+    }
+
+    /// The same of a table with these `columns`, whose rows are about a crate.
+    fn messages_of(columns: &[&str], of: &str, row: &str) -> Vec<String> {
+        let head = format!("| {} |\n{}|\n", columns.join(" | "), "|---".repeat(columns.len()));
         let model = format!("{head}{row}\n");
-        let files = [
-            (PATH, model.as_str()),
-            ("crates/core/src/a.rs", CODE),
-            ("crates/core/tests/a.rs", TEST),
-        ];
+        let [code, test] = ["src", "tests"].map(|place| format!("{of}/{place}/a.rs"));
+        let files = [(PATH, model.as_str()), (&code, CODE), (&test, TEST)];
         let findings = check(&Repository::of(&files));
         let messages = findings.iter().map(ToString::to_string);
         messages.filter(|message| !message.contains("no row for the switch")).collect()
@@ -246,19 +245,7 @@ mod tests {
 
     #[test]
     fn every_counter_has_a_row() {
-        let heads =
-            "| Rule | Kernel function | Versions | Counters | Test |\n|---|---|---|---|---|\n";
-        let of = |row: &str| {
-            let model = format!("{heads}{row}\n");
-            let files = [
-                (PATH, model.as_str()),
-                ("crates/mapcount/src/a.rs", CODE),
-                ("crates/mapcount/tests/a.rs", TEST),
-            ];
-            let findings = check(&Repository::of(&files));
-            let messages = findings.iter().map(ToString::to_string);
-            messages.filter(|message| !message.contains("no row for the switch")).count()
-        };
+        let of = |row| messages_of(&COUNTER_COLUMNS, "crates/mapcount", row).len();
         assert_eq!(of("| r | `kernel_does` | 6.12 | `a::does` | `a::it_does` |"), 0);
         assert_eq!(of("| r | `kernel_did` | 6.12 | `a::does` | `a::it_does` |"), 1);
         assert_eq!(of("| r | `kernel_does` | 6.12 | `a::does` | `a::it_doe` |"), 1);
