@@ -165,7 +165,8 @@ fn a_job_that_cannot_show_the_change_says_so() {
     assert!(row(&without).is_none(), "{without}");
     let variants = "--variants baseline,read_ahead_kb=64,32,8+vma-retry";
     let sweep = stdout(&format!("compare {SMALL} {variants}")).replace('\n', " ");
-    let warning = "Warning: in read_ahead_kb=8+vma-retry: x = threads x readahead / memory limit is";
+    let warning =
+        "Warning: in read_ahead_kb=8+vma-retry: x = threads x readahead / memory limit is";
     assert!(sweep.contains(&format!("{warning} 0.02")), "{sweep}");
     // With x as low as 0.07 pages were gone all the same.
     for shows in ["in baseline", "in read_ahead_kb=64", "in read_ahead_kb=32"] {
