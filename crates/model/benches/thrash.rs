@@ -13,13 +13,13 @@ use filemap_model::thrash::costs::Costs;
 use filemap_model::thrash::mechanisms::Mechanisms;
 use filemap_model::thrash::{Outcome, Thrash, Until, run};
 
-/// The published job for 8 virtual seconds, all of which are counted.
+/// The published job as `filemap published` has it, for 8 virtual seconds, all of which are counted.
 fn job(series: Series) -> Thrash {
     Thrash {
         rules: Rules::new(Kernel::V6_18, series),
         arch: Arch::new(Family::X86_64, 4096).expect("x86-64 has pages of 4 KiB"),
         threads: 500,
-        cpus: 256,
+        cpus: 50,
         file_pages: PageCount(4096),
         sparse: true,
         read_ahead: PageCount(512),
@@ -32,7 +32,7 @@ fn job(series: Series) -> Thrash {
         noise_threads: 0,
         until: Until::Elapsed(8_000_000_000),
         warm_up_ns: 0,
-        stagger_ns: 1_000_000_000,
+        stagger_ns: 100_000_000,
         seed: 1,
         mechanisms: Mechanisms::ALL,
         costs: Costs::SERVER,
