@@ -13,7 +13,7 @@ use filemap_model::thrash::costs::Costs;
 use filemap_model::thrash::mechanisms::Mechanisms;
 use filemap_model::thrash::{Outcome, Thrash, Until, run};
 
-/// The published job as `filemap published` has it, for 8 virtual seconds, all of which are counted.
+/// The published job as `filemap published` has it, for 8 virtual seconds that are all counted.
 fn job(series: Series) -> Thrash {
     Thrash {
         rules: Rules::new(Kernel::V6_18, series),
