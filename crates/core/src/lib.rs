@@ -18,3 +18,7 @@ pub mod rules;
 pub mod series;
 pub mod units;
 mod word;
+
+/// What the governor reads when a page was missing. It is a crate of its own, without `std`, since
+/// it also runs in a signal handler.
+pub use filemap_policy as governor;

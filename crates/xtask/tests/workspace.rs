@@ -5,8 +5,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Our crates, and those of them that each may use.
-const MAY_USE: [(&str, &[&str]); 10] = [
-    ("filemap-core", &[]),
+const MAY_USE: [(&str, &[&str]); 11] = [
+    ("filemap-policy", &[]),
+    ("filemap-core", &["filemap-policy"]),
     ("filemap-mapcount", &[]),
     ("filemap-job", &["filemap-core"]),
     ("filemap-governor", &["filemap-core"]),
@@ -20,7 +21,8 @@ const MAY_USE: [(&str, &[&str]); 10] = [
 
 /// What a crate that decides may be built with: libraries that neither ask the operating system,
 /// start a thread nor keep time of their own accord.
-const INSIDE: [(&str, &[&str]); 5] = [
+const INSIDE: [(&str, &[&str]); 6] = [
+    ("filemap-policy", &[]),
     ("filemap-core", &[]),
     ("filemap-mapcount", &[]),
     ("filemap-job", &["object", "schemars", "serde", "serde_json", "thiserror", "toml"]),

@@ -1,5 +1,6 @@
 //! Crates that decide do not reach outside: no thread, clock, file, process or network, and in the
-//! core no order that could vary and no floating point either.
+//! core and the governor's policy no order that could vary and no floating point either. The policy
+//! also has no allocator, and no way to panic.
 //!
 //! Words in comments and strings do not count, and neither do tests.
 
@@ -9,11 +10,12 @@ use super::Finding;
 use crate::repository::{File, Repository};
 
 /// Sources that must not reach outside.
-const INSIDE: [&str; 5] = [
+const INSIDE: [&str; 6] = [
     "crates/core/src/",
     "crates/job/src/",
     "crates/mapcount/src/",
     "crates/model/src/",
+    "crates/policy/src/",
     "crates/report/src/",
 ];
 
@@ -34,7 +36,24 @@ const NAMES: [&str; 9] = [
 ];
 
 /// Where decisions are made.
-const CORE: &str = "crates/core/src/";
+const CORE: [&str; 2] = ["crates/core/src/", POLICY];
+
+/// The policy, which runs in a signal handler.
+const POLICY: &str = "crates/policy/src/";
+
+/// What switches on that the compiler and clippy refuse what a signal handler must not do.
+const POLICY_SAYS: [&str; 6] = [
+    "#![no_std]",
+    "clippy::arithmetic_side_effects,",
+    "clippy::expect_used,",
+    "clippy::indexing_slicing,",
+    "clippy::panic,",
+    "clippy::unwrap_used",
+];
+
+/// By which names the policy could get around that.
+const NOT_IN_POLICY: [&str; 7] =
+    ["alloc", "allow", "assert", "assert_eq", "assert_ne", "expect", "std"];
 
 /// What the core does not use besides.
 const NOT_IN_CORE: [&str; 6] = ["HashMap", "HashSet", "f32", "f64", "thread_local", "static"];
@@ -51,7 +70,16 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
             findings.push(Finding::error(&root, 0, "does not forbid unsafe code".to_string()));
         }
     }
+    policy(repository, &mut findings);
     findings
+}
+
+fn policy(repository: &Repository, findings: &mut Vec<Finding>) {
+    let root = format!("{POLICY}lib.rs");
+    let text = repository.text(&root).unwrap_or_default();
+    for says in POLICY_SAYS.iter().filter(|says| !text.is_empty() && !text.contains(**says)) {
+        findings.push(Finding::error(&root, 0, format!("does not say {says}")));
+    }
 }
 
 fn of_file(file: &File, findings: &mut Vec<Finding>) {
@@ -60,7 +88,14 @@ fn of_file(file: &File, findings: &mut Vec<Finding>) {
         return;
     };
     let mut found = Vec::new();
-    look(&without_tests(tokens), file.path.starts_with(CORE), &mut found);
+    let mut refused = NAMES.to_vec();
+    if CORE.iter().any(|directory| file.path.starts_with(directory)) {
+        refused.extend(NOT_IN_CORE);
+    }
+    if file.path.starts_with(POLICY) {
+        refused.extend(NOT_IN_POLICY);
+    }
+    look(&without_tests(tokens), &refused, &mut found);
     for (line, name) in found {
         let message = format!("'{name}' reaches outside of what a job says, or can vary");
         findings.push(Finding::error(&file.path, line, message));
@@ -89,22 +124,20 @@ fn without_tests(tokens: TokenStream) -> Vec<TokenTree> {
     kept
 }
 
-/// Adds the refused names among `tokens`, each with its line.
-fn look(tokens: &[TokenTree], in_core: bool, found: &mut Vec<(usize, String)>) {
+/// Adds the names among `tokens` that are `refused`, each with its line.
+fn look(tokens: &[TokenTree], refused: &[&str], found: &mut Vec<(usize, String)>) {
     for (index, token) in tokens.iter().enumerate() {
         match token {
             TokenTree::Group(group) => {
                 let inner: Vec<_> = group.stream().into_iter().collect();
-                look(&inner, in_core, found);
+                look(&inner, refused, found);
             }
             TokenTree::Ident(ident) => {
                 let name = ident.to_string();
                 let line = ident.span().start().line;
                 // A lifetime is no item.
                 let lifetime = index > 0 && is_punct(&tokens[index - 1], '\'');
-                let refused = NAMES.contains(&name.as_str())
-                    || in_core && NOT_IN_CORE.contains(&name.as_str()) && !lifetime;
-                if refused {
+                if refused.contains(&name.as_str()) && !lifetime {
                     found.push((line, name));
                 } else if ["std", "core"].contains(&name.as_str()) {
                     modules(&tokens[index + 1..], line, found);
@@ -181,7 +214,29 @@ mod tests {
     fn the_core_has_one_order_and_whole_numbers() {
         for code in ["use std::collections::HashMap;", "fn f(x: f64) {}", "static mut X: u8 = 0;"] {
             assert!(refused("crates/core/src/a.rs", code), "{code}");
+            assert!(refused("crates/policy/src/a.rs", code), "{code}");
             assert!(!refused("crates/report/src/a.rs", code), "{code}");
+        }
+    }
+
+    #[test]
+    fn the_policy_cannot_allocate_or_panic() {
+        for code in [
+            "extern crate alloc;",
+            "use std::vec::Vec;",
+            "#[allow(clippy::unwrap_used)]\nfn f() {}",
+            "#[expect(clippy::panic)]\nfn f() {}",
+            "fn f(x: u8) { assert!(x > 1); }",
+            "fn f(x: Option<u8>) -> u8 { x.expect(\"\") }",
+        ] {
+            assert!(refused("crates/policy/src/a.rs", code), "{code}");
+            assert!(!refused("crates/core/src/a.rs", code), "{code}");
+        }
+        let root = include_str!("../../../policy/src/lib.rs");
+        assert_eq!(messages("crates/policy/src/lib.rs", root), [""; 0]);
+        for says in POLICY_SAYS {
+            let found = messages("crates/policy/src/lib.rs", &root.replace(says, ""));
+            assert_eq!(found.len(), 1, "{says}: {found:?}");
         }
     }
 
