@@ -3,7 +3,7 @@
 //! ```text
 //! variants = part { "," part }
 //! part     = word { "+" word }
-//! word     = "baseline" | series | setting "=" value
+//! word     = "baseline" | series | "governor" | setting "=" value
 //! ```
 //!
 //! `advice` is a set, and may be given several times in one variant:
@@ -33,6 +33,9 @@ fn set(spec: &mut JobSpec, key: &str, value: &str) -> Result<(), filemap_job::Er
     }
 }
 
+/// The variant in which the governor's policy reads ahead: the setting of that name.
+const GOVERNOR: &str = "governor";
+
 /// A variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
@@ -47,6 +50,8 @@ enum Word {
     Series(String),
     /// A key of a job, and its value.
     Setting(String, String),
+    /// The setting of the governor, which is a variant of its own.
+    Governor,
 }
 
 /// The variants that `text` lists.
@@ -105,7 +110,7 @@ impl Variant {
         let mut next = self.clone();
         let last = next.words.iter_mut().rev().find_map(|word| match word {
             Word::Setting(_, value) => Some(value),
-            Word::Series(_) => None,
+            Word::Series(_) | Word::Governor => None,
         })?;
         *last = value.to_string();
         next.continued = Some(value.to_string());
@@ -145,6 +150,7 @@ impl Variant {
     fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
         self.words.iter().filter_map(|word| match word {
             Word::Setting(key, value) => Some((key.as_str(), value.as_str())),
+            Word::Governor => Some((GOVERNOR, "true")),
             Word::Series(_) => None,
         })
     }
@@ -154,6 +160,7 @@ impl Variant {
         let text = |word: &Word| match word {
             Word::Series(name) => name.clone(),
             Word::Setting(key, value) => format!("{key}={value}"),
+            Word::Governor => GOVERNOR.to_string(),
         };
         self.words.iter().map(text).collect::<Vec<_>>().join("+")
     }
@@ -175,7 +182,7 @@ impl Variant {
 
     /// What is left of it for a kernel that has the series it was built with.
     pub fn without_series(&self) -> Variant {
-        let is_setting = |word: &&Word| matches!(word, Word::Setting(..));
+        let is_setting = |word: &&Word| !matches!(word, Word::Series(_));
         let words: Vec<Word> = self.words.iter().filter(is_setting).cloned().collect();
         match words.is_empty() {
             true => Variant::baseline(),
@@ -191,7 +198,7 @@ impl Variant {
         }
         let names = self.words.iter().filter_map(|word| match word {
             Word::Series(name) => Some(name.as_str()),
-            Word::Setting(..) => None,
+            Word::Setting(..) | Word::Governor => None,
         });
         let names: Vec<&str> = names.collect();
         own.with = Some(if names.is_empty() { "baseline".to_string() } else { names.join("+") });
@@ -215,9 +222,14 @@ impl Variant {
 impl Word {
     fn of(text: &str) -> Result<Self, String> {
         let Some((key, value)) = text.split_once('=') else {
+            if text == GOVERNOR {
+                return Ok(Word::Governor);
+            }
             return match text.parse::<Series>() {
                 Ok(_) => Ok(Word::Series(text.to_string())),
-                Err(error) => Err(format!("{error}; or a setting such as advice=random")),
+                Err(error) => {
+                    Err(format!("{error}; or {GOVERNOR}, or a setting such as advice=random"))
+                }
             };
         };
         let (key, value) = (key.trim().trim_start_matches("--").replace('-', "_"), value.trim());
@@ -228,6 +240,9 @@ impl Word {
         }
         if value.is_empty() {
             return Err(format!("{key} has no value; give {key}=VALUE"));
+        }
+        if key == GOVERNOR && value == "true" {
+            return Ok(Word::Governor);
         }
         Ok(Word::Setting(key, value.to_string()))
     }
@@ -268,6 +283,12 @@ mod tests {
                 &["advice=random+read_ahead_kb=16", "advice=random+read_ahead_kb=32"],
             ),
             ("kernel=6.12,6.18", &["kernel=6.12", "kernel=6.18"]),
+            ("baseline,mmap-miss,governor", &["baseline", "mmap-miss", "governor"]),
+            ("governor=true,governor=false", &["governor", "governor=false"]),
+            (
+                "read_ahead_kb=128+governor,8192,governor",
+                &["read_ahead_kb=128+governor", "read_ahead_kb=8192+governor", "governor"],
+            ),
             (
                 "split=16+split_prot=write,exec",
                 &["split=16+split_prot=write", "split=16+split_prot=exec"],
@@ -324,6 +345,7 @@ mod tests {
             ("advice=random+p1", "with = 'p1'\nadvice = 'random'"),
             ("advice=random+advice=hugepage", "with = 'baseline'\nadvice = 'random,hugepage'"),
             ("accesses=7+ram=2g", "with = 'baseline'\naccesses = 7\nram = '2g'"),
+            ("governor+p1", "with = 'p1'\ngovernor = true"),
             ("exec=true+split=16", "with = 'baseline'\nexec = true\nsplit = 16"),
         ] {
             let applied = parse(variant).unwrap()[0].applied(&spec);

@@ -29,6 +29,8 @@ pub enum Cause {
     ReadForced,
     /// The program said that it will need the pages.
     WillNeed,
+    /// A governor asked for the pages, behind a major fault.
+    Governor,
 }
 
 impl Cause {
@@ -45,6 +47,7 @@ impl Cause {
             Cause::SequentialForced => "sequential-forced",
             Cause::ReadForced => "read-forced",
             Cause::WillNeed => "will-need",
+            Cause::Governor => "governor",
             Cause::AsyncFault => "async-fault",
             Cause::AsyncRead => "async-read",
         }
@@ -53,7 +56,10 @@ impl Cause {
     /// Whether what is asked for is read in chunks, and nothing else
     /// ([`crate::readahead::forced`]).
     pub const fn is_forced(self) -> bool {
-        matches!(self, Cause::SequentialForced | Cause::ReadForced | Cause::WillNeed)
+        matches!(
+            self,
+            Cause::SequentialForced | Cause::ReadForced | Cause::WillNeed | Cause::Governor
+        )
     }
 
     /// Whether a hit on a marked folio asked for the window.

@@ -209,6 +209,9 @@ spec! {
         is_setting: true,
         ..ONE_FILE
     },
+    /// Let the governor's policy read ahead in the model, instead of the kernel: in mappings of 16
+    /// MiB or more that the job neither writes to, executes nor advises itself.
+    governor: bool = Flag { group: FILE, is_setting: true, ..ONE_FILE },
     /// Make the mapping executable.
     exec: bool = Flag { group: FILE, is_setting: true, ..ONE_FILE },
     /// Make the mapping private, and write to each page that is accessed.

@@ -130,6 +130,7 @@ pub(crate) fn spec_of(job: &impl Work) -> JobSpec {
         with: Some(rules.series.to_string()),
         runs: Some(job.runs()),
         machine: machine.profile.clone(),
+        governor: machine.governor.then_some(true),
         seed: Some(job.seed()),
         seed_text: Some(job.seed().to_string()),
         ram: machine.ram_bytes.map(SizeText::of),

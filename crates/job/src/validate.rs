@@ -259,6 +259,7 @@ impl JobSpec {
             arch,
             fs: name("fs", &self.fs, Filesystem::Ext4)?,
             profile: self.machine.clone(),
+            governor: self.governor.unwrap_or(false),
         };
         if let (Some(high), Some(max)) = (machine.memory_high_bytes, machine.memory_max_bytes)
             && high > max

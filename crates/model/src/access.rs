@@ -4,7 +4,7 @@ use filemap_core::address::entries::MappedFile;
 use filemap_core::decision::Log;
 use filemap_core::fault::Access;
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::PageCount;
+use filemap_core::units::{PageCount, PageIndex};
 
 use crate::Error;
 use crate::open::OpenFile;
@@ -40,15 +40,21 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         Some(FaultUnderWay::new(number, *at, access))
     }
 
-    /// Touches a page through a mapping of `open`, where no other task is left.
+    /// Touches a page through a mapping of `open`, where no other task is left. Returns the page if
+    /// that took a major fault.
     ///
     /// # Errors
     /// When the memory is too small to hold what the access needs.
-    pub fn touch(&mut self, at: &Place, access: Access, open: &mut OpenFile) -> Result<(), Error> {
-        let Some(mut fault) = self.begin_touch(at, access, open) else { return Ok(()) };
+    pub fn touch(
+        &mut self,
+        at: &Place,
+        access: Access,
+        open: &mut OpenFile,
+    ) -> Result<Option<PageIndex>, Error> {
+        let Some(mut fault) = self.begin_touch(at, access, open) else { return Ok(None) };
         let pause = fault.go_on(self, open)?;
         assert!(pause.is_none(), "a task that is alone waits in place");
-        Ok(())
+        Ok(fault.major())
     }
 
     /// Calls the code in a page: touches it and looks its translation up.

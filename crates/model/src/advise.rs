@@ -35,7 +35,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                 // The kernel asks for each VMA by itself.
                 let parts: Vec<_> = area.mapping.vmas(from, end).collect();
                 for (_, from, end) in parts {
-                    self.will_need(from, end - from, open);
+                    self.will_need(Cause::WillNeed, from, end - from, open);
                 }
             }
             Madvise::DontNeed => self.take_entries(area, from, end, open),
@@ -70,7 +70,8 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
             Fadvise::WillNeed => {
                 let end = len_bytes.map_or(open.size_bytes, |len| offset_bytes + len);
                 let from = PageIndex(offset_bytes / page_size);
-                self.will_need(from, PageIndex(end.div_ceil(page_size)) - from, open);
+                let pages = PageIndex(end.div_ceil(page_size)) - from;
+                self.will_need(Cause::WillNeed, from, pages, open);
             }
             Fadvise::DontNeed => {
                 let (size_bytes, file) = (open.size_bytes, open.file);
@@ -126,12 +127,18 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         map::split_huge(at, &area.mapping, &open.limits, &process.tables, &mut file);
     }
 
-    fn will_need(&mut self, index: PageIndex, pages: PageCount, open: &mut OpenFile) {
+    /// What a governor asks for by one call of POSIX_FADV_WILLNEED.
+    pub fn govern(&mut self, index: PageIndex, pages: PageCount, open: &mut OpenFile) {
+        self.begin_advice(open);
+        self.will_need(Cause::Governor, index, pages, open);
+    }
+
+    fn will_need(&mut self, cause: Cause, index: PageIndex, pages: PageCount, open: &mut OpenFile) {
         let last = open.limits.last_page();
         if index > last {
             return;
         }
-        let request = Request { cause: Cause::WillNeed, index, pages, last };
+        let request = Request { cause, index, pages, last };
         let window = forced::window(request, &open.limits);
         self.world.read_window(&window, index, open, &self.process.tables);
     }

@@ -6,11 +6,12 @@ use filemap_core::page_cache::PageCache;
 use filemap_job::{Job, Phase};
 
 use crate::Error;
+use crate::governor::Governed;
 use crate::open::OpenFile;
 use crate::process::Row;
 use crate::task::Task;
 
-/// Makes the accesses of `phase` through `row`, a mapping of `open`.
+/// Makes the accesses of `phase` through `row`, a mapping of `open`, which may be governed.
 ///
 /// # Errors
 /// When the memory is too small to hold what one access needs.
@@ -18,6 +19,7 @@ pub fn phase<C: PageCache, L: Log>(
     job: &Job,
     phase: &Phase,
     row: &Row,
+    governed: &mut Option<Governed>,
     open: &mut OpenFile,
     task: &mut Task<'_, '_, C, L>,
 ) -> Result<(), Error> {
@@ -38,7 +40,10 @@ pub fn phase<C: PageCache, L: Log>(
     }
     let access = if job.mapping.private { Access::WritePrivate } else { Access::Read };
     for page in job.accesses(phase) {
-        task.touch(&row.locate(page), access, open)?;
+        let major = task.touch(&row.locate(page), access, open)?;
+        if let (Some(index), Some(governed)) = (major, &mut *governed) {
+            governed.fault(index, open, task);
+        }
         task.world.settle();
     }
     Ok(())

@@ -15,6 +15,7 @@ mod engine;
 mod error;
 pub mod extents;
 mod flushes;
+mod governor;
 mod journal;
 mod memory;
 mod open;

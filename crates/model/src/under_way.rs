@@ -22,6 +22,8 @@ pub struct FaultUnderWay {
     at: Place,
     fault: Fault,
     next: Next,
+    /// It was served, and counts as major in the process's own accounting.
+    is_major: bool,
 }
 
 /// What a fault does next.
@@ -39,7 +41,7 @@ impl FaultUnderWay {
     /// A fault of access `number`, which begins.
     pub fn new(number: u64, at: Place, access: Access) -> FaultUnderWay {
         let fault = Fault::new(at.index, access);
-        FaultUnderWay { number, at, fault, next: Next::Step }
+        FaultUnderWay { number, at, fault, next: Next::Step, is_major: false }
     }
 
     /// A fault that no access made, but advice asks for.
@@ -51,6 +53,11 @@ impl FaultUnderWay {
     /// A fault that has copied its page, which now takes room.
     pub fn copied(number: u64, at: Place) -> FaultUnderWay {
         FaultUnderWay { next: Next::Hold, ..FaultUnderWay::new(number, at, Access::WritePrivate) }
+    }
+
+    /// Its page, if it was served as a major fault.
+    pub fn major(&self) -> Option<PageIndex> {
+        self.is_major.then_some(self.at.index)
     }
 
     /// Looks the VMA of its page up again.
@@ -154,11 +161,12 @@ impl FaultUnderWay {
     }
 
     fn served<C: PageCache, L: Log>(
-        &self,
+        &mut self,
         outcome: Outcome,
         task: &mut Task<'_, '_, C, L>,
         open: &OpenFile,
     ) {
+        self.is_major = outcome.major;
         let world = &mut *task.world;
         world.tally.retry_misses += u64::from(self.fault.retry_misses());
         world.tally.major_faults += u64::from(self.fault.misses());

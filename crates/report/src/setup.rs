@@ -145,6 +145,7 @@ fn mapping(job: &JobSpec) -> Vec<String> {
         said(job.exec == Some(true), "executable"),
         split,
         format!("advice {advice}"),
+        said(job.governor == Some(true), "governed"),
     ]
 }
 

@@ -70,6 +70,7 @@ fn short(cause: Cause) -> &'static str {
         Cause::SequentialForced => "seq-forced",
         Cause::ReadForced => "forced",
         Cause::WillNeed => "will-need",
+        Cause::Governor => "governor",
         Cause::AsyncFault => "async",
         Cause::AsyncRead => "async-read",
     }

@@ -99,6 +99,8 @@ program! {
         fs: String,
         /// CPUs that its threads run on.
         cpus: u64,
+        /// The governor's policy reads ahead, in the model.
+        governor: bool,
     }
     own {
         /// Memory that the program holds beside its files.

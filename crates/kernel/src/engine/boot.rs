@@ -9,7 +9,7 @@ use super::flush::LONGEST;
 use super::limits::{MemoryLimits, available_bytes};
 use super::needs::{Needed, Needs};
 use super::sent::{Bootable, Returned, opened, with_switches};
-use super::{plan, temporary_directory};
+use super::{plan, temporary_directory, ungoverned};
 use crate::contents::Contents;
 use crate::image::{self, Accelerator, Image, Outcome};
 use crate::temporary::require_space;
@@ -47,6 +47,7 @@ impl<W: Bootable> Engine<W> for Boot {
     /// When a job names no image.
     fn prepare_all(&self, jobs: &[&W]) -> Result<Vec<Booted<W>>, Error> {
         let ready = |job: &&W| {
+            ungoverned(*job)?;
             let named = job.image().cloned().expect("the caller has jobs with an image");
             let needs = job.needs();
             check::<W>(&needs)?;

@@ -1,5 +1,6 @@
 //! A program under way: the world, its process, what it has open and mapped.
 
+use filemap_core::address::advice::{AdviceFlag, ReadHint};
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, Vpn};
@@ -9,6 +10,7 @@ use filemap_job::program::{Fadvise, Madvise, Program};
 use crate::Error;
 use crate::device::Device;
 use crate::flushes::Flushes;
+use crate::governor::Governed;
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::open::OpenFile;
@@ -29,6 +31,8 @@ pub(super) struct Running<'p, 'a, C, L> {
     pub(super) opens: Vec<OpenFile>,
     /// Each mapping, while it is there.
     pub(super) mapped: Vec<Option<Area>>,
+    /// What a governor knows of each mapping that it governs.
+    governed: Vec<Option<Governed>>,
     /// Where each mapping begins when it is there.
     pub(super) starts: Vec<Vpn>,
 }
@@ -63,6 +67,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             world: World::new(profile, timing, memory, devices, Journal::new(log)),
             process: Process::new(Tlb::new(profile.itlb, program.page_size())),
             mapped: vec![None; program.mappings.len()],
+            governed: vec![None; program.mappings.len()],
             starts: starts(program),
         };
         for (number, mapping) in program.mappings.iter().enumerate() {
@@ -77,6 +82,10 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let of = &self.program.mappings[number];
         let mut mapping = setup::mapping(&of.mapping, self.starts[number]);
         mapping.no_reuse = self.opens[of.open].no_reuse;
+        let page_size = self.program.page_size();
+        let is_governed =
+            self.program.machine.governor && of.mapping.ungoverned(page_size).is_none();
+        self.governed[number] = is_governed.then(|| Governed::new(&mut mapping, page_size));
         let file = self.opens[of.open].file;
         let layer = self.world.memory.mappings.of_mut(file).insert(mapping.clone());
         self.mapped[number] = Some(Area { mapping, layer });
@@ -104,17 +113,34 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     ) -> Result<Option<Pause>, Error> {
         let (area, open, mut task) = self.through(number);
         fault.find_vma(area);
-        fault.go_on(&mut task, open)
+        let pause = fault.go_on(&mut task, open)?;
+        if pause.is_some() {
+            return Ok(pause);
+        }
+        let Running { program, world, process, opens, governed, .. } = self;
+        if let (Some(index), Some(governed)) = (fault.major(), &mut governed[number]) {
+            let open = &mut opens[program.mappings[number].open];
+            governed.fault(index, open, &mut Task { world, process });
+        }
+        Ok(None)
     }
 
     pub(super) fn unmap(&mut self, number: usize) {
         let area = self.mapped[number].take().expect("validated: it is mapped");
+        self.governed[number] = None;
         let open = &self.opens[self.program.mappings[number].open];
         Task { world: &mut self.world, process: &mut self.process }.unmap(&area, open);
     }
 
     pub(super) fn madvise(&mut self, number: usize, advice: Madvise, part: (PageCount, PageCount)) {
+        let stays_governed = matches!(advice, Madvise::WillNeed | Madvise::DontNeed);
+        let yields = !stays_governed && self.governed[number].take().is_some();
         let (area, open, mut task) = self.through(number);
+        if yields {
+            // The program's word stands, from before the governor's.
+            let (normal, whole) = (AdviceFlag::Read(ReadHint::Normal), area.mapping.whole.pages);
+            task.madvise(area, Madvise::Flag(normal), (PageCount(0), whole), open);
+        }
         task.madvise(area, advice, part, open);
     }
 

@@ -43,10 +43,14 @@ fn uncounted(explanation: &Explanation, job: &Job) -> String {
     if off > 0 {
         let why = match job.machine.read_ahead {
             PageCount(0) => "the readahead size is 0",
+            _ if job.is_governed() => "the governor advised the mapping RANDOM",
             _ => "the mapping is advised RANDOM",
         };
         let rest = match windows {
             0 => String::new(),
+            windows if job.is_governed() => {
+                format!(" The governor asked for {} windows behind these misses.", count(windows))
+            }
             windows => format!(" {} windows were read all the same.", count(windows)),
         };
         return format!(
@@ -66,8 +70,8 @@ fn uncounted(explanation: &Explanation, job: &Job) -> String {
         _ => "read(2)",
     };
     format!(
-        "Readahead did not stop, because nothing looked at mmap_miss: all {} windows were asked for \
-         by {why} and by marked folios.",
+        "Readahead did not stop, because nothing looked at mmap_miss: all {} windows were asked \
+         for by {why} and by marked folios.",
         count(windows)
     )
 }
@@ -76,8 +80,8 @@ fn uncounted(explanation: &Explanation, job: &Job) -> String {
 fn went_on(explanation: &Explanation) -> Vec<String> {
     let moves = &explanation.moves;
     let mut sentences = vec![format!(
-        "Readahead did not stop: a miss reads a single page only when mmap_miss is above {THRESHOLD}, \
-         and it never rose above {}. {} misses added {}.",
+        "Readahead did not stop: a miss reads a single page only when mmap_miss is above \
+         {THRESHOLD}, and it never rose above {}. {} misses added {}.",
         explanation.mmap_miss_max,
         count(moves.misses),
         count(moves.misses - moves.misses_at_cap),
@@ -113,8 +117,8 @@ fn stopped(explanation: &Explanation, done: u64, before: &Moves) -> Vec<String> 
         .sum();
     let taken = before.taken_by_retries + before.taken_by_arounds + before.hits_taking;
     let mut sentences = vec![format!(
-        "Readahead stopped at access {} of {}, where mmap_miss rose above {THRESHOLD}: {} misses had \
-         added to it, and hits had taken {}.",
+        "Readahead stopped at access {} of {}, where mmap_miss rose above {THRESHOLD}: {} misses \
+         had added to it, and hits had taken {}.",
         count(done + 1),
         count(explanation.course.accesses()),
         count(before.misses + 1),
@@ -130,7 +134,8 @@ fn stopped(explanation: &Explanation, done: u64, before: &Moves) -> Vec<String> 
     ));
     if explanation.rises > 1 {
         sentences.push(format!(
-            "Hits brought it back to {THRESHOLD} or below {} times, and readahead came back with it.",
+            "Hits brought it back to {THRESHOLD} or below {} times, and readahead came back with \
+             it.",
             count(explanation.rises - u64::from(explanation.mmap_miss > THRESHOLD))
         ));
     }
@@ -169,9 +174,9 @@ fn seen_in_places(explanation: &Explanation) -> Vec<String> {
     let moves = &explanation.moves;
     let Brought { calls: marks, .. } = *explanation.brought.get(Origin::Async);
     let mut sentences = vec![format!(
-        "Readahead did not stop: each of {} misses that look at mmap_miss read a window. {} of them \
-         were followed by a fault-around of the same fault, its retry, which counts the pages that \
-         the window brought as hits.",
+        "Readahead did not stop: each of {} misses that look at mmap_miss read a window. {} of \
+         them were followed by a fault-around of the same fault, its retry, which counts the pages \
+         that the window brought as hits.",
         count(moves.misses),
         count(moves.retries),
     )];

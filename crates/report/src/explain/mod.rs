@@ -10,8 +10,8 @@
 //! 3. it lies outside the mapping: *beyond the mapping*, or *between the segments* of an ELF file;
 //! 4. it came only because folios are larger than the page asked for: *large-folio rounding*;
 //! 5. otherwise by what brought it in: read-around, async readahead, on-demand readahead, advice
-//!    (WILLNEED), executable or huge-page readahead, or a single page that left before it was
-//!    accessed.
+//!    (WILLNEED) of the program or of a governor, executable or huge-page readahead, or a single
+//!    page that left before it was accessed.
 //!
 //! So the sums add up to the bytes read, *used* is what no readahead could have saved, and
 //! *refetched* what more memory would have. Rounding means: of a HUGEPAGE window the rest of the

@@ -24,6 +24,8 @@ pub enum Origin {
     OnDemand,
     /// Not accessed: asked for by MADV_WILLNEED or POSIX_FADV_WILLNEED.
     WillNeed,
+    /// Not accessed: asked for by the governor.
+    Governor,
     /// Not accessed: read behind a fault in an executable mapping.
     Executable,
     /// Not accessed: read by a fault in a mapping advised HUGEPAGE.
@@ -34,7 +36,7 @@ pub enum Origin {
 
 impl Origin {
     /// Every origin, in the order of reports, with its name there and its key in JSON.
-    pub const ALL: [(Origin, &'static str, &'static str); 12] = [
+    pub const ALL: [(Origin, &'static str, &'static str); 13] = [
         (Origin::Used, "used", "used"),
         (Origin::Refetched, "refetched after eviction", "refetched"),
         (Origin::BeyondMapping, "beyond the mapping", "beyond-mapping"),
@@ -44,6 +46,7 @@ impl Origin {
         (Origin::Async, "async readahead", "async"),
         (Origin::OnDemand, "on-demand readahead", "on-demand"),
         (Origin::WillNeed, "advised WILLNEED", "will-need"),
+        (Origin::Governor, "governor", "governor"),
         (Origin::Executable, "executable readahead", "executable"),
         (Origin::HugePage, "huge-page readahead", "huge-page"),
         (Origin::Single, "single page", "single"),
@@ -63,6 +66,7 @@ impl Origin {
             | Cause::ReadSingle
             | Cause::ReadForced => Origin::OnDemand,
             Cause::WillNeed => Origin::WillNeed,
+            Cause::Governor => Origin::Governor,
         }
     }
 

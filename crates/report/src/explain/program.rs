@@ -180,7 +180,7 @@ impl Log for ProgramExplainer<'_> {
         match decision {
             Decision::File(file) => self.file = file.number(),
             Decision::Readahead { cause, index, start, size, .. } => {
-                if cause == Cause::WillNeed {
+                if matches!(cause, Cause::WillNeed | Cause::Governor) {
                     // Advice is no access.
                     self.end_access();
                 }
