@@ -31,6 +31,7 @@ pub fn of_one_file(spec: &JobSpec) -> Option<ProgramSpec> {
         arch: spec.arch.clone(),
         page_size: spec.page_size.clone(),
         fs: spec.fs.clone(),
+        governor: spec.governor,
         file: vec![FileSpec {
             name: "f".to_string(),
             size: spec.file_size.clone(),

@@ -1,0 +1,282 @@
+//! The governor's policy in the model.
+
+mod support;
+
+use filemap_core::decision::{Cause, Decision, Log};
+use filemap_core::governor::{Bounds, Pages, State};
+use filemap_core::page_cache::PageCache;
+use filemap_core::plain::PlainCache;
+use filemap_job::program::{ProgramRun, ProgramSpec};
+use filemap_job::{Counters, JobSpec, SizeText};
+use filemap_model::extents::ExtentCache;
+use filemap_model::{Digest, Profile, Timing, trace, trace_on, trace_program};
+use support::program::of_one_file;
+use support::{Accesses, described, random_spec};
+
+fn spec(text: &str) -> JobSpec {
+    JobSpec::from_toml(text).unwrap()
+}
+
+fn counted(text: &str) -> Counters {
+    let job = spec(text).validate(None).unwrap();
+    trace(&job, &Profile::DEFAULT, &mut ()).unwrap().run.counters
+}
+
+/// A random job of a mapping that is governed; the sizes are in pages of its own.
+fn random_governed(seed: u64) -> JobSpec {
+    let random = random_spec(seed, Accesses::Any);
+    let mut random = JobSpec { elf: None, file: None, ..random };
+    for phase in &mut random.phase {
+        if phase.workload.as_deref() == Some("elf") {
+            phase.workload = Some("sequential".to_string());
+        }
+        let calls = phase.workload.as_deref().is_some_and(|name| name.starts_with("exec"));
+        if calls {
+            phase.workload = Some("random".to_string());
+        }
+        phase.accesses = phase.accesses.map(|accesses| 4 * accesses);
+    }
+    let mib = 16 + seed % 3 * 24;
+    let limit = SizeText(format!("{}m", 2 + seed % 20));
+    JobSpec {
+        governor: Some(true),
+        file_size: Some(SizeText(format!("{mib}m"))),
+        map_offset: None,
+        map_len: Some(SizeText(format!("{mib}m"))),
+        split: None,
+        split_prot: None,
+        advice: None,
+        exec: None,
+        private: None,
+        cache_limit: random.cache_limit.map(|_| limit.clone()),
+        memory_max: random.memory_max.map(|_| limit),
+        ..random
+    }
+}
+
+/// Asks the policy beside the model, by its decision log: at each major fault for what the model is
+/// to read next.
+struct Beside {
+    state: State,
+    bounds: Bounds,
+    most: u64,
+    expected: Vec<Pages>,
+    asked: u64,
+}
+
+impl Log for Beside {
+    fn record(&mut self, decision: Decision) {
+        match decision {
+            Decision::Served { index, major: true, .. } => {
+                assert_eq!(self.expected, [], "not asked for before the next fault");
+                let reads = self.state.fault(index.0, self.bounds);
+                self.expected = reads.pieces(self.most).collect();
+                self.expected.reverse();
+            }
+            Decision::Readahead { cause: Cause::Governor, start, size, .. } => {
+                let pages = Pages { first: start.0, end: start.0 + size.0 };
+                assert_eq!(self.expected.pop(), Some(pages));
+                self.asked += 1;
+            }
+            Decision::Readahead { cause, .. } => {
+                assert!(!matches!(cause, Cause::ReadAround | Cause::AsyncFault), "{cause:?}");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Everything that is read beside single pages is what the policy says, at the fault that it says
+/// it for: in calls of 512 KiB.
+#[test]
+fn the_model_asks_for_what_the_policy_says() {
+    for (job, asks) in [
+        ("workload = 'sequential'\nfraction = 1.0", 130),
+        ("workload = 'stride:67'\naccesses = 5000", 4000),
+        ("workload = 'interleave:5'\naccesses = 10000", 100),
+        ("workload = 'random'\naccesses = 3000", 0),
+        ("workload = 'reverse'\naccesses = 9000\nmemory_max = '8m'", 100),
+        ("workload = 'sequential'\naccesses = 3000\nmap_offset = '20m'\nmap_len = '17m'", 30),
+    ] {
+        let job = spec(&format!("file_size = '65m'\ngovernor = true\n{job}"));
+        let job = job.validate(None).unwrap();
+        let (first, end) = (job.mapping.offset.0, job.mapping.offset.0 + job.mapping.pages.0);
+        let bounds = Bounds { mapping: Pages { first, end }, file_pages: job.file_pages().0 };
+        let state = State::new(4096);
+        let mut beside = Beside { state, bounds, most: 128, expected: Vec::new(), asked: 0 };
+        trace(&job, &Profile::DEFAULT, &mut beside).unwrap();
+        assert_eq!(beside.expected, []);
+        assert!(beside.asked >= asks, "{}: {}", job.command(), beside.asked);
+    }
+}
+
+/// Both caches, and the program that says the same, make the same decisions.
+#[test]
+fn governed_jobs_agree_with_their_programs_and_on_both_caches() {
+    let (mut ran, mut governed) = (0, 0);
+    for seed in 1..=150 {
+        let spec = random_governed(seed);
+        let Ok(job) = spec.clone().validate(None) else { continue };
+        assert!(job.is_governed());
+        let run = |cache: &mut dyn FnMut(&mut Digest) -> String| {
+            let mut digest = Digest::default();
+            (cache(&mut digest), digest)
+        };
+        let limit = job.machine.cache_limit;
+        let fast = run(&mut |log| traced(&job, ExtentCache::new(limit), log));
+        let plain = run(&mut |log| traced(&job, PlainCache::new(limit), log));
+        assert_eq!(fast, plain, "seed {seed}\n{}", described(&spec));
+        if let Some(program) = of_one_file(&spec) {
+            let mut of_program = Digest::default();
+            let program = program.validate(None).unwrap();
+            let _ = trace_program(&program, &Profile::DEFAULT, &mut of_program);
+            assert_eq!(of_program, fast.1, "seed {seed}\n{}", described(&spec));
+        }
+        let mut decisions: Vec<Decision> = Vec::new();
+        let _ = trace(&job, &Profile::DEFAULT, &mut decisions);
+        let is_its = |decision: &&Decision| {
+            matches!(decision, Decision::Readahead { cause: Cause::Governor, .. })
+        };
+        governed += u64::from(decisions.iter().any(|decision| is_its(&decision)));
+        ran += 1;
+    }
+    assert!(ran > 110 && governed > 40, "{ran} ran, {governed} were governed");
+}
+
+fn traced(job: &filemap_job::Job, cache: impl PageCache, log: &mut Digest) -> String {
+    match trace_on(job, &Profile::DEFAULT, Timing::Device, cache, log) {
+        Ok(traced) => format!("{:?}", traced.run),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A mapping that is not for a governor is served as without one.
+#[test]
+fn other_mappings_are_left_alone() {
+    for job in [
+        "file_size = '15m'",
+        "file_size = '64m'\nmap_len = '15m'",
+        "file_size = '64m'\nadvice = 'sequential'",
+        "file_size = '64m'\nadvice = 'random'",
+        "file_size = '64m'\nexec = true",
+        "file_size = '64m'\nprivate = true",
+    ] {
+        let job = format!("workload = 'interleave:3'\naccesses = 2000\n{job}");
+        let digest = |text: &str| {
+            let (mut log, job) = (Digest::default(), spec(text).validate(None).unwrap());
+            let run = trace(&job, &Profile::DEFAULT, &mut log).unwrap().run;
+            (log, run.counters, job.without_effect())
+        };
+        let (plain, counters, told) = digest(&job);
+        let (governed, same, why) = digest(&format!("{job}\ngovernor = true"));
+        assert_eq!((governed, same), (plain, counters), "{job}");
+        assert_eq!((told.len(), why.len()), (0, 1), "{why:?}");
+    }
+}
+
+/// Pages read and major faults of the patterns that governors are for. docs/METHOD.md has them.
+#[test]
+fn patterns_cost_what_the_documentation_says() {
+    let job = |text: &str, variant: &str| {
+        let counters =
+            counted(&format!("file_size = '4g'\nread_ahead_kb = 8192\n{text}\n{variant}"));
+        (counters.data_pages_read.unwrap(), counters.major_faults.unwrap())
+    };
+    for (text, variant, expected) in [
+        ("workload = 'random'", "governor = true", (10_429, 10_429)),
+        ("workload = 'random'", "advice = 'random'", (10_429, 10_429)),
+        ("workload = 'stride:1021'", "governor = true", (10_527, 414)),
+        ("workload = 'stride:4099'", "governor = true", (10_489, 644)),
+        ("workload = 'sequential'", "governor = true", (16_341, 12)),
+    ] {
+        assert_eq!(job(text, variant), expected, "{text}, {variant}");
+    }
+}
+
+fn program(text: &str) -> ProgramRun {
+    let program = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+    trace_program(&program, &Profile::DEFAULT, &mut ()).unwrap()
+}
+
+const TABLES: &str = "
+read_ahead_kb = 8192
+[[file]]
+name = 'data'
+size = '1g'
+[[open]]
+name = 'data'
+file = 'data'
+[[mapping]]
+name = 'data'
+open = 'data'
+";
+
+/// A scan in one thread and lookups in another, through one mapping: each page that is looked up
+/// is read alone, and the scan still reads ahead.
+#[test]
+fn threads_share_what_is_known_of_a_mapping() {
+    let threads = "
+[[thread]]
+name = 'scan'
+[[thread.phase]]
+mapping = 'data'
+workload = 'sequential'
+accesses = 65536
+[[thread]]
+name = 'lookups'
+[[thread.phase]]
+mapping = 'data'
+workload = 'random'
+accesses = 2000
+";
+    let run = program(&format!("governor = true{TABLES}{threads}"));
+    let read = run.counters.data_pages_read.unwrap();
+    // Two windows of 16 MiB at the most, and a page for each lookup.
+    assert!((65_536..65_536 + 8192 + 2000).contains(&read), "{read}");
+    let faults = |name: &str| {
+        let thread = run.threads.iter().find(|thread| thread.name == name);
+        thread.unwrap().counters.major_faults.unwrap()
+    };
+    assert!(faults("scan") < 100 && faults("lookups") < 2000, "{} major", faults("scan"));
+}
+
+/// What the program says of its mapping itself stands, from there on; what asks for pages once
+/// does not end the governing.
+#[test]
+fn the_programs_own_advice_stands() {
+    let with = |governor: bool, advice: &str| {
+        let thread = format!(
+            "[[thread]]\n{advice}[[thread.phase]]\nmapping = 'data'\nworkload = 'stride:1021'\n\
+             accesses = 200\n"
+        );
+        let run = program(&format!("governor = {governor}{TABLES}{thread}"));
+        let phase = run.phases.last().unwrap().counters;
+        (phase.data_pages_read.unwrap(), phase.major_faults.unwrap())
+    };
+    let advised = |advice: &str| {
+        format!("[[thread.phase]]\nmapping = 'data'\nmadvise = '{advice}'\nlen = '16m'\n")
+    };
+    for advice in ["normal", "random", "sequential", "hugepage"] {
+        let advice = advised(advice);
+        assert_eq!(with(true, &advice), with(false, &advice), "{advice}");
+    }
+    for advice in ["willneed", "dontneed"] {
+        let (read, major) = with(true, &advised(advice));
+        assert!(read < 300 && major < 30, "{advice}: {read} pages, {major} major faults");
+    }
+}
+
+/// A mapping that is made anew is one of which nothing is known.
+#[test]
+fn what_is_known_goes_with_the_mapping() {
+    let touch = "[[thread.phase]]\nmapping = 'data'\nworkload = 'sequential'\naccesses = 5\n";
+    let anew = "[[thread.phase]]\nunmap = 'data'\n[[thread.phase]]\nmap = 'data'\n";
+    let drop = "[[thread.phase]]\nopen = 'data'\nfadvise = 'dontneed'\n";
+    let run = |between: &str| {
+        let make = "[[thread]]\n[[thread.phase]]\nmap = 'data'\n";
+        let run = program(&format!("governor = true{TABLES}{make}{touch}{between}{touch}"));
+        run.phases.last().unwrap().counters.major_faults.unwrap()
+    };
+    // The first two pages of a scan and its first wire fault.
+    assert_eq!((run(""), run(&format!("{anew}{drop}"))), (0, 3));
+}
