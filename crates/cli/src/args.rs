@@ -103,8 +103,10 @@ pub struct CompareArgs {
     /// Job file. Its keys are the names of the flags, with underscores. A flag overrides the key.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
-    /// Variants to compare with the first one: baseline, or series and settings joined by +.
+    /// Variants to compare with the first one: baseline, or series, governor and settings joined
+    /// by +.
     ///
+    /// With governor the policy of the governor reads ahead instead of the kernel, in the model.
     /// A setting is a key of a job file with its value, such as advice=random, read_ahead_kb=128,
     /// fault_around=4k, kernel=6.12 or ram=2g. A word that is no series continues the list of the
     /// setting before it: baseline,read_ahead_kb=128,512+p1 is baseline, read_ahead_kb=128 and

@@ -50,6 +50,10 @@ const COMPARE: &[Example] = &[
         "filemap compare --workload random --file-size 4g --variants baseline,mmap-miss",
     ),
     example(
+        "Compare the kernel's readahead with that of the governor's policy.",
+        "filemap compare --workload stride:1021 --file-size 4g --variants baseline,governor",
+    ),
+    example(
         "Compare the model with the kernel of this machine, on a file of your own.",
         "filemap compare --on model,kernel --workload random --file data.bin --runs 3",
     ),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{filemap, json, stderr, stdout};
+use crate::{Scratch, filemap, json, stderr, stdout};
 
 const JOB: &str = "compare --workload random --file-size 64m --accesses 500";
 
@@ -101,12 +101,51 @@ fn a_variant_without_effect_is_warned_of() {
     assert!(warnings.iter().any(split), "{warnings:?}");
 }
 
+/// The governor is a variant of its own, of jobs and programs, and reads what nothing else reads.
+#[test]
+fn the_governor_is_a_variant() {
+    let scratch = Scratch::new("governor");
+    let program = scratch.file(
+        "program.toml",
+        "read_ahead_kb = 8192\n[[file]]\nname = 'f'\nsize = '64m'\n[[open]]\nname = 'o'\nfile = \
+         'f'\n[[mapping]]\nname = 'm'\nopen = 'o'\n[[thread]]\n[[thread.phase]]\nmapping = 'm'\n\
+         workload = 'stride:67'\naccesses = 200\n",
+    );
+    let flags = "--workload stride:67 --accesses 200 --file-size 64m --read-ahead-kb 8192";
+    for job in [flags, program.as_str()] {
+        let variants = "--variants baseline,mmap-miss,governor,read_ahead_kb=128+governor";
+        let report = json(&format!("compare {job} {variants} --json -"));
+        let cells = report["cells"].as_array().unwrap();
+        let read = |cell: &Value| cell["figures"]["data_pages_read"]["median"].as_u64().unwrap();
+        let read: Vec<u64> = cells.iter().map(read).collect();
+        assert!(read[0] > 5000 && read[2] < 300 && read[2] == read[3], "{job}: {read:?}");
+    }
+}
+
+/// On a kernel it takes more than a policy.
+#[test]
+fn a_kernel_has_no_governor() {
+    let job = "--workload random --file-size 32m --accesses 10";
+    for args in [
+        format!("run --on kernel {job} --governor"),
+        format!("compare --on model,kernel {job} --variants baseline,governor"),
+        format!("compare --on kernel {job} --variants baseline,p1+governor"),
+    ] {
+        let output = filemap(&args).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(4), "{args}: {message}");
+        assert!(message.contains("governor") && message.matches('\n').count() == 1, "{message}");
+    }
+}
+
 /// A variant is the job with its settings as flags: the same runs, each in a command of its own.
 #[test]
 fn settings_are_those_of_the_flags() {
     let job = "--workload random --file-size 64m --accesses 500 --map-len 32m";
     for (variant, flags) in [
         ("advice=random", "--advice random"),
+        ("governor", "--governor"),
+        ("governor+read_ahead_kb=1024", "--governor --read-ahead-kb 1024"),
         ("read_ahead_kb=1024", "--read-ahead-kb 1024"),
         ("fault_around=4k", "--fault-around 4k"),
         ("kernel=6.12", "--kernel 6.12"),

@@ -9,7 +9,7 @@ use super::flush::LONGEST;
 use super::limits::{MemoryLimits, available_bytes};
 use super::needs::{Needed, Needs};
 use super::sent::{Bootable, Returned, opened, with_switches};
-use super::{plan, temporary_directory, ungoverned};
+use super::{plan, temporary_directory};
 use crate::contents::Contents;
 use crate::image::{self, Accelerator, Image, Outcome};
 use crate::temporary::require_space;
@@ -47,7 +47,6 @@ impl<W: Bootable> Engine<W> for Boot {
     /// When a job names no image.
     fn prepare_all(&self, jobs: &[&W]) -> Result<Vec<Booted<W>>, Error> {
         let ready = |job: &&W| {
-            ungoverned(*job)?;
             let named = job.image().cloned().expect("the caller has jobs with an image");
             let needs = job.needs();
             check::<W>(&needs)?;
@@ -106,6 +105,7 @@ fn boot<W: Bootable>(job: &W, named: &JobImage) -> Result<Returned<W::Run>, Erro
 
 /// Refuses what the machine to be booted cannot be.
 fn check<W: Bootable>(needs: &Needs) -> Result<(), Error> {
+    plan::check_governor(&needs.machine)?;
     plan::check_architecture(&needs.machine)?;
     plan::check_accesses(needs)?;
     plan::check_cpus(needs, W::most_cpus())?;

@@ -103,21 +103,10 @@ impl<W: Runnable> Engine<W> for Kernel {
     type Ready = Prepared<W>;
 
     fn prepare_all(&self, jobs: &[&W]) -> Result<Vec<Prepared<W>>, Error> {
-        jobs.iter().try_for_each(|job| ungoverned(*job).and_then(|()| job.check()))?;
+        jobs.iter().try_for_each(|job| job.check())?;
         self.require_space(jobs)?;
         jobs.iter().map(|job| self.prepare(*job)).collect()
     }
-}
-
-/// Refuses a job that is to be governed.
-fn ungoverned(job: &impl Work) -> Result<(), Error> {
-    if !job.machine().governor {
-        return Ok(());
-    }
-    Err(Error::Unavailable {
-        what: "the governor's library".to_string(),
-        remedy: "run what is governed with --on model".to_string(),
-    })
 }
 
 /// A job of a form that runs here: of one file, shaped like a program, or a thrash.

@@ -95,6 +95,7 @@ pub(super) fn check_accesses(needs: &Needs) -> Result<(), Error> {
 
 /// Refuses what is not this kernel's or this machine's, whatever its settings are.
 pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
+    check_governor(&needs.machine)?;
     check_series(&needs.rules)?;
     check_architecture(&needs.machine)?;
     check_accesses(needs)?;
@@ -112,6 +113,17 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
         ));
     }
     Ok(())
+}
+
+/// Refuses a job that is to be governed.
+pub(super) fn check_governor(machine: &Machine) -> Result<(), Error> {
+    match machine.governor {
+        false => Ok(()),
+        true => Err(Error::unavailable(
+            "a governor for programs on a kernel",
+            "leave governor out, or give --on model",
+        )),
+    }
 }
 
 /// Refuses more CPUs than the `allowed` ones.
