@@ -36,6 +36,7 @@ pub use guest::{in_guest, mount_memory_cgroups};
 pub use plan::{MAX_RUN_ACCESSES, plan};
 pub use sent::{Bootable, Returned};
 
+pub(crate) use environment::chosen;
 pub(crate) use file::{may_drop, scratch_directory, storage_of};
 pub(crate) use limits::{LruGen, lru_gen};
 pub(crate) use needs::{Needed, Needs};
