@@ -18,6 +18,8 @@ use crate::probe::{FolioProbe, FolioSample};
 use crate::{Error, ending};
 
 pub(crate) use sizes::Sizes;
+#[cfg(test)]
+pub(crate) use sizes::tests::settings;
 
 /// What came out of a job.
 #[derive(Clone, Debug, PartialEq)]

@@ -23,7 +23,7 @@ const ALLOWING: [&str; 2] = ["always", "madvise"];
 /// The settings of transparent huge pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes {
-    directory: PathBuf,
+    pub(crate) directory: PathBuf,
 }
 
 /// Settings that are changed for one size; restored when this drops.
@@ -40,8 +40,8 @@ impl Sizes {
 
     /// Sizes that have a setting, in bytes, ascending.
     pub(crate) fn offered(&self) -> Vec<u64> {
-        let sizes = (0..=PMD_BYTES.ilog2()).map(|order| 1 << order);
-        sizes.filter(|&bytes| self.word(bytes).is_some()).collect()
+        let sizes = PAGE_BYTES.ilog2() + 1..=PMD_BYTES.ilog2();
+        sizes.map(|bits| 1 << bits).filter(|&bytes| self.word(bytes).is_some()).collect()
     }
 
     /// Whether memory that asks for large folios may have such of `bytes`.
@@ -148,13 +148,13 @@ fn read(path: &Path) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     const WORDS: [&str; 4] = ["always", "inherit", "madvise", "never"];
 
-    /// Settings of so many sizes in a directory of their own, each with the word that it holds.
-    fn settings(test: &str, all: &str, sizes: &[(u64, &str)]) -> Sizes {
+    /// Settings of sizes in a directory of their own, each with the word that it holds.
+    pub(crate) fn settings(test: &str, all: &str, sizes: &[(u64, &str)]) -> Sizes {
         let directory =
             std::env::temp_dir().join(format!("filemap-sizes-{test}-{}", std::process::id()));
         let marked = |chosen: &str| {
