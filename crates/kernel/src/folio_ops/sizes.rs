@@ -67,17 +67,18 @@ impl Sizes {
         if bytes == PAGE_BYTES {
             return None;
         }
-        let Some(word) = self.word(bytes) else {
-            return Some(Refusal { why: self.unknown(bytes), can_be_set: false });
-        };
-        let larger = self.offered().into_iter().filter(|&other| other > bytes);
-        let why = if !self.allows(bytes) {
-            format!("{} holds {word}", self.setting(bytes).display())
-        } else if let Some(larger) = larger.filter(|&other| self.allows(other)).max() {
-            format!("folios of {} are allowed too, and larger ones go first", format_size(larger))
-        } else {
-            return None;
-        };
+        let directory = self.directory.display();
+        if self.word(bytes).is_none() {
+            let why = format!("this kernel has no setting for them in {directory}");
+            return Some(Refusal { why, can_be_set: false });
+        }
+        if !self.allows(bytes) {
+            let why = format!("the settings in {directory} do not allow them");
+            return Some(Refusal { why, can_be_set: true });
+        }
+        let mut larger = self.offered().into_iter().rev().take_while(|&other| other > bytes);
+        let larger = format_size(larger.find(|&other| self.allows(other))?);
+        let why = format!("folios of {larger} are allowed too, and the kernel takes those first");
         Some(Refusal { why, can_be_set: true })
     }
 
@@ -122,10 +123,6 @@ impl Sizes {
             true => self.directory.join(ALL_SIZES),
             false => own,
         }
-    }
-
-    fn unknown(&self, bytes: u64) -> String {
-        format!("this kernel has no setting {}", self.setting(bytes).display())
     }
 }
 
@@ -179,13 +176,13 @@ pub(crate) mod tests {
         assert_eq!(settings.refusal(4096), None);
         assert_eq!(settings.refusal(2 << 20), None);
         let why = |bytes| settings.refusal(bytes).unwrap();
-        assert!(why(16 << 10).why.ends_with("hugepages-16kB/enabled holds never"));
+        assert!(why(16 << 10).why.ends_with("do not allow them"));
         assert!(why(16 << 10).can_be_set && why(64 << 10).can_be_set);
         assert!(why(64 << 10).why.starts_with("folios of 2m are allowed too"));
         assert!(why(8 << 10).why.contains("no setting") && !why(8 << 10).can_be_set);
         fs::write(settings.directory.join(ALL_SIZES), "always madvise [never]").unwrap();
         assert_eq!(settings.refusal(64 << 10), None, "2m inherits that there are none");
-        assert!(why(2 << 20).why.ends_with("holds inherit"));
+        assert!(why(2 << 20).why.ends_with("do not allow them"));
         fs::remove_dir_all(&settings.directory).unwrap();
     }
 
