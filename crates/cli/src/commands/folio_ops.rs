@@ -1,6 +1,7 @@
 //! `filemap run` of operations over folios, and what other commands say of that workload.
 
-use filemap_job::{EngineKind, FolioOps, JobSpec, Record};
+use filemap_job::{EngineKind, FolioOps, JobSpec, Record, Run};
+use filemap_kernel::folio_ops::{Measured, measure, samples};
 use filemap_report::record;
 
 use super::GivenJob;
@@ -8,7 +9,10 @@ use crate::Outcome;
 use crate::args::RunArgs;
 use crate::error::Error;
 use crate::folio_ops;
+use crate::interrupt;
 use crate::output::Output;
+use crate::progress::Progress;
+use crate::provenance;
 
 /// Runs the operations and prints their record.
 pub fn run((asked, spec): (GivenJob, JobSpec), args: &RunArgs) -> Result<Outcome, Error> {
@@ -26,8 +30,21 @@ fn recorded(job: &FolioOps, apply: bool) -> Result<Record, Error> {
             "--apply is for the running kernel; give --on kernel, or remove it".to_string(),
         )),
         EngineKind::Model => folio_ops::record(job),
-        EngineKind::Kernel => Err(Error::CannotRun("--on kernel".to_string())),
+        EngineKind::Kernel => on_kernel(job, apply),
     }
+}
+
+fn on_kernel(job: &FolioOps, apply: bool) -> Result<Record, Error> {
+    let (journal, _undoing) = interrupt::journal()?;
+    let progress = Progress::new(usize::try_from(samples(job)).unwrap_or(usize::MAX));
+    let Measured { runs, missing, environment } =
+        measure(job, &journal, apply, || progress.advance())?;
+    let run = |run| Run { seed: job.seed, folio_ops: Some(run), ..Run::default() };
+    let runs = runs.into_iter().map(run).collect();
+    let mut record = Record::of_folio_ops(job, job.engine.name(), environment, runs);
+    record.warnings.extend(missing);
+    provenance::stamp_record(&mut record);
+    Ok(record)
 }
 
 /// Refuses flags of the command that say nothing of these operations.

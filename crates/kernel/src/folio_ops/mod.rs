@@ -150,7 +150,7 @@ impl<'a> Measuring<'a> {
         };
         let share = self.shares.entry(folio_bytes).or_insert(1.0);
         *share = share.min(given as f64 / folios as f64);
-        self.tells_copies &= timing.copied.is_some();
+        self.tells_copies &= timing.copied.is_some() || !operation.writes();
         Ok(Some(FolioCell {
             folio_bytes,
             operation,

@@ -1,10 +1,9 @@
 //! What a job needs of the machine beside the sizes of folios.
 
-use std::fs;
-
 use filemap_job::folio_ops::{FolioOps, Operation, PAGE_BYTES};
 use filemap_job::format_size;
 
+use crate::engine::available_bytes;
 use crate::probe::cpus;
 use crate::{Error, page_size};
 
@@ -22,8 +21,7 @@ pub(super) fn check(job: &FolioOps) -> Result<(), Error> {
             "leave out --on kernel, or run it on a kernel with pages of 4k",
         ));
     }
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    match available_bytes(&meminfo) {
+    match available_bytes() {
         Some(available) => check_memory(job.bytes, cpus::allowed(), available),
         None => Ok(()),
     }
@@ -62,13 +60,6 @@ fn copies(operation: Operation, cpus: u64) -> u64 {
     }
 }
 
-/// Memory that programs can have without swapping, by the text of `/proc/meminfo`.
-fn available_bytes(meminfo: &str) -> Option<u64> {
-    let rest = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = rest.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(kib << 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,12 +74,5 @@ mod tests {
         let words = "memory of 3328 MiB (the job's 1024 MiB 3 times, and 256 MiB for the rest)";
         assert!(text.starts_with(words) && text.contains("3072 MiB are available"), "{text}");
         assert!(check_memory(u64::MAX, 64, gib).is_err());
-    }
-
-    #[test]
-    fn available_memory_is_in_kib() {
-        let text = "MemTotal:  24105 kB\nMemAvailable:   20127 kB\n";
-        assert_eq!(available_bytes(text), Some(20127 << 10));
-        assert_eq!(available_bytes("MemTotal: 1 kB\n"), None);
     }
 }

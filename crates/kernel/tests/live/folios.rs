@@ -95,9 +95,13 @@ const LRU_BATCH: u64 = 31;
 /// Checks how many of `pages` pages were copied, and how many reused: all, where it is known of
 /// folios of several pages that one process has them.
 fn check_copies(cell: &FolioCell, pages: u64, reuses_large: Option<bool>) {
+    if !cell.operation.writes() {
+        assert_eq!((cell.copied, cell.reused), (None, None), "{cell:?}");
+        return;
+    }
     let (copied, reused) = (cell.copied.unwrap(), cell.reused.unwrap());
     let expected = match cell.operation {
-        Operation::Munmap | Operation::Fork => (0, 0),
+        Operation::Munmap | Operation::Fork => unreachable!("they write nothing"),
         Operation::CowByte => (pages, 0),
         Operation::AnonCowSeq | Operation::AnonCowRand => (pages * cpus::allowed(), 0),
         Operation::ReuseByte | Operation::ChildReuseByte if cell.folio_bytes == 4 << 10 => {

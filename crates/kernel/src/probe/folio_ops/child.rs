@@ -182,9 +182,9 @@ fn write(memory: &Memory, frames: Option<&Frames>, write: impl FnOnce()) -> Resu
     })
 }
 
-/// An operation in which nothing is written, so that nothing is copied.
+/// An operation in which nothing is written.
 fn untouched(time_ns: u64, memory: &Memory) -> Timing {
-    Timing { time_ns, pages: memory.pages() as u64, copied: Some(0), reused: Some(0) }
+    Timing { time_ns, pages: memory.pages() as u64, copied: None, reused: None }
 }
 
 /// CPU time of this thread for `work`, in nanoseconds.

@@ -52,9 +52,9 @@ pub struct Timing {
     pub time_ns: u64,
     /// Pages that it was done to, by all.
     pub pages: u64,
-    /// Pages that were copied, where the kernel tells frames.
+    /// Pages that were written to and copied, where any were and the kernel tells frames.
     pub copied: Option<u64>,
-    /// Pages that stayed where they were although they were written to, where it does.
+    /// Pages that were written to and stayed where they were, where any were and it does.
     pub reused: Option<u64>,
 }
 
