@@ -1,6 +1,7 @@
 //! The sizes of folios that anonymous memory may have here, and the settings that say so.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
@@ -100,18 +101,21 @@ impl Sizes {
     }
 
     /// Keeps other runs from changing the settings until what is returned drops: each would take
-    /// what another one has set for what it has to restore.
+    /// what another one has set for what it has to restore. Where there are none it does nothing.
     ///
     /// # Errors
     /// When another run changes them now.
-    pub(crate) fn lock(&self) -> Result<File, Error> {
+    pub(crate) fn lock(&self) -> Result<Option<File>, Error> {
         let path = self.directory.join(ALL_SIZES);
-        let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(|error| Error::os("open", &path, error))?,
+        };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(file),
+            Ok(()) => Ok(Some(file)),
             Err(_) => Err(Error::unavailable(
-                "a change of the sizes of folios, which another run has changed for its time,",
-                "wait until that has ended",
+                "a change of folio sizes (--apply) beside that of another run",
+                "wait until the other run has ended",
             )),
         }
     }
@@ -220,5 +224,6 @@ pub(crate) mod tests {
         drop(lock);
         settings.lock().unwrap();
         fs::remove_dir_all(&settings.directory).unwrap();
+        assert!(settings.lock().unwrap().is_none(), "there is nothing to change");
     }
 }
