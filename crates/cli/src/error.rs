@@ -49,6 +49,9 @@ pub enum Error {
          remove the file, or give --machine default"
     )]
     UserProfile { error: Box<Error> },
+    /// What the small mm of anonymous memory could not run.
+    #[error(transparent)]
+    Mapcount(#[from] filemap_mapcount::Error),
     /// What this machine or this build cannot do.
     #[error("{0}")]
     CannotRun(String),
@@ -77,6 +80,7 @@ impl Error {
         match self {
             Error::Write { .. } | Error::ReaderLeft => 1,
             Error::CannotRun(_)
+            | Error::Mapcount(filemap_mapcount::Error::Memory { .. })
             | Error::Model(
                 filemap_model::Error::TooLarge { .. } | filemap_model::Error::LargeThrash { .. },
             ) => 4,

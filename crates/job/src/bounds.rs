@@ -31,6 +31,12 @@ pub const MAX_THRASH_THREADS: u64 = 1 << 15;
 /// Longest time that a thrash runs for, and that it warms up for: 24 hours.
 pub const MAX_THRASH_NS: u64 = 86_400_000_000_000;
 
+/// Most anonymous memory that operations run over, in bytes: 1 TiB.
+pub const MAX_FOLIO_OPS_BYTES: u64 = 1 << 40;
+
+/// Most repeats of such operations: the record has all figures of each.
+pub const MAX_FOLIO_OPS_RUNS: u64 = 1000;
+
 /// Most runs of one job.
 pub const MAX_RUNS: u64 = 100_000;
 

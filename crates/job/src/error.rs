@@ -54,6 +54,23 @@ pub enum Error {
         /// The flag without its leading dashes.
         flag: &'static str,
     },
+    /// A job of the workload `folio-ops` where another one is wanted.
+    #[error(
+        "--workload folio-ops is a job by itself, for filemap run; give that, or another --workload"
+    )]
+    IsFolioOps,
+    /// A flag that only the workload `folio-ops` has.
+    #[error("--{flag} is for --workload folio-ops; give that, or leave it out")]
+    OfFolioOps {
+        /// The flag without its leading dashes.
+        flag: &'static str,
+    },
+    /// A value of a list is in it twice.
+    #[error("{value} is there twice; give it once")]
+    Twice {
+        /// The value.
+        value: String,
+    },
     /// The limits of a memory cgroup are the wrong way round.
     #[error("{high} is above memory.max of {max}; give a lower one")]
     HighAboveMax {

@@ -51,6 +51,8 @@ pub enum Of {
     OneFile,
     /// Those of the workload `thrash`.
     Thrash,
+    /// Those of the workload `folio-ops`.
+    FolioOps,
 }
 
 /// What most flags are.
@@ -79,6 +81,7 @@ const WORKLOAD: &str = "Workload";
 const FILE: &str = "File and mapping";
 const MACHINE: &str = "Machine";
 const THREADS: &str = "Workload thrash";
+const FOLIOS: &str = "Workload folio-ops";
 
 /// Entries of the largest page-table page, that of 64 KiB pages.
 const MOST_ENTRIES: u64 = 8192;
@@ -121,7 +124,8 @@ spec! {
     },
     /// Order of the accesses: random, stride:N, sequential, reverse, first, interleave:K,
     /// read-random, read-sequential, elf (to the segments of --file), exec (calls of code:
-    /// exec:cold, exec:random), or thrash (threads that each map, read and unmap a file).
+    /// exec:cold, exec:random), thrash (threads that each map, read and unmap a file), or folio-ops
+    /// (operations over anonymous memory in large folios).
     workload: String = Flag { group: WORKLOAD, value_name: "PATTERN", ..FLAG },
     /// Number of accesses.
     accesses: u64 = Flag {
@@ -323,6 +327,16 @@ spec! {
         default: Some("/proc/vmstat"),
         is_setting: false,
         ..THRASH
+    },
+    /// Sizes of folios that operations run over, powers of two from 4k to 2m. --file-size is the
+    /// size of the anonymous memory [default: 256m], and --runs is how often each is timed
+    /// [default: 9].
+    folio_sizes: String = Flag {
+        group: FOLIOS,
+        value_name: "SIZE,...",
+        default: Some("4k,16k,32k,64k,128k,256k,512k,1m,2m"),
+        of: Of::FolioOps,
+        ..FLAG
     },
 }
 

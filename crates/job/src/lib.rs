@@ -17,6 +17,7 @@ pub mod engine;
 mod error;
 pub mod flags;
 pub mod flushes;
+pub mod folio_ops;
 pub mod job;
 mod job_file;
 mod limits;
@@ -47,6 +48,7 @@ pub use error::Error;
 pub use filemap_core::address::mapping::{Split, SplitProt};
 pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 pub use flags::{Flag, JobSpec, Of};
+pub use folio_ops::{FolioOps, FolioOpsRun};
 pub use job::{
     AccessList, EngineKind, File, Filesystem, Image, Job, Machine, Mapping, Pattern, Phase,
 };

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::Error;
+use crate::folio_ops::FOLIO_OPS;
 use crate::size::{parse_count, shorten};
 use crate::thrash::THRASH;
 
@@ -51,7 +52,7 @@ const PLAIN: [(&str, Workload); 9] = [
 ];
 
 const KNOWN: &str = "random, stride:N, sequential, reverse, first, interleave:K, read-random, \
-    read-sequential, elf, exec, exec:cold, exec:random, thrash";
+    read-sequential, elf, exec, exec:cold, exec:random, thrash, folio-ops";
 
 impl Workload {
     /// Whether it reads with `read(2)` instead of touching the mapping.
@@ -86,6 +87,7 @@ impl FromStr for Workload {
                     .map(Workload::Interleave)
             }
             _ if text == THRASH => Err(Error::IsThrash),
+            _ if text == FOLIO_OPS => Err(Error::IsFolioOps),
             _ => Err(Error::UnknownName {
                 what: "workload",
                 text: shorten(text),

@@ -5,11 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use filemap_core::rules::Kernel;
+use filemap_job::format_size;
 
 use crate::Error;
 use crate::cgroup::{Version, memory_hierarchy};
 use crate::engine::{FAULT_AROUND_FILE, LruGen, lru_gen, temporary_directory};
 use crate::error::require_root;
+use crate::folio_ops::Sizes;
 use crate::interference::damon_pageout;
 use crate::journal::Journal;
 use crate::residency::CacheStat;
@@ -32,13 +34,14 @@ pub struct Check {
 }
 
 /// What can be asked of the program that uses more than a file and a processor.
-pub const COMMANDS: [&str; 11] = [
+pub const COMMANDS: [&str; 12] = [
     "run --on kernel",
     "compare --on kernel",
     "explain --on kernel",
     "conform",
     "calibrate",
     "published --full",
+    "--workload folio-ops",
     "--kernel host",
     "--read-ahead-kb",
     "--memory-max",
@@ -74,6 +77,8 @@ pub fn checks(journal: &Journal) -> Vec<Check> {
         mkfs("mkfs.xfs", Filesystem::Xfs),
         tracepoints(journal),
         debugfs(),
+        folio_sizes(&Sizes::here()),
+        page_frames(),
         fio(),
         qemu(),
         kvm(),
@@ -218,6 +223,38 @@ fn debugfs() -> Check {
     check("fault-around size", "--apply", found)
 }
 
+fn folio_sizes(sizes: &Sizes) -> Check {
+    let offered = sizes.offered();
+    let (had, others): (Vec<u64>, Vec<u64>) =
+        offered.into_iter().partition(|&bytes| sizes.refusal(bytes).is_none());
+    let found = match (had.as_slice(), others.as_slice()) {
+        ([], []) => Err(Error::unavailable(
+            "large folios for anonymous memory",
+            "use a kernel with transparent huge pages: with --on kernel only 4k is measured here",
+        )),
+        (had, others) => {
+            let had = had.iter().map(|&bytes| format!(", {}", format_size(bytes)));
+            let apply = match others {
+                [] => String::new(),
+                [one] => format!("; with --apply {}", format_size(*one)),
+                [first, .., last] => {
+                    format!("; with --apply {} to {}", format_size(*first), format_size(*last))
+                }
+            };
+            Ok(format!("4k{}{apply}", had.collect::<String>()))
+        }
+    };
+    check("folio sizes", "--workload folio-ops", found)
+}
+
+fn page_frames() -> Check {
+    let found = require_root("frames of pages").map(|()| "yes".to_owned());
+    let note = found.is_err().then(|| {
+        "run as root to see which pages are copied and which are reused with --on kernel".to_owned()
+    });
+    Check { note, ..check("page frames", "--workload folio-ops", found) }
+}
+
 fn fio() -> Check {
     let found = match installed("fio") {
         true => Ok("fio".to_owned()),
@@ -281,6 +318,7 @@ fn installed(program: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folio_ops;
 
     #[test]
     fn what_is_missing_comes_with_a_remedy() {
@@ -291,10 +329,29 @@ mod tests {
         for check in [loop_devices(), mkfs("mkfs.xfs", Filesystem::Xfs), debugfs(), fio()] {
             assert!(used(&check), "{check:?}");
         }
-        for check in [rules(), root(), residency(), io_accounting(), lru(), qemu(), kvm()] {
+        for check in
+            [rules(), root(), residency(), io_accounting(), lru(), page_frames(), qemu(), kvm()]
+        {
             assert!(check.state.is_ok() || check.note.is_some(), "{check:?}");
             assert!(used(&check), "{check:?}");
         }
+    }
+
+    #[test]
+    fn sizes_of_folios_are_those_that_are_had_and_that_could_be() {
+        let sizes = [(16 << 10, "never"), (1 << 20, "never"), (2 << 20, "inherit")];
+        for (test, all, sizes, here) in [
+            ("some", "madvise", &sizes[..], "4k, 2m; with --apply 16k to 1m"),
+            ("fewer", "never", &sizes[2..], "4k; with --apply 2m"),
+            ("one", "always", &sizes[2..], "4k, 2m"),
+        ] {
+            let settings = folio_ops::settings(&format!("doctor-{test}"), all, sizes);
+            assert_eq!(folio_sizes(&settings).state.as_deref(), Ok(here));
+            fs::remove_dir_all(&settings.directory).unwrap();
+        }
+        let none = folio_sizes(&Sizes { directory: "/nowhere".into() });
+        assert_eq!(none.state, Err("no large folios for anonymous memory".to_owned()));
+        assert!(none.note.is_some());
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod ending;
 pub mod engine;
 mod error;
 pub mod fio;
+pub mod folio_ops;
 pub mod holes;
 pub mod image;
 pub mod interference;

@@ -22,7 +22,7 @@ pub struct Footer {
 pub struct Origin {
     /// The name of the engine.
     pub engine: String,
-    /// By which rules the model ran.
+    /// By which rules the model ran; `None` where it goes by none.
     pub kernel: Option<String>,
     /// What the engine says of itself.
     pub environment: Map<String, Value>,
@@ -106,11 +106,10 @@ fn scope(origins: &[Origin]) -> String {
     let mut kernels: Vec<&str> = Vec::new();
     let mut scopes: Vec<&str> = Vec::new();
     for origin in origins {
-        if origin.engine == EngineKind::Model.name() {
-            let kernel = origin.kernel.as_deref().unwrap_or("of an unknown version");
-            if !kernels.contains(&kernel) {
-                kernels.push(kernel);
-            }
+        if origin.engine == EngineKind::Model.name()
+            && let Some(kernel) = origin.kernel.as_deref().filter(|own| !kernels.contains(own))
+        {
+            kernels.push(kernel);
         }
         let own = origin.environment.get("scope").and_then(Value::as_str).unwrap_or_default();
         for part in own.split("; ").filter(|part| !part.is_empty()) {

@@ -75,6 +75,9 @@ fn facts(lines: Vec<Line>) -> Part {
 }
 
 fn lines_of(record: &Record, kernel: String) -> Vec<Line> {
+    if record.job.is_folio_ops() {
+        return lines_of_folio_ops(record);
+    }
     let mut lines = lines(&record.job, kernel);
     let seeds = spread::seeds(record);
     if seeds > 1 {
@@ -82,6 +85,27 @@ fn lines_of(record: &Record, kernel: String) -> Vec<Line> {
         accesses.for_each(|(_, parts)| parts.push(format!("the first of {seeds} seeds")));
     }
     lines
+}
+
+/// The lines on operations over anonymous memory, which ran on a real machine whatever ran them.
+fn lines_of_folio_ops(record: &Record) -> Vec<Line> {
+    let job = &record.job;
+    let environment = |key: &str| record.environment.get(key);
+    let text = |key: &str| environment(key).and_then(Value::as_str).unwrap_or_default().to_string();
+    let cores = environment("cores").and_then(Value::as_u64);
+    let cores = cores.map_or_else(String::new, |cores| format!("{cores} CPUs"));
+    let memory = size(&job.file_size).map_or_else(String::new, bytes);
+    let folios = job.folio_sizes.as_deref().unwrap_or_default().split(',');
+    let folio =
+        |text| parse_size(text).map_or_else(|_| text.to_string(), |size| bytes(size as f64));
+    let folios = folios.map(folio).collect();
+    let release = text("host_kernel");
+    vec![
+        ("Memory", vec![memory, "anonymous".to_string()]),
+        ("Folios", folios),
+        ("Machine", vec![text("cpu"), cores]),
+        ("Kernel", vec![said(!release.is_empty(), format!("Linux {release}, the running one"))]),
+    ]
 }
 
 fn lines(job: &JobSpec, kernel: String) -> Vec<Line> {

@@ -18,7 +18,7 @@ use unseen::{OfModel, named, unseen};
 
 use super::flag_job::FlagJob;
 use super::program::in_file;
-use super::{GivenJob, needs_said, svg_of_thrash, with_seeds};
+use super::{GivenJob, folio_ops, needs_said, svg_of_thrash, with_seeds};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::engine::{self, Engines};
@@ -43,6 +43,11 @@ pub fn run(
         return program::run(spec, &path, args, on).map_err(|error| in_file(&path, error));
     }
     let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
+    folio_ops::refuse(
+        &given.1,
+        "compare",
+        "give filemap run, where all ways to count run side by side",
+    )?;
     let (output, report) = match given.1.is_thrash() {
         true => reported::<Thrash>(given, args, on)?,
         false => reported::<Job>(given, args, on)?,

@@ -15,7 +15,7 @@ use filemap_report::explain::{self, Explainer, Explanation, Sight};
 use serde_json::{Map, json};
 
 use super::program::in_file;
-use super::{GivenJob, with_seeds};
+use super::{GivenJob, folio_ops, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::engine::{self, Machine};
@@ -39,6 +39,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         return program::run(spec, &path, args).map_err(|error| in_file(&path, error));
     }
     let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
+    folio_ops::refuse(&spec, "explain", "give filemap run")?;
     let svg = ("--svg", args.svg.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;
     if spec.runs.is_some_and(|runs| runs != 1) {

@@ -6,6 +6,7 @@ pub mod conform;
 pub mod doctor;
 pub mod explain;
 mod flag_job;
+mod folio_ops;
 mod program;
 pub mod published;
 pub mod run;

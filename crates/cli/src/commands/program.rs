@@ -1,6 +1,8 @@
 //! `filemap run` of a program: a job file with tables.
 
+use filemap_job::folio_ops::FOLIO_OPS;
 use filemap_job::program::Program;
+use filemap_job::thrash::THRASH;
 use filemap_job::{EngineKind, Flag, JobSpec, Of, ProgramSpec};
 use filemap_model::{Profile, trace_program};
 use filemap_report::program;
@@ -76,9 +78,9 @@ impl GivenProgram {
     pub fn new(spec: ProgramSpec, path: &str, flags: JobFlags) -> Result<Self, Error> {
         let (images, modules) = (flags.image.clone(), flags.modules.clone());
         let flags = JobSpec::from(flags);
-        if flags.is_thrash() {
+        if let Some(name) = flags.workload.as_ref().filter(|_| is_job_by_itself(&flags)) {
             return Err(Error::Usage(format!(
-                "--workload thrash is a job by itself, and {path} is a program; remove the flag, \
+                "--workload {name} is a job by itself, and {path} is a program; remove the flag, \
                  or give it without {path}"
             )));
         }
@@ -152,22 +154,36 @@ pub fn in_file(path: &str, error: Error) -> Error {
     }
 }
 
+/// Whether the workload of `flags` is none that accesses pages of a mapping.
+fn is_job_by_itself(flags: &JobSpec) -> bool {
+    flags.is_thrash() || flags.is_folio_ops()
+}
+
 /// Why a program does not take `flag`, whose key is one of its tables, or of no program.
 pub fn foreign(flag: &str, path: &str) -> Error {
-    Error::Usage(match is_of_thrash(flag) || flag == "--svg" {
-        true => {
-            format!("{flag} is for --workload thrash, and {path} is a program; remove the flag")
+    let workload = match flag == "--svg" {
+        true => Some(THRASH),
+        false => workload_of(flag),
+    };
+    Error::Usage(match workload {
+        Some(name) => {
+            format!("{flag} is for --workload {name}, and {path} is a program; remove the flag")
         }
-        false => format!(
+        None => format!(
             "{flag} is for a job of one file, and {path} is a program; remove the flag, or put its \
              value into {path}"
         ),
     })
 }
 
-/// Whether `flag`, with its dashes, is one that only the workload `thrash` has, and programs.
-pub fn is_of_thrash(flag: &str) -> bool {
-    Flag::all().any(|known| known.of == Of::Thrash && known.name == flag.trim_start_matches("--"))
+/// The workload that alone has `flag`, with its dashes, beside programs.
+pub fn workload_of(flag: &str) -> Option<&'static str> {
+    let found = Flag::all().find(|known| known.name == flag.trim_start_matches("--"))?;
+    match found.of {
+        Of::Thrash => Some(THRASH),
+        Of::FolioOps => Some(FOLIO_OPS),
+        Of::All | Of::OneFile => None,
+    }
 }
 
 /// The machine profile that the model of `spec` goes by, which `spec` then names.

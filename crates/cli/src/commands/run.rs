@@ -5,7 +5,7 @@ use filemap_job::{EngineKind, Job, JobSpec, Record, Thrash};
 use filemap_report::{Report, record, thrash};
 
 use super::flag_job::FlagJob;
-use super::{GivenJob, program, svg_of_thrash, with_seeds};
+use super::{GivenJob, folio_ops, program, svg_of_thrash, with_seeds};
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::engine::{self, Engines};
@@ -32,6 +32,9 @@ pub fn run(
             .map_err(|error| program::in_file(&path, error));
     }
     let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
+    if given.1.is_folio_ops() {
+        return folio_ops::run(given, &args);
+    }
     let (output, report) = match given.1.is_thrash() {
         true => reported::<Thrash>(given, args, engines)?,
         false => reported::<Job>(given, args, engines)?,

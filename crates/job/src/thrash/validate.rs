@@ -72,6 +72,7 @@ impl JobSpec {
 
     /// Refuses flags that jobs of one file only have.
     fn check_of_thrash(&self) -> Result<(), Error> {
+        self.check_not_folio_ops()?;
         if !self.phase.is_empty() {
             let remedy = "give it without phases";
             return Err(Error::Conflict { flag: "workload thrash", other: "[[phase]]", remedy });
@@ -88,6 +89,7 @@ impl JobSpec {
 
     /// Refuses flags that only the workload `thrash` has, and the workload itself.
     pub(crate) fn check_of_one_file(&self) -> Result<(), Error> {
+        self.check_not_folio_ops()?;
         if self.is_thrash() {
             return Err(Error::IsThrash);
         }

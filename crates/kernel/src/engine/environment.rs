@@ -16,10 +16,12 @@ use crate::contents::Contents;
 use crate::interference::damon_pageout;
 
 /// Options of the kernel's configuration that the rules or their cost depend on.
-pub const CONFIG_OPTIONS: [&str; 8] = [
+pub const CONFIG_OPTIONS: [&str; 10] = [
     "CONFIG_HZ",
     "CONFIG_LRU_GEN",
     "CONFIG_MEMCG",
+    "CONFIG_MM_ID",
+    "CONFIG_NO_PAGE_MAPCOUNT",
     "CONFIG_PER_VMA_LOCK",
     "CONFIG_PREEMPT_NONE",
     "CONFIG_PREEMPT_VOLUNTARY",
@@ -119,7 +121,7 @@ fn cpu_model() -> Option<String> {
 }
 
 /// The word in brackets: the one that is set, of those that could be.
-fn chosen(text: &str) -> Option<String> {
+pub(crate) fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
 }

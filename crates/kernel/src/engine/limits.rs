@@ -109,8 +109,8 @@ pub(crate) fn lru_gen() -> LruGen {
     if value.unwrap_or(LRU_GEN.1) == LRU_GEN.1 { LruGen::Off } else { LruGen::On }
 }
 
-/// Memory that is free or can be made free.
-pub(super) fn available_bytes() -> Option<u64> {
+/// Memory that is free or can be made free, in bytes; `None` where the system does not tell.
+pub fn available_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib << 10)

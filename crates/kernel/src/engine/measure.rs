@@ -67,6 +67,7 @@ impl Runnable for Job {
             // Null before Linux 6.5.
             cached: cached.unwrap_or_default(),
             thrash: None,
+            folio_ops: None,
             vmstat: vmstat.map(crate::procstat::VmStat::into_map),
         };
         Ok(Measured { run, is_disturbed: stage.fits && seen.is_disturbed(), flushes })

@@ -33,9 +33,11 @@ pub use boot::{Boot, Booted};
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
 pub use guest::{in_guest, mount_memory_cgroups};
+pub use limits::available_bytes;
 pub use plan::{MAX_RUN_ACCESSES, plan};
 pub use sent::{Bootable, Returned};
 
+pub(crate) use environment::chosen;
 pub(crate) use file::{may_drop, scratch_directory, storage_of};
 pub(crate) use limits::{LruGen, lru_gen};
 pub(crate) use needs::{Needed, Needs};

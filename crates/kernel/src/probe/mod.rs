@@ -11,6 +11,7 @@ mod child;
 pub mod cpus;
 mod files;
 mod flushes;
+mod folio_ops;
 mod mapping;
 mod meter;
 mod outcome;
@@ -34,6 +35,7 @@ pub use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 pub use filemap_job::elf::Segment;
 
 pub use access::{Access, MAX_READ_BYTES, RETURN};
+pub use folio_ops::{FolioProbe, FolioSample, Timing};
 pub use outcome::{Ended, EndedThread, Left, Outcome, PhaseCost};
 pub use piped::STARVED_EXIT_CODE;
 pub use plan::{Mapping, Plan};
@@ -56,6 +58,7 @@ pub fn main_if_child() {
     let main = match first.as_ref().and_then(|argument| argument.to_str()) {
         Some(CHILD_ARGUMENT) => child::main,
         Some(thrash::ARGUMENT) => thrash::threads::main,
+        Some(folio_ops::ARGUMENT) => folio_ops::child::main,
         _ => return,
     };
     std::process::exit(main())
@@ -63,9 +66,8 @@ pub fn main_if_child() {
 
 /// Whether this process was started as a probe's child.
 pub fn is_child() -> bool {
-    std::env::args_os()
-        .nth(1)
-        .is_some_and(|argument| argument == CHILD_ARGUMENT || argument == thrash::ARGUMENT)
+    let arguments = [CHILD_ARGUMENT, thrash::ARGUMENT, folio_ops::ARGUMENT];
+    std::env::args_os().nth(1).is_some_and(|first| arguments.iter().any(|&own| first == own))
 }
 
 /// The kernel sums up the statistics of memory cgroups this often.

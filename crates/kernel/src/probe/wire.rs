@@ -32,6 +32,8 @@ pub(super) enum Reply {
     Bus(u64),
     /// The steps are taken.
     Done(Ended),
+    /// What came out of operations over folios.
+    Numbers(Vec<u64>),
 }
 
 const READY: u64 = 1;
@@ -39,6 +41,7 @@ const FAILED: u64 = 2;
 const DONE: u64 = 3;
 const STARVED: u64 = 4;
 const BUS: u64 = 5;
+const NUMBERS: u64 = 6;
 
 /// [`Reply::Bus`] as it is sent: nothing is allocated.
 pub(super) fn bus_message(address: u64) -> [u8; 16] {
@@ -220,6 +223,10 @@ pub(super) fn write_reply(output: &mut impl Write, reply: &Reply) -> io::Result<
         Reply::Failed(message) => put_message(&mut out, FAILED, message),
         Reply::Starved(message) => put_message(&mut out, STARVED, message),
         Reply::Bus(address) => out.extend_from_slice(&bus_message(*address)),
+        Reply::Numbers(numbers) => {
+            put(&mut out, NUMBERS);
+            put_all(&mut out, numbers, |out, &number| put(out, number));
+        }
         Reply::Done(ended) => {
             put(&mut out, DONE);
             put(&mut out, u64::from(ended.locked));
@@ -273,6 +280,7 @@ pub(super) fn read_reply(input: &mut impl Read) -> io::Result<Reply> {
         FAILED => Ok(Reply::Failed(get_message(input)?)),
         STARVED => Ok(Reply::Starved(get_message(input)?)),
         BUS => Ok(Reply::Bus(get(input)?)),
+        NUMBERS => Ok(Reply::Numbers(get_all(input, get)?)),
         DONE => Ok(Reply::Done(Ended {
             locked: get(input)? != 0,
             threads: get_all(input, |input| {

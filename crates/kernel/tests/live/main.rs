@@ -5,6 +5,7 @@
 
 mod engine;
 mod fio;
+mod folios;
 mod machine;
 mod observing;
 mod probing;
@@ -28,9 +29,12 @@ use skip::skip;
 /// Has this binary change the machine and wait to be killed.
 const HOLD: &str = "__hold";
 
+/// Has this binary measure folios with changed settings until it is killed.
+const FOLIOS: &str = "__folios";
+
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 30] = [
+const TESTS: [Test; 34] = [
     ("touching what is mapped costs nothing", probing::quiet),
     ("fault-around follows virtual addresses", probing::shifted),
     ("a cold file is read, a warm one is not", probing::cold_and_warm),
@@ -61,6 +65,10 @@ const TESTS: [Test; 30] = [
     ("what is not this kernel's is refused", engine::impossible_jobs),
     ("a file that changes its size ends the job", engine::changing_files),
     ("fio runs on a file of our own", fio::jobs),
+    ("pages of folios of each size are copied and reused", folios::sizes),
+    ("sizes of folios that are not allowed are named", folios::not_allowed),
+    ("folios that are not given are not timed", folios::not_given),
+    ("a killed run leaves no sizes of folios changed", folios::killed),
 ];
 
 fn main() {
@@ -69,6 +77,11 @@ fn main() {
         && argument == HOLD
     {
         machine::hold(Path::new(directory));
+    }
+    if let [_, argument, directory] = &std::env::args().collect::<Vec<_>>()[..]
+        && argument == FOLIOS
+    {
+        folios::hold(Path::new(directory));
     }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let bench = Bench::new();

@@ -11,7 +11,7 @@ use super::booted::{self, Booted};
 use super::unseen::{OfModel, unseen};
 use crate::Outcome;
 use crate::args::CompareArgs;
-use crate::commands::program::{GivenProgram, foreign, is_of_thrash, not_of_programs, profile};
+use crate::commands::program::{GivenProgram, foreign, not_of_programs, profile, workload_of};
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
@@ -45,9 +45,11 @@ pub fn run(
     let foreign_to = |variant: &Variant| {
         let flag = ProgramSpec::foreign_flag(&variant.applied(&JobSpec::default()))?;
         let key = flag.trim_start_matches("--").replace('-', "_");
-        Some(variant.error(Error::Usage(match is_of_thrash(&flag) {
-            true => format!("{key} is for --workload thrash, which no program has; leave it out"),
-            false => format!(
+        Some(variant.error(Error::Usage(match workload_of(&flag) {
+            Some(name) => {
+                format!("{key} is for --workload {name}, which no program has; leave it out")
+            }
+            None => format!(
                 "{key} belongs to a file, a mapping or a phase of a program; compare two job files"
             ),
         })))

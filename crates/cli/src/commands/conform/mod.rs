@@ -16,6 +16,7 @@ use bench::Bench;
 use verdict::{footer, outcome};
 
 use super::GivenJob;
+use super::folio_ops;
 use super::program::in_file;
 use crate::Outcome;
 use crate::args::ConformArgs;
@@ -37,6 +38,9 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         return program::run(spec, &path, args).map_err(|error| in_file(&path, error));
     }
     let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
+    let instead = "it makes no decisions that could be compared; give filemap run, and --on kernel \
+                   for the running kernel";
+    folio_ops::refuse(&spec, "conform", instead)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     check_asked(&asked.flags, &spec)?;
     let release = input::host_release();

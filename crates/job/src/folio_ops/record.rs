@@ -1,0 +1,51 @@
+//! What a run of the workload `folio-ops` says.
+
+use serde::{Deserialize, Serialize};
+
+use super::Operation;
+
+/// One repeat: every folio size, operation and configuration once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FolioOpsRun {
+    /// L: how long one locked read-modify-write took in this repeat, in nanoseconds.
+    pub locked_ns: Option<f64>,
+    /// What was timed, in order.
+    pub cells: Vec<FolioCell>,
+    /// Threads that map and unmap one folio at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contended: Vec<Contended>,
+}
+
+/// One operation over all pages, in folios of one size, with one configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FolioCell {
+    /// Size of each folio in bytes.
+    pub folio_bytes: u64,
+    /// What was done.
+    pub operation: Operation,
+    /// How it is counted who maps a folio: one of
+    /// [`CONFIGURATIONS`](crate::folio_ops::CONFIGURATIONS), or `kernel`.
+    pub counters: String,
+    /// Time of a page, in nanoseconds.
+    pub ns_per_page: f64,
+    /// Write faults that copied their page.
+    pub copied: Option<u64>,
+    /// Write faults that reused their page.
+    pub reused: Option<u64>,
+}
+
+/// Threads that each map and unmap all pages of the same folio, again and again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Contended {
+    /// Size of the folio in bytes.
+    pub folio_bytes: u64,
+    /// How it is counted who maps it.
+    pub counters: String,
+    /// Times in a second that each thread mapped or unmapped it.
+    pub batches_per_second: Vec<f64>,
+    /// The longest time that one of these took, in nanoseconds.
+    pub longest_wait_ns: Option<u64>,
+}

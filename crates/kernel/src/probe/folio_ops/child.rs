@@ -1,0 +1,226 @@
+//! The child's side: it fills its memory, does the operation, and says what that took.
+
+use std::io::stdin;
+
+use filemap_job::accesses::{seeds, xorshift64};
+use filemap_job::folio_ops::Operation;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::super::child::{fail, reply};
+use super::super::wire::Reply;
+use super::family::{Forked, Gate, exit, fork, reap, say};
+use super::frames::Frames;
+use super::memory::Memory;
+use super::{FolioProbe, FolioSample, Timing};
+use crate::{Error, page_size};
+
+/// How often it is tried to get folios of the size that is wanted: the kernel makes room for more
+/// of them each time.
+const ATTEMPTS: usize = 3;
+
+/// Runs the probe that comes in on standard input; the process's exit code.
+pub(in super::super) fn main() -> i32 {
+    // The parent cannot end us when it is killed itself.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    let Ok(probe) = FolioProbe::decode(&mut stdin().lock()) else { return 1 };
+    match run(&probe) {
+        Ok(sample) => i32::from(reply(&Reply::Numbers(sample.numbers())).is_err()),
+        Err(error) => fail(&error),
+    }
+}
+
+fn run(probe: &FolioProbe) -> Result<FolioSample, Error> {
+    // What this process was started with must neither keep folios away nor merge pages.
+    set(libc::PR_SET_THP_DISABLE, false);
+    set(libc::PR_SET_MEMORY_MERGE, false);
+    let folios = probe.bytes / probe.folio_bytes;
+    let (mut given, mut left) = (0, ATTEMPTS);
+    loop {
+        let memory = Memory::fill(probe.bytes, probe.folio_bytes)?;
+        let frames = Frames::of(&memory)?;
+        given = given.max(folios_given(probe, &memory, frames.as_ref()));
+        if FolioSample::is_enough(folios, given) {
+            // The kernel may collapse small folios into huge ones behind our back.
+            set(libc::PR_SET_THP_DISABLE, true);
+            let timing = time(probe, memory, frames)?;
+            return Ok(FolioSample { folios, given, timing: Some(timing) });
+        }
+        memory.unmap()?;
+        left -= 1;
+        if left == 0 {
+            return Ok(FolioSample { folios, given, timing: None });
+        }
+    }
+}
+
+/// Sets a switch of this process. A kernel that does not have it does nothing of the kind.
+fn set(switch: i32, on: bool) {
+    // SAFETY: these switches take numbers only.
+    unsafe { libc::prctl(switch, libc::c_ulong::from(on), 0, 0, 0) };
+}
+
+/// How many of the folios are of the wanted size: by their frames, or else by the faults that it
+/// took, one for each folio.
+fn folios_given(probe: &FolioProbe, memory: &Memory, frames: Option<&Frames>) -> u64 {
+    let pages = (probe.folio_bytes / page_size()) as usize;
+    let folios = probe.bytes / probe.folio_bytes;
+    match frames.and_then(|frames| frames.folios(pages)) {
+        Some(given) => given,
+        None if memory.faults < folios => 0,
+        None => folios.saturating_sub((memory.faults - folios).saturating_sub(OTHER_FAULTS)),
+    }
+}
+
+/// Faults that the process may take beside those of its memory.
+const OTHER_FAULTS: u64 = 8;
+
+fn time(probe: &FolioProbe, memory: Memory, frames: Option<Frames>) -> Result<Timing, Error> {
+    match probe.operation {
+        Operation::Munmap => Ok(untouched(timed(|| memory.unmap())?, &memory)),
+        Operation::Fork => {
+            drop(frames);
+            Ok(untouched(time_of_fork()?, &memory))
+        }
+        Operation::CowByte => {
+            let mut child = Forked::start(|answer| say(answer, &[1]))?;
+            let [_] = child.hear()?;
+            write(&memory, frames.as_ref(), || memory.write_all())
+        }
+        Operation::ReuseByte => {
+            match fork()? {
+                Some(child) => reap(child)?,
+                None => exit(0),
+            }
+            write(&memory, frames.as_ref(), || memory.write_all())
+        }
+        Operation::ChildReuseByte => {
+            child_writes(&memory, || write(&memory, frames.as_ref(), || memory.write_all()))
+        }
+        Operation::AnonCowSeq => {
+            children_write(probe, |_| write(&memory, frames.as_ref(), || memory.write_all()))
+        }
+        Operation::AnonCowRand => {
+            let seeds: Vec<u64> = seeds(probe.seed, probe.children).collect();
+            let orders = seeds.into_iter().map(|seed| shuffled(memory.pages(), seed));
+            let orders: Vec<Vec<u32>> = orders.collect();
+            children_write(probe, |child| {
+                write(&memory, frames.as_ref(), || memory.write_each(&orders[child]))
+            })
+        }
+    }
+}
+
+/// The CPU time of the call of `fork(2)`, in the parent. The child ends at once.
+fn time_of_fork() -> Result<u64, Error> {
+    let start = now_ns();
+    let Some(child) = fork()? else { exit(0) };
+    let time_ns = now_ns() - start;
+    reap(child)?;
+    Ok(time_ns)
+}
+
+/// A child writes once its parent has let go of the memory.
+fn child_writes(
+    memory: &Memory,
+    work: impl FnOnce() -> Result<Timing, Error>,
+) -> Result<Timing, Error> {
+    let mut gate = Gate::new()?;
+    let mut child = Forked::start(|answer| {
+        gate.pass()?;
+        say(answer, &work()?.words())
+    })?;
+    memory.unmap()?;
+    gate.open_for(1)?;
+    child.hear().map(Timing::of_words)
+}
+
+/// Children write at once while their parent, which has the memory too, waits.
+fn children_write(
+    probe: &FolioProbe,
+    work: impl Fn(usize) -> Result<Timing, Error>,
+) -> Result<Timing, Error> {
+    let mut gate = Gate::new()?;
+    let start = |child| {
+        Forked::start(|answer| {
+            say(answer, &[1])?;
+            gate.pass()?;
+            say(answer, &work(child)?.words())
+        })
+    };
+    let children = (0..probe.children as usize).map(start);
+    let mut children = children.collect::<Result<Vec<_>, _>>()?;
+    for child in &mut children {
+        let [_] = child.hear()?;
+    }
+    gate.open_for(children.len())?;
+    // All of them stay until the last has written: a page keeps its owners.
+    let heard = children.iter_mut().map(|child| child.hear().map(Timing::of_words));
+    let all = heard.collect::<Result<Vec<_>, _>>()?;
+    let sum = |of: fn(&Timing) -> Option<u64>| all.iter().map(of).sum::<Option<u64>>();
+    Ok(Timing {
+        time_ns: all.iter().map(|timing| timing.time_ns).sum(),
+        pages: all.iter().map(|timing| timing.pages).sum(),
+        copied: sum(|timing| timing.copied),
+        reused: sum(|timing| timing.reused),
+    })
+}
+
+/// Has this process write to `memory`, which held `frames` before.
+fn write(memory: &Memory, frames: Option<&Frames>, write: impl FnOnce()) -> Result<Timing, Error> {
+    let time_ns = timed(|| {
+        write();
+        Ok(())
+    })?;
+    let after = Frames::of(memory)?;
+    let counts = frames.zip(after.as_ref()).map(|(frames, after)| frames.copied_and_kept(after));
+    Ok(Timing {
+        time_ns,
+        pages: memory.pages() as u64,
+        copied: counts.map(|(copied, _)| copied),
+        reused: counts.map(|(_, reused)| reused),
+    })
+}
+
+/// An operation in which nothing is written.
+fn untouched(time_ns: u64, memory: &Memory) -> Timing {
+    Timing { time_ns, pages: memory.pages() as u64, copied: None, reused: None }
+}
+
+/// CPU time of this thread for `work`, in nanoseconds.
+fn timed(work: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
+    let start = now_ns();
+    work()?;
+    Ok(now_ns() - start)
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// All of `pages` pages in random order.
+fn shuffled(pages: usize, seed: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..pages as u32).collect();
+    let mut state = seed;
+    for last in (1..pages).rev() {
+        state = xorshift64(state);
+        order.swap(last, (state % (last as u64 + 1)) as usize);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_random_order_has_every_page_once() {
+        let mut order = shuffled(1000, 7);
+        assert_eq!(order, shuffled(1000, 7));
+        assert_ne!(order, shuffled(1000, 8));
+        assert_ne!(order[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        order.sort_unstable();
+        assert!(order.into_iter().eq(0..1000));
+    }
+}

@@ -1,0 +1,155 @@
+//! Anonymous memory that is given folio by folio.
+
+use std::fs;
+use std::ptr::null_mut;
+
+use rustix::io::Errno;
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap,
+};
+
+use filemap_job::folio_ops::PMD_BYTES;
+
+use crate::procstat::Faults;
+use crate::{Error, page_size};
+
+/// How much of the process is mapped by entries of page middle directories.
+const ROLLUP: &str = "/proc/self/smaps_rollup";
+
+/// Memory of its own VMA, which begins where an entry of a page middle directory does. It stays
+/// until it is unmapped, and a process that is forked has it too.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    base: usize,
+    bytes: usize,
+    page: usize,
+    /// Minor faults that filled it.
+    pub(super) faults: u64,
+}
+
+impl Memory {
+    /// Memory of `bytes`, filled in folios of `folio_bytes` as far as the kernel gives them. All
+    /// of its pages have entries of their own in a page table.
+    pub(super) fn fill(bytes: u64, folio_bytes: u64) -> Result<Memory, Error> {
+        let mut memory = Memory::map(bytes as usize)?;
+        let advice = match folio_bytes == page_size() {
+            true => Advice::LinuxNoHugepage,
+            false => Advice::LinuxHugepage,
+        };
+        // SAFETY: it was mapped above, and nobody has a reference to it.
+        match unsafe { madvise(memory.at(0), memory.bytes, advice) } {
+            // A kernel without huge pages has no such advice, and no large folios.
+            Ok(()) | Err(Errno::INVAL) => {}
+            Err(errno) => return Err(Error::call("advise the memory", errno)),
+        }
+        let before = Faults::of_thread().minor;
+        memory.write_all();
+        memory.faults = Faults::of_thread().minor - before;
+        if folio_bytes == PMD_BYTES {
+            memory.split_entries()?;
+        }
+        Ok(memory)
+    }
+
+    fn map(bytes: usize) -> Result<Memory, Error> {
+        let failed = |errno| Error::call("map the memory", errno);
+        let huge = PMD_BYTES as usize;
+        let whole = bytes + 2 * huge;
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
+        let start = unsafe { mmap_anonymous(null_mut(), whole, protection, flags) };
+        let start = start.map_err(failed)? as usize;
+        // A part of the mapping is left out on either side: the rest is a VMA of its own.
+        let base = (start + 1).next_multiple_of(huge);
+        for (from, to) in [(start, base), (base + bytes, start + whole)] {
+            // SAFETY: what was mapped above, of which nobody else knows.
+            unsafe { munmap(from as *mut _, to - from) }.map_err(failed)?;
+        }
+        Ok(Memory { base, bytes, page: page_size() as usize, faults: 0 })
+    }
+
+    /// Has the kernel map each page by an entry of its own, without splitting folios: one page of
+    /// each folio is protected otherwise for a moment.
+    fn split_entries(&self) -> Result<(), Error> {
+        let failed = |errno| Error::call("map a huge page by page", errno);
+        let both = MprotectFlags::READ | MprotectFlags::WRITE;
+        for at in (0..self.bytes).step_by(PMD_BYTES as usize) {
+            for protection in [MprotectFlags::READ, both] {
+                // SAFETY: a page of this memory, which nobody writes to meanwhile.
+                unsafe { mprotect(self.at(at), self.page, protection) }.map_err(failed)?;
+            }
+        }
+        match huge_kib(&fs::read_to_string(ROLLUP).unwrap_or_default()) {
+            // A kernel that does not tell has done as it was told.
+            None | Some(0) => Ok(()),
+            Some(kib) => Err(Error::Child {
+                message: format!("{kib} KiB of its memory are still mapped by huge entries"),
+            }),
+        }
+    }
+
+    /// Pages of it.
+    pub(super) fn pages(&self) -> usize {
+        self.bytes / self.page
+    }
+
+    /// The number of its first page in the address space.
+    pub(super) fn first_page(&self) -> u64 {
+        (self.base / self.page) as u64
+    }
+
+    /// Writes a byte to each page, in order.
+    pub(super) fn write_all(&self) {
+        (0..self.pages()).for_each(|page| self.write(page));
+    }
+
+    /// Writes a byte to each of `pages`.
+    pub(super) fn write_each(&self, pages: &[u32]) {
+        pages.iter().for_each(|&page| self.write(page as usize));
+    }
+
+    /// Unmaps all of it. Nothing may be done with it any more in this process.
+    pub(super) fn unmap(&self) -> Result<(), Error> {
+        // SAFETY: exactly what was mapped, to which nobody has a reference.
+        unsafe { munmap(self.at(0), self.bytes) }
+            .map_err(|errno| Error::call("unmap the memory", errno))
+    }
+
+    #[inline]
+    fn write(&self, page: usize) {
+        debug_assert!(page < self.pages(), "a write outside the memory");
+        // SAFETY: a page of this memory, which is mapped writable, and to which nobody has a
+        // reference. All that a wrong number could do is end this process.
+        unsafe { self.at(page * self.page).cast::<u8>().write_volatile(1) };
+    }
+
+    fn at(&self, bytes: usize) -> *mut libc::c_void {
+        (self.base + bytes) as *mut libc::c_void
+    }
+}
+
+/// `AnonHugePages` of the text of a process's smaps, in KiB.
+fn huge_kib(smaps: &str) -> Option<u64> {
+    let rest = smaps.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
+    rest.trim().strip_suffix(" kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_begins_where_a_huge_page_does_and_every_page_faults_once() {
+        let memory = Memory::fill(4 << 20, page_size()).unwrap();
+        assert_eq!(memory.base % PMD_BYTES as usize, 0);
+        assert_eq!(memory.pages() as u64, (4 << 20) / page_size());
+        assert!(memory.faults >= memory.pages() as u64, "{memory:?}");
+        memory.unmap().unwrap();
+    }
+
+    #[test]
+    fn what_huge_entries_map_is_read() {
+        assert_eq!(huge_kib("Rss: 8 kB\nAnonHugePages:      4096 kB\nb: 1 kB"), Some(4096));
+        assert_eq!(huge_kib("Rss: 8 kB\n"), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! A child that has anonymous memory in folios of one size, and times one operation over it.
+
+pub(super) mod child;
+mod family;
+mod frames;
+mod memory;
+
+use std::io::{self, Read};
+
+use filemap_job::folio_ops::{Operation, PMD_BYTES};
+
+use super::piped::Piped;
+use super::wire::{Reply, get, put};
+use crate::{Error, page_size};
+
+/// The hidden first argument of such a child.
+pub(super) const ARGUMENT: &str = "__filemap-folio-ops";
+
+/// Stands for what the kernel does not tell.
+const UNKNOWN: u64 = u64::MAX;
+
+/// One operation over anonymous memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolioProbe {
+    /// Bytes of memory: a multiple of what one entry of a page middle directory maps.
+    pub bytes: u64,
+    /// Bytes of each folio. The settings of the machine allow such folios, and no larger ones.
+    pub folio_bytes: u64,
+    /// What is timed.
+    pub operation: Operation,
+    /// Seed of the order of random writes.
+    pub seed: u64,
+    /// Children that write at once, for operations that have several.
+    pub children: u64,
+}
+
+/// What came out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolioSample {
+    /// Folios that the memory takes.
+    pub folios: u64,
+    /// How many of these the kernel gave.
+    pub given: u64,
+    /// What the operation took; none where the kernel did not give enough of the folios.
+    pub timing: Option<Timing>,
+}
+
+/// What an operation took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// CPU time of the thread that did it, in nanoseconds; the sum where several did.
+    pub time_ns: u64,
+    /// Pages that it was done to, by all.
+    pub pages: u64,
+    /// Pages that were written to and copied, where any were and the kernel tells frames.
+    pub copied: Option<u64>,
+    /// Pages that were written to and stayed where they were, where any were and it does.
+    pub reused: Option<u64>,
+}
+
+impl FolioProbe {
+    /// Runs it once in a process of its own.
+    ///
+    /// # Errors
+    /// Sizes that folios or the memory cannot have; when the kernel refuses memory or processes, or
+    /// killed one of them.
+    pub fn run(&self) -> Result<FolioSample, Error> {
+        self.check()?;
+        let mut child = Piped::spawn(ARGUMENT)?;
+        child.send(&self.encode());
+        match child.receive()? {
+            Reply::Numbers(numbers) => {
+                FolioSample::of_numbers(&numbers).ok_or_else(|| child.confused())
+            }
+            _ => Err(child.confused()),
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let &FolioProbe { bytes, folio_bytes, children, .. } = self;
+        let sizes = page_size()..=PMD_BYTES;
+        if !folio_bytes.is_power_of_two() || !sizes.contains(&folio_bytes) {
+            return Err(Error::Plan(format!(
+                "folios of {folio_bytes} bytes: use a power of two from {} to {PMD_BYTES}",
+                page_size()
+            )));
+        }
+        if bytes == 0 || !bytes.is_multiple_of(PMD_BYTES) || bytes > MAX_BYTES {
+            return Err(Error::Plan(format!(
+                "memory of {bytes} bytes: use a multiple of {PMD_BYTES} up to {MAX_BYTES}"
+            )));
+        }
+        match children {
+            0 => Err(Error::Plan("0 children write nothing: use 1 or more".to_string())),
+            _ => Ok(()),
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let of = Operation::ALL.iter().position(|&known| known == self.operation);
+        let operation = of.expect("all operations are listed") as u64;
+        let mut out = Vec::new();
+        let words = [self.bytes, self.folio_bytes, operation, self.seed, self.children];
+        words.iter().for_each(|&word| put(&mut out, word));
+        out
+    }
+
+    fn decode(input: &mut impl Read) -> io::Result<FolioProbe> {
+        let (bytes, folio_bytes, operation) = (get(input)?, get(input)?, get(input)?);
+        let operation = usize::try_from(operation).ok().and_then(|at| Operation::ALL.get(at));
+        Ok(FolioProbe {
+            bytes,
+            folio_bytes,
+            operation: *operation.ok_or(io::ErrorKind::InvalidData)?,
+            seed: get(input)?,
+            children: get(input)?,
+        })
+    }
+}
+
+impl FolioSample {
+    /// Whether the kernel gave enough of the folios for times to be those of this size.
+    pub(crate) fn is_enough(folios: u64, given: u64) -> bool {
+        given * 100 >= folios * LEAST_PERCENT
+    }
+
+    fn numbers(&self) -> Vec<u64> {
+        let timing = self.timing.map(Timing::words);
+        [self.folios, self.given].into_iter().chain(timing.into_iter().flatten()).collect()
+    }
+
+    fn of_numbers(numbers: &[u64]) -> Option<FolioSample> {
+        let (&[folios, given], timing) = numbers.split_first_chunk()?;
+        let timing = match timing {
+            [] => None,
+            words => Some(Timing::of_words(words.try_into().ok()?)),
+        };
+        Some(FolioSample { folios, given, timing })
+    }
+}
+
+impl Timing {
+    /// As it is sent.
+    fn words(self) -> [u64; 4] {
+        let Timing { time_ns, pages, copied, reused } = self;
+        [time_ns, pages, copied.unwrap_or(UNKNOWN), reused.unwrap_or(UNKNOWN)]
+    }
+
+    fn of_words([time_ns, pages, copied, reused]: [u64; 4]) -> Timing {
+        let known = |number: u64| (number != UNKNOWN).then_some(number);
+        Timing { time_ns, pages, copied: known(copied), reused: known(reused) }
+    }
+}
+
+/// Address space of a process is 128 TiB, and it needs some for itself.
+const MAX_BYTES: u64 = 1 << 46;
+
+/// With a smaller share of the folios in percent, nothing is timed.
+const LEAST_PERCENT: u64 = 99;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_arrives_as_it_was_sent() {
+        for &operation in Operation::ALL {
+            let probe =
+                FolioProbe { bytes: 4 << 20, folio_bytes: 65_536, operation, seed: 7, children: 3 };
+            let bytes = probe.encode();
+            assert_eq!(FolioProbe::decode(&mut bytes.as_slice()).unwrap(), probe);
+            assert!((0..bytes.len()).all(|end| FolioProbe::decode(&mut &bytes[..end]).is_err()));
+        }
+        let mut unknown = Vec::new();
+        [1, 2, 99, 4, 5].iter().for_each(|&word| put(&mut unknown, word));
+        assert!(FolioProbe::decode(&mut unknown.as_slice()).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_before_a_process_starts() {
+        let operation = Operation::Fork;
+        let good =
+            FolioProbe { bytes: 4 << 20, folio_bytes: 65_536, operation, seed: 7, children: 1 };
+        assert!(good.check().is_ok());
+        for (wrong, words) in [
+            (FolioProbe { folio_bytes: 0, ..good }, "folios of 0 bytes"),
+            (FolioProbe { folio_bytes: 3 << 12, ..good }, "folios of 12288 bytes"),
+            (FolioProbe { folio_bytes: 4 << 20, ..good }, "folios of 4194304 bytes"),
+            (FolioProbe { bytes: 0, ..good }, "memory of 0 bytes"),
+            (FolioProbe { bytes: 3 << 20, ..good }, "memory of 3145728 bytes"),
+            (FolioProbe { bytes: 1 << 63, ..good }, "up to 70368744177664"),
+            (FolioProbe { children: 0, ..good }, "0 children"),
+        ] {
+            let error = wrong.run().unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_sample_arrives_as_it_was_sent() {
+        let known = Timing { time_ns: 5, pages: 6, copied: Some(0), reused: Some(6) };
+        let unknown = Timing { copied: None, reused: None, ..known };
+        for timing in [None, Some(known), Some(unknown)] {
+            let sample = FolioSample { folios: 8, given: 7, timing };
+            assert_eq!(FolioSample::of_numbers(&sample.numbers()), Some(sample));
+        }
+        assert_eq!(FolioSample::of_numbers(&[1]), None);
+        assert_eq!(FolioSample::of_numbers(&[1, 1, 1]), None);
+    }
+}

@@ -1,0 +1,257 @@
+//! Each operation with every way to count, held against the base.
+
+use filemap_job::FolioOpsRun;
+use filemap_job::folio_ops::{FolioCell, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
+use serde::Serialize;
+
+use crate::significance::{LEVEL, p_value};
+use crate::stats::percent;
+
+/// Costs of a fault in nanoseconds with which reuse is compared: none, as nothing faults in the
+/// small mm, and two of real machines.
+pub const FAULT_NS: [u64; 3] = [0, 360, 800];
+
+/// One operation in folios of one size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Compared {
+    /// Size of each folio in bytes.
+    pub folio_bytes: u64,
+    /// What was done.
+    pub operation: Operation,
+    /// L: time of one locked read-modify-write in the same repeats, in nanoseconds.
+    pub locked_ns: Option<Figure>,
+    /// Every way to count, the base first.
+    pub configurations: Vec<Configuration>,
+}
+
+/// What one way to count came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Configuration {
+    /// Its name.
+    pub counters: String,
+    /// Time of a page, in nanoseconds.
+    pub ns_per_page: Figure,
+    /// Pages that write faults copied; `None` where repeats differ, or nobody counts.
+    pub copied: Option<u64>,
+    /// Pages that they reused.
+    pub reused: Option<u64>,
+    /// What is different from the base; `None` of the base itself.
+    pub change: Option<Change>,
+}
+
+/// How the time of one way to count differs from that of the base.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Change {
+    /// Change of the time in percent: that of the medians, and the spread of those of each repeat.
+    pub percent: Figure,
+    /// What it saves of a page, in units of L.
+    pub saved_locked: Option<Figure>,
+    /// What it takes more for each folio, in units of L.
+    pub extra_locked_per_folio: Option<Figure>,
+    /// How often chance alone sets the two apart as much (permutation test on ranks).
+    pub p_value: f64,
+    /// Whether that is rare enough to call it a difference.
+    pub differs: bool,
+    /// Where writes reuse pages: nanoseconds added for each fault, and the change in percent then.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub percent_with_faults: Vec<(u64, f64)>,
+}
+
+/// A figure over repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Figure {
+    /// Median.
+    pub median: f64,
+    /// Median of the absolute deviations from the median.
+    pub mad: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Figure {
+    /// That of `samples`; `None` without any.
+    pub fn of(samples: impl IntoIterator<Item = f64>) -> Option<Figure> {
+        let mut samples: Vec<f64> = samples.into_iter().collect();
+        let median = sort_to_median(&mut samples)?;
+        let mut deviations: Vec<f64> = samples.iter().map(|one| (one - median).abs()).collect();
+        let mad = sort_to_median(&mut deviations)?;
+        Some(Figure { median, mad, min: samples[0], max: samples[samples.len() - 1] })
+    }
+
+    /// This with another median.
+    fn around(self, median: f64) -> Figure {
+        Figure { median, ..self }
+    }
+}
+
+fn sort_to_median(samples: &mut [f64]) -> Option<f64> {
+    samples.sort_unstable_by(f64::total_cmp);
+    let (low, high) = (samples.len().checked_sub(1)? / 2, samples.len() / 2);
+    Some(f64::midpoint(samples[low], samples[high]))
+}
+
+impl Compared {
+    /// Every operation of `runs`, in their order.
+    pub fn all(runs: &[&FolioOpsRun]) -> Vec<Compared> {
+        let mut all: Vec<Compared> = Vec::new();
+        for cell in runs.iter().flat_map(|run| &run.cells) {
+            let is_same = |of: &Compared| {
+                (of.folio_bytes, of.operation) == (cell.folio_bytes, cell.operation)
+            };
+            if !all.iter().any(is_same) {
+                all.push(Compared::of(cell.folio_bytes, cell.operation, runs));
+            }
+        }
+        all
+    }
+
+    fn of(folio_bytes: u64, operation: Operation, runs: &[&FolioOpsRun]) -> Compared {
+        let is_own =
+            |cell: &&FolioCell| (cell.folio_bytes, cell.operation) == (folio_bytes, operation);
+        let mut ways: Vec<Way> = Vec::new();
+        for run in runs {
+            for cell in run.cells.iter().filter(is_own) {
+                let at = ways.iter().position(|way| way.counters == cell.counters);
+                let at = at.unwrap_or_else(|| {
+                    ways.push(Way { counters: &cell.counters, cells: Vec::new() });
+                    ways.len() - 1
+                });
+                ways[at].cells.push((cell, run.locked_ns));
+            }
+        }
+        let base = ways.iter().find(|way| way.counters == PAGE_MAPCOUNT);
+        let pages = (folio_bytes / PAGE_BYTES) as f64;
+        let configurations = ways.iter().filter_map(|way| {
+            let base = base.filter(|base| base.counters != way.counters);
+            Some(Configuration {
+                counters: way.counters.to_string(),
+                ns_per_page: Figure::of(way.times())?,
+                copied: way.count(|cell| cell.copied),
+                reused: way.count(|cell| cell.reused),
+                change: base.and_then(|base| way.change(base, pages, operation)),
+            })
+        });
+        Compared {
+            folio_bytes,
+            operation,
+            locked_ns: Figure::of(runs.iter().filter_map(|run| run.locked_ns)),
+            configurations: configurations.collect(),
+        }
+    }
+
+    /// What the way to count of that name came to.
+    pub fn configuration(&self, counters: &str) -> Option<&Configuration> {
+        self.configurations.iter().find(|own| own.counters == counters)
+    }
+}
+
+/// The cells of one way to count, one for each repeat, with L of that repeat.
+struct Way<'a> {
+    counters: &'a str,
+    cells: Vec<(&'a FolioCell, Option<f64>)>,
+}
+
+impl Way<'_> {
+    fn times(&self) -> impl Iterator<Item = f64> {
+        self.cells.iter().map(|(cell, _)| cell.ns_per_page)
+    }
+
+    /// What every repeat counted.
+    fn count(&self, of: fn(&FolioCell) -> Option<u64>) -> Option<u64> {
+        let first = of(self.cells.first()?.0);
+        first.filter(|_| self.cells.iter().all(|(cell, _)| of(cell) == first))
+    }
+
+    fn change(&self, base: &Way, pages: f64, operation: Operation) -> Option<Change> {
+        let (own, other) = (Figure::of(self.times())?, Figure::of(base.times())?);
+        let pairs = || self.times().zip(base.times());
+        let percents = pairs().filter_map(|(own, base)| percent(own, base));
+        let percent_of_medians = percent(own.median, other.median)?;
+        let saved = |sign: f64| {
+            let locked = self.cells.iter().map(|(_, locked_ns)| *locked_ns);
+            let each = pairs().zip(locked).filter_map(|((own, base), locked_ns)| {
+                Some((base - own) * sign / locked_ns.filter(|&ns| ns > 0.0)?)
+            });
+            let figure = Figure::of(each)?;
+            let locked = Figure::of(self.cells.iter().filter_map(|(_, locked_ns)| *locked_ns))?;
+            Some(figure.around((other.median - own.median) * sign / locked.median))
+        };
+        let p_value = p_value(&picoseconds(self.times()), &picoseconds(base.times()));
+        let with_fault = |fault_ns: u64| {
+            let added = fault_ns as f64;
+            percent(own.median + added, other.median + added).map(|percent| (fault_ns, percent))
+        };
+        Some(Change {
+            percent: Figure::of(percents)?.around(percent_of_medians),
+            saved_locked: saved(1.0),
+            extra_locked_per_folio: saved(-pages),
+            p_value,
+            differs: p_value <= LEVEL,
+            percent_with_faults: match operation.reuses() {
+                true => FAULT_NS.into_iter().filter_map(with_fault).collect(),
+                false => Vec::new(),
+            },
+        })
+    }
+}
+
+/// Times as whole numbers, which can be ranked.
+fn picoseconds(times: impl Iterator<Item = f64>) -> Vec<u64> {
+    times.map(|ns| (ns * 1e3).round() as u64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::folio_ops::MM_OWNER;
+
+    use super::*;
+
+    fn run(locked_ns: f64, base: f64, own: f64) -> FolioOpsRun {
+        let cell = |counters: &str, ns_per_page, copied| FolioCell {
+            folio_bytes: 16 << 10,
+            operation: Operation::ReuseByte,
+            counters: counters.to_string(),
+            ns_per_page,
+            copied: Some(copied),
+            reused: None,
+        };
+        let cells = vec![cell(PAGE_MAPCOUNT, base, 8), cell(MM_OWNER, own, 0)];
+        FolioOpsRun { locked_ns: Some(locked_ns), cells, ..FolioOpsRun::default() }
+    }
+
+    #[test]
+    fn changes_are_those_of_medians_and_spread_over_repeats() {
+        let runs = [run(5.0, 100.0, 80.0), run(4.0, 200.0, 90.0), run(6.0, 110.0, 99.0)];
+        let all = Compared::all(&runs.iter().collect::<Vec<_>>());
+        assert_eq!(all.len(), 1);
+        let own = all[0].configuration(MM_OWNER).unwrap();
+        assert_eq!((own.ns_per_page.median, own.copied), (90.0, Some(0)));
+        let change = own.change.as_ref().unwrap();
+        assert!((change.percent.median - -200.0 / 11.0).abs() < 1e-9, "{change:?}");
+        assert_eq!((change.percent.min, change.percent.max), (-55.0, -10.0));
+        assert_eq!(change.percent.mad, 10.0);
+        let saved = change.saved_locked.unwrap();
+        assert_eq!((saved.median, saved.max), (4.0, 27.5));
+        let extra = change.extra_locked_per_folio.unwrap();
+        assert_eq!((extra.median, extra.min), (-16.0, -110.0));
+        assert!(!change.differs, "three repeats show nothing: {change:?}");
+        let with_faults = &change.percent_with_faults;
+        assert_eq!(with_faults[0].0, 0);
+        assert!((with_faults[1].1 - -2000.0 / 470.0).abs() < 1e-9, "{with_faults:?}");
+        assert_eq!(all[0].configuration(PAGE_MAPCOUNT).unwrap().change, None);
+    }
+
+    #[test]
+    fn what_repeats_count_differently_is_no_count() {
+        let mut runs = [run(5.0, 100.0, 80.0), run(5.0, 100.0, 80.0)];
+        runs[1].cells[0].copied = Some(7);
+        let all = Compared::all(&runs.iter().collect::<Vec<_>>());
+        assert_eq!(all[0].configuration(PAGE_MAPCOUNT).unwrap().copied, None);
+    }
+}

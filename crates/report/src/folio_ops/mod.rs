@@ -1,0 +1,53 @@
+//! What a report says of the workload `folio-ops`: the time of each operation with every way to
+//! count, and what that saves in units of L.
+
+mod compared;
+mod flat;
+mod notes;
+mod tables;
+
+use filemap_job::folio_ops::PAGE_BYTES;
+use filemap_job::{FolioOpsRun, Record};
+
+pub use compared::{Change, Compared, Configuration, FAULT_NS, Figure};
+
+use crate::report::Part;
+use crate::table::Table;
+
+/// Every operation of `record`; none for another workload.
+pub fn compared(record: &Record) -> Vec<Compared> {
+    Compared::all(&runs(record))
+}
+
+/// The parts of the report on `record`, of which `all` is what was timed.
+pub(crate) fn parts(record: &Record, all: &[Compared], verbose: bool) -> Vec<Part> {
+    let runs = runs(record);
+    let mut parts = vec![Part::Paragraph(notes::figures(&runs, all))];
+    parts.extend(tables::of_times(all).into_iter().map(Part::Table));
+    parts.extend(tables::with_faults(all).into_iter().map(Part::Table));
+    if parts.len() > 1 && all.iter().any(|of| of.operation.reuses()) {
+        parts.extend(notes::with_faults(all).map(Part::Paragraph));
+    }
+    parts.extend(tables::copies(all, pages(record)).map(Part::Table));
+    parts.extend(tables::contended(&runs).map(Part::Table));
+    parts.extend(notes::contended(&runs).map(Part::Paragraph));
+    if verbose {
+        parts.push(Part::Table(tables::spreads(all)));
+    }
+    parts
+}
+
+/// One row for each size, operation, way to count and repeat.
+pub(crate) fn rows(record: &Record) -> Table {
+    flat::rows(record)
+}
+
+fn runs(record: &Record) -> Vec<&FolioOpsRun> {
+    record.runs.iter().filter_map(|run| run.folio_ops.as_ref()).collect()
+}
+
+/// Pages of the memory.
+fn pages(record: &Record) -> u64 {
+    let bytes = record.job.file_size.as_ref().and_then(|size| size.bytes().ok());
+    bytes.unwrap_or(0) / PAGE_BYTES
+}

@@ -1,0 +1,68 @@
+//! What the tables on the workload `folio-ops` say, in words.
+
+use filemap_job::FolioOpsRun;
+use filemap_job::folio_ops::PAGE_MAPCOUNT;
+
+use super::compared::{Compared, FAULT_NS, Figure};
+use crate::significance::{LEVEL, least_p_value};
+
+/// What the figures are, and how they were measured.
+pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
+    let repeats = match runs.len() {
+        1 => "Figures of one repeat".to_string(),
+        repeats => format!("Medians of {repeats} repeats"),
+    };
+    if !all.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some()) {
+        return format!("{repeats}.");
+    }
+    let tested = match least_p_value(runs.len(), runs.len()) > LEVEL {
+        true => {
+            "~ marks all changes, as so few repeats cannot show a difference; give --runs 5 or \
+                 more."
+                .to_string()
+        }
+        false => format!(
+            "~ marks a change that is no difference: chance alone brings about one as large more \
+             often than {LEVEL} (permutation test on ranks)."
+        ),
+    };
+    let locked = Figure::of(runs.iter().filter_map(|run| run.locked_ns));
+    let locked = locked.map_or(String::new(), |locked| {
+        format!(
+            " L is the time of one locked read-modify-write, {:.2} ns here ({:.2} to {:.2}). What \
+             is saved in L carries over to other machines. A percentage says as much about the \
+             work around it.",
+            locked.median, locked.min, locked.max
+        )
+    });
+    format!(
+        "{repeats}, in which all ways to count took turns; one repeat more warmed up. Times are \
+         those of the thread's CPU clock. The base is page-mapcount: an atomic count for each page. \
+         plain-counts is the control: the same with counts of pages that are not atomic, so what it \
+         saves is what the atomics cost.{locked} {tested}"
+    )
+}
+
+/// What the fault costs are.
+pub(super) fn with_faults(all: &[Compared]) -> Option<String> {
+    let has_base = all.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some());
+    let costs = FAULT_NS.map(|ns| ns.to_string());
+    let [first, rest @ ..] = &costs;
+    has_base.then(|| {
+        format!(
+            "A fault is a call in this mm: the column of {first} ns is what was measured. On a \
+             machine a fault costs more, so the same is shown with {} ns added to each.",
+            rest.join(" and ")
+        )
+    })
+}
+
+/// How to read the table on threads.
+pub(super) fn contended(runs: &[&FolioOpsRun]) -> Option<String> {
+    runs.iter().any(|run| !run.contended.is_empty()).then(|| {
+        "A batch maps or unmaps all pages of the folio. Fairness is what the slower thread did for \
+         each batch of the faster one. The longest is the longest time that one batch took, which \
+         includes the time in which the thread did not run."
+            .to_string()
+    })
+}

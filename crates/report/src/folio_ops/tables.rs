@@ -1,0 +1,286 @@
+//! The tables on the workload `folio-ops`.
+
+use filemap_job::FolioOpsRun;
+use filemap_job::folio_ops::{
+    CONFIGURATIONS, Contended, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT,
+};
+
+use super::compared::{Change, Compared, Configuration, FAULT_NS, Figure};
+use crate::table::{Column, Table};
+use crate::units::{bytes, number, time};
+
+/// The size of a folio.
+pub(crate) fn folio_name(folio_bytes: u64) -> String {
+    bytes(folio_bytes as f64)
+}
+
+/// The heading of a way to count, on two lines where it is long.
+fn heading(counters: &str) -> String {
+    match counters {
+        "plain-counts" => "plain\ncounts".to_string(),
+        "no-page-mapcount" => "no-page-\nmapcount".to_string(),
+        "precise-owners" => "precise-\nowners".to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// The ways to count that are held against the base.
+fn others() -> impl Iterator<Item = &'static str> {
+    CONFIGURATIONS.into_iter().filter(|name| *name != PAGE_MAPCOUNT)
+}
+
+/// Changes and savings of each operation, or the times alone where there is no base.
+pub(super) fn of_times(all: &[Compared]) -> Vec<Table> {
+    let has_base = |of: &Compared| of.configuration(PAGE_MAPCOUNT).is_some();
+    if !all.iter().any(has_base) {
+        return vec![times(all)];
+    }
+    let tables = operations(all).into_iter().flat_map(|operation| {
+        let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
+        [changes(operation, &own), savings(operation, &own)]
+    });
+    tables.collect()
+}
+
+/// The operations that were timed, in their order.
+fn operations(all: &[Compared]) -> Vec<Operation> {
+    let is_timed = |operation: &&Operation| all.iter().any(|of| of.operation == **operation);
+    Operation::ALL.iter().filter(is_timed).copied().collect()
+}
+
+/// Time of a page: a row for each size, a column for each operation.
+fn times(all: &[Compared]) -> Table {
+    let operations = operations(all);
+    let row = |folio_bytes: u64| {
+        let cell = |operation: &Operation| {
+            let of =
+                all.iter().find(|of| (of.folio_bytes, of.operation) == (folio_bytes, *operation));
+            let own = of.and_then(|of| of.configurations.first());
+            own.map_or("-".to_string(), |own| spread(&own.ns_per_page, 1))
+        };
+        [folio_name(folio_bytes)].into_iter().chain(operations.iter().map(cell)).collect()
+    };
+    let heads =
+        operations.iter().map(|operation| Column::right(operation.name().replacen("-", "-\n", 1)));
+    Table {
+        title: "Time of a page in ns, and its MAD".to_string(),
+        columns: [Column::right("folio")].into_iter().chain(heads).collect(),
+        rows: sizes(all).into_iter().map(row).collect(),
+    }
+}
+
+fn sizes(all: &[Compared]) -> Vec<u64> {
+    let mut sizes: Vec<u64> = all.iter().map(|of| of.folio_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// By how many percent the time of a page changes.
+fn changes(operation: Operation, all: &[&Compared]) -> Table {
+    let cell = |change: &Change| {
+        let mark = if change.differs { "" } else { "~" };
+        format!("{mark}{:+.1} ({:.1})", change.percent.median, change.percent.mad)
+    };
+    let title = format!("{operation}: change of the time of a page in %, and its MAD");
+    let rows = all.iter().map(|of| {
+        let base = of.configuration(PAGE_MAPCOUNT);
+        let ns = base.map_or("-".to_string(), |base| format!("{:.2}", base.ns_per_page.median));
+        [folio_name(of.folio_bytes), ns].into_iter().chain(of_others(of, cell)).collect()
+    });
+    Table { title, columns: columns(Some("base,\nns")), rows: rows.collect() }
+}
+
+/// What each saves of a page, in L.
+fn savings(operation: Operation, all: &[&Compared]) -> Table {
+    let cell = |change: &Change| {
+        change.saved_locked.map_or("-".to_string(), |saved| signed_spread(&saved))
+    };
+    let mut columns = columns(None);
+    columns.push(Column::right("mm-owner:\nL more\na folio"));
+    let rows = all.iter().map(|of| {
+        let extra = of.configuration(MM_OWNER).and_then(|own| own.change.as_ref());
+        let extra = extra.and_then(|change| change.extra_locked_per_folio);
+        let extra = extra.map_or("-".to_string(), |extra| signed(extra.median));
+        let first = [folio_name(of.folio_bytes)].into_iter();
+        first.chain(of_others(of, cell)).chain([extra]).collect()
+    });
+    Table {
+        title: format!("{operation}: saving of a page in L, and its MAD"),
+        columns,
+        rows: rows.collect(),
+    }
+}
+
+fn columns(second: Option<&str>) -> Vec<Column> {
+    let first = [Some("folio"), second].into_iter().flatten().map(Column::right);
+    first.chain(others().map(|name| Column::right(heading(name)))).collect()
+}
+
+fn of_others(of: &Compared, cell: impl Fn(&Change) -> String) -> Vec<String> {
+    let change = |name| of.configuration(name).and_then(|own| own.change.as_ref());
+    others().map(|name| change(name).map_or("-".to_string(), &cell)).collect()
+}
+
+/// What reuse gains with faults of several costs.
+pub(super) fn with_faults(all: &[Compared]) -> Vec<Table> {
+    let of_operation = |operation: Operation| {
+        let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
+        let has = own.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some());
+        has.then(|| with_faults_of(operation, &own))
+    };
+    Operation::ALL.iter().filter(|of| of.reuses()).filter_map(|of| of_operation(*of)).collect()
+}
+
+fn with_faults_of(operation: Operation, all: &[&Compared]) -> Table {
+    const SHOWN: [&str; 2] = [MM_OWNER, NO_PAGE_MAPCOUNT];
+    let heads = SHOWN.iter().flat_map(|name| {
+        FAULT_NS.iter().map(move |ns| {
+            let name = if *name == NO_PAGE_MAPCOUNT { "no-page" } else { name };
+            Column::right(format!("{name}\n{ns} ns"))
+        })
+    });
+    let row = |of: &&Compared| {
+        let cells = SHOWN.iter().flat_map(|name| {
+            let change = of.configuration(name).and_then(|own| own.change.as_ref());
+            let percents = change.map_or(&[][..], |change| &change.percent_with_faults);
+            FAULT_NS.map(|ns| {
+                let found = percents.iter().find(|(fault_ns, _)| *fault_ns == ns);
+                found.map_or("-".to_string(), |(_, percent)| format!("{percent:+.1}"))
+            })
+        });
+        [folio_name(of.folio_bytes)].into_iter().chain(cells).collect()
+    };
+    Table {
+        title: format!("{operation}: change of the time in %, with a fault's cost added"),
+        columns: [Column::right("folio")].into_iter().chain(heads).collect(),
+        rows: all.iter().map(row).collect(),
+    }
+}
+
+/// What write faults did, for sizes that are alike together; `None` where nobody counts.
+pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
+    let mut rows: Vec<(Vec<u64>, Vec<String>)> = Vec::new();
+    let writes = all.iter().filter(|of| of.operation.writes());
+    for of in writes.filter(|of| of.configurations.iter().any(|own| own.copied.is_some())) {
+        let copied =
+            |name| of.configuration(name).map_or("-".to_string(), |own| copied(own, pages));
+        let name = of.operation.to_string();
+        let row = [name].into_iter().chain(CONFIGURATIONS.map(copied)).collect();
+        match rows.iter_mut().find(|(_, known)| *known == row) {
+            Some((sizes, _)) => sizes.push(of.folio_bytes),
+            None => rows.push((vec![of.folio_bytes], row)),
+        }
+    }
+    rows.sort_by(|(_, one), (_, other)| one[0].cmp(&other[0]));
+    let heads = CONFIGURATIONS.map(|name| {
+        Column::right(match name {
+            PAGE_MAPCOUNT => "page-\nmap-\ncount".to_string(),
+            MM_OWNER => "mm-\nowner".to_string(),
+            other => heading(other),
+        })
+    });
+    let first = [Column::left("operation"), Column::right("folio")];
+    let row = |(sizes, row): (Vec<u64>, Vec<String>)| {
+        let [least, most] = [sizes[0], sizes[sizes.len() - 1]].map(folio_name);
+        let size = if least == most { least } else { format!("{least}-{most}") };
+        let mut row = row.into_iter();
+        row.next().into_iter().chain([size]).chain(row).collect()
+    };
+    (!rows.is_empty()).then(|| Table {
+        title: "Pages that write faults copied, in every repeat; they reused the others"
+            .to_string(),
+        columns: first.into_iter().chain(heads).collect(),
+        rows: rows.into_iter().map(row).collect(),
+    })
+}
+
+/// How many of the pages were copied.
+fn copied(own: &Configuration, pages: u64) -> String {
+    match (own.copied, own.reused) {
+        (Some(copied), Some(0)) if copied == pages => "all".to_string(),
+        (Some(0), Some(reused)) if reused == pages => "none".to_string(),
+        (Some(copied), _) => number(copied as f64),
+        (None, _) => "?".to_string(),
+    }
+}
+
+/// Threads on one folio; `None` where there was one CPU.
+pub(super) fn contended(runs: &[&FolioOpsRun]) -> Option<Table> {
+    let all: Vec<&Contended> = runs.iter().flat_map(|run| &run.contended).collect();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut seen: Vec<(u64, &str)> = Vec::new();
+    for of in &all {
+        let key = (of.folio_bytes, of.counters.as_str());
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        let own = || all.iter().filter(|of| (of.folio_bytes, of.counters.as_str()) == key);
+        let sums = Figure::of(own().map(|of| of.batches_per_second.iter().sum()));
+        let fairness = Figure::of(own().filter_map(|of| fairness(&of.batches_per_second)));
+        let longest = own().filter_map(|of| of.longest_wait_ns).max();
+        let text = |value: Option<String>| value.unwrap_or("-".to_string());
+        rows.push(vec![
+            folio_name(of.folio_bytes),
+            of.counters.clone(),
+            text(sums.map(|sums| format!("{:.0}", sums.median / 1e3))),
+            text(sums.map(|sums| format!("{:.0}", sums.mad / 1e3))),
+            text(fairness.map(|fairness| format!("{:.2}", fairness.median))),
+            text(longest.map(|ns| time(ns as f64))),
+        ]);
+    }
+    let heads = ["batches\na ms", "MAD", "fairness", "longest"].map(Column::right);
+    (!rows.is_empty()).then(|| Table {
+        title: "Threads that map and unmap one folio".to_string(),
+        columns: [Column::right("folio"), Column::left("counters")]
+            .into_iter()
+            .chain(heads)
+            .collect(),
+        rows,
+    })
+}
+
+/// What the slowest thread did for each that the fastest did.
+fn fairness(batches_per_second: &[f64]) -> Option<f64> {
+    let most = batches_per_second.iter().copied().fold(0.0, f64::max);
+    let least = batches_per_second.iter().copied().fold(f64::MAX, f64::min);
+    (most > 0.0).then(|| least / most)
+}
+
+/// The spread of every time.
+pub(super) fn spreads(all: &[Compared]) -> Table {
+    let rows = all.iter().flat_map(|of| {
+        of.configurations.iter().map(|own| {
+            let Figure { median, mad, min, max } = own.ns_per_page;
+            let first =
+                [folio_name(of.folio_bytes), of.operation.to_string(), own.counters.clone()];
+            let figures = [median, mad, min, max].map(|ns| format!("{ns:.2}"));
+            first.into_iter().chain(figures).collect()
+        })
+    });
+    let heads = ["median", "MAD", "min", "max"].map(Column::right);
+    let first = [Column::right("folio"), Column::left("operation"), Column::left("counters")];
+    Table {
+        title: "Time of a page in ns".to_string(),
+        columns: first.into_iter().chain(heads).collect(),
+        rows: rows.collect(),
+    }
+}
+
+fn spread(figure: &Figure, digits: usize) -> String {
+    format!("{:.digits$} ({:.digits$})", figure.median, figure.mad)
+}
+
+fn signed_spread(figure: &Figure) -> String {
+    format!("{} ({})", signed(figure.median), signed(figure.mad).trim_start_matches('+'))
+}
+
+/// A number with its sign and three digits or so.
+fn signed(value: f64) -> String {
+    match value.abs() {
+        small if small < 9.995 => format!("{value:+.2}"),
+        middle if middle < 99.95 => format!("{value:+.1}"),
+        _ => format!("{value:+.0}"),
+    }
+}
