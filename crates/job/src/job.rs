@@ -43,18 +43,7 @@ pub struct Job {
     pub machine: Machine,
 }
 
-/// Bytes of the smallest mapping that a governor is for. A program has many smaller ones, and
-/// readahead reads not much more than they have.
-pub const LEAST_GOVERNED_BYTES: u64 = 16 << 20;
-
 impl Job {
-    /// Whether the governor's policy reads ahead in its mapping. A program's segments are mapped
-    /// before any governor is there.
-    pub fn is_governed(&self) -> bool {
-        let is_for = || self.mapping.ungoverned(self.page_size()).is_none();
-        self.machine.governor && self.elf.is_none() && is_for()
-    }
-
     /// Base page size in bytes.
     pub fn page_size(&self) -> u64 {
         self.machine.arch.page_size
@@ -125,13 +114,8 @@ impl Job {
     /// What the job says that changes nothing, as a sentence each, without its full stop.
     pub fn without_effect(&self) -> Vec<String> {
         let mut told = self.split_without_effect();
-        if self.machine.governor && !self.is_governed() {
-            let why = match self.elf {
-                Some(_) => "its segments are mapped before a governor is there",
-                None => self.mapping.ungoverned(self.page_size()).unwrap_or_default(),
-            };
-            told.push(format!("the governor leaves the mapping alone: {why}"));
-        }
+        let why = self.ungoverned().filter(|_| self.machine.governor);
+        told.extend(why.map(|why| format!("the governor leaves the mapping alone: {why}")));
         told
     }
 
@@ -291,20 +275,6 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Why a governor leaves it alone, on pages of `page_size` bytes; `None` where it is for such
-    /// mappings.
-    pub fn ungoverned(&self, page_size: u64) -> Option<&'static str> {
-        match () {
-            () if self.exec => Some("it is executable"),
-            () if self.private => Some("it is private and can be written to"),
-            () if self.advice != Advice::NORMAL => Some("the program advises it itself"),
-            () if self.pages.bytes(page_size) < LEAST_GOVERNED_BYTES => {
-                Some("it is smaller than 16 MiB")
-            }
-            () => None,
-        }
-    }
-
     /// The split, unless it changes nothing: `mprotect` leaves a piece alone that is protected that
     /// way already. A private mapping is written to, so it is writable.
     pub fn effective_split(&self) -> Option<Split> {

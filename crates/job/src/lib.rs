@@ -18,6 +18,7 @@ mod error;
 pub mod flags;
 pub mod flushes;
 pub mod folio_ops;
+mod governed;
 pub mod job;
 mod job_file;
 mod limits;

@@ -11,6 +11,10 @@ const FIRST_WINDOW: u64 = 4;
 /// From this size on windows grow by 2, below by 4.
 const SLOWER_FROM: u64 = 64;
 
+/// Beyond that size no window is longer than this part of what the stream asked for before it, so
+/// that a run whose length nobody knows does not read several times as much.
+const GROWN_PART: u64 = 4;
+
 /// The most elements of a stride that are asked for together, which is how many requests the device
 /// has to work on at a time.
 const STRIDE_DEPTH: u64 = 32;
@@ -32,7 +36,7 @@ const BEYOND_PART: u64 = 32;
 const MOST_SLACK: u64 = 32;
 
 /// Streams that begin after the last fault of one that is over then, as far as can be told.
-const BEGUN_SINCE: u64 = 4;
+const BEGUN_SINCE: u64 = 3;
 
 /// Lengths above this are all long.
 const LONG: u64 = 4096;
@@ -206,7 +210,7 @@ impl Stream {
 
     fn next_window(&mut self, from: u64, around: &mut Circumstances<'_>) -> Window {
         if self.step != Step::FORWARD {
-            return self.grown(around);
+            return self.grown(from, around);
         }
         if self.role == Role::Alone && self.known <= self.expected.saturating_mul(2) {
             let elements = (self.expected.min(LONG) / ALONE_PART).max(1);
@@ -218,7 +222,7 @@ impl Stream {
                 self.window = self.expected / BEYOND_PART;
             }
             self.role = Role::Growing;
-            return self.grown(around);
+            return self.grown(from, around);
         };
         let left = reach.saturating_sub(from);
         if left == 0 {
@@ -240,14 +244,15 @@ impl Stream {
     }
 
     /// A window that is larger than the last one, where there is enough reason for any.
-    fn grown(&mut self, around: &Circumstances<'_>) -> Window {
+    fn grown(&mut self, from: u64, around: &Circumstances<'_>) -> Window {
         // A neighbour of an earlier fault can be there by chance. It is not where nothing came in
         // between, or when the one after that comes too.
         let is_stream = self.faults > 2 || self.faults == 2 && around.is_direct;
         if self.step.is_dense() && !is_stream {
             return Window { elements: 0, is_last: true };
         }
-        self.window = self.larger().min(around.largest);
+        let most = (from / GROWN_PART).max(SLOWER_FROM).min(around.largest);
+        self.window = self.larger().min(most);
         Window { elements: self.window, is_last: false }
     }
 
@@ -287,9 +292,13 @@ impl Stream {
         }
     }
 
-    /// Its length, between the last page that is known to be of it and the one that is known not to
-    /// be: that would have asked for more.
-    const fn length(&self) -> u64 {
+    /// Its length: in the middle between the last page that is known to be of it and the one that
+    /// is known not to be, which would have asked for more. Where these are near each other it is
+    /// the longest that it can have been, since a page too many costs less than a fault.
+    fn length(&self) -> u64 {
+        if self.role == Role::Alone {
+            return self.wire;
+        }
         self.known.saturating_add(self.wire.saturating_sub(self.known).div_ceil(2))
     }
 }

@@ -56,12 +56,12 @@ fn scans(random: &mut Random) -> Vec<Row> {
     };
     let most = |random: &mut Random| (0..GIB).filter(|_| random.below(10) > 0).collect();
     vec![
-        ("sequential 1 %", (0..PERCENT).collect(), 12, 1600),
-        ("reverse 1 %", (FILE - PERCENT..FILE).rev().collect(), 12, 1600),
-        ("a quarter of the file", (0..GIB).collect(), 75, 1035),
-        ("nine pages of ten", most(random), 90, 1150),
-        ("four scans", interleaved(4), 110, 1035),
-        ("sixteen scans", interleaved(16), 280, 1035),
+        ("sequential 1 %", (0..PERCENT).collect(), 25, 1500),
+        ("reverse 1 %", (FILE - PERCENT..FILE).rev().collect(), 25, 1500),
+        ("a quarter of the file", (0..GIB).collect(), 90, 1030),
+        ("nine pages of ten", most(random), 100, 1150),
+        ("four scans", interleaved(4), 165, 1030),
+        ("sixteen scans", interleaved(16), 480, 1030),
     ]
 }
 
@@ -74,12 +74,12 @@ fn runs(random: &mut Random) -> Vec<Row> {
     let batches = shuffled(random, FILE / 64);
     let batches = batches[..800].iter().flat_map(|batch| 64 * batch..64 * (batch + 1));
     vec![
-        ("clusters of 16", random.runs(655, 16, FILE), 1400, 1130),
+        ("clusters of 16", random.runs(655, 16, FILE), 1400, 1110),
         ("clusters of 4", random.runs(2600, 4, FILE), 3700, 1030),
         // NORMAL with 128 KiB reads some 1460 here, and 1.15 of that are 1680.
-        ("ranges of 800 KiB", random.runs(100, 200, FILE), 280, 1350),
-        ("runs of 1 to 200", uneven, 660, 1750),
-        ("shuffled batches of 64", batches.collect(), 1800, 1170),
+        ("ranges of 800 KiB", random.runs(100, 200, FILE), 260, 1090),
+        ("runs of 1 to 200", uneven, 700, 1620),
+        ("shuffled batches of 64", batches.collect(), 1750, 1140),
     ]
 }
 
@@ -95,10 +95,10 @@ fn mixes(random: &mut Random) -> Vec<Row> {
         ranges.extend(random.runs(1, 200, FILE));
     }
     vec![
-        ("a scan, one in four is random", mixed(scan(), often, 4), FILE / 32 + 100, 1055),
-        ("a scan, one in 100 is random", mixed(scan(), seldom, 100), FILE / 800 + 100, 1065),
-        ("clusters, then random", clusters, 11_300, 1070),
-        ("gets and ranges", ranges, 1500, 1200),
+        ("a scan, one in four is random", mixed(scan(), often, 4), FILE / 32 + 100, 1050),
+        ("a scan, one in 100 is random", mixed(scan(), seldom, 100), FILE / 800 + 100, 1060),
+        ("clusters, then random", clusters, 11_200, 1070),
+        ("gets and ranges", ranges, 1350, 1090),
     ]
 }
 

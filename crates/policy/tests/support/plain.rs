@@ -148,7 +148,7 @@ impl Plain {
         self.begun += 1;
         for place in 0..self.streams.len() {
             let mut stream = self.streams[place].clone();
-            if !stream.is_counted && self.begun - stream.begun >= 4 {
+            if !stream.is_counted && self.begun - stream.begun >= 3 {
                 stream.is_counted = true;
                 if stream.role == Role::Alone && stream.step == 1 {
                     self.compare(stream.length(), stream.expected);
@@ -251,7 +251,7 @@ impl Plain {
         if is_dense && !(stream.faults > 2 || stream.faults == 2 && is_direct) {
             return (0, true);
         }
-        stream.window = stream.larger().min(self.largest);
+        stream.window = stream.larger().min((from / 4).max(64)).min(self.largest);
         (stream.window, false)
     }
 
@@ -271,7 +271,7 @@ impl Plain {
         let all = at_least(own);
         let reached = self.counts.iter().map(|(bound, _)| *bound);
         let reached = reached.filter(|bound| *bound >= own && 2 * at_least(*bound) >= all);
-        if all < 4 { None } else { reached.max() }
+        if all < 3 { None } else { reached.max() }
     }
 
     fn count(&mut self, length: i128) {
@@ -321,7 +321,10 @@ impl Plain {
 
 impl Stream {
     fn length(&self) -> i128 {
-        (self.known + self.wire + 1) / 2
+        match self.role {
+            Role::Alone => self.wire,
+            _ => (self.known + self.wire + 1) / 2,
+        }
     }
 
     fn larger(&self) -> i128 {

@@ -1,0 +1,41 @@
+//! Which mappings a governor is for.
+
+use filemap_core::address::vma::Advice;
+
+use crate::job::{Job, Mapping};
+
+/// Bytes of the smallest mapping that a governor is for. A program has many smaller ones, and
+/// readahead reads not much more than they have.
+const LEAST_GOVERNED_BYTES: u64 = 16 << 20;
+
+impl Mapping {
+    /// Why a governor leaves it alone, on pages of `page_size` bytes; `None` where it is for such
+    /// mappings.
+    pub fn ungoverned(&self, page_size: u64) -> Option<&'static str> {
+        match () {
+            () if self.exec => Some("it is executable"),
+            () if self.private => Some("it is private and can be written to"),
+            () if self.advice != Advice::NORMAL => Some("the program advises it itself"),
+            () if self.pages.bytes(page_size) < LEAST_GOVERNED_BYTES => {
+                Some("it is smaller than 16 MiB")
+            }
+            () => None,
+        }
+    }
+}
+
+impl Job {
+    /// Whether the governor's policy reads ahead in its mapping.
+    pub fn is_governed(&self) -> bool {
+        self.machine.governor && self.ungoverned().is_none()
+    }
+
+    /// Why a governor leaves its mapping alone; `None` where it is for such mappings. A program's
+    /// segments are mapped before any governor is there.
+    pub fn ungoverned(&self) -> Option<&'static str> {
+        match self.elf {
+            Some(_) => Some("its segments are mapped before a governor is there"),
+            None => self.mapping.ungoverned(self.page_size()),
+        }
+    }
+}
