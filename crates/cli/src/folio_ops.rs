@@ -1,7 +1,11 @@
 //! Runs operations over anonymous memory here: in the small mm of `filemap-mapcount`, with real
 //! memory, real atomics and real time.
 
-use filemap_job::folio_ops::{CONFIGURATIONS, FolioCell, Operation, PAGE_BYTES, PMD_BYTES};
+mod contended;
+
+use filemap_job::folio_ops::{
+    CONFIGURATIONS, Contended, FolioCell, Operation, PAGE_BYTES, PMD_BYTES,
+};
 use filemap_job::{FolioOps, FolioOpsRun, Record, Run, format_size};
 use filemap_kernel::engine::{available_bytes, host_environment};
 use filemap_mapcount::atomics::PlainPages;
@@ -39,6 +43,11 @@ pub fn record(job: &FolioOps) -> Result<Record, Error> {
             time(&ways, job, (folio_bytes, operation), &mut repeats)?;
             progress.advance();
         }
+        if has_two_cpus() {
+            for repeat in &mut repeats {
+                repeat.contended.extend(contended::all(folio_bytes)?);
+            }
+        }
     }
     let runs = repeats.into_iter().map(|repeat| repeat.into_run(job.seed)).collect();
     let mut record = Record::of_folio_ops(job, job.engine.name(), environment(), runs);
@@ -52,13 +61,14 @@ struct Repeat {
     /// L before each operation.
     locked_ns: Vec<f64>,
     cells: Vec<FolioCell>,
+    contended: Vec<Contended>,
 }
 
 impl Repeat {
     fn into_run(mut self, seed: u64) -> Run {
         self.locked_ns.sort_unstable_by(f64::total_cmp);
         let locked_ns = self.locked_ns.get(self.locked_ns.len() / 2).copied();
-        let run = FolioOpsRun { locked_ns, cells: self.cells, ..FolioOpsRun::default() };
+        let run = FolioOpsRun { locked_ns, cells: self.cells, contended: self.contended };
         Run { seed, folio_ops: Some(run), ..Run::default() }
     }
 }
@@ -134,6 +144,11 @@ fn time(
 fn of_mapcount(operation: Operation) -> folio_ops::Operation {
     let found = folio_ops::Operation::ALL.into_iter().find(|own| own.name() == operation.name());
     found.expect("the small mm has every operation of one thread")
+}
+
+/// Whether threads can run at once.
+fn has_two_cpus() -> bool {
+    filemap_kernel::probe::cpus::allowed() >= contended::THREADS as u64
 }
 
 /// Time that this thread has run for, in nanoseconds.

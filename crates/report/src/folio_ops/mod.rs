@@ -24,17 +24,28 @@ pub(crate) fn parts(record: &Record, all: &[Compared], verbose: bool) -> Vec<Par
     let runs = runs(record);
     let mut parts = vec![Part::Paragraph(notes::figures(&runs, all))];
     parts.extend(tables::of_times(all).into_iter().map(Part::Table));
-    parts.extend(tables::with_faults(all).into_iter().map(Part::Table));
-    if parts.len() > 1 && all.iter().any(|of| of.operation.reuses()) {
-        parts.extend(notes::with_faults(all).map(Part::Paragraph));
-    }
-    parts.extend(tables::copies(all, pages(record)).map(Part::Table));
+    parts.extend(with_faults(all));
+    parts.extend(copies(all, pages(record)));
     parts.extend(tables::contended(&runs).map(Part::Table));
     parts.extend(notes::contended(&runs).map(Part::Paragraph));
     if verbose {
         parts.push(Part::Table(tables::spreads(all)));
     }
     parts
+}
+
+/// What reuse gains with faults of several costs, and what that is.
+pub(crate) fn with_faults(all: &[Compared]) -> Vec<Part> {
+    let mut parts: Vec<Part> = tables::with_faults(all).into_iter().map(Part::Table).collect();
+    if !parts.is_empty() {
+        parts.push(Part::Paragraph(notes::with_faults()));
+    }
+    parts
+}
+
+/// The pages that write faults copied of so many.
+pub(crate) fn copies(all: &[Compared], pages: u64) -> Option<Part> {
+    tables::copies(all, pages).map(Part::Table)
 }
 
 /// One row for each size, operation, way to count and repeat.

@@ -208,37 +208,37 @@ fn copied(own: &Configuration, pages: u64) -> String {
 /// Threads on one folio; `None` where there was one CPU.
 pub(super) fn contended(runs: &[&FolioOpsRun]) -> Option<Table> {
     let all: Vec<&Contended> = runs.iter().flat_map(|run| &run.contended).collect();
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    let mut seen: Vec<(u64, &str)> = Vec::new();
+    let key = |of: &Contended| (of.folio_bytes, of.counters.clone());
+    let mut keys: Vec<(u64, String)> = Vec::new();
     for of in &all {
-        let key = (of.folio_bytes, of.counters.as_str());
-        if seen.contains(&key) {
-            continue;
+        if !keys.contains(&key(of)) {
+            keys.push(key(of));
         }
-        seen.push(key);
-        let own = || all.iter().filter(|of| (of.folio_bytes, of.counters.as_str()) == key);
-        let sums = Figure::of(own().map(|of| of.batches_per_second.iter().sum()));
-        let fairness = Figure::of(own().filter_map(|of| fairness(&of.batches_per_second)));
-        let longest = own().filter_map(|of| of.longest_wait_ns).max();
-        let text = |value: Option<String>| value.unwrap_or("-".to_string());
-        rows.push(vec![
-            folio_name(of.folio_bytes),
-            of.counters.clone(),
-            text(sums.map(|sums| format!("{:.0}", sums.median / 1e3))),
-            text(sums.map(|sums| format!("{:.0}", sums.mad / 1e3))),
-            text(fairness.map(|fairness| format!("{:.2}", fairness.median))),
-            text(longest.map(|ns| time(ns as f64))),
-        ]);
     }
-    let heads = ["batches\na ms", "MAD", "fairness", "longest"].map(Column::right);
-    (!rows.is_empty()).then(|| Table {
-        title: "Threads that map and unmap one folio".to_string(),
-        columns: [Column::right("folio"), Column::left("counters")]
-            .into_iter()
-            .chain(heads)
-            .collect(),
-        rows,
-    })
+    let row = |(folio_bytes, counters): (u64, String)| {
+        let is_own = |of: &&&Contended| (of.folio_bytes, &of.counters) == (folio_bytes, &counters);
+        let own = || all.iter().filter(is_own);
+        let sums = Figure::of(own().map(|of| of.batches_per_second.iter().sum::<f64>() / 1e3));
+        let fairness = Figure::of(own().filter_map(|of| fairness(&of.batches_per_second)));
+        let text = |figure: Option<Figure>, digits: usize| {
+            figure.map_or("-".to_string(), |figure| spread(&figure, digits))
+        };
+        let longest = own().filter_map(|of| of.longest_wait_ns).max();
+        let longest = longest.map_or("-".to_string(), |ns| time(ns as f64));
+        vec![folio_name(folio_bytes), counters, text(sums, 0), text(fairness, 2), longest]
+    };
+    let heads = ["batches\na ms", "fairness", "longest\nwait"].map(Column::right);
+    let first = [Column::right("folio"), Column::left("counters")];
+    let mut table = Table {
+        title: "Two threads that map and unmap one folio, and the MAD".to_string(),
+        columns: first.into_iter().chain(heads).collect(),
+        rows: keys.into_iter().map(row).collect(),
+    };
+    if all.iter().all(|of| of.longest_wait_ns.is_none()) {
+        table.columns.pop();
+        table.rows.iter_mut().for_each(|row| drop(row.pop()));
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// What the slowest thread did for each that the fastest did.

@@ -7,6 +7,7 @@
 mod data;
 mod exec_order;
 mod here;
+mod mm_owner;
 mod mmap_miss;
 mod source;
 mod study;
@@ -23,6 +24,7 @@ use crate::report::{Report, to_json};
 use crate::spread::ENOUGH_SEEDS;
 use crate::table::Table;
 pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, fio_jobs};
+pub use mm_owner::{Atomics, Counting, FalselyShared};
 pub use source::Source;
 pub use study::{Findings, Study};
 pub use vma_retry::{Change, Simulation, Span, Trial, TrialRun, Trials};
@@ -44,6 +46,8 @@ pub struct Options {
     pub here: Option<MeasuredHere>,
     /// What runs threads that wait.
     pub simulation: Simulation,
+    /// What was counted of mapcounts.
+    pub counting: Counting,
 }
 
 /// The studies of the series named; for no name of all that are built, of which those that take
@@ -85,6 +89,10 @@ fn study(name: &str, is_named: bool, options: &Options) -> Option<Box<dyn Study>
             let simulation = options.simulation.clone();
             let form = vma_retry::Form::of(options.full, is_named);
             Some(Box::new(vma_retry::VmaRetry::new(options.seeds, form, simulation)))
+        }
+        "mm-owner" => {
+            let form = mm_owner::Form::of(options.full, is_named);
+            Some(Box::new(mm_owner::MmOwner::new(form, options.counting.clone())))
         }
         _ => None,
     }
