@@ -1,26 +1,26 @@
 //! Nanoseconds per page of each operation, and what counting differently saves, in units of L.
 //!
 //! `cargo bench -p filemap-mapcount --bench folio_ops -- 256 9 2 4` takes the MiB of memory, the
-//! repeats and the orders; without numbers they are 64, 9 and all. Configurations alternate in one
-//! run. Times are the thread's CPU time.
+//! repeats and the orders; without numbers they are 64, 9 and all. With the word `scattered` folios
+//! lie apart in memory. Configurations alternate in one run, in memory that they share. Times are
+//! the thread's CPU time.
+
+mod support;
 
 use filemap_mapcount::atomics::PlainPages;
-use filemap_mapcount::folio_ops::{FolioOps, Operation, Sample, read_modify_write_ns};
+use filemap_mapcount::folio_ops::{
+    FolioOps, Operation, Placement, Sample, contents, read_modify_write_ns,
+};
 use filemap_mapcount::{
     Error, Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
 };
-use rustix::time::{ClockId, clock_gettime};
+use support::{cpu_ns, huge_pages, median, numbers, refuse};
 
 const NAMES: [&str; 5] =
     ["PageMapcount", "plain counts", "MmOwner", "NoPageMapcount", "PreciseOwners"];
 
 /// Fault costs for which reuse is compared: none, and two of real machines.
 const FAULT_NS: [f64; 3] = [0.0, 360.0, 800.0];
-
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
 
 /// A configuration, whatever its type.
 trait Run {
@@ -29,64 +29,93 @@ trait Run {
 
 impl<C: Mapcount> Run for FolioOps<C> {
     fn run(&self, operation: Operation) -> Result<Sample, Error> {
-        FolioOps::run(self, operation, now_ns)
+        FolioOps::run(self, operation, cpu_ns)
     }
 }
 
-fn main() -> Result<(), Error> {
-    let numbers: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();
+fn main() {
+    let numbers = numbers();
+    let placement = match std::env::args().any(|word| word == "scattered") {
+        true => Placement::Scattered,
+        false => Placement::InOrder,
+    };
     let pages = numbers.first().copied().unwrap_or(64) * 256;
     let repeats = numbers.get(1).copied().unwrap_or(9);
+    if pages == 0 || repeats == 0 {
+        refuse("0 MiB or 0 repeats measure nothing; give at least 1 of each, for example 64 9");
+    }
     println!("{} MiB, {repeats} alternating repeats, medians", pages / 256);
     let orders = numbers.get(2..).filter(|orders| !orders.is_empty());
     for &order in orders.unwrap_or(&[0, 2, 3, 4, 5, 6, 7, 8, 9]) {
-        of_order(pages, repeats, Order::new(order as u32)?)?;
+        let order = Order::new(u32::try_from(order).unwrap_or(u32::MAX));
+        let done = order.and_then(|order| of_order(pages, repeats, order, placement));
+        done.unwrap_or_else(|error| refuse(&error.to_string()));
     }
-    Ok(())
 }
 
-fn of_order(pages: usize, repeats: usize, order: Order) -> Result<(), Error> {
+fn of_order(pages: usize, repeats: usize, order: Order, placement: Placement) -> Result<(), Error> {
+    let contents = contents(pages, order, placement, &mut huge_pages)?;
+    macro_rules! boxed {
+        ($type:ty) => {
+            Box::new(FolioOps::<$type>::with(&contents, pages, order, placement, &mut huge_pages)?)
+        };
+    }
     let all: [Box<dyn Run>; 5] = [
-        Box::new(FolioOps::<PageMapcount>::new(pages, order)?),
-        Box::new(FolioOps::<PageMapcount<PlainPages>>::new(pages, order)?),
-        Box::new(FolioOps::<MmOwner>::new(pages, order)?),
-        Box::new(FolioOps::<NoPageMapcount>::new(pages, order)?),
-        Box::new(FolioOps::<PreciseOwners>::new(pages, order)?),
+        boxed!(PageMapcount),
+        boxed!(PageMapcount<PlainPages>),
+        boxed!(MmOwner),
+        boxed!(NoPageMapcount),
+        boxed!(PreciseOwners),
     ];
     for operation in Operation::ALL {
-        let mut times = [const { Vec::new() }; 5];
-        let mut locked = Vec::new();
-        let mut copied = [0; 5];
-        for _ in 0..=repeats {
-            locked.push(read_modify_write_ns(now_ns));
-            for (index, configuration) in all.iter().enumerate() {
-                let sample = configuration.run(operation)?;
-                times[index].push(sample.time_ns as f64 / pages as f64);
+        let mut rounds = Vec::new();
+        for round in 0..=repeats {
+            let mut ns = [0.0; 5];
+            let mut copied = [0; 5];
+            let locked_ns = read_modify_write_ns(cpu_ns);
+            // Every other time the other way round, so that none always comes behind another.
+            for step in 0..all.len() {
+                let index = if round % 2 == 0 { step } else { all.len() - 1 - step };
+                let sample = all[index].run(operation)?;
+                ns[index] = sample.time_ns as f64 / pages as f64;
                 copied[index] = sample.copied;
             }
+            assert!(order == Order::SINGLE || copied[0] == copied[1]);
+            rounds.push(Round { ns, locked_ns });
         }
-        // The first repeat warms up.
-        let medians = times.map(|times| median(&times[1..]));
-        show(order, operation, medians, median(&locked[1..]));
-        if operation == Operation::ReuseByte {
-            show_faults(medians);
-        }
-        assert!(order == Order::SINGLE || copied[0] == copied[1]);
+        // The first one warms up.
+        show(order, operation, &rounds[1..]);
     }
     Ok(())
 }
 
-fn show(order: Order, operation: Operation, ns: [f64; 5], locked_ns: f64) {
-    print!("{:>5} KiB {:<17} L {locked_ns:5.2}", 4 << order.get(), operation.name());
-    print!("  base {:7.2} ns/page", ns[0]);
-    for index in 1..5 {
-        let percent = (ns[index] / ns[0] - 1.0) * 100.0;
-        let saved = (ns[0] - ns[index]) / locked_ns;
-        print!("  {} {percent:+.1}% {saved:+.2} L", NAMES[index]);
+/// Nanoseconds per page of all configurations, one after the other, and L.
+struct Round {
+    ns: [f64; 5],
+    locked_ns: f64,
+}
+
+/// Of each round a change is computed, and then the median: what slows a machine down for a while
+/// slows all configurations of a round down.
+fn show(order: Order, operation: Operation, rounds: &[Round]) {
+    let of =
+        |figure: &dyn Fn(&Round) -> f64| median(&rounds.iter().map(figure).collect::<Vec<_>>());
+    print!("{:>5} KiB {:<16}", 4 << order.get(), operation.name());
+    print!(
+        " L {:4.2}  base {:6.2} ns/page",
+        of(&|round| round.locked_ns),
+        of(&|round| round.ns[0])
+    );
+    for (index, name) in NAMES.iter().enumerate().skip(1) {
+        let percent = of(&|round| (round.ns[index] / round.ns[0] - 1.0) * 100.0);
+        let saved = of(&|round| (round.ns[0] - round.ns[index]) / round.locked_ns);
+        print!("  {name} {percent:+.1}% {saved:+.2} L");
     }
-    let of_folio = (ns[2] - ns[0]) / locked_ns * order.pages() as f64;
-    print!("  MmOwner {of_folio:+.1} L per folio");
-    println!();
+    let of_folio = of(&|round| (round.ns[2] - round.ns[0]) / round.locked_ns);
+    println!("  MmOwner {:+.1} L per folio", of_folio * order.pages() as f64);
+    if operation == Operation::ReuseByte {
+        show_faults(std::array::from_fn(|index| of(&|round| round.ns[index])));
+    }
 }
 
 fn show_faults(ns: [f64; 5]) {
@@ -95,10 +124,4 @@ fn show_faults(ns: [f64; 5]) {
         print!("{:>34} ns per fault:", fault_ns);
         println!(" MmOwner {:+.0}%, NoPageMapcount {:+.0}%", percent(2), percent(3));
     }
-}
-
-fn median(times: &[f64]) -> f64 {
-    let mut times = times.to_vec();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }

@@ -1,13 +1,14 @@
 //! What is timed: one operation over anonymous memory in folios of one size.
 
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::error::Error;
 use crate::mapcount::Mapcount;
-use crate::mm::{AddressSpace, Cpu, Memory, Written};
+use crate::mm::{AddressSpace, Contents, Cpu, KEPT_PAGES, Memory, Written, scattered_pages};
 use crate::mm_id::MmIds;
 use crate::order::Order;
 
@@ -59,6 +60,15 @@ pub struct Sample {
     pub reused: usize,
 }
 
+/// Where folios lie that are made one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// One behind the other, as in memory that nobody used before.
+    InOrder,
+    /// Apart, as on a machine on which others use memory too.
+    Scattered,
+}
+
 /// Memory in which operations run, one after the other.
 pub struct FolioOps<C: Mapcount> {
     memory: Arc<Memory<C>>,
@@ -74,7 +84,27 @@ impl<C: Mapcount> FolioOps<C> {
     /// # Errors
     /// When there is not as much memory.
     pub fn new(pages: usize, order: Order) -> Result<FolioOps<C>, Error> {
-        let memory = Arc::new(Memory::new(2 * pages + SPARE_PAGES)?);
+        let contents = contents(pages, order, Placement::InOrder, &mut |_| ())?;
+        Self::with(&contents, pages, order, Placement::InOrder, &mut |_| ())
+    }
+
+    /// The same in memory with these [`contents`]. Configurations that are compared should have
+    /// the same ones: they take less memory, and none is slower because its pages lie elsewhere.
+    /// `advise` is told the addresses of frames before they are first used.
+    ///
+    /// # Errors
+    /// When there is no memory for the frames.
+    pub fn with(
+        contents: &Arc<Contents>,
+        pages: usize,
+        order: Order,
+        placement: Placement,
+        advise: &mut dyn FnMut(Range<usize>),
+    ) -> Result<FolioOps<C>, Error> {
+        let memory = Arc::new(Memory::with(contents, advise)?);
+        if placement == Placement::Scattered {
+            memory.scatter(order);
+        }
         Ok(FolioOps { memory, ids: Arc::new(MmIds::new(SPACES)?), pages, order })
     }
 
@@ -131,8 +161,29 @@ impl<C: Mapcount> FolioOps<C> {
     }
 }
 
+/// What is in the pages of all that run one after the other: `pages` pages, and a copy of each.
+///
+/// A kernel reaches its pages and frames through huge pages. A caller who wants this here asks
+/// for them in `advise`, which is told the addresses before they are first used.
+///
+/// # Errors
+/// When there is not as much memory.
+pub fn contents(
+    pages: usize,
+    order: Order,
+    placement: Placement,
+    advise: &mut dyn FnMut(Range<usize>),
+) -> Result<Arc<Contents>, Error> {
+    let twice = pages.saturating_mul(2).saturating_add(SPARE_PAGES);
+    let all = match placement {
+        Placement::InOrder => twice,
+        Placement::Scattered => scattered_pages(twice, order),
+    };
+    Contents::new(all, advise).map(Arc::new)
+}
+
 /// More than a CPU keeps for itself, and what alignment costs.
-const SPARE_PAGES: usize = 1 << Order::PMD.get();
+const SPARE_PAGES: usize = KEPT_PAGES.next_multiple_of(1 << Order::PMD.get());
 
 /// Address spaces that exist at a time, and some more.
 const SPACES: u32 = 8;

@@ -41,6 +41,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod anon_cow;
 pub mod atomics;
 mod broken;
 pub mod calculator;
@@ -53,6 +54,7 @@ pub mod mm;
 mod mm_id;
 mod mm_owner;
 mod no_page_mapcount;
+pub mod one_folio;
 mod order;
 mod owners;
 mod page_counts;

@@ -4,8 +4,8 @@ mod support;
 
 use std::sync::Arc;
 
-use filemap_mapcount::folio_ops::{FolioOps, Operation};
-use filemap_mapcount::mm::{AddressSpace, Cpu, Memory, Resident, Written};
+use filemap_mapcount::folio_ops::{FolioOps, Operation, Placement, contents};
+use filemap_mapcount::mm::{AddressSpace, Cpu, Item, Memory, Resident, Written};
 use filemap_mapcount::{
     Error, Mapcount, MmIds, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
 };
@@ -36,6 +36,9 @@ impl<C: Mapcount> World<C> {
     fn is_empty(&mut self) {
         self.memory.drain(&mut self.cpu);
         assert_eq!((self.memory.free_pages(), self.memory.lru_folios()), (PAGES, 0));
+        assert_eq!(self.memory.charged_pages(), 0);
+        let items = [Item::Mapped, Item::OnLru, Item::PageTables];
+        assert_eq!(items.map(|item| self.memory.statistic(item)), [0; 3]);
         assert!((0..64).all(|_| self.ids.allocate().is_ok()));
     }
 }
@@ -60,11 +63,18 @@ fn copies<C: Mapcount>(order: u32) -> [usize; 5] {
 }
 
 fn copies_of<C: Mapcount>(pages: usize, order: u32) -> [usize; 5] {
-    let ops = FolioOps::<C>::new(pages, Order::new(order).expect("it exists")).expect("it fits");
+    let order = Order::new(order).expect("it exists");
+    let ops = FolioOps::<C>::new(pages, order).expect("it fits");
+    // The same folios apart from each other, in memory that others may have had before.
+    let scattered = Placement::Scattered;
+    let contents = contents(pages, order, scattered, &mut |_| ()).expect("it fits");
+    let apart = FolioOps::<C>::with(&contents, pages, order, scattered, &mut |_| ());
+    let apart = apart.expect("it fits");
     Operation::ALL.map(|operation| {
         let sample = ops.run(operation, || 0).expect("there is memory");
         let writes = !matches!(operation, Operation::Munmap | Operation::Fork);
         assert_eq!(sample.copied + sample.reused, if writes { pages } else { 0 });
+        assert_eq!(apart.run(operation, || 0), Ok(sample));
         sample.copied
     })
 }
@@ -262,6 +272,42 @@ fn a_folio_is_split_although_single_pages_are_free() {
     space.populate(&mut world.cpu, 0..512, order).expect("512 of them lie in one folio");
     assert_eq!(world.memory.free_pages(), 100);
     drop((space, other));
+    world.is_empty();
+}
+
+/// All memory is free in large blocks again, whatever was freed in which order.
+#[test]
+fn free_blocks_become_larger_ones() {
+    let mut world = World::<PreciseOwners>::new();
+    for size in 0..=9 {
+        let mut space = world.space(PAGES, size);
+        (0..4).for_each(|part| {
+            let pages = (0..PAGES / 16).map(|at| at * 16 + part * 4);
+            pages.for_each(|page| space.munmap(&mut world.cpu, page..page + 4));
+        });
+        drop(space);
+        world.memory.drain(&mut world.cpu);
+        let mut space = AddressSpace::new(&world.memory, &world.ids, PAGES).expect("an id is left");
+        let largest = space.populate(&mut world.cpu, 0..PAGES, Order::PMD);
+        largest.expect("all memory is free in large blocks");
+        assert_eq!(world.memory.free_pages(), 0);
+    }
+    world.is_empty();
+}
+
+/// What is counted while something is mapped, with the CPU's own part.
+#[test]
+fn statistics_are_exact_when_a_cpu_has_told_its_part() {
+    let mut world = World::<MmOwner>::new();
+    let mut parent = world.space(1000, 4);
+    let mut cpu = Cpu::default();
+    let child = parent.fork(&mut cpu).expect("an id is left");
+    world.memory.drain(&mut cpu);
+    world.memory.drain(&mut world.cpu);
+    let items = [Item::Mapped, Item::OnLru, Item::PageTables];
+    assert_eq!(items.map(|item| world.memory.statistic(item)), [1000, 1000, 4]);
+    assert_eq!(world.memory.charged_pages(), 1000);
+    drop((parent, child));
     world.is_empty();
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::cpu::Cpu;
-use super::frame::Pfn;
+use super::frame::{EXCLUSIVE, LRU, Pfn};
 use super::page_table::Mapped;
 use super::space::AddressSpace;
 use crate::error::Error;
@@ -35,6 +35,9 @@ impl<C: Mapcount> AddressSpace<C> {
             self.fault(cpu, page, mapped.pfn)?
         };
         self.memory.word(pfn).store(value, Relaxed);
+        if let Some(entry) = self.entry(page) {
+            entry.touch();
+        }
         Ok(written)
     }
 
@@ -50,12 +53,12 @@ impl<C: Mapcount> AddressSpace<C> {
 
     fn fault(&mut self, cpu: &mut Cpu, page: usize, pfn: Pfn) -> Result<(Written, Pfn), Error> {
         if self.may_reuse(cpu, pfn) {
-            self.memory.frame(pfn).set_exclusive(true);
+            self.memory.frame(pfn).set(EXCLUSIVE);
             self.set(page, pfn);
             return Ok((Written::Reused, pfn));
         }
-        let copy = self.memory.allocate(cpu, Order::SINGLE, 1)?;
-        self.memory.copy(pfn, copy);
+        let copy = self.memory.allocate(cpu, Order::SINGLE, 1, self.id.get())?;
+        self.memory.contents.copy(pfn, copy);
         self.memory.map(cpu, self.id, copy, 1);
         if let Some(entry) = self.entry(page) {
             entry.clear();
@@ -72,18 +75,19 @@ impl<C: Mapcount> AddressSpace<C> {
     /// Mirrors `wp_can_reuse_anon_folio`, 6.18. Test: `tests/address_spaces.rs`.
     fn may_reuse(&self, cpu: &mut Cpu, pfn: Pfn) -> bool {
         let frame = self.memory.frame(pfn);
-        if frame.is_exclusive() {
+        if frame.has(EXCLUSIVE) {
             return true;
         }
-        let head = self.memory.frame(frame.head());
+        let first = frame.head();
+        let head = self.memory.frame(first);
         // What this CPU keeps for the LRU has one reference more than mappings.
-        if !head.is_on_lru() {
+        if !head.has(LRU) {
             self.memory.add_new(cpu);
         }
         let references = head.references.load(Acquire);
         match frame.order() {
             Order::SINGLE => references == 1,
-            _ => head.counts.owned_by(self.id) == Some(references),
+            _ => self.memory.counts(first).owned_by(self.id) == Some(references),
         }
     }
 

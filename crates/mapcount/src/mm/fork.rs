@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::cpu::Cpu;
-use super::page_table::{Mapped, batch};
-use super::space::{AddressSpace, table};
+use super::page_table::{Entry, Mapped, batch};
+use super::space::AddressSpace;
 use crate::error::Error;
 use crate::mapcount::Mapcount;
 
@@ -18,7 +18,7 @@ impl<C: Mapcount> AddressSpace<C> {
     pub fn fork(&mut self, cpu: &mut Cpu) -> Result<AddressSpace<C>, Error> {
         let mut child = AddressSpace::new(&self.memory, &self.ids, 0)?;
         for index in 0..self.tables.len() {
-            child.tables.push(table());
+            child.add_table(cpu);
             self.fork_table(cpu, &mut child, index);
         }
         child.resident = self.resident;
@@ -34,16 +34,16 @@ impl<C: Mapcount> AddressSpace<C> {
                 continue;
             };
             let frame = self.memory.frame(first.pfn);
-            let pages = batch(&ours[at..], frame, first);
-            self.memory.frame(frame.head()).references.fetch_add(pages, Relaxed);
-            self.memory.map(cpu, child.id, first.pfn, pages);
-            for pfn in first.pfn..first.pfn + pages {
-                let entry = (pfn - first.pfn) as usize + at;
-                self.memory.frame(pfn).set_exclusive(false);
-                if first.writable {
-                    ours[entry].protect();
-                }
-                its[entry].set(Mapped { pfn, writable: false });
+            let batch = batch(&ours[at..], frame, first);
+            let (pages, head) = (batch.pages, frame.head());
+            self.memory.frame(head).references.fetch_add(pages, Relaxed);
+            self.memory.share(cpu, child.id, head, first.pfn, pages);
+            let entries = at..at + pages as usize;
+            if batch.writable {
+                ours[entries.clone()].iter().for_each(Entry::protect);
+            }
+            for (entry, pfn) in its[entries].iter().zip(first.pfn..) {
+                entry.set(Mapped { pfn, writable: false });
             }
             at += pages as usize;
         }

@@ -7,6 +7,10 @@
 //!
 //! [`Mapcount`]: crate::Mapcount
 
+mod allocate;
+mod buddy;
+mod cgroup;
+mod contents;
 mod cpu;
 mod fault;
 mod fork;
@@ -15,10 +19,17 @@ mod memory;
 mod munmap;
 mod page_table;
 mod resident;
+mod ring;
+mod rmap;
+mod scatter;
 mod space;
+mod statistics;
 
-pub use cpu::Cpu;
+pub use contents::Contents;
+pub use cpu::{Cpu, KEPT_PAGES};
 pub use fault::Written;
 pub use memory::Memory;
 pub use resident::Resident;
+pub use scatter::scattered_pages;
 pub use space::AddressSpace;
+pub use statistics::Item;

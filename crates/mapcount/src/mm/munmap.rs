@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cpu::Cpu;
-use super::page_table::{ENTRIES, batch};
+use super::page_table::{ENTRIES, batch, clear};
 use super::space::AddressSpace;
 use crate::mapcount::Mapcount;
 
@@ -39,15 +39,16 @@ impl<C: Mapcount> AddressSpace<C> {
                     at += 1;
                     continue;
                 };
-                let pages = batch(entries, self.memory.frame(first.pfn), first);
-                for entry in &entries[..pages as usize] {
-                    entry.clear();
-                }
-                self.memory.unmap(cpu, self.id, first.pfn, pages);
+                let pages = batch(entries, self.memory.frame(first.pfn), first).pages;
+                clear(&entries[..pages as usize]);
+                let due = self.memory.unmap(cpu, self.id, first.pfn, pages);
                 self.resident -= pages as usize;
                 at += pages as usize;
+                if due {
+                    self.memory.flush(cpu);
+                }
             }
-            self.memory.flush(cpu);
         }
+        self.memory.flush(cpu);
     }
 }

@@ -21,21 +21,39 @@ pub struct Mapped {
 }
 
 const PRESENT: u64 = 1;
-const WRITABLE: u64 = 2;
+const WRITABLE: u64 = 1 << 1;
+const ACCESSED: u64 = 1 << 5;
+const DIRTY: u64 = 1 << 6;
+/// A page that was written to before it was made read-only.
+const SAVED_DIRTY: u64 = 1 << 58;
 const PFN_SHIFT: u32 = 12;
+
+/// Bits in which entries of a batch may differ.
+const IGNORED: u64 = WRITABLE | ACCESSED | DIRTY | SAVED_DIRTY;
 
 impl Entry {
     /// What it maps.
     #[inline]
     pub fn load(&self) -> Option<Mapped> {
-        mapped(self.0.load(Relaxed))
+        let entry = self.0.load(Relaxed);
+        let pfn = ((entry & !SAVED_DIRTY) >> PFN_SHIFT) as Pfn;
+        (entry & PRESENT != 0).then_some(Mapped { pfn, writable: entry & WRITABLE != 0 })
     }
 
     /// Maps something where nothing was, or what is known not to be changed by the processor.
     #[inline]
     pub fn set(&self, to: Mapped) {
-        let writable = if to.writable { WRITABLE } else { 0 };
-        self.0.store(u64::from(to.pfn) << PFN_SHIFT | writable | PRESENT, Relaxed);
+        let bits = if to.writable { WRITABLE | ACCESSED | DIRTY } else { 0 };
+        self.0.store(u64::from(to.pfn) << PFN_SHIFT | bits | PRESENT, Relaxed);
+    }
+
+    /// What the processor does when somebody writes through the entry.
+    #[inline]
+    pub fn touch(&self) {
+        let entry = self.0.load(Relaxed);
+        if entry & (ACCESSED | DIRTY) != ACCESSED | DIRTY {
+            self.0.fetch_or(ACCESSED | DIRTY, Relaxed);
+        }
     }
 
     /// Takes the entry away, with a read-modify-write, as the processor may set bits of it.
@@ -44,28 +62,62 @@ impl Entry {
         self.0.swap(0, Relaxed);
     }
 
-    /// Writes are faults from now on. Also a read-modify-write.
+    /// Writes are faults from now on. Also a read-modify-write, which keeps what the processor
+    /// says of earlier writes.
+    ///
+    /// Mirrors `ptep_set_wrprotect`, 6.12. Test: `tests/address_spaces.rs`.
     #[inline]
     pub fn protect(&self) {
-        self.0.fetch_and(!WRITABLE, Relaxed);
+        let mut old = self.0.load(Relaxed);
+        while let Err(now) = self.0.compare_exchange(old, protected(old), Relaxed, Relaxed) {
+            old = now;
+        }
     }
 }
 
 #[inline]
-fn mapped(entry: u64) -> Option<Mapped> {
-    let writable = entry & WRITABLE != 0;
-    (entry & PRESENT != 0).then_some(Mapped { pfn: (entry >> PFN_SHIFT) as Pfn, writable })
+fn protected(entry: u64) -> u64 {
+    let saved = if entry & DIRTY != 0 { SAVED_DIRTY } else { 0 };
+    entry & !(WRITABLE | DIRTY) | saved
+}
+
+/// Entries that map neighbouring pages of a folio.
+pub struct Batch {
+    /// How many.
+    pub pages: u32,
+    /// One of them can be written to.
+    pub writable: bool,
 }
 
 /// The first of `entries`, and how many of them map the pages behind it in the same folio.
 ///
 /// Mirrors `folio_pte_batch`, 6.12. Test: `tests/address_spaces.rs`.
 #[inline]
-pub fn batch<C: Mapcount>(entries: &[Entry], frame: &Frame<C>, first: Mapped) -> u32 {
+pub fn batch<C: Mapcount>(entries: &[Entry], frame: &Frame<C>, first: Mapped) -> Batch {
     let folio_end = frame.head() + frame.order().pages() as Pfn;
     let most = ((folio_end - first.pfn) as usize).min(entries.len());
-    let follows = |(index, entry): &(usize, &Entry)| {
-        entry.load() == Some(Mapped { pfn: first.pfn + *index as Pfn, ..first })
-    };
-    entries[..most].iter().enumerate().take_while(follows).count() as u32
+    let mut expected = entries[0].0.load(Relaxed) & !IGNORED;
+    let (mut pages, mut bits) = (0, 0);
+    for entry in &entries[..most] {
+        let entry = entry.0.load(Relaxed);
+        if entry & !IGNORED != expected {
+            break;
+        }
+        bits |= entry;
+        expected += 1 << PFN_SHIFT;
+        pages += 1;
+    }
+    Batch { pages, writable: bits & WRITABLE != 0 }
+}
+
+/// Takes entries away, and returns whether one of them was written to.
+///
+/// Mirrors `get_and_clear_full_ptes`, 6.12. Test: `tests/address_spaces.rs`.
+#[inline]
+pub fn clear(entries: &[Entry]) -> bool {
+    let mut bits = 0;
+    for entry in entries {
+        bits |= entry.0.swap(0, Relaxed);
+    }
+    bits & (DIRTY | SAVED_DIRTY) != 0
 }

@@ -27,10 +27,9 @@ impl<C: Mapcount> AddressSpace<C> {
             let mappings = self.memory.page_mappings(mapped.pfn);
             resident.pss += 1.0 / f64::from(mappings.max(1));
             let frame = self.memory.frame(mapped.pfn);
-            let head = self.memory.frame(frame.head());
             let alone = match frame.order() {
                 Order::SINGLE => mappings == 1,
-                order => head.counts.counts_as_private(order, &frame.page),
+                order => self.memory.counts(frame.head()).counts_as_private(order, &frame.page),
             };
             resident.uss += usize::from(alone);
         }

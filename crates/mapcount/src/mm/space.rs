@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::cpu::Cpu;
 use super::memory::Memory;
 use super::page_table::{ENTRIES, Entry, Mapped};
+use super::statistics::Item;
 use crate::error::Error;
 use crate::mapcount::Mapcount;
 use crate::mm_id::{MmId, MmIds};
@@ -35,8 +36,12 @@ impl<C: Mapcount> AddressSpace<C> {
         pages: usize,
     ) -> Result<AddressSpace<C>, Error> {
         let id = ids.allocate()?;
-        let tables = (0..pages.div_ceil(ENTRIES)).map(|_| table()).collect();
-        Ok(AddressSpace { memory: memory.clone(), ids: ids.clone(), id, tables, resident: 0 })
+        let (memory, ids, tables) = (memory.clone(), ids.clone(), Vec::new());
+        let mut space = AddressSpace { memory, ids, id, tables, resident: 0 };
+        let mut cpu = Cpu::default();
+        (0..pages.div_ceil(ENTRIES)).for_each(|_| space.add_table(&mut cpu));
+        space.memory.drain(&mut cpu);
+        Ok(space)
     }
 
     /// Maps new folios of `order` at `pages`, for writing; all bytes are 0. They are smaller where
@@ -66,8 +71,8 @@ impl<C: Mapcount> AddressSpace<C> {
             let fits = room.ilog2().min(page.trailing_zeros()).min(order.get());
             let order = Order::new(fits).expect("this is no larger than the order asked for");
             let new = order.pages() as u32;
-            let first = self.memory.allocate(cpu, order, new)?;
-            self.memory.clear(first, new);
+            let first = self.memory.allocate(cpu, order, new, self.id.get())?;
+            self.memory.contents.clear(first, new);
             self.memory.map(cpu, self.id, first, new);
             for (entry, pfn) in entries.iter().zip(first..first + new) {
                 entry.set(Mapped { pfn, writable: true });
@@ -88,6 +93,14 @@ impl<C: Mapcount> AddressSpace<C> {
         self.tables.len() * ENTRIES
     }
 
+    /// A table of entries that map nothing.
+    ///
+    /// Mirrors `__pte_alloc`, 6.12. Test: `tests/address_spaces.rs`.
+    pub(super) fn add_table(&mut self, cpu: &mut Cpu) {
+        self.tables.push((0..ENTRIES).map(|_| Entry::default()).collect());
+        self.memory.statistics.count(&mut cpu.differences, Item::PageTables, 1);
+    }
+
     pub(super) fn entry(&self, page: usize) -> Option<&Entry> {
         self.tables.get(page / ENTRIES).map(|table| &table[page % ENTRIES])
     }
@@ -97,11 +110,9 @@ impl<C: Mapcount> Drop for AddressSpace<C> {
     fn drop(&mut self) {
         let mut cpu = Cpu::default();
         self.munmap(&mut cpu, 0..self.pages());
+        let tables = self.tables.len() as i64;
+        self.memory.statistics.count(&mut cpu.differences, Item::PageTables, -tables);
         self.memory.drain(&mut cpu);
         self.ids.release(self.id);
     }
-}
-
-pub(super) fn table() -> Box<[Entry]> {
-    (0..ENTRIES).map(|_| Entry::default()).collect()
 }

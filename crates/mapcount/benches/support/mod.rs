@@ -1,0 +1,48 @@
+//! A clock, huge pages, medians, and the numbers of a command line.
+#![allow(dead_code, reason = "each bench uses a part")]
+
+use std::ops::Range;
+
+use rustix::mm::{Advice, madvise};
+use rustix::time::{ClockId, clock_gettime};
+
+/// The CPU time of this thread.
+pub fn cpu_ns() -> u64 {
+    ns(ClockId::ThreadCPUTime)
+}
+
+/// Time that goes on while the thread waits.
+pub fn wall_ns() -> u64 {
+    ns(ClockId::Monotonic)
+}
+
+fn ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Asks for huge pages, through which a kernel reaches its own memory. A kernel that has none
+/// refuses, and then everything is measured through small ones.
+pub fn huge_pages(addresses: Range<usize>) {
+    let start = addresses.start.next_multiple_of(4096);
+    let bytes = addresses.end.saturating_sub(start);
+    // SAFETY: this advice changes neither what is in memory nor whether it may be used.
+    let _ = unsafe { madvise(start as *mut _, bytes, Advice::LinuxHugepage) };
+}
+
+pub fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The numbers of the command line, which has a word in front, and others behind it.
+pub fn numbers() -> Vec<usize> {
+    std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Says in one line what is wrong, as for any command line.
+pub fn refuse(line: &str) -> ! {
+    eprintln!("{line}");
+    std::process::exit(2)
+}

@@ -1,0 +1,94 @@
+//! Children that write to a parent's pages at the same time, on threads of their own.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use filemap_mapcount::anon_cow::{AnonCow, Child, Pattern};
+use filemap_mapcount::folio_ops::Sample;
+use filemap_mapcount::mm::Contents;
+use filemap_mapcount::{
+    Error, Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
+};
+
+const PAGES: usize = 1024;
+
+fn order(order: u32) -> Order {
+    Order::new(order).expect("tests name orders that exist")
+}
+
+fn at_the_same_time<C: Mapcount>(children: Vec<Child<C>>) -> Vec<Sample> {
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        let run = |child: Child<C>| {
+            scope.spawn(move || child.run(|| start.elapsed().as_nanos() as u64).expect("memory"))
+        };
+        let threads: Vec<_> = children.into_iter().map(run).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no count is wrong")).collect()
+    })
+}
+
+/// The parent maps everything too, so each child copies all pages, whoever counts. What the
+/// children had is free again for those that come next.
+fn each_child_copies_all<C: Mapcount>() {
+    for (size, children) in [(0, 2), (2, 3), (9, 2)] {
+        let mut cow = AnonCow::<C>::new(PAGES, order(size), children).expect("memory and ids");
+        for pattern in Pattern::ALL.into_iter().chain(Pattern::ALL) {
+            let forked = cow.children(pattern).expect("the ids are free again");
+            assert!(forked.iter().all(|child| child.pages() == PAGES));
+            let samples = at_the_same_time(forked);
+            assert_eq!(samples.len(), children);
+            for sample in samples {
+                assert_eq!((sample.copied, sample.reused), (PAGES, 0), "{}", pattern.name());
+                assert!(sample.time_ns > 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn each_child_copies_all_pages_in_each_configuration() {
+    each_child_copies_all::<PageMapcount>();
+    each_child_copies_all::<MmOwner>();
+    each_child_copies_all::<NoPageMapcount>();
+    each_child_copies_all::<PreciseOwners>();
+}
+
+#[test]
+fn children_that_do_not_run_leave_nothing() {
+    let mut cow = AnonCow::<NoPageMapcount>::new(64, order(4), 2).expect("memory and ids");
+    drop(cow.children(Pattern::Random).expect("two ids"));
+    let first = cow.children(Pattern::Random).expect("two ids");
+    let error = cow.children(Pattern::Random).err().expect("the ids are in use");
+    assert_eq!(error, Error::NoIdLeft { ids: 3 });
+    drop(first);
+    assert_eq!(cow.children(Pattern::Random).map(|children| children.len()), Ok(2));
+}
+
+#[test]
+fn configurations_share_what_is_in_the_pages() {
+    let pages = AnonCow::<MmOwner>::memory_pages(PAGES, 2);
+    let mut told = 0;
+    let mut advise = |addresses: std::ops::Range<usize>| told += addresses.len();
+    let contents = Arc::new(Contents::new(pages, &mut advise).expect("memory"));
+    assert_eq!(told, pages * 4096);
+    let mut base =
+        AnonCow::<PageMapcount>::with(&contents, PAGES, order(4), 2, &mut |_| ()).expect("it fits");
+    let samples = at_the_same_time(base.children(Pattern::Random).expect("two ids"));
+    drop(base);
+    let mut frames = 0;
+    let mut advise = |addresses: std::ops::Range<usize>| frames += addresses.len();
+    let mut owner =
+        AnonCow::<MmOwner>::with(&contents, PAGES, order(4), 2, &mut advise).expect("it fits");
+    assert_eq!(frames, pages * 64);
+    let others = at_the_same_time(owner.children(Pattern::Sequential).expect("two ids"));
+    assert!(samples.iter().chain(&others).all(|sample| sample.copied == PAGES));
+}
+
+#[test]
+fn too_little_memory_is_an_error() {
+    let contents = Arc::new(Contents::new(512, &mut |_| ()).expect("2 MiB are there"));
+    let few = AnonCow::<MmOwner>::with(&contents, PAGES, order(4), 1, &mut |_| ());
+    assert_eq!(few.err(), Some(Error::NoMemory { needed: 16, free: 0 }));
+    let none = AnonCow::<MmOwner>::new(1 << 40, order(4), 1 << 40).err().expect("no such machine");
+    assert!(matches!(none, Error::Memory { .. }), "{none}");
+}
