@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use filemap_job::folio_ops::{MM_OWNER, NO_PAGE_MAPCOUNT};
+use filemap_job::folio_ops::{MM_OWNER, NO_PAGE_MAPCOUNT, PRECISE_OWNERS};
 use filemap_mapcount::calculator::{self, told};
 use filemap_mapcount::{Folio, Mapcount, MmId, MmOwner, NoPageMapcount, PreciseOwners};
 use filemap_report::folio_maps::{FolioMaps, Owner, Told, Used};
@@ -19,6 +19,7 @@ pub fn of(folio_bytes: u64, mms: &[Vec<Range<usize>>]) -> Result<FolioMaps, Erro
     let told = vec![
         told_by(MM_OWNER, told::<MmOwner>(order, mms)?),
         told_by(NO_PAGE_MAPCOUNT, told::<NoPageMapcount>(order, mms)?),
+        told_by(PRECISE_OWNERS, told::<PreciseOwners>(order, mms)?),
     ];
     let owners = (0..mms.len()).map(|last| {
         let two_slots = is_known_alone(Folio::<MmOwner>::new(order)?, mms, last)?;

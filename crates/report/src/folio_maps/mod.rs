@@ -76,7 +76,9 @@ impl FolioMaps {
             rows.push(self.row(&name("USS"), |told| told.mms[mm].uss as f64));
         }
         let heads = self.told.iter().enumerate().flat_map(|(at, told)| {
-            let name = Column::right(told.counters.replacen("page-", "page-\n", 1));
+            let name = Column::right(
+                told.counters.replacen("page-", "page-\n", 1).replace("e-o", "e-\no"),
+            );
             [Some(name), (at > 0).then(|| Column::right("off by"))].into_iter().flatten()
         });
         Table {

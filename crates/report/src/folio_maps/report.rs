@@ -24,9 +24,9 @@ pub fn report(folios: &[FolioMaps], footer: Footer) -> Report {
         Part::Heading("What is told of a folio that several processes map".to_string()),
         Part::Paragraph(
             "With counts of pages, mm-owner and page-mapcount tell what is mapped exactly. \
-             no-page-mapcount, and precise-owners with it, counts a folio as mapped whole, each of \
-             its pages as mapped as often as they are on average, and them as private only if one \
-             mm maps the folio."
+             Without them, no-page-mapcount and precise-owners count a folio as mapped whole, each \
+             of its pages as mapped as often as they are on average, and all of them as private \
+             only if one mm is known to map the folio."
                 .to_string(),
         ),
     ];

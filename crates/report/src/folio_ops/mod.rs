@@ -6,7 +6,7 @@ mod flat;
 mod notes;
 mod tables;
 
-use filemap_job::folio_ops::PAGE_BYTES;
+use filemap_job::folio_ops::{Operation, PAGE_BYTES};
 use filemap_job::{FolioOpsRun, Record};
 
 pub use compared::{Change, Compared, Configuration, FAULT_NS, Figure};
@@ -26,8 +26,7 @@ pub(crate) fn parts(record: &Record, all: &[Compared], verbose: bool) -> Vec<Par
     parts.extend(tables::of_times(all).into_iter().map(Part::Table));
     parts.extend(with_faults(all));
     parts.extend(copies(all, pages(record)));
-    parts.extend(tables::contended(&runs).map(Part::Table));
-    parts.extend(notes::contended(&runs).map(Part::Paragraph));
+    parts.extend(contended(record));
     if verbose {
         parts.push(Part::Table(tables::spreads(all)));
     }
@@ -41,6 +40,19 @@ pub(crate) fn with_faults(all: &[Compared]) -> Vec<Part> {
         parts.push(Part::Paragraph(notes::with_faults()));
     }
     parts
+}
+
+/// What threads get done on one folio; nothing where there was one CPU.
+pub(crate) fn contended(record: &Record) -> Vec<Part> {
+    let runs = runs(record);
+    let note = notes::contended(&runs).map(Part::Paragraph);
+    tables::contended(&runs).map(Part::Table).into_iter().chain(note).collect()
+}
+
+/// By how much the time of `operation` changes; `None` where it was not timed.
+pub(crate) fn changes(operation: Operation, all: &[Compared]) -> Option<Part> {
+    let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
+    (!own.is_empty()).then(|| Part::Table(tables::changes(operation, &own)))
 }
 
 /// The pages that write faults copied of so many.

@@ -10,10 +10,13 @@ use crate::significance::{LEVEL, least_p_value};
 pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
     let repeats = match runs.len() {
         1 => "Figures of one repeat".to_string(),
-        repeats => format!("Medians of {repeats} repeats"),
+        repeats => format!("Medians of {repeats} repeats, and of the changes in each of them"),
     };
     if !all.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some()) {
-        return format!("{repeats}.");
+        return match runs.len() {
+            1 => format!("{repeats}."),
+            repeats => format!("Medians of {repeats} repeats."),
+        };
     }
     let tested = match least_p_value(runs.len(), runs.len()) > LEVEL {
         true => {
@@ -36,7 +39,7 @@ pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
         )
     });
     format!(
-        "{repeats}, in which all ways to count took turns; one repeat more warmed up. Times are \
+        "{repeats}. All ways to count took turns; one repeat more warmed up. Times are \
          those of the thread's CPU clock. The base is page-mapcount: an atomic count for each \
          page. plain-counts is the control: the same with counts of pages that are not atomic, so \
          what it saves is what the atomics cost.{locked} {tested}"
@@ -57,8 +60,8 @@ pub(super) fn with_faults() -> String {
 pub(super) fn contended(runs: &[&FolioOpsRun]) -> Option<String> {
     runs.iter().any(|run| !run.contended.is_empty()).then(|| {
         "A batch maps or unmaps all pages of the folio, and no count was lost. Fairness is what \
-         the slower thread did for each batch of the faster one. Where both have a CPU for all of \
-         the time it is a matter of the counters; else it is one of the machine, too."
+         the slower thread did for each batch of the faster one. The longest wait is that of 32 \
+         batches, which includes the time in which a thread had no CPU."
             .to_string()
     })
 }

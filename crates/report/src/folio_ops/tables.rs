@@ -2,7 +2,7 @@
 
 use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{
-    CONFIGURATIONS, Contended, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT,
+    CONFIGURATIONS, Contended, KERNEL, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT,
 };
 
 use super::compared::{Change, Compared, Configuration, FAULT_NS, Figure};
@@ -77,7 +77,7 @@ fn sizes(all: &[Compared]) -> Vec<u64> {
 }
 
 /// By how many percent the time of a page changes.
-fn changes(operation: Operation, all: &[&Compared]) -> Table {
+pub(super) fn changes(operation: Operation, all: &[&Compared]) -> Table {
     let cell = |change: &Change| {
         let mark = if change.differs { "" } else { "~" };
         format!("{mark}{:+.1} ({:.1})", change.percent.median, change.percent.mad)
@@ -161,20 +161,25 @@ fn with_faults_of(operation: Operation, all: &[&Compared]) -> Table {
 /// What write faults did, for sizes that are alike together; `None` where nobody counts.
 pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
     let mut rows: Vec<(Vec<u64>, Vec<String>)> = Vec::new();
+    let is_there = |name: &&str| all.iter().any(|of| of.configuration(name).is_some());
+    let names = [KERNEL].into_iter().chain(CONFIGURATIONS).filter(is_there);
+    let names: Vec<&str> = names.collect();
     let writes = all.iter().filter(|of| of.operation.writes());
     for of in writes.filter(|of| of.configurations.iter().any(|own| own.copied.is_some())) {
-        let copied =
-            |name| of.configuration(name).map_or("-".to_string(), |own| copied(own, pages));
+        let copied = |name: &&str| {
+            let own = of.configuration(name);
+            own.map_or("-".to_string(), |own| copied(of.operation, own, pages))
+        };
         let name = of.operation.to_string();
-        let row = [name].into_iter().chain(CONFIGURATIONS.map(copied)).collect();
+        let row = [name].into_iter().chain(names.iter().map(copied)).collect();
         match rows.iter_mut().find(|(_, known)| *known == row) {
             Some((sizes, _)) => sizes.push(of.folio_bytes),
             None => rows.push((vec![of.folio_bytes], row)),
         }
     }
     rows.sort_by(|(_, one), (_, other)| one[0].cmp(&other[0]));
-    let heads = CONFIGURATIONS.map(|name| {
-        Column::right(match name {
+    let heads = names.iter().map(|name| {
+        Column::right(match *name {
             PAGE_MAPCOUNT => "page-\nmap-\ncount".to_string(),
             MM_OWNER => "mm-\nowner".to_string(),
             other => heading(other),
@@ -195,11 +200,12 @@ pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
     })
 }
 
-/// How many of the pages were copied.
-fn copied(own: &Configuration, pages: u64) -> String {
+/// How many of the pages were copied. Children write to a part of the memory each.
+fn copied(operation: Operation, own: &Configuration, pages: u64) -> String {
+    let is_all = |copied: u64| copied == pages || !Operation::OF_ONE_THREAD.contains(&operation);
     match (own.copied, own.reused) {
-        (Some(copied), Some(0)) if copied == pages => "all".to_string(),
-        (Some(0), Some(reused)) if reused == pages => "none".to_string(),
+        (Some(0), _) => "none".to_string(),
+        (Some(copied), Some(0)) if is_all(copied) => "all".to_string(),
         (Some(copied), _) => number(copied as f64),
         (None, _) => "?".to_string(),
     }

@@ -43,6 +43,8 @@ pub struct MmOwner {
     reuse_byte: BySize,
     #[serde(rename = "child-reuse-byte")]
     child_reuse_byte: BySize,
+    /// What is said of children that copy, by case.
+    pub vm_scalability: BTreeMap<String, String>,
 }
 
 /// By the size of the folios in KiB: the change of the time in percent, with slots and with slots

@@ -108,12 +108,17 @@ impl<'a> Beside<'a> {
     /// owner left.
     fn copied(of: &'a Compared, counters: &'a str, pages: u64) -> Option<Beside<'a>> {
         let own = of.configuration(counters).filter(|_| of.operation.writes())?;
-        let is_published = [PAGE_MAPCOUNT, MM_OWNER, NO_PAGE_MAPCOUNT].contains(&counters);
+        let is_alone = Operation::OF_ONE_THREAD.contains(&of.operation);
+        let is_published =
+            is_alone && [PAGE_MAPCOUNT, MM_OWNER, NO_PAGE_MAPCOUNT].contains(&counters);
         let knows = of.folio_bytes == PAGE_BYTES || counters != PAGE_MAPCOUNT;
         let all = !(of.operation.reuses() && knows);
         let expected = if all { (pages, 0) } else { (0, pages) };
         let published = is_published.then_some(if all { 100.0 } else { 0.0 });
-        let copied = own.copied.map(|copied| copied as f64 * 100.0 / pages.max(1) as f64);
+        let copied = own.copied.zip(own.reused).map(|(copied, reused)| {
+            let pages = if is_alone { pages } else { copied + reused };
+            copied as f64 * 100.0 / pages.max(1) as f64
+        });
         Some(Beside {
             of,
             counters,

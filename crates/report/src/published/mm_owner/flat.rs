@@ -1,5 +1,6 @@
 //! The cells of the series for CSV, and those without a published figure for JSON.
 
+use filemap_job::Record;
 use serde_json::{Value, json};
 
 use super::beside::Beside;
@@ -45,19 +46,6 @@ pub(super) fn rows(beside: &[Beside]) -> Table {
 
 /// What was counted without a published figure beside it.
 pub(super) fn counted(counting: &Counting) -> Vec<Value> {
-    let alone = |experiment: &str, name: String, variant: &str, figures: Value| {
-        json!({
-            "series": "mm-owner",
-            "experiment": experiment,
-            "name": name,
-            "variant": variant,
-            "published": null,
-            "figures": figures,
-            "error": null,
-            "ok": null,
-            "verdict": "model only",
-        })
-    };
     let atomics = counting.atomics.iter().map(|of| {
         let figures = json!({ "pages": of.pages, "fork": of.fork, "last_unmap": of.last_unmap });
         alone("read-modify-writes", format!("{} pages", of.pages), &of.counters, figures)
@@ -73,4 +61,33 @@ pub(super) fn counted(counting: &Counting) -> Vec<Value> {
         })
     });
     atomics.chain(slots).chain(examples).collect()
+}
+
+/// What threads got done on one folio, in each repeat.
+pub(super) fn contended(record: &Record) -> Vec<Value> {
+    let runs = record.runs.iter().filter_map(|run| run.folio_ops.as_ref());
+    let contended = runs.flat_map(|run| &run.contended).map(|of| {
+        let figures = json!({
+            "batches_per_second": of.batches_per_second,
+            "longest_wait_ns": of.longest_wait_ns,
+        });
+        let mut cell = alone("one folio", "two threads".to_string(), &of.counters, figures);
+        cell["folio_kib"] = (of.folio_bytes >> 10).into();
+        cell
+    });
+    contended.collect()
+}
+
+fn alone(experiment: &str, name: String, variant: &str, figures: Value) -> Value {
+    json!({
+        "series": "mm-owner",
+        "experiment": experiment,
+        "name": name,
+        "variant": variant,
+        "published": null,
+        "figures": figures,
+        "error": null,
+        "ok": null,
+        "verdict": "model only",
+    })
 }

@@ -47,9 +47,10 @@ impl Study for MmOwner {
         let beside = Beside::all(&all, self.form.judges_times(), job.pages());
         let mut cells: Vec<_> = beside.iter().map(Beside::json).collect();
         cells.extend(flat::counted(&self.counting));
+        cells.extend(records.iter().flat_map(flat::contended));
         let fails = |own: &&Beside| own.is_exact() && own.ok == Some(false);
         Findings {
-            parts: self.parts(&job, &all, &beside),
+            parts: self.parts(records, &all, &beside),
             rows: flat::rows(&beside),
             cells,
             source: &PUBLISHED.mm_owner.source,
@@ -60,10 +61,11 @@ impl Study for MmOwner {
 }
 
 impl MmOwner {
-    fn parts(&self, job: &FolioOps, all: &[Compared], beside: &[Beside]) -> Vec<Part> {
+    fn parts(&self, records: &[Record], all: &[Compared], beside: &[Beside]) -> Vec<Part> {
+        let job = self.form.job();
         let locked = all.first().and_then(|of| of.locked_ns);
         let mut parts = PUBLISHED.mm_owner.source.parts();
-        parts.push(Part::Paragraph(notes::form(self.form, job, locked)));
+        parts.push(Part::Paragraph(notes::form(self.form, &job, locked)));
         parts.push(Part::Paragraph(notes::judged(self.form, beside)));
         parts.push(Part::Paragraph(notes::carries_over()));
         for operation in Operation::OF_ONE_THREAD {
@@ -74,6 +76,10 @@ impl MmOwner {
             }
         }
         parts.extend(notes::noise(all).map(Part::Paragraph));
+        let anon_cow = [Operation::AnonCowSeq, Operation::AnonCowRand];
+        parts.extend(anon_cow.into_iter().filter_map(|of| folio_ops::changes(of, all)));
+        parts.push(Part::Paragraph(notes::anon_cow(&PUBLISHED.mm_owner.vm_scalability)));
+        parts.extend(records.iter().flat_map(folio_ops::contended));
         parts.extend(folio_ops::with_faults(all));
         parts.extend(folio_ops::copies(all, job.pages()));
         parts.extend(self.counting.parts());

@@ -1,5 +1,7 @@
 //! What the tables of the series say, in words.
 
+use std::collections::BTreeMap;
+
 use filemap_job::FolioOps;
 
 use super::beside::{Beside, FAULT_NS};
@@ -84,4 +86,15 @@ pub(super) fn noise(all: &[Compared]) -> Option<String> {
         "Folios of 4 KiB are counted alike by all, so that what differs there is noise: up to \
          {most:.1} %. A smaller difference elsewhere may be noise too."
     ))
+}
+
+/// What is published of children that copy.
+pub(super) fn anon_cow(published: &BTreeMap<String, String>) -> String {
+    let said = published.iter().map(|(case, said)| format!("{}: {said}", case.replace('_', "-")));
+    format!(
+        "Published of vm-scalability, a child for each CPU: {}. Here the memory is shared out \
+         among a parent and a child for each CPU, all of which write at once. The time is that of \
+         their threads for a page.",
+        said.collect::<Vec<_>>().join("; ")
+    )
 }
