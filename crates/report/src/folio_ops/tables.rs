@@ -37,7 +37,10 @@ pub(super) fn of_times(all: &[Compared]) -> Vec<Table> {
     }
     let tables = operations(all).into_iter().flat_map(|operation| {
         let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
-        [changes(operation, &own), savings(operation, &own)]
+        // A child waits for others: what it saves is not one page's.
+        let saves = Operation::OF_ONE_THREAD.contains(&operation);
+        let savings = saves.then(|| savings(operation, &own));
+        [Some(changes(operation, &own)), savings].into_iter().flatten().collect::<Vec<_>>()
     });
     tables.collect()
 }

@@ -6,9 +6,6 @@ use serde_json::{Value, json};
 use crate::folio_ops::{Change, Compared, Figure};
 use crate::published::data::PUBLISHED;
 
-/// The cost of a fault in nanoseconds with which writes are judged that reuse pages.
-pub(super) const FAULT_NS: u64 = 360;
-
 /// What the two configurations of the series may differ by where both reuse pages, in points.
 const ALIKE_POINTS: f64 = 5.0;
 
@@ -79,7 +76,7 @@ impl<'a> Beside<'a> {
         cells
     }
 
-    /// The change of the time; of writes that reuse pages with the cost of a fault.
+    /// The change of the time.
     fn time(of: &'a Compared, counters: &'a str) -> Beside<'a> {
         let published = published_percent(of, counters);
         let own = percent(of, counters);
@@ -175,7 +172,7 @@ impl<'a> Beside<'a> {
                 "reused": own.and_then(|own| own.reused),
             });
         }
-        let mut cell = json!({
+        json!({
             "series": "mm-owner",
             "workload": self.of.operation,
             "folio_kib": self.of.folio_bytes >> 10,
@@ -188,11 +185,7 @@ impl<'a> Beside<'a> {
             "tolerance": self.tolerance.as_deref().unwrap_or("none"),
             "ok": self.ok,
             "verdict": self.verdict(),
-        });
-        if self.what == What::Time && self.of.operation.reuses() {
-            cell["assumed"] = json!({ "fault_ns": FAULT_NS });
-        }
-        cell
+        })
     }
 }
 
@@ -200,11 +193,18 @@ fn change<'a>(of: &'a Compared, counters: &str) -> Option<&'a Change> {
     of.configuration(counters)?.change.as_ref()
 }
 
-/// The change of the time in percent that is put beside the published one.
+/// The change of the time in percent.
 fn percent(of: &Compared, counters: &str) -> Option<f64> {
-    let change = change(of, counters)?;
-    let with_fault = change.percent_with_faults.iter().find(|(ns, _)| *ns == FAULT_NS);
-    Some(with_fault.map_or(change.percent.median, |(_, percent)| *percent))
+    change(of, counters).map(|change| change.percent.median)
+}
+
+/// With which cost of a fault in nanoseconds the published change of writes that reuse pages comes
+/// out, where that has both configurations of the series alike.
+pub(super) fn fault_ns(of: &Compared) -> Option<f64> {
+    let left = 1.0 + published_percent(of, MM_OWNER).filter(|_| of.operation.reuses())? / 100.0;
+    let ns = |name| of.configuration(name).map(|own| own.ns_per_page.median);
+    let (base, own) = (ns(PAGE_MAPCOUNT)?, ns(MM_OWNER)?);
+    (of.folio_bytes > PAGE_BYTES).then(|| (left * base - own) / (1.0 - left))
 }
 
 /// What is published of the change; nothing changes for folios of one page.
@@ -234,7 +234,7 @@ fn time_holds(
             let apart = both[0].zip(both[1]).map(|(one, other)| (one - other).abs());
             let alike = apart.is_some_and(|points| points <= ALIKE_POINTS);
             let tolerance = format!(
-                "{REUSE_PERCENT} % faster or more with faults of {FAULT_NS} ns, as with the other"
+                "{REUSE_PERCENT} % faster or more, and within {ALIKE_POINTS} points of each other"
             );
             Some((own <= -REUSE_PERCENT && alike, tolerance))
         }

@@ -67,7 +67,7 @@ impl MmOwner {
         let mut parts = PUBLISHED.mm_owner.source.parts();
         parts.push(Part::Paragraph(notes::form(self.form, &job, locked)));
         parts.push(Part::Paragraph(notes::judged(self.form, beside)));
-        parts.push(Part::Paragraph(notes::carries_over()));
+        parts.push(Part::Paragraph(notes::carries_over(all)));
         for operation in Operation::OF_ONE_THREAD {
             let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
             parts.push(Part::Table(tables::times(operation, &own, beside)));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use filemap_job::FolioOps;
 
-use super::beside::{Beside, FAULT_NS};
+use super::beside::{Beside, fault_ns};
 use super::plan::Form;
 use crate::folio_ops::{Compared, Figure};
 use crate::units::bytes;
@@ -14,13 +14,13 @@ pub(super) fn form(form: Form, job: &FolioOps, locked: Option<Figure>) -> String
     let length = match form {
         Form::Brief => {
             "This is a brief form: 1 GiB was published, and times of so little memory are not \
-             judged. filemap published mm-owner has 256 MiB and all sizes."
+             judged. filemap published mm-owner has 128 MiB and all sizes."
         }
         Form::Short => {
-            "This is a short form, which takes two minutes or so: 1 GiB was published. --full runs \
+            "This is a short form, which takes one to two minutes: 1 GiB was published. --full has \
              that."
         }
-        Form::Full => "This is the published size, which takes some ten minutes.",
+        Form::Full => "This is the published size, which takes some twenty minutes.",
     };
     let locked = locked.map_or(String::new(), |locked| {
         format!(
@@ -62,16 +62,24 @@ pub(super) fn judged(form: Form, beside: &[Beside]) -> String {
 }
 
 /// What carries over from the published machine to this one.
-pub(super) fn carries_over() -> String {
+pub(super) fn carries_over(all: &[Compared]) -> String {
+    let costs = Figure::of(all.iter().filter_map(fault_ns)).map_or(String::new(), |costs| {
+        format!(
+            " With {:.0} to {:.0} ns more for each fault the published change would come out.",
+            costs.min.max(0.0),
+            costs.max.max(0.0)
+        )
+    });
     format!(
         "A percentage depends on how much other work a page makes: here that is a small mm, there \
          it was Linux. So munmap and fork hold without counts of pages where they gain what was \
          published or more, up to 60 %. Above that, work around the counting is missing. What \
          carries over is the saving of a page in L: the series takes one read-modify-write of a \
          page away, so 0.6 to 1.5 L are expected from 64 KiB on. mm-owner may take 2 L more for a \
-         folio, and 5 % from 256 KiB on. A fault is a call here. Linux takes more for it, so \
-         reuse is judged with {FAULT_NS} ns added for each fault. plain-counts is the control: \
-         counts of pages that are not atomic. precise-owners is not in the series."
+         folio, and 5 % from 256 KiB on. A fault is a call here, and Linux takes more for it. So \
+         reuse instead of a copy gains more here than was published; it holds from 64 % on, if it \
+         gains the same in both configurations.{costs} plain-counts is the control: counts of \
+         pages that are not atomic. precise-owners is not in the series."
     )
 }
 

@@ -18,7 +18,7 @@ const FEW_SIZES: [u64; 3] = [16 * KIB, 128 * KIB, PMD_BYTES];
 pub enum Form {
     /// Among all series: a second or two. Times are not judged.
     Brief,
-    /// By name: a quarter of the published memory.
+    /// By name: an eighth of the published memory.
     Short,
     /// As published.
     Full,
@@ -38,7 +38,7 @@ impl Form {
     pub(super) fn job(self) -> FolioOps {
         let (bytes, runs) = match self {
             Form::Brief => (16 * MIB, 5),
-            Form::Short => (256 * MIB, 7),
+            Form::Short => (128 * MIB, 7),
             Form::Full => (1024 * MIB, 9),
         };
         let sizes: &[u64] = if self == Form::Brief { &FEW_SIZES } else { &SIZES };

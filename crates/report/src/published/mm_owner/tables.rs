@@ -35,12 +35,8 @@ pub(super) fn times(operation: Operation, all: &[&Compared], beside: &[Beside]) 
         );
         row
     };
-    let what = match operation.reuses() {
-        true => format!(", with {} ns added for each fault", super::beside::FAULT_NS),
-        false => String::new(),
-    };
     Table {
-        title: format!("{operation}: change of the time in %{what}"),
+        title: format!("{operation}: change of the time in %"),
         columns: columns(&names),
         rows: all.iter().map(row).collect(),
     }
