@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use crate::running::Running;
 use crate::skip::skip;
@@ -11,6 +12,9 @@ use crate::{Scratch, filemap, stderr};
 const SETTINGS: &str = "/sys/kernel/mm/transparent_hugepage";
 
 const JOB: &str = "run --workload folio-ops --on kernel";
+
+/// Tests run beside each other, and what one changes another would see.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A command whose journal is in a directory of its own.
 fn in_scratch(scratch: &Scratch, args: &str) -> Command {
@@ -33,6 +37,7 @@ fn is_listed(scratch: &Scratch) -> bool {
 
 #[test]
 fn sizes_that_are_not_allowed_are_named() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new("folios_not_allowed");
     if setting().is_none_or(|held| !held.contains("[never]")) {
         return skip("folios of 64k have no setting, or are allowed");
@@ -51,6 +56,7 @@ fn sizes_that_are_not_allowed_are_named() {
 
 #[test]
 fn a_signal_leaves_the_settings_as_they_were() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new("folios_signal");
     if !rustix::process::geteuid().is_root() {
         return skip("it needs root");

@@ -58,7 +58,8 @@ pub fn measure(
     if apply {
         require_root("changing the sizes of folios (--apply)")?;
     }
-    let _lock = apply.then(|| sizes.lock()).transpose()?;
+    let is_large = job.folio_bytes.iter().any(|&bytes| bytes > PAGE_BYTES);
+    let _lock = is_large.then(|| sizes.lock(apply)).transpose()?;
     let environment = environment(job, &sizes);
     let mut measuring = Measuring::new(job, &sizes, apply);
     let runs = (0..job.runs).map(|_| measuring.run(journal, &mut advance));

@@ -1,6 +1,7 @@
 //! The sizes of folios that anonymous memory may have here, and the settings that say so.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
@@ -99,19 +100,27 @@ impl Sizes {
         Ok(Selected { _guards: guards.collect::<Result<_, Error>>()? })
     }
 
-    /// Keeps other runs from changing the settings until what is returned drops: each would take
-    /// what another one has set for what it has to restore.
+    /// Keeps other runs from changing the settings until what is returned drops. Each of two that
+    /// `changes` them would take what the other has set for what it has to restore, and one that
+    /// does not would lose the sizes that it found allowed. Where there are none it does nothing.
     ///
     /// # Errors
-    /// When another run changes them now.
-    pub(crate) fn lock(&self) -> Result<File, Error> {
+    /// When another run changes them now, or measures with them while this one is to change them.
+    pub(crate) fn lock(&self, changes: bool) -> Result<Option<File>, Error> {
         let path = self.directory.join(ALL_SIZES);
-        let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(file),
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(|error| Error::os("open", &path, error))?,
+        };
+        let operation = match changes {
+            true => FlockOperation::NonBlockingLockExclusive,
+            false => FlockOperation::NonBlockingLockShared,
+        };
+        match flock(&file, operation) {
+            Ok(()) => Ok(Some(file)),
             Err(_) => Err(Error::unavailable(
-                "a change of the sizes of folios, which another run has changed for its time,",
-                "wait until that has ended",
+                "the use of folio sizes beside another run, one of which changes them,",
+                "wait until the other run has ended",
             )),
         }
     }
@@ -212,13 +221,20 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn two_runs_do_not_change_them_at_once() {
+    fn a_run_that_changes_them_is_alone() {
         let settings = settings("lock", "madvise", &[]);
-        let lock = settings.lock().unwrap();
-        let error = settings.lock().unwrap_err();
-        assert!(error.cannot_run_here() && error.to_string().contains("another run"), "{error}");
-        drop(lock);
-        settings.lock().unwrap();
+        let is_refused = |changes| {
+            let error = settings.lock(changes).unwrap_err();
+            error.cannot_run_here() && error.to_string().contains("another run")
+        };
+        let changing = settings.lock(true).unwrap();
+        assert!(is_refused(true) && is_refused(false));
+        drop(changing);
+        let both = [settings.lock(false).unwrap(), settings.lock(false).unwrap()];
+        assert!(is_refused(true));
+        drop(both);
+        settings.lock(true).unwrap();
         fs::remove_dir_all(&settings.directory).unwrap();
+        assert!(settings.lock(true).unwrap().is_none(), "there is nothing to change");
     }
 }

@@ -41,15 +41,16 @@ fn settings() -> BTreeMap<String, String> {
     held.collect()
 }
 
-/// [`measure`] with changed settings, once no other run has changed them.
-fn measure_applying(job: &FolioOps, journal: &Journal) -> Result<Measured, Error> {
+/// [`measure`], once no other run has changed the settings; how often it got on.
+fn measured(job: &FolioOps, journal: &Journal, apply: bool) -> Result<(Measured, u64), Error> {
     let start = Instant::now();
     loop {
-        match measure(job, journal, true, || {}) {
+        let mut calls = 0;
+        match measure(job, journal, apply, || calls += 1) {
             Err(error) if is_taken(&error) && start.elapsed() < PATIENCE => {
                 sleep(Duration::from_millis(200));
             }
-            result => return result,
+            result => return result.map(|measured| (measured, calls)),
         }
     }
 }
@@ -69,8 +70,8 @@ pub(crate) fn sizes(bench: &Bench) {
     }
     let before = settings();
     let job = job(16 << 20, &[4 << 10, 64 << 10, 2 << 20]);
-    let measured = match measure_applying(&job, &bench.journal) {
-        Ok(measured) => measured,
+    let measured = match measured(&job, &bench.journal, true) {
+        Ok((measured, _)) => measured,
         Err(error) if error.cannot_run_here() => return skip(error),
         Err(error) => panic!("{error}"),
     };
@@ -126,18 +127,17 @@ pub(crate) fn not_allowed(bench: &Bench) {
     if !held.contains("[never]") {
         return skip(format!("{} is not set to never", small.display()));
     }
-    let mut calls = 0;
     let both = job(4 << 20, &[4 << 10, 16 << 10]);
-    let measured = measure(&both, &bench.journal, false, || calls += 1).unwrap();
+    let (some, calls) = measured(&both, &bench.journal, false).unwrap();
     assert_eq!(calls, samples(&both), "what is left out is passed over too");
-    let cells = &measured.runs[0].cells;
+    let cells = &some.runs[0].cells;
     assert!(cells.len() == Operation::ALL.len(), "{cells:?}");
     assert!(cells.iter().all(|cell| cell.folio_bytes == 4 << 10));
-    let why = &measured.missing[0];
+    let why = &some.missing[0];
     assert!(why.starts_with("folios of 16k are not measured") && why.contains("--apply"), "{why}");
-    let error = measure(&job(4 << 20, &[16 << 10]), &bench.journal, false, || {}).unwrap_err();
+    let error = measured(&job(4 << 20, &[16 << 10]), &bench.journal, false).unwrap_err();
     assert!(error.cannot_run_here() && error.to_string().contains("--apply"), "{error}");
-    let error = measure(&job(1 << 40, &[4 << 10]), &bench.journal, false, || {}).unwrap_err();
+    let error = measured(&job(1 << 40, &[4 << 10]), &bench.journal, false).unwrap_err();
     assert!(error.cannot_run_here() && error.to_string().contains("--file-size"), "{error}");
 }
 

@@ -5,13 +5,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::frame::{PAGE_BYTES, Pfn};
+use super::values::Values;
 use crate::error::Error;
 
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
 /// The bytes of so many pages. More than one [`Memory`](super::Memory) may have the same ones, if
 /// they are used one after the other.
-pub struct Contents(Box<[AtomicU64]>);
+pub struct Contents(Values<AtomicU64>);
 
 impl Contents {
     /// Pages that are 0. `advise` is told the addresses before they are first used.
@@ -20,7 +21,7 @@ impl Contents {
     /// When there is not as much memory.
     pub fn new(pages: usize, advise: &mut dyn FnMut(Range<usize>)) -> Result<Contents, Error> {
         let words = pages.checked_mul(PAGE_WORDS).ok_or(Error::Memory { pages })?;
-        Ok(Contents(filled(words, advise).ok_or(Error::Memory { pages })?))
+        Ok(Contents(Values::new(words, advise).ok_or(Error::Memory { pages })?))
     }
 
     /// How many pages there are.
@@ -50,17 +51,4 @@ impl Contents {
     fn page(&self, pfn: Pfn) -> &[AtomicU64] {
         &self.0[pfn as usize * PAGE_WORDS..][..PAGE_WORDS]
     }
-}
-
-/// So many default values, of whose addresses `advise` is told before they are there.
-pub(super) fn filled<T: Default>(
-    len: usize,
-    advise: &mut dyn FnMut(Range<usize>),
-) -> Option<Box<[T]>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(len).ok()?;
-    let start = values.as_ptr() as usize;
-    advise(start..start + len * size_of::<T>());
-    values.resize_with(len, T::default);
-    Some(values.into_boxed_slice())
 }

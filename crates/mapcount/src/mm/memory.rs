@@ -7,18 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::buddy::Buddies;
 use super::cgroup::Cgroup;
-use super::contents::{Contents, filled};
+use super::contents::Contents;
 use super::cpu::Cpu;
 use super::frame::{Frame, Pfn};
 use super::ring::Ring;
 use super::statistics::{Item, Statistics};
+use super::values::Values;
 use crate::error::Error;
 use crate::mapcount::Mapcount;
 use crate::order::Order;
 
 /// Frames with real memory.
 pub struct Memory<C: Mapcount> {
-    pub(super) frames: Box<[Frame<C>]>,
+    pub(super) frames: Values<Frame<C>>,
     pub(super) contents: Arc<Contents>,
     pub(super) free: Mutex<Buddies>,
     pub(super) lru: Mutex<Ring>,
@@ -49,8 +50,7 @@ impl<C: Mapcount> Memory<C> {
         advise: &mut dyn FnMut(Range<usize>),
     ) -> Result<Memory<C>, Error> {
         let pages = contents.pages();
-        let frames: Option<Box<[Frame<C>]>> =
-            Pfn::try_from(pages).ok().and_then(|_| filled(pages, advise));
+        let frames = Pfn::try_from(pages).ok().and_then(|_| Values::new(pages, advise));
         let frames = frames.ok_or(Error::Memory { pages })?;
         let free = Mutex::new(Buddies::all(&frames));
         Ok(Memory {

@@ -24,6 +24,7 @@ mod rmap;
 mod scatter;
 mod space;
 mod statistics;
+mod values;
 
 pub use contents::Contents;
 pub use cpu::{Cpu, KEPT_PAGES};

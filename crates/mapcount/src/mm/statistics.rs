@@ -44,10 +44,8 @@ pub struct Statistics {
     updates: [AtomicI64; LEVELS],
 }
 
-/// A CPU's difference is added to the total when it is larger. A kernel computes this number for
-/// two CPUs and a zone of 16 to 32 GiB.
-///
-/// Mirrors `calculate_normal_threshold`, 6.12. Test: `tests/address_spaces.rs`.
+/// A CPU's difference is added to the total when it is larger. `calculate_normal_threshold` gives
+/// this number for two CPUs and a zone of 16 to 32 GiB.
 const THRESHOLD: i64 = 36;
 
 /// Changes of a cgroup of which readers of its statistics need not hear (`MEMCG_CHARGE_BATCH`).

@@ -1,6 +1,7 @@
 //! Which frames hold pages, and what folios these are of.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -24,15 +25,18 @@ const TAIL: u64 = 1 << 16;
 pub(super) struct Frames(Vec<Option<u64>>);
 
 impl Frames {
-    /// Those of `memory` now; nothing where this process may not know them.
+    /// Those of `memory` now; nothing where the kernel does not tell them, or not this process.
     ///
     /// # Errors
-    /// When the kernel does not say which pages are there.
+    /// When they cannot be read.
     pub(super) fn of(memory: &Memory) -> Result<Option<Frames>, Error> {
         let path = Path::new(PAGEMAP);
         let failed = |error| Error::os("read", path, error);
         let mut bytes = vec![0u8; memory.pages() * 8];
-        let pagemap = File::open(path).map_err(failed)?;
+        let pagemap = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            pagemap => pagemap.map_err(failed)?,
+        };
         pagemap.read_exact_at(&mut bytes, memory.first_page() * 8).map_err(failed)?;
         let entries = bytes.as_chunks::<8>().0.iter().map(|entry| u64::from_ne_bytes(*entry));
         let frame = |entry: u64| (entry & PRESENT != 0).then_some(entry & FRAME);

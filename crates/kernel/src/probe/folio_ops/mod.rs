@@ -7,11 +7,11 @@ mod memory;
 
 use std::io::{self, Read};
 
-use filemap_job::folio_ops::Operation;
+use filemap_job::folio_ops::{Operation, PMD_BYTES};
 
 use super::piped::Piped;
 use super::wire::{Reply, get, put};
-use crate::Error;
+use crate::{Error, page_size};
 
 /// The hidden first argument of such a child.
 pub(super) const ARGUMENT: &str = "__filemap-folio-ops";
@@ -62,8 +62,10 @@ impl FolioProbe {
     /// Runs it once in a process of its own.
     ///
     /// # Errors
-    /// When the kernel refuses memory or processes, or killed one of them.
+    /// Sizes that folios or the memory cannot have; when the kernel refuses memory or processes, or
+    /// killed one of them.
     pub fn run(&self) -> Result<FolioSample, Error> {
+        self.check()?;
         let mut child = Piped::spawn(ARGUMENT)?;
         child.send(&self.encode());
         match child.receive()? {
@@ -71,6 +73,26 @@ impl FolioProbe {
                 FolioSample::of_numbers(&numbers).ok_or_else(|| child.confused())
             }
             _ => Err(child.confused()),
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let &FolioProbe { bytes, folio_bytes, children, .. } = self;
+        let sizes = page_size()..=PMD_BYTES;
+        if !folio_bytes.is_power_of_two() || !sizes.contains(&folio_bytes) {
+            return Err(Error::Plan(format!(
+                "folios of {folio_bytes} bytes: use a power of two from {} to {PMD_BYTES}",
+                page_size()
+            )));
+        }
+        if bytes == 0 || !bytes.is_multiple_of(PMD_BYTES) || bytes > MAX_BYTES {
+            return Err(Error::Plan(format!(
+                "memory of {bytes} bytes: use a multiple of {PMD_BYTES} up to {MAX_BYTES}"
+            )));
+        }
+        match children {
+            0 => Err(Error::Plan("0 children write nothing: use 1 or more".to_string())),
+            _ => Ok(()),
         }
     }
 
@@ -130,6 +152,9 @@ impl Timing {
     }
 }
 
+/// Address space of a process is 128 TiB, and it needs some for itself.
+const MAX_BYTES: u64 = 1 << 46;
+
 /// With a smaller share of the folios in percent, nothing is timed.
 const LEAST_PERCENT: u64 = 99;
 
@@ -149,6 +174,26 @@ mod tests {
         let mut unknown = Vec::new();
         [1, 2, 99, 4, 5].iter().for_each(|&word| put(&mut unknown, word));
         assert!(FolioProbe::decode(&mut unknown.as_slice()).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_before_a_process_starts() {
+        let operation = Operation::Fork;
+        let good =
+            FolioProbe { bytes: 4 << 20, folio_bytes: 65_536, operation, seed: 7, children: 1 };
+        assert!(good.check().is_ok());
+        for (wrong, words) in [
+            (FolioProbe { folio_bytes: 0, ..good }, "folios of 0 bytes"),
+            (FolioProbe { folio_bytes: 3 << 12, ..good }, "folios of 12288 bytes"),
+            (FolioProbe { folio_bytes: 4 << 20, ..good }, "folios of 4194304 bytes"),
+            (FolioProbe { bytes: 0, ..good }, "memory of 0 bytes"),
+            (FolioProbe { bytes: 3 << 20, ..good }, "memory of 3145728 bytes"),
+            (FolioProbe { bytes: 1 << 63, ..good }, "up to 70368744177664"),
+            (FolioProbe { children: 0, ..good }, "0 children"),
+        ] {
+            let error = wrong.run().unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]
