@@ -124,7 +124,7 @@ fn a_job_file_says_the_same() {
     let path = scratch.file("job.toml", job);
     let record = json(&format!("run {path} --runs 2 --json -"));
     assert_eq!((&record["job"]["file_size"], &record["job"]["runs"]), (&"2m".into(), &2.into()));
-    let wrong = scratch.file("wrong.toml", &format!("{job}threads = 2\n"));
+    let wrong = scratch.file("wrong.toml", format!("{job}threads = 2\n"));
     fails(&format!("run {wrong}"), 2, &["--threads", "leave it out"]);
 }
 

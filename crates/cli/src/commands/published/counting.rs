@@ -23,8 +23,10 @@ const MMS: [u32; 6] = [2, 3, 4, 8, 16, 64];
 const FOLIO_BYTES: u64 = 64 << 10;
 
 /// Mappings that are told differently without counts of pages: a part of a folio, two processes of
-/// which one maps a page, halves of two processes, and a folio that is shared whole.
-const EXAMPLES: [&[Range<usize>]; 4] = [&[0..3], &[0..16, 5..6], &[0..8, 8..16], &[0..16, 0..16]];
+/// which one maps a page, halves of two processes, and a folio that is shared whole. For each
+/// process the first page, and the one behind the last.
+const EXAMPLES: [&[(usize, usize)]; 4] =
+    [&[(0, 3)], &[(0, 16), (5, 6)], &[(0, 8), (8, 16)], &[(0, 16), (0, 16)]];
 
 /// Everything.
 ///
@@ -40,7 +42,8 @@ pub fn counted() -> Result<Counting, Error> {
         atomics.push(of_batch::<PreciseOwners<Counted>>(PRECISE_OWNERS, order)?);
     }
     let examples = EXAMPLES.into_iter().map(|mms| {
-        let mms: Vec<Vec<Range<usize>>> = mms.iter().map(|range| vec![range.clone()]).collect();
+        let range = |&(first, end): &(usize, usize)| Vec::from([Range { start: first, end }]);
+        let mms: Vec<Vec<Range<usize>>> = mms.iter().map(range).collect();
         folio_maps::of(FOLIO_BYTES, &mms)
     });
     Ok(Counting {
