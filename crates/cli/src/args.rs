@@ -51,12 +51,13 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct PublishedArgs {
-    /// Series to show: mmap-miss, vma-bound, exec-order or vma-retry [default: all, but of the last
-    /// the published job alone].
+    /// Series to show: mmap-miss, vma-bound, exec-order, vma-retry or mm-owner [default: all, but
+    /// of vma-retry the published job alone, and of mm-owner a brief form].
     pub series: Vec<String>,
     /// Also run what takes minutes. For vma-bound this is fio itself at the published sizes, and
     /// the programs of this machine. For vma-retry these are the published 600 s, more conditions,
-    /// and the sensitivity to each assumed cost, which together take tens of minutes.
+    /// and the sensitivity to each assumed cost, which together take tens of minutes. For mm-owner
+    /// this is the published 1 GiB of memory.
     #[arg(long)]
     pub full: bool,
     /// How many seeds each cell is run with that depends on one. Such cells are in mmap-miss
@@ -161,6 +162,11 @@ pub struct ExplainArgs {
     pub job: JobFlags,
     #[command(flatten)]
     pub output: OutputFlags,
+    /// Pages of a folio that a process maps, such as 0-15 or 0-3,8: what is told of the folio then,
+    /// with counts of pages and without. Give it once for each process, and --folio-sizes.
+    #[arg(long, value_name = "PAGES", help_heading = "Workload folio-ops")]
+    #[arg(allow_hyphen_values = true)]
+    pub mapped: Vec<String>,
     /// Write a picture as SVG to this file. - means stdout.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub svg: Option<String>,

@@ -19,6 +19,10 @@ const PUBLISHED: &[Example] = &[
         "Show one series, with 100 seeds for each random cell.",
         "filemap published mmap-miss --seeds 100",
     ),
+    example(
+        "Time operations over large folios, beside the published changes.",
+        "filemap published mm-owner",
+    ),
 ];
 
 const RUN: &[Example] = &[
@@ -41,6 +45,14 @@ const RUN: &[Example] = &[
     example(
         "Let threads map, read and unmap files under one memory limit, as root on this kernel.",
         "filemap run --on kernel --workload thrash --threads 64 --memory-max 128m",
+    ),
+    example(
+        "Time operations over folios of two sizes, with every way to count who maps them.",
+        "filemap run --workload folio-ops --file-size 64m --folio-sizes 64k,2m",
+    ),
+    example(
+        "Time the same on this kernel, as root, with settings that are restored.",
+        "filemap run --on kernel --workload folio-ops --folio-sizes 64k,2m --apply",
     ),
 ];
 
@@ -89,10 +101,16 @@ const CONFORM: &[Example] = &[
     ),
 ];
 
-const EXPLAIN: &[Example] = &[example(
-    "Say where the bytes of a job came from, and draw it.",
-    "filemap explain --workload random --file-size 4g --read-ahead-kb 8192 --svg random.svg",
-)];
+const EXPLAIN: &[Example] = &[
+    example(
+        "Say where the bytes of a job came from, and draw it.",
+        "filemap explain --workload random --file-size 4g --read-ahead-kb 8192 --svg random.svg",
+    ),
+    example(
+        "Say what is told of a folio that two processes map, without counts of pages.",
+        "filemap explain --workload folio-ops --folio-sizes 64k --mapped 0-15 --mapped 0-3",
+    ),
+];
 
 const CALIBRATE: &[Example] = &[example(
     "Measure this machine with a temporary file of 256 MiB.",

@@ -1,18 +1,25 @@
 //! Runs operations over anonymous memory here: in the small mm of `filemap-mapcount`, with real
 //! memory, real atomics and real time.
 
-use filemap_job::folio_ops::{CONFIGURATIONS, FolioCell, Operation, PAGE_BYTES, PMD_BYTES};
-use filemap_job::{FolioOps, FolioOpsRun, Record, Run, format_size};
+mod anon_cow;
+mod clock;
+mod one_folio;
+mod room;
+
+use std::sync::Arc;
+
+use filemap_job::folio_ops::{CONFIGURATIONS, Contended, FolioCell, Operation, PAGE_BYTES};
+use filemap_job::{FolioOps, FolioOpsRun, Record, Run};
 use filemap_kernel::engine::{available_bytes, host_environment};
 use filemap_mapcount::atomics::PlainPages;
-use filemap_mapcount::folio_ops::{self, Sample, read_modify_write_ns};
+use filemap_mapcount::folio_ops::{self, Placement, Sample, contents, read_modify_write_ns};
+use filemap_mapcount::mm::Contents;
 use filemap_mapcount::{
     Error as OfMapcount, Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
 };
-use filemap_report::units::bytes;
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value};
 
+use self::clock::{huge_pages, thread_ns};
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::provenance;
@@ -20,24 +27,30 @@ use crate::provenance;
 /// How many ways to count run side by side.
 const WAYS: usize = CONFIGURATIONS.len();
 
-/// What a page takes beside its bytes, at most, as a part of them: what is known of it, and its
-/// places in page tables.
-const KEEPING_PART: u64 = 32;
-
 /// The record of `job`, all of whose ways to count take turns.
 ///
 /// # Errors
 /// When there is too little memory.
 pub fn record(job: &FolioOps) -> Result<Record, Error> {
-    check_memory(job, available_bytes())?;
-    let operations = Operation::OF_ONE_THREAD;
-    let progress = Progress::new(job.folio_bytes.len() * operations.len());
+    room::check(job, available_bytes())?;
+    let cpus = usize::try_from(filemap_kernel::probe::cpus::allowed()).unwrap_or(1);
+    let progress = Progress::new(job.folio_bytes.len() * Operation::ALL.len());
     let mut repeats = vec![Repeat::default(); job.runs as usize];
     for &folio_bytes in &job.folio_bytes {
-        let ways = ways(job, folio_bytes)?;
-        for operation in operations {
+        let order = order_of(folio_bytes)?;
+        let ways = ways(job, order)?;
+        for operation in Operation::OF_ONE_THREAD {
             time(&ways, job, (folio_bytes, operation), &mut repeats)?;
             progress.advance();
+        }
+        // Its memory is the next one's.
+        drop(ways);
+        for operation in [Operation::AnonCowSeq, Operation::AnonCowRand] {
+            anon_cow::time(job, (folio_bytes, operation), cpus, &mut repeats)?;
+            progress.advance();
+        }
+        if cpus >= one_folio::THREADS && order != Order::SINGLE {
+            one_folio::time((folio_bytes, order), &mut repeats)?;
         }
     }
     let runs = repeats.into_iter().map(|repeat| repeat.into_run(job.seed)).collect();
@@ -52,13 +65,14 @@ struct Repeat {
     /// L before each operation.
     locked_ns: Vec<f64>,
     cells: Vec<FolioCell>,
+    contended: Vec<Contended>,
 }
 
 impl Repeat {
     fn into_run(mut self, seed: u64) -> Run {
         self.locked_ns.sort_unstable_by(f64::total_cmp);
         let locked_ns = self.locked_ns.get(self.locked_ns.len() / 2).copied();
-        let run = FolioOpsRun { locked_ns, cells: self.cells, ..FolioOpsRun::default() };
+        let run = FolioOpsRun { locked_ns, cells: self.cells, contended: self.contended };
         Run { seed, folio_ops: Some(run), ..Run::default() }
     }
 }
@@ -74,21 +88,30 @@ impl<C: Mapcount> Way for folio_ops::FolioOps<C> {
     }
 }
 
-/// All ways to count, each with memory of its own, in the order of [`CONFIGURATIONS`].
-fn ways(job: &FolioOps, folio_bytes: u64) -> Result<[Box<dyn Way>; WAYS], Error> {
-    let pages = usize::try_from(job.pages()).map_err(|_| too_large(job))?;
-    let order = order_of(folio_bytes)?;
+/// All ways to count, in the same memory, in the order of [`CONFIGURATIONS`].
+fn ways(job: &FolioOps, order: Order) -> Result<[Box<dyn Way>; WAYS], Error> {
+    let pages = room::pages(job)?;
+    let contents = contents(pages, order, PLACEMENT, &mut huge_pages)?;
     Ok([
-        way::<PageMapcount>(pages, order)?,
-        way::<PageMapcount<PlainPages>>(pages, order)?,
-        way::<MmOwner>(pages, order)?,
-        way::<NoPageMapcount>(pages, order)?,
-        way::<PreciseOwners>(pages, order)?,
+        way::<PageMapcount>(&contents, pages, order)?,
+        way::<PageMapcount<PlainPages>>(&contents, pages, order)?,
+        way::<MmOwner>(&contents, pages, order)?,
+        way::<NoPageMapcount>(&contents, pages, order)?,
+        way::<PreciseOwners>(&contents, pages, order)?,
     ])
 }
 
-fn way<C: Mapcount + 'static>(pages: usize, order: Order) -> Result<Box<dyn Way>, Error> {
-    Ok(Box::new(folio_ops::FolioOps::<C>::new(pages, order)?))
+/// Where folios lie: as in memory that nobody used before, as in the published runs.
+const PLACEMENT: Placement = Placement::InOrder;
+
+fn way<C: Mapcount + 'static>(
+    contents: &Arc<Contents>,
+    pages: usize,
+    order: Order,
+) -> Result<Box<dyn Way>, Error> {
+    let advise = &mut huge_pages;
+    let way = folio_ops::FolioOps::<C>::with(contents, pages, order, PLACEMENT, advise)?;
+    Ok(Box::new(way))
 }
 
 /// The order of folios of this size.
@@ -110,9 +133,7 @@ fn time(
     for turn in 0..=repeats.len() {
         let locked_ns = read_modify_write_ns(thread_ns);
         let mut samples = [None; WAYS];
-        // Each has the first turn at times: what comes behind another finds caches as that left
-        // them.
-        for way in (0..WAYS).map(|way| (way + turn) % WAYS) {
+        for way in in_turn(turn, WAYS) {
             samples[way] = Some(ways[way].run(of_mapcount(operation))?);
         }
         let Some(repeat) = turn.checked_sub(1).map(|at| &mut repeats[at]) else { continue };
@@ -131,48 +152,15 @@ fn time(
     Ok(())
 }
 
+/// Who has a turn after whom: every other time the other way round, as who comes behind another
+/// finds caches as that left them.
+fn in_turn(turn: usize, ways: usize) -> impl Iterator<Item = usize> {
+    (0..ways).map(move |way| if turn.is_multiple_of(2) { way } else { ways - 1 - way })
+}
+
 fn of_mapcount(operation: Operation) -> folio_ops::Operation {
     let found = folio_ops::Operation::ALL.into_iter().find(|own| own.name() == operation.name());
     found.expect("the small mm has every operation of one thread")
-}
-
-/// Time that this thread has run for, in nanoseconds.
-fn thread_ns() -> u64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-/// Memory that `job` takes at a time: each way to count has its own, and room to copy each page.
-fn needed_bytes(job: &FolioOps) -> u64 {
-    let own = 2 * job.bytes + PMD_BYTES;
-    WAYS as u64 * (own + own / KEEPING_PART)
-}
-
-/// Refuses a job for which `available` bytes are too little.
-fn check_memory(job: &FolioOps, available: Option<u64>) -> Result<(), Error> {
-    let needed = needed_bytes(job);
-    let Some(available) = available.filter(|&available| available < needed) else { return Ok(()) };
-    let least = needed_bytes(&FolioOps { bytes: 0, ..job.clone() });
-    let per_byte = (needed - least) as f64 / job.bytes as f64;
-    let fits = (available.saturating_sub(least) as f64 / per_byte) as u64 / PMD_BYTES * PMD_BYTES;
-    let remedy = match fits {
-        0 => "end other programs".to_string(),
-        fits => format!("give {} or less", format_size(fits)),
-    };
-    Err(Error::CannotRun(format!(
-        "--file-size {}: {} of memory are needed, as each of {WAYS} ways to count has its own and \
-         room for copies, and {} are available; {remedy}",
-        format_size(job.bytes),
-        bytes(needed as f64),
-        bytes(available as f64),
-    )))
-}
-
-fn too_large(job: &FolioOps) -> Error {
-    Error::CannotRun(format!(
-        "--file-size {} is more than this machine can address; give less",
-        format_size(job.bytes)
-    ))
 }
 
 /// Where the figures come from.
@@ -189,6 +177,7 @@ fn environment() -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use filemap_job::JobSpec;
+    use filemap_job::folio_ops::PMD_BYTES;
 
     use super::*;
 
@@ -214,26 +203,15 @@ mod tests {
         for run in &record.runs {
             let run = run.folio_ops.as_ref().unwrap();
             assert!(run.locked_ns.is_some_and(|ns| ns > 0.0));
-            assert_eq!(run.cells.len(), 2 * 5 * WAYS);
-            let names = run.cells.iter().map(|cell| cell.counters.as_str());
-            assert!(names.eq(CONFIGURATIONS.into_iter().cycle().take(run.cells.len())));
+            // Threads do not count without atomics.
+            assert_eq!(run.cells.len(), 2 * (5 * WAYS + 2 * (WAYS - 1)));
+            let (alone, beside): (Vec<_>, Vec<_>) = run
+                .cells
+                .iter()
+                .partition(|cell| Operation::OF_ONE_THREAD.contains(&cell.operation));
+            let names = alone.iter().map(|cell| cell.counters.as_str());
+            assert!(names.eq(CONFIGURATIONS.into_iter().cycle().take(alone.len())));
+            assert!(beside.iter().all(|cell| cell.copied > Some(0) && cell.reused == Some(0)));
         }
-    }
-
-    #[test]
-    fn too_little_memory_is_told_with_what_fits() {
-        let job = job("file_size = '1g'");
-        assert!(check_memory(&job, None).is_ok());
-        let needed = needed_bytes(&job);
-        assert!(check_memory(&job, Some(needed)).is_ok());
-        let error = check_memory(&job, Some(needed / 2)).unwrap_err();
-        assert_eq!(error.exit_code(), 4);
-        let error = error.to_string();
-        assert!(error.contains("--file-size 1g: 10.3 GiB of memory are needed"), "{error}");
-        assert!(error.contains("5.16 GiB are available; give 510m or less"), "{error}");
-        let fits = FolioOps { bytes: 510 << 20, ..job.clone() };
-        assert!(check_memory(&fits, Some(needed / 2)).is_ok());
-        let none = check_memory(&job, Some(1 << 20)).unwrap_err().to_string();
-        assert!(none.ends_with("end other programs"), "{none}");
     }
 }

@@ -5,6 +5,7 @@ mod commands;
 mod engine;
 mod error;
 pub mod examples;
+mod folio_maps;
 mod folio_ops;
 mod host;
 mod input;

@@ -11,12 +11,4 @@ pub enum Error {
         /// The names there are.
         known: String,
     },
-    /// A published series whose model is not built.
-    #[error("published series '{name}' is not built yet; give {built}")]
-    NotBuilt {
-        /// The name given.
-        name: String,
-        /// Those that are.
-        built: String,
-    },
 }

@@ -104,7 +104,7 @@ pub(crate) struct RemedyFigures {
 /// series.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PublishedCell {
-    /// `mmap-miss`, `vma-bound`, `exec-order` or `vma-retry`.
+    /// `mmap-miss`, `vma-bound`, `exec-order`, `vma-retry` or `mm-owner`.
     series: String,
     /// The published figure in `unit`; null where none was published.
     published: Option<f64>,
@@ -114,8 +114,8 @@ pub(crate) struct PublishedCell {
     error: Option<f64>,
     /// Whether it holds; null where nothing is judged.
     ok: Option<bool>,
-    /// `ok`, `fail`, `fitted`, `model only`, `needs more seeds`, `not compared` or
-    /// `measured here`.
+    /// `ok`, `fail`, `misses` (a time that decides nothing), `fitted`, `model only`,
+    /// `needs more seeds`, `not compared` or `measured here`.
     verdict: String,
     #[serde(flatten)]
     more: PublishedMore,
@@ -142,6 +142,8 @@ struct PublishedMore {
     advice: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     read_ahead_kb: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folio_kib: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

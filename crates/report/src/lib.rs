@@ -13,6 +13,7 @@ pub mod doctor;
 mod error;
 pub mod explain;
 mod figures;
+pub mod folio_maps;
 pub mod folio_ops;
 pub mod footer;
 #[cfg(feature = "schema")]

@@ -7,7 +7,7 @@ use filemap_job::schema::written;
 use schemars::Schema;
 
 use crate::decisions::NumberedLine;
-use crate::{calibrate, compare, conform, doctor, explain, program, published, record};
+use crate::{calibrate, compare, conform, doctor, explain, folio_maps, program, published, record};
 
 /// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`, the
 /// others are those of the commands' `--json`.
@@ -21,6 +21,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("conform", written::<conform::Json>()),
         ("explain", written::<explain::Json>()),
         ("explain-program", written::<explain::ProgramJson>()),
+        ("explain-folio-ops", written::<folio_maps::Json>()),
         ("calibrate", written::<calibrate::Json>()),
         ("published", written::<published::Json>()),
         ("doctor", written::<doctor::Json>()),

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+mod mapped;
 mod program;
 mod remedies;
 
@@ -14,8 +15,8 @@ use filemap_model::{Profile, trace, trace_settled};
 use filemap_report::explain::{self, Explainer, Explanation, Sight};
 use serde_json::{Map, json};
 
-use super::program::in_file;
-use super::{GivenJob, folio_ops, with_seeds};
+use super::program::{foreign, in_file};
+use super::{GivenJob, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::engine::{self, Machine};
@@ -36,10 +37,15 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         && let Some(spec) = input::program(path)?
     {
         let path = path.clone();
+        if !args.mapped.is_empty() {
+            return Err(foreign("--mapped", &path));
+        }
         return program::run(spec, &path, args).map_err(|error| in_file(&path, error));
     }
-    let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
-    folio_ops::refuse(&spec, "explain", "give filemap run")?;
+    let (asked, mut spec) = GivenJob::new(args.job_file.clone(), args.job.clone())?;
+    if mapped::is_asked(&args, &spec)? {
+        return mapped::run(&asked, spec, &args);
+    }
     let svg = ("--svg", args.svg.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;
     if spec.runs.is_some_and(|runs| runs != 1) {

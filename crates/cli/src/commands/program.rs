@@ -161,9 +161,10 @@ fn is_job_by_itself(flags: &JobSpec) -> bool {
 
 /// Why a program does not take `flag`, whose key is one of its tables, or of no program.
 pub fn foreign(flag: &str, path: &str) -> Error {
-    let workload = match flag == "--svg" {
-        true => Some(THRASH),
-        false => workload_of(flag),
+    let workload = match flag {
+        "--svg" => Some(THRASH),
+        "--mapped" => Some(FOLIO_OPS),
+        flag => workload_of(flag),
     };
     Error::Usage(match workload {
         Some(name) => {

@@ -41,7 +41,7 @@ fn commands_and_flags() {
         ("run --apply --workload first --file-size 1m", &["--apply", "--on kernel"]),
         ("published --format xml", &["'xml'", "table, markdown, csv, json"]),
         ("published nothing", &["'nothing'", "mmap-miss, vma-bound"]),
-        ("published mm-owner", &["'mm-owner' is not built yet", "mmap-miss"]),
+        ("published mm-owner --seeds 3", &["--seeds", "mmap-miss", "remove it"]),
         ("published --seeds 0", &["'0'", "1 to 1000"]),
         ("published --seeds -1", &["'-1'", "negative"]),
         ("published --seeds 1001", &["1001", "1 to 1000"]),

@@ -7,6 +7,7 @@ mod conform;
 mod determinism;
 mod endings;
 mod explain;
+mod folio_ops;
 mod folios;
 mod guests;
 mod kernel;

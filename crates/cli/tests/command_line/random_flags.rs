@@ -9,7 +9,7 @@ use crate::filemap;
 /// The longest that one command may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-const FLAGS: [&str; 28] = [
+const FLAGS: [&str; 29] = [
     "--workload",
     "--file-size",
     "--accesses",
@@ -38,6 +38,7 @@ const FLAGS: [&str; 28] = [
     "--writers",
     "--cpus",
     "--duration",
+    "--folio-sizes",
 ];
 
 const VALUES: [&str; 31] = [

@@ -6,7 +6,7 @@ mod flat;
 mod notes;
 mod tables;
 
-use filemap_job::folio_ops::PAGE_BYTES;
+use filemap_job::folio_ops::{Operation, PAGE_BYTES};
 use filemap_job::{FolioOpsRun, Record};
 
 pub use compared::{Change, Compared, Configuration, FAULT_NS, Figure};
@@ -24,17 +24,40 @@ pub(crate) fn parts(record: &Record, all: &[Compared], verbose: bool) -> Vec<Par
     let runs = runs(record);
     let mut parts = vec![Part::Paragraph(notes::figures(&runs, all))];
     parts.extend(tables::of_times(all).into_iter().map(Part::Table));
-    parts.extend(tables::with_faults(all).into_iter().map(Part::Table));
-    if parts.len() > 1 && all.iter().any(|of| of.operation.reuses()) {
-        parts.extend(notes::with_faults(all).map(Part::Paragraph));
-    }
-    parts.extend(tables::copies(all, pages(record)).map(Part::Table));
-    parts.extend(tables::contended(&runs).map(Part::Table));
-    parts.extend(notes::contended(&runs).map(Part::Paragraph));
+    parts.extend(with_faults(all));
+    parts.extend(copies(all, pages(record)));
+    parts.extend(contended(record));
     if verbose {
         parts.push(Part::Table(tables::spreads(all)));
     }
     parts
+}
+
+/// What reuse gains with faults of several costs, and what that is.
+pub(crate) fn with_faults(all: &[Compared]) -> Vec<Part> {
+    let mut parts: Vec<Part> = tables::with_faults(all).into_iter().map(Part::Table).collect();
+    if !parts.is_empty() {
+        parts.push(Part::Paragraph(notes::with_faults()));
+    }
+    parts
+}
+
+/// What threads get done on one folio; nothing where there was one CPU.
+pub(crate) fn contended(record: &Record) -> Vec<Part> {
+    let runs = runs(record);
+    let note = notes::contended(&runs).map(Part::Paragraph);
+    tables::contended(&runs).map(Part::Table).into_iter().chain(note).collect()
+}
+
+/// By how much the time of `operation` changes; `None` where it was not timed.
+pub(crate) fn changes(operation: Operation, all: &[Compared]) -> Option<Part> {
+    let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
+    (!own.is_empty()).then(|| Part::Table(tables::changes(operation, &own)))
+}
+
+/// The pages that write faults copied of so many.
+pub(crate) fn copies(all: &[Compared], pages: u64) -> Option<Part> {
+    tables::copies(all, pages).map(Part::Table)
 }
 
 /// One row for each size, operation, way to count and repeat.

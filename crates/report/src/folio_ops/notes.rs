@@ -10,10 +10,13 @@ use crate::significance::{LEVEL, least_p_value};
 pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
     let repeats = match runs.len() {
         1 => "Figures of one repeat".to_string(),
-        repeats => format!("Medians of {repeats} repeats"),
+        repeats => format!("Medians of {repeats} repeats, and of the changes in each of them"),
     };
     if !all.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some()) {
-        return format!("{repeats}.");
+        return match runs.len() {
+            1 => format!("{repeats}."),
+            repeats => format!("Medians of {repeats} repeats."),
+        };
     }
     let tested = match least_p_value(runs.len(), runs.len()) > LEVEL {
         true => {
@@ -36,33 +39,29 @@ pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
         )
     });
     format!(
-        "{repeats}, in which all ways to count took turns; one repeat more warmed up. Times are \
-         those of the thread's CPU clock. The base is page-mapcount: an atomic count for each page. \
-         plain-counts is the control: the same with counts of pages that are not atomic, so what it \
-         saves is what the atomics cost.{locked} {tested}"
+        "{repeats}. All ways to count took turns; one repeat more warmed up. Times are \
+         those of the thread's CPU clock. The base is page-mapcount: an atomic count for each \
+         page. plain-counts is the control: the same with counts of pages that are not atomic, so \
+         what it saves is what the atomics cost.{locked} {tested}"
     )
 }
 
 /// What the fault costs are.
-pub(super) fn with_faults(all: &[Compared]) -> Option<String> {
-    let has_base = all.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some());
-    let costs = FAULT_NS.map(|ns| ns.to_string());
-    let [first, rest @ ..] = &costs;
-    has_base.then(|| {
-        format!(
-            "A fault is a call in this mm: the column of {first} ns is what was measured. On a \
-             machine a fault costs more, so the same is shown with {} ns added to each.",
-            rest.join(" and ")
-        )
-    })
+pub(super) fn with_faults() -> String {
+    let [first, rest @ ..] = &FAULT_NS.map(|ns| ns.to_string());
+    format!(
+        "A fault is a call in this mm: the column of {first} ns is what was measured. On a machine \
+         a fault costs more, so the same is shown with {} ns added to each.",
+        rest.join(" and ")
+    )
 }
 
 /// How to read the table on threads.
 pub(super) fn contended(runs: &[&FolioOpsRun]) -> Option<String> {
     runs.iter().any(|run| !run.contended.is_empty()).then(|| {
-        "A batch maps or unmaps all pages of the folio. Fairness is what the slower thread did for \
-         each batch of the faster one. The longest is the longest time that one batch took, which \
-         includes the time in which the thread did not run."
+        "A batch maps or unmaps all pages of the folio, and no count was lost. Fairness is what \
+         the slower thread did for each batch of the faster one. The longest wait is that of 32 \
+         batches, which includes the time in which a thread had no CPU."
             .to_string()
     })
 }

@@ -2,7 +2,7 @@
 
 use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{
-    CONFIGURATIONS, Contended, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT,
+    CONFIGURATIONS, Contended, KERNEL, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_MAPCOUNT,
 };
 
 use super::compared::{Change, Compared, Configuration, FAULT_NS, Figure};
@@ -37,7 +37,10 @@ pub(super) fn of_times(all: &[Compared]) -> Vec<Table> {
     }
     let tables = operations(all).into_iter().flat_map(|operation| {
         let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
-        [changes(operation, &own), savings(operation, &own)]
+        // A child waits for others: what it saves is not one page's.
+        let saves = Operation::OF_ONE_THREAD.contains(&operation);
+        let savings = saves.then(|| savings(operation, &own));
+        [Some(changes(operation, &own)), savings].into_iter().flatten().collect::<Vec<_>>()
     });
     tables.collect()
 }
@@ -77,7 +80,7 @@ fn sizes(all: &[Compared]) -> Vec<u64> {
 }
 
 /// By how many percent the time of a page changes.
-fn changes(operation: Operation, all: &[&Compared]) -> Table {
+pub(super) fn changes(operation: Operation, all: &[&Compared]) -> Table {
     let cell = |change: &Change| {
         let mark = if change.differs { "" } else { "~" };
         format!("{mark}{:+.1} ({:.1})", change.percent.median, change.percent.mad)
@@ -161,20 +164,25 @@ fn with_faults_of(operation: Operation, all: &[&Compared]) -> Table {
 /// What write faults did, for sizes that are alike together; `None` where nobody counts.
 pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
     let mut rows: Vec<(Vec<u64>, Vec<String>)> = Vec::new();
+    let is_there = |name: &&str| all.iter().any(|of| of.configuration(name).is_some());
+    let names = [KERNEL].into_iter().chain(CONFIGURATIONS).filter(is_there);
+    let names: Vec<&str> = names.collect();
     let writes = all.iter().filter(|of| of.operation.writes());
     for of in writes.filter(|of| of.configurations.iter().any(|own| own.copied.is_some())) {
-        let copied =
-            |name| of.configuration(name).map_or("-".to_string(), |own| copied(own, pages));
+        let copied = |name: &&str| {
+            let own = of.configuration(name);
+            own.map_or("-".to_string(), |own| copied(of.operation, own, pages))
+        };
         let name = of.operation.to_string();
-        let row = [name].into_iter().chain(CONFIGURATIONS.map(copied)).collect();
+        let row = [name].into_iter().chain(names.iter().map(copied)).collect();
         match rows.iter_mut().find(|(_, known)| *known == row) {
             Some((sizes, _)) => sizes.push(of.folio_bytes),
             None => rows.push((vec![of.folio_bytes], row)),
         }
     }
     rows.sort_by(|(_, one), (_, other)| one[0].cmp(&other[0]));
-    let heads = CONFIGURATIONS.map(|name| {
-        Column::right(match name {
+    let heads = names.iter().map(|name| {
+        Column::right(match *name {
             PAGE_MAPCOUNT => "page-\nmap-\ncount".to_string(),
             MM_OWNER => "mm-\nowner".to_string(),
             other => heading(other),
@@ -195,11 +203,12 @@ pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
     })
 }
 
-/// How many of the pages were copied.
-fn copied(own: &Configuration, pages: u64) -> String {
+/// How many of the pages were copied. Children write to a part of the memory each.
+fn copied(operation: Operation, own: &Configuration, pages: u64) -> String {
+    let is_all = |copied: u64| copied == pages || !Operation::OF_ONE_THREAD.contains(&operation);
     match (own.copied, own.reused) {
-        (Some(copied), Some(0)) if copied == pages => "all".to_string(),
-        (Some(0), Some(reused)) if reused == pages => "none".to_string(),
+        (Some(0), _) => "none".to_string(),
+        (Some(copied), Some(0)) if is_all(copied) => "all".to_string(),
         (Some(copied), _) => number(copied as f64),
         (None, _) => "?".to_string(),
     }
@@ -208,37 +217,37 @@ fn copied(own: &Configuration, pages: u64) -> String {
 /// Threads on one folio; `None` where there was one CPU.
 pub(super) fn contended(runs: &[&FolioOpsRun]) -> Option<Table> {
     let all: Vec<&Contended> = runs.iter().flat_map(|run| &run.contended).collect();
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    let mut seen: Vec<(u64, &str)> = Vec::new();
+    let key = |of: &Contended| (of.folio_bytes, of.counters.clone());
+    let mut keys: Vec<(u64, String)> = Vec::new();
     for of in &all {
-        let key = (of.folio_bytes, of.counters.as_str());
-        if seen.contains(&key) {
-            continue;
+        if !keys.contains(&key(of)) {
+            keys.push(key(of));
         }
-        seen.push(key);
-        let own = || all.iter().filter(|of| (of.folio_bytes, of.counters.as_str()) == key);
-        let sums = Figure::of(own().map(|of| of.batches_per_second.iter().sum()));
-        let fairness = Figure::of(own().filter_map(|of| fairness(&of.batches_per_second)));
-        let longest = own().filter_map(|of| of.longest_wait_ns).max();
-        let text = |value: Option<String>| value.unwrap_or("-".to_string());
-        rows.push(vec![
-            folio_name(of.folio_bytes),
-            of.counters.clone(),
-            text(sums.map(|sums| format!("{:.0}", sums.median / 1e3))),
-            text(sums.map(|sums| format!("{:.0}", sums.mad / 1e3))),
-            text(fairness.map(|fairness| format!("{:.2}", fairness.median))),
-            text(longest.map(|ns| time(ns as f64))),
-        ]);
     }
-    let heads = ["batches\na ms", "MAD", "fairness", "longest"].map(Column::right);
-    (!rows.is_empty()).then(|| Table {
-        title: "Threads that map and unmap one folio".to_string(),
-        columns: [Column::right("folio"), Column::left("counters")]
-            .into_iter()
-            .chain(heads)
-            .collect(),
-        rows,
-    })
+    let row = |(folio_bytes, counters): (u64, String)| {
+        let is_own = |of: &&&Contended| (of.folio_bytes, &of.counters) == (folio_bytes, &counters);
+        let own = || all.iter().filter(is_own);
+        let sums = Figure::of(own().map(|of| of.batches_per_second.iter().sum::<f64>() / 1e3));
+        let fairness = Figure::of(own().filter_map(|of| fairness(&of.batches_per_second)));
+        let text = |figure: Option<Figure>, digits: usize| {
+            figure.map_or("-".to_string(), |figure| spread(&figure, digits))
+        };
+        let longest = own().filter_map(|of| of.longest_wait_ns).max();
+        let longest = longest.map_or("-".to_string(), |ns| time(ns as f64));
+        vec![folio_name(folio_bytes), counters, text(sums, 0), text(fairness, 2), longest]
+    };
+    let heads = ["batches\na ms", "fairness", "longest\nwait"].map(Column::right);
+    let first = [Column::right("folio"), Column::left("counters")];
+    let mut table = Table {
+        title: "Two threads that map and unmap one folio, and the MAD".to_string(),
+        columns: first.into_iter().chain(heads).collect(),
+        rows: keys.into_iter().map(row).collect(),
+    };
+    if all.iter().all(|of| of.longest_wait_ns.is_none()) {
+        table.columns.pop();
+        table.rows.iter_mut().for_each(|row| drop(row.pop()));
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// What the slowest thread did for each that the fastest did.

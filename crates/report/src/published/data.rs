@@ -1,7 +1,9 @@
 //! The published figures as data.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use filemap_job::folio_ops::Operation;
 use serde::Deserialize;
 
 use super::source::Source;
@@ -23,6 +25,46 @@ pub struct Published {
     pub exec_order: ExecOrder,
     /// `mm: continue using per-VMA lock when retrying page faults after I/O`.
     pub vma_retry: VmaRetry,
+    /// `mm: MM owner tracking for large folios`.
+    pub mm_owner: MmOwner,
+}
+
+/// The figures of the mm-owner series.
+#[derive(Debug, Deserialize)]
+pub struct MmOwner {
+    /// What it does, who posted it where, and what was measured on what.
+    #[serde(flatten)]
+    pub source: Source,
+    munmap: BySize,
+    fork: BySize,
+    #[serde(rename = "cow-byte")]
+    cow_byte: BySize,
+    #[serde(rename = "reuse-byte")]
+    reuse_byte: BySize,
+    #[serde(rename = "child-reuse-byte")]
+    child_reuse_byte: BySize,
+    /// What is said of children that copy, by case.
+    pub vm_scalability: BTreeMap<String, String>,
+}
+
+/// By the size of the folios in KiB: the change of the time in percent, with slots and with slots
+/// alone.
+type BySize = BTreeMap<String, [f64; 2]>;
+
+impl MmOwner {
+    /// The change of the time in percent in folios of this size, with owner slots beside counts of
+    /// pages, and without these; `None` for what was not published.
+    pub fn percents(&self, operation: Operation, folio_kib: u64) -> Option<[f64; 2]> {
+        let by_size = match operation {
+            Operation::Munmap => &self.munmap,
+            Operation::Fork => &self.fork,
+            Operation::CowByte => &self.cow_byte,
+            Operation::ReuseByte => &self.reuse_byte,
+            Operation::ChildReuseByte => &self.child_reuse_byte,
+            Operation::AnonCowSeq | Operation::AnonCowRand => return None,
+        };
+        by_size.get(&folio_kib.to_string()).copied()
+    }
 }
 
 /// The figures of the vma-retry series.
@@ -199,6 +241,12 @@ mod tests {
             assert!((percent - row.miss_drop_pct).abs() < 0.01, "{}", row.case);
             assert!((row.rounds as f64 / 600.0 - row.rounds_s).abs() < 0.01, "{}", row.case);
         }
+        let owner = &PUBLISHED.mm_owner;
+        for operation in Operation::OF_ONE_THREAD {
+            let sizes = (4..=11).filter(|power| owner.percents(operation, 1 << power).is_some());
+            assert_eq!(sizes.count(), 8, "{operation}");
+        }
+        assert_eq!(owner.percents(Operation::Fork, 2048), Some([-1.0, -21.0]));
         let ratios: Vec<_> = PUBLISHED.exec_order.rows.iter().map(PhaseRow::ratio).collect();
         assert_eq!(format!("{ratios:.3?}"), "[0.495, 0.767]");
     }

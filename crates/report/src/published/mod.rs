@@ -7,6 +7,7 @@
 mod data;
 mod exec_order;
 mod here;
+mod mm_owner;
 mod mmap_miss;
 mod source;
 mod study;
@@ -23,6 +24,7 @@ use crate::report::{Report, to_json};
 use crate::spread::ENOUGH_SEEDS;
 use crate::table::Table;
 pub use here::{FIO_FILE_BYTES, FIO_RANGE_BYTES, FioRun, FioRuns, MeasuredHere, fio_jobs};
+pub use mm_owner::{Atomics, Counting, FalselyShared};
 pub use source::Source;
 pub use study::{Findings, Study};
 pub use vma_retry::{Change, Simulation, Span, Trial, TrialRun, Trials};
@@ -30,7 +32,7 @@ pub use vma_retry::{Change, Simulation, Span, Trial, TrialRun, Trials};
 /// Seeds of a random cell of mmap-miss where none are given.
 pub const DEFAULT_SEEDS: u64 = ENOUGH_SEEDS;
 
-/// Every published series, also those that are not built.
+/// Every published series.
 pub const NAMES: [&str; 5] = ["mmap-miss", "vma-bound", "exec-order", "vma-retry", "mm-owner"];
 
 /// What the published tables are made with.
@@ -44,13 +46,14 @@ pub struct Options {
     pub here: Option<MeasuredHere>,
     /// What runs threads that wait.
     pub simulation: Simulation,
+    /// What was counted of mapcounts.
+    pub counting: Counting,
 }
 
-/// The studies of the series named; for no name of all that are built, of which those that take
-/// long are brief.
+/// The studies of the series named; for no name of all, of which those that take long are brief.
 ///
 /// # Errors
-/// For a name that is no series, and a series that is not built.
+/// For a name that is no series.
 pub fn studies(names: &[String], options: &Options) -> Result<Vec<Box<dyn Study>>, Error> {
     if names.is_empty() {
         return Ok(NAMES.iter().filter_map(|name| study(name, false, options)).collect());
@@ -62,18 +65,13 @@ pub fn studies(names: &[String], options: &Options) -> Result<Vec<Box<dyn Study>
         }
     }
     let found = chosen.into_iter().map(|name| {
-        if !NAMES.contains(&name.as_str()) {
-            return Err(Error::UnknownSeries { name: name.clone(), known: NAMES.join(", ") });
-        }
-        study(name, true, options).ok_or_else(|| {
-            let built = NAMES.into_iter().filter(|name| study(name, true, options).is_some());
-            Error::NotBuilt { name: name.clone(), built: built.collect::<Vec<_>>().join(", ") }
-        })
+        study(name, true, options)
+            .ok_or_else(|| Error::UnknownSeries { name: name.clone(), known: NAMES.join(", ") })
     });
     found.collect()
 }
 
-/// The study of a series, if it is built; brief where it takes long and is not asked for by name.
+/// The study of a series, if it is one; brief where it takes long and is not asked for by name.
 fn study(name: &str, is_named: bool, options: &Options) -> Option<Box<dyn Study>> {
     match name {
         "mmap-miss" => {
@@ -85,6 +83,10 @@ fn study(name: &str, is_named: bool, options: &Options) -> Option<Box<dyn Study>
             let simulation = options.simulation.clone();
             let form = vma_retry::Form::of(options.full, is_named);
             Some(Box::new(vma_retry::VmaRetry::new(options.seeds, form, simulation)))
+        }
+        "mm-owner" => {
+            let form = mm_owner::Form::of(options.full, is_named);
+            Some(Box::new(mm_owner::MmOwner::new(form, options.counting.clone())))
         }
         _ => None,
     }

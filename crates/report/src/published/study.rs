@@ -1,6 +1,6 @@
 //! What one published patch series asks for, and what is found.
 
-use filemap_job::{Job, Record};
+use filemap_job::{FolioOps, Job, Record};
 use serde_json::Value;
 
 use super::source::Source;
@@ -21,7 +21,13 @@ pub trait Study {
         Vec::new()
     }
 
-    /// What `records`, one for each of [`Study::jobs`] in their order, and all of its trials say
+    /// Operations over folios that it needs the record of, in real time. Most studies need none.
+    fn folio_ops(&self) -> Option<FolioOps> {
+        None
+    }
+
+    /// What `records`, one for each of [`Study::jobs`] in their order and the one of
+    /// [`Study::folio_ops`] behind them, and all of its trials say
     /// beside what is published.
     fn findings(&self, records: &[Record], trials: &Trials) -> Findings;
 }
@@ -38,7 +44,7 @@ pub struct Findings {
     /// Its cells for JSON: each with `series`, `figures`, `published`, `error`, `ok` and
     /// `verdict`.
     pub cells: Vec<Value>,
-    /// How many published cells the model misses.
+    /// How many published cells the model misses, of those that decide whether the command fails.
     pub failed: usize,
     /// Where its trials ran, if it has any.
     pub origin: Option<Origin>,

@@ -1,5 +1,6 @@
 //! `filemap published`.
 
+mod counting;
 mod here;
 mod trials;
 
@@ -10,6 +11,7 @@ use crate::Outcome;
 use crate::args::PublishedArgs;
 use crate::engine::{self, Machine};
 use crate::error::Error;
+use crate::folio_ops;
 use crate::output::{Inputs, Output};
 
 /// The series to which this machine has something to add.
@@ -29,7 +31,9 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
         )));
     }
     let simulation = trials::simulation();
-    let mut options = Options { seeds: args.seeds, full: args.full, here: None, simulation };
+    let counting = counting::counted()?;
+    let mut options =
+        Options { seeds: args.seeds, full: args.full, here: None, simulation, counting };
     let mut studies = published::studies(&args.series, &options)?;
     let output = Output::open(&args.output, &Inputs::default(), &[])?;
     let with_vma_bound = args.series.is_empty() || args.series.iter().any(|name| name == VMA_BOUND);
@@ -51,7 +55,10 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
             }
             trials::run_all(next, &mut known)?;
         }
-        findings.push(study.findings(own, &known));
+        let mut own = own.to_vec();
+        // Behind the others, and alone: it is in real time.
+        own.extend(study.folio_ops().as_ref().map(folio_ops::record).transpose()?);
+        findings.push(study.findings(&own, &known));
         left = rest;
     }
     let failed: usize = findings.iter().map(|findings| findings.failed).sum();

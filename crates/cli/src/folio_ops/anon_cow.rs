@@ -1,0 +1,114 @@
+//! Children that copy what their parent has, each on a thread of its own.
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use filemap_job::FolioOps;
+use filemap_job::folio_ops::{
+    FolioCell, MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_BYTES, PAGE_MAPCOUNT, PMD_BYTES,
+    PRECISE_OWNERS,
+};
+use filemap_mapcount::anon_cow::{AnonCow, Child, Pattern};
+use filemap_mapcount::folio_ops::Sample;
+use filemap_mapcount::mm::Contents;
+use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners};
+
+use super::clock::{huge_pages, thread_ns};
+use super::{Repeat, in_turn, order_of, room};
+use crate::error::Error;
+
+/// What the children of one way to count did.
+type Samples = fn(&Setup) -> Result<Vec<Sample>, Error>;
+
+/// The ways to count that threads may share. Counts that are not atomic lose updates.
+const WAYS: [(&str, Samples); 4] = [
+    (PAGE_MAPCOUNT, samples::<PageMapcount>),
+    (MM_OWNER, samples::<MmOwner>),
+    (NO_PAGE_MAPCOUNT, samples::<NoPageMapcount>),
+    (PRECISE_OWNERS, samples::<PreciseOwners>),
+];
+
+/// What all ways to count have alike.
+struct Setup {
+    contents: Arc<Contents>,
+    /// Pages of the parent.
+    pages: usize,
+    order: Order,
+    children: usize,
+    pattern: Pattern,
+}
+
+impl Setup {
+    /// The memory of `job` is shared out among the parent and `children`.
+    fn new(
+        job: &FolioOps,
+        (folio_bytes, operation): (u64, Operation),
+        children: usize,
+    ) -> Result<Setup, Error> {
+        let all = room::pages(job)? / (PMD_BYTES / PAGE_BYTES) as usize;
+        let pages = (all / (children + 1)).max(1) * (PMD_BYTES / PAGE_BYTES) as usize;
+        // The way to count does not matter for the size.
+        let needed = AnonCow::<MmOwner>::memory_pages(pages, children);
+        Ok(Setup {
+            contents: Arc::new(Contents::new(needed, &mut huge_pages)?),
+            pages,
+            order: order_of(folio_bytes)?,
+            children,
+            pattern: match operation {
+                Operation::AnonCowRand => Pattern::Random,
+                _ => Pattern::Sequential,
+            },
+        })
+    }
+}
+
+/// Adds to each of `repeats` what `children`, who write at once, take for a page; one repeat more
+/// warms up.
+pub fn time(
+    job: &FolioOps,
+    (folio_bytes, operation): (u64, Operation),
+    children: usize,
+    repeats: &mut [Repeat],
+) -> Result<(), Error> {
+    let setup = Setup::new(job, (folio_bytes, operation), children)?;
+    for turn in 0..=repeats.len() {
+        let mut done = WAYS.map(|_| None);
+        for way in in_turn(turn, WAYS.len()) {
+            done[way] = Some(WAYS[way].1(&setup)?);
+        }
+        let Some(repeat) = turn.checked_sub(1).map(|at| &mut repeats[at]) else { continue };
+        let named = WAYS.into_iter().zip(done.into_iter().flatten());
+        repeat.cells.extend(named.map(|((counters, _), samples)| {
+            let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
+            FolioCell {
+                folio_bytes,
+                operation,
+                counters: counters.to_string(),
+                ns_per_page: sum(|sample| sample.time_ns) as f64
+                    / (setup.pages * setup.children) as f64,
+                copied: Some(sum(|sample| sample.copied as u64)),
+                reused: Some(sum(|sample| sample.reused as u64)),
+            }
+        }));
+    }
+    Ok(())
+}
+
+/// What each child did. Their times are those of their threads.
+fn samples<C: Mapcount>(setup: &Setup) -> Result<Vec<Sample>, Error> {
+    let Setup { contents, pages, order, children, pattern } = setup;
+    let mut cow = AnonCow::<C>::with(contents, *pages, *order, *children, &mut huge_pages)?;
+    let (children, begin) = (cow.children(*pattern)?, Barrier::new(*children));
+    thread::scope(|scope| {
+        let run = |child: Child<C>| {
+            let begin = &begin;
+            scope.spawn(move || {
+                begin.wait();
+                child.run(thread_ns)
+            })
+        };
+        let threads: Vec<_> = children.into_iter().map(run).collect();
+        let ends = threads.into_iter().map(|thread| thread.join().expect("no count is wrong"));
+        Ok(ends.collect::<Result<Vec<Sample>, _>>()?)
+    })
+}

@@ -1,0 +1,69 @@
+//! Threads that map and unmap one folio at once, and what each of them gets done.
+
+use std::sync::Barrier;
+use std::thread;
+
+use filemap_job::folio_ops::{
+    Contended, MM_OWNER, NO_PAGE_MAPCOUNT, PAGE_MAPCOUNT, PRECISE_OWNERS,
+};
+use filemap_mapcount::one_folio::{OneFolio, Run, Until};
+use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners};
+
+use super::clock::wall_ns;
+use super::{Repeat, in_turn};
+use crate::error::Error;
+
+/// As many as two CPUs run at once.
+pub const THREADS: usize = 2;
+
+/// How long they go on, in nanoseconds.
+const TIME_NS: u64 = 20_000_000;
+
+/// Mappings and unmappings of a round.
+const BATCHES: f64 = 2.0;
+
+/// What threads of one way to count did.
+type Runs = fn(Order) -> Result<Vec<Run>, Error>;
+
+/// The ways to count that threads may share. Counts that are not atomic lose updates.
+const WAYS: [(&str, Runs); 4] = [
+    (PAGE_MAPCOUNT, runs::<PageMapcount>),
+    (MM_OWNER, runs::<MmOwner>),
+    (NO_PAGE_MAPCOUNT, runs::<NoPageMapcount>),
+    (PRECISE_OWNERS, runs::<PreciseOwners>),
+];
+
+/// Adds to each of `repeats` what threads get done on a folio of this size and order.
+pub fn time((folio_bytes, order): (u64, Order), repeats: &mut [Repeat]) -> Result<(), Error> {
+    for (turn, repeat) in repeats.iter_mut().enumerate() {
+        let mut done = WAYS.map(|_| None);
+        for way in in_turn(turn, WAYS.len()) {
+            done[way] = Some(WAYS[way].1(order)?);
+        }
+        let named = WAYS.into_iter().zip(done.into_iter().flatten());
+        repeat.contended.extend(named.map(|((counters, _), runs)| Contended {
+            folio_bytes,
+            counters: counters.to_string(),
+            batches_per_second: runs.iter().map(|run| run.per_second() * BATCHES).collect(),
+            longest_wait_ns: runs.iter().map(|run| run.longest_ns).max(),
+        }));
+    }
+    Ok(())
+}
+
+/// What each thread did. Afterwards no count is lost.
+fn runs<C: Mapcount>(order: Order) -> Result<Vec<Run>, Error> {
+    let folio = OneFolio::<C>::new(order, THREADS as u32)?;
+    let begin = Barrier::new(THREADS);
+    let runs = thread::scope(|scope| {
+        let run = || {
+            begin.wait();
+            folio.run(Until::Ns(TIME_NS), wall_ns)
+        };
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(run)).collect();
+        let ends = threads.into_iter().map(|thread| thread.join().expect("no count is wrong"));
+        ends.collect::<Result<Vec<Run>, _>>()
+    })?;
+    assert!(folio.left().is_nothing(), "threads on one folio lost a count");
+    Ok(runs)
+}

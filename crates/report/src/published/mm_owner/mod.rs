@@ -1,0 +1,200 @@
+//! The series "MM owner tracking for large folios": operations over anonymous memory, in real time.
+
+mod beside;
+mod counting;
+mod flat;
+mod notes;
+mod plan;
+mod tables;
+
+use filemap_job::folio_ops::Operation;
+use filemap_job::{FolioOps, Job, Record};
+
+use self::beside::Beside;
+pub use self::counting::{Atomics, Counting, FalselyShared};
+pub use self::plan::Form;
+use super::data::PUBLISHED;
+use super::{Findings, Study, Trials};
+use crate::folio_ops::{self, Compared};
+use crate::footer::Origin;
+use crate::report::Part;
+
+/// The study of the series.
+pub struct MmOwner {
+    form: Form,
+    counting: Counting,
+}
+
+impl MmOwner {
+    /// The study of this length, with what was counted beside it.
+    pub fn new(form: Form, counting: Counting) -> Self {
+        MmOwner { form, counting }
+    }
+}
+
+impl Study for MmOwner {
+    fn jobs(&self) -> Vec<Job> {
+        Vec::new()
+    }
+
+    fn folio_ops(&self) -> Option<FolioOps> {
+        Some(self.form.job())
+    }
+
+    fn findings(&self, records: &[Record], _: &Trials) -> Findings {
+        let all: Vec<Compared> = records.iter().flat_map(folio_ops::compared).collect();
+        let job = self.form.job();
+        let beside = Beside::all(&all, self.form.judges_times(), job.pages());
+        let mut cells: Vec<_> = beside.iter().map(Beside::json).collect();
+        cells.extend(flat::counted(&self.counting));
+        cells.extend(records.iter().flat_map(flat::contended));
+        let fails = |own: &&Beside| own.is_exact() && own.ok == Some(false);
+        Findings {
+            parts: self.parts(records, &all, &beside),
+            rows: flat::rows(&beside),
+            cells,
+            source: &PUBLISHED.mm_owner.source,
+            failed: beside.iter().filter(fails).count(),
+            origin: records.first().map(Origin::of),
+        }
+    }
+}
+
+impl MmOwner {
+    fn parts(&self, records: &[Record], all: &[Compared], beside: &[Beside]) -> Vec<Part> {
+        let job = self.form.job();
+        let locked = all.first().and_then(|of| of.locked_ns);
+        let mut parts = PUBLISHED.mm_owner.source.parts();
+        parts.push(Part::Paragraph(notes::form(self.form, &job, locked)));
+        parts.push(Part::Paragraph(notes::judged(self.form, beside)));
+        parts.push(Part::Paragraph(notes::carries_over(all)));
+        for operation in Operation::OF_ONE_THREAD {
+            let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
+            parts.push(Part::Table(tables::times(operation, &own, beside)));
+            if !operation.writes() {
+                parts.push(Part::Table(tables::savings(operation, &own, beside)));
+            }
+        }
+        parts.extend(notes::noise(all).map(Part::Paragraph));
+        let anon_cow = [Operation::AnonCowSeq, Operation::AnonCowRand];
+        parts.extend(anon_cow.into_iter().filter_map(|of| folio_ops::changes(of, all)));
+        parts.push(Part::Paragraph(notes::anon_cow(&PUBLISHED.mm_owner.vm_scalability)));
+        parts.extend(records.iter().flat_map(folio_ops::contended));
+        parts.extend(folio_ops::with_faults(all));
+        parts.extend(folio_ops::copies(all, job.pages()));
+        parts.extend(self.counting.parts());
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::folio_ops::{CONFIGURATIONS, FolioCell, MM_OWNER, PAGE_BYTES, PLAIN_COUNTS};
+    use filemap_job::{FolioOpsRun, Run};
+    use serde_json::{Map, Value};
+
+    use super::super::report;
+    use super::*;
+    use crate::report::{Format, Report};
+
+    /// What each repeat of the study's job comes to where the series does what is published.
+    fn record(form: Form, change: impl Fn(&mut FolioCell)) -> Record {
+        let job = form.job();
+        let mut run = FolioOpsRun { locked_ns: Some(5.0), ..FolioOpsRun::default() };
+        for &folio_bytes in &job.folio_bytes {
+            for operation in Operation::OF_ONE_THREAD {
+                for counters in CONFIGURATIONS {
+                    let mut cell = as_published(folio_bytes, operation, counters, job.pages());
+                    change(&mut cell);
+                    run.cells.push(cell);
+                }
+            }
+        }
+        let run = Run { folio_ops: Some(run), ..Run::default() };
+        let runs = vec![run; job.runs as usize];
+        Record::of_folio_ops(&job, "model", Map::new(), runs)
+    }
+
+    fn as_published(
+        folio_bytes: u64,
+        operation: Operation,
+        counters: &str,
+        pages: u64,
+    ) -> FolioCell {
+        let counts_pages = [CONFIGURATIONS[0], PLAIN_COUNTS].contains(&counters);
+        let base = if operation.writes() { 880.0 } else { 15.0 };
+        let reuses = operation.reuses() && (folio_bytes == PAGE_BYTES || !counts_pages);
+        let ns_per_page = match (operation.writes(), counters) {
+            _ if folio_bytes == PAGE_BYTES => base,
+            (true, _) if reuses => 60.0,
+            (false, PLAIN_COUNTS) => base - 4.5,
+            (false, name) if !counts_pages && name != MM_OWNER => base - 5.0,
+            _ => base,
+        };
+        FolioCell {
+            folio_bytes,
+            operation,
+            counters: counters.to_string(),
+            ns_per_page,
+            copied: operation.writes().then_some(if reuses { 0 } else { pages }),
+            reused: operation.writes().then_some(if reuses { pages } else { 0 }),
+        }
+    }
+
+    fn found(form: Form, record: Record) -> (usize, Report) {
+        let findings =
+            MmOwner::new(form, Counting::default()).findings(&[record], &Trials::default());
+        let failed = findings.failed;
+        (failed, report(vec![findings], &[], "filemap published mm-owner".to_string()))
+    }
+
+    fn cells(report: &Report) -> Vec<Value> {
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        json["cells"].as_array().unwrap().clone()
+    }
+
+    #[test]
+    fn what_does_as_published_holds() {
+        let (failed, report) = found(Form::Short, record(Form::Short, |_| {}));
+        assert_eq!(failed, 0);
+        for cell in cells(&report) {
+            let is_published = cell["published"].is_number();
+            let judged = is_published && !(cell["unit"] == "L a page" && cell["folio_kib"] == 16);
+            let judged = judged && !(cell["unit"] == "L a page" && cell["folio_kib"] == 32);
+            assert_eq!(cell["ok"].is_boolean(), judged, "{cell}");
+            assert!(cell["ok"] != false, "{cell}");
+            assert_eq!(cell["error"].is_number(), is_published, "{cell}");
+        }
+        let text = report.render(Format::Table);
+        for line in text.lines().filter(|line| !line.starts_with("Command:")) {
+            assert!(line.chars().count() <= crate::report::TEXT_COLUMNS, "{line}");
+        }
+        for words in ["cow-byte: change of the time", "munmap: saving of a page in L", "all"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_misses_decides_nothing_and_a_count_does() {
+        let slow = |cell: &mut FolioCell| {
+            if cell.counters == "no-page-mapcount" && cell.operation == Operation::Fork {
+                cell.ns_per_page = 15.0;
+            }
+        };
+        let (failed, report) = found(Form::Short, record(Form::Short, slow));
+        let misses = |cell: &&Value| cell["verdict"] == "misses";
+        let missed = cells(&report).iter().filter(misses).count();
+        // Eight sizes in percent, and six in L.
+        assert_eq!((failed, missed), (0, 14));
+        let copies = |cell: &mut FolioCell| {
+            if cell.counters == MM_OWNER && cell.operation == Operation::ReuseByte {
+                (cell.copied, cell.reused) = (Some(1), cell.reused.map(|reused| reused - 1));
+            }
+        };
+        let (failed, report) = found(Form::Brief, record(Form::Brief, copies));
+        let fails = |cell: &&Value| cell["ok"] == false;
+        assert_eq!((failed, cells(&report).iter().filter(fails).count()), (3, 3));
+        let judged = cells(&report).iter().filter(|cell| cell["ok"].is_boolean()).count();
+        assert_eq!(judged, 3 * 3 * 3, "a brief form judges counts alone");
+    }
+}
