@@ -16,7 +16,7 @@ pub struct State {
     faults: u64,
     /// Streams that have begun so far.
     begun: u64,
-    /// The page of the last one.
+    /// The page of the last fault.
     last: Option<u64>,
     table: Table,
     recent: Recent,
