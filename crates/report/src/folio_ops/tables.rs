@@ -33,10 +33,11 @@ fn others() -> impl Iterator<Item = &'static str> {
 pub(super) fn of_times(all: &[Compared]) -> Vec<Table> {
     let has_base = |of: &Compared| of.configuration(PAGE_MAPCOUNT).is_some();
     if !all.iter().any(has_base) {
-        return vec![
-            times("Time of a page in ns", all, |ns| ns.median),
-            times("The MAD of these times", all, |ns| ns.mad),
-        ];
+        let mut configurations = all.iter().flat_map(|of| &of.configurations);
+        let spread = configurations.any(|own| own.ns_per_page.mad > 0.0);
+        let spread = spread.then(|| times("The MAD of these times", all, |ns| ns.mad));
+        let times = times("Time of a page in ns", all, |ns| ns.median);
+        return [Some(times), spread].into_iter().flatten().collect();
     }
     let tables = operations(all).into_iter().flat_map(|operation| {
         let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
