@@ -20,7 +20,9 @@ pub fn run((asked, spec): (GivenJob, JobSpec), args: &RunArgs) -> Result<Outcome
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     let job = spec.validate_folio_ops()?;
     let record = recorded(&job, args.apply)?;
-    output.write(&record::report(&record, None, args.verbose, job.command()))?;
+    let apply = if args.apply { " --apply" } else { "" };
+    let command = format!("{}{apply}", job.command());
+    output.write(&record::report(&record, None, args.verbose, command))?;
     Ok(Outcome::Done)
 }
 

@@ -51,7 +51,7 @@ fn sizes_that_are_not_allowed_are_named() {
     let text = String::from_utf8(output.stdout).unwrap();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("Warning: folios of 64k are not measured: the settings in"), "{text}");
-    assert!(text.contains("cow-byte"), "{text}");
+    assert!(text.contains("Time of a page in ns") && text.contains("cow-byte"), "{text}");
 }
 
 #[test]

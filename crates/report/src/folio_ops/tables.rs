@@ -33,7 +33,11 @@ fn others() -> impl Iterator<Item = &'static str> {
 pub(super) fn of_times(all: &[Compared]) -> Vec<Table> {
     let has_base = |of: &Compared| of.configuration(PAGE_MAPCOUNT).is_some();
     if !all.iter().any(has_base) {
-        return vec![times(all)];
+        let mut configurations = all.iter().flat_map(|of| &of.configurations);
+        let spread = configurations.any(|own| own.ns_per_page.mad > 0.0);
+        let spread = spread.then(|| times("The MAD of these times", all, |ns| ns.mad));
+        let times = times("Time of a page in ns", all, |ns| ns.median);
+        return [Some(times), spread].into_iter().flatten().collect();
     }
     let tables = operations(all).into_iter().flat_map(|operation| {
         let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
@@ -52,21 +56,21 @@ fn operations(all: &[Compared]) -> Vec<Operation> {
 }
 
 /// Time of a page: a row for each size, a column for each operation.
-fn times(all: &[Compared]) -> Table {
+fn times(title: &str, all: &[Compared], figure: impl Fn(&Figure) -> f64) -> Table {
     let operations = operations(all);
     let row = |folio_bytes: u64| {
         let cell = |operation: &Operation| {
             let of =
                 all.iter().find(|of| (of.folio_bytes, of.operation) == (folio_bytes, *operation));
             let own = of.and_then(|of| of.configurations.first());
-            own.map_or("-".to_string(), |own| spread(&own.ns_per_page, 1))
+            own.map_or("-".to_string(), |own| format!("{:.1}", figure(&own.ns_per_page)))
         };
         [folio_name(folio_bytes)].into_iter().chain(operations.iter().map(cell)).collect()
     };
     let heads =
         operations.iter().map(|operation| Column::right(operation.name().replacen("-", "-\n", 1)));
     Table {
-        title: "Time of a page in ns, and its MAD".to_string(),
+        title: title.to_string(),
         columns: [Column::right("folio")].into_iter().chain(heads).collect(),
         rows: sizes(all).into_iter().map(row).collect(),
     }
