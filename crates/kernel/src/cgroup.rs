@@ -27,6 +27,22 @@ pub enum Version {
     V2,
 }
 
+impl Version {
+    fn max_file(self) -> &'static str {
+        match self {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        }
+    }
+
+    fn usage_file(self) -> &'static str {
+        match self {
+            Version::V1 => "memory.usage_in_bytes",
+            Version::V2 => "memory.current",
+        }
+    }
+}
+
 /// A memory cgroup; it is removed when this drops.
 #[derive(Debug)]
 pub struct MemoryCgroup {
@@ -54,7 +70,7 @@ impl MemoryCgroup {
             cgroup.write("memory.high", bytes)?;
         }
         if let Some(bytes) = limits.max_bytes {
-            cgroup.write(cgroup.max_file(), bytes)?;
+            cgroup.write(version.max_file(), bytes)?;
         }
         Ok(cgroup)
     }
@@ -81,15 +97,7 @@ impl MemoryCgroup {
 
     /// Bytes that are charged to it now.
     pub fn usage_bytes(&self) -> Result<u64, Error> {
-        let name = match self.version {
-            Version::V1 => "memory.usage_in_bytes",
-            Version::V2 => "memory.current",
-        };
-        let path = self.path.join(name);
-        let text = fs::read_to_string(&path).map_err(|error| Error::os("read", &path, error))?;
-        text.trim().parse().map_err(|_| {
-            Error::os("read a number from", &path, io::Error::from(io::ErrorKind::InvalidData))
-        })
+        number_in(&self.path.join(self.version.usage_file()))
     }
 
     /// Whether the kernel killed a process in it because the limit left no page.
@@ -103,17 +111,53 @@ impl MemoryCgroup {
         kills.any(|number| number.trim() != "0")
     }
 
-    fn max_file(&self) -> &'static str {
-        match self.version {
-            Version::V1 => "memory.limit_in_bytes",
-            Version::V2 => "memory.max",
-        }
-    }
-
     fn write(&self, name: &str, value: u64) -> Result<(), Error> {
         let path = self.path.join(name);
         fs::write(&path, value.to_string()).map_err(|error| Error::os("write", &path, error))
     }
+}
+
+/// Bytes that the limits of this process's own memory cgroups leave it, with what they could free
+/// of files; `None` without a limit, or where it cannot be read.
+pub(crate) fn room_bytes() -> Option<u64> {
+    let (root, version) = memory_hierarchy().ok()?;
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = root.join(own_path(&own, version)?.trim_start_matches('/'));
+    let cgroups = own.ancestors().take_while(|path| path.starts_with(&root));
+    cgroups.filter_map(|path| room_of(path, version)).min()
+}
+
+/// The path of a process's memory cgroup below the root, from its `/proc/PID/cgroup`.
+fn own_path(cgroups: &str, version: Version) -> Option<&str> {
+    cgroups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let is_memory = match version {
+            Version::V1 => controllers.split(',').any(|controller| controller == "memory"),
+            Version::V2 => controllers.is_empty(),
+        };
+        is_memory.then_some(path)
+    })
+}
+
+fn room_of(path: &Path, version: Version) -> Option<u64> {
+    let limit = number_in(&path.join(version.max_file())).ok()?;
+    let stat = VmStat::read(&path.join("memory.stat")).ok()?;
+    let prefix = match version {
+        Version::V1 => "total_",
+        Version::V2 => "",
+    };
+    let of_files = ["active_file", "inactive_file"];
+    let of_files = of_files.iter().filter_map(|name| stat.get(&format!("{prefix}{name}")));
+    let of_files: u64 = of_files.filter_map(|bytes| u64::try_from(bytes).ok()).sum();
+    let used = number_in(&path.join(version.usage_file())).ok()?.saturating_sub(of_files);
+    Some(limit.saturating_sub(used))
+}
+
+fn number_in(path: &Path) -> Result<u64, Error> {
+    let text = fs::read_to_string(path).map_err(|error| Error::os("read", path, error))?;
+    text.trim().parse().map_err(|_| {
+        Error::os("read a number from", path, io::Error::from(io::ErrorKind::InvalidData))
+    })
 }
 
 /// Looks whether a cgroup with `limits` can be made; the root of its hierarchy.
@@ -179,6 +223,14 @@ fn is_forbidden(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_is_in_one_memory_cgroup() {
+        let v1 = "9:cpu,cpuacct:/a\n4:memory:/b/c\n0::/d\n";
+        assert_eq!(own_path(v1, Version::V1), Some("/b/c"));
+        assert_eq!(own_path(v1, Version::V2), Some("/d"));
+        assert_eq!(own_path("1:cpu:/a\n", Version::V1), None);
+    }
 
     #[test]
     fn hierarchies_are_found_by_what_they_control() {

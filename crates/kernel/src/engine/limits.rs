@@ -5,7 +5,7 @@ use std::fs;
 use filemap_job::Machine;
 
 use super::needs::Needs;
-use crate::cgroup::{CgroupLimits, MemoryCgroup};
+use crate::cgroup::{self, CgroupLimits, MemoryCgroup};
 use crate::journal::Journal;
 use crate::{Error, page_size};
 
@@ -109,11 +109,13 @@ pub(crate) fn lru_gen() -> LruGen {
     if value.unwrap_or(LRU_GEN.1) == LRU_GEN.1 { LruGen::Off } else { LruGen::On }
 }
 
-/// Memory that is free or can be made free, in bytes; `None` where the system does not tell.
+/// Memory that is free or can be made free, in bytes, within the limits of this process's memory
+/// cgroups; `None` where the system does not tell.
 pub fn available_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib << 10)
+    let available = line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10;
+    Some(cgroup::room_bytes().map_or(available, |room| room.min(available)))
 }
 
 #[cfg(test)]
