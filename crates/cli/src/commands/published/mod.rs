@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// The brief form alone: by its name, or among all series, it takes longer than a test may.
+    /// One repeat of the brief form: the command itself takes longer than a test may.
     #[test]
     fn mm_owner_is_said_as_it_was_counted() {
         let simulation = trials::simulation();
