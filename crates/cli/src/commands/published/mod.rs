@@ -77,3 +77,50 @@ fn command(args: &PublishedArgs) -> String {
     }
     words.join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use filemap_report::report::{Format, TEXT_COLUMNS};
+
+    use super::*;
+
+    /// One repeat of the brief form: the command itself takes longer than a test may.
+    #[test]
+    fn mm_owner_is_said_as_it_was_counted() {
+        let simulation = trials::simulation();
+        let counting = counting::counted().unwrap();
+        let options = Options { seeds: None, full: false, here: None, simulation, counting };
+        let studies = published::studies(&[], &options).unwrap();
+        let mut found =
+            studies.iter().filter_map(|study| study.folio_ops().map(|job| (study, job)));
+        let (study, mut job) = found.next().expect("mm-owner has such a job");
+        job.runs = 1;
+        let record = folio_ops::record(&job).unwrap();
+        let findings = study.findings(&[record], &Trials::default());
+        assert_eq!(findings.failed, 0, "copies are the same on every machine");
+        let report = published::report(vec![findings], &[], "filemap published".to_string());
+        let text = report.render(Format::Table);
+        for line in text.lines().filter(|line| !line.starts_with("Command:")) {
+            assert!(line.chars().count() <= TEXT_COLUMNS, "{line}");
+        }
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "27 of 27 counts of copied pages are as published",
+            "A fork takes one for each page and one more, the last unmap two more.",
+            "page-mapcount 16 17 18 mm-owner 16 17 18 no-page-mapcount 16 1 1",
+            "mm-owner 512 513 514",
+            "its 0 is proven, not measured",
+            "64 96.9 % 0.0 %",
+            "of 12 cells",
+            "What is reported wrong then, for example:",
+            "0-15; 5",
+        ] {
+            assert!(flat.contains(words), "{words}: {text}");
+        }
+        let json: serde_json::Value = serde_json::from_str(&report.json).unwrap();
+        let is_exact = |cell: &&serde_json::Value| cell["unit"] == "pages copied of 100";
+        for cell in json["cells"].as_array().unwrap().iter().filter(|cell| !is_exact(cell)) {
+            assert!(cell["ok"].is_null(), "a brief form judges no time: {cell}");
+        }
+    }
+}

@@ -198,20 +198,22 @@ fn percent(of: &Compared, counters: &str) -> Option<f64> {
     change(of, counters).map(|change| change.percent.median)
 }
 
-/// With which cost of a fault in nanoseconds the published change of writes that reuse pages comes
-/// out, where that has both configurations of the series alike.
-pub(super) fn fault_ns(of: &Compared) -> Option<f64> {
-    let left = 1.0 + published_percent(of, MM_OWNER).filter(|_| of.operation.reuses())? / 100.0;
-    let ns = |name| of.configuration(name).map(|own| own.ns_per_page.median);
-    let (base, own) = (ns(PAGE_MAPCOUNT)?, ns(MM_OWNER)?);
-    (of.folio_bytes > PAGE_BYTES).then(|| (left * base - own) / (1.0 - left))
+/// For both configurations of the series, with which cost of a fault in nanoseconds the published
+/// change of writes that reuse pages comes out. It is negative where they gain less than published.
+pub(super) fn fault_ns(of: &Compared) -> impl Iterator<Item = f64> {
+    let is_reuse = of.operation.reuses() && of.folio_bytes > PAGE_BYTES;
+    let base = of.configuration(PAGE_MAPCOUNT).map(|base| base.ns_per_page.median);
+    [MM_OWNER, NO_PAGE_MAPCOUNT].into_iter().filter(move |_| is_reuse).filter_map(move |counters| {
+        let published = published_percent(of, counters).filter(|percent| *percent < 0.0)?;
+        Some(base? * (percent(of, counters)? / published - 1.0))
+    })
 }
 
-/// What is published of the change; nothing changes for folios of one page.
+/// What is published of the change; nothing changes for one thread with folios of one page.
 fn published_percent(of: &Compared, counters: &str) -> Option<f64> {
     let position = [MM_OWNER, NO_PAGE_MAPCOUNT].iter().position(|name| *name == counters)?;
     if of.folio_bytes == PAGE_BYTES {
-        return Some(0.0);
+        return Operation::OF_ONE_THREAD.contains(&of.operation).then_some(0.0);
     }
     PUBLISHED.mm_owner.percents(of.operation, of.folio_bytes >> 10).map(|both| both[position])
 }

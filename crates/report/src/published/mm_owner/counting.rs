@@ -7,7 +7,7 @@ use crate::folio_maps::FolioMaps;
 use crate::report::Part;
 use crate::table::{Column, Table};
 
-/// What was counted, by who runs the counters.
+/// What was counted and computed, by who runs the counters.
 #[derive(Clone, Debug, Default)]
 pub struct Counting {
     /// Read-modify-writes of batches.
@@ -31,7 +31,7 @@ pub struct Atomics {
     pub last_unmap: u64,
 }
 
-/// How often the last of several mms is not known to be alone.
+/// How often the last of several mms is not known to be alone; computed, not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FalselyShared {
     /// How many mms map the folio, and leave it in random order.
@@ -45,16 +45,16 @@ impl Counting {
         let mut parts = vec![
             Part::Table(self.atomics_table()),
             Part::Paragraph(
-                "They were counted here, by integers that count. A fork takes one for each page, \
-                 the last unmap the same and one more, until pages have no counts."
+                "They were counted here, by integers that count. A fork takes one for each page \
+                 and one more, the last unmap two more. Without counts of pages each takes one."
                     .to_string(),
             ),
             Part::Table(self.slots_table()),
             Part::Paragraph(
-                "Two slots know the first two mms that map a folio. With k mms that leave in \
-                 random order the last one is a third with probability 1 - 2/k, and its pages are \
-                 copied then though nobody shares them. precise-owners knows the last one always; \
-                 no kernel has it."
+                "This is computed, not counted. Two slots know the first two mms that map a folio. \
+                 With k mms that leave in random order the last one is another with probability \
+                 1 - 2/k, and its pages are copied then though nobody shares them. precise-owners \
+                 always knows the last one: its 0 is proven, not measured. No kernel has it."
                     .to_string(),
             ),
         ];

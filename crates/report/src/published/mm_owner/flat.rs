@@ -44,7 +44,7 @@ pub(super) fn rows(beside: &[Beside]) -> Table {
     }
 }
 
-/// What was counted without a published figure beside it.
+/// What was counted or computed without a published figure beside it.
 pub(super) fn counted(counting: &Counting) -> Vec<Value> {
     let atomics = counting.atomics.iter().map(|of| {
         let figures = json!({ "pages": of.pages, "fork": of.fork, "last_unmap": of.last_unmap });

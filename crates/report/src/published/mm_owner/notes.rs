@@ -63,23 +63,42 @@ pub(super) fn judged(form: Form, beside: &[Beside]) -> String {
 
 /// What carries over from the published machine to this one.
 pub(super) fn carries_over(all: &[Compared]) -> String {
-    let costs = Figure::of(all.iter().filter_map(fault_ns)).map_or(String::new(), |costs| {
-        format!(
-            " With {:.0} to {:.0} ns more for each fault the published change would come out.",
-            costs.min.max(0.0),
-            costs.max.max(0.0)
-        )
-    });
+    let reuse = reuse(&all.iter().flat_map(fault_ns).collect::<Vec<_>>());
     format!(
         "A percentage depends on how much other work a page makes: here that is a small mm, there \
          it was Linux. So munmap and fork hold without counts of pages where they gain what was \
          published or more, up to 60 %. Above that, work around the counting is missing. What \
          carries over is the saving of a page in L: the series takes one read-modify-write of a \
          page away, so 0.6 to 1.5 L are expected from 64 KiB on. mm-owner may take 2 L more for a \
-         folio, and 5 % from 256 KiB on. A fault is a call here, and Linux takes more for it. So \
-         reuse instead of a copy gains more here than was published; it holds from 64 % on, if it \
-         gains the same in both configurations.{costs} plain-counts is the control: counts of \
-         pages that are not atomic. precise-owners is not in the series."
+         folio, and 5 % from 256 KiB on. A fault is a call here, and Linux takes more for it. \
+         Reuse instead of a copy holds from 64 % on, if it gains the same in both \
+         configurations.{reuse} plain-counts is the control: counts of pages that are not atomic. \
+         precise-owners is not in the series."
+    )
+}
+
+/// In how many cells reuse gains more than was published, and which costs of a fault explain that.
+/// `faults_ns` has the cost of each cell, which is negative where it gains less.
+fn reuse(faults_ns: &[f64]) -> String {
+    if faults_ns.is_empty() {
+        return String::new();
+    }
+    let explained = Figure::of(faults_ns.iter().copied().filter(|cost_ns| *cost_ns > 0.0));
+    let Some(costs_ns) = explained else {
+        return format!(
+            " In none of {} cells did it gain more than was published, so no cost of a fault \
+             explains a difference.",
+            faults_ns.len()
+        );
+    };
+    let more = faults_ns.iter().filter(|cost_ns| **cost_ns > 0.0).count();
+    format!(
+        " It gained more than was published in {more} of {} cells. With {:.0} to {:.0} ns more for \
+         each fault the published change would come out in {}.",
+        faults_ns.len(),
+        costs_ns.min,
+        costs_ns.max,
+        if more == faults_ns.len() { "them" } else { "these" },
     )
 }
 
@@ -105,4 +124,20 @@ pub(super) fn anon_cow(published: &BTreeMap<String, String>) -> String {
          their threads for a page.",
         said.collect::<Vec<_>>().join("; ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reuse_gains_is_said_as_it_came_out() {
+        assert_eq!(reuse(&[]), "");
+        let more = reuse(&[100.0, 300.0]);
+        assert!(more.contains("in 2 of 2 cells. With 100 to 300 ns more"), "{more}");
+        let some = reuse(&[-200.0, 50.0, 100.0]);
+        assert!(some.contains("in 2 of 3 cells. With 50 to 100 ns more"), "{some}");
+        let none = reuse(&[-200.0, 0.0]);
+        assert!(none.contains("In none of 2 cells") && !none.contains("ns more"), "{none}");
+    }
 }
