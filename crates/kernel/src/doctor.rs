@@ -236,15 +236,22 @@ fn folio_sizes(sizes: &Sizes) -> Check {
             let had = had.iter().map(|&bytes| format!(", {}", format_size(bytes)));
             let apply = match others {
                 [] => String::new(),
-                [one] => format!("; with --apply {}", format_size(*one)),
-                [first, .., last] => {
-                    format!("; with --apply {} to {}", format_size(*first), format_size(*last))
-                }
+                others => format!("; with --apply {}", in_words(others)),
             };
             Ok(format!("4k{}{apply}", had.collect::<String>()))
         }
     };
     check("folio sizes", "--workload folio-ops", found)
+}
+
+/// Ascending sizes of folios: by the first and the last where none between them is missing.
+fn in_words(sizes: &[u64]) -> String {
+    match sizes {
+        [first, .., last] if sizes.is_sorted_by(|&size, &next| next == 2 * size) => {
+            format!("{} to {}", format_size(*first), format_size(*last))
+        }
+        sizes => sizes.iter().map(|&size| format_size(size)).collect::<Vec<_>>().join(", "),
+    }
 }
 
 fn page_frames() -> Check {
@@ -340,8 +347,12 @@ mod tests {
     #[test]
     fn sizes_of_folios_are_those_that_are_had_and_that_could_be() {
         let sizes = [(16 << 10, "never"), (1 << 20, "never"), (2 << 20, "inherit")];
+        let row = [(512 << 10, "never"), (1 << 20, "never"), (2 << 20, "never")];
+        let between = [(16 << 10, "never"), (32 << 10, "madvise"), (64 << 10, "never")];
         for (test, all, sizes, here) in [
-            ("some", "madvise", &sizes[..], "4k, 2m; with --apply 16k to 1m"),
+            ("some", "madvise", &sizes[..], "4k, 2m; with --apply 16k, 1m"),
+            ("row", "always", &row[..], "4k; with --apply 512k to 2m"),
+            ("between", "never", &between[..], "4k, 32k; with --apply 16k, 64k, 2m"),
             ("fewer", "never", &sizes[2..], "4k; with --apply 2m"),
             ("one", "always", &sizes[2..], "4k, 2m"),
         ] {

@@ -17,6 +17,7 @@ use crate::probe::cpus;
 use crate::probe::{FolioProbe, FolioSample};
 use crate::{Error, ending};
 
+use sizes::Selected;
 pub(crate) use sizes::Sizes;
 #[cfg(test)]
 pub(crate) use sizes::tests::settings;
@@ -121,8 +122,7 @@ impl<'a> Measuring<'a> {
         let mut cells = Vec::new();
         for &bytes in &self.job.folio_bytes {
             let mut is_had = !self.left_out.contains_key(&bytes);
-            let selects = self.apply && is_had;
-            let selected = selects.then(|| self.sizes.select(bytes, journal)).transpose()?;
+            let selected = self.select(bytes, journal)?;
             for &operation in Operation::ALL {
                 ending::check()?;
                 if is_had {
@@ -135,6 +135,13 @@ impl<'a> Measuring<'a> {
             drop(selected);
         }
         Ok(FolioOpsRun { locked_ns: None, cells, contended: Vec::new() })
+    }
+
+    /// Changes the settings for folios of `bytes`, where they are to be measured and `apply` was
+    /// given. Memory that wants none larger than a page gets such with any settings.
+    fn select(&self, bytes: u64, journal: &Journal) -> Result<Option<Selected>, Error> {
+        let selects = self.apply && bytes > PAGE_BYTES && !self.left_out.contains_key(&bytes);
+        selects.then(|| self.sizes.select(bytes, journal)).transpose()
     }
 
     /// One sample, if the kernel gives the folios.
@@ -241,6 +248,29 @@ mod tests {
     use filemap_job::{DEFAULT_SEED, EngineKind};
 
     use super::*;
+
+    #[test]
+    fn pages_need_no_change_of_settings() {
+        let held = [(16 << 10, "never"), (64 << 10, "always"), (2 << 20, "inherit")];
+        let sizes = settings("pages", "madvise", &held);
+        let file = |kib| sizes.directory.join(format!("hugepages-{kib}kB/enabled"));
+        let words = || [16, 64, 2048].map(|kib| fs::read_to_string(file(kib)).unwrap());
+        let before = words();
+        let journal = Journal::open_in(&sizes.directory.join("journal")).unwrap();
+        for folio_bytes in [vec![PAGE_BYTES], vec![PAGE_BYTES, 16 << 10]] {
+            let (engine, bytes) = (EngineKind::Kernel, 2 << 20);
+            let job = FolioOps { engine, runs: 1, seed: DEFAULT_SEED, bytes, folio_bytes };
+            let measuring = Measuring::new(&job, &sizes, true);
+            assert!(measuring.select(PAGE_BYTES, &journal).unwrap().is_none());
+            assert_eq!(words(), before);
+            for &bytes in &job.folio_bytes[1..] {
+                let selected = measuring.select(bytes, &journal).unwrap();
+                assert!(selected.is_some());
+                assert_eq!(words(), ["madvise", "never", "never"]);
+            }
+        }
+        fs::remove_dir_all(&sizes.directory).unwrap();
+    }
 
     #[test]
     fn what_is_missing_is_said_once_for_each_reason() {

@@ -7,8 +7,12 @@ use crate::engine::available_bytes;
 use crate::probe::cpus;
 use crate::{Error, page_size};
 
-/// Memory that stays free beside that of a job, in bytes: for page tables, and for others.
+/// Memory that stays free beside that of a job, in bytes: for the processes, and for others.
 const RESERVE_BYTES: u64 = 256 << 20;
+
+/// What a page takes beside itself, as a share of it: in each process an entry of a page table and
+/// up to 24 bytes to list its frames, and 4 for its place in an order. That is below 1 in 100.
+const BESIDE_SHARE: u64 = 50;
 
 /// Refuses a job for which the machine has too little memory, or other pages.
 ///
@@ -30,7 +34,9 @@ pub(super) fn check(job: &FolioOps) -> Result<(), Error> {
 fn check_memory(bytes: u64, cpus: u64, available: u64) -> Result<(), Error> {
     let copies = Operation::ALL.iter().map(|&operation| copies(operation, cpus)).max();
     let copies = copies.unwrap_or_default();
-    let needed = bytes.saturating_mul(1 + copies).saturating_add(RESERVE_BYTES);
+    let pages = bytes.saturating_mul(1 + copies);
+    let rest = RESERVE_BYTES + pages / BESIDE_SHARE;
+    let needed = pages.saturating_add(rest);
     if needed <= available {
         return Ok(());
     }
@@ -41,7 +47,7 @@ fn check_memory(bytes: u64, cpus: u64, available: u64) -> Result<(), Error> {
             mib(needed),
             mib(bytes),
             1 + copies,
-            mib(RESERVE_BYTES)
+            mib(rest)
         ),
         format!(
             "{} MiB are available: end other programs, or give less by --file-size",
@@ -67,11 +73,13 @@ mod tests {
     #[test]
     fn every_child_may_copy_all_of_it() {
         let gib = 1 << 30;
-        check_memory(gib, 2, 3 * gib + RESERVE_BYTES).unwrap();
+        let rest = RESERVE_BYTES + 3 * gib / 50;
+        check_memory(gib, 2, 3 * gib + rest).unwrap();
+        assert!(check_memory(gib, 2, 3 * gib + rest - 1).is_err());
         let error = check_memory(gib, 2, 3 * gib).unwrap_err();
         assert!(error.cannot_run_here());
         let text = error.to_string();
-        let words = "memory of 3328 MiB (the job's 1024 MiB 3 times, and 256 MiB for the rest)";
+        let words = "memory of 3390 MiB (the job's 1024 MiB 3 times, and 318 MiB for the rest)";
         assert!(text.starts_with(words) && text.contains("3072 MiB are available"), "{text}");
         assert!(check_memory(u64::MAX, 64, gib).is_err());
     }

@@ -83,11 +83,13 @@ impl Sizes {
         Some(Refusal { why, can_be_set: true })
     }
 
-    /// Has memory that asks for large folios get only such of `bytes`, if it gets any.
+    /// Has memory that asks for large folios get only such of `bytes`, more than a page, if it
+    /// gets any.
     ///
     /// # Errors
     /// When a setting cannot be changed. What was changed before that is restored.
     pub(crate) fn select(&self, bytes: u64, journal: &Journal) -> Result<Selected, Error> {
+        assert!(bytes > PAGE_BYTES, "a page alone has no setting");
         let wrong = |&other: &u64| self.allows(other) != (other == bytes);
         let guards = self.offered().into_iter().filter(wrong).map(|other| {
             let path = self.setting(other);

@@ -104,9 +104,8 @@ fn time(probe: &FolioProbe, memory: Memory, frames: Option<Frames>) -> Result<Ti
             let seeds: Vec<u64> = seeds(probe.seed, probe.children).collect();
             let orders = seeds.into_iter().map(|seed| shuffled(memory.pages(), seed));
             let orders: Vec<Vec<u32>> = orders.collect();
-            children_write(probe, |child| {
-                write(&memory, frames.as_ref(), || memory.write_each(&orders[child]))
-            })
+            let writes: Vec<_> = orders.iter().map(|order| memory.writes(order)).collect();
+            children_write(probe, |child| write(&memory, frames.as_ref(), &writes[child]))
         }
     }
 }

@@ -100,26 +100,38 @@ impl Memory {
 
     /// Writes a byte to each page, in order.
     pub(super) fn write_all(&self) {
-        (0..self.pages()).for_each(|page| self.write(page));
+        // SAFETY: these are all of its pages.
+        (0..self.pages()).for_each(|page| unsafe { self.write(page) });
     }
 
-    /// Writes a byte to each of `pages`.
-    pub(super) fn write_each(&self, pages: &[u32]) {
-        pages.iter().for_each(|&page| self.write(page as usize));
+    /// What writes a byte to each of `order`, which are pages of this memory. Whether they are is
+    /// looked at here, so that it takes no time of the writing.
+    pub(super) fn writes<'a>(&'a self, order: &'a [u32]) -> impl Fn() + 'a {
+        let is_page = |&page: &u32| (page as usize) < self.pages();
+        assert!(order.iter().all(is_page), "a write outside the memory");
+        move || {
+            for &page in order {
+                // SAFETY: the assertion above went over all of `order`, which stays borrowed.
+                unsafe { self.write(page as usize) }
+            }
+        }
     }
 
-    /// Unmaps all of it. Nothing may be done with it any more in this process.
+    /// Unmaps all of it. This process may not write to it any more.
     pub(super) fn unmap(&self) -> Result<(), Error> {
         // SAFETY: exactly what was mapped, to which nobody has a reference.
         unsafe { munmap(self.at(0), self.bytes) }
             .map_err(|errno| Error::call("unmap the memory", errno))
     }
 
+    /// Writes a byte to a page.
+    ///
+    /// # Safety
+    /// `page` is below [`Memory::pages`]: others may be anything that this process has.
     #[inline]
-    fn write(&self, page: usize) {
-        debug_assert!(page < self.pages(), "a write outside the memory");
-        // SAFETY: a page of this memory, which is mapped writable, and to which nobody has a
-        // reference. All that a wrong number could do is end this process.
+    unsafe fn write(&self, page: usize) {
+        // SAFETY: as the caller says, a page of this memory. It is mapped writable until `unmap`,
+        // after which nobody writes, and nobody has a reference to it.
         unsafe { self.at(page * self.page).cast::<u8>().write_volatile(1) };
     }
 
@@ -145,6 +157,15 @@ mod tests {
         assert_eq!(memory.pages() as u64, (4 << 20) / page_size());
         assert!(memory.faults >= memory.pages() as u64, "{memory:?}");
         memory.unmap().unwrap();
+    }
+
+    #[test]
+    #[should_panic = "a write outside the memory"]
+    fn an_order_with_a_page_of_others_is_refused() {
+        let memory = Memory::map(2 << 20).unwrap();
+        let pages = memory.pages() as u32;
+        memory.writes(&[0, pages - 1])();
+        let _ = memory.writes(&[0, pages]);
     }
 
     #[test]
