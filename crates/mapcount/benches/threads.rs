@@ -19,6 +19,9 @@ use support::{cpu_ns, huge_pages, median, numbers, refuse, wall_ns};
 
 const NAMES: [&str; 4] = ["PageMapcount", "MmOwner", "NoPageMapcount", "PreciseOwners"];
 
+/// Of the orders in which children write at random.
+const SEED: u64 = 1;
+
 /// How long threads meet on one folio.
 const ONE_FOLIO_NS: u64 = 100_000_000;
 
@@ -101,19 +104,22 @@ fn copies<C: Mapcount>(
     pattern: Pattern,
 ) -> Result<f64, Error> {
     let mut cow = AnonCow::<C>::with(contents, pages, order, threads, &mut huge_pages)?;
-    let children = cow.children(pattern)?;
+    let children = cow.children(pattern, SEED)?;
     let begin = Barrier::new(threads);
     let times = std::thread::scope(|scope| {
-        let run = |child: Child<C>| {
+        let run = |mut child: Child<C>| {
             let begin = &begin;
             scope.spawn(move || {
                 begin.wait();
-                child.run(cpu_ns)
+                (child.run(cpu_ns), child)
             })
         };
         let threads: Vec<_> = children.into_iter().map(run).collect();
         let ends = threads.into_iter().map(|thread| thread.join().expect("no count is wrong"));
-        ends.map(|sample| sample.map(|sample| sample.time_ns)).collect::<Result<Vec<_>, _>>()
+        // No child ends before the last has written.
+        let (samples, _children): (Vec<_>, Vec<_>) = ends.unzip();
+        let times = samples.into_iter().map(|sample| sample.map(|sample| sample.time_ns));
+        times.collect::<Result<Vec<_>, _>>()
     })?;
     Ok(times.into_iter().max().unwrap_or(0) as f64 / pages as f64)
 }

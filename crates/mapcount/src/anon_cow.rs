@@ -9,9 +9,12 @@
 //! use filemap_mapcount::{MmOwner, Order};
 //!
 //! let mut cow = AnonCow::<MmOwner>::new(64, Order::new(2)?, 2)?;
-//! for child in cow.children(Pattern::Sequential)? {
+//! let mut children = cow.children(Pattern::Sequential, 1)?;
+//! for child in &mut children {
 //!     assert_eq!(child.run(|| 0)?.copied, 64);
 //! }
+//! // Only now they unmap their pages.
+//! drop(children);
 //! # Ok::<(), filemap_mapcount::Error>(())
 //! ```
 
@@ -28,7 +31,7 @@ use crate::order::Order;
 /// In which order a child writes to its pages. It writes to each of them once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// In an order that looks random, another one for each child.
+    /// In an order that looks random, another one for each child and each seed.
     Random,
     /// From the first to the last.
     Sequential,
@@ -94,18 +97,20 @@ impl<C: Mapcount> AnonCow<C> {
         each.saturating_mul(children.saturating_add(1))
     }
 
-    /// Forks the children, one after the other. Those of an earlier call must be gone.
+    /// Forks the children, one after the other. Those of an earlier call must be gone. Where they
+    /// write at random, `seed` and the number of a child give the order.
     ///
     /// # Errors
     /// When there is no id left.
-    pub fn children(&mut self, pattern: Pattern) -> Result<Vec<Child<C>>, Error> {
+    pub fn children(&mut self, pattern: Pattern, seed: u64) -> Result<Vec<Child<C>>, Error> {
         let mut cpu = Cpu::default();
         let fork = |number| {
             let space = self.parent.fork(&mut cpu)?;
             Ok(Child {
                 space,
                 memory: self.memory.clone(),
-                pages: pages(self.pages, pattern, number),
+                cpu: Cpu::default(),
+                pages: pages(self.pages, pattern, seed, number),
             })
         };
         let children = (0..self.children).map(fork).collect();
@@ -114,33 +119,35 @@ impl<C: Mapcount> AnonCow<C> {
     }
 }
 
-/// A child that has yet to write.
+/// A child that writes to what its parent has.
+///
+/// It keeps its pages until it is dropped. Whoever times several children drops the first of them
+/// when the last has written: what one frees would otherwise hold up the others.
 pub struct Child<C: Mapcount> {
     space: AddressSpace<C>,
     memory: Arc<Memory<C>>,
+    /// The CPU that it runs on.
+    cpu: Cpu,
     pages: Vec<u32>,
 }
 
 impl<C: Mapcount> Child<C> {
-    /// Writes to each page. `now_ns` is read right before and right behind it. The child ends
-    /// outside this time.
+    /// Writes to each page. `now_ns` is read right before and right behind it. The second time
+    /// nothing is left to copy.
     ///
     /// # Errors
     /// When the memory is too little.
-    pub fn run(mut self, mut now_ns: impl FnMut() -> u64) -> Result<Sample, Error> {
-        let mut cpu = Cpu::default();
+    pub fn run(&mut self, mut now_ns: impl FnMut() -> u64) -> Result<Sample, Error> {
         let mut sample = Sample { time_ns: 0, copied: 0, reused: 0 };
         let start = now_ns();
         for &page in &self.pages {
-            match self.space.write(&mut cpu, page as usize, u64::from(page))? {
+            match self.space.write(&mut self.cpu, page as usize, u64::from(page))? {
                 Written::AtOnce => {}
                 Written::Copied => sample.copied += 1,
                 Written::Reused => sample.reused += 1,
             }
         }
         sample.time_ns = now_ns() - start;
-        self.space.munmap(&mut cpu, 0..self.space.pages());
-        self.memory.drain(&mut cpu);
         Ok(sample)
     }
 
@@ -150,11 +157,21 @@ impl<C: Mapcount> Child<C> {
     }
 }
 
+impl<C: Mapcount> Drop for Child<C> {
+    /// Unmaps everything, and gives back what its CPU kept.
+    fn drop(&mut self) {
+        self.space.munmap(&mut self.cpu, 0..self.space.pages());
+        self.memory.drain(&mut self.cpu);
+    }
+}
+
 /// The pages of a child in the order of its writes.
-fn pages(pages: usize, pattern: Pattern, child: usize) -> Vec<u32> {
+fn pages(pages: usize, pattern: Pattern, seed: u64, child: usize) -> Vec<u32> {
     let mut pages: Vec<u32> = (0..pages as u32).collect();
     if pattern == Pattern::Random {
-        shuffle(&mut pages, child as u64 + 1);
+        // Seeds lie far apart, so that no child of one has the order of a child of the next.
+        let seed = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(child as u64 + 1);
+        shuffle(&mut pages, seed);
     }
     pages
 }
@@ -168,5 +185,28 @@ pub(crate) fn shuffle<T>(values: &mut [T], seed: u64) {
         state ^= state >> 7;
         state ^= state << 17;
         values.swap(last, (state % (last as u64 + 1)) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_child_of_each_seed_has_an_order_of_its_own() {
+        let order = |seed, child| pages(64, Pattern::Random, seed, child);
+        let seeds = [0, 1, 2, 3, 42, 1000, u64::MAX];
+        let orders = seeds.map(|seed| [0, 1, 2, 3].map(|child| order(seed, child)));
+        let different: HashSet<_> = orders.iter().flatten().collect();
+        assert_eq!(different.len(), 28);
+        for mut order in orders.iter().flatten().cloned() {
+            order.sort_unstable();
+            assert!(order.into_iter().eq(0..64));
+        }
+        assert_eq!(order(42, 1), orders[4][1]);
+        let in_order = pages(64, Pattern::Sequential, 42, 1);
+        assert!(in_order.into_iter().eq(0..64));
     }
 }

@@ -35,6 +35,13 @@ pub enum Broken {
     PageNotMapped,
     /// An entire mapping was removed of which there was none.
     NotMappedEntirely,
+    /// More references of a folio were dropped than there were.
+    NotReferenced {
+        /// References that the folio had.
+        held: u32,
+        /// References that were dropped.
+        dropped: u32,
+    },
     /// A page was freed that somebody maps.
     FreedWhileMapped,
     /// An id was given back that nobody had.
@@ -80,6 +87,10 @@ impl fmt::Display for Broken {
             Broken::NotMappedEntirely => {
                 write!(f, "an entire mapping that is removed exists; this folio had none")
             }
+            Broken::NotReferenced { held, dropped } => write!(
+                f,
+                "a reference that is dropped is held; a folio had {held} and lost {dropped}"
+            ),
             Broken::FreedWhileMapped => {
                 write!(f, "a page that is freed is not mapped; this one was")
             }

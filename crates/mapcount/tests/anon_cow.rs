@@ -11,6 +11,7 @@ use filemap_mapcount::{
 };
 
 const PAGES: usize = 1024;
+const SEED: u64 = 42;
 
 fn order(order: u32) -> Order {
     Order::new(order).expect("tests name orders that exist")
@@ -19,11 +20,16 @@ fn order(order: u32) -> Order {
 fn at_the_same_time<C: Mapcount>(children: Vec<Child<C>>) -> Vec<Sample> {
     let start = Instant::now();
     std::thread::scope(|scope| {
-        let run = |child: Child<C>| {
-            scope.spawn(move || child.run(|| start.elapsed().as_nanos() as u64).expect("memory"))
+        let run = |mut child: Child<C>| {
+            scope.spawn(move || {
+                let sample = child.run(|| start.elapsed().as_nanos() as u64).expect("memory");
+                (sample, child)
+            })
         };
         let threads: Vec<_> = children.into_iter().map(run).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no count is wrong")).collect()
+        let ends = threads.into_iter().map(|thread| thread.join().expect("no count is wrong"));
+        let (samples, _children): (Vec<_>, Vec<_>) = ends.unzip();
+        samples
     })
 }
 
@@ -33,7 +39,7 @@ fn each_child_copies_all<C: Mapcount>() {
     for (size, children) in [(0, 2), (2, 3), (9, 2)] {
         let mut cow = AnonCow::<C>::new(PAGES, order(size), children).expect("memory and ids");
         for pattern in Pattern::ALL.into_iter().chain(Pattern::ALL) {
-            let forked = cow.children(pattern).expect("the ids are free again");
+            let forked = cow.children(pattern, SEED).expect("the ids are free again");
             assert!(forked.iter().all(|child| child.pages() == PAGES));
             let samples = at_the_same_time(forked);
             assert_eq!(samples.len(), children);
@@ -53,15 +59,32 @@ fn each_child_copies_all_pages_in_each_configuration() {
     each_child_copies_all::<PreciseOwners>();
 }
 
+/// A child that has written keeps its copies, so that another one's time has none of its end.
+#[test]
+fn a_child_ends_when_it_is_dropped() {
+    let mut cow = AnonCow::<MmOwner>::new(PAGES, order(4), 2).expect("memory and ids");
+    let mut children = cow.children(Pattern::Random, SEED).expect("two ids");
+    for child in &mut children {
+        assert_eq!(child.run(|| 0).map(|sample| sample.copied), Ok(PAGES));
+        let again = child.run(|| 0).map(|sample| (sample.copied, sample.reused));
+        assert_eq!(again, Ok((0, 0)));
+    }
+    let error = cow.children(Pattern::Random, SEED).err().expect("the ids are in use");
+    assert_eq!(error, Error::NoIdLeft { ids: 3 });
+    drop(children);
+    let next = cow.children(Pattern::Random, SEED).expect("the ids are free again");
+    assert!(at_the_same_time(next).iter().all(|sample| sample.copied == PAGES));
+}
+
 #[test]
 fn children_that_do_not_run_leave_nothing() {
     let mut cow = AnonCow::<NoPageMapcount>::new(64, order(4), 2).expect("memory and ids");
-    drop(cow.children(Pattern::Random).expect("two ids"));
-    let first = cow.children(Pattern::Random).expect("two ids");
-    let error = cow.children(Pattern::Random).err().expect("the ids are in use");
+    drop(cow.children(Pattern::Random, SEED).expect("two ids"));
+    let first = cow.children(Pattern::Random, SEED).expect("two ids");
+    let error = cow.children(Pattern::Random, SEED).err().expect("the ids are in use");
     assert_eq!(error, Error::NoIdLeft { ids: 3 });
     drop(first);
-    assert_eq!(cow.children(Pattern::Random).map(|children| children.len()), Ok(2));
+    assert_eq!(cow.children(Pattern::Random, SEED).map(|children| children.len()), Ok(2));
 }
 
 #[test]
@@ -73,14 +96,14 @@ fn configurations_share_what_is_in_the_pages() {
     assert_eq!(told, pages * 4096);
     let mut base =
         AnonCow::<PageMapcount>::with(&contents, PAGES, order(4), 2, &mut |_| ()).expect("it fits");
-    let samples = at_the_same_time(base.children(Pattern::Random).expect("two ids"));
+    let samples = at_the_same_time(base.children(Pattern::Random, SEED).expect("two ids"));
     drop(base);
     let mut frames = 0;
     let mut advise = |addresses: std::ops::Range<usize>| frames += addresses.len();
     let mut owner =
         AnonCow::<MmOwner>::with(&contents, PAGES, order(4), 2, &mut advise).expect("it fits");
     assert_eq!(frames, pages * 64);
-    let others = at_the_same_time(owner.children(Pattern::Sequential).expect("two ids"));
+    let others = at_the_same_time(owner.children(Pattern::Sequential, SEED).expect("two ids"));
     assert!(samples.iter().chain(&others).all(|sample| sample.copied == PAGES));
 }
 

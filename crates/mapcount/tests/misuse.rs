@@ -3,9 +3,12 @@
 mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
+use filemap_mapcount::mm::{AddressSpace, Cpu, Memory};
 use filemap_mapcount::{
-    Error, Folio, Mapcount, MmId, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners,
+    Error, Folio, Mapcount, MmId, MmIds, MmOwner, NoPageMapcount, Order, PageMapcount,
+    PreciseOwners,
 };
 use support::{folio, mm};
 
@@ -177,6 +180,19 @@ fn slots_hold_2_to_the_31_mappings_less_one() {
     let message = broken(|| folio.map(mm(1), 0..8192));
     assert_eq!(message, "a folio has at most 2147483647 mappings; these would be more");
     assert_eq!(folio.counts().mappings(), most / 8192 * 8192);
+}
+
+/// What a CPU has in hand belongs to one memory. In another one nobody holds these folios.
+#[test]
+fn references_that_nobody_holds_are_not_dropped() {
+    let memory = || Arc::new(Memory::<PageMapcount>::new(64).expect("there is memory"));
+    let (memory, other) = (memory(), memory());
+    let ids = Arc::new(MmIds::new(1).expect("there is an id"));
+    let mut space = AddressSpace::new(&memory, &ids, 4).expect("there is an id");
+    let mut cpu = Cpu::default();
+    space.populate(&mut cpu, 0..4, Order::SINGLE).expect("it fits");
+    let message = broken(|| other.drain(&mut cpu));
+    assert_eq!(message, "a reference that is dropped is held; a folio had 0 and lost 1");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Threads that map and unmap one folio at once, and what each of them gets done.
 
-use std::sync::Barrier;
-use std::thread;
+use std::thread::Builder;
 
 use filemap_job::folio_ops::{
     Contended, MM_OWNER, NO_PAGE_MAPCOUNT, PAGE_MAPCOUNT, PRECISE_OWNERS,
@@ -9,6 +8,7 @@ use filemap_job::folio_ops::{
 use filemap_mapcount::one_folio::{OneFolio, Run, Until};
 use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners};
 
+use super::anon_cow::at_once;
 use super::clock::wall_ns;
 use super::{Repeat, in_turn};
 use crate::error::Error;
@@ -54,16 +54,8 @@ pub fn time((folio_bytes, order): (u64, Order), repeats: &mut [Repeat]) -> Resul
 /// What each thread did. Afterwards no count is lost.
 fn runs<C: Mapcount>(order: Order) -> Result<Vec<Run>, Error> {
     let folio = OneFolio::<C>::new(order, THREADS as u32)?;
-    let begin = Barrier::new(THREADS);
-    let runs = thread::scope(|scope| {
-        let run = || {
-            begin.wait();
-            folio.run(Until::Ns(TIME_NS), wall_ns)
-        };
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(run)).collect();
-        let ends = threads.into_iter().map(|thread| thread.join().expect("no count is wrong"));
-        ends.collect::<Result<Vec<Run>, _>>()
-    })?;
+    let bodies = vec![|| folio.run(Until::Ns(TIME_NS), wall_ns); THREADS];
+    let runs = at_once(bodies, Builder::new)?.into_iter().collect::<Result<Vec<Run>, _>>()?;
     assert!(folio.left().is_nothing(), "threads on one folio lost a count");
     Ok(runs)
 }

@@ -85,7 +85,9 @@ impl<C: Mapcount> Memory<C> {
         for &(head, references) in folios {
             let frame = self.frame(head);
             let old = frame.references.fetch_sub(references, AcqRel);
-            debug_assert!(old >= references, "each mapping holds a reference");
+            if old < references {
+                Broken::NotReferenced { held: old, dropped: references }.panic();
+            }
             if old != references {
                 continue;
             }

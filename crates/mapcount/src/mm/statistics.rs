@@ -26,15 +26,17 @@ pub struct Differences {
     node: [i64; ITEMS],
     /// Of its zone (`vm_stat_diff`): only what is on the LRU counts there.
     zone: i64,
-    /// Of the cgroup, by the CPU (`vmstats_percpu`), for it as a whole and for its part of the
-    /// node.
+    /// Of the cgroup as a whole, by the CPU (`vmstats_percpu`).
     cgroup: [i64; ITEMS],
+    /// Of the cgroup's part of the node (`lruvec_stats_percpu`). Nothing reads it: it is here
+    /// because a kernel counts it too, which takes time.
     cgroup_node: [i64; ITEMS],
     /// How much changed in the cgroup, and in the one above it, since others were told.
     updates: [u64; LEVELS],
 }
 
-/// The totals.
+/// The totals. Only those of the machine are read. The others are here because a kernel adds to
+/// them too, which takes time.
 #[derive(Default)]
 pub struct Statistics {
     node: [AtomicI64; ITEMS],
