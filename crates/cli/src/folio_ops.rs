@@ -32,8 +32,8 @@ const WAYS: usize = CONFIGURATIONS.len();
 /// # Errors
 /// When there is too little memory.
 pub fn record(job: &FolioOps) -> Result<Record, Error> {
-    room::check(job, available_bytes())?;
     let cpus = usize::try_from(filemap_kernel::probe::cpus::allowed()).unwrap_or(1);
+    room::check(job, cpus, available_bytes())?;
     let progress = Progress::new(job.folio_bytes.len() * Operation::ALL.len());
     let mut repeats = vec![Repeat::default(); job.runs as usize];
     for &folio_bytes in &job.folio_bytes {
@@ -146,6 +146,7 @@ fn time(
                 ns_per_page: sample.time_ns as f64 / job.pages() as f64,
                 copied: operation.writes().then_some(sample.copied as u64),
                 reused: operation.writes().then_some(sample.reused as u64),
+                locked_ns: Some(locked_ns),
             });
         }
     }
@@ -211,6 +212,12 @@ mod tests {
                 .partition(|cell| Operation::OF_ONE_THREAD.contains(&cell.operation));
             let names = alone.iter().map(|cell| cell.counters.as_str());
             assert!(names.eq(CONFIGURATIONS.into_iter().cycle().take(alone.len())));
+            assert!(alone.iter().all(|cell| cell.locked_ns > Some(0.0)));
+            assert!(beside.iter().all(|cell| cell.locked_ns.is_none()));
+            // One L for all ways to count, which were timed beside it.
+            let beside_it =
+                |ways: &[&FolioCell]| ways.iter().all(|cell| cell.locked_ns == ways[0].locked_ns);
+            assert!(alone.chunks(WAYS).all(beside_it));
             assert!(beside.iter().all(|cell| cell.copied > Some(0) && cell.reused == Some(0)));
         }
     }

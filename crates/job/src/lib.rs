@@ -35,6 +35,7 @@ mod seed;
 pub mod shown;
 pub mod size;
 mod spec;
+mod spread;
 pub mod thrash;
 mod used;
 mod validate;
@@ -55,11 +56,10 @@ pub use job::{
 };
 pub use phase_spec::PhaseSpec;
 pub use program::{Program, ProgramSpec};
-pub use record::{
-    Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Spread, Summary,
-};
+pub use record::{Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Summary};
 pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
+pub use spread::Spread;
 pub use thrash::{Thrash, ThrashRun};
 pub use value::{Kind, shell_word};
 pub use work::{Recorded, Work};

@@ -1,4 +1,4 @@
-//! Whether measured times differ by more than chance: outliers, and a permutation test.
+//! Whether measured times differ by more than chance: outliers, and permutation tests.
 
 use filemap_job::Spread;
 
@@ -53,6 +53,56 @@ pub fn least_p_value(a: usize, b: usize) -> f64 {
     p_value(&low, &high)
 }
 
+/// How often chance alone moves pairs as far apart as in these `changes`, one for each pair: of all
+/// ways to give them signs, the share whose sum of signed ranks is at least as far from 0.
+///
+/// What changes both of a pair alike takes no part in it, nor does a pair that did not change. 1
+/// where nothing changed.
+pub fn paired_p_value(changes: &[f64]) -> f64 {
+    let moved: Vec<f64> = changes.iter().copied().filter(|&change| change != 0.0).collect();
+    let mut sizes: Vec<f64> = moved.iter().map(|change| change.abs()).collect();
+    sizes.sort_unstable_by(f64::total_cmp);
+    let rank = |change: &f64| {
+        let below = sizes.partition_point(|&size| size < change.abs());
+        below + sizes.partition_point(|&size| size <= change.abs()) + 1
+    };
+    // Twice the ranks, so that a mean of two is whole.
+    let ranks: Vec<usize> = moved.iter().map(rank).collect();
+    let total: usize = ranks.iter().sum();
+    let up = moved.iter().zip(&ranks).filter(|(change, _)| **change > 0.0);
+    let own: usize = up.map(|(_, rank)| rank).sum();
+    let distance = |sum: usize| (2 * sum).abs_diff(total);
+    if ranks.is_empty() {
+        return 1.0;
+    }
+    if ranks.len() > MOST_EXACT {
+        let squares: f64 = ranks.iter().map(|&rank| (rank as f64).powi(2)).sum();
+        return both_tails(distance(own) as f64 / squares.sqrt());
+    }
+    let shares = shares_of_sums(&ranks);
+    let far = (0..shares.len()).filter(|&sum| distance(sum) >= distance(own));
+    far.map(|sum| shares[sum]).sum()
+}
+
+/// The least that [`paired_p_value`] can be for so many pairs.
+pub fn least_paired_p_value(pairs: usize) -> f64 {
+    paired_p_value(&vec![1.0; pairs])
+}
+
+/// For each sum, the share of the ways to choose some of the ranks that make it up.
+fn shares_of_sums(ranks: &[usize]) -> Vec<f64> {
+    let total: usize = ranks.iter().sum();
+    let mut shares = vec![0.0; total + 1];
+    shares[0] = 1.0;
+    for &rank in ranks {
+        for sum in (0..=total).rev() {
+            let with = if sum >= rank { shares[sum - rank] } else { 0.0 };
+            shares[sum] = f64::midpoint(shares[sum], with);
+        }
+    }
+    shares
+}
+
 /// Twice the rank of each figure of `a`, then of `b`, among all; equal figures share the mean.
 fn doubled_ranks(a: &[u64], b: &[u64]) -> Vec<usize> {
     let all: Vec<u64> = a.iter().chain(b).copied().collect();
@@ -91,7 +141,11 @@ fn normal_p(ranks: &[usize], count: usize, distance: f64) -> f64 {
     if variance == 0.0 {
         return 1.0;
     }
-    let z = distance / variance.sqrt();
+    both_tails(distance / variance.sqrt())
+}
+
+/// The share of a normal distribution at least `z` standard deviations from its middle.
+fn both_tails(z: f64) -> f64 {
     // Abramowitz and Stegun 26.2.17, off by at most 7.5e-8.
     let t = 1.0 / (1.0 + 0.2316419 * z);
     let terms = [0.319381530, -0.356563782, 1.781477937, -1.821255978, 1.330274429];
@@ -121,6 +175,27 @@ mod tests {
         assert_eq!(p_value(&[7; 4], &[7; 4]), 1.0);
         assert_eq!(p_value(&[], &[1]), 1.0);
         assert_eq!(least_p_value(5, 5), 2.0 / 252.0);
+    }
+
+    /// By hand: of 16 ways to give four ranks signs, two agree in all, two in all but the first.
+    #[test]
+    fn changes_of_pairs_are_counted_out() {
+        assert_eq!(paired_p_value(&[-1.0, -2.0, -3.0, -4.0]), 2.0 / 16.0);
+        assert_eq!(paired_p_value(&[1.0, -2.0, -3.0, -4.0]), 4.0 / 16.0);
+        assert_eq!(paired_p_value(&[1.0, -1.0]), 1.0);
+        assert_eq!(paired_p_value(&[0.0, -2.0, 0.0, -3.0]), 2.0 / 4.0);
+        assert_eq!(paired_p_value(&[0.0; 9]), 1.0);
+        assert_eq!(paired_p_value(&[]), 1.0);
+        assert_eq!(least_paired_p_value(9), 2.0 / 512.0);
+        assert!(least_paired_p_value(5) > LEVEL && least_paired_p_value(6) < LEVEL);
+    }
+
+    #[test]
+    fn many_pairs_go_over_into_the_normal_distribution() {
+        let change = |i: i32| f64::from(i * 7 % 121 - 48);
+        let p = |pairs: i32| paired_p_value(&(0..pairs).map(change).collect::<Vec<_>>());
+        let (exact, normal) = (p(120), p(121));
+        assert!((exact - normal).abs() < 0.005 && exact < LEVEL, "{exact}, {normal}");
     }
 
     /// Every way to deal figures out, one by one.

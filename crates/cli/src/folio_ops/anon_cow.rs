@@ -48,10 +48,8 @@ impl Setup {
         (folio_bytes, operation): (u64, Operation),
         children: usize,
     ) -> Result<Setup, Error> {
-        let all = room::pages(job)? / (PMD_BYTES / PAGE_BYTES) as usize;
-        let pages = (all / (children + 1)).max(1) * (PMD_BYTES / PAGE_BYTES) as usize;
-        // The way to count does not matter for the size.
-        let needed = AnonCow::<MmOwner>::memory_pages(pages, children);
+        let all = room::pages(job)?;
+        let (pages, needed) = (parent_pages(all, children), memory_pages(all, children));
         Ok(Setup {
             contents: Arc::new(Contents::new(needed, &mut huge_pages)?),
             pages,
@@ -64,6 +62,18 @@ impl Setup {
             seed: job.seed,
         })
     }
+}
+
+/// Pages of the parent, where it and `children` share `all` out.
+fn parent_pages(all: usize, children: usize) -> usize {
+    let pmd_pages = (PMD_BYTES / PAGE_BYTES) as usize;
+    (all / pmd_pages / (children + 1)).max(1) * pmd_pages
+}
+
+/// Pages that the parent and `children` take then.
+pub fn memory_pages(all: usize, children: usize) -> usize {
+    // The way to count does not matter for the size.
+    AnonCow::<MmOwner>::memory_pages(parent_pages(all, children), children)
 }
 
 /// Adds to each of `repeats` what `children`, who write at once, take for a page; one repeat more
@@ -92,6 +102,7 @@ pub fn time(
                     / (setup.pages * setup.children) as f64,
                 copied: Some(sum(|sample| sample.copied as u64)),
                 reused: Some(sum(|sample| sample.reused as u64)),
+                locked_ns: None,
             }
         }));
     }

@@ -5,7 +5,7 @@ use std::thread::Builder;
 use filemap_job::folio_ops::{
     Contended, MM_OWNER, NO_PAGE_MAPCOUNT, PAGE_MAPCOUNT, PRECISE_OWNERS,
 };
-use filemap_mapcount::one_folio::{OneFolio, Run, Until};
+use filemap_mapcount::one_folio::{OneFolio, ROUNDS_AT_A_TIME, Run, Until};
 use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners};
 
 use super::anon_cow::at_once;
@@ -20,7 +20,7 @@ pub const THREADS: usize = 2;
 const TIME_NS: u64 = 20_000_000;
 
 /// Mappings and unmappings of a round.
-const BATCHES: f64 = 2.0;
+const BATCHES: u64 = 2;
 
 /// What threads of one way to count did.
 type Runs = fn(Order) -> Result<Vec<Run>, Error>;
@@ -44,7 +44,8 @@ pub fn time((folio_bytes, order): (u64, Order), repeats: &mut [Repeat]) -> Resul
         repeat.contended.extend(named.map(|((counters, _), runs)| Contended {
             folio_bytes,
             counters: counters.to_string(),
-            batches_per_second: runs.iter().map(|run| run.per_second() * BATCHES).collect(),
+            batches_per_second: runs.iter().map(|run| run.per_second() * BATCHES as f64).collect(),
+            wait_batches: ROUNDS_AT_A_TIME * BATCHES,
             longest_wait_ns: runs.iter().map(|run| run.longest_ns).max(),
         }));
     }

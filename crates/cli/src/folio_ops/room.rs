@@ -1,10 +1,10 @@
 //! The memory that operations take.
 
-use filemap_job::folio_ops::PMD_BYTES;
+use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
 use filemap_job::{FolioOps, format_size};
 use filemap_report::units::bytes;
 
-use super::WAYS;
+use super::{WAYS, anon_cow};
 use crate::error::Error;
 
 /// What is known of a page takes one part of so many of its bytes, for each way to count.
@@ -29,55 +29,107 @@ pub fn pages(job: &FolioOps) -> Result<usize, Error> {
     })
 }
 
-/// Refuses a job for which `available` bytes are too little.
+/// Refuses a job for which `available` bytes are too little, where `children` copy at once.
 ///
 /// # Errors
 /// Such a job, with what would fit.
-pub fn check(job: &FolioOps, available: Option<u64>) -> Result<(), Error> {
-    let needed = needed_bytes(job.bytes);
+pub fn check(job: &FolioOps, children: usize, available: Option<u64>) -> Result<(), Error> {
+    let needed = needed_bytes(job.bytes, children);
     let Some(available) = available.filter(|&available| available < needed) else { return Ok(()) };
-    let per_byte = (needed - LEAST_BYTES) as f64 / job.bytes as f64;
-    let fits = (available.saturating_sub(LEAST_BYTES) as f64 / per_byte) as u64;
-    let remedy = match fits / PMD_BYTES * PMD_BYTES {
+    let reason = match needed > bytes_of_ways(job.bytes) {
+        true => format!("{children} children copy at once"),
+        false => "each page may be copied".to_string(),
+    };
+    let remedy = match most_that_fits(job.bytes, children, available) {
+        0 if children > 1 => "end other programs, or use fewer CPUs (taskset)".to_string(),
         0 => "end other programs".to_string(),
         fits => format!("give {} or less", format_size(fits)),
     };
     Err(Error::CannotRun(format!(
-        "--file-size {}: {} of memory are needed, as each page may be copied, and {} are \
-         available; {remedy}",
+        "--file-size {}: {} of memory are needed, as {reason}, and {} are available; {remedy}",
         format_size(job.bytes),
         bytes(needed as f64),
         bytes(available as f64),
     )))
 }
 
+/// The largest memory below `bytes` whose operations take no more than `available`; 0 if none do.
+fn most_that_fits(bytes: u64, children: usize, available: u64) -> u64 {
+    let (mut fits, mut above) = (0, bytes / PMD_BYTES);
+    while fits + 1 < above {
+        let middle = u64::midpoint(fits, above);
+        match needed_bytes(middle * PMD_BYTES, children) <= available {
+            true => fits = middle,
+            false => above = middle,
+        }
+    }
+    fits * PMD_BYTES
+}
+
 /// Memory that operations over so many bytes take at a time.
-fn needed_bytes(bytes: u64) -> u64 {
+fn needed_bytes(bytes: u64, children: usize) -> u64 {
+    bytes_of_ways(bytes).max(bytes_of_children(bytes, children))
+}
+
+/// What all ways to count take side by side.
+fn bytes_of_ways(bytes: u64) -> u64 {
     let twice = 2 * bytes;
     twice + WAYS as u64 * (twice / FRAME_PART) + twice / KEEPING_PART + LEAST_BYTES
+}
+
+/// What `children` and their parent take, who have the memory of one way to count.
+fn bytes_of_children(bytes: u64, children: usize) -> u64 {
+    let pages = usize::try_from(bytes / PAGE_BYTES).unwrap_or(usize::MAX);
+    let taken = anon_cow::memory_pages(pages, children) as u64;
+    let bytes = taken.saturating_mul(PAGE_BYTES);
+    let known = bytes / FRAME_PART + bytes / KEEPING_PART;
+    bytes.saturating_add(known).saturating_add(LEAST_BYTES)
 }
 
 #[cfg(test)]
 mod tests {
     use filemap_job::JobSpec;
+    use filemap_mapcount::mm::KEPT_PAGES;
 
     use super::*;
 
+    fn job(file_size: &str) -> FolioOps {
+        let spec = format!("workload = 'folio-ops'\nfile_size = '{file_size}'");
+        JobSpec::from_toml(&spec).unwrap().validate_folio_ops().unwrap()
+    }
+
     #[test]
     fn too_little_memory_is_told_with_what_fits() {
-        let spec = JobSpec::from_toml("workload = 'folio-ops'\nfile_size = '1g'").unwrap();
-        let job = spec.validate_folio_ops().unwrap();
-        assert!(check(&job, None).is_ok());
-        let needed = needed_bytes(job.bytes);
-        assert!(check(&job, Some(needed)).is_ok());
-        let error = check(&job, Some(needed / 2)).unwrap_err();
+        let job = job("1g");
+        assert!(check(&job, 2, None).is_ok());
+        let needed = needed_bytes(job.bytes, 2);
+        assert!(check(&job, 2, Some(needed)).is_ok());
+        let error = check(&job, 2, Some(needed / 2)).unwrap_err();
         assert_eq!(error.exit_code(), 4);
         let error = error.to_string();
         assert!(error.contains("--file-size 1g: 2.31 GiB of memory are needed"), "{error}");
         assert!(error.contains("1.16 GiB are available; give 504m or less"), "{error}");
         let fits = FolioOps { bytes: 504 << 20, ..job.clone() };
-        assert!(check(&fits, Some(needed / 2)).is_ok());
-        let none = check(&job, Some(1 << 20)).unwrap_err().to_string();
+        assert!(check(&fits, 2, Some(needed / 2)).is_ok());
+        let none = check(&job, 1, Some(1 << 20)).unwrap_err().to_string();
         assert!(none.ends_with("end other programs"), "{none}");
+    }
+
+    /// Each child and the parent have 512 pages or more, and lists of pages that their CPU keeps.
+    #[test]
+    fn many_children_take_more_than_the_memory_shared_out() {
+        let job = job("256m");
+        let least = (512 + KEPT_PAGES as u64) * 257 * PAGE_BYTES;
+        let needed = needed_bytes(job.bytes, 256);
+        assert!(needed > least && least > 1 << 30, "{needed}, {least}");
+        assert!(check(&job, 256, Some(needed)).is_ok());
+        let error = check(&job, 256, Some(needed - 1)).unwrap_err().to_string();
+        assert!(error.contains("256 children copy at once"), "{error}");
+        assert!(error.ends_with("or use fewer CPUs (taskset)"), "{error}");
+        assert!(check(&job, 2, Some(needed - 1)).is_ok());
+        // As many pages as children share out, where these are more than the least.
+        let large = needed_bytes(8 << 30, 256);
+        let fits = most_that_fits(8 << 30, 256, large - 1);
+        assert!(needed_bytes(fits, 256) < large && fits > 4 << 30, "{fits}");
     }
 }

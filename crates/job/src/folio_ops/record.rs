@@ -8,7 +8,8 @@ use super::Operation;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FolioOpsRun {
-    /// L: how long one locked read-modify-write took in this repeat, in nanoseconds.
+    /// L: how long one locked read-modify-write took in this repeat, in nanoseconds: the median of
+    /// what was measured in it.
     pub locked_ns: Option<f64>,
     /// What was timed, in order.
     pub cells: Vec<FolioCell>,
@@ -34,6 +35,8 @@ pub struct FolioCell {
     pub copied: Option<u64>,
     /// Write faults that reused their page.
     pub reused: Option<u64>,
+    /// L as it was measured beside this, in nanoseconds; `None` where it was not.
+    pub locked_ns: Option<f64>,
 }
 
 /// Threads that each map and unmap all pages of the same folio, again and again.
@@ -46,6 +49,8 @@ pub struct Contended {
     pub counters: String,
     /// Times in a second that each thread mapped or unmapped it.
     pub batches_per_second: Vec<f64>,
-    /// The longest time that one of these took, in nanoseconds.
+    /// How many of these a thread does between two looks at the clock.
+    pub wait_batches: u64,
+    /// The longest time that so many of them took, in nanoseconds.
     pub longest_wait_ns: Option<u64>,
 }

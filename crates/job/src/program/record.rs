@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Program, ProgramSpec};
-use crate::record::{Counters, PerCounter, SCHEMA, Spread};
+use crate::record::{Counters, PerCounter, SCHEMA};
+use crate::spread::Spread;
 
 /// One program on one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

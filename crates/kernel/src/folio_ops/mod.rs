@@ -166,6 +166,7 @@ impl<'a> Measuring<'a> {
             ns_per_page: timing.time_ns as f64 / timing.pages as f64,
             copied: timing.copied,
             reused: timing.reused,
+            locked_ns: None,
         }))
     }
 
@@ -291,6 +292,7 @@ mod tests {
             ns_per_page: 1.0,
             copied: None,
             reused: None,
+            locked_ns: None,
         };
         let run = FolioOpsRun { cells: vec![cell], ..FolioOpsRun::default() };
         let runs = || vec![run.clone(), FolioOpsRun::default(), FolioOpsRun::default()];

@@ -4,7 +4,7 @@ use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::{FolioCell, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
 use serde::Serialize;
 
-use crate::significance::{LEVEL, p_value};
+use crate::significance::{LEVEL, paired_p_value};
 use crate::stats::percent;
 
 /// Costs of a fault in nanoseconds with which reuse is compared: none, as nothing faults in the
@@ -19,7 +19,7 @@ pub struct Compared {
     pub folio_bytes: u64,
     /// What was done.
     pub operation: Operation,
-    /// L: time of one locked read-modify-write in the same repeats, in nanoseconds.
+    /// L: time of one locked read-modify-write, measured beside it in each repeat, in nanoseconds.
     pub locked_ns: Option<Figure>,
     /// Every way to count, the base first.
     pub configurations: Vec<Configuration>,
@@ -52,7 +52,8 @@ pub struct Change {
     pub saved_locked: Option<Figure>,
     /// What it takes more for each folio, in units of L.
     pub extra_locked_per_folio: Option<Figure>,
-    /// How often chance alone sets the two apart as much (permutation test on ranks).
+    /// How often chance alone sets the two apart as much (signed-rank test on the changes of the
+    /// repeats).
     pub p_value: f64,
     /// Whether that is rare enough to call it a difference.
     pub differs: bool,
@@ -118,7 +119,7 @@ impl Compared {
                     ways.push(Way { counters: &cell.counters, cells: Vec::new() });
                     ways.len() - 1
                 });
-                ways[at].cells.push((cell, run.locked_ns));
+                ways[at].cells.push(cell);
             }
         }
         let base = ways.iter().find(|way| way.counters == PAGE_MAPCOUNT);
@@ -136,7 +137,7 @@ impl Compared {
         Compared {
             folio_bytes,
             operation,
-            locked_ns: Figure::of(runs.iter().filter_map(|run| run.locked_ns)),
+            locked_ns: ways.first().and_then(|way| Figure::of(way.locked_ns().flatten())),
             configurations: configurations.collect(),
         }
     }
@@ -147,36 +148,41 @@ impl Compared {
     }
 }
 
-/// The cells of one way to count, one for each repeat, with L of that repeat.
+/// The cells of one way to count, one for each repeat.
 struct Way<'a> {
     counters: &'a str,
-    cells: Vec<(&'a FolioCell, Option<f64>)>,
+    cells: Vec<&'a FolioCell>,
 }
 
 impl Way<'_> {
     fn times(&self) -> impl Iterator<Item = f64> {
-        self.cells.iter().map(|(cell, _)| cell.ns_per_page)
+        self.cells.iter().map(|cell| cell.ns_per_page)
+    }
+
+    /// L beside each of them.
+    fn locked_ns(&self) -> impl Iterator<Item = Option<f64>> {
+        self.cells.iter().map(|cell| cell.locked_ns)
     }
 
     /// What every repeat counted.
     fn count(&self, of: fn(&FolioCell) -> Option<u64>) -> Option<u64> {
-        let first = of(self.cells.first()?.0);
-        first.filter(|_| self.cells.iter().all(|(cell, _)| of(cell) == first))
+        let first = of(self.cells.first()?);
+        first.filter(|_| self.cells.iter().all(|cell| of(cell) == first))
     }
 
     fn change(&self, base: &Way, pages: f64, operation: Operation) -> Option<Change> {
         let pairs = || self.times().zip(base.times());
-        let percents = |added: f64| {
+        let changes = |added: f64| {
             let both = pairs().map(move |(own, base)| (own + added, base + added));
-            Figure::of(both.filter_map(|(own, base)| percent(own, base)))
+            both.filter_map(|(own, base)| percent(own, base))
         };
+        let percents = |added: f64| Figure::of(changes(added));
         let saved = |sign: f64| {
-            let locked = self.cells.iter().map(|(_, locked_ns)| *locked_ns);
-            Figure::of(pairs().zip(locked).filter_map(|((own, base), locked_ns)| {
+            Figure::of(pairs().zip(self.locked_ns()).filter_map(|((own, base), locked_ns)| {
                 Some((base - own) * sign / locked_ns.filter(|&ns| ns > 0.0)?)
             }))
         };
-        let p_value = p_value(&picoseconds(self.times()), &picoseconds(base.times()));
+        let p_value = paired_p_value(&changes(0.0).collect::<Vec<_>>());
         let with_fault = |ns: u64| percents(ns as f64).map(|percent| (ns, percent.median));
         Some(Change {
             percent: percents(0.0)?,
@@ -190,11 +196,6 @@ impl Way<'_> {
             },
         })
     }
-}
-
-/// Times as whole numbers, which can be ranked.
-fn picoseconds(times: impl Iterator<Item = f64>) -> Vec<u64> {
-    times.map(|ns| (ns * 1e3).round() as u64).collect()
 }
 
 #[cfg(test)]
@@ -211,13 +212,14 @@ mod tests {
             ns_per_page,
             copied: Some(copied),
             reused: None,
+            locked_ns: Some(locked_ns),
         };
         let cells = vec![cell(PAGE_MAPCOUNT, base, 8), cell(MM_OWNER, own, 0)];
         FolioOpsRun { locked_ns: Some(locked_ns), cells, ..FolioOpsRun::default() }
     }
 
     #[test]
-    fn changes_are_those_of_medians_and_spread_over_repeats() {
+    fn changes_are_medians_of_those_of_each_repeat() {
         let runs = [run(5.0, 100.0, 80.0), run(4.0, 200.0, 90.0), run(6.0, 110.0, 99.0)];
         let all = Compared::all(&runs.iter().collect::<Vec<_>>());
         assert_eq!(all.len(), 1);
@@ -237,6 +239,38 @@ mod tests {
         assert_eq!(with_faults[0].0, 0);
         assert!((with_faults[1].1 - -2000.0 / 460.0).abs() < 1e-9, "{with_faults:?}");
         assert_eq!(all[0].configuration(PAGE_MAPCOUNT).unwrap().change, None);
+    }
+
+    /// The machine gets slower from repeat to repeat by more than the two differ in any.
+    #[test]
+    fn a_change_in_every_repeat_is_a_difference() {
+        let runs = |repeats: u32, change: fn(u32) -> f64| -> Vec<FolioOpsRun> {
+            let base = |repeat: u32| 100.0 + 50.0 * f64::from(repeat);
+            (0..repeats).map(|at| run(5.0, base(at), base(at) * change(at))).collect()
+        };
+        let change = |runs: &[FolioOpsRun]| {
+            let all = Compared::all(&runs.iter().collect::<Vec<_>>());
+            all[0].configuration(MM_OWNER).unwrap().change.clone().unwrap()
+        };
+        let always = change(&runs(9, |_| 0.95));
+        assert!(always.differs && always.p_value == 2.0 / 512.0, "{always:?}");
+        assert!(!change(&runs(5, |_| 0.95)).differs);
+        let now_and_then = change(&runs(9, |at| if at % 2 == 0 { 0.95 } else { 1.06 }));
+        assert!(!now_and_then.differs, "{now_and_then:?}");
+    }
+
+    #[test]
+    fn a_saving_is_in_units_of_what_was_measured_beside_it() {
+        let mut runs = [run(5.0, 100.0, 80.0)];
+        runs[0].locked_ns = Some(1.0);
+        let saved = |runs: &[FolioOpsRun]| {
+            let all = Compared::all(&runs.iter().collect::<Vec<_>>());
+            let change = all[0].configuration(MM_OWNER).unwrap().change.clone().unwrap();
+            (all[0].locked_ns.map(|ns| ns.median), change.saved_locked.map(|saved| saved.median))
+        };
+        assert_eq!(saved(&runs), (Some(5.0), Some(4.0)));
+        runs[0].cells.iter_mut().for_each(|cell| cell.locked_ns = None);
+        assert_eq!(saved(&runs), (None, None));
     }
 
     #[test]

@@ -35,7 +35,6 @@ pub(super) fn rows(record: &Record) -> Table {
 }
 
 fn rows_of(run: &FolioOpsRun) -> Vec<Vec<String>> {
-    let locked_ns = run.locked_ns.map_or(String::new(), |ns| ns.to_string());
     let count = |count: Option<u64>| count.map_or(String::new(), |count| count.to_string());
     let cell = |cell: &FolioCell| {
         vec![
@@ -45,7 +44,7 @@ fn rows_of(run: &FolioOpsRun) -> Vec<Vec<String>> {
             cell.ns_per_page.to_string(),
             count(cell.copied),
             count(cell.reused),
-            locked_ns.clone(),
+            cell.locked_ns.map_or(String::new(), |ns| ns.to_string()),
             String::new(),
             String::new(),
         ]
@@ -55,9 +54,8 @@ fn rows_of(run: &FolioOpsRun) -> Vec<Vec<String>> {
         for batches in &contended.batches_per_second {
             let mut row = vec![contended.folio_bytes.to_string(), "contended".to_string()];
             row.push(contended.counters.clone());
-            row.extend([const { String::new() }; 3]);
-            let longest = count(contended.longest_wait_ns);
-            row.extend([locked_ns.clone(), batches.to_string(), longest]);
+            row.extend([const { String::new() }; 4]);
+            row.extend([batches.to_string(), count(contended.longest_wait_ns)]);
             rows.push(row);
         }
     }

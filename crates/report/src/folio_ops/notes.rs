@@ -4,7 +4,7 @@ use filemap_job::FolioOpsRun;
 use filemap_job::folio_ops::PAGE_MAPCOUNT;
 
 use super::compared::{Compared, FAULT_NS, Figure};
-use crate::significance::{LEVEL, least_p_value};
+use crate::significance::{LEVEL, least_paired_p_value};
 
 /// What the figures are, and how they were measured.
 pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
@@ -18,18 +18,19 @@ pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
             repeats => format!("Medians of {repeats} repeats."),
         };
     }
-    let tested = match least_p_value(runs.len(), runs.len()) > LEVEL {
+    let tested = match least_paired_p_value(runs.len()) > LEVEL {
         true => {
-            "~ marks all changes, as so few repeats cannot show a difference; give --runs 5 or \
-                 more."
+            "~ marks all changes, as so few repeats cannot show a difference; give --runs 6 or \
+             more."
                 .to_string()
         }
         false => format!(
             "~ marks a change that is no difference: chance alone brings about one as large more \
-             often than {LEVEL} (permutation test on ranks)."
+             often than {LEVEL} (signed-rank test on the changes of the repeats)."
         ),
     };
-    let locked = Figure::of(runs.iter().filter_map(|run| run.locked_ns));
+    let cells = runs.iter().flat_map(|run| &run.cells);
+    let locked = Figure::of(cells.filter_map(|cell| cell.locked_ns));
     let locked = locked.map_or(String::new(), |locked| {
         format!(
             " L is the time of one locked read-modify-write, {:.2} ns here ({:.2} to {:.2}). What \
@@ -58,10 +59,16 @@ pub(super) fn with_faults() -> String {
 
 /// How to read the table on threads.
 pub(super) fn contended(runs: &[&FolioOpsRun]) -> Option<String> {
-    runs.iter().any(|run| !run.contended.is_empty()).then(|| {
+    let first = runs.iter().flat_map(|run| &run.contended).next()?;
+    let longest = first.longest_wait_ns.map_or(String::new(), |_| {
+        format!(
+            " The longest wait is that of {} batches, which includes the time in which a thread \
+             had no CPU.",
+            first.wait_batches
+        )
+    });
+    Some(format!(
         "A batch maps or unmaps all pages of the folio, and no count was lost. Fairness is what \
-         the slower thread did for each batch of the faster one. The longest wait is that of 32 \
-         batches, which includes the time in which a thread had no CPU."
-            .to_string()
-    })
+         the slower thread did for each batch of the faster one.{longest}"
+    ))
 }

@@ -165,7 +165,8 @@ fn with_faults_of(operation: Operation, all: &[&Compared]) -> Table {
     }
 }
 
-/// What write faults did, for sizes that are alike together; `None` where nobody counts.
+/// What write faults did, for neighbouring sizes that are alike together; `None` where nobody
+/// counts.
 pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
     let mut rows: Vec<(Vec<u64>, Vec<String>)> = Vec::new();
     let is_there = |name: &&str| all.iter().any(|of| of.configuration(name).is_some());
@@ -178,8 +179,10 @@ pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
             own.map_or("-".to_string(), |own| copied(of.operation, own, pages))
         };
         let name = of.operation.to_string();
-        let row = [name].into_iter().chain(names.iter().map(copied)).collect();
-        match rows.iter_mut().find(|(_, known)| *known == row) {
+        let row: Vec<String> = [name].into_iter().chain(names.iter().map(copied)).collect();
+        // A size between that differs has a row, after which another one begins.
+        let last = rows.iter_mut().rev().find(|(_, known)| known[0] == row[0]);
+        match last.filter(|(_, known)| *known == row) {
             Some((sizes, _)) => sizes.push(of.folio_bytes),
             None => rows.push((vec![of.folio_bytes], row)),
         }
@@ -295,5 +298,30 @@ fn signed(value: f64) -> String {
         small if small < 9.995 => format!("{value:+.2}"),
         middle if middle < 99.95 => format!("{value:+.1}"),
         _ => format!("{value:+.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_neighbours_that_are_alike_share_a_row() {
+        let of = |order: u32, copied: u64| Compared {
+            folio_bytes: 4096 << order,
+            operation: Operation::ReuseByte,
+            locked_ns: None,
+            configurations: vec![Configuration {
+                counters: MM_OWNER.to_string(),
+                ns_per_page: Figure::of([1.0]).unwrap(),
+                copied: Some(copied),
+                reused: None,
+                change: None,
+            }],
+        };
+        let table = copies(&[of(2, 0), of(3, 0), of(4, 7), of(5, 0), of(6, 0)], 512).unwrap();
+        let rows: Vec<_> = table.rows.iter().map(|row| (row[1].as_str(), &row[2][..])).collect();
+        let alike = [("16 KiB-32 KiB", "none"), ("64 KiB", "7"), ("128 KiB-256 KiB", "none")];
+        assert_eq!(rows, alike);
     }
 }

@@ -140,6 +140,7 @@ mod tests {
             ns_per_page,
             copied: operation.writes().then_some(if reuses { 0 } else { pages }),
             reused: operation.writes().then_some(if reuses { pages } else { 0 }),
+            locked_ns: Some(5.0),
         }
     }
 
