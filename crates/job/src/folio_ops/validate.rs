@@ -83,7 +83,7 @@ impl JobSpec {
         let below = bytes - bytes % PMD_BYTES;
         Err(Error::Unaligned {
             value: self.file_size.as_ref().map_or_else(String::new, |text| shorten(&text.0)),
-            unit: format!("{}, which is the largest folio", format_size(PMD_BYTES)),
+            unit: format!("the largest folio, {}", format_size(PMD_BYTES)),
             below: format_size(below),
             above: format_size(below + PMD_BYTES),
         }
