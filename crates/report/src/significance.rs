@@ -1,5 +1,7 @@
 //! Whether measured times differ by more than chance: outliers, and permutation tests.
 
+use std::cmp::Ordering;
+
 use filemap_job::Spread;
 
 /// Differences that chance brings about as often as this are not called any.
@@ -32,7 +34,7 @@ pub fn p_value(a: &[u64], b: &[u64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
     }
-    let ranks = doubled_ranks(a, b);
+    let ranks = doubled_ranks(&[a, b].concat(), u64::cmp);
     let (count, total) = (a.len(), ranks.iter().sum::<usize>());
     let own: usize = ranks[..count].iter().sum();
     // Twice the rank sum, times the number of samples, so that the middle is a whole number.
@@ -60,14 +62,8 @@ pub fn least_p_value(a: usize, b: usize) -> f64 {
 /// where nothing changed.
 pub fn paired_p_value(changes: &[f64]) -> f64 {
     let moved: Vec<f64> = changes.iter().copied().filter(|&change| change != 0.0).collect();
-    let mut sizes: Vec<f64> = moved.iter().map(|change| change.abs()).collect();
-    sizes.sort_unstable_by(f64::total_cmp);
-    let rank = |change: &f64| {
-        let below = sizes.partition_point(|&size| size < change.abs());
-        below + sizes.partition_point(|&size| size <= change.abs()) + 1
-    };
-    // Twice the ranks, so that a mean of two is whole.
-    let ranks: Vec<usize> = moved.iter().map(rank).collect();
+    let sizes: Vec<f64> = moved.iter().map(|change| change.abs()).collect();
+    let ranks = doubled_ranks(&sizes, f64::total_cmp);
     let total: usize = ranks.iter().sum();
     let up = moved.iter().zip(&ranks).filter(|(change, _)| **change > 0.0);
     let own: usize = up.map(|(_, rank)| rank).sum();
@@ -103,14 +99,13 @@ fn shares_of_sums(ranks: &[usize]) -> Vec<f64> {
     shares
 }
 
-/// Twice the rank of each figure of `a`, then of `b`, among all; equal figures share the mean.
-fn doubled_ranks(a: &[u64], b: &[u64]) -> Vec<usize> {
-    let all: Vec<u64> = a.iter().chain(b).copied().collect();
-    let mut sorted = all.clone();
-    sorted.sort_unstable();
-    let rank = |figure: &u64| {
-        let below = sorted.partition_point(|other| other < figure);
-        let up_to = sorted.partition_point(|other| other <= figure);
+/// Twice the rank of each figure among all, so that it is whole: equal figures share the mean.
+fn doubled_ranks<T: Copy>(all: &[T], compare: fn(&T, &T) -> Ordering) -> Vec<usize> {
+    let mut sorted = all.to_vec();
+    sorted.sort_unstable_by(compare);
+    let rank = |figure: &T| {
+        let below = sorted.partition_point(|other| compare(other, figure).is_lt());
+        let up_to = sorted.partition_point(|other| compare(other, figure).is_le());
         below + up_to + 1
     };
     all.iter().map(rank).collect()
@@ -202,7 +197,7 @@ mod tests {
     #[test]
     fn sums_of_ranks_are_those_of_all_ways() {
         let (a, b) = ([3, 9, 9, 14], [1, 9, 20]);
-        let ranks = doubled_ranks(&a, &b);
+        let ranks = doubled_ranks(&[&a[..], &b[..]].concat(), u64::cmp);
         let total: usize = ranks.iter().sum();
         let distance = |sum: usize| (sum * 7).abs_diff(total * 4);
         let own: usize = ranks[..4].iter().sum();
@@ -222,7 +217,7 @@ mod tests {
         let a: Vec<u64> = (0..60).map(|i| i * 7 % 61).collect();
         let b: Vec<u64> = (0..60).map(|i| i * 7 % 61 + 9).collect();
         let exact = p_value(&a, &b);
-        let ranks = doubled_ranks(&a, &b);
+        let ranks = doubled_ranks(&[&a[..], &b[..]].concat(), u64::cmp);
         let (own, total) = (ranks[..60].iter().sum::<usize>(), ranks.iter().sum::<usize>());
         let normal = normal_p(&ranks, 60, (own as f64 - total as f64 / 2.0).abs());
         assert!((exact - normal).abs() < 0.002, "{exact}, {normal}");
