@@ -100,9 +100,7 @@ impl Job {
         if !spec.phase.is_empty() {
             return "filemap run JOB.toml".to_string();
         }
-        let mut words = vec!["filemap".to_string(), "run".to_string()];
-        words.extend(self.without_defaults(spec).flags());
-        words.join(" ")
+        self.without_defaults(spec).run_command()
     }
 
     fn without_defaults(&self, mut spec: JobSpec) -> JobSpec {
@@ -160,6 +158,12 @@ pub(crate) fn drop_defaults(spec: &mut JobSpec, page_size: u64) {
 }
 
 impl JobSpec {
+    /// The command line that runs what flags can say of it.
+    pub(crate) fn run_command(&self) -> String {
+        let words = ["filemap".to_string(), "run".to_string()];
+        words.into_iter().chain(self.flags()).collect::<Vec<_>>().join(" ")
+    }
+
     /// What the job does, for a heading: `random of 1g`, `accesses of pages.txt of 1g`, `3 phases`,
     /// `thrash of 64 threads`, `folio-ops over 256m`.
     pub fn heading(&self) -> String {

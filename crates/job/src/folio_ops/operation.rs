@@ -38,6 +38,11 @@ impl Operation {
         Operation::ChildReuseByte,
     ];
 
+    /// Whether one thread does it, and no children at once.
+    pub const fn is_of_one_thread(self) -> bool {
+        !matches!(self, Operation::AnonCowSeq | Operation::AnonCowRand)
+    }
+
     /// Whether it writes to each page.
     pub const fn writes(self) -> bool {
         !matches!(self, Operation::Munmap | Operation::Fork)
@@ -52,6 +57,12 @@ impl Operation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operations_of_one_thread_are_listed() {
+        let own = Operation::ALL.iter().copied().filter(|operation| operation.is_of_one_thread());
+        assert!(own.eq(Operation::OF_ONE_THREAD));
+    }
 
     #[test]
     fn names_in_records_are_those_of_the_command_line() {

@@ -32,8 +32,7 @@ impl FolioOps {
         drop_if(&mut spec.seed, DEFAULT_SEED);
         drop_if(&mut spec.file_size, SizeText::of(DEFAULT_BYTES));
         drop_if(&mut spec.folio_sizes, listed(&DEFAULT_FOLIO_BYTES));
-        let words = ["filemap".to_string(), "run".to_string()].into_iter();
-        words.chain(spec.flags()).collect::<Vec<_>>().join(" ")
+        spec.run_command()
     }
 }
 

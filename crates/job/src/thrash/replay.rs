@@ -40,8 +40,7 @@ impl Thrash {
         drop_if(&mut spec.stagger, format_duration(0));
         drop_if(&mut spec.writers, 0);
         drop_if(&mut spec.noise_threads, 0);
-        let words = ["filemap".to_string(), "run".to_string()].into_iter();
-        words.chain(spec.flags()).collect::<Vec<_>>().join(" ")
+        spec.run_command()
     }
 }
 
