@@ -44,10 +44,9 @@ impl Sample {
         let (&min, &max) = (sorted.first()?, sorted.last()?);
         let mean = mean(&sorted);
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
-        let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
         Some(Sample {
             mean,
-            median: f64::midpoint(low, high),
+            median: median(&sorted)?,
             sd: (squares / (sorted.len().max(2) - 1) as f64).sqrt(),
             min,
             max,
@@ -76,6 +75,13 @@ impl Mode {
 /// By how many percent `value` is off `reference`; `None` for a reference of 0.
 pub fn percent(value: f64, reference: f64) -> Option<f64> {
     (reference != 0.0).then(|| (value - reference) / reference * 100.0)
+}
+
+/// The median of `sorted`; `None` for none.
+pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
+    let (low, high) =
+        (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
+    Some(f64::midpoint(*low, *high))
 }
 
 fn mean(values: &[f64]) -> f64 {

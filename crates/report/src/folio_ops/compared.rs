@@ -5,7 +5,7 @@ use filemap_job::folio_ops::{FolioCell, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
 use serde::Serialize;
 
 use crate::significance::{LEVEL, paired_p_value};
-use crate::stats::percent;
+use crate::stats::{median, percent};
 
 /// Costs of a fault in nanoseconds with which reuse is compared: none, as nothing faults in the
 /// small mm, and two of real machines.
@@ -89,8 +89,7 @@ impl Figure {
 
 fn sort_to_median(samples: &mut [f64]) -> Option<f64> {
     samples.sort_unstable_by(f64::total_cmp);
-    let (low, high) = (samples.len().checked_sub(1)? / 2, samples.len() / 2);
-    Some(f64::midpoint(samples[low], samples[high]))
+    median(samples)
 }
 
 impl Compared {
@@ -142,9 +141,19 @@ impl Compared {
         }
     }
 
+    /// Those of `all` that are of `operation`.
+    pub(crate) fn of_operation(operation: Operation, all: &[Compared]) -> Vec<&Compared> {
+        all.iter().filter(|of| of.operation == operation).collect()
+    }
+
     /// What the way to count of that name came to.
     pub fn configuration(&self, counters: &str) -> Option<&Configuration> {
         self.configurations.iter().find(|own| own.counters == counters)
+    }
+
+    /// How that differs from the base.
+    pub(crate) fn change(&self, counters: &str) -> Option<&Change> {
+        self.configuration(counters)?.change.as_ref()
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn contended(record: &Record) -> Vec<Part> {
 
 /// By how much the time of `operation` changes; `None` where it was not timed.
 pub(crate) fn changes(operation: Operation, all: &[Compared]) -> Option<Part> {
-    let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
+    let own = Compared::of_operation(operation, all);
     (!own.is_empty()).then(|| Part::Table(tables::changes(operation, &own)))
 }
 
@@ -63,6 +63,11 @@ pub(crate) fn copies(all: &[Compared], pages: u64) -> Option<Part> {
 /// One row for each size, operation, way to count and repeat.
 pub(crate) fn rows(record: &Record) -> Table {
     flat::rows(record)
+}
+
+/// L beside all that was timed with it.
+pub(crate) fn locked(record: &Record) -> Option<Figure> {
+    notes::locked(&runs(record))
 }
 
 fn runs(record: &Record) -> Vec<&FolioOpsRun> {

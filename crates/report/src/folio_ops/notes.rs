@@ -29,9 +29,7 @@ pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
              often than {LEVEL} (signed-rank test on the changes of the repeats)."
         ),
     };
-    let cells = runs.iter().flat_map(|run| &run.cells);
-    let locked = Figure::of(cells.filter_map(|cell| cell.locked_ns));
-    let locked = locked.map_or(String::new(), |locked| {
+    let locked = locked(runs).map_or(String::new(), |locked| {
         format!(
             " L is the time of one locked read-modify-write, {:.2} ns here ({:.2} to {:.2}). What \
              is saved in L carries over to other machines. A percentage says as much about the \
@@ -45,6 +43,12 @@ pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
          page. plain-counts is the control: the same with counts of pages that are not atomic, so \
          what it saves is what the atomics cost.{locked} {tested}"
     )
+}
+
+/// L beside all that was timed with it.
+pub(super) fn locked(runs: &[&FolioOpsRun]) -> Option<Figure> {
+    let cells = runs.iter().flat_map(|run| &run.cells);
+    Figure::of(cells.filter_map(|cell| cell.locked_ns))
 }
 
 /// What the fault costs are.

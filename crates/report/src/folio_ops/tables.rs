@@ -40,9 +40,9 @@ pub(super) fn of_times(all: &[Compared]) -> Vec<Table> {
         return [Some(times), spread].into_iter().flatten().collect();
     }
     let tables = operations(all).into_iter().flat_map(|operation| {
-        let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
+        let own = Compared::of_operation(operation, all);
         // A child waits for others: what it saves is not one page's.
-        let saves = Operation::OF_ONE_THREAD.contains(&operation);
+        let saves = operation.is_of_one_thread();
         let savings = saves.then(|| savings(operation, &own));
         [Some(changes(operation, &own)), savings].into_iter().flatten().collect::<Vec<_>>()
     });
@@ -106,8 +106,7 @@ fn savings(operation: Operation, all: &[&Compared]) -> Table {
     let mut columns = columns(None);
     columns.push(Column::right("mm-owner:\nL more\na folio"));
     let rows = all.iter().map(|of| {
-        let extra = of.configuration(MM_OWNER).and_then(|own| own.change.as_ref());
-        let extra = extra.and_then(|change| change.extra_locked_per_folio);
+        let extra = of.change(MM_OWNER).and_then(|change| change.extra_locked_per_folio);
         let extra = extra.map_or("-".to_string(), |extra| signed(extra.median));
         let first = [folio_name(of.folio_bytes)].into_iter();
         first.chain(of_others(of, cell)).chain([extra]).collect()
@@ -125,14 +124,13 @@ fn columns(second: Option<&str>) -> Vec<Column> {
 }
 
 fn of_others(of: &Compared, cell: impl Fn(&Change) -> String) -> Vec<String> {
-    let change = |name| of.configuration(name).and_then(|own| own.change.as_ref());
-    others().map(|name| change(name).map_or("-".to_string(), &cell)).collect()
+    others().map(|name| of.change(name).map_or("-".to_string(), &cell)).collect()
 }
 
 /// What reuse gains with faults of several costs.
 pub(super) fn with_faults(all: &[Compared]) -> Vec<Table> {
     let of_operation = |operation: Operation| {
-        let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
+        let own = Compared::of_operation(operation, all);
         let has = own.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some());
         has.then(|| with_faults_of(operation, &own))
     };
@@ -149,8 +147,7 @@ fn with_faults_of(operation: Operation, all: &[&Compared]) -> Table {
     });
     let row = |of: &&Compared| {
         let cells = SHOWN.iter().flat_map(|name| {
-            let change = of.configuration(name).and_then(|own| own.change.as_ref());
-            let percents = change.map_or(&[][..], |change| &change.percent_with_faults);
+            let percents = of.change(name).map_or(&[][..], |change| &change.percent_with_faults);
             FAULT_NS.map(|ns| {
                 let found = percents.iter().find(|(fault_ns, _)| *fault_ns == ns);
                 found.map_or("-".to_string(), |(_, percent)| format!("{percent:+.1}"))
@@ -212,7 +209,7 @@ pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
 
 /// How many of the pages were copied. Children write to a part of the memory each.
 fn copied(operation: Operation, own: &Configuration, pages: u64) -> String {
-    let is_all = |copied: u64| copied == pages || !Operation::OF_ONE_THREAD.contains(&operation);
+    let is_all = |copied: u64| copied == pages || !operation.is_of_one_thread();
     match (own.copied, own.reused) {
         (Some(0), _) => "none".to_string(),
         (Some(copied), Some(0)) if is_all(copied) => "all".to_string(),

@@ -3,7 +3,7 @@
 use filemap_job::folio_ops::{MM_OWNER, NO_PAGE_MAPCOUNT, Operation, PAGE_BYTES, PAGE_MAPCOUNT};
 use serde_json::{Value, json};
 
-use crate::folio_ops::{Change, Compared, Figure};
+use crate::folio_ops::{Compared, Figure};
 use crate::published::data::PUBLISHED;
 
 /// What the two configurations of the series may differ by where both reuse pages, in points.
@@ -92,7 +92,7 @@ impl<'a> Beside<'a> {
         if !is_batch || of.folio_bytes == PAGE_BYTES || counters == PAGE_MAPCOUNT {
             return None;
         }
-        let own = change(of, counters)?.saved_locked.map(|saved| saved.median);
+        let own = of.change(counters)?.saved_locked.map(|saved| saved.median);
         let published = (counters == NO_PAGE_MAPCOUNT).then_some(1.0);
         let (least, most) = SAVED_LOCKED;
         let is_judged = published.is_some() && of.folio_bytes >= SAVED_BYTES;
@@ -105,7 +105,7 @@ impl<'a> Beside<'a> {
     /// owner left.
     fn copied(of: &'a Compared, counters: &'a str, pages: u64) -> Option<Beside<'a>> {
         let own = of.configuration(counters).filter(|_| of.operation.writes())?;
-        let is_alone = Operation::OF_ONE_THREAD.contains(&of.operation);
+        let is_alone = of.operation.is_of_one_thread();
         let is_published =
             is_alone && [PAGE_MAPCOUNT, MM_OWNER, NO_PAGE_MAPCOUNT].contains(&counters);
         let knows = of.folio_bytes == PAGE_BYTES || counters != PAGE_MAPCOUNT;
@@ -189,13 +189,9 @@ impl<'a> Beside<'a> {
     }
 }
 
-fn change<'a>(of: &'a Compared, counters: &str) -> Option<&'a Change> {
-    of.configuration(counters)?.change.as_ref()
-}
-
 /// The change of the time in percent.
 fn percent(of: &Compared, counters: &str) -> Option<f64> {
-    change(of, counters).map(|change| change.percent.median)
+    of.change(counters).map(|change| change.percent.median)
 }
 
 /// For both configurations of the series, with which cost of a fault in nanoseconds the published
@@ -213,7 +209,7 @@ pub(super) fn fault_ns(of: &Compared) -> impl Iterator<Item = f64> {
 fn published_percent(of: &Compared, counters: &str) -> Option<f64> {
     let position = [MM_OWNER, NO_PAGE_MAPCOUNT].iter().position(|name| *name == counters)?;
     if of.folio_bytes == PAGE_BYTES {
-        return Operation::OF_ONE_THREAD.contains(&of.operation).then_some(0.0);
+        return of.operation.is_of_one_thread().then_some(0.0);
     }
     PUBLISHED.mm_owner.percents(of.operation, of.folio_bytes >> 10).map(|both| both[position])
 }
@@ -241,7 +237,7 @@ fn time_holds(
             Some((own <= -REUSE_PERCENT && alike, tolerance))
         }
         (Operation::Munmap | Operation::Fork, MM_OWNER) if of.folio_bytes < OWNER_FREE_BYTES => {
-            let extra = change(of, counters)?.extra_locked_per_folio?.median;
+            let extra = of.change(counters)?.extra_locked_per_folio?.median;
             Some((extra <= OWNER_LOCKED, format!("at most {OWNER_LOCKED} L more a folio")))
         }
         (Operation::Munmap | Operation::Fork, MM_OWNER) => Some(within(SAME_PERCENT)),
@@ -256,5 +252,5 @@ fn time_holds(
 
 /// What slots cost more for a folio, in L.
 pub(super) fn extra_locked(of: &Compared) -> Option<Figure> {
-    change(of, MM_OWNER)?.extra_locked_per_folio
+    of.change(MM_OWNER)?.extra_locked_per_folio
 }

@@ -63,13 +63,13 @@ impl Study for MmOwner {
 impl MmOwner {
     fn parts(&self, records: &[Record], all: &[Compared], beside: &[Beside]) -> Vec<Part> {
         let job = self.form.job();
-        let locked = all.first().and_then(|of| of.locked_ns);
+        let locked = records.first().and_then(folio_ops::locked);
         let mut parts = PUBLISHED.mm_owner.source.parts();
         parts.push(Part::Paragraph(notes::form(self.form, &job, locked)));
         parts.push(Part::Paragraph(notes::judged(self.form, beside)));
         parts.push(Part::Paragraph(notes::carries_over(all)));
         for operation in Operation::OF_ONE_THREAD {
-            let own: Vec<&Compared> = all.iter().filter(|of| of.operation == operation).collect();
+            let own = Compared::of_operation(operation, all);
             parts.push(Part::Table(tables::times(operation, &own, beside)));
             if !operation.writes() {
                 parts.push(Part::Table(tables::savings(operation, &own, beside)));
@@ -103,7 +103,7 @@ mod tests {
         let mut run = FolioOpsRun { locked_ns: Some(5.0), ..FolioOpsRun::default() };
         for &folio_bytes in &job.folio_bytes {
             for &operation in Operation::ALL {
-                let is_alone = Operation::OF_ONE_THREAD.contains(&operation);
+                let is_alone = operation.is_of_one_thread();
                 let has = |counters: &&str| is_alone || *counters != PLAIN_COUNTS;
                 for counters in CONFIGURATIONS.into_iter().filter(has) {
                     let mut cell = as_published(folio_bytes, operation, counters, job.pages());
