@@ -2,6 +2,7 @@
 //! memory, real atomics and real time.
 
 mod anon_cow;
+mod at_once;
 mod clock;
 mod one_folio;
 mod room;
@@ -62,16 +63,16 @@ pub fn record(job: &FolioOps) -> Result<Record, Error> {
 /// What was timed in one repeat.
 #[derive(Clone, Default)]
 struct Repeat {
-    /// L before each operation.
-    locked_ns: Vec<f64>,
     cells: Vec<FolioCell>,
     contended: Vec<Contended>,
 }
 
 impl Repeat {
-    fn into_run(mut self, seed: u64) -> Run {
-        self.locked_ns.sort_unstable_by(f64::total_cmp);
-        let locked_ns = self.locked_ns.get(self.locked_ns.len() / 2).copied();
+    fn into_run(self, seed: u64) -> Run {
+        // Each operation has one L, which all ways to count have beside them.
+        let mut all: Vec<f64> = self.cells.iter().filter_map(|cell| cell.locked_ns).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        let locked_ns = all.get(all.len() / 2).copied();
         let run = FolioOpsRun { locked_ns, cells: self.cells, contended: self.contended };
         Run { seed, folio_ops: Some(run), ..Run::default() }
     }
@@ -132,13 +133,9 @@ fn time(
 ) -> Result<(), Error> {
     for turn in 0..=repeats.len() {
         let locked_ns = read_modify_write_ns(thread_ns);
-        let mut samples = [None; WAYS];
-        for way in in_turn(turn, WAYS) {
-            samples[way] = Some(ways[way].run(of_mapcount(operation))?);
-        }
+        let samples = take_turns(turn, WAYS, |way| Ok(ways[way].run(of_mapcount(operation))?))?;
         let Some(repeat) = turn.checked_sub(1).map(|at| &mut repeats[at]) else { continue };
-        repeat.locked_ns.push(locked_ns);
-        for (counters, sample) in CONFIGURATIONS.into_iter().zip(samples.into_iter().flatten()) {
+        for (counters, sample) in CONFIGURATIONS.into_iter().zip(samples) {
             repeat.cells.push(FolioCell {
                 folio_bytes,
                 operation,
@@ -153,10 +150,19 @@ fn time(
     Ok(())
 }
 
-/// Who has a turn after whom: every other time the other way round, as who comes behind another
-/// finds caches as that left them.
-fn in_turn(turn: usize, ways: usize) -> impl Iterator<Item = usize> {
-    (0..ways).map(move |way| if turn.is_multiple_of(2) { way } else { ways - 1 - way })
+/// What `act` comes to for each of so many `ways`, in their order. Every other time they have their
+/// turns the other way round, as who comes behind another finds caches as that left them.
+fn take_turns<T>(
+    turn: usize,
+    ways: usize,
+    act: impl FnMut(usize) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    if turn.is_multiple_of(2) {
+        return (0..ways).map(act).collect();
+    }
+    let mut done = (0..ways).rev().map(act).collect::<Result<Vec<_>, _>>()?;
+    done.reverse();
+    Ok(done)
 }
 
 fn of_mapcount(operation: Operation) -> folio_ops::Operation {
@@ -197,6 +203,18 @@ mod tests {
     }
 
     #[test]
+    fn every_other_turn_goes_the_other_way_round() {
+        for (turn, order) in [(0, [0, 1, 2]), (1, [2, 1, 0])] {
+            let mut taken = Vec::new();
+            let done = take_turns(turn, 3, |way| {
+                taken.push(way);
+                Ok(way)
+            });
+            assert_eq!((taken, done.unwrap()), (order.to_vec(), vec![0, 1, 2]));
+        }
+    }
+
+    #[test]
     fn every_repeat_has_every_cell_once() {
         let job = job("file_size = '2m'\nfolio_sizes = '4k,16k'\nruns = 2");
         let record = record(&job).unwrap();
@@ -206,10 +224,8 @@ mod tests {
             assert!(run.locked_ns.is_some_and(|ns| ns > 0.0));
             // Threads do not count without atomics.
             assert_eq!(run.cells.len(), 2 * (5 * WAYS + 2 * (WAYS - 1)));
-            let (alone, beside): (Vec<_>, Vec<_>) = run
-                .cells
-                .iter()
-                .partition(|cell| Operation::OF_ONE_THREAD.contains(&cell.operation));
+            let (alone, beside): (Vec<_>, Vec<_>) =
+                run.cells.iter().partition(|cell| cell.operation.is_of_one_thread());
             let names = alone.iter().map(|cell| cell.counters.as_str());
             assert!(names.eq(CONFIGURATIONS.into_iter().cycle().take(alone.len())));
             assert!(alone.iter().all(|cell| cell.locked_ns > Some(0.0)));

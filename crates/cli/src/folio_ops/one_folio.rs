@@ -8,9 +8,9 @@ use filemap_job::folio_ops::{
 use filemap_mapcount::one_folio::{OneFolio, ROUNDS_AT_A_TIME, Run, Until};
 use filemap_mapcount::{Mapcount, MmOwner, NoPageMapcount, Order, PageMapcount, PreciseOwners};
 
-use super::anon_cow::at_once;
+use super::at_once::at_once;
 use super::clock::wall_ns;
-use super::{Repeat, in_turn};
+use super::{Repeat, take_turns};
 use crate::error::Error;
 
 /// As many as two CPUs run at once.
@@ -36,11 +36,8 @@ const WAYS: [(&str, Runs); 4] = [
 /// Adds to each of `repeats` what threads get done on a folio of this size and order.
 pub fn time((folio_bytes, order): (u64, Order), repeats: &mut [Repeat]) -> Result<(), Error> {
     for (turn, repeat) in repeats.iter_mut().enumerate() {
-        let mut done = WAYS.map(|_| None);
-        for way in in_turn(turn, WAYS.len()) {
-            done[way] = Some(WAYS[way].1(order)?);
-        }
-        let named = WAYS.into_iter().zip(done.into_iter().flatten());
+        let done = take_turns(turn, WAYS.len(), |way| WAYS[way].1(order))?;
+        let named = WAYS.into_iter().zip(done);
         repeat.contended.extend(named.map(|((counters, _), runs)| Contended {
             folio_bytes,
             counters: counters.to_string(),
