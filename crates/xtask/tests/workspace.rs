@@ -5,12 +5,13 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Our crates, and those of them that each may use.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("filemap-policy", &[]),
+    ("filemap-control", &[]),
     ("filemap-core", &["filemap-policy"]),
     ("filemap-mapcount", &[]),
     ("filemap-job", &["filemap-core"]),
-    ("filemap-governor", &["filemap-core"]),
+    ("filemap-governor", &["filemap-control", "filemap-policy"]),
     ("filemap-model", &["filemap-core", "filemap-job"]),
     ("filemap-kernel", &["filemap-core", "filemap-job"]),
     ("filemap-report", &["filemap-core", "filemap-job"]),

@@ -1,0 +1,13 @@
+//! What a command and the library that it preloads into a program say to each other.
+//!
+//! The command says what it wants through the program's environment ([`Settings`]). The library
+//! says what it does through a file of numbers that it maps ([`layout`]), so that it can be read at
+//! any time, whatever the program does, and costs the program no call. [`Snapshot`] reads it.
+#![forbid(unsafe_code)]
+
+pub mod layout;
+mod settings;
+mod snapshot;
+
+pub use settings::{BadSetting, Settings, variable};
+pub use snapshot::{Malformed, MappingSnapshot, Snapshot};

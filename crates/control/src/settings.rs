@@ -1,0 +1,186 @@
+//! What is wanted of the library, as variables of the program's environment.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// Names of the variables.
+pub mod variable {
+    /// `off` switches the library off.
+    pub const SWITCH: &str = "FILEMAP_GOVERN";
+    /// Bytes of the smallest mapping that is governed, as `16m`.
+    pub const MIN_SIZE: &str = "FILEMAP_GOVERN_MIN_SIZE";
+    /// Bytes of the largest window that one fault asks for, as `16m`; 0 asks for none.
+    pub const LARGEST_WINDOW: &str = "FILEMAP_GOVERN_LARGEST_WINDOW";
+    /// Patterns of paths, separated by `:`. Only files that match one are governed.
+    pub const INCLUDE: &str = "FILEMAP_GOVERN_INCLUDE";
+    /// Patterns of paths, separated by `:`. Files that match one are left alone.
+    pub const EXCLUDE: &str = "FILEMAP_GOVERN_EXCLUDE";
+    /// The directory in which each governed process has its file of statistics.
+    pub const STATISTICS: &str = "FILEMAP_GOVERN_STATISTICS";
+    /// `1` leaves these files where they are when a process ends: somebody collects them.
+    pub const KEEP: &str = "FILEMAP_GOVERN_KEEP";
+}
+
+/// What is wanted of the library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes of the smallest mapping that is governed.
+    pub min_bytes: u64,
+    /// Bytes of the largest window that one fault asks for.
+    pub largest_window_bytes: u64,
+    /// Patterns of paths, as for fnmatch(3). Empty: all files.
+    pub include: Vec<OsString>,
+    /// Patterns of paths that are left alone.
+    pub exclude: Vec<OsString>,
+    /// Where the statistics go; nowhere where it is not said.
+    pub statistics: Option<PathBuf>,
+    /// The statistics stay when a process ends.
+    pub keeps_statistics: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            min_bytes: 16 << 20,
+            largest_window_bytes: 16 << 20,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            statistics: None,
+            keeps_statistics: false,
+        }
+    }
+}
+
+/// A variable that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadSetting {
+    variable: &'static str,
+    value: OsString,
+    expected: &'static str,
+}
+
+impl fmt::Display for BadSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BadSetting { variable, value, expected } = self;
+        write!(f, "{variable} is {value:?}, which is not {expected}")
+    }
+}
+
+impl std::error::Error for BadSetting {}
+
+impl Settings {
+    /// The settings of an environment, of which `get` returns a variable; `None` where they switch
+    /// the library off. A variable that is empty is not set.
+    pub fn from_environment(
+        get: impl Fn(&'static str) -> Option<OsString>,
+    ) -> Result<Option<Settings>, BadSetting> {
+        let set = |name| get(name).filter(|value| !value.is_empty());
+        match set(variable::SWITCH) {
+            Some(value) if value == "off" => return Ok(None),
+            Some(value) if value != "on" => {
+                return Err(BadSetting { variable: variable::SWITCH, value, expected: "on or off" });
+            }
+            _ => {}
+        }
+        let default = Settings::default();
+        let size = |name, default| match set(name) {
+            None => Ok(default),
+            Some(value) => value.to_str().and_then(parse_size).ok_or(BadSetting {
+                variable: name,
+                value,
+                expected: "a size such as 16m",
+            }),
+        };
+        let patterns = |name| set(name).map_or(Vec::new(), |value| split(&value));
+        Ok(Some(Settings {
+            min_bytes: size(variable::MIN_SIZE, default.min_bytes)?,
+            largest_window_bytes: size(variable::LARGEST_WINDOW, default.largest_window_bytes)?,
+            include: patterns(variable::INCLUDE),
+            exclude: patterns(variable::EXCLUDE),
+            statistics: set(variable::STATISTICS).map(PathBuf::from),
+            keeps_statistics: set(variable::KEEP).is_some_and(|value| value == "1"),
+        }))
+    }
+
+    /// The variables that say so. A pattern that contains `:` cannot be said.
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let size = |bytes: u64| OsString::from(bytes.to_string());
+        let mut variables = vec![
+            (variable::SWITCH, OsString::from("on")),
+            (variable::MIN_SIZE, size(self.min_bytes)),
+            (variable::LARGEST_WINDOW, size(self.largest_window_bytes)),
+            (variable::INCLUDE, self.include.join(OsStr::new(":"))),
+            (variable::EXCLUDE, self.exclude.join(OsStr::new(":"))),
+        ];
+        let statistics = self.statistics.clone().unwrap_or_default();
+        variables.push((variable::STATISTICS, statistics.into_os_string()));
+        variables.push((variable::KEEP, if self.keeps_statistics { "1" } else { "" }.into()));
+        variables
+    }
+}
+
+fn split(patterns: &OsStr) -> Vec<OsString> {
+    let parts = patterns.as_bytes().split(|&byte| byte == b':').filter(|part| !part.is_empty());
+    parts.map(|part| OsString::from_vec(part.to_vec())).collect()
+}
+
+/// A size in bytes, or with the suffix k, m, g or t (powers of 1024).
+fn parse_size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.char_indices().next_back()? {
+        (end, 'k' | 'K') => (&text[..end], 10),
+        (end, 'm' | 'M') => (&text[..end], 20),
+        (end, 'g' | 'G') => (&text[..end], 30),
+        (end, 't' | 'T') => (&text[..end], 40),
+        _ => (text, 0),
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn of(pairs: &[(&'static str, &str)]) -> Result<Option<Settings>, BadSetting> {
+        let map: BTreeMap<_, _> = pairs.iter().map(|&(k, v)| (k, OsString::from(v))).collect();
+        Settings::from_environment(|name| map.get(name).cloned())
+    }
+
+    #[test]
+    fn what_is_said_is_understood() {
+        let settings = Settings {
+            min_bytes: 1 << 20,
+            largest_window_bytes: 0,
+            include: vec!["*.db".into(), "/a b/?".into()],
+            exclude: vec!["/tmp/*".into()],
+            statistics: Some("/run/x".into()),
+            keeps_statistics: true,
+        };
+        for settings in [settings, Settings::default()] {
+            let said: BTreeMap<_, _> = settings.environment().into_iter().collect();
+            let heard = Settings::from_environment(|name| said.get(name).cloned());
+            assert_eq!(heard, Ok(Some(settings)));
+        }
+        assert_eq!(of(&[]), Ok(Some(Settings::default())));
+        assert_eq!(of(&[(variable::SWITCH, "off")]), Ok(None));
+    }
+
+    #[test]
+    fn sizes_have_suffixes_and_wrong_values_are_named() {
+        let size = |text| of(&[(variable::MIN_SIZE, text)]).map(|s| s.unwrap().min_bytes);
+        assert_eq!(size("64k"), Ok(64 << 10));
+        assert_eq!(size("2G"), Ok(2 << 30));
+        assert_eq!(size("7"), Ok(7));
+        for wrong in ["x", "-1", "+1", "1.5m", "m", "99999999999999999999", "20000000t", "1 m"] {
+            let message = size(wrong).unwrap_err().to_string();
+            assert!(message.contains(wrong) && message.contains("16m"), "{message}");
+        }
+        assert!(of(&[(variable::SWITCH, "maybe")]).is_err());
+    }
+}
