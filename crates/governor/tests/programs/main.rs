@@ -66,7 +66,7 @@ const TESTS: [Test; 33] = [
 type Program = (&'static str, fn(&[String]));
 
 /// The programs that this binary is.
-const PROGRAMS: [Program; 15] = [
+const PROGRAMS: [Program; 16] = [
     ("reader", readers::program),
     ("threads", readers::threads_program),
     ("churn", readers::churn_program),
@@ -77,6 +77,7 @@ const PROGRAMS: [Program; 15] = [
     ("odd", memory::odd_program),
     ("descriptors", descriptors::program),
     ("limited", descriptors::limited_program),
+    ("leaves", descriptors::leaves_program),
     ("locks", descriptors::locks_program),
     ("asks", descriptors::asks_program),
     ("daemon", descriptors::daemon_program),

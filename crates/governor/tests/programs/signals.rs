@@ -53,8 +53,8 @@ const PROGRAMS: [Program; 30] = [
 
 pub fn own_signals(bench: &Bench) {
     let data = bench.data();
+    let path = data.to_str().expect("a plain name");
     for (name, _) in PROGRAMS {
-        let path = data.to_str().expect("a plain name");
         let both = bench.both(1 << 20, &[&data], || bench.own("signals", &[name, path]));
         both.alike().governs(&data);
     }
@@ -149,7 +149,9 @@ fn set_of(signals: &[c_int]) -> sigset_t {
     // SAFETY: sigemptyset initialises the set, and the signals exist.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        signals.iter().for_each(|&signal| drop(libc::sigaddset(set.as_mut_ptr(), signal)));
+        for &signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
         set.assume_init()
     }
 }
