@@ -1,5 +1,6 @@
 //! Programs that read a mapped file: in several orders, threads and processes.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
@@ -163,15 +164,15 @@ fn wait(child: i32) -> i32 {
 }
 
 /// Runs the reader by posix_spawn(3), which is what the standard library does here, and by
-/// vfork(2) and exec.
+/// vfork(2) and exec. They read different pages.
 fn spawned(path: &str) {
     let program = std::env::current_exe().expect("the test has a path");
-    let arguments = [AS, "reader", path, "random:100", "none"];
-    let status = Command::new(&program).args(arguments).status().expect("it starts");
+    let arguments = |pattern| [AS, "reader", path, pattern, "none"];
+    let status = Command::new(&program).args(arguments("random:100")).status().expect("it starts");
     println!("spawned: {status}");
-    let own = std::ffi::CString::new(program.to_str().expect("a plain name")).expect("no zero");
-    let arguments = arguments.map(|argument| std::ffi::CString::new(argument).expect("no zero"));
-    let mut pointers = vec![own.as_ptr()];
+    let program = CString::new(program.to_str().expect("a plain name")).expect("no zero");
+    let arguments = arguments("stride:163").map(|text| CString::new(text).expect("no zero"));
+    let mut pointers = vec![program.as_ptr()];
     pointers.extend(arguments.iter().map(|argument| argument.as_ptr()));
     pointers.push(ptr::null());
     // SAFETY: the child only calls exec or ends.
@@ -180,7 +181,7 @@ fn spawned(path: &str) {
     if child == 0 {
         // SAFETY: the list ends with a null pointer.
         unsafe {
-            libc::execv(own.as_ptr(), pointers.as_ptr());
+            libc::execv(program.as_ptr(), pointers.as_ptr());
             libc::_exit(9);
         }
     }
