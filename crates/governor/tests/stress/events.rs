@@ -20,7 +20,12 @@ static LOOKS: AtomicU64 = AtomicU64::new(0);
 
 /// What has come so far.
 pub fn seen() -> u64 {
-    COUNTS.iter().fold(0, |sum, count| sum * 1009 + count.load(Ordering::SeqCst))
+    counts().into_iter().fold(0, |sum, count| sum * 1009 + count)
+}
+
+/// How often each signal came that is counted.
+pub fn counts() -> [u64; 4] {
+    COUNTS.each_ref().map(|count| count.load(Ordering::SeqCst))
 }
 
 fn count(signal: c_int) {

@@ -72,7 +72,8 @@ fn alike(bench: &Bench, seed: u64, shows: bool) -> u64 {
         println!("{}{}", plain.stdout(), plain.stderr());
     }
     let (before, after) = (seen(&plain), seen(&governed));
-    let different = before.1.lines().zip(after.1.lines()).find(|(one, other)| one != other);
+    let mut steps = before.1.lines().zip(after.1.lines()).enumerate();
+    let different = steps.find(|(_, (one, other))| one != other);
     assert!(
         before == after,
         "FILEMAP_SEED={seed}: {:?} {}, but governed {:?} {}: {different:?}",

@@ -36,38 +36,40 @@ pub struct Program {
     pub directory: PathBuf,
     /// How many processes lie between the first and this one.
     pub depth: u64,
+    /// What the calls of this step have told.
+    told: Vec<i64>,
 }
 
 type Step = fn(&mut Program);
 
 /// What it can do next, each as often as its number says.
-const CHOICES: [(u64, Step); 26] = [
-    (30, Program::look),
-    (8, Program::look_along),
-    (12, Program::map),
-    (3, Program::map_over),
-    (6, Program::unmap),
-    (5, Program::unmap_middle),
-    (4, Program::grow),
-    (3, Program::relocate),
-    (3, Program::protect),
-    (3, Program::protect_for_writing),
-    (4, Program::write),
-    (3, Program::advise),
-    (2, Program::lock),
-    (2, Program::send),
-    (3, Program::truncate),
-    (3, Program::lengthen),
-    (2, Program::overwrite),
-    (4, Program::raise),
-    (3, Program::block_and_raise),
-    (2, Program::set_handler),
-    (2, Program::alarm),
-    (3, Program::threads),
-    (2, Program::fork),
-    (1, Program::spawn),
-    (2, Program::reopen),
-    (1, Program::descriptors),
+const CHOICES: [(u64, &str, Step); 26] = [
+    (30, "look", Program::look),
+    (8, "look along", Program::look_along),
+    (12, "map", Program::map),
+    (3, "map over", Program::map_over),
+    (6, "unmap", Program::unmap),
+    (5, "unmap middle", Program::unmap_middle),
+    (4, "grow", Program::grow),
+    (3, "relocate", Program::relocate),
+    (3, "protect", Program::protect),
+    (3, "protect for writing", Program::protect_for_writing),
+    (4, "write", Program::write),
+    (3, "advise", Program::advise),
+    (2, "lock", Program::lock),
+    (2, "send", Program::send),
+    (3, "truncate", Program::truncate),
+    (3, "lengthen", Program::lengthen),
+    (2, "overwrite", Program::overwrite),
+    (4, "raise", Program::raise),
+    (3, "block and raise", Program::block_and_raise),
+    (2, "set handler", Program::set_handler),
+    (2, "alarm", Program::alarm),
+    (3, "threads", Program::threads),
+    (2, "fork", Program::fork),
+    (1, "spawn", Program::spawn),
+    (2, "reopen", Program::reopen),
+    (1, "descriptors", Program::descriptors),
 ];
 
 /// Runs the program of a seed: from its beginning, or after an exec with what was kept.
@@ -88,9 +90,6 @@ pub fn main(seed: &str, directory: &Path, rest: &[String]) {
     while done < steps {
         program.step();
         done += 1;
-        if done.is_multiple_of(100) {
-            println!("{done}: {:x}", program.digest.0);
-        }
         if depth == 0 && done.is_multiple_of(450) {
             events::end_storm();
             program.exec(seed, done);
@@ -108,30 +107,34 @@ impl Program {
             digest: Digest(digest),
             areas: Vec::new(),
             files: (0..FILES).map(file).collect(),
-            kept: open(&directory.join("kept")),
+            kept: File::open(directory.join("kept")).expect("the file is there"),
             directory: directory.to_owned(),
             depth,
+            told: Vec::new(),
         }
     }
 
     /// Does one thing.
     pub fn step(&mut self) {
-        let all = CHOICES.iter().map(|(often, _)| often).sum();
+        let all = CHOICES.iter().map(|(often, ..)| often).sum();
         let mut drawn = self.draws.below(all);
-        let chosen = CHOICES.iter().find(|(often, _)| {
+        let chosen = CHOICES.iter().find(|(often, ..)| {
             let is_it = drawn < *often;
             drawn = drawn.wrapping_sub(*often);
             is_it
         });
-        let (_, step) = chosen.expect("the draw is below the sum");
+        let (_, name, step) = chosen.expect("the draw is below the sum");
         step(self);
         self.digest.add(events::seen());
+        println!("{name}, told {:?}, {:?}, {:x}", self.told, events::counts(), self.digest.0);
+        self.told.clear();
     }
 
     /// What a call told: 0 or more, or its error.
     pub fn told(&mut self, result: i64) {
         let error = || io::Error::last_os_error().raw_os_error().unwrap_or(0);
         let told = if result < 0 { -i64::from(error()) } else { result };
+        self.told.push(told);
         self.digest.add(told.cast_unsigned());
     }
 
