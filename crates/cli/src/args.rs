@@ -1,5 +1,8 @@
 //! The command line.
 
+use std::ffi::OsString;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use filemap_job::SizeText;
 
@@ -44,6 +47,9 @@ pub enum Command {
     /// Measure the device and the fault costs of this machine, as a machine profile.
     #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
+    /// Run a program with its file mappings governed: filemap decides what of them is read ahead.
+    #[command(after_long_help = examples::help("govern"))]
+    Govern(GovernArgs),
     /// Show what filemap can do on this machine, what is missing, and the remedy.
     #[command(after_long_help = examples::help("doctor"))]
     Doctor(DoctorArgs),
@@ -185,6 +191,31 @@ pub struct DoctorArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct GovernArgs {
+    /// Program to run, and its arguments. It has the input, the terminal and the outputs of this
+    /// command, and this command ends as the program does.
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    pub program: Vec<OsString>,
+    /// Smallest mapping that is governed [default: 16m].
+    #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
+    pub min_size: Option<u64>,
+    /// Largest window that one fault asks for [default: 16m]. With 0 nothing is read ahead.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
+    pub largest_window: Option<u64>,
+    /// Govern mappings of files only whose path matches this pattern, in which * stands for any
+    /// characters. Give it once for each pattern.
+    #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
+    pub include: Vec<OsString>,
+    /// Leave mappings of files alone whose path matches this pattern. Give it once for each
+    /// pattern.
+    #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
+    pub exclude: Vec<OsString>,
+    /// Run the program ungoverned, whoever governs this command.
+    #[arg(long)]
+    pub off: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct CalibrateArgs {
     /// Where the machine profile goes, for --machine. The default is this user's own profile, which
     /// the model then uses: filemap/machine-profile.toml in $XDG_STATE_HOME or ~/.local/state.
@@ -205,6 +236,22 @@ fn random_jobs(text: &str) -> Result<u64, String> {
         jobs @ 1..=MAX_FUZZ_JOBS => Ok(jobs),
         jobs => Err(format!("{jobs} is out of range; give 1 to {MAX_FUZZ_JOBS}")),
     }
+}
+
+/// A size in bytes.
+fn bytes(text: &str) -> Result<u64, String> {
+    SizeText(text.to_string()).bytes().map_err(|error| error.to_string())
+}
+
+/// A pattern of paths that can be said to the library, which is told patterns between colons.
+fn glob() -> impl TypedValueParser<Value = OsString> {
+    OsStringValueParser::new().try_map(|pattern| match pattern.as_encoded_bytes() {
+        [] => Err("an empty pattern matches no file; give one such as '*.db'".to_string()),
+        bytes if bytes.contains(&b':') => {
+            Err("a pattern cannot have a colon; give ? in its place".to_string())
+        }
+        _ => Ok(pattern),
+    })
 }
 
 fn rounds(text: &str) -> Result<u64, String> {

@@ -120,6 +120,17 @@ const CALIBRATE: &[Example] = &[example(
 const DOCTOR: &[Example] =
     &[example("List what filemap can do on this machine, and what is missing.", "filemap doctor")];
 
+const GOVERN: &[Example] = &[
+    example(
+        "Run a search with its file mappings governed.",
+        "filemap govern -- rg --mmap pattern data.txt",
+    ),
+    example(
+        "Leave one kind of file alone, and mappings below 256 MiB.",
+        "filemap govern --min-size 256m --exclude '*.idx' -- python3 train.py",
+    ),
+];
+
 /// The examples of the subcommand `name`; none for a name that is no subcommand.
 pub fn of(name: &str) -> &'static [Example] {
     match name {
@@ -129,6 +140,7 @@ pub fn of(name: &str) -> &'static [Example] {
         "conform" => CONFORM,
         "explain" => EXPLAIN,
         "calibrate" => CALIBRATE,
+        "govern" => GOVERN,
         "doctor" => DOCTOR,
         _ => &[],
     }

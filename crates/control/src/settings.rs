@@ -80,7 +80,11 @@ impl Settings {
         match set(variable::SWITCH) {
             Some(value) if value == "off" => return Ok(None),
             Some(value) if value != "on" => {
-                return Err(BadSetting { variable: variable::SWITCH, value, expected: "on or off" });
+                return Err(BadSetting {
+                    variable: variable::SWITCH,
+                    value,
+                    expected: "on or off",
+                });
             }
             _ => {}
         }
