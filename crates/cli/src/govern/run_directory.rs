@@ -100,6 +100,8 @@ pub fn collecting(pid: u32, ticks: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -138,6 +140,7 @@ mod tests {
     #[test]
     fn a_directory_of_others_is_not_used() {
         let scratch = tempfile::tempdir().unwrap();
+        fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(is_own(scratch.path()));
         let link = scratch.path().join("link");
         std::os::unix::fs::symlink(scratch.path(), &link).unwrap();
