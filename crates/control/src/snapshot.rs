@@ -13,10 +13,13 @@ use crate::layout::{
 /// The statistics of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
+    /// The process.
     pub pid: u64,
     /// When the process was started, in clock ticks since boot.
     pub start_ticks: u64,
+    /// Bytes of a page.
     pub page_bytes: u64,
+    /// What observes faults.
     pub observer: Observer,
     /// Why nothing is governed.
     pub reason: Reason,
@@ -35,9 +38,13 @@ pub struct Snapshot {
 /// The statistics of one mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingSnapshot {
+    /// Its file, or the end of a path of more than [`mapping::PATH_BYTES`] bytes.
     pub path: PathBuf,
+    /// What became of it.
     pub state: State,
+    /// Its address.
     pub start: u64,
+    /// Its length.
     pub bytes: u64,
     /// Where it begins in its file, in bytes.
     pub offset_bytes: u64,

@@ -39,6 +39,12 @@ impl State {
         }
     }
 
+    /// Streams that have begun so far, single faults included.
+    #[must_use]
+    pub const fn begun(&self) -> u64 {
+        self.begun
+    }
+
     /// A major fault on `page`, a page of the file: it was missing and the kernel read it. Returns
     /// what else is worth reading, within `bounds`. A page outside of these says nothing.
     #[must_use]

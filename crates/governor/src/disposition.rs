@@ -1,0 +1,276 @@
+//! SIGTRAP, which the program and the observer share. The handler is installed here. What the
+//! program wants done with the signal is kept, and done with those that are not the observer's.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use libc::{sigaction, siginfo_t, sigset_t, ucontext_t};
+
+use crate::lock::Lock;
+use crate::next::next;
+use crate::observer;
+
+/// What the program wants done with SIGTRAP.
+struct Wanted {
+    lock: Lock,
+    action: UnsafeCell<MaybeUninit<sigaction>>,
+}
+
+// SAFETY: `action` is only reached with the lock.
+unsafe impl Sync for Wanted {}
+
+static WANTED: Wanted =
+    Wanted { lock: Lock::new(), action: UnsafeCell::new(MaybeUninit::zeroed()) };
+
+static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+
+type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+
+/// Handlers of the program: with three arguments where it says SA_SIGINFO, else with one.
+type OneArgument = extern "C" fn(c_int);
+
+pub fn empty_set() -> sigset_t {
+    let mut set = MaybeUninit::<sigset_t>::zeroed();
+    // SAFETY: sigemptyset initialises what it is given.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
+fn only_sigtrap() -> sigset_t {
+    let mut set = empty_set();
+    // SAFETY: the set is initialised and the signal exists.
+    unsafe { libc::sigaddset(&mut set, libc::SIGTRAP) };
+    set
+}
+
+/// Changes the thread's mask, and returns what it was. An error leaves it as it is.
+fn mask(how: c_int, set: &sigset_t) -> sigset_t {
+    let mut old = empty_set();
+    next!(
+        c"pthread_sigmask",
+        unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
+        how, set, &mut old
+    );
+    old
+}
+
+/// Runs `work` with all signals blocked in this thread.
+pub fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
+    let mut all = empty_set();
+    // SAFETY: the set is initialised.
+    unsafe { libc::sigfillset(&mut all) };
+    let old = mask(libc::SIG_SETMASK, &all);
+    let result = work();
+    mask(libc::SIG_SETMASK, &old);
+    result
+}
+
+/// The C library's sigaction(2).
+fn kernels(signal: c_int, new: *const sigaction, old: *mut sigaction) -> c_int {
+    next!(
+        c"sigaction",
+        unsafe extern "C" fn(c_int, *const sigaction, *mut sigaction) -> c_int;
+        signal, new, old
+    )
+}
+
+fn current() -> sigaction {
+    let mut action = MaybeUninit::<sigaction>::zeroed();
+    kernels(libc::SIGTRAP, ptr::null(), action.as_mut_ptr());
+    // SAFETY: all of its fields may be zero.
+    unsafe { action.assume_init() }
+}
+
+/// The flags of the handler, where the program has `flags`.
+fn own_flags(wanted: &sigaction) -> c_int {
+    let has_handler = !matches!(wanted.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN);
+    // Where the program wants system calls to fail when its handler has run, they have to.
+    let restarts = !has_handler || wanted.sa_flags & libc::SA_RESTART != 0;
+    libc::SA_SIGINFO | libc::SA_ONSTACK | if restarts { libc::SA_RESTART } else { 0 }
+}
+
+fn own(wanted: &sigaction) -> sigaction {
+    let handler: Handler = on_sigtrap;
+    sigaction {
+        sa_sigaction: handler as usize,
+        sa_mask: empty_set(),
+        sa_flags: own_flags(wanted),
+        sa_restorer: None,
+    }
+}
+
+/// Whether the program was started with SIGTRAP ignored or blocked.
+pub fn is_taken() -> bool {
+    let blocked = mask(libc::SIG_BLOCK, &empty_set());
+    // SAFETY: the set is initialised.
+    let is_blocked = unsafe { libc::sigismember(&blocked, libc::SIGTRAP) } == 1;
+    is_blocked || current().sa_sigaction == libc::SIG_IGN
+}
+
+/// Installs the handler.
+pub fn install() {
+    let before = current();
+    let _held = WANTED.lock.hold();
+    // SAFETY: the lock is held.
+    unsafe { (*WANTED.action.get()).write(before) };
+    if kernels(libc::SIGTRAP, &own(&before), ptr::null_mut()) == 0 {
+        IS_INSTALLED.store(true, Ordering::Release);
+    }
+}
+
+/// Whether the handler was installed, so that the program's own is kept here.
+pub fn is_installed() -> bool {
+    IS_INSTALLED.load(Ordering::Acquire)
+}
+
+/// Whether the handler was installed and is no more, as the program went around the C library.
+pub fn is_lost() -> bool {
+    let handler: Handler = on_sigtrap;
+    is_installed() && current().sa_sigaction != handler as usize
+}
+
+/// Frees the lock in the child of a fork.
+pub fn release_after_fork() {
+    WANTED.lock.release_after_fork();
+}
+
+/// sigaction(2) of SIGTRAP, for the program.
+///
+/// # Safety
+/// The pointers are null or valid, as sigaction(2) wants them.
+pub unsafe fn exchange(new: *const sigaction, old: *mut sigaction) -> c_int {
+    with_signals_blocked(|| {
+        let _held = WANTED.lock.hold();
+        // SAFETY: the lock is held, and `install` has initialised it.
+        let wanted = unsafe { (*WANTED.action.get()).assume_init_mut() };
+        let before = *wanted;
+        // SAFETY: the caller's pointer is null or valid.
+        if let Some(new) = unsafe { new.as_ref() } {
+            *wanted = *new;
+            kernels(libc::SIGTRAP, &own(new), ptr::null_mut());
+        }
+        // SAFETY: the same.
+        if let Some(old) = unsafe { old.as_mut() } {
+            *old = before;
+        }
+        0
+    })
+}
+
+/// Takes what the program wants done with a SIGTRAP that has come, and resets it where that is
+/// wanted.
+fn take() -> sigaction {
+    let _held = WANTED.lock.hold();
+    // SAFETY: the lock is held, and `install` has initialised it before there was a handler.
+    let wanted = unsafe { (*WANTED.action.get()).assume_init_mut() };
+    let action = *wanted;
+    if action.sa_flags & libc::SA_RESETHAND != 0 {
+        wanted.sa_sigaction = libc::SIG_DFL;
+        wanted.sa_flags &= !libc::SA_SIGINFO;
+    }
+    action
+}
+
+/// The code of a SIGTRAP that a perf event sends.
+const TRAP_PERF: c_int = 6;
+
+extern "C" fn on_sigtrap(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a valid pointer.
+    let of = unsafe { &*info };
+    if of.si_code == TRAP_PERF && observer::perf::sent(info) {
+        // SAFETY: si_addr is there for this code.
+        let address = unsafe { of.si_addr() }.expose_provenance();
+        // SAFETY: errno belongs to this thread.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: the same.
+        let before = unsafe { *errno };
+        crate::govern::fault(address);
+        // SAFETY: the same.
+        unsafe { *errno = before };
+        return;
+    }
+    if hold_back(of, context) {
+        return;
+    }
+    forward(signal, info, context);
+}
+
+/// A SIGTRAP that the program blocks in this thread, as far as it knows: it is blocked truly from
+/// here on, and sent again. Returns whether it was.
+fn hold_back(info: &siginfo_t, context: *mut c_void) -> bool {
+    // What an instruction has caused cannot be blocked.
+    if info.si_code > 0 || !crate::hooks::mask::is_blocked() {
+        return false;
+    }
+    // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
+    let context = unsafe { &mut *context.cast::<ucontext_t>() };
+    // SAFETY: the set is initialised.
+    unsafe { libc::sigaddset(&mut context.uc_sigmask, libc::SIGTRAP) };
+    let pid = rustix::process::getpid().as_raw_pid();
+    let thread = rustix::thread::gettid().as_raw_pid();
+    let information = ptr::from_ref(info);
+    // SAFETY: the calls only read `info`. SIGTRAP is blocked while this handler runs.
+    unsafe {
+        if info.si_code == libc::SI_TKILL {
+            let call = libc::SYS_rt_tgsigqueueinfo;
+            libc::syscall(call, pid, thread, libc::SIGTRAP, information);
+        } else if libc::syscall(libc::SYS_rt_sigqueueinfo, pid, libc::SIGTRAP, information) != 0 {
+            // Only the first thread may send what seems to come from another process.
+            libc::kill(pid, libc::SIGTRAP);
+        }
+    }
+    true
+}
+
+/// Does what the program wants done.
+fn forward(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let wanted = take();
+    // SAFETY: the kernel passes a valid pointer.
+    let is_forced = unsafe { (*info).si_code } > 0;
+    match wanted.sa_sigaction {
+        // What an instruction has caused is not ignored, but kills.
+        libc::SIG_IGN if !is_forced => {}
+        libc::SIG_IGN | libc::SIG_DFL => die(),
+        handler => {
+            let mut blocked = wanted.sa_mask;
+            if wanted.sa_flags & libc::SA_NODEFER == 0 {
+                // SAFETY: the set is initialised.
+                unsafe { libc::sigaddset(&mut blocked, libc::SIGTRAP) };
+            }
+            let before = mask(libc::SIG_BLOCK, &blocked);
+            if wanted.sa_flags & libc::SA_NODEFER != 0 {
+                mask(libc::SIG_UNBLOCK, &only_sigtrap());
+            }
+            if wanted.sa_flags & libc::SA_SIGINFO != 0 {
+                // SAFETY: the program has given this address for a function of that kind.
+                let handler: Handler = unsafe { std::mem::transmute(handler) };
+                handler(signal, info, context);
+            } else {
+                // SAFETY: the same.
+                let handler: OneArgument = unsafe { std::mem::transmute(handler) };
+                handler(signal);
+            }
+            mask(libc::SIG_SETMASK, &before);
+        }
+    }
+}
+
+/// Ends the process by SIGTRAP, as would have happened without a handler.
+fn die() {
+    let default = sigaction {
+        sa_sigaction: libc::SIG_DFL,
+        sa_mask: empty_set(),
+        sa_flags: 0,
+        sa_restorer: None,
+    };
+    kernels(libc::SIGTRAP, &default, ptr::null_mut());
+    // It arrives when the handler returns, which blocks it.
+    // SAFETY: the signal exists.
+    unsafe { libc::raise(libc::SIGTRAP) };
+    mask(libc::SIG_UNBLOCK, &only_sigtrap());
+}

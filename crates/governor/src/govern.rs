@@ -1,0 +1,278 @@
+//! What is done about the program's mappings: those that a governor is for are advised, and each
+//! major fault in them asks the policy.
+//!
+//! The functions are called by `hooks` and by the handler, and by nothing else. They keep errno.
+
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+
+use filemap_control::layout::{self, header, mapping as word};
+use filemap_policy::{Reads, State};
+
+use crate::disposition::with_signals_blocked;
+use crate::stand_down;
+use crate::start::{self, Run};
+use crate::table::{Mapping, Slot, TABLE};
+use crate::{advice, file, statistics};
+
+/// What a program maps.
+pub struct Mapped {
+    pub range: Range<usize>,
+    /// PROT_READ and so on.
+    pub protection: i32,
+    /// MAP_SHARED and so on.
+    pub flags: i32,
+    /// Where it begins in the file.
+    pub offset_bytes: u64,
+}
+
+/// Flags of mmap(2) of mappings that are left alone: they have no file, or all their pages are read
+/// at once.
+const LEFT_ALONE: i32 =
+    libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_LOCKED | libc::MAP_POPULATE;
+
+/// A mapping was made. What was governed in its place is gone.
+pub fn mapped(new: &Mapped, descriptor: i32) {
+    // What was mapped of it before cannot be told any more.
+    take_out(&new.range, layout::State::Ended, |_| None);
+    let Some(run) = start::running() else { return };
+    let is_for = new.protection == libc::PROT_READ
+        && new.flags & LEFT_ALONE == 0
+        && new.range.len() as u64 >= run.settings.min_bytes
+        && descriptor >= 0;
+    if is_for {
+        // SAFETY: the program has just mapped what this descriptor stands for.
+        let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        consider(run, new, file);
+    }
+}
+
+/// Governs a mapping if its file is one that a governor is for.
+fn consider(run: &Run, new: &Mapped, descriptor: BorrowedFd<'_>) {
+    let Some(stored) = file::stored(descriptor) else { return };
+    let path = file::path(descriptor);
+    if !run.is_wanted(path.as_c_str()) || stand_down::is_due() {
+        return;
+    }
+    let page = run.page_size as u64;
+    let mapping = Mapping {
+        range: new.range.clone(),
+        first_page: new.offset_bytes / page,
+        file_pages: stored.bytes.div_ceil(page),
+        call_pages: stored.call_bytes() / page,
+    };
+    run.open_statistics();
+    begin(run, &mapping, State::new(run.settings.largest_window_bytes / page), path.as_bytes());
+}
+
+/// Governs a mapping, if there is room in the table. Otherwise it is left to the kernel.
+fn begin(run: &Run, mapping: &Mapping, state: State, path: &[u8]) {
+    let found = with_signals_blocked(|| {
+        let _held = TABLE.hold();
+        let free = || TABLE.slots().filter(|(_, slot)| slot.is_free());
+        let fresh = free().find(|(number, _)| statistics::is_fresh(*number));
+        let Some((number, slot)) = fresh.or_else(|| free().next()) else { return false };
+        if !advice::single_pages(&mapping.range) {
+            return true;
+        }
+        statistics::begin(number, mapping, run.page_size, path);
+        slot.known().begin(mapping, state);
+        TABLE.note_used(number);
+        true
+    });
+    if !found {
+        advice::as_by_itself(&mapping.range);
+        statistics::count(header::TABLE_FULL, 1);
+    }
+}
+
+/// Takes `range` out of the table, as nothing of it is governed any more. Of mappings that lie
+/// partly in it the rest stays governed. Returns whether something of it was governed.
+fn take_out(
+    range: &Range<usize>,
+    why: layout::State,
+    touched: impl Fn(&Range<usize>) -> Option<u64>,
+) -> bool {
+    if TABLE.overlapping(range.clone()).next().is_none() {
+        return false;
+    }
+    let Some(run) = start::started() else { return false };
+    with_signals_blocked(|| {
+        let _held = TABLE.hold();
+        for (number, slot) in TABLE.overlapping(range.clone()) {
+            let had = slot.range();
+            if cut(slot, range, run.page_size) {
+                statistics::end(number, why, touched(&had));
+            } else {
+                statistics::reshape(number, &slot.range());
+            }
+        }
+    });
+    true
+}
+
+/// Cuts `range` out of the mapping of a slot. Returns whether nothing is left.
+fn cut(slot: &Slot, range: &Range<usize>, page_size: usize) -> bool {
+    let has = slot.range();
+    let before = has.start..range.start.clamp(has.start, has.end);
+    let behind = range.end.clamp(has.start, has.end)..has.end;
+    let kept = if before.is_empty() { &behind } else { &before };
+    slot.known().keep(kept, page_size);
+    if !before.is_empty() && !behind.is_empty() {
+        // A slot has one range, so that what is behind the hole goes back to the kernel.
+        advice::as_by_itself(&behind);
+    }
+    kept.is_empty()
+}
+
+/// The program is about to unmap `range`. Returns whether something of it was governed.
+pub fn forget(range: &Range<usize>) -> bool {
+    take_out(range, layout::State::Ended, |had| {
+        start::started().and_then(|run| run.touched_pages(had))
+    })
+}
+
+/// The program has advised `range` itself, or may write to it: its word stands.
+pub fn give_back(range: &Range<usize>) {
+    take_out(range, layout::State::GivenBack, |had| {
+        start::started().and_then(|run| run.touched_pages(had))
+    });
+}
+
+/// The same where what the program did says nothing of reading: the kernel reads ahead by itself.
+pub fn give_back_as_it_was(range: &Range<usize>) {
+    each_governed(range, |part| {
+        advice::as_by_itself(&part);
+    });
+    give_back(range);
+}
+
+/// Something of `range` that was to be unmapped is still there, and is governed no more.
+pub fn left_in_place(range: &Range<usize>) {
+    if start::running().is_some() {
+        advice::as_by_itself(range);
+    }
+}
+
+/// Something that is not governed has moved to `range`, or a second mapping of the same was made.
+pub fn moved_unseen(range: &Range<usize>) {
+    take_out(range, layout::State::Ended, |_| None);
+}
+
+/// A mapping that moves, while it does.
+pub struct Moving {
+    mapping: Mapping,
+    state: State,
+    number: usize,
+}
+
+/// Takes `range` out of the table as it is going to move, if it is the whole of a mapping or a part
+/// of one. `None` where it is not governed.
+pub fn lift(range: &Range<usize>) -> Option<Moving> {
+    let run = start::running()?;
+    let (number, slot) = TABLE.overlapping(range.clone()).next()?;
+    let moving = with_signals_blocked(|| {
+        let had = slot.mapping();
+        let skipped = range.start.checked_sub(had.range.start)? / run.page_size;
+        let state = slot.known().state().clone();
+        let first_page = had.first_page + skipped as u64;
+        let mapping = Mapping { range: range.clone(), first_page, ..had };
+        Some(Moving { mapping, state, number })
+    })?;
+    forget(range);
+    Some(moving)
+}
+
+/// Governs again what has moved to `range`, or has stayed.
+pub fn set_down(moving: Moving, range: Range<usize>) {
+    forget(&range);
+    let Some(run) = start::running() else { return };
+    let mapping = Mapping { range, ..moving.mapping };
+    let path = statistics::path_of(moving.number);
+    begin(run, &mapping, moving.state, path.as_bytes());
+}
+
+/// Lets the kernel read ahead by itself in the governed parts of `range` while `call` runs: its
+/// faults happen within the kernel, where no signal can report them.
+pub fn lend<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
+    each_governed(&range, |part| {
+        advice::as_by_itself(&part);
+    });
+    let result = call();
+    each_governed(&range, |part| {
+        advice::single_pages(&part);
+    });
+    result
+}
+
+/// Bytes up to which a buffer that the kernel is going to read is asked for as a whole.
+const SMALL_BUFFER_BYTES: usize = 512 << 10;
+
+/// Runs `call`, in which the kernel reads the program's memory at `range`.
+pub fn read_by_kernel<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
+    if TABLE.overlapping(range.clone()).next().is_none() {
+        return call();
+    }
+    if range.len() > SMALL_BUFFER_BYTES {
+        return lend(range, call);
+    }
+    each_governed(&range, |part| {
+        advice::read(&part);
+    });
+    call()
+}
+
+/// The parts of `range` that are governed.
+fn each_governed(range: &Range<usize>, act: impl Fn(Range<usize>)) {
+    let Some(run) = start::running() else { return };
+    for (_, slot) in TABLE.overlapping(range.clone()) {
+        let has = slot.range();
+        // Advice is for whole pages. The one in which the range begins belongs to it.
+        let start = range.start.max(has.start) / run.page_size * run.page_size;
+        let part = start..range.end.min(has.end);
+        if !part.is_empty() {
+            act(part);
+        }
+    }
+}
+
+/// A major fault at `address`, in the handler.
+pub fn fault(address: usize) {
+    let Some(run) = start::running() else { return };
+    statistics::count(header::REPORTED, 1);
+    let found = TABLE.used().find(|(_, slot)| slot.range().contains(&address));
+    let Some((number, slot)) = found else { return };
+    let Some(mut known) = slot.try_known() else {
+        statistics::count(header::MISSED, 1);
+        return;
+    };
+    let mapping = known.mapping();
+    if !mapping.range.contains(&address) {
+        return;
+    }
+    let page = mapping.first_page + ((address - mapping.range.start) / run.page_size) as u64;
+    let bounds = known.bounds(page, run.page_size);
+    let begun = known.state().begun();
+    let reads = known.state().fault(page, bounds);
+    let streams = known.state().begun() - begun;
+    drop(known);
+    statistics::count_of(number, word::FAULTS, 1);
+    statistics::count_of(number, word::STREAMS, streams);
+    ask(run, number, &mapping, reads);
+}
+
+/// Asks the kernel to read. A mapping that is gone by then makes no difference: it is advice.
+fn ask(run: &Run, number: usize, mapping: &Mapping, reads: Reads) {
+    let mut calls = 0;
+    for pages in reads.pieces(mapping.call_pages) {
+        let skipped = pages.first.saturating_sub(mapping.first_page) as usize;
+        let start = mapping.range.start + skipped * run.page_size;
+        let end = start + pages.count() as usize * run.page_size;
+        advice::read(&(start..end.min(mapping.range.end)));
+        calls += 1;
+    }
+    if calls > 0 {
+        statistics::count_of(number, word::ADVISED_PAGES, reads.pages());
+        statistics::count_of(number, word::CALLS, calls);
+    }
+}

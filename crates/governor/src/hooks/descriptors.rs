@@ -1,0 +1,103 @@
+//! Descriptors. The event's own is none of the program's: to the program it is not open.
+
+use std::ffi::{c_int, c_uint};
+
+use crate::next::next;
+use crate::observer::perf;
+use crate::start;
+
+/// Whether `descriptor` is the event's, in the process that it observes.
+fn is_hidden(descriptor: c_int) -> bool {
+    perf::descriptor() == Some(descriptor) && start::started().is_some()
+}
+
+fn not_open() -> c_int {
+    // SAFETY: errno belongs to this thread.
+    unsafe { *libc::__errno_location() = libc::EBADF };
+    -1
+}
+
+/// close(2).
+///
+/// # Safety
+/// That of close(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(descriptor: c_int) -> c_int {
+    if is_hidden(descriptor) {
+        return not_open();
+    }
+    next!(c"close", unsafe extern "C" fn(c_int) -> c_int; descriptor)
+}
+
+fn range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    next!(
+        c"close_range",
+        unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int;
+        first, last, flags
+    )
+}
+
+/// close_range(2).
+///
+/// # Safety
+/// That of close_range(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let hidden = perf::descriptor().filter(|descriptor| is_hidden(*descriptor));
+    let hidden = hidden.map(c_int::cast_unsigned);
+    let Some(hidden) = hidden.filter(|hidden| (first..=last).contains(hidden)) else {
+        return range(first, last, flags);
+    };
+    let below = if first < hidden { range(first, hidden - 1, flags) } else { 0 };
+    if below != 0 || last == hidden {
+        return below;
+    }
+    range(hidden + 1, last, flags)
+}
+
+/// closefrom(3).
+///
+/// # Safety
+/// That of closefrom(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    let hidden = perf::descriptor().filter(|descriptor| is_hidden(*descriptor));
+    let Some(hidden) = hidden.filter(|hidden| first <= *hidden) else {
+        return next!(c"closefrom", unsafe extern "C" fn(c_int); first);
+    };
+    let first = first.max(0);
+    if first < hidden {
+        range(first.cast_unsigned(), (hidden - 1).cast_unsigned(), 0);
+    }
+    range((hidden + 1).cast_unsigned(), c_uint::MAX, 0);
+}
+
+/// dup2(2).
+///
+/// # Safety
+/// That of dup2(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
+    if is_hidden(from) {
+        return not_open();
+    }
+    if is_hidden(to) {
+        perf::make_way();
+    }
+    next!(c"dup2", unsafe extern "C" fn(c_int, c_int) -> c_int; from, to)
+}
+
+/// dup3(2).
+///
+/// # Safety
+/// That of dup3(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
+    if is_hidden(from) {
+        return not_open();
+    }
+    if is_hidden(to) {
+        perf::make_way();
+    }
+    next!(c"dup3", unsafe extern "C" fn(c_int, c_int, c_int) -> c_int; from, to, flags)
+}

@@ -1,0 +1,10 @@
+//! The functions of the C library that are interposed. They do what the program asks for, and tell
+//! `govern` of it. They know nothing of the policy.
+
+mod descriptors;
+mod exit;
+pub mod mask;
+mod memory;
+mod output;
+mod sandbox;
+mod signals;

@@ -1,0 +1,177 @@
+//! Calls that hand the program's memory to the kernel. Where that is a governed mapping, the kernel
+//! itself comes to pages that are missing, and no signal can report these.
+
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+
+use libc::{FILE, iovec, off_t, off64_t, size_t, sockaddr, socklen_t, ssize_t};
+
+use crate::govern::read_by_kernel;
+use crate::next::next;
+
+fn bytes(buffer: *const c_void, length: size_t) -> Range<usize> {
+    buffer.addr()..buffer.addr().saturating_add(length)
+}
+
+/// write(2).
+///
+/// # Safety
+/// That of write(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(
+    descriptor: c_int,
+    buffer: *const c_void,
+    length: size_t,
+) -> ssize_t {
+    read_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"write",
+            unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
+            descriptor, buffer, length
+        )
+    })
+}
+
+/// pwrite(2).
+///
+/// # Safety
+/// That of pwrite(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite(
+    descriptor: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    offset: off_t,
+) -> ssize_t {
+    read_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"pwrite",
+            unsafe extern "C" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
+            descriptor, buffer, length, offset
+        )
+    })
+}
+
+/// pwrite64(3).
+///
+/// # Safety
+/// That of pwrite(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite64(
+    descriptor: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    offset: off64_t,
+) -> ssize_t {
+    read_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"pwrite64",
+            unsafe extern "C" fn(c_int, *const c_void, size_t, off64_t) -> ssize_t;
+            descriptor, buffer, length, offset
+        )
+    })
+}
+
+/// send(2).
+///
+/// # Safety
+/// That of send(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn send(
+    socket: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
+    read_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"send",
+            unsafe extern "C" fn(c_int, *const c_void, size_t, c_int) -> ssize_t;
+            socket, buffer, length, flags
+        )
+    })
+}
+
+/// sendto(2).
+///
+/// # Safety
+/// That of sendto(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendto(
+    socket: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+    to: *const sockaddr,
+    to_length: socklen_t,
+) -> ssize_t {
+    read_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"sendto",
+            unsafe extern "C" fn(
+                c_int,
+                *const c_void,
+                size_t,
+                c_int,
+                *const sockaddr,
+                socklen_t,
+            ) -> ssize_t;
+            socket, buffer, length, flags, to, to_length
+        )
+    })
+}
+
+/// The most parts of a vector that are looked at: as many as the kernel takes.
+const MOST_PARTS: usize = 1024;
+
+/// Runs `call`, in which the kernel reads all of `parts`.
+fn with_parts(parts: &[iovec], call: &mut dyn FnMut() -> ssize_t) -> ssize_t {
+    match parts.split_first() {
+        None => call(),
+        Some((first, others)) => {
+            read_by_kernel(bytes(first.iov_base, first.iov_len), || with_parts(others, call))
+        }
+    }
+}
+
+/// writev(2).
+///
+/// # Safety
+/// That of writev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn writev(descriptor: c_int, vector: *const iovec, count: c_int) -> ssize_t {
+    let mut call = || {
+        next!(
+            c"writev",
+            unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t;
+            descriptor, vector, count
+        )
+    };
+    match usize::try_from(count) {
+        Ok(count @ 1..=MOST_PARTS) if !vector.is_null() => {
+            // SAFETY: the caller says that there are as many.
+            with_parts(unsafe { std::slice::from_raw_parts(vector, count) }, &mut call)
+        }
+        _ => call(),
+    }
+}
+
+/// fwrite(3), which writes large buffers from where they are.
+///
+/// # Safety
+/// That of fwrite(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fwrite(
+    buffer: *const c_void,
+    size: size_t,
+    count: size_t,
+    stream: *mut FILE,
+) -> size_t {
+    read_by_kernel(bytes(buffer, size.saturating_mul(count)), || {
+        next!(
+            c"fwrite",
+            unsafe extern "C" fn(*const c_void, size_t, size_t, *mut FILE) -> size_t;
+            buffer, size, count, stream
+        )
+    })
+}

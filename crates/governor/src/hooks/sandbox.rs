@@ -1,0 +1,55 @@
+//! Filters of system calls. A program that installs one may be ended by a call that it does not
+//! expect, so that the library makes none from then on.
+
+use std::ffi::{c_int, c_long, c_ulong};
+
+use filemap_control::layout::Reason;
+
+use crate::next::next;
+use crate::stand_down;
+
+/// prctl(2). Callers leave out what the operation does not take.
+///
+/// # Safety
+/// That of prctl(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(
+    operation: c_int,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+    fifth: c_ulong,
+) -> c_int {
+    if operation == libc::PR_SET_SECCOMP {
+        stand_down::now(Reason::Seccomp);
+    }
+    next!(
+        c"prctl",
+        unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
+        operation, second, third, fourth, fifth
+    )
+}
+
+/// syscall(2). Callers leave out what the call does not take.
+///
+/// # Safety
+/// That of the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn syscall(
+    number: c_long,
+    first: c_long,
+    second: c_long,
+    third: c_long,
+    fourth: c_long,
+    fifth: c_long,
+    sixth: c_long,
+) -> c_long {
+    if number == libc::SYS_seccomp {
+        stand_down::now(Reason::Seccomp);
+    }
+    next!(
+        c"syscall",
+        unsafe extern "C" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
+        number, first, second, third, fourth, fifth, sixth
+    )
+}

@@ -1,0 +1,131 @@
+//! What the program wants done with SIGTRAP. Other signals are none of the library's.
+
+use std::ffi::c_int;
+use std::mem::MaybeUninit;
+
+use libc::{sigaction as Action, sighandler_t};
+
+use crate::disposition::{self, empty_set};
+use crate::next::next;
+
+fn is_shared(signal: c_int) -> bool {
+    signal == libc::SIGTRAP && disposition::is_installed()
+}
+
+/// sigaction(2).
+///
+/// # Safety
+/// That of sigaction(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+    if is_shared(signal) {
+        // SAFETY: the caller's contract.
+        return unsafe { disposition::exchange(new, old) };
+    }
+    next!(
+        c"sigaction",
+        unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
+        signal, new, old
+    )
+}
+
+/// The other name of sigaction(2).
+///
+/// # Safety
+/// That of sigaction(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { sigaction(signal, new, old) }
+}
+
+/// Sets a handler of one argument with `flags`, and returns the one before.
+fn set(handler: sighandler_t, flags: c_int) -> sighandler_t {
+    let mut mask = empty_set();
+    if flags & libc::SA_NODEFER == 0 {
+        // SAFETY: the set is initialised.
+        unsafe { libc::sigaddset(&mut mask, libc::SIGTRAP) };
+    }
+    let new = Action { sa_sigaction: handler, sa_mask: mask, sa_flags: flags, sa_restorer: None };
+    let mut old = MaybeUninit::<Action>::zeroed();
+    // SAFETY: both are valid, and all fields of `old` may be zero.
+    unsafe {
+        disposition::exchange(&new, old.as_mut_ptr());
+        old.assume_init().sa_sigaction
+    }
+}
+
+/// signal(2), with the meaning that BSD gave it.
+///
+/// # Safety
+/// That of signal(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    if is_shared(signal) {
+        return set(handler, libc::SA_RESTART);
+    }
+    next!(
+        c"signal",
+        unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
+        signal, handler
+    )
+}
+
+/// Another name of signal(2).
+///
+/// # Safety
+/// That of signal(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bsd_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: the caller's contract.
+    unsafe { signal(number, handler) }
+}
+
+/// Another name of signal(2).
+///
+/// # Safety
+/// That of signal(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ssignal(number: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: the caller's contract.
+    unsafe { signal(number, handler) }
+}
+
+/// signal(2), with the meaning that System V gave it.
+///
+/// # Safety
+/// That of signal(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    if is_shared(signal) {
+        return set(handler, libc::SA_RESETHAND | libc::SA_NODEFER);
+    }
+    next!(
+        c"__sysv_signal",
+        unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
+        signal, handler
+    )
+}
+
+/// The other name of it.
+///
+/// # Safety
+/// That of signal(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sysv_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: the caller's contract.
+    unsafe { __sysv_signal(number, handler) }
+}
+
+/// sigignore(3).
+///
+/// # Safety
+/// That of sigignore(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigignore(signal: c_int) -> c_int {
+    if is_shared(signal) {
+        set(libc::SIG_IGN, 0);
+        return 0;
+    }
+    next!(c"sigignore", unsafe extern "C" fn(c_int) -> c_int; signal)
+}

@@ -1,0 +1,41 @@
+//! The governor's library: preloaded into a program that is not changed, it gives the kernel better
+//! advice for the program's large read-only file mappings.
+//!
+//! It only ever advises (madvise(2)), so what the program computes cannot change. A mapping that is
+//! governed is advised MADV_RANDOM, so that the kernel reads single pages. A perf event reports
+//! each major fault to the thread that made it, as a SIGTRAP before its next instruction. The
+//! handler asks the policy which other pages are worth reading, and asks the kernel for these.
+//!
+//! The library has three layers, and each knows only those below it:
+//!
+//! | Modules | Contents |
+//! |---|---|
+//! | `hooks` | the functions of the C library that are interposed: what the program does |
+//! | `govern`, `start`, `stand_down` | what that means for the mappings that are governed |
+//! | `table`, `observer`, `disposition`, `statistics`, `advice`, `next` | its parts |
+//!
+//! Rules that all code here keeps: nothing that runs in the handler allocates, waits for a lock or
+//! changes errno. No file is kept open, since closing a descriptor of a file would drop all record
+//! locks that the program has on it. What the library cannot do is left to the kernel.
+#![deny(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::todo,
+    clippy::unimplemented,
+    clippy::unwrap_used
+)]
+
+mod advice;
+mod disposition;
+mod file;
+mod govern;
+mod hooks;
+mod lock;
+mod next;
+mod observer;
+mod pagemap;
+mod stand_down;
+mod start;
+mod statistics;
+mod table;

@@ -1,0 +1,3 @@
+//! What observes major faults.
+
+pub mod perf;

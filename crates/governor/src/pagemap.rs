@@ -1,0 +1,92 @@
+//! Which pages of a mapping are mapped, by the PAGEMAP_SCAN request of Linux 6.7.
+
+use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+
+/// What PAGEMAP_SCAN is given: the kernel's struct pm_scan_arg.
+#[derive(Default)]
+#[repr(C)]
+struct Scan {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    regions: u64,
+    region_count: u64,
+    most_pages: u64,
+    inverted: u64,
+    wanted: u64,
+    wanted_any: u64,
+    returned: u64,
+}
+
+/// One run of pages that it found: the kernel's struct page_region.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct Region {
+    pub start: u64,
+    pub end: u64,
+    categories: u64,
+}
+
+/// The request: _IOWR('f', 16, struct pm_scan_arg).
+const PAGEMAP_SCAN: u64 = 0xc060_6610;
+
+/// A page that is in memory and mapped.
+const PRESENT: u64 = 1 << 3;
+
+/// Runs of pages that one request returns.
+const REGIONS: usize = 256;
+
+/// The page tables of this process.
+pub struct PageTables {
+    file: OwnedFd,
+}
+
+impl PageTables {
+    /// `None` where they cannot be read.
+    pub fn open() -> Option<PageTables> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(c"/proc/self/pagemap", flags, Mode::empty()).ok()?;
+        Some(PageTables { file })
+    }
+
+    /// Tells `each` the runs of pages of `range` that are mapped, in order. `None` where the kernel
+    /// has no such request.
+    pub fn scan(&self, range: &Range<usize>, mut each: impl FnMut(Region)) -> Option<()> {
+        let mut start = range.start as u64;
+        let end = range.end as u64;
+        let mut regions = [Region::default(); REGIONS];
+        while start < end {
+            let mut scan = Scan {
+                size: size_of::<Scan>() as u64,
+                start,
+                end,
+                regions: regions.as_mut_ptr().expose_provenance() as u64,
+                region_count: REGIONS as u64,
+                wanted: PRESENT,
+                returned: PRESENT,
+                ..Scan::default()
+            };
+            // SAFETY: the kernel writes at most that many regions, and where it has come to.
+            let found = unsafe { libc::ioctl(self.file.as_raw_fd(), PAGEMAP_SCAN, &mut scan) };
+            let found = usize::try_from(found).ok()?;
+            regions.iter().take(found).for_each(|region| each(*region));
+            if scan.walk_end <= start {
+                return None;
+            }
+            start = scan.walk_end;
+        }
+        Some(())
+    }
+}
+
+/// How many pages of `range` are mapped.
+pub fn mapped_pages(range: &Range<usize>, page_size: usize) -> Option<u64> {
+    let mut bytes = 0;
+    PageTables::open()?.scan(range, |region| bytes += region.end - region.start)?;
+    Some(bytes / page_size as u64)
+}

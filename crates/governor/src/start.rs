@@ -1,0 +1,197 @@
+//! How the library starts in a process, in the child of a fork, and how it ends.
+
+use std::ffi::{CStr, CString, OsString};
+use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use filemap_control::layout::{Observer, Reason, State};
+use filemap_control::{Settings, variable};
+
+use crate::observer::perf;
+use crate::table::TABLE;
+use crate::{disposition, file, pagemap, statistics};
+
+/// What stays the same while a process runs.
+pub struct Run {
+    pub settings: Settings,
+    pub page_size: usize,
+    include: Vec<CString>,
+    exclude: Vec<CString>,
+    statistics: Option<CString>,
+}
+
+static RUN: OnceLock<Run> = OnceLock::new();
+
+/// Whether mappings are governed.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// The process that the library's state belongs to. The child of a vfork uses it as well, and must
+/// not change it.
+static OWNER: AtomicI32 = AtomicI32::new(0);
+
+/// The run, if mappings are governed in this process.
+pub fn running() -> Option<&'static Run> {
+    if IS_ON.load(Ordering::Acquire) { started() } else { None }
+}
+
+/// The run, if it has begun and this is its process.
+pub fn started() -> Option<&'static Run> {
+    let run = RUN.get()?;
+    let is_owner = OWNER.load(Ordering::Relaxed) == rustix::process::getpid().as_raw_pid();
+    is_owner.then_some(run)
+}
+
+/// Nothing is governed from here on. Returns the run if this call has ended it.
+pub fn stop() -> Option<&'static Run> {
+    let run = running()?;
+    IS_ON.swap(false, Ordering::AcqRel).then_some(run)
+}
+
+/// Runs before the program.
+extern "C" fn start() {
+    // SAFETY: errno belongs to this thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: the same. A program begins with errno 0.
+    let before = unsafe { *errno };
+    begin();
+    // SAFETY: the same.
+    unsafe { *errno = before };
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+extern "C" fn end() {
+    finish();
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+fn begin() {
+    let settings = match Settings::from_environment(std::env::var_os) {
+        Ok(Some(settings)) => settings,
+        Ok(None) => return,
+        Err(wrong) => {
+            give_up(&format!("{wrong}. Nothing is governed."));
+            return;
+        }
+    };
+    let page_size = rustix::param::page_size();
+    let c_string = |text: &OsString| CString::new(text.as_bytes()).ok();
+    let run = Run {
+        page_size,
+        include: settings.include.iter().filter_map(c_string).collect(),
+        exclude: settings.exclude.iter().filter_map(c_string).collect(),
+        statistics: settings
+            .statistics
+            .clone()
+            .and_then(|path| CString::new(path.into_os_string().into_vec()).ok()),
+        settings,
+    };
+    OWNER.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
+    let run = RUN.get_or_init(|| run);
+    let reason = match () {
+        () if file::is_traced() => Reason::Traced,
+        () if disposition::is_taken() => Reason::SigtrapTaken,
+        () => {
+            observe();
+            return;
+        }
+    };
+    statistics::reason(reason);
+    if run.settings.keeps_statistics {
+        run.open_statistics();
+    }
+}
+
+/// Begins to observe.
+fn observe() {
+    // The handler comes first: without it the first signal would end the program.
+    disposition::install();
+    if !perf::open() {
+        statistics::reason(Reason::NoObserver);
+        let text = Reason::NoObserver.text();
+        give_up(&format!("Nothing is governed: {text}."));
+        return;
+    }
+    statistics::observer(Observer::PerfEvent);
+    // SAFETY: the function only does what the child of a fork may do.
+    unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
+    IS_ON.store(true, Ordering::Release);
+}
+
+/// Says in one line why nothing is governed, and only once: programs that this one starts do not
+/// try.
+fn give_up(text: &str) {
+    let line = format!("filemap govern: {text}\n");
+    // SAFETY: the call only reads the line. Where there is no standard error it fails.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    // SAFETY: the program has not begun, so that no other thread reads its environment.
+    unsafe { std::env::set_var(variable::SWITCH, "off") };
+}
+
+extern "C" fn after_fork() {
+    // SAFETY: errno belongs to this thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: the same. What fork has set stays.
+    let before = unsafe { *errno };
+    OWNER.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
+    TABLE.release_after_fork();
+    disposition::release_after_fork();
+    statistics::after_fork();
+    if let Some(run) = running() {
+        if !perf::reopen_after_fork() {
+            crate::stand_down::now(Reason::NoObserver);
+        } else if TABLE.used().any(|(_, slot)| !slot.is_free()) {
+            run.open_statistics();
+        }
+    }
+    // SAFETY: the same.
+    unsafe { *errno = before };
+}
+
+/// The process ends: its numbers are completed, and the file is removed if nobody collects it.
+pub fn finish() {
+    let Some(run) = started() else { return };
+    if !statistics::is_kept() {
+        return;
+    }
+    for (number, slot) in TABLE.used().filter(|(_, slot)| !slot.is_free()) {
+        statistics::end(number, State::Ended, run.touched_pages(&slot.range()));
+    }
+    if let Some(directory) = run.statistics.as_deref()
+        && !run.settings.keeps_statistics
+    {
+        statistics::remove(directory);
+    }
+}
+
+impl Run {
+    /// Whether files with this path are to be governed; `None` is a path that is too long.
+    pub fn is_wanted(&self, path: Option<&CStr>) -> bool {
+        let Some(path) = path else { return self.include.is_empty() };
+        let matches = |pattern: &CString| {
+            // SAFETY: both texts end with a zero.
+            unsafe { libc::fnmatch(pattern.as_ptr(), path.as_ptr(), 0) == 0 }
+        };
+        let is_included = self.include.is_empty() || self.include.iter().any(matches);
+        is_included && !self.exclude.iter().any(matches)
+    }
+
+    /// Makes the file of statistics, if one is wanted and was not tried.
+    pub fn open_statistics(&self) {
+        if let Some(directory) = self.statistics.as_deref() {
+            statistics::open(directory, self.page_size);
+        }
+    }
+
+    /// Pages of `range` that are mapped; `None` where nobody asks, or nobody can say.
+    pub fn touched_pages(&self, range: &Range<usize>) -> Option<u64> {
+        if statistics::is_kept() { pagemap::mapped_pages(range, self.page_size) } else { None }
+    }
+}
