@@ -21,6 +21,7 @@ use filemap_mapcount::{
 use serde_json::{Map, Value};
 
 use self::clock::{huge_pages, thread_ns};
+pub use self::room::Asked;
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::provenance;
@@ -28,13 +29,21 @@ use crate::provenance;
 /// How many ways to count run side by side.
 const WAYS: usize = CONFIGURATIONS.len();
 
+/// Refuses a job for which there is too little memory now.
+///
+/// # Errors
+/// Such a job, with a remedy for who has `asked` for it.
+pub fn check(job: &FolioOps, asked: Asked) -> Result<(), Error> {
+    room::check(job, asked, cpus(), available_bytes())
+}
+
 /// The record of `job`, all of whose ways to count take turns.
 ///
 /// # Errors
-/// When there is too little memory.
-pub fn record(job: &FolioOps) -> Result<Record, Error> {
-    let cpus = usize::try_from(filemap_kernel::probe::cpus::allowed()).unwrap_or(1);
-    room::check(job, cpus, available_bytes())?;
+/// As [`check`].
+pub fn record(job: &FolioOps, asked: Asked) -> Result<Record, Error> {
+    check(job, asked)?;
+    let cpus = cpus();
     let progress = Progress::new(job.folio_bytes.len() * Operation::ALL.len());
     let mut repeats = vec![Repeat::default(); job.runs as usize];
     for &folio_bytes in &job.folio_bytes {
@@ -58,6 +67,11 @@ pub fn record(job: &FolioOps) -> Result<Record, Error> {
     let mut record = Record::of_folio_ops(job, job.engine.name(), environment(), runs);
     provenance::stamp_record(&mut record);
     Ok(record)
+}
+
+/// CPUs that this process may use: so many children write at once.
+fn cpus() -> usize {
+    usize::try_from(filemap_kernel::probe::cpus::allowed()).unwrap_or(1)
 }
 
 /// What was timed in one repeat.
@@ -217,7 +231,7 @@ mod tests {
     #[test]
     fn every_repeat_has_every_cell_once() {
         let job = job("file_size = '2m'\nfolio_sizes = '4k,16k'\nruns = 2");
-        let record = record(&job).unwrap();
+        let record = record(&job, Asked::FileSize).unwrap();
         assert_eq!((record.runs.len(), record.engine.as_str()), (2, "model"));
         for run in &record.runs {
             let run = run.folio_ops.as_ref().unwrap();

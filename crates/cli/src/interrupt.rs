@@ -67,12 +67,21 @@ fn end(signal: i32) -> ! {
     if stderr().is_terminal() {
         let _ = stderr().write_all(CLEAR_LINE.as_bytes());
     }
-    let failed = journal.as_ref().map(|journal| journal.undo_all().failed).unwrap_or_default();
-    for error in failed {
-        let _ = writeln!(stderr(), "filemap: {error}; the next command tries again");
+    if let Some(journal) = journal.as_ref() {
+        for error in journal.undo_all().failed {
+            let _ = writeln!(stderr(), "filemap: {error}; the next command tries again");
+        }
+        tell_left(journal);
     }
     output::abandon();
     std::process::exit(SIGNALLED + signal)
+}
+
+/// Names the settings of the machine that are not restored, as others have changed them.
+fn tell_left(journal: &Journal) {
+    for line in journal.left() {
+        let _ = writeln!(stderr(), "filemap: {line}");
+    }
 }
 
 /// Does not return once a signal is ending the command: what it ends with is the signal's.
@@ -91,6 +100,7 @@ impl Drop for Undoing {
         // Here, so that a signal finds either the journal or no file of it.
         if let Some(journal) = journal.take() {
             journal.remove_if_empty();
+            tell_left(&journal);
         }
     }
 }

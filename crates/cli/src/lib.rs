@@ -98,16 +98,24 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Undoes what a killed run changed. That it failed is no reason not to run.
+/// Undoes what a killed run changed, and says what that was of the machine's settings. That it
+/// failed is no reason not to run.
 fn undo_what_was_left() {
-    let directory = journal::state_directory();
-    let failed = match journal::recover(&directory) {
-        Ok(recovery) => recovery.failed,
-        Err(error) => vec![error],
+    let recovered = journal::recover(&journal::state_directory());
+    let lines = match recovered {
+        Ok(recovery) => {
+            let failed = recovery.failed.iter().map(not_undone);
+            recovery.restored().into_iter().chain(recovery.left()).chain(failed).collect()
+        }
+        Err(error) => vec![not_undone(&error)],
     };
-    for error in failed {
-        let _ = writeln!(io::stderr(), "filemap: cannot undo what a killed run left: {error}");
+    for line in lines {
+        let _ = writeln!(io::stderr(), "filemap: {line}");
     }
+}
+
+fn not_undone(error: &filemap_kernel::Error) -> String {
+    format!("cannot undo what a killed run left: {error}")
 }
 
 /// Prints help or the version.

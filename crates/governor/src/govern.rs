@@ -10,6 +10,7 @@ use filemap_control::layout::{self, header, mapping as word};
 use filemap_policy::{Reads, State};
 
 use crate::disposition::with_signals_blocked;
+use crate::observer;
 use crate::stand_down;
 use crate::start::{self, Run};
 use crate::table::{Mapping, Slot, TABLE};
@@ -80,6 +81,7 @@ fn begin(run: &Run, mapping: &Mapping, state: State, path: &[u8]) {
         TABLE.note_used(number);
         true
     });
+    observer::begin();
     if !found {
         advice::as_by_itself(&mapping.range);
         statistics::count(header::TABLE_FULL, 1);
@@ -242,13 +244,18 @@ pub fn fault(address: usize) {
     statistics::count(header::REPORTED, 1);
     let found = TABLE.used().find(|(_, slot)| slot.range().contains(&address));
     let Some((number, slot)) = found else { return };
+    missing(run, number, slot, address);
+}
+
+/// A page of the mapping in a slot was missing. Returns what the kernel was asked for.
+pub fn missing(run: &Run, number: usize, slot: &Slot, address: usize) -> Reads {
     let Some(mut known) = slot.try_known() else {
         statistics::count(header::MISSED, 1);
-        return;
+        return Reads::NONE;
     };
     let mapping = known.mapping();
     if !mapping.range.contains(&address) {
-        return;
+        return Reads::NONE;
     }
     let page = mapping.first_page + ((address - mapping.range.start) / run.page_size) as u64;
     let bounds = known.bounds(page, run.page_size);
@@ -259,6 +266,7 @@ pub fn fault(address: usize) {
     statistics::count_of(number, word::FAULTS, 1);
     statistics::count_of(number, word::STREAMS, streams);
     ask(run, number, &mapping, reads);
+    reads
 }
 
 /// Asks the kernel to read. A mapping that is gone by then makes no difference: it is advice.

@@ -6,13 +6,15 @@
 //! each major fault to the thread that made it, as a SIGTRAP before its next instruction. The
 //! handler asks the policy which other pages are worth reading, and asks the kernel for these.
 //!
-//! The library has three layers, and each knows only those below it:
+//! Each row knows only those below it:
 //!
 //! | Modules | Contents |
 //! |---|---|
 //! | `hooks` | the functions of the C library that are interposed: what the program does |
 //! | `govern`, `start`, `stand_down` | what that means for the mappings that are governed |
-//! | `table`, `observer`, `disposition`, `statistics`, `advice`, `next` | its parts |
+//! | `observer`, `disposition` | what reports faults, and the signal by which that is done |
+//! | `table`, `statistics` | what is known of each mapping, and what is told of it |
+//! | `advice`, `file`, `page_tables`, `next`, `lock` | what the kernel and libc are asked for |
 //!
 //! Rules that all code here keeps: nothing that runs in the handler allocates, waits for a lock or
 //! changes errno. No file is kept open, since closing a descriptor of a file would drop all record
@@ -34,7 +36,7 @@ mod hooks;
 mod lock;
 mod next;
 mod observer;
-mod pagemap;
+mod page_tables;
 mod stand_down;
 mod start;
 mod statistics;

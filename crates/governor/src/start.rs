@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use filemap_control::layout::{Observer, Reason, State};
 use filemap_control::{Settings, variable};
 
-use crate::observer::perf;
+use crate::observer::{perf, polling};
 use crate::table::TABLE;
-use crate::{disposition, file, pagemap, statistics};
+use crate::{disposition, file, page_tables, statistics};
 
 /// What stays the same while a process runs.
 pub struct Run {
@@ -111,15 +111,18 @@ fn begin() {
 
 /// Begins to observe.
 fn observe() {
-    // The handler comes first: without it the first signal would end the program.
-    disposition::install();
-    if !perf::open() {
+    let observer = if perf::open() {
+        disposition::install();
+        Observer::PerfEvent
+    } else if polling::is_possible() {
+        Observer::Pagemap
+    } else {
         statistics::reason(Reason::NoObserver);
         let text = Reason::NoObserver.text();
         give_up(&format!("Nothing is governed: {text}."));
         return;
-    }
-    statistics::observer(Observer::PerfEvent);
+    };
+    statistics::observer(observer);
     // SAFETY: the function only does what the child of a fork may do.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
     IS_ON.store(true, Ordering::Release);
@@ -145,9 +148,11 @@ extern "C" fn after_fork() {
     disposition::release_after_fork();
     statistics::after_fork();
     if let Some(run) = running() {
-        if !perf::reopen_after_fork() {
+        // The thread that polls is not in the child.
+        if perf::descriptor().is_none() || !perf::reopen_after_fork() {
             crate::stand_down::now(Reason::NoObserver);
         } else if TABLE.used().any(|(_, slot)| !slot.is_free()) {
+            perf::enable();
             run.open_statistics();
         }
     }
@@ -192,6 +197,6 @@ impl Run {
 
     /// Pages of `range` that are mapped; `None` where nobody asks, or nobody can say.
     pub fn touched_pages(&self, range: &Range<usize>) -> Option<u64> {
-        if statistics::is_kept() { pagemap::mapped_pages(range, self.page_size) } else { None }
+        if statistics::is_kept() { page_tables::mapped_pages(range, self.page_size) } else { None }
     }
 }

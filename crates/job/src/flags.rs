@@ -111,7 +111,7 @@ spec! {
         group: ENGINE,
         value_name: "N",
         range: (1, MAX_RUNS),
-        default: Some("1"),
+        default: Some("1, of --workload folio-ops 9"),
         ..FLAG
     },
     /// Machine profile: the costs of the device and of a fault. default is the built-in one.

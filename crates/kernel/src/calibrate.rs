@@ -222,6 +222,7 @@ impl Bench {
             phases,
             settle: false,
             report_mapped: false,
+            governor: None,
         };
         Probe::start(&plan)?.run()
     }

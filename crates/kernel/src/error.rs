@@ -73,6 +73,18 @@ pub enum Error {
         /// Of these, being written.
         writeback: u64,
     },
+    /// There is no place for a journal where there should be one.
+    #[error(
+        "there can be no journal in '{}': {reason}; name a directory in FILEMAP_STATE, by its \
+         whole path, in which you can write",
+        path.display()
+    )]
+    JournalDirectory {
+        /// Journal directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A journal or its directory belongs to somebody else.
     #[error(
         "the journal '{}' belongs to another user, or others can write to it: \
@@ -200,8 +212,8 @@ pub enum Error {
     },
     /// A program touched a page behind the end of a file.
     #[error(
-        "{step}: page {page} of mapping '{mapping}' lies behind the last page of file '{file}', and \
-         the program got SIGBUS for touching it: shorten the mapping, or access less of it"
+        "{step}: page {page} of mapping '{mapping}' lies behind the last page of file '{file}', \
+         and the program got SIGBUS for touching it: shorten the mapping, or access less of it"
     )]
     BeyondFile {
         /// The thread and the phase.
@@ -230,6 +242,8 @@ impl Error {
             Error::Image(error) => error.cannot_run_here(),
             Error::NeedsRoot { .. }
             | Error::Unavailable { .. }
+            | Error::JournalDirectory { .. }
+            | Error::JournalOwner { .. }
             | Error::NoSpace { .. }
             | Error::Hot { .. }
             | Error::Starved { .. } => true,

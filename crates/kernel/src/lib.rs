@@ -14,6 +14,7 @@ pub mod engine;
 mod error;
 pub mod fio;
 pub mod folio_ops;
+pub mod governor;
 pub mod holes;
 pub mod image;
 pub mod interference;

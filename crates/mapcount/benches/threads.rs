@@ -8,6 +8,7 @@
 mod support;
 
 use std::sync::{Arc, Barrier};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use filemap_mapcount::anon_cow::{AnonCow, Child, Pattern};
 use filemap_mapcount::mm::Contents;
@@ -109,13 +110,13 @@ fn copies<C: Mapcount>(
     let times = std::thread::scope(|scope| {
         let run = |mut child: Child<C>| {
             let begin = &begin;
-            scope.spawn(move || {
+            start(scope, threads, move || {
                 begin.wait();
                 (child.run(cpu_ns), child)
             })
         };
-        let threads: Vec<_> = children.into_iter().map(run).collect();
-        let ends = threads.into_iter().map(|thread| thread.join().expect("no count is wrong"));
+        let started: Vec<_> = children.into_iter().map(run).collect();
+        let ends = started.into_iter().map(|thread| thread.join().expect("no count is wrong"));
         // No child ends before the last has written.
         let (samples, _children): (Vec<_>, Vec<_>) = ends.unzip();
         let times = samples.into_iter().map(|sample| sample.map(|sample| sample.time_ns));
@@ -124,19 +125,31 @@ fn copies<C: Mapcount>(
     Ok(times.into_iter().max().unwrap_or(0) as f64 / pages as f64)
 }
 
+/// Starts one of `threads` threads. Where there cannot be as many it ends the program, as those
+/// that are there wait for the missing ones.
+fn start<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    threads: usize,
+    body: impl FnOnce() -> T + Send + 'scope,
+) -> ScopedJoinHandle<'scope, T> {
+    Builder::new().spawn_scoped(scope, body).unwrap_or_else(|error| {
+        refuse(&format!("{threads} threads at once cannot be started: {error}; give fewer"))
+    })
+}
+
 /// Rounds in a millisecond, fairness, and the longest wait in microseconds.
 fn one_folio<C: Mapcount>(order: Order, threads: usize) -> Result<[f64; 3], Error> {
     let folio = OneFolio::<C>::new(order, u32::try_from(threads).unwrap_or(u32::MAX))?;
     let begin = Barrier::new(threads);
     let runs = std::thread::scope(|scope| {
         let run = |_| {
-            scope.spawn(|| {
+            start(scope, threads, || {
                 begin.wait();
                 folio.run(Until::Ns(ONE_FOLIO_NS), wall_ns)
             })
         };
-        let threads: Vec<_> = (0..threads).map(run).collect();
-        let ends = threads.into_iter().map(|thread| thread.join().expect("no count is wrong"));
+        let started: Vec<_> = (0..threads).map(run).collect();
+        let ends = started.into_iter().map(|thread| thread.join().expect("no count is wrong"));
         ends.collect::<Result<Vec<_>, _>>()
     })?;
     assert!(folio.left().is_nothing(), "a count was lost");

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::folio_ops::Sample;
 use crate::mapcount::Mapcount;
-use crate::mm::{AddressSpace, Contents, Cpu, KEPT_PAGES, Memory, Written};
+use crate::mm::{AddressSpace, Contents, Cpu, InUse, KEPT_PAGES, Memory, Written};
 use crate::mm_id::MmIds;
 use crate::order::Order;
 
@@ -56,6 +56,8 @@ pub struct AnonCow<C: Mapcount> {
     parent: AddressSpace<C>,
     pages: usize,
     children: usize,
+    /// Its children have it too.
+    in_use: Arc<InUse>,
 }
 
 impl<C: Mapcount> AnonCow<C> {
@@ -73,6 +75,9 @@ impl<C: Mapcount> AnonCow<C> {
     ///
     /// # Errors
     /// When there is not as much memory, or there are not as many ids.
+    ///
+    /// # Panics
+    /// When others use these contents now, such as another one or its children.
     pub fn with(
         contents: &Arc<Contents>,
         pages: usize,
@@ -80,6 +85,7 @@ impl<C: Mapcount> AnonCow<C> {
         children: usize,
         advise: &mut dyn FnMut(Range<usize>),
     ) -> Result<AnonCow<C>, Error> {
+        let in_use = Arc::new(InUse::of(contents));
         let memory = Arc::new(Memory::with(contents, advise)?);
         let ids = u32::try_from(children).unwrap_or(u32::MAX).saturating_add(1);
         let ids = Arc::new(MmIds::new(ids)?);
@@ -88,7 +94,7 @@ impl<C: Mapcount> AnonCow<C> {
         let populated = parent.populate(&mut cpu, 0..pages, order);
         memory.drain(&mut cpu);
         populated?;
-        Ok(AnonCow { memory, parent, pages, children })
+        Ok(AnonCow { memory, parent, pages, children, in_use })
     }
 
     /// Pages of memory that it takes: those of the parent, and a copy for each child.
@@ -111,6 +117,7 @@ impl<C: Mapcount> AnonCow<C> {
                 memory: self.memory.clone(),
                 cpu: Cpu::default(),
                 pages: pages(self.pages, pattern, seed, number),
+                _in_use: self.in_use.clone(),
             })
         };
         let children = (0..self.children).map(fork).collect();
@@ -129,6 +136,7 @@ pub struct Child<C: Mapcount> {
     /// The CPU that it runs on.
     cpu: Cpu,
     pages: Vec<u32>,
+    _in_use: Arc<InUse>,
 }
 
 impl<C: Mapcount> Child<C> {

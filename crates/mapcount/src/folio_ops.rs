@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::error::Error;
 use crate::mapcount::Mapcount;
-use crate::mm::{AddressSpace, Contents, Cpu, KEPT_PAGES, Memory, Written, scattered_pages};
+use crate::mm::{AddressSpace, Contents, Cpu, InUse, KEPT_PAGES, Memory, Written, scattered_pages};
 use crate::mm_id::MmIds;
 use crate::order::Order;
 
@@ -71,6 +71,7 @@ pub enum Placement {
 
 /// Memory in which operations run, one after the other.
 pub struct FolioOps<C: Mapcount> {
+    contents: Arc<Contents>,
     memory: Arc<Memory<C>>,
     ids: Arc<MmIds>,
     pages: usize,
@@ -105,14 +106,19 @@ impl<C: Mapcount> FolioOps<C> {
         if placement == Placement::Scattered {
             memory.scatter(order);
         }
-        Ok(FolioOps { memory, ids: Arc::new(MmIds::new(SPACES)?), pages, order })
+        let (contents, ids) = (contents.clone(), Arc::new(MmIds::new(SPACES)?));
+        Ok(FolioOps { contents, memory, ids, pages, order })
     }
 
     /// Runs `operation` once. `now_ns` is read right before and right behind it.
     ///
     /// # Errors
     /// When the memory is too little.
+    ///
+    /// # Panics
+    /// When others use the same contents meanwhile.
     pub fn run(&self, operation: Operation, now_ns: impl FnMut() -> u64) -> Result<Sample, Error> {
+        let _in_use = InUse::of(&self.contents);
         let mut cpu = Cpu::default();
         let sample = self.run_on(&mut cpu, operation, now_ns);
         self.memory.drain(&mut cpu);

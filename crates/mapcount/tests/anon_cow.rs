@@ -107,6 +107,19 @@ fn configurations_share_what_is_in_the_pages() {
     assert!(samples.iter().chain(&others).all(|sample| sample.copied == PAGES));
 }
 
+/// Children that are there still have their pages.
+#[test]
+#[should_panic(expected = "the contents of these pages are in use by another memory")]
+fn configurations_do_not_share_what_is_in_the_pages_at_once() {
+    let pages = AnonCow::<MmOwner>::memory_pages(64, 1);
+    let contents = Arc::new(Contents::new(pages, &mut |_| ()).expect("memory"));
+    let mut first =
+        AnonCow::<MmOwner>::with(&contents, 64, order(4), 1, &mut |_| ()).expect("it fits");
+    let _children = first.children(Pattern::Sequential, SEED).expect("an id");
+    drop(first);
+    let _second = AnonCow::<PageMapcount>::with(&contents, 64, order(4), 1, &mut |_| ());
+}
+
 #[test]
 fn too_little_memory_is_an_error() {
     let contents = Arc::new(Contents::new(512, &mut |_| ()).expect("2 MiB are there"));

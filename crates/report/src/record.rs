@@ -13,7 +13,7 @@ use crate::report::{Part, Report, to_json};
 use crate::setup;
 use crate::significance;
 use crate::spread;
-use crate::stats::Sample;
+use crate::stats::{MAD, Sample};
 use crate::table::{Column, Table};
 use crate::thrash;
 use crate::units::{number, time};
@@ -70,6 +70,7 @@ pub fn report(record: &Record, job: Option<&Job>, verbose: bool, command: String
     parts.extend(warnings(record));
     if verbose {
         parts.push(Part::Table(summary(record)));
+        parts.extend((record.runs.len() > 1).then(|| Part::Paragraph(MAD.to_string())));
     }
     parts.extend(outlier_note(record).map(Part::Paragraph));
     parts.extend(reclaim_note(record).map(Part::Paragraph));

@@ -1,5 +1,7 @@
 //! What a report is of: the file, the mapping, the accesses and the machine that were used.
 
+use std::collections::BTreeSet;
+
 use filemap_job::{
     Advice, EngineKind, JobSpec, PhaseSpec, Record, SizeText, SplitProt, parse_size,
 };
@@ -93,12 +95,16 @@ fn lines_of_folio_ops(record: &Record) -> Vec<Line> {
     let environment = |key: &str| record.environment.get(key);
     let text = |key: &str| environment(key).and_then(Value::as_str).unwrap_or_default().to_string();
     let cores = environment("cores").and_then(Value::as_u64);
-    let cores = cores.map_or_else(String::new, |cores| format!("{cores} CPUs"));
+    let cores = cores.map_or_else(String::new, |cores| match cores {
+        1 => "1 CPU".to_string(),
+        cores => format!("{cores} CPUs"),
+    });
     let memory = size(&job.file_size).map_or_else(String::new, bytes);
-    let folios = job.folio_sizes.as_deref().unwrap_or_default().split(',');
-    let folio =
-        |text| parse_size(text).map_or_else(|_| text.to_string(), |size| bytes(size as f64));
-    let folios = folios.map(folio).collect();
+    // Not all that the job asks for may be had.
+    let runs = record.runs.iter().filter_map(|run| run.folio_ops.as_ref());
+    let sizes: BTreeSet<u64> =
+        runs.flat_map(|run| &run.cells).map(|cell| cell.folio_bytes).collect();
+    let folios = sizes.into_iter().map(|size| bytes(size as f64)).collect();
     let release = text("host_kernel");
     vec![
         ("Memory", vec![memory, "anonymous".to_string()]),

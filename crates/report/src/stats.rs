@@ -2,6 +2,10 @@
 
 use serde::Serialize;
 
+/// What a MAD is, for reports that show one.
+pub(crate) const MAD: &str =
+    "The MAD is the median of the distances of all figures from their median.";
+
 /// A number of figures and what describes them.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize)]

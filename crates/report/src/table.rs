@@ -2,6 +2,11 @@
 
 use std::fmt::Write;
 
+/// At the end of a line of a heading: its word goes on in the next line. It is a hyphen in text,
+/// and nothing where the heading is one line. A word that has a hyphen of its own may be divided
+/// behind that.
+pub(crate) const SOFT_HYPHEN: char = '\u{ad}';
+
 /// A table of texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
@@ -33,15 +38,17 @@ impl Column {
         Column { name: name.into(), right: true }
     }
 
-    fn heading(&self) -> impl Iterator<Item = &str> {
-        self.name.split('\n')
+    fn heading(&self) -> impl Iterator<Item = String> {
+        self.name.split('\n').map(|part| part.replace(SOFT_HYPHEN, "-"))
     }
 
-    /// The heading in one line. A name that was divided behind a sign is joined again.
+    /// The heading in one line. A name that was divided behind a sign or a hyphen is joined again.
     fn one_line(&self) -> String {
         let mut line = String::new();
-        for part in self.heading() {
-            if !line.is_empty() && !line.ends_with(['+', '=']) {
+        for part in self.name.split('\n') {
+            let is_divided = line.ends_with(['+', '=', '-', SOFT_HYPHEN]);
+            line.truncate(line.trim_end_matches(SOFT_HYPHEN).len());
+            if !line.is_empty() && !is_divided {
                 line.push(' ');
             }
             line += part;
@@ -63,7 +70,7 @@ impl Table {
             text += &format!("{}\n\n", self.title);
         }
         for line in self.heading_lines() {
-            text += &self.line(line.iter().copied(), &widths);
+            text += &self.line(line.iter().map(String::as_str), &widths);
         }
         let rules: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
         text += &self.line(rules.iter().map(String::as_str), &widths);
@@ -124,21 +131,25 @@ impl Table {
     /// Widths of the columns in characters.
     fn widths(&self) -> Vec<usize> {
         let width = |(index, column): (usize, &Column)| {
-            let cells = self.rows.iter().map(|row| row[index].as_str());
-            column.heading().chain(cells).map(|text| text.chars().count()).max().unwrap_or(0)
+            let cells = self.rows.iter().map(|row| row[index].chars().count());
+            let heading = column.heading().map(|text| text.chars().count());
+            heading.chain(cells).max().unwrap_or(0)
         };
         self.columns.iter().enumerate().map(width).collect()
     }
 
     /// The headings, line by line; shorter ones stand at the bottom.
-    fn heading_lines(&self) -> Vec<Vec<&str>> {
-        let headings: Vec<Vec<&str>> =
+    fn heading_lines(&self) -> Vec<Vec<String>> {
+        let headings: Vec<Vec<String>> =
             self.columns.iter().map(|column| column.heading().collect()).collect();
         let height = headings.iter().map(Vec::len).max().unwrap_or(0);
         let line = |number: usize| {
             let from_bottom = height - number;
-            let part = |heading: &Vec<&'_ str>| heading.len().checked_sub(from_bottom);
-            headings.iter().map(|heading| part(heading).map_or("", |part| heading[part])).collect()
+            let part = |heading: &Vec<String>| {
+                let part = heading.len().checked_sub(from_bottom);
+                part.map_or(String::new(), |part| heading[part].clone())
+            };
+            headings.iter().map(part).collect()
         };
         (0..height).map(line).collect()
     }
@@ -200,6 +211,10 @@ mod tests {
         let line = |name: &str| Column::left(name).one_line();
         assert_eq!(line("read\nfrom\ndevice"), "read from device");
         assert_eq!(line("model\nread_ahead_kb=\n128+\np1"), "model read_ahead_kb=128+p1");
+        assert_eq!(line("no-page-\nmapcount\npublished"), "no-page-mapcount published");
+        let divided = Column::left("page-\nmap\u{ad}\ncount\nhere");
+        assert_eq!(divided.one_line(), "page-mapcount here");
+        assert!(divided.heading().eq(["page-", "map-", "count", "here"]));
     }
 
     #[test]

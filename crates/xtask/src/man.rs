@@ -23,8 +23,8 @@ const EXIT_STATUS: [(&str, &str); 5] = [
 const ENVIRONMENT: [(&str, &str); 3] = [
     (
         "FILEMAP_STATE",
-        "The directory of the journal. It has to belong to the user, and others must not be able \
-         to write to it.",
+        "The directory of the journal, by its whole path. It has to belong to the user, and others \
+         must not be able to write to it.",
     ),
     (
         "TMPDIR",

@@ -13,7 +13,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("filemap-job", &["filemap-core"]),
     ("filemap-governor", &["filemap-control", "filemap-policy"]),
     ("filemap-model", &["filemap-core", "filemap-job"]),
-    ("filemap-kernel", &["filemap-core", "filemap-job"]),
+    ("filemap-kernel", &["filemap-control", "filemap-core", "filemap-job"]),
     ("filemap-report", &["filemap-core", "filemap-job"]),
     ("filemap-cli", &["*"]),
     ("filemap-py", &["*"]),

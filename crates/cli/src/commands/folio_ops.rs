@@ -8,7 +8,7 @@ use super::GivenJob;
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::error::Error;
-use crate::folio_ops;
+use crate::folio_ops::{self, Asked};
 use crate::interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -31,7 +31,7 @@ fn recorded(job: &FolioOps, apply: bool) -> Result<Record, Error> {
         EngineKind::Model if apply => Err(Error::Usage(
             "--apply is for the running kernel; give --on kernel, or remove it".to_string(),
         )),
-        EngineKind::Model => folio_ops::record(job),
+        EngineKind::Model => folio_ops::record(job, Asked::FileSize),
         EngineKind::Kernel => on_kernel(job, apply),
     }
 }

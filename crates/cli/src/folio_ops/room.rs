@@ -29,28 +29,61 @@ pub fn pages(job: &FolioOps) -> Result<usize, Error> {
     })
 }
 
+/// Who gave a job its size, and so what can be done about it.
+#[derive(Clone, Copy, Debug)]
+pub enum Asked {
+    /// The user, with `--file-size`.
+    FileSize,
+    /// A published series, which without `--full` has a form of so many bytes.
+    Published { shorter_bytes: Option<u64> },
+}
+
 /// Refuses a job for which `available` bytes are too little, where `children` copy at once.
 ///
 /// # Errors
 /// Such a job, with what would fit.
-pub fn check(job: &FolioOps, children: usize, available: Option<u64>) -> Result<(), Error> {
+pub fn check(
+    job: &FolioOps,
+    asked: Asked,
+    children: usize,
+    available: Option<u64>,
+) -> Result<(), Error> {
     let needed = needed_bytes(job.bytes, children);
     let Some(available) = available.filter(|&available| available < needed) else { return Ok(()) };
     let reason = match needed > bytes_of_ways(job.bytes) {
         true => format!("{children} children copy at once"),
         false => "each page may be copied".to_string(),
     };
-    let remedy = match most_that_fits(job.bytes, children, available) {
-        0 if children > 1 => "end other programs, or use fewer CPUs (taskset)".to_string(),
-        0 => "end other programs".to_string(),
-        fits => format!("give {} or less", format_size(fits)),
+    let size = format_size(job.bytes);
+    let what = match asked {
+        Asked::FileSize => format!("--file-size {size}"),
+        Asked::Published { .. } => format!("mm-owner over {size}"),
     };
     Err(Error::CannotRun(format!(
-        "--file-size {}: {} of memory are needed, as {reason}, and {} are available; {remedy}",
-        format_size(job.bytes),
+        "{what}: {} of memory are needed, as {reason}, and {} are available; {}",
         bytes(needed as f64),
         bytes(available as f64),
+        remedy(asked, children, most_that_fits(job.bytes, children, available)),
     )))
+}
+
+/// What to do where no more than `fits` bytes fit.
+fn remedy(asked: Asked, children: usize, fits: u64) -> String {
+    match asked {
+        _ if fits == 0 && children > 1 => {
+            "end other programs, or use fewer CPUs (taskset)".to_string()
+        }
+        _ if fits == 0 => "end other programs".to_string(),
+        Asked::FileSize => format!("give {} or less", format_size(fits)),
+        Asked::Published { shorter_bytes: Some(shorter) } if shorter <= fits => {
+            "end other programs, or leave out --full".to_string()
+        }
+        Asked::Published { .. } => format!(
+            "end other programs, or time the same over less: filemap run --workload folio-ops \
+             --file-size {}",
+            format_size(fits)
+        ),
+    }
 }
 
 /// The largest memory below `bytes` whose operations take no more than `available`; 0 if none do.
@@ -101,6 +134,8 @@ mod tests {
     #[test]
     fn too_little_memory_is_told_with_what_fits() {
         let job = job("1g");
+        let check =
+            |job: &FolioOps, children, available| check(job, Asked::FileSize, children, available);
         assert!(check(&job, 2, None).is_ok());
         let needed = needed_bytes(job.bytes, 2);
         assert!(check(&job, 2, Some(needed)).is_ok());
@@ -115,11 +150,31 @@ mod tests {
         assert!(none.ends_with("end other programs"), "{none}");
     }
 
+    /// The command has no --file-size.
+    #[test]
+    fn of_published_jobs_a_remedy_is_named_that_there_is() {
+        let job = job("1g");
+        let told = |shorter_bytes, available| {
+            let asked = Asked::Published { shorter_bytes };
+            check(&job, asked, 2, Some(available)).unwrap_err().to_string()
+        };
+        let needed = needed_bytes(job.bytes, 2);
+        let run = "or time the same over less: filemap run --workload folio-ops --file-size 504m";
+        let named = told(None, needed / 2);
+        assert!(named.starts_with("mm-owner over 1g: 2.31 GiB of memory are needed"), "{named}");
+        assert!(named.ends_with(&format!("; end other programs, {run}")), "{named}");
+        assert!(told(Some(128 << 20), needed / 2).ends_with("programs, or leave out --full"));
+        assert!(told(Some(512 << 20), needed / 2).ends_with(run), "that does not fit either");
+        assert!(told(None, 1 << 20).ends_with("end other programs, or use fewer CPUs (taskset)"));
+    }
+
     /// Each child and the parent have 512 pages or more, and lists of pages that their CPU keeps.
     #[test]
     fn many_children_take_more_than_the_memory_shared_out() {
         let job = job("256m");
         let least = (512 + KEPT_PAGES as u64) * 257 * PAGE_BYTES;
+        let check =
+            |job: &FolioOps, children, available| check(job, Asked::FileSize, children, available);
         let needed = needed_bytes(job.bytes, 256);
         assert!(needed > least && least > 1 << 30, "{needed}, {least}");
         assert!(check(&job, 256, Some(needed)).is_ok());

@@ -166,6 +166,8 @@ fn mappings_are_told_with_counts_of_pages_and_without() {
     let one = "explain --workload folio-ops --folio-sizes 16k --mapped";
     fails(&format!("{one} 4"), 2, &["--mapped 4", "0 to 3"]);
     fails(&format!("{one} 0-1,1"), 2, &["--mapped 0-1,1", "twice"]);
+    fails(&format!("{one} 3-1"), 2, &["3-1 ends before it begins", "give 1-3"]);
+    fails(&format!("{one} 0-99999999999999999999"), 2, &["no folio has a page 9999", "0 to 511"]);
     fails(&format!("{one} x"), 2, &["'x'", "0-15"]);
     fails(&format!("{one} 1 --runs 3"), 2, &["--runs", "leave it out"]);
     fails("explain --workload first --file-size 1m --mapped 1", 2, &["--mapped", "folio-ops"]);

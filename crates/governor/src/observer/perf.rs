@@ -12,6 +12,7 @@ const WORDS: usize = 16;
 const TYPE_SOFTWARE: u64 = 1;
 const PAGE_FAULTS_MAJ: u64 = 6;
 const SAMPLE_ADDR: u64 = 1 << 3;
+const DISABLED: u64 = 1 << 0;
 const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
@@ -25,7 +26,10 @@ const SIG_DATA: u64 = 0x6669_6c65_6d61_7001;
 
 const FLAG_CLOEXEC: u64 = 1 << 3;
 
-/// Disables an event and those that threads have inherited.
+/// Enables an event and those that threads have inherited.
+const IOC_ENABLE: u64 = 0x2400;
+
+/// Disables them.
 const IOC_DISABLE: u64 = 0x2401;
 
 /// The event's descriptor; -1 while there is none.
@@ -38,8 +42,13 @@ const FIRST_DESCRIPTOR: u64 = 896;
 /// The numbers that describe the event.
 fn attributes() -> [u64; WORDS] {
     let mut words = [0; WORDS];
-    let flags =
-        INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | INHERIT_THREAD | REMOVE_ON_EXEC | SIGTRAP;
+    let flags = DISABLED
+        | INHERIT
+        | EXCLUDE_KERNEL
+        | EXCLUDE_HYPERVISOR
+        | INHERIT_THREAD
+        | REMOVE_ON_EXEC
+        | SIGTRAP;
     let size = (WORDS * size_of::<u64>()) as u64;
     let values = [
         (0, TYPE_SOFTWARE | size << 32),
@@ -57,7 +66,8 @@ fn attributes() -> [u64; WORDS] {
     words
 }
 
-/// Opens the event for this thread and all that it will start. Returns whether that was permitted.
+/// Opens the event for this thread and all that it will start. It reports nothing until it is
+/// enabled. Returns whether that was permitted.
 pub fn open() -> bool {
     let attributes = attributes();
     // SAFETY: the kernel reads as many bytes as the attributes say that they have.
@@ -120,12 +130,21 @@ pub fn make_way() {
     }
 }
 
-/// Ends the observation in all threads.
-pub fn stop() {
+fn request(number: u64) {
     if let Some(descriptor) = descriptor() {
         // SAFETY: the descriptor is ours, and the request takes no argument.
-        unsafe { libc::ioctl(descriptor, IOC_DISABLE, 0) };
+        unsafe { libc::ioctl(descriptor, number, 0) };
     }
+}
+
+/// Begins the observation in all threads. There has to be a handler by then.
+pub fn enable() {
+    request(IOC_ENABLE);
+}
+
+/// Ends the observation in all threads.
+pub fn stop() {
+    request(IOC_DISABLE);
 }
 
 /// In the child of a fork, where the descriptor is of the parent's event: opens one of its own.

@@ -105,7 +105,12 @@ fn boot<W: Bootable>(job: &W, named: &JobImage) -> Result<Returned<W::Run>, Erro
 
 /// Refuses what the machine to be booted cannot be.
 fn check<W: Bootable>(needs: &Needs) -> Result<(), Error> {
-    plan::check_governor(&needs.machine)?;
+    if needs.machine.governor {
+        return Err(Error::unavailable(
+            "a governor in a booted image",
+            "leave governor out, or give --on model, or --on kernel without --image",
+        ));
+    }
     plan::check_architecture(&needs.machine)?;
     plan::check_accesses(needs)?;
     plan::check_cpus(needs, W::most_cpus())?;

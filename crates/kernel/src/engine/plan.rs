@@ -1,6 +1,6 @@
 //! From a job to what the probe does.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use filemap_core::rules::{Family, Rules};
 use filemap_core::series::Series;
@@ -9,7 +9,7 @@ use filemap_job::{Job, Machine, Phase};
 
 use super::needs::Needs;
 use crate::probe::{Access, MAX_READ_BYTES, Mapping, Plan, Segment, cpus};
-use crate::{Error, page_size};
+use crate::{Error, governor, page_size};
 
 /// Most accesses of one run: they are all in memory before it begins.
 pub const MAX_RUN_ACCESSES: u64 = 1 << 22;
@@ -38,6 +38,7 @@ pub fn plan(job: &Job, path: &Path) -> Result<Plan, Error> {
         segments,
         settle: false,
         report_mapped: false,
+        governor: governor(&job.machine)?,
     })
 }
 
@@ -95,7 +96,7 @@ pub(super) fn check_accesses(needs: &Needs) -> Result<(), Error> {
 
 /// Refuses what is not this kernel's or this machine's, whatever its settings are.
 pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
-    check_governor(&needs.machine)?;
+    governor(&needs.machine)?;
     check_series(&needs.rules)?;
     check_architecture(&needs.machine)?;
     check_accesses(needs)?;
@@ -115,15 +116,9 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a job that is to be governed.
-pub(super) fn check_governor(machine: &Machine) -> Result<(), Error> {
-    match machine.governor {
-        false => Ok(()),
-        true => Err(Error::unavailable(
-            "a governor for programs on a kernel",
-            "leave governor out, or give --on model",
-        )),
-    }
+/// The governor's library, if a job is to be governed.
+pub(super) fn governor(machine: &Machine) -> Result<Option<PathBuf>, Error> {
+    machine.governor.then(governor::library).transpose()
 }
 
 /// Refuses more CPUs than the `allowed` ones.

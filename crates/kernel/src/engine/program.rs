@@ -11,6 +11,7 @@ use filemap_job::program::{
 
 use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
+use super::plan;
 use super::phases;
 use super::stage::{Measured, Ran, Stage};
 use super::{Prepared, Runnable};
@@ -25,7 +26,7 @@ impl Runnable for Program {
     }
 
     fn process(&self, paths: &[PathBuf]) -> Result<Process, Error> {
-        Ok(process(self, paths))
+        Ok(Process { governor: plan::governor(&self.machine)?, ..process(self, paths) })
     }
 
     fn named(&self, error: Error) -> Error {
@@ -76,6 +77,7 @@ fn process(program: &Program, paths: &[PathBuf]) -> Process {
         cpus: program.cpus.map(u64::from),
         settle: false,
         report_mapped: false,
+        governor: None,
     }
 }
 

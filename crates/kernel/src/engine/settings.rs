@@ -43,7 +43,7 @@ impl Settings {
             )
         };
         let value = fs::read_to_string(path).map_err(locked)?;
-        let undo = Undo::Restore { path: path.to_owned(), value };
+        let undo = Undo::Restore { path: path.to_owned(), value, set: Some(wanted.to_string()) };
         let write = || fs::write(path, wanted.to_string()).map_err(locked);
         let ((), guard) = journal.change(undo, write)?;
         Ok(Settings { _fault_around: Some(guard) })

@@ -1,6 +1,6 @@
 //! What a job needs of the machine beside the sizes of folios.
 
-use filemap_job::folio_ops::{FolioOps, Operation, PAGE_BYTES};
+use filemap_job::folio_ops::{FolioOps, Operation, PAGE_BYTES, PMD_BYTES};
 use filemap_job::format_size;
 
 use crate::engine::available_bytes;
@@ -33,27 +33,41 @@ pub(super) fn check(job: &FolioOps) -> Result<(), Error> {
 
 fn check_memory(bytes: u64, cpus: u64, available: u64) -> Result<(), Error> {
     let copies = Operation::ALL.iter().map(|&operation| copies(operation, cpus)).max();
-    let copies = copies.unwrap_or_default();
-    let pages = bytes.saturating_mul(1 + copies);
-    let rest = RESERVE_BYTES + pages / BESIDE_SHARE;
+    let times = 1 + copies.unwrap_or_default();
+    let pages = bytes.saturating_mul(times);
+    let rest = rest(pages);
     let needed = pages.saturating_add(rest);
     if needed <= available {
         return Ok(());
     }
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let remedy = match most_that_fits(times, available) {
+        0 => "end other programs".to_string(),
+        fits => format!("end other programs, or give --file-size {} or less", format_size(fits)),
+    };
     Err(Error::unavailable(
         format!(
-            "memory of {} MiB (the job's {} MiB {} times, and {} MiB for the rest)",
+            "memory of {} MiB (the job's {} MiB {times} times, and {} MiB for the rest)",
             mib(needed),
             mib(bytes),
-            1 + copies,
             mib(rest)
         ),
-        format!(
-            "{} MiB are available: end other programs, or give less by --file-size",
-            mib(available)
-        ),
+        format!("{} MiB are available; {remedy}", available >> 20),
     ))
+}
+
+/// What a job takes beside its pages.
+fn rest(pages_bytes: u64) -> u64 {
+    RESERVE_BYTES + pages_bytes / BESIDE_SHARE
+}
+
+/// The largest memory, so many `times`, that takes no more than `available`; 0 if none does.
+fn most_that_fits(times: u64, available: u64) -> u64 {
+    let room = u128::from(available.saturating_sub(RESERVE_BYTES));
+    let share = u128::from(BESIDE_SHARE);
+    // Its pages and what is beside them are no more than the room.
+    let each = room * share / ((share + 1) * u128::from(times));
+    u64::try_from(each).map_or(0, |each| each / PMD_BYTES * PMD_BYTES)
 }
 
 /// How often the memory is copied at most.
@@ -82,5 +96,19 @@ mod tests {
         let words = "memory of 3390 MiB (the job's 1024 MiB 3 times, and 318 MiB for the rest)";
         assert!(text.starts_with(words) && text.contains("3072 MiB are available"), "{text}");
         assert!(check_memory(u64::MAX, 64, gib).is_err());
+    }
+
+    #[test]
+    fn what_is_named_as_fitting_fits_and_no_more_does() {
+        for (cpus, available) in [(1, 1 << 30), (2, 3 << 30), (64, 24 << 30), (3, 1_234_567_890)] {
+            let fits = most_that_fits(1 + cpus, available);
+            assert!(fits > 0 && fits.is_multiple_of(PMD_BYTES), "{fits}");
+            check_memory(fits, cpus, available).unwrap();
+            let error = check_memory(fits + PMD_BYTES, cpus, available).unwrap_err().to_string();
+            let remedy = format!("or give --file-size {} or less", format_size(fits));
+            assert!(error.ends_with(&remedy), "{error}");
+        }
+        let none = check_memory(PMD_BYTES, 2, RESERVE_BYTES).unwrap_err().to_string();
+        assert!(none.ends_with("256 MiB are available; end other programs"), "{none}");
     }
 }

@@ -96,7 +96,8 @@ impl Sizes {
             let value = self.word(other).unwrap_or_default();
             let word = if other == bytes { "madvise" } else { "never" };
             let write = || fs::write(&path, word).map_err(|error| Error::os("write", &path, error));
-            let ((), guard) = journal.change(Undo::Restore { path: path.clone(), value }, write)?;
+            let undo = Undo::Restore { path: path.clone(), value, set: Some(word.to_owned()) };
+            let ((), guard) = journal.change(undo, write)?;
             Ok(guard)
         });
         Ok(Selected { _guards: guards.collect::<Result<_, Error>>()? })

@@ -26,11 +26,18 @@ pub fn state_directory() -> PathBuf {
 
 /// Creates the directory when it is missing, and refuses one in which others could write.
 pub(super) fn secure(directory: &Path) -> Result<(), Error> {
+    // Who undoes what is left may run elsewhere.
+    if !directory.is_absolute() {
+        return Err(unusable(directory, "the path does not begin with /"));
+    }
+    if directory.exists() && !directory.is_dir() {
+        return Err(unusable(directory, "it is no directory"));
+    }
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(directory)
-        .map_err(|error| Error::os("create", directory, error))?;
+        .map_err(|error| unusable(directory, error))?;
     let metadata =
         fs::symlink_metadata(directory).map_err(|error| Error::os("read", directory, error))?;
     let ours = metadata.uid() == rustix::process::geteuid().as_raw();
@@ -39,6 +46,11 @@ pub(super) fn secure(directory: &Path) -> Result<(), Error> {
     } else {
         Err(Error::JournalOwner { path: directory.to_owned() })
     }
+}
+
+/// Why there can be no journal in `directory`.
+pub(super) fn unusable(directory: &Path, reason: impl ToString) -> Error {
+    Error::JournalDirectory { path: directory.to_owned(), reason: reason.to_string() }
 }
 
 #[cfg(test)]
@@ -56,5 +68,25 @@ mod tests {
         assert!(matches!(recover(&directory), Err(Error::JournalOwner { .. })));
         assert!(matches!(Journal::open_in(&directory), Err(Error::JournalOwner { .. })));
         fs::remove_dir(&directory).unwrap();
+    }
+
+    #[test]
+    fn what_can_be_no_directory_is_named_with_the_remedy() {
+        let directory = directory("unusable");
+        let file = directory.join("file");
+        fs::write(&file, "").unwrap();
+        for (place, why) in [
+            (file.as_path(), "it is no directory"),
+            (&file.join("below"), "Not a directory"),
+            (Path::new("relative"), "the path does not begin with /"),
+            (Path::new("/proc/filemap-journal"), "No such file or directory"),
+        ] {
+            let error = Journal::open_in(place).unwrap_err();
+            let text = error.to_string();
+            let begin = format!("there can be no journal in '{}': {why}", place.display());
+            assert!(text.starts_with(&begin) && text.contains("FILEMAP_STATE"), "{text}");
+            assert!(error.cannot_run_here(), "{text}");
+        }
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

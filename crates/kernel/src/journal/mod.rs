@@ -6,6 +6,7 @@
 mod directory;
 mod line;
 mod recovery;
+mod setting;
 mod undo;
 
 use std::fs::{self, File, OpenOptions};
@@ -21,9 +22,9 @@ use crate::Error;
 
 pub use directory::{STATE_VARIABLE, state_directory};
 pub use recovery::{Recovery, recover};
-pub use undo::Undo;
+pub use undo::{Undo, Undone};
 
-use directory::{SUFFIX, secure};
+use directory::{SUFFIX, secure, unusable};
 use undo::patiently;
 
 /// The journal of this process. Clones share it; the file goes when nothing is left to undo.
@@ -44,6 +45,8 @@ struct State {
     next: u64,
     // In the order in which they were written.
     pending: Vec<(u64, Undo)>,
+    // What guards found changed by others, a sentence each.
+    left: Vec<String>,
 }
 
 impl Journal {
@@ -67,12 +70,13 @@ impl Journal {
             let file = match created {
                 Ok(file) => file,
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
-                Err(error) => return Err(Error::os("create", &path, error)),
+                Err(error) => return Err(unusable(directory, error)),
             };
             // A recovery that saw the file before its lock takes it for a leftover, and removes it.
             let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
             if locked && file.metadata().is_ok_and(|metadata| metadata.nlink() > 0) {
-                let state = Mutex::new(State { file, next: 0, pending: Vec::new() });
+                let state =
+                    Mutex::new(State { file, next: 0, pending: Vec::new(), left: Vec::new() });
                 return Ok(Journal(Arc::new(Shared { path, open: Mutex::new(true), state })));
             }
         }
@@ -139,9 +143,15 @@ impl Journal {
         *lock(&self.0.open) = false;
         let pending: Vec<(u64, Undo)> = self.0.lock().pending.iter().rev().cloned().collect();
         let mut recovery = Recovery::default();
-        recovery.take(pending, |(id, _)| self.0.undo(*id).map(|undone| undone.is_some()));
+        recovery.take(pending, |(id, _)| self.0.undo(*id));
         self.remove_if_empty();
         recovery
+    }
+
+    /// The settings of the machine that others have changed during a run, and that therefore were
+    /// not restored: a sentence each.
+    pub fn left(&self) -> Vec<String> {
+        self.0.lock().left.clone()
     }
 
     /// Removes the file if nothing is left to undo: for a process that is about to exit.
@@ -185,24 +195,24 @@ impl Shared {
     }
 
     /// Takes one step, unless it was taken. One that fails stays in the journal.
-    fn undo(&self, id: u64) -> Result<Option<Undo>, Error> {
+    fn undo(&self, id: u64) -> Result<Option<Undone>, Error> {
         let find = |state: &State| {
             state.pending.iter().find(|(pending, _)| *pending == id).map(|(_, undo)| undo.clone())
         };
         let Some(undo) = find(&self.lock()) else { return Ok(None) };
         // Between two attempts another thread may undo what is in the way, or the step itself.
-        let is_ours = patiently(&undo, |undo, attempt| {
+        patiently(&undo, |undo, attempt| {
             let mut state = self.lock();
             if find(&state).is_none() {
-                return Ok(Some(false));
+                return Ok(Some(None));
             }
-            let done = undo.attempt(attempt)?;
-            if done {
+            let undone = undo.attempt(attempt)?;
+            if let Some(undone) = &undone {
                 self.strike(&mut state, id);
+                state.left.extend(undo.left(undone));
             }
-            Ok(done.then_some(true))
-        })?;
-        Ok(is_ours.then_some(undo))
+            Ok(undone.map(Some))
+        })
     }
 }
 

@@ -7,25 +7,45 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::directory::{SUFFIX, secure};
-use super::undo::Undo;
+use super::setting::word;
+use super::undo::{Undo, Undone};
 use crate::Error;
 
 /// What [`recover`] found.
 #[derive(Debug, Default)]
 pub struct Recovery {
-    /// Steps that were taken.
-    pub undone: Vec<Undo>,
+    /// Steps that were taken, and what each came to.
+    pub undone: Vec<(Undo, Undone)>,
     /// Why others could not be.
     pub failed: Vec<Error>,
 }
 
 impl Recovery {
-    /// Takes `steps` in order by `run`, which says whether there was anything to do. What could
-    /// not be undone keeps its place, so that the next start finds it.
+    /// The settings of the machine that hold again what they held, in one sentence; `None` if
+    /// there are none.
+    pub fn restored(&self) -> Option<String> {
+        let restored = self.undone.iter().filter_map(|(undo, undone)| match (undo, undone) {
+            (Undo::Restore { path, value, .. }, Undone::Restored) => {
+                Some(format!("'{}' to '{}'", path.display(), word(value)))
+            }
+            _ => None,
+        });
+        let restored: Vec<String> = restored.collect();
+        (!restored.is_empty())
+            .then(|| format!("restored what a killed run had changed: {}", restored.join(", ")))
+    }
+
+    /// The settings that somebody else has changed since, and that stay so: a sentence each.
+    pub fn left(&self) -> Vec<String> {
+        self.undone.iter().filter_map(|(undo, undone)| undo.left(undone)).collect()
+    }
+
+    /// Takes `steps` in order by `run`, which says what each came to, if there was anything to do.
+    /// What could not be undone keeps its place, so that the next start finds it.
     pub(super) fn take<K>(
         &mut self,
         steps: impl IntoIterator<Item = (K, Undo)>,
-        run: impl Fn(&(K, Undo)) -> Result<bool, Error>,
+        run: impl Fn(&(K, Undo)) -> Result<Option<Undone>, Error>,
     ) {
         let mut kept: Vec<Undo> = Vec::new();
         for step in steps {
@@ -34,8 +54,8 @@ impl Recovery {
                 continue;
             }
             match run(&step) {
-                Ok(true) => self.undone.push(step.1),
-                Ok(false) => {}
+                Ok(Some(undone)) => self.undone.push((step.1, undone)),
+                Ok(None) => {}
                 Err(error) => {
                     kept.push(step.1);
                     self.failed.push(error);
@@ -48,10 +68,11 @@ impl Recovery {
 /// Undoes what killed processes left, by their journals in `directory`.
 ///
 /// # Errors
-/// The directory cannot be read or is not this user's; a directory that is missing is not an error.
+/// The directory cannot be read or is not this user's. That there is none, or none that could have
+/// a journal, is no error.
 pub fn recover(directory: &Path) -> Result<Recovery, Error> {
     let mut recovery = Recovery::default();
-    if !directory.exists() {
+    if !directory.is_absolute() || !directory.is_dir() {
         return Ok(recovery);
     }
     secure(directory)?;
@@ -77,7 +98,7 @@ fn recover_one(path: &Path, recovery: &mut Recovery) {
     }
     let failures = recovery.failed.len();
     let steps = pending(&text).into_iter().rev().map(|undo| ((), undo));
-    recovery.take(steps, |(_, undo)| undo.run().map(|()| true));
+    recovery.take(steps, |(_, undo)| undo.run().map(Some));
     if recovery.failed.len() == failures {
         let _ = fs::remove_file(path);
     }
@@ -119,7 +140,47 @@ mod tests {
         let recovery = recover(&directory).unwrap();
         assert_eq!((recovery.undone.len(), recovery.failed.len()), (2, 0));
         assert!(!inner.exists() && kept.exists());
+        assert_eq!((recovery.restored(), recovery.left()), (None, vec![]));
         fs::remove_file(&kept).unwrap();
         fs::remove_dir(&directory).unwrap();
+    }
+
+    #[test]
+    fn what_is_restored_and_what_is_left_is_told() {
+        let directory = directory("settings");
+        let [ours, others, held] = ["ours", "others", "held"].map(|name| directory.join(name));
+        let lines =
+            [(&ours, "madvise"), (&others, "always"), (&held, "never")].map(|(path, now)| {
+                fs::write(path, now).unwrap();
+                let (value, set) = ("never".to_owned(), Some("madvise".to_owned()));
+                Undo::Restore { path: path.clone(), value, set }.encode()
+            });
+        let lines = lines.iter().enumerate().map(|(id, line)| format!("+ {id} {line}\n"));
+        fs::write(directory.join("1-0.journal"), lines.collect::<String>()).unwrap();
+        let recovery = recover(&directory).unwrap();
+        let restored = recovery.restored().unwrap();
+        let place = directory.display();
+        let expected = format!("restored what a killed run had changed: '{place}/ours' to 'never'");
+        assert_eq!(restored, expected);
+        let left = format!(
+            "'{place}/others' is left at 'always', which somebody else has set: a run had changed \
+             it from 'never' to 'madvise'"
+        );
+        assert_eq!(recovery.left(), [left]);
+        let now = [&ours, &others, &held].map(|path| fs::read_to_string(path).unwrap());
+        assert_eq!(now, ["never", "always", "never"]);
+        assert!(!directory.join("1-0.journal").exists(), "nothing is left to do");
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_place_that_can_have_no_journal_has_none() {
+        let directory = directory("no_place");
+        let file = directory.join("file");
+        fs::write(&file, "").unwrap();
+        for place in [file.as_path(), &file.join("below"), Path::new("relative")] {
+            assert!(recover(place).unwrap().undone.is_empty());
+        }
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -8,6 +8,7 @@ use std::{fs, io};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{UnmountFlags, unmount};
 
+use super::setting::{self, word};
 use crate::{Error, cold, loop_control};
 
 /// How often, and with which pauses, a step is tried that others are in the way of.
@@ -37,15 +38,18 @@ pub enum Undo {
     RemoveCgroup(PathBuf),
     /// Stops and removes a trace instance.
     RemoveTraceInstance(PathBuf),
-    /// Writes a value back into a file of sysfs or procfs.
+    /// Writes a value back into a file of sysfs or procfs, unless somebody else has changed it
+    /// since.
     Restore {
         /// The file.
         path: PathBuf,
         /// What it held.
         value: String,
+        /// What the run sets; `None` in the journal of a version that did not tell.
+        set: Option<String>,
     },
     /// Writes the readahead size of a loop device back, as long as that file backs it: afterwards
-    /// the device may be another's.
+    /// the device may be another's. Until then it is the run's own, and nobody else sets it.
     RestoreReadAhead {
         /// The device.
         device: PathBuf,
@@ -58,41 +62,71 @@ pub enum Undo {
     DropPages(PathBuf),
 }
 
+/// What a step came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undone {
+    /// Nothing of the change is left, or there never was anything.
+    Gone,
+    /// A setting of the machine was written back.
+    Restored,
+    /// Somebody else has changed a setting since, and it stays so.
+    Left {
+        /// What it holds.
+        found: String,
+    },
+}
+
 impl Undo {
     /// Takes the step; what is gone already is no error.
-    pub fn run(&self) -> Result<(), Error> {
-        patiently(self, |undo, attempt| Ok(undo.attempt(attempt)?.then_some(())))
+    pub fn run(&self) -> Result<Undone, Error> {
+        patiently(self, Undo::attempt)
     }
 
-    /// Tries to take the step, and says whether what it names is gone. If not, somebody uses it,
-    /// and another attempt is worth it.
-    pub(crate) fn attempt(&self, attempt: u32) -> Result<bool, Error> {
-        match self {
-            Undo::Unmount(path) => try_unmount(path, attempt),
-            Undo::RemoveFile(path) => gone("remove", path, fs::remove_file(path)),
-            Undo::RemoveDir(path) => remove_directory(path),
-            Undo::DetachLoop { device, backing } => loop_control::detach(device, backing),
+    /// Tries to take the step. `None` is that somebody uses what it names, and another attempt is
+    /// worth it.
+    pub(crate) fn attempt(&self, attempt: u32) -> Result<Option<Undone>, Error> {
+        let is_gone = match self {
+            Undo::Restore { path, value, set } => {
+                return setting::restore(path, value, set.as_deref()).map(Some);
+            }
+            Undo::Unmount(path) => try_unmount(path, attempt)?,
+            Undo::RemoveFile(path) => gone("remove", path, fs::remove_file(path))?,
+            Undo::RemoveDir(path) => remove_directory(path)?,
+            Undo::DetachLoop { device, backing } => loop_control::detach(device, backing)?,
             Undo::RemoveCgroup(path) => {
                 empty_cgroup(path);
-                remove_directory(path)
+                remove_directory(path)?
             }
             Undo::RemoveTraceInstance(path) => {
                 gone("stop the trace of", path, fs::write(path.join("tracing_on"), "0"))?;
-                remove_directory(path)
+                remove_directory(path)?
             }
-            Undo::Restore { path, value } => gone("restore", path, fs::write(path, value)),
             Undo::RestoreReadAhead { device, backing, value } => {
-                if loop_control::backing(device).as_ref() != Some(backing) {
-                    return Ok(true);
-                }
                 let path = loop_control::queue_setting(device, "read_ahead_kb");
-                gone("restore", &path, fs::write(&path, value))
+                loop_control::backing(device).as_ref() != Some(backing)
+                    || gone("restore", &path, fs::write(&path, value))?
             }
             Undo::DropPages(path) => {
                 cold::try_to_drop(path);
-                Ok(true)
+                true
             }
-        }
+        };
+        Ok(is_gone.then_some(Undone::Gone))
+    }
+
+    /// What is to be said of a step that came to `undone`, where a setting is not as it was before
+    /// the run.
+    pub(super) fn left(&self, undone: &Undone) -> Option<String> {
+        let (Undo::Restore { path, value, set }, Undone::Left { found }) = (self, undone) else {
+            return None;
+        };
+        let set = set.as_deref().map_or(String::new(), |set| format!(" to '{}'", word(set)));
+        Some(format!(
+            "'{}' is left at '{found}', which somebody else has set: a run had changed it from \
+             '{}'{set}",
+            path.display(),
+            word(value),
+        ))
     }
 
     /// Whether a later process takes the step when this one could not. Until then others may have

@@ -118,7 +118,8 @@ impl Probe {
     }
 
     fn spawn(process: &Process, notes_flushes: bool) -> Result<Self, Error> {
-        let mut child = Piped::spawn(CHILD_ARGUMENT)?;
+        let governor = process.governor.as_deref();
+        let mut child = Piped::spawn_governed(CHILD_ARGUMENT, governor)?;
         child.send(&[u8::from(notes_flushes)]);
         child.send(&process.encode());
         match child.receive()? {

@@ -31,6 +31,8 @@ pub struct Process {
     pub settle: bool,
     /// Reports which pages of the first mapping have a page-table entry in the end.
     pub report_mapped: bool,
+    /// The governor's library, if its mappings are governed.
+    pub governor: Option<PathBuf>,
 }
 
 /// A mapping of an open file.

@@ -40,12 +40,13 @@ impl<C: Mapcount> Memory<C> {
         Memory::with(&contents, &mut |_| ())
     }
 
-    /// Memory with these contents, all of it free. `advise` is told the addresses of the frames
-    /// before they are first used.
+    /// Memory with these contents, all of it free. Who uses it after another one with the same
+    /// contents has them [`InUse`](super::InUse) meanwhile. `advise` is told the addresses of the
+    /// frames before they are first used.
     ///
     /// # Errors
     /// When there is no memory for the frames.
-    pub fn with(
+    pub(crate) fn with(
         contents: &Arc<Contents>,
         advise: &mut dyn FnMut(Range<usize>),
     ) -> Result<Memory<C>, Error> {

@@ -27,6 +27,7 @@ mod statistics;
 mod values;
 
 pub use contents::Contents;
+pub(crate) use contents::InUse;
 pub use cpu::{Cpu, KEPT_PAGES};
 pub use fault::Written;
 pub use memory::Memory;

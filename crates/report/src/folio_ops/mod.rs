@@ -10,6 +10,7 @@ use filemap_job::folio_ops::{Operation, PAGE_BYTES};
 use filemap_job::{FolioOpsRun, Record};
 
 pub use compared::{Change, Compared, Configuration, FAULT_NS, Figure};
+pub(crate) use tables::OF_A_FOLIO;
 
 use crate::report::Part;
 use crate::table::Table;
@@ -42,11 +43,12 @@ pub(crate) fn with_faults(all: &[Compared]) -> Vec<Part> {
     parts
 }
 
-/// What threads get done on one folio; nothing where there was one CPU.
+/// What threads get done on one folio, or why there is no table of that.
 pub(crate) fn contended(record: &Record) -> Vec<Part> {
     let runs = runs(record);
-    let note = notes::contended(&runs).map(Part::Paragraph);
-    tables::contended(&runs).map(Part::Table).into_iter().chain(note).collect()
+    let note = notes::contended(&runs).or_else(|| notes::one_cpu(record, &runs));
+    let table = tables::contended(&runs).map(Part::Table);
+    table.into_iter().chain(note.map(Part::Paragraph)).collect()
 }
 
 /// By how much the time of `operation` changes; `None` where it was not timed.

@@ -1,21 +1,24 @@
 //! What the tables on the workload `folio-ops` say, in words.
 
-use filemap_job::FolioOpsRun;
-use filemap_job::folio_ops::PAGE_MAPCOUNT;
+use filemap_job::folio_ops::{PAGE_BYTES, PAGE_MAPCOUNT};
+use filemap_job::{EngineKind, FolioOpsRun, Record};
 
 use super::compared::{Compared, FAULT_NS, Figure};
 use crate::significance::{LEVEL, least_paired_p_value};
+use crate::stats::MAD;
 
 /// What the figures are, and how they were measured.
 pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
     let repeats = match runs.len() {
-        1 => "Figures of one repeat".to_string(),
-        repeats => format!("Medians of {repeats} repeats, and of the changes in each of them"),
+        1 => "Figures of one repeat.".to_string(),
+        repeats => {
+            format!("Medians of {repeats} repeats, and of the changes in each of them. {MAD}")
+        }
     };
     if !all.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some()) {
         return match runs.len() {
-            1 => format!("{repeats}."),
-            repeats => format!("Medians of {repeats} repeats."),
+            1 => repeats,
+            repeats => format!("Medians of {repeats} repeats. {MAD}"),
         };
     }
     let tested = match least_paired_p_value(runs.len()) > LEVEL {
@@ -33,12 +36,13 @@ pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
         format!(
             " L is the time of one locked read-modify-write, {:.2} ns here ({:.2} to {:.2}). What \
              is saved in L carries over to other machines. A percentage says as much about the \
-             work around it.",
+             work around it. L is shown of munmap and fork alone, as writes copy pages or reuse \
+             them.",
             locked.median, locked.min, locked.max
         )
     });
     format!(
-        "{repeats}. All ways to count took turns; one repeat more warmed up. Times are \
+        "{repeats} All ways to count took turns; one repeat more warmed up. Times are \
          those of the thread's CPU clock. The base is page-mapcount: an atomic count for each \
          page. plain-counts is the control: the same with counts of pages that are not atomic, so \
          what it saves is what the atomics cost.{locked} {tested}"
@@ -59,6 +63,16 @@ pub(super) fn with_faults() -> String {
          a fault costs more, so the same is shown with {} ns added to each.",
         rest.join(" and ")
     )
+}
+
+/// Why nothing is said of threads on one folio: here they have at least two CPUs.
+pub(super) fn one_cpu(record: &Record, runs: &[&FolioOpsRun]) -> Option<String> {
+    let is_here = record.engine == EngineKind::Model.name();
+    let mut cells = runs.iter().flat_map(|run| &run.cells);
+    (is_here && cells.any(|cell| cell.folio_bytes > PAGE_BYTES)).then(|| {
+        "Two threads on one folio are left out: they take two CPUs, and filemap had one."
+            .to_string()
+    })
 }
 
 /// How to read the table on threads.

@@ -6,7 +6,7 @@ use filemap_job::folio_ops::{
 };
 
 use super::compared::{Change, Compared, Configuration, FAULT_NS, Figure};
-use crate::table::{Column, Table};
+use crate::table::{Column, SOFT_HYPHEN, Table};
 use crate::units::{bytes, number, time};
 
 /// The size of a folio.
@@ -41,8 +41,8 @@ pub(super) fn of_times(all: &[Compared]) -> Vec<Table> {
     }
     let tables = operations(all).into_iter().flat_map(|operation| {
         let own = Compared::of_operation(operation, all);
-        // A child waits for others: what it saves is not one page's.
-        let saves = operation.is_of_one_thread();
+        // Writes copy pages or reuse them: what that saves is not what counting takes.
+        let saves = !operation.writes();
         let savings = saves.then(|| savings(operation, &own));
         [Some(changes(operation, &own)), savings].into_iter().flatten().collect::<Vec<_>>()
     });
@@ -89,7 +89,7 @@ pub(super) fn changes(operation: Operation, all: &[&Compared]) -> Table {
         let mark = if change.differs { "" } else { "~" };
         format!("{mark}{:+.1} ({:.1})", change.percent.median, change.percent.mad)
     };
-    let title = format!("{operation}: change of the time of a page in %, and its MAD");
+    let title = format!("{operation}: change of the time of a page in % (MAD), - is faster");
     let rows = all.iter().map(|of| {
         let base = of.configuration(PAGE_MAPCOUNT);
         let ns = base.map_or("-".to_string(), |base| format!("{:.2}", base.ns_per_page.median));
@@ -98,21 +98,24 @@ pub(super) fn changes(operation: Operation, all: &[&Compared]) -> Table {
     Table { title, columns: columns(Some("base,\nns")), rows: rows.collect() }
 }
 
+/// The heading of what slots save of a folio, which is less than nothing where they take more.
+pub(crate) const OF_A_FOLIO: &str = "mm-owner:\nof a\nfolio";
+
 /// What each saves of a page, in L.
 fn savings(operation: Operation, all: &[&Compared]) -> Table {
     let cell = |change: &Change| {
         change.saved_locked.map_or("-".to_string(), |saved| signed_spread(&saved))
     };
     let mut columns = columns(None);
-    columns.push(Column::right("mm-owner:\nL more\na folio"));
+    columns.push(Column::right(OF_A_FOLIO));
     let rows = all.iter().map(|of| {
         let extra = of.change(MM_OWNER).and_then(|change| change.extra_locked_per_folio);
-        let extra = extra.map_or("-".to_string(), |extra| signed(extra.median));
+        let saved = extra.map_or("-".to_string(), |extra| signed(-extra.median));
         let first = [folio_name(of.folio_bytes)].into_iter();
-        first.chain(of_others(of, cell)).chain([extra]).collect()
+        first.chain(of_others(of, cell)).chain([saved]).collect()
     });
     Table {
-        title: format!("{operation}: saving of a page in L, and its MAD"),
+        title: format!("{operation}: saving of a page in L (MAD), + is faster"),
         columns,
         rows: rows.collect(),
     }
@@ -140,10 +143,7 @@ pub(super) fn with_faults(all: &[Compared]) -> Vec<Table> {
 fn with_faults_of(operation: Operation, all: &[&Compared]) -> Table {
     const SHOWN: [&str; 2] = [MM_OWNER, NO_PAGE_MAPCOUNT];
     let heads = SHOWN.iter().flat_map(|name| {
-        FAULT_NS.iter().map(move |ns| {
-            let name = if *name == NO_PAGE_MAPCOUNT { "no-page" } else { name };
-            Column::right(format!("{name}\n{ns} ns"))
-        })
+        FAULT_NS.iter().map(move |ns| Column::right(format!("{}\n{ns} ns", heading(name))))
     });
     let row = |of: &&Compared| {
         let cells = SHOWN.iter().flat_map(|name| {
@@ -156,7 +156,7 @@ fn with_faults_of(operation: Operation, all: &[&Compared]) -> Table {
         [folio_name(of.folio_bytes)].into_iter().chain(cells).collect()
     };
     Table {
-        title: format!("{operation}: change of the time in %, with a fault's cost added"),
+        title: format!("{operation}: change in % with a fault's cost added, - is faster"),
         columns: [Column::right("folio")].into_iter().chain(heads).collect(),
         rows: all.iter().map(row).collect(),
     }
@@ -187,7 +187,7 @@ pub(super) fn copies(all: &[Compared], pages: u64) -> Option<Table> {
     rows.sort_by(|(_, one), (_, other)| one[0].cmp(&other[0]));
     let heads = names.iter().map(|name| {
         Column::right(match *name {
-            PAGE_MAPCOUNT => "page-\nmap-\ncount".to_string(),
+            PAGE_MAPCOUNT => format!("page-\nmap{SOFT_HYPHEN}\ncount"),
             MM_OWNER => "mm-\nowner".to_string(),
             other => heading(other),
         })
@@ -243,7 +243,7 @@ pub(super) fn contended(runs: &[&FolioOpsRun]) -> Option<Table> {
     let heads = ["batches\na ms", "fairness", "longest\nwait"].map(Column::right);
     let first = [Column::right("folio"), Column::left("counters")];
     let mut table = Table {
-        title: "Two threads that map and unmap one folio, and the MAD".to_string(),
+        title: "Two threads that map and unmap one folio (MAD)".to_string(),
         columns: first.into_iter().chain(heads).collect(),
         rows: keys.into_iter().map(row).collect(),
     };

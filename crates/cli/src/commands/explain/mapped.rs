@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use filemap_job::folio_ops::PAGE_BYTES;
-use filemap_job::{JobSpec, SizeText, format_size, parse_count, shell_word};
+use filemap_job::folio_ops::{PAGE_BYTES, PMD_BYTES};
+use filemap_job::{Error as JobError, JobSpec, SizeText, format_size, parse_count, shell_word};
 use filemap_report::Footer;
 use filemap_report::folio_maps::{self, FolioMaps};
 use serde_json::Map;
@@ -81,17 +81,28 @@ fn of_size(
                 .to_string(),
         ));
     }
+    let last = (folio_bytes / PAGE_BYTES - 1) as usize;
     for (mm, text) in mms.iter().zip(texts) {
+        let wrong = |why: String| Error::Usage(format!("--mapped {}: {why}", start(text)));
+        if let Some(outside) = mm.iter().map(|range| range.end - 1).find(|&page| page > last) {
+            let size = format_size(folio_bytes);
+            return Err(wrong(format!(
+                "a folio of {size} has no page {outside}; give 0 to {last}, or larger --folio-sizes"
+            )));
+        }
         // Each by itself: the message is of the one that is wrong.
-        maps::of(folio_bytes, std::slice::from_ref(mm)).map_err(|error| {
-            Error::Usage(format!(
-                "--mapped {text}: {error}; a folio of {} has the pages 0 to {}",
-                format_size(folio_bytes),
-                folio_bytes / PAGE_BYTES - 1,
-            ))
-        })?;
+        maps::of(folio_bytes, std::slice::from_ref(mm))
+            .map_err(|error| wrong(error.to_string()))?;
     }
     maps::of(folio_bytes, mms)
+}
+
+/// The start of a value that goes into a message.
+fn start(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
+    }
 }
 
 /// The ranges of pages of a text such as `0-3,8`.
@@ -100,21 +111,28 @@ fn ranges(text: &str) -> Result<Vec<Range<usize>>, Error> {
 }
 
 fn range(text: &str, part: &str) -> Result<Range<usize>, Error> {
-    let wrong = || {
-        let text: String = text.chars().take(60).collect();
-        Error::Usage(format!(
-            "--mapped: '{text}' is no list of pages; give one such as 0-15, or 0-3,8"
-        ))
-    };
     let (first, last) = part.split_once('-').unwrap_or((part, part));
-    let page = |text: &str| {
-        let number = parse_count(text.trim()).ok()?;
-        // A folio has far fewer pages.
-        usize::try_from(number).ok().filter(|&page| page < usize::MAX)
-    };
-    match (page(first), page(last)) {
-        (Some(first), Some(last)) if first <= last => Ok(first..last + 1),
-        _ => Err(wrong()),
+    match (page(text, first.trim())?, page(text, last.trim())?) {
+        (first, last) if first <= last => Ok(first..last + 1),
+        (first, last) => Err(Error::Usage(format!(
+            "--mapped: {first}-{last} ends before it begins; give {last}-{first}"
+        ))),
+    }
+}
+
+/// The number of a page of `text`, which some folio has.
+fn page(text: &str, number: &str) -> Result<usize, Error> {
+    const LAST: u64 = PMD_BYTES / PAGE_BYTES - 1;
+    match parse_count(number) {
+        Ok(page) if page <= LAST => Ok(page as usize),
+        Ok(_) | Err(JobError::OutOfRange { .. }) => Err(Error::Usage(format!(
+            "--mapped: no folio has a page {}; give 0 to {LAST}",
+            start(number)
+        ))),
+        Err(_) => Err(Error::Usage(format!(
+            "--mapped: '{}' is no list of pages; give one such as 0-15, or 0-3,8",
+            start(text)
+        ))),
     }
 }
 
@@ -139,9 +157,21 @@ mod tests {
         let whole = 0..16;
         assert_eq!(ranges("0-15").unwrap(), [whole]);
         assert_eq!(ranges("0-3, 8").unwrap(), [0..4, 8..9]);
-        for text in ["", "3-1", "a", "0-", "-1", "1,,2", "99999999999999999999"] {
+        for text in ["", "a", "0-", "-1", "1,,2", "0-1-2", "0--1"] {
             let error = ranges(text).unwrap_err().to_string();
             assert!(error.contains("is no list of pages; give one such as 0-15"), "{text}");
+        }
+        let digits = "9".repeat(100);
+        for (text, said) in [
+            ("3-1", "--mapped: 3-1 ends before it begins; give 1-3".to_string()),
+            ("0,5 - 2", "--mapped: 5-2 ends before it begins; give 2-5".to_string()),
+            ("512", "--mapped: no folio has a page 512; give 0 to 511".to_string()),
+            ("0-18446744073709551616", {
+                "--mapped: no folio has a page 18446744073709551616; give 0 to 511".to_string()
+            }),
+            (&digits, format!("--mapped: no folio has a page {}...; give 0 to 511", &digits[..60])),
+        ] {
+            assert_eq!(ranges(text).unwrap_err().to_string(), said);
         }
     }
 }

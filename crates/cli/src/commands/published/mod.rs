@@ -11,7 +11,7 @@ use crate::Outcome;
 use crate::args::PublishedArgs;
 use crate::engine::{self, Machine};
 use crate::error::Error;
-use crate::folio_ops;
+use crate::folio_ops::{self, Asked};
 use crate::output::{Inputs, Output};
 
 /// The series to which this machine has something to add.
@@ -35,6 +35,10 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     let mut options =
         Options { seeds: args.seeds, full: args.full, here: None, simulation, counting };
     let mut studies = published::studies(&args.series, &options)?;
+    let asked = Asked::Published { shorter_bytes: shorter_bytes(args, &options)? };
+    // It runs last, and what ran before would be lost.
+    let of_folios = studies.iter().filter_map(|study| study.folio_ops());
+    of_folios.map(|job| folio_ops::check(&job, asked)).collect::<Result<(), _>>()?;
     let output = Output::open(&args.output, &Inputs::default(), &[])?;
     let with_vma_bound = args.series.is_empty() || args.series.iter().any(|name| name == VMA_BOUND);
     if args.full && with_vma_bound {
@@ -57,13 +61,24 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
         }
         let mut own = own.to_vec();
         // Behind the others, and alone: it is in real time.
-        own.extend(study.folio_ops().as_ref().map(folio_ops::record).transpose()?);
+        let of_folios = study.folio_ops().map(|job| folio_ops::record(&job, asked));
+        own.extend(of_folios.transpose()?);
         findings.push(study.findings(&own, &known));
         left = rest;
     }
     let failed: usize = findings.iter().map(|findings| findings.failed).sum();
     output.write(&published::report(findings, &records, command(args)))?;
     Ok(if failed == 0 { Outcome::Done } else { Outcome::CheckFailed })
+}
+
+/// What operations over folios would take without `--full`, where that was given.
+fn shorter_bytes(args: &PublishedArgs, options: &Options) -> Result<Option<u64>, Error> {
+    if !args.full {
+        return Ok(None);
+    }
+    let shorter = Options { full: false, ..options.clone() };
+    let studies = published::studies(&args.series, &shorter)?;
+    Ok(studies.iter().find_map(|study| study.folio_ops()).map(|job| job.bytes))
 }
 
 fn command(args: &PublishedArgs) -> String {
@@ -95,7 +110,7 @@ mod tests {
             studies.iter().filter_map(|study| study.folio_ops().map(|job| (study, job)));
         let (study, mut job) = found.next().expect("mm-owner has such a job");
         job.runs = 1;
-        let record = folio_ops::record(&job).unwrap();
+        let record = folio_ops::record(&job, Asked::Published { shorter_bytes: None }).unwrap();
         let findings = study.findings(&[record], &Trials::default());
         assert_eq!(findings.failed, 0, "copies are the same on every machine");
         let report = published::report(vec![findings], &[], "filemap published".to_string());

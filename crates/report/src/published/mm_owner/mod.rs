@@ -10,7 +10,7 @@ mod tables;
 use filemap_job::folio_ops::Operation;
 use filemap_job::{FolioOps, Job, Record};
 
-use self::beside::Beside;
+use self::beside::{Beside, What};
 pub use self::counting::{Atomics, Counting, FalselyShared};
 pub use self::plan::Form;
 use super::data::PUBLISHED;
@@ -71,8 +71,10 @@ impl MmOwner {
         for operation in Operation::OF_ONE_THREAD {
             let own = Compared::of_operation(operation, all);
             parts.push(Part::Table(tables::times(operation, &own, beside)));
+            parts.extend(tables::missed(operation, What::Time, beside));
             if !operation.writes() {
                 parts.push(Part::Table(tables::savings(operation, &own, beside)));
+                parts.extend(tables::missed(operation, What::Saving, beside));
             }
         }
         parts.extend(notes::noise(all).map(Part::Paragraph));
@@ -82,6 +84,7 @@ impl MmOwner {
         parts.extend(records.iter().flat_map(folio_ops::contended));
         parts.extend(folio_ops::with_faults(all));
         parts.extend(folio_ops::copies(all, job.pages()));
+        parts.extend(notes::copied_otherwise(beside).map(Part::Paragraph));
         parts.extend(self.counting.parts());
         parts
     }
@@ -191,6 +194,17 @@ mod tests {
         let missed = cells(&report).iter().filter(misses).count();
         // Eight sizes in percent, and six in L.
         assert_eq!((failed, missed), (0, 14));
+        let text = report.render(Format::Table);
+        let wide = |line: &&str| line.chars().count() > crate::report::TEXT_COLUMNS;
+        let wide = text.lines().filter(wide).find(|line| !line.starts_with("Command:"));
+        assert_eq!(wide, None);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let sizes = "64 KiB, 128 KiB, 256 KiB, 512 KiB, 1 MiB, 2 MiB";
+        let in_l = format!("no-page-mapcount misses at {sizes}. Tolerated: 0.6 to 1.5 L.");
+        assert_eq!(flat.matches(&in_l).count(), 1, "{flat}");
+        assert!(flat.contains("no-page-mapcount misses at 2 MiB. Tolerated: 21 to 60 % faster."));
+        assert_eq!(flat.matches("Tolerated:").count(), 7, "alike ones are together: {flat}");
+        assert!(!flat.contains("Not as published"), "{flat}");
         let copies = |cell: &mut FolioCell| {
             if cell.counters == MM_OWNER && cell.operation == Operation::ReuseByte {
                 (cell.copied, cell.reused) = (Some(1), cell.reused.map(|reused| reused - 1));
@@ -199,6 +213,9 @@ mod tests {
         let (failed, report) = found(Form::Brief, record(Form::Brief, copies));
         let fails = |cell: &&Value| cell["ok"] == false;
         assert_eq!((failed, cells(&report).iter().filter(fails).count()), (3, 3));
+        let text = report.render(Format::Markdown);
+        assert!(text.contains("Not as published: reuse-byte with mm-owner at 16 KiB; "), "{text}");
+        assert!(text.contains("| no-page-mapcount published |"), "{text}");
         let judged = cells(&report).iter().filter(|cell| cell["ok"].is_boolean()).count();
         assert_eq!(judged, 3 * 3 * 3, "a brief form judges counts alone");
     }

@@ -7,6 +7,7 @@ use filemap_job::FolioOps;
 use super::beside::{Beside, fault_ns};
 use super::plan::Form;
 use crate::folio_ops::{Compared, Figure};
+use crate::stats::MAD;
 use crate::units::bytes;
 
 /// What was run, and how long it takes.
@@ -31,7 +32,7 @@ pub(super) fn form(form: Form, job: &FolioOps, locked: Option<Figure>) -> String
     format!(
         "Run here: {} of anonymous memory, {} repeats of each operation in which all ways to count \
          took turns, in a small mm with real atomics. Times are medians of the thread's CPU \
-         clock.{locked} {length}",
+         clock. {MAD}{locked} {length}",
         bytes(job.bytes as f64),
         job.runs,
     )
@@ -54,11 +55,22 @@ pub(super) fn judged(form: Form, beside: &[Beside]) -> String {
         beside.iter().filter(|own| !own.is_exact()).filter_map(|own| own.ok).collect();
     let hold = times.iter().filter(|ok| **ok).count();
     format!(
-        "{counts} {hold} of {} figures of time hold; the others miss what is tolerated, which the \
-         JSON names for each. They depend on this machine and on what else it does, so they do not \
+        "{counts} {hold} of {} figures of time hold. What is tolerated of the others is named \
+         below each table. They depend on this machine and on what else it does, so they do not \
          decide.",
         times.len()
     )
+}
+
+/// Which counts of copied pages are not as published, if there are such.
+pub(super) fn copied_otherwise(beside: &[Beside]) -> Option<String> {
+    let failed = beside.iter().filter(|own| own.is_exact() && own.ok == Some(false));
+    let name = |own: &Beside| {
+        let size = bytes(own.of.folio_bytes as f64);
+        format!("{} with {} at {size}", own.of.operation, own.counters)
+    };
+    let failed: Vec<String> = failed.map(name).collect();
+    (!failed.is_empty()).then(|| format!("Not as published: {}.", failed.join("; ")))
 }
 
 /// What carries over from the published machine to this one.
@@ -73,7 +85,8 @@ pub(super) fn carries_over(all: &[Compared]) -> String {
          folio, and 5 % from 256 KiB on. A fault is a call here, and Linux takes more for it. \
          Reuse instead of a copy holds from 64 % on, if it gains the same in both \
          configurations.{reuse} plain-counts is the control: counts of pages that are not atomic. \
-         precise-owners is not in the series."
+         precise-owners is not in the series. In tables of savings + is a gain, in tables of \
+         changes - is one. The last column of a table in L is the saving of a whole folio."
     )
 }
 

@@ -5,18 +5,19 @@ use filemap_job::folio_ops::{
 };
 
 use super::beside::{Beside, What, extra_locked};
-use crate::folio_ops::Compared;
+use crate::folio_ops::{Compared, OF_A_FOLIO};
+use crate::report::Part;
 use crate::table::{Column, Table};
 use crate::units::bytes;
 
 /// The published change of the time beside the one here, a row for each size.
 pub(super) fn times(operation: Operation, all: &[&Compared], beside: &[Beside]) -> Table {
     let names = [
-        "mm-\nowner\npublished",
-        "\n\nhere",
+        "mm-\nowner\npub\u{ad}\nlished",
+        "here",
         "",
-        "no-page-\nmapcount\npublished",
-        "\n\nhere",
+        "no-page-\nmapcount\npub\u{ad}\nlished",
+        "here",
         "",
         "plain\ncounts\nhere",
         "precise-\nowners\nhere",
@@ -36,7 +37,7 @@ pub(super) fn times(operation: Operation, all: &[&Compared], beside: &[Beside]) 
         row
     };
     Table {
-        title: format!("{operation}: change of the time in %"),
+        title: format!("{operation}: change of the time in %, - is faster"),
         columns: columns(&names),
         rows: all.iter().map(row).collect(),
     }
@@ -51,7 +52,7 @@ pub(super) fn savings(operation: Operation, all: &[&Compared], beside: &[Beside]
         "no-page-\nmapcount",
         "",
         "precise-\nowners",
-        "mm-owner:\nL more\na folio",
+        OF_A_FOLIO,
     ];
     let row = |of: &&Compared| {
         let find = |counters: &str| find(beside, of, counters, What::Saving);
@@ -60,7 +61,8 @@ pub(super) fn savings(operation: Operation, all: &[&Compared], beside: &[Beside]
             own.map_or("-".to_string(), |own| format!("{own:+.2}"))
         };
         let base = of.configuration(PAGE_MAPCOUNT);
-        let extra = extra_locked(of).map_or("-".to_string(), |own| format!("{:+.1}", own.median));
+        let extra = extra_locked(of).map(|extra| -extra.median);
+        let of_a_folio = extra.map_or("-".to_string(), |saved| format!("{saved:+.2}"));
         vec![
             bytes(of.folio_bytes as f64),
             base.map_or("-".to_string(), |base| format!("{:.1}", base.ns_per_page.median)),
@@ -69,20 +71,43 @@ pub(super) fn savings(operation: Operation, all: &[&Compared], beside: &[Beside]
             saved(NO_PAGE_MAPCOUNT),
             find(NO_PAGE_MAPCOUNT).map_or(String::new(), verdict),
             saved(PRECISE_OWNERS),
-            extra,
+            of_a_folio,
         ]
     };
     Table {
-        title: format!("{operation}: saving of a page in L"),
+        title: format!("{operation}: saving of a page in L, + is faster"),
         columns: columns(&names),
         rows: all.iter().map(row).collect(),
     }
 }
 
+/// What is tolerated of the cells of a table that do not hold; `None` where all of them hold.
+pub(super) fn missed(operation: Operation, what: What, beside: &[Beside]) -> Option<Part> {
+    let is_missed =
+        |own: &&Beside| (own.of.operation, own.what, own.ok) == (operation, what, Some(false));
+    let mut alike: Vec<(&Beside, Vec<String>)> = Vec::new();
+    for own in beside.iter().filter(is_missed) {
+        let size = bytes(own.of.folio_bytes as f64);
+        let is_alike = |(other, _): &&mut (&Beside, _)| {
+            (other.counters, &other.tolerance) == (own.counters, &own.tolerance)
+        };
+        match alike.iter_mut().find(is_alike) {
+            Some((_, sizes)) => sizes.push(size),
+            None => alike.push((own, vec![size])),
+        }
+    }
+    let line = |(own, sizes): (&Beside, Vec<String>)| {
+        let tolerance = own.tolerance.as_deref().unwrap_or("none");
+        let verdict = own.verdict();
+        format!("{} {verdict} at {}. Tolerated: {tolerance}.", own.counters, sizes.join(", "))
+    };
+    (!alike.is_empty()).then(|| Part::List(alike.into_iter().map(line).collect()))
+}
+
 fn columns(names: &[&str]) -> Vec<Column> {
     let names = names.iter().map(|name| match name.is_empty() {
         true => Column::left(""),
-        false => Column::right(name.trim_start()),
+        false => Column::right(*name),
     });
     [Column::right("folio")].into_iter().chain(names).collect()
 }
