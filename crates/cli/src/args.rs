@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use filemap_job::SizeText;
+use filemap_report::Format;
 
 use crate::examples;
 use crate::job_flags::{JobFlags, count, size};
@@ -15,6 +16,9 @@ pub const MAX_ROUNDS: u64 = 100;
 
 /// Most seeds of a random cell.
 const MAX_SEEDS: u64 = 1000;
+
+/// Most runs of a program in each way.
+const MAX_COMPARED_RUNS: u64 = 1000;
 
 /// Most random patterns of one command.
 const MAX_FUZZ_JOBS: u64 = 1_000_000;
@@ -211,8 +215,32 @@ pub struct GovernArgs {
     #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
     pub exclude: Vec<OsString>,
     /// Run the program ungoverned, whoever governs this command.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "compare")]
     pub off: bool,
+    /// Run the program plain and governed in turn, on a cold page cache and without input, and
+    /// compare what both cost. Its outputs are not shown, but have to be the same. What it leaves
+    /// running is ended.
+    #[arg(long)]
+    pub compare: bool,
+    /// How often --compare runs the program in each way [default: 5].
+    #[arg(long, value_name = "N", value_parser = runs, allow_hyphen_values = true)]
+    #[arg(requires = "compare")]
+    pub runs: Option<u64>,
+    /// Show what is done for the mappings of a process that runs governed.
+    #[arg(long, value_name = "PID", value_parser = pid, allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = [
+        "program", "min_size", "largest_window", "include", "exclude", "off", "compare",
+    ])]
+    pub status: Option<u32>,
+    /// Format of the report of --status and --compare: table, markdown, csv or json
+    /// [default: table].
+    #[arg(long, value_name = "FORMAT", help_heading = "Output")]
+    pub format: Option<Format>,
+    /// Write the report as JSON to this file. Of a program that is run once it says what was done
+    /// for each of its processes. - means stdout, in place of the report, or behind what the
+    /// program prints.
+    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
+    pub json: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -236,6 +264,15 @@ fn random_jobs(text: &str) -> Result<u64, String> {
         jobs @ 1..=MAX_FUZZ_JOBS => Ok(jobs),
         jobs => Err(format!("{jobs} is out of range; give 1 to {MAX_FUZZ_JOBS}")),
     }
+}
+
+fn runs(text: &str) -> Result<u64, String> {
+    count(text, 1, MAX_COMPARED_RUNS)
+}
+
+fn pid(text: &str) -> Result<u32, String> {
+    let pid = text.parse().ok().filter(|&pid| pid > 0 && pid <= i32::MAX as u32);
+    pid.ok_or("give the number of a process".to_string())
 }
 
 /// A size in bytes.

@@ -126,6 +126,18 @@ const GOVERN: &[Example] = &[
         "filemap govern -- rg --mmap pattern data.txt",
     ),
     example(
+        "Show what is done for the mappings of a process that runs governed.",
+        "filemap govern --status 4711",
+    ),
+    example(
+        "Compare a program with itself, plain and governed, on a cold page cache.",
+        "filemap govern --compare --runs 7 -- rg --mmap pattern data.txt",
+    ),
+    example(
+        "Write down what was done for each process of a program.",
+        "filemap govern --json statistics.json -- ./lookups data.db",
+    ),
+    example(
         "Leave one kind of file alone, and mappings below 256 MiB.",
         "filemap govern --min-size 256m --exclude '*.idx' -- python3 train.py",
     ),

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use filemap_control::{Settings, variable};
+use filemap_kernel::governor::{PRELOAD, preloaded};
 
-use super::preload;
 use crate::error::Error;
 
 /// What the flags ask for; what they do not say stays as the user's environment has it.
@@ -32,8 +32,8 @@ impl Wanted {
     /// When the variables that the user has set make no sense.
     pub fn variables(&self, library: &Path, statistics: Option<&Path>) -> Result<Variables, Error> {
         let mut variables = self.said();
-        let loaded = preload::with(library, std::env::var_os(preload::VARIABLE).as_deref());
-        variables.push((preload::VARIABLE, loaded));
+        let loaded = preloaded(library, std::env::var_os(PRELOAD).as_deref());
+        variables.push((PRELOAD, loaded));
         let named = std::env::var_os(variable::STATISTICS).is_some_and(|name| !name.is_empty());
         if let Some(directory) = statistics.filter(|_| !named) {
             variables.push((variable::STATISTICS, directory.as_os_str().to_owned()));

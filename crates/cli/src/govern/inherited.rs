@@ -28,16 +28,21 @@ pub fn ignores(signal: i32) -> bool {
 /// Makes signals and standard files what they were when this process began, for the program that
 /// it becomes. Nothing here allocates, so that a child may call it between fork and exec.
 pub fn restore() {
-    for signal in 1..=SIGNALS {
-        let handler = if ignores(signal) { libc::SIG_IGN } else { libc::SIG_DFL };
-        // SAFETY: neither disposition runs code of ours. What cannot be changed is refused.
-        unsafe { libc::signal(signal, handler) };
-    }
     let closed = CLOSED.load(Ordering::Relaxed);
     for file in (0..STANDARD_FILES).filter(|file| closed & 1 << file != 0) {
         // SAFETY: the file is the one that the runtime opened in place of none; the program that
         // follows does not know of it.
         unsafe { libc::close(file) };
+    }
+    restore_signals();
+}
+
+/// The same of signals alone, for a program that has other standard files.
+pub fn restore_signals() {
+    for signal in 1..=SIGNALS {
+        let handler = if ignores(signal) { libc::SIG_IGN } else { libc::SIG_DFL };
+        // SAFETY: neither disposition runs code of ours. What cannot be changed is refused.
+        unsafe { libc::signal(signal, handler) };
     }
     let blocked = BLOCKED.load(Ordering::Relaxed);
     // SAFETY: a set of signals is plain memory, which the first call fills.

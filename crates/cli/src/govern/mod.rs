@@ -1,19 +1,23 @@
 //! Running a program under the preloaded library: what is looked at before, and what is said to
 //! the library.
 
+mod collecting;
 pub mod environment;
 mod executable;
-mod inherited;
+pub mod inherited;
 mod lookup;
 mod obstacle;
-mod preload;
+pub mod parent;
 pub mod run_directory;
-mod start;
+mod smaps;
+pub mod start;
+mod statistics;
+pub mod status;
 
+pub use collecting::{Collecting, abandon};
 pub use environment::Wanted;
 pub use lookup::{Program, find};
 pub use obstacle::obstacle;
-pub use preload::library;
 pub use start::exec;
 
 use std::ffi::OsString;

@@ -57,17 +57,16 @@ pub fn sweep(directory: &Path) {
             if owner.is_some_and(|(pid, ticks)| started(pid) != Some(ticks)) {
                 let _ = fs::remove_dir_all(&path);
             }
-        } else if process_of(&name).is_some_and(|pid| is_left(&path, pid)) {
+        } else if process_of(&name).is_some_and(|(pid, _)| is_left(&path, pid)) {
             let _ = fs::remove_file(&path);
         }
     }
 }
 
 /// The process whose statistics are in the file `name`: its number, and which of its images.
-pub fn process_of(name: &str) -> Option<u32> {
+pub fn process_of(name: &str) -> Option<(u32, u32)> {
     let (pid, image) = name.split_once('-')?;
-    image.parse::<u32>().ok()?;
-    pid.parse().ok()
+    Some((pid.parse().ok()?, image.parse().ok()?))
 }
 
 /// When the process `pid` was started, in clock ticks since boot, if it is there.
