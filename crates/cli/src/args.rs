@@ -1,7 +1,11 @@
 //! The command line.
 
+use std::ffi::OsString;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use filemap_job::SizeText;
+use filemap_report::Format;
 
 use crate::examples;
 use crate::job_flags::{JobFlags, count, size};
@@ -12,6 +16,9 @@ pub const MAX_ROUNDS: u64 = 100;
 
 /// Most seeds of a random cell.
 const MAX_SEEDS: u64 = 1000;
+
+/// Most runs of a program in each way.
+const MAX_COMPARED_RUNS: u64 = 1000;
 
 /// Most random patterns of one command.
 const MAX_FUZZ_JOBS: u64 = 1_000_000;
@@ -44,6 +51,9 @@ pub enum Command {
     /// Measure the device and the fault costs of this machine, as a machine profile.
     #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
+    /// Run a program with its file mappings governed: filemap decides what of them is read ahead.
+    #[command(after_long_help = examples::help("govern"))]
+    Govern(GovernArgs),
     /// Show what filemap can do on this machine, what is missing, and the remedy.
     #[command(after_long_help = examples::help("doctor"))]
     Doctor(DoctorArgs),
@@ -57,7 +67,7 @@ pub struct PublishedArgs {
     /// Also run what takes minutes. For vma-bound this is fio itself at the published sizes, and
     /// the programs of this machine. For vma-retry these are the published 600 s, more conditions,
     /// and the sensitivity to each assumed cost, which together take tens of minutes. For mm-owner
-    /// this is the published 1 GiB of memory, which takes some twenty minutes.
+    /// this is the published 1 GiB of memory, which takes some ten minutes.
     #[arg(long)]
     pub full: bool,
     /// How many seeds each cell is run with that depends on one. Such cells are in mmap-miss
@@ -185,6 +195,55 @@ pub struct DoctorArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct GovernArgs {
+    /// Program to run, and its arguments. It has the input, the terminal and the outputs of this
+    /// command, and this command ends as the program does.
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    pub program: Vec<OsString>,
+    /// Smallest mapping that is governed [default: 16m].
+    #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
+    pub min_size: Option<u64>,
+    /// Largest window that one fault asks for [default: 16m]. With 0 nothing is read ahead.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
+    pub largest_window: Option<u64>,
+    /// Govern mappings of files only whose path matches this pattern, in which * stands for any
+    /// characters. Give it once for each pattern.
+    #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
+    pub include: Vec<OsString>,
+    /// Leave mappings of files alone whose path matches this pattern. Give it once for each
+    /// pattern.
+    #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
+    pub exclude: Vec<OsString>,
+    /// Run the program ungoverned, whoever governs this command.
+    #[arg(long, conflicts_with = "compare")]
+    pub off: bool,
+    /// Run the program plain and governed in turn, on a cold page cache and without input, and
+    /// compare what both cost. Its outputs are not shown, but have to be the same. What it leaves
+    /// running is ended.
+    #[arg(long)]
+    pub compare: bool,
+    /// How often --compare runs the program in each way [default: 5].
+    #[arg(long, value_name = "N", value_parser = runs, allow_hyphen_values = true)]
+    #[arg(requires = "compare")]
+    pub runs: Option<u64>,
+    /// Show what is done for the mappings of a process that runs governed.
+    #[arg(long, value_name = "PID", value_parser = pid, allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = [
+        "program", "min_size", "largest_window", "include", "exclude", "off", "compare",
+    ])]
+    pub status: Option<u32>,
+    /// Format of the report of --status and --compare: table, markdown, csv or json
+    /// [default: table].
+    #[arg(long, value_name = "FORMAT", help_heading = "Output")]
+    pub format: Option<Format>,
+    /// Write the report as JSON to this file. Of a program that is run once it says what was done
+    /// for each of its processes. - means stdout, in place of the report, or behind what the
+    /// program prints.
+    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
+    pub json: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub struct CalibrateArgs {
     /// Where the machine profile goes, for --machine. The default is this user's own profile, which
     /// the model then uses: filemap/machine-profile.toml in $XDG_STATE_HOME or ~/.local/state.
@@ -205,6 +264,31 @@ fn random_jobs(text: &str) -> Result<u64, String> {
         jobs @ 1..=MAX_FUZZ_JOBS => Ok(jobs),
         jobs => Err(format!("{jobs} is out of range; give 1 to {MAX_FUZZ_JOBS}")),
     }
+}
+
+fn runs(text: &str) -> Result<u64, String> {
+    count(text, 1, MAX_COMPARED_RUNS)
+}
+
+fn pid(text: &str) -> Result<u32, String> {
+    let pid = text.parse().ok().filter(|&pid| pid > 0 && pid <= i32::MAX as u32);
+    pid.ok_or("give the number of a process".to_string())
+}
+
+/// A size in bytes.
+fn bytes(text: &str) -> Result<u64, String> {
+    SizeText(text.to_string()).bytes().map_err(|error| error.to_string())
+}
+
+/// A pattern of paths that can be said to the library, which is told patterns between colons.
+fn glob() -> impl TypedValueParser<Value = OsString> {
+    OsStringValueParser::new().try_map(|pattern| match pattern.as_encoded_bytes() {
+        [] => Err("an empty pattern matches no file; give one such as '*.db'".to_string()),
+        bytes if bytes.contains(&b':') => {
+            Err("a pattern cannot have a colon; give ? in its place".to_string())
+        }
+        _ => Ok(pattern),
+    })
 }
 
 fn rounds(text: &str) -> Result<u64, String> {

@@ -52,6 +52,9 @@ pub enum Error {
     /// What the small mm of anonymous memory could not run.
     #[error(transparent)]
     Mapcount(#[from] filemap_mapcount::Error),
+    /// A program that cannot be run, with the exit code that shells have for it.
+    #[error("{message}")]
+    Program { code: u8, message: String },
     /// What this machine or this build cannot do.
     #[error("{0}")]
     CannotRun(String),
@@ -97,6 +100,7 @@ impl Error {
                     1
                 }
             }
+            Error::Program { code, .. } => *code,
             Error::InFile { error, .. } | Error::InVariant { error, .. } => error.exit_code(),
             _ => 2,
         }

@@ -120,6 +120,29 @@ const CALIBRATE: &[Example] = &[example(
 const DOCTOR: &[Example] =
     &[example("List what filemap can do on this machine, and what is missing.", "filemap doctor")];
 
+const GOVERN: &[Example] = &[
+    example(
+        "Run a search with its file mappings governed.",
+        "filemap govern -- rg --mmap pattern data.txt",
+    ),
+    example(
+        "Show what is done for the mappings of a process that runs governed.",
+        "filemap govern --status 4711",
+    ),
+    example(
+        "Compare a program with itself, plain and governed, on a cold page cache.",
+        "filemap govern --compare --runs 7 -- rg --mmap pattern data.txt",
+    ),
+    example(
+        "Write down what was done for each process of a program.",
+        "filemap govern --json statistics.json -- ./lookups data.db",
+    ),
+    example(
+        "Leave one kind of file alone, and mappings below 256 MiB.",
+        "filemap govern --min-size 256m --exclude '*.idx' -- python3 train.py",
+    ),
+];
+
 /// The examples of the subcommand `name`; none for a name that is no subcommand.
 pub fn of(name: &str) -> &'static [Example] {
     match name {
@@ -129,6 +152,7 @@ pub fn of(name: &str) -> &'static [Example] {
         "conform" => CONFORM,
         "explain" => EXPLAIN,
         "calibrate" => CALIBRATE,
+        "govern" => GOVERN,
         "doctor" => DOCTOR,
         _ => &[],
     }

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 
 use crate::error::Error;
-use crate::output;
+use crate::{govern, output};
 
 /// Shells and terminals take a command that ended with this much more than a signal for one that
 /// the signal ended.
@@ -73,6 +73,7 @@ fn end(signal: i32) -> ! {
         }
         tell_left(journal);
     }
+    govern::abandon();
     output::abandon();
     std::process::exit(SIGNALLED + signal)
 }

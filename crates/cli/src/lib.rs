@@ -7,6 +7,7 @@ mod error;
 pub mod examples;
 mod folio_maps;
 mod folio_ops;
+mod govern;
 mod host;
 mod input;
 mod interrupt;
@@ -42,6 +43,8 @@ pub use memory::OrExit;
 enum Outcome {
     Done,
     CheckFailed,
+    /// A program that was run ended with this code.
+    Ended(u8),
 }
 
 /// The definition of the command line, from which the man page and the completions are made.
@@ -57,7 +60,11 @@ pub fn main() -> ExitCode {
     if guest::is_guest() {
         guest::main(filemap_kernel::engine::in_guest);
     }
-    interrupt::exit_on_signals();
+    // Signals are for the program that is run then.
+    let runs_program = govern::is_meant(std::env::args_os());
+    if !runs_program {
+        interrupt::exit_on_signals();
+    }
     output::fail_at_size_limit();
     let cli = match Cli::try_parse_from(words::joined(std::env::args_os())) {
         Ok(cli) => cli,
@@ -69,7 +76,9 @@ pub fn main() -> ExitCode {
         }
         Err(error) => return fail(&Error::from_clap(&error)),
     };
-    undo_what_was_left();
+    if !runs_program {
+        undo_what_was_left();
+    }
     let outcome = match cli.command {
         Command::Published(args) => commands::published::run(&args),
         Command::Run(args) => commands::run::run(args, &Machine),
@@ -78,11 +87,13 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
+        Command::Govern(args) => commands::govern::run(&args),
     };
     interrupt::wait_if_ending();
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::CheckFailed) => ExitCode::from(1),
+        Ok(Outcome::Ended(code)) => ExitCode::from(code),
         Err(error) => fail(&error),
     }
 }

@@ -2,11 +2,18 @@
 
 use std::ffi::OsString;
 
+use crate::govern;
+
 /// Flags that take a list.
 const LISTS: [&str; 3] = ["--variants", "--with", "--on"];
 
-/// `words` with each list in one word: `baseline, p1` without quotes comes in two.
+/// `words` with each list in one word: `baseline, p1` without quotes comes in two. The words of a
+/// program that is run stay as they are.
 pub fn joined(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let words: Vec<OsString> = words.collect();
+    if govern::is_meant(words.iter().cloned()) {
+        return words;
+    }
     let mut all: Vec<OsString> = Vec::new();
     // The last word is a list, or will be.
     let mut in_list = false;
@@ -39,6 +46,7 @@ mod tests {
             ("x --variants a, --seed 1", "x --variants a, --seed 1"),
             ("x --file a, b", "x --file a, b"),
             ("x job, --variants a", "x job, --variants a"),
+            ("x govern -- y --on a, b", "x govern -- y --on a, b"),
         ] {
             let words = joined(words.split(' ').map(OsString::from));
             let expected: Vec<_> = expected.split(' ').map(OsString::from).collect();

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 use crate::Error;
 
@@ -75,6 +75,8 @@ fn kill_all() {
             let watched = pidfd_open(pid, PidfdFlags::empty()).ok();
             // One that has ended is not reaped yet, so that the number is still its own.
             let _ = kill_process(pid, Signal::KILL);
+            // What it has started, where it leads a group of its own.
+            let _ = kill_process_group(pid, Signal::KILL);
             watched
         });
         watched.collect()

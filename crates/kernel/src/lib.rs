@@ -21,6 +21,7 @@ pub mod interference;
 pub mod journal;
 mod loop_control;
 mod loop_device;
+pub mod metered;
 pub mod probe;
 pub mod procstat;
 pub mod residency;

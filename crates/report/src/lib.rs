@@ -18,6 +18,7 @@ pub mod folio_ops;
 pub mod footer;
 #[cfg(feature = "schema")]
 mod forms;
+pub mod govern;
 pub mod phases;
 pub mod program;
 pub mod published;

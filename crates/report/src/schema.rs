@@ -7,7 +7,9 @@ use filemap_job::schema::written;
 use schemars::Schema;
 
 use crate::decisions::NumberedLine;
-use crate::{calibrate, compare, conform, doctor, explain, folio_maps, program, published, record};
+use crate::{
+    calibrate, compare, conform, doctor, explain, folio_maps, govern, program, published, record,
+};
 
 /// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`, the
 /// others are those of the commands' `--json`.
@@ -25,6 +27,9 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("calibrate", written::<calibrate::Json>()),
         ("published", written::<published::Json>()),
         ("doctor", written::<doctor::Json>()),
+        ("govern", written::<govern::RunJson>()),
+        ("govern-status", written::<govern::StatusJson>()),
+        ("govern-compare", written::<govern::CompareJson>()),
         ("log", written::<NumberedLine>()),
     ]
 }

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod explain;
 mod flag_job;
 mod folio_ops;
+pub mod govern;
 mod program;
 pub mod published;
 pub mod run;

@@ -51,6 +51,11 @@ impl Inputs {
         self.files.extend(file.path.iter().map(|path| (what.clone(), path.clone())));
     }
 
+    /// Adds the file at `path`, which is a program that is run.
+    pub fn add_program(&mut self, path: &Path) {
+        self.files.extend(path.to_str().map(|path| ("the program".to_string(), path.to_string())));
+    }
+
     /// Adds the machine profile `name`, which `what` names. The built-in one is no file.
     pub fn add_profile(&mut self, what: &str, name: &str) {
         if name != machine_profile::BUILT_IN {

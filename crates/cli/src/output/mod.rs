@@ -23,6 +23,15 @@ pub fn fail_at_size_limit() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
+/// Opens `path`, which `flag` names, for a command that writes nothing else.
+///
+/// # Errors
+/// When it is one of `inputs` or stdout by another name, or cannot be written to.
+pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Target, Error> {
+    collision::check(&[(flag, path)], inputs)?;
+    Target::open(path)
+}
+
 /// The places that a report goes to, open before the jobs are run: what cannot be written is
 /// known at once, and nothing is written over what the command reads.
 pub struct Output {

@@ -11,8 +11,8 @@ use filemap_job::program::{
 
 use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
-use super::plan;
 use super::phases;
+use super::plan;
 use super::stage::{Measured, Ran, Stage};
 use super::{Prepared, Runnable};
 use crate::Error;

@@ -1,0 +1,194 @@
+//! `filemap govern --compare`.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use filemap_control::{Settings, variable};
+use filemap_job::format_size;
+use filemap_kernel::governor::PRELOAD;
+use filemap_kernel::{Error as KernelError, cold, metered, page_size};
+use filemap_report::govern::{Comparison, Measured, Process, Variant};
+
+use crate::args::GovernArgs;
+use crate::error::Error;
+use crate::govern::environment::{self, Variables};
+use crate::govern::{self, Collecting, Program, inherited, start};
+use crate::output::Inputs;
+use crate::progress::Progress;
+use crate::{Outcome, interrupt};
+
+/// How often a program is run in each way.
+const RUNS: u64 = 5;
+
+/// How the lines begin that filemap and the library write to the stderr of a program.
+const OWN_LINES: &[u8] = b"filemap: ";
+
+/// What the comparison says nothing of.
+const SCOPE: &str = "one program without input, run alone, with what it starts; read-only \
+                     mappings of regular files; only files of which a mapping was governed are \
+                     dropped from the page cache before a run";
+
+/// Runs a program plain and governed in turn, and shows what both cost.
+pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
+    interrupt::exit_on_signals();
+    crate::undo_what_was_left();
+    let program = govern::find(&args.program)?;
+    let mut inputs = Inputs::default();
+    inputs.add_program(&program.path);
+    let output = super::output(args, &inputs)?;
+    let (mut said, obstacle) = super::governed(args, &program, false)?;
+    let collecting = Collecting::begin()?;
+    if obstacle.is_none() {
+        said.extend(collecting.variables());
+    }
+    let runs = args.runs.unwrap_or(RUNS);
+    let progress = Progress::new(usize::try_from(2 * runs + 1).unwrap_or(usize::MAX));
+    let trial = Trial { program: &program, said, collecting };
+    let mut comparison = Comparison {
+        program: super::in_words(&args.program),
+        files: Vec::new(),
+        ungoverned: obstacle,
+        notes: Vec::new(),
+        runs: Vec::new(),
+    };
+    let mut files = Vec::new();
+    if comparison.ungoverned.is_none() {
+        // Which files it maps is known when it has mapped them.
+        trial.run(Variant::Governed, 0)?;
+        let processes = trial.collecting.processes();
+        (files, comparison.notes) = governed_files(&processes);
+        comparison.files =
+            files.iter().map(|(path, bytes)| (path.display().to_string(), *bytes)).collect();
+        if comparison.files.is_empty() {
+            comparison.ungoverned = Some(reason(args, &processes));
+        }
+    }
+    progress.advance();
+    for _ in 0..runs {
+        for variant in [Variant::Plain, Variant::Governed] {
+            let cached_bytes = drop_all(&files, &mut comparison.notes)?;
+            comparison.runs.push(trial.run(variant, cached_bytes)?);
+            progress.advance();
+        }
+    }
+    drop((progress, trial));
+    let differs = !comparison.differences().is_empty();
+    output.write(&comparison.report(super::footer(SCOPE, super::command(args))))?;
+    Ok(if differs { Outcome::CheckFailed } else { Outcome::Done })
+}
+
+/// A program that is run again and again.
+struct Trial<'a> {
+    program: &'a Program,
+    /// What it is told when it is governed.
+    said: Variables,
+    collecting: Collecting,
+}
+
+impl Trial<'_> {
+    /// Runs the program once, with so much of its files in the page cache.
+    fn run(&self, variant: Variant, cached_bytes: u64) -> Result<Measured, Error> {
+        self.collecting.clear();
+        let mut command = Command::new(&self.program.path);
+        command.arg0(&self.program.words[0]).args(&self.program.words[1..]);
+        // Whoever runs this command may be governed.
+        let is_governed = std::env::var_os(PRELOAD).is_some();
+        match variant {
+            Variant::Governed => command.envs(self.said.iter().cloned()),
+            Variant::Plain if is_governed => command.envs(environment::off()),
+            Variant::Plain => &mut command,
+        };
+        // SAFETY: between fork and exec only system calls are made; nothing is allocated.
+        unsafe {
+            command.pre_exec(|| {
+                inherited::restore_signals();
+                Ok(())
+            });
+        }
+        let metered = metered::run(&mut command, OWN_LINES)
+            .map_err(|error| start::refused(self.program, &error))?;
+        let (exit_code, signal) = metered.end();
+        let [stdout, stderr] = metered.outputs.map(|digest| format!("{digest:016x}"));
+        Ok(Measured {
+            variant,
+            exit_code,
+            signal,
+            bytes_read: metered.bytes_read,
+            major_faults: metered.major_faults,
+            elapsed_ns: metered.elapsed_ns,
+            cpu_ns: metered.cpu_ns,
+            cached_bytes,
+            stdout,
+            stderr,
+        })
+    }
+}
+
+/// The files of which `processes` had governed mappings, with their bytes, and what is to be said
+/// of those that cannot be found again.
+fn governed_files(processes: &[Process]) -> (Vec<(PathBuf, u64)>, Vec<String>) {
+    let mappings = processes.iter().flat_map(|process| &process.mappings);
+    let mut paths: Vec<&String> = mappings.filter_map(|mapping| mapping.path.as_ref()).collect();
+    paths.sort();
+    paths.dedup();
+    let (mut files, mut notes) = (Vec::new(), Vec::new());
+    for path in paths {
+        match fs::metadata(path) {
+            Ok(data) if data.is_file() && Path::new(path).is_absolute() => {
+                files.push((PathBuf::from(path), data.len()));
+            }
+            _ => notes.push(format!(
+                "'{path}' was governed and is not there any more, so that it is not dropped from \
+                 the page cache."
+            )),
+        }
+    }
+    (files, notes)
+}
+
+/// Drops `files` from the page cache, and says how many of their bytes stay there. What cannot be
+/// dropped at all goes to `notes`, once.
+fn drop_all(files: &[(PathBuf, u64)], notes: &mut Vec<String>) -> Result<u64, Error> {
+    let mut cached_bytes = 0;
+    for (path, _) in files {
+        let opened = File::open(path).map_err(|error| error.to_string());
+        let dropped = opened.map(|file| cold::drop_open_file(&file, path));
+        let failed = match dropped {
+            Ok(Ok(())) => continue,
+            Ok(Err(KernelError::StillCached { pages, .. })) => {
+                cached_bytes += pages * page_size();
+                continue;
+            }
+            Ok(Err(error @ KernelError::Ending)) => return Err(error.into()),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error,
+        };
+        let note =
+            format!("'{}' could not be dropped from the page cache: {failed}.", path.display());
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    Ok(cached_bytes)
+}
+
+/// Why `processes` governed no file.
+fn reason(args: &GovernArgs, processes: &[Process]) -> String {
+    if let Some(reason) = processes.iter().find_map(|process| process.reason) {
+        return reason.to_string();
+    }
+    let value = |name: &'static str| std::env::var_os(name);
+    let settings = Settings::from_environment(value);
+    if let Ok(None) = settings {
+        return format!("{} is off in the environment", variable::SWITCH);
+    }
+    let usual = settings.ok().flatten().unwrap_or_default();
+    let size = format_size(args.min_size.unwrap_or(usual.min_bytes));
+    let patterns = |given: &[OsString], usual: &[OsString]| given.is_empty() && usual.is_empty();
+    let all = patterns(&args.include, &usual.include) && patterns(&args.exclude, &usual.exclude);
+    let left_out = if all { "" } else { " that --include and --exclude leave" };
+    format!("it maps no regular file{left_out} read-only, of {size} or more (--min-size)")
+}

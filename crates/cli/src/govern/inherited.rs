@@ -1,0 +1,98 @@
+//! What this process inherited and Rust's runtime or this program changes: a program that takes
+//! the place of this process finds it as if nothing had stood between.
+
+use std::os::fd::BorrowedFd;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Signals, of which the first is 1.
+const SIGNALS: i32 = 64;
+
+/// Standard files, of which the first is 0.
+const STANDARD_FILES: i32 = 3;
+
+/// Signals that were ignored, one bit each, from 1.
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+
+/// Signals that were blocked.
+static BLOCKED: AtomicU64 = AtomicU64::new(0);
+
+/// Standard files that were closed, one bit each.
+static CLOSED: AtomicU64 = AtomicU64::new(0);
+
+/// Whether `signal` was ignored when this process began.
+pub fn ignores(signal: i32) -> bool {
+    IGNORED.load(Ordering::Relaxed) & bit(signal) != 0
+}
+
+/// Makes signals and standard files what they were when this process began, for the program that
+/// it becomes. Nothing here allocates, so that a child may call it between fork and exec.
+pub fn restore() {
+    let closed = CLOSED.load(Ordering::Relaxed);
+    for file in (0..STANDARD_FILES).filter(|file| closed & 1 << file != 0) {
+        // SAFETY: the file is the one that the runtime opened in place of none; the program that
+        // follows does not know of it.
+        unsafe { libc::close(file) };
+    }
+    restore_signals();
+}
+
+/// The same of signals alone, for a program that has other standard files.
+pub fn restore_signals() {
+    for signal in 1..=SIGNALS {
+        let handler = if ignores(signal) { libc::SIG_IGN } else { libc::SIG_DFL };
+        // SAFETY: neither disposition runs code of ours. What cannot be changed is refused.
+        unsafe { libc::signal(signal, handler) };
+    }
+    let blocked = BLOCKED.load(Ordering::Relaxed);
+    // SAFETY: a set of signals is plain memory, which the first call fills.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in (1..=SIGNALS).filter(|&signal| blocked & bit(signal) != 0) {
+            libc::sigaddset(&mut set, signal);
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, &set, null_mut());
+    }
+}
+
+fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+extern "C" fn look() {
+    let (mut ignored, mut blocked, mut closed) = (0, 0, 0);
+    // SAFETY: both structures are plain memory that the calls fill; nothing is changed.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, null(), &mut set);
+        for signal in 1..=SIGNALS {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            let known = libc::sigaction(signal, null(), &mut action) == 0;
+            if known && action.sa_sigaction == libc::SIG_IGN {
+                ignored |= bit(signal);
+            }
+            if libc::sigismember(&set, signal) == 1 {
+                blocked |= bit(signal);
+            }
+        }
+    }
+    for file in 0..STANDARD_FILES {
+        // SAFETY: the number is only asked about, and it may be that of no file.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
+        if rustix::io::fcntl_getfd(borrowed).is_err() {
+            closed |= 1 << file;
+        }
+    }
+    IGNORED.store(ignored, Ordering::Relaxed);
+    BLOCKED.store(blocked, Ordering::Relaxed);
+    CLOSED.store(closed, Ordering::Relaxed);
+}
+
+// Before Rust's runtime begins, which ignores SIGPIPE and opens /dev/null in place of standard
+// files that are closed.
+// SAFETY: entries of this section are called once, without arguments that matter, and `look`
+// needs nothing that is not there yet.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;

@@ -1,0 +1,32 @@
+//! Running a program under the preloaded library: what is looked at before, and what is said to
+//! the library.
+
+mod collecting;
+pub mod environment;
+mod executable;
+pub mod inherited;
+mod lookup;
+mod obstacle;
+pub mod parent;
+pub mod run_directory;
+mod smaps;
+pub mod start;
+mod statistics;
+pub mod status;
+
+pub use collecting::{Collecting, abandon};
+pub use environment::Wanted;
+pub use lookup::{Program, find};
+pub use obstacle::obstacle;
+pub use start::exec;
+
+use std::ffi::OsString;
+
+/// The name of the command.
+const COMMAND: &str = "govern";
+
+/// Whether `words` are those of the command line that runs a program governed. What stands behind
+/// the program's name is the program's.
+pub fn is_meant(words: impl IntoIterator<Item = OsString>) -> bool {
+    words.into_iter().nth(1).is_some_and(|word| word == COMMAND)
+}

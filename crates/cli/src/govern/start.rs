@@ -1,0 +1,36 @@
+//! A program takes the place of this process.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use super::inherited;
+use super::lookup::{Program, not_executable, not_found};
+use crate::error::{Error, reason};
+
+/// Turns this process into `program`. Its files, environment and signals are those that this
+/// process has, or inherited. It returns only where that fails.
+pub fn exec(program: &Program) -> Error {
+    let word = |bytes: &[u8]| CString::new(bytes).expect("words of a command line have no NUL");
+    let path = word(program.path.as_os_str().as_bytes());
+    let words: Vec<CString> = program.words.iter().map(|own| word(own.as_bytes())).collect();
+    let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    inherited::restore();
+    // SAFETY: the path and the words end with a NUL, the list of them with a null pointer, and all
+    // of them live on. The path has a slash, so that nothing is looked for.
+    unsafe { libc::execvp(path.as_ptr(), pointers.as_ptr()) };
+    refused(program, &io::Error::last_os_error())
+}
+
+/// What `error` says, with which the kernel refused to run `program`.
+pub fn refused(program: &Program, error: &io::Error) -> Error {
+    match error.kind() {
+        // Its interpreter may be what is missing.
+        io::ErrorKind::NotFound if program.path.exists() => {
+            not_executable(&program.path, "its interpreter is missing")
+        }
+        io::ErrorKind::NotFound => not_found(&program.words[0]),
+        _ => not_executable(&program.path, &reason(error)),
+    }
+}

@@ -1,0 +1,260 @@
+//! A program that is run to its end, and what it cost with all that it started.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+
+use crate::child::{Running, die_with_parent};
+
+/// Bytes of a block in the kernel's count of what was read.
+const BLOCK_BYTES: u64 = 512;
+
+/// Processes that were killed are gone by then.
+const DEATH_TAKES: Duration = Duration::from_secs(10);
+
+/// What a program came to, and what it cost with all that it started and waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metered {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Bytes that were read from disks.
+    pub bytes_read: u64,
+    /// Faults that waited for a disk.
+    pub major_faults: u64,
+    /// From its start to its end.
+    pub elapsed_ns: u64,
+    /// User and system time.
+    pub cpu_ns: u64,
+    /// Digests of what it wrote to stdout and to stderr, to be compared with those of another run.
+    pub outputs: [u64; 2],
+}
+
+impl Metered {
+    /// Its exit code, or the signal that ended it.
+    pub fn end(&self) -> (Option<i32>, Option<i32>) {
+        (self.status.code(), self.status.signal())
+    }
+}
+
+/// Runs `command` to its end without input. It has a process group of its own, and is killed when
+/// a signal ends this process. What it leaves running is killed too. Lines of its stderr that
+/// begin with `left_out` take no part in the digest.
+///
+/// This process has no other children meanwhile, and becomes the parent of those whose parents
+/// have ended.
+///
+/// # Errors
+/// When it cannot be started or waited for.
+pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered> {
+    // SAFETY: it concerns this process alone, and no memory.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+    die_with_parent(command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let before = Usage::of_children();
+    let start = Instant::now();
+    let mut running = Running::spawn(command)?;
+    let (stdout, stderr) = (running.0.stdout.take(), running.0.stderr.take());
+    let readers = [(stdout.map(boxed), &b""[..]), (stderr.map(boxed), left_out)];
+    let readers = readers.map(|(pipe, left_out)| thread::spawn(move || digest(pipe, left_out)));
+    let status = running.ended()?;
+    let elapsed_ns = start.elapsed().as_nanos() as u64;
+    end_what_is_left(running.0.id());
+    let after = Usage::of_children();
+    let outputs = readers.map(|reader| reader.join().expect("reading does not panic"));
+    let [stdout, stderr] = outputs;
+    Ok(Metered {
+        status,
+        bytes_read: (after.blocks_read - before.blocks_read) * BLOCK_BYTES,
+        major_faults: after.major_faults - before.major_faults,
+        elapsed_ns,
+        cpu_ns: after.cpu_ns - before.cpu_ns,
+        outputs: [stdout?, stderr?],
+    })
+}
+
+fn boxed(pipe: impl Read + Send + 'static) -> Box<dyn Read + Send> {
+    Box::new(pipe)
+}
+
+/// What the children of this process used that it has waited for, with all of theirs.
+#[derive(Clone, Copy, Debug)]
+struct Usage {
+    blocks_read: u64,
+    major_faults: u64,
+    cpu_ns: u64,
+}
+
+impl Usage {
+    fn of_children() -> Usage {
+        // SAFETY: the structure is plain integers, for which all zeros is a value; it is filled
+        // by a call that cannot fail for RUSAGE_CHILDREN.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+            usage
+        };
+        let ns =
+            |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        Usage {
+            blocks_read: usage.ru_inblock as u64,
+            major_faults: usage.ru_majflt as u64,
+            cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
+        }
+    }
+}
+
+/// Kills what the process `leader`, which is gone, has left of its group and of its children, and
+/// waits until they are gone too.
+fn end_what_is_left(leader: u32) {
+    let deadline = Instant::now() + DEATH_TAKES;
+    while Instant::now() < deadline {
+        if let Some(group) = Pid::from_raw(leader.cast_signed()) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        for child in children() {
+            let _ = kill_process(child, Signal::KILL);
+        }
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            Ok(None) => sleep(Duration::from_millis(1)),
+            // None is left.
+            Err(_) => return,
+        }
+    }
+}
+
+/// The children of this process.
+fn children() -> Vec<Pid> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|of| fs::read_to_string(of.path().join("children")).ok());
+    let pids = lists.flat_map(|list| {
+        let pids = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+        pids.collect::<Vec<i32>>()
+    });
+    pids.filter_map(Pid::from_raw).collect()
+}
+
+/// A digest of all that comes out of `pipe`, but for lines that begin with `left_out`.
+fn digest(pipe: Option<Box<dyn Read + Send>>, left_out: &[u8]) -> io::Result<u64> {
+    let Some(mut pipe) = pipe else { return Ok(0) };
+    let mut kept = Kept { left_out, at: 0, line: Line::Begins, hasher: DefaultHasher::new() };
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match pipe.read(&mut buffer) {
+            Ok(0) => return Ok(kept.finish()),
+            Ok(read) => kept.take(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The part of a text that is kept.
+struct Kept<'a> {
+    /// How lines begin that are left out. Empty: none is.
+    left_out: &'a [u8],
+    /// How much of it the line has so far.
+    at: usize,
+    line: Line,
+    hasher: DefaultHasher,
+}
+
+/// What becomes of the line that is read.
+enum Line {
+    /// It is not told yet.
+    Begins,
+    Kept,
+    LeftOut,
+}
+
+impl Kept<'_> {
+    fn take(&mut self, bytes: &[u8]) {
+        if self.left_out.is_empty() {
+            return self.hasher.write(bytes);
+        }
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.take_part(part);
+            if part.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    /// Takes what does not go beyond a line.
+    fn take_part(&mut self, part: &[u8]) {
+        let wanted = &self.left_out[self.at..];
+        match self.line {
+            Line::LeftOut => {}
+            Line::Kept => self.hasher.write(part),
+            Line::Begins if part.starts_with(wanted) => self.line = Line::LeftOut,
+            Line::Begins if wanted.starts_with(part) => self.at += part.len(),
+            Line::Begins => {
+                self.hasher.write(&self.left_out[..self.at]);
+                self.hasher.write(part);
+                self.line = Line::Kept;
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        (self.at, self.line) = (0, Line::Begins);
+    }
+
+    fn finish(mut self) -> u64 {
+        // The beginning of a line that went no further.
+        self.hasher.write(&self.left_out[..self.at]);
+        self.hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest_of(text: &'static str) -> u64 {
+        digest(Some(Box::new(text.as_bytes())), b"note: ").unwrap()
+    }
+
+    #[test]
+    fn lines_of_our_own_are_left_out() {
+        assert_eq!(digest_of("a\nnote: x\nb\n"), digest_of("a\nb\n"));
+        assert_eq!(digest_of("note: x"), digest_of(""));
+        assert_ne!(digest_of("a note: x\n"), digest_of("a\n"));
+        assert_ne!(digest_of("not"), digest_of(""));
+        assert_ne!(digest_of("a\nb\n"), digest_of("b\na\n"));
+        let mut kept = |parts: &[&str]| {
+            let hasher = DefaultHasher::new();
+            let mut kept = Kept { left_out: b"note: ", at: 0, line: Line::Begins, hasher };
+            parts.iter().for_each(|part| kept.take(part.as_bytes()));
+            kept.finish()
+        };
+        assert_eq!(kept(&["no", "te: x", "\na", "b\n"]), kept(&["ab\n"]));
+        assert_eq!(kept(&["no", "x\n"]), kept(&["nox\n"]));
+    }
+
+    #[test]
+    fn a_program_is_metered_with_what_it_starts() {
+        let script = "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'; echo a; exit 3";
+        let metered = run(Command::new("sh").args(["-c", script]), b"").unwrap();
+        assert_eq!(metered.end(), (Some(3), None));
+        assert!(metered.cpu_ns > 1_000_000 && metered.cpu_ns < 10_000_000_000, "{metered:?}");
+        assert!(metered.elapsed_ns > 1_000_000, "{metered:?}");
+        let other = run(Command::new("sh").args(["-c", "echo a"]), b"").unwrap();
+        assert_eq!(metered.outputs, other.outputs);
+    }
+
+    #[test]
+    fn what_a_program_leaves_running_is_killed() {
+        let start = Instant::now();
+        let script = "setsid sleep 1000 & sleep 1000 & kill -9 $$";
+        let metered = run(Command::new("sh").args(["-c", script]), b"").unwrap();
+        assert_eq!(metered.end(), (None, Some(9)));
+        assert!(start.elapsed() < DEATH_TAKES);
+    }
+}

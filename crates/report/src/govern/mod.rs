@@ -1,0 +1,19 @@
+//! Reports on programs that were run governed.
+
+mod compare;
+mod measure;
+mod process;
+mod run;
+mod status;
+
+pub use compare::{Comparison, Measured, Variant};
+pub use process::{Mapping, Process, Totals};
+pub use run::{Ended, run};
+pub use status::{Status, status};
+
+#[cfg(feature = "schema")]
+pub(crate) use compare::Json as CompareJson;
+#[cfg(feature = "schema")]
+pub(crate) use run::Json as RunJson;
+#[cfg(feature = "schema")]
+pub(crate) use status::Json as StatusJson;
