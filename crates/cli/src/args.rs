@@ -67,7 +67,7 @@ pub struct PublishedArgs {
     /// Also run what takes minutes. For vma-bound this is fio itself at the published sizes, and
     /// the programs of this machine. For vma-retry these are the published 600 s, more conditions,
     /// and the sensitivity to each assumed cost, which together take tens of minutes. For mm-owner
-    /// this is the published 1 GiB of memory, which takes some twenty minutes.
+    /// this is the published 1 GiB of memory, which takes some ten minutes.
     #[arg(long)]
     pub full: bool,
     /// How many seeds each cell is run with that depends on one. Such cells are in mmap-miss

@@ -134,19 +134,16 @@ pub fn forget(range: &Range<usize>) -> bool {
     })
 }
 
-/// The program has advised `range` itself, or may write to it: its word stands.
+/// The program is about to advise a part of `range` itself, or has made it writable or executable:
+/// its word stands, from before the governor's. All of a mapping is given back.
 pub fn give_back(range: &Range<usize>) {
-    take_out(range, layout::State::GivenBack, |had| {
-        start::started().and_then(|run| run.touched_pages(had))
-    });
-}
-
-/// The same where what the program did says nothing of reading: the kernel reads ahead by itself.
-pub fn give_back_as_it_was(range: &Range<usize>) {
-    each_governed(range, |part| {
-        advice::as_by_itself(&part);
-    });
-    give_back(range);
+    for (_, slot) in TABLE.overlapping(range.clone()) {
+        let whole = slot.range();
+        take_out(&whole, layout::State::GivenBack, |had| {
+            advice::as_by_itself(had);
+            start::started().and_then(|run| run.touched_pages(had))
+        });
+    }
 }
 
 /// Something of `range` that was to be unmapped is still there, and is governed no more.

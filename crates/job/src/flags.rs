@@ -330,7 +330,7 @@ spec! {
     },
     /// Sizes of folios that operations run over, powers of two from 4k to 2m. --file-size is the
     /// size of the anonymous memory [default: 256m], and --runs is how often each is timed
-    /// [default: 9].
+    /// [default: 9]. With these a run takes some three minutes; that grows with each of them.
     folio_sizes: String = Flag {
         group: FOLIOS,
         value_name: "SIZE,...",

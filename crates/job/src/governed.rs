@@ -15,6 +15,9 @@ impl Mapping {
         match () {
             () if self.exec => Some("it is executable"),
             () if self.private => Some("it is private and can be written to"),
+            () if self.effective_split().is_some() => {
+                Some("parts of it can be written to or executed")
+            }
             () if self.advice != Advice::NORMAL => Some("the program advises it itself"),
             () if self.pages.bytes(page_size) < LEAST_GOVERNED_BYTES => {
                 Some("it is smaller than 16 MiB")

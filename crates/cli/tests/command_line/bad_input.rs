@@ -52,6 +52,27 @@ fn commands_and_flags() {
 }
 
 #[test]
+fn places_of_the_journal() {
+    let scratch = Scratch::new("journal_places");
+    let file = scratch.file("file", "");
+    for (place, words) in [
+        ("relative", "there can be no journal in 'relative': the path does not begin with /"),
+        (&file, "it is no directory"),
+        ("/proc/filemap", "there can be no journal in '/proc/filemap'"),
+    ] {
+        let output = filemap("doctor").env("FILEMAP_STATE", place).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(4), "{message}");
+        assert_eq!(message.matches('\n').count(), 1, "{message}");
+        assert!(message.contains(words) && message.contains("FILEMAP_STATE"), "{message}");
+        // Where nothing is changed it does not matter.
+        let mut command = filemap("run --workload first --file-size 1m");
+        let output = command.env("FILEMAP_STATE", place).output().unwrap();
+        assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn values() {
     for (flags, words) in [
         ("--workload stride:0", &["--workload", "0 is not allowed", "stride:1021"] as &[&str]),

@@ -1,9 +1,12 @@
 //! The workload `folio-ops`: operations over folios with every way to count, in the small mm here.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::bad_input::fails;
 use crate::running::Running;
+use crate::skip::skip;
 use crate::{Scratch, filemap, json, stdout};
 
 /// A part of a second.
@@ -64,10 +67,14 @@ fn reports_are_a_page_wide_and_rows_are_flat() {
     for line in text.lines().filter(|line| !line.starts_with("Command:")) {
         assert!(line.chars().count() <= 75, "{line}");
     }
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "munmap: change of the time of a page in %",
         "fork: saving of a page in L",
         "with a fault's cost added",
+        "- is faster",
+        "+ is faster",
+        "The MAD is the median of",
         "Pages that write faults copied",
         "~ marks all changes",
         "real atomics in real time",
@@ -75,11 +82,16 @@ fn reports_are_a_page_wide_and_rows_are_flat() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(!text.contains("rules of Linux"), "{text}");
+    assert!(!text.contains("byte: saving"), "writes do more than count: {text}");
+    let is_left_out = text.contains("Two threads on one folio are left out");
+    assert!(is_left_out != text.contains("Two threads that map and unmap one folio"), "{text}");
     let csv = stdout(&format!("run {SMALL} --format csv"));
     assert!(csv.starts_with("engine,repeat,folio_bytes,operation,counters,ns_per_page,"), "{csv}");
     let rows = |word: &str| csv.lines().filter(|line| line.contains(word)).count();
     assert_eq!((rows(",munmap,"), rows(",anon-cow-seq,")), (2 * 2 * 5, 2 * 2 * 4));
-    assert!(stdout(&format!("run {SMALL} --format markdown")).contains("| 16 KiB |"));
+    let markdown = stdout(&format!("run {SMALL} --format markdown"));
+    let headings = ["| 16 KiB |", "| no-page-mapcount |", "| page-mapcount |"];
+    assert!(headings.iter().all(|heading| markdown.contains(heading)), "{markdown}");
     assert!(stdout(&format!("run {SMALL} --verbose")).contains("plain-counts"));
 }
 
@@ -115,6 +127,18 @@ fn what_does_not_go_with_it_is_told_with_the_remedy() {
     let other = "--file-size 1m --folio-sizes 16k";
     fails(&format!("run --workload first {other}"), 2, &["--folio-sizes", "folio-ops"]);
     fails(&format!("run --workload thrash {other}"), 2, &["--folio-sizes", "folio-ops"]);
+}
+
+#[test]
+fn with_one_cpu_it_says_what_is_left_out() {
+    let mut command = Command::new("taskset");
+    command.args(["-c", "0", env!("CARGO_BIN_EXE_filemap"), "run"]).args(SMALL.split(' '));
+    let Ok(output) = command.output() else { return skip("there is no taskset") };
+    if !output.status.success() {
+        return skip("CPU 0 is not for this process");
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("Two threads on one folio are left out"), "{text}");
 }
 
 #[test]

@@ -52,6 +52,70 @@ fn sizes_that_are_not_allowed_are_named() {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("Warning: folios of 64k are not measured: the settings in"), "{text}");
     assert!(text.contains("Time of a page in ns") && text.contains("cow-byte"), "{text}");
+    assert!(text.contains("Folios: 4 KiB Machine:"), "only what was measured: {text}");
+}
+
+#[test]
+fn too_much_memory_is_refused_with_what_fits() {
+    let scratch = Scratch::new("folios_too_large");
+    let output = in_scratch(&scratch, "--file-size 1t --folio-sizes 4k").output().unwrap();
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.matches('\n').count()), (Some(4), 1), "{message}");
+    assert!(message.contains("end other programs, or give --file-size "), "{message}");
+    assert!(message.ends_with(" or less\n"), "{message}");
+}
+
+/// What the next command says, and what the setting holds then, when a run that changed it was
+/// killed and somebody else may have set it to `since`.
+fn after_kill(scratch: &Scratch, before: &str, since: Option<&str>) -> Option<(String, String)> {
+    let endless = "--file-size 64m --folio-sizes 64k --runs 1000 --apply";
+    let mut child = Running::start(&mut in_scratch(scratch, endless));
+    let changed = || is_listed(scratch) && setting().is_some_and(|held| held != before);
+    if !child.reaches(changed) {
+        skip(stderr(&child.output()));
+        return None;
+    }
+    child.signal("KILL");
+    child.output();
+    let path = Path::new(SETTINGS).join("hugepages-64kB/enabled");
+    if let Some(word) = since {
+        fs::write(&path, word).unwrap();
+    }
+    let next = || {
+        let mut command = filemap("run --workload first --file-size 1m");
+        command.env("FILEMAP_STATE", scratch.path("state")).output().unwrap()
+    };
+    let (said, held) = (stderr(&next()), fs::read_to_string(&path).unwrap());
+    // Others find it as it was, whatever is wrong.
+    fs::write(&path, word(before)).unwrap();
+    assert_eq!(stderr(&next()), "", "it is said once");
+    Some((said, held))
+}
+
+/// The word in brackets.
+fn word(held: &str) -> &str {
+    held.split(['[', ']']).nth(1).unwrap()
+}
+
+#[test]
+fn what_a_killed_run_changed_is_restored_unless_others_changed_it() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new("folios_killed");
+    if !rustix::process::geteuid().is_root() {
+        return skip("it needs root");
+    }
+    let Some(before) = setting().filter(|held| word(held) == "never") else {
+        return skip("folios of 64k have no setting, or are allowed");
+    };
+    let Some((said, held)) = after_kill(&scratch, &before, None) else { return };
+    assert_eq!((held, said.matches('\n').count()), (before.clone(), 1), "{said}");
+    assert!(said.starts_with("filemap: restored what a killed run had changed: "), "{said}");
+    assert!(said.contains("hugepages-64kB/enabled' to 'never'"), "{said}");
+    let Some((said, held)) = after_kill(&scratch, &before, Some("always")) else { return };
+    assert_eq!(word(&held), "always");
+    let left = "hugepages-64kB/enabled' is left at 'always', which somebody else has set: a run \
+                had changed it from 'never' to 'madvise'\n";
+    assert!(said.contains(left) && !said.contains("hugepages-64kB/enabled' to"), "{said}");
 }
 
 #[test]

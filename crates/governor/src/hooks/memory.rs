@@ -10,11 +10,16 @@ use crate::govern::{self, Mapped};
 use crate::next::next;
 use crate::start;
 
-/// Advice for what is read ahead. The program's word on that stands.
-const ON_READING: [c_int; 3] = [libc::MADV_NORMAL, libc::MADV_RANDOM, libc::MADV_SEQUENTIAL];
-
-/// Advice for large pages, of files too.
-const ON_HUGE_PAGES: [c_int; 2] = [libc::MADV_HUGEPAGE, libc::MADV_COLLAPSE];
+/// Advice on what is read, and in which pages. The program's word on that stands.
+const ON_READING: [c_int; 7] = [
+    libc::MADV_NORMAL,
+    libc::MADV_RANDOM,
+    libc::MADV_SEQUENTIAL,
+    libc::MADV_HUGEPAGE,
+    libc::MADV_NOHUGEPAGE,
+    libc::MADV_COLLAPSE,
+    libc::MADV_POPULATE_READ,
+];
 
 /// The pages that hold `length` bytes from `address` on.
 fn pages(address: *mut c_void, length: size_t) -> Range<usize> {
@@ -147,23 +152,16 @@ pub unsafe extern "C" fn mprotect(
         address, length, protection
     );
     if result == 0 && protection & (libc::PROT_WRITE | libc::PROT_EXEC) != 0 {
-        govern::give_back_as_it_was(&pages(address, length));
+        govern::give_back(&pages(address, length));
     }
     result
 }
 
-/// What an advice of the program means for mappings that are governed.
-fn advised(range: &Range<usize>, advice: c_int) {
+/// The program is about to give an advice.
+fn advising(range: &Range<usize>, advice: c_int) {
     if ON_READING.contains(&advice) {
         govern::give_back(range);
-    } else if ON_HUGE_PAGES.contains(&advice) {
-        govern::give_back_as_it_was(range);
     }
-}
-
-/// Advice by which the kernel reads pages before it returns.
-fn reads_at_once(advice: c_int) -> bool {
-    [libc::MADV_POPULATE_READ, libc::MADV_COLLAPSE].contains(&advice)
 }
 
 /// madvise(2).
@@ -172,22 +170,12 @@ fn reads_at_once(advice: c_int) -> bool {
 /// That of madvise(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int {
-    let range = pages(address, length);
-    let call = || {
-        next!(
-            c"madvise",
-            unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
-            address, length, advice
-        )
-    };
-    let result = match reads_at_once(advice) {
-        true => govern::lend(range.clone(), call),
-        false => call(),
-    };
-    if result == 0 {
-        advised(&range, advice);
-    }
-    result
+    advising(&pages(address, length), advice);
+    next!(
+        c"madvise",
+        unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
+        address, length, advice
+    )
 }
 
 /// posix_madvise(3), whose advice has the same numbers.
@@ -200,15 +188,12 @@ pub unsafe extern "C" fn posix_madvise(
     length: size_t,
     advice: c_int,
 ) -> c_int {
-    let result = next!(
+    advising(&pages(address, length), advice);
+    next!(
         c"posix_madvise",
         unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
         address, length, advice
-    );
-    if result == 0 {
-        advised(&pages(address, length), advice);
-    }
-    result
+    )
 }
 
 /// mlock(2), which reads all pages.

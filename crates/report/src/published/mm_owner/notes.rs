@@ -21,7 +21,7 @@ pub(super) fn form(form: Form, job: &FolioOps, locked: Option<Figure>) -> String
             "This is a short form, which takes one to two minutes: 1 GiB was published. --full has \
              that."
         }
-        Form::Full => "This is the published size, which takes some twenty minutes.",
+        Form::Full => "This is the published size, which takes some ten minutes.",
     };
     let locked = locked.map_or(String::new(), |locked| {
         format!(
