@@ -1,5 +1,7 @@
 //! What this machine allows, what is missing, and the remedy.
 
+mod governing;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -34,13 +36,14 @@ pub struct Check {
 }
 
 /// What can be asked of the program that uses more than a file and a processor.
-pub const COMMANDS: [&str; 12] = [
+pub const COMMANDS: [&str; 13] = [
     "run --on kernel",
     "compare --on kernel",
     "explain --on kernel",
     "conform",
     "calibrate",
     "published --full",
+    "govern",
     "--workload folio-ops",
     "--kernel host",
     "--read-ahead-kb",
@@ -83,6 +86,9 @@ pub fn checks(journal: &Journal) -> Vec<Check> {
         qemu(),
         kvm(),
         interference(),
+        governing::library(),
+        governing::perf_events(),
+        governing::page_table_scan(),
     ]
 }
 

@@ -228,7 +228,7 @@ mod tests {
         assert_ne!(digest_of("a note: x\n"), digest_of("a\n"));
         assert_ne!(digest_of("not"), digest_of(""));
         assert_ne!(digest_of("a\nb\n"), digest_of("b\na\n"));
-        let mut kept = |parts: &[&str]| {
+        let kept = |parts: &[&str]| {
             let hasher = DefaultHasher::new();
             let mut kept = Kept { left_out: b"note: ", at: 0, line: Line::Begins, hasher };
             parts.iter().for_each(|part| kept.take(part.as_bytes()));
@@ -236,25 +236,5 @@ mod tests {
         };
         assert_eq!(kept(&["no", "te: x", "\na", "b\n"]), kept(&["ab\n"]));
         assert_eq!(kept(&["no", "x\n"]), kept(&["nox\n"]));
-    }
-
-    #[test]
-    fn a_program_is_metered_with_what_it_starts() {
-        let script = "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'; echo a; exit 3";
-        let metered = run(Command::new("sh").args(["-c", script]), b"").unwrap();
-        assert_eq!(metered.end(), (Some(3), None));
-        assert!(metered.cpu_ns > 1_000_000 && metered.cpu_ns < 10_000_000_000, "{metered:?}");
-        assert!(metered.elapsed_ns > 1_000_000, "{metered:?}");
-        let other = run(Command::new("sh").args(["-c", "echo a"]), b"").unwrap();
-        assert_eq!(metered.outputs, other.outputs);
-    }
-
-    #[test]
-    fn what_a_program_leaves_running_is_killed() {
-        let start = Instant::now();
-        let script = "setsid sleep 1000 & sleep 1000 & kill -9 $$";
-        let metered = run(Command::new("sh").args(["-c", script]), b"").unwrap();
-        assert_eq!(metered.end(), (None, Some(9)));
-        assert!(start.elapsed() < DEATH_TAKES);
     }
 }

@@ -1,0 +1,191 @@
+//! What the governor's library needs to learn of faults: each thing is tried as the library does.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::{Check, check};
+use crate::{Error, governor, page_size};
+
+/// The commands that use it.
+const USED_BY: &str = "govern";
+
+/// The library's file.
+pub(super) fn library() -> Check {
+    let found = governor::library();
+    let name = |path: std::path::PathBuf| {
+        path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    };
+    check("governor library", USED_BY, found.map(name))
+}
+
+/// Where the kernel says who may use perf events.
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+
+/// The highest level at which ordinary users may count events of their own programs.
+const HIGHEST_LEVEL: i64 = 2;
+
+/// The event by which the library learns of major faults.
+pub(super) fn perf_events() -> Check {
+    let level = fs::read_to_string(PARANOID).ok().and_then(|text| text.trim().parse().ok());
+    perf_events_of(open_event(), level)
+}
+
+/// What is to be said where the kernel answered so, at this level.
+fn perf_events_of(opened: Result<OwnedFd, io::Error>, level: Option<i64>) -> Check {
+    let known = level.map_or("unknown".to_owned(), |level| level.to_string());
+    let found = match &opened {
+        Ok(_) => Ok(format!("permitted; kernel.perf_event_paranoid is {known}")),
+        Err(error) => Err(refusal(error, &known)),
+    };
+    let others = "ordinary users are refused them at this level: sysctl \
+                  kernel.perf_event_paranoid=2 permits them";
+    let for_root = opened.is_ok() && level.is_some_and(|level| level > HIGHEST_LEVEL);
+    let check = check("perf events", USED_BY, found);
+    Check { note: check.note.or(for_root.then(|| others.to_owned())), ..check }
+}
+
+fn refusal(error: &io::Error, level: &str) -> Error {
+    let weaker = "without them govern scans page tables, which sees less";
+    match error.raw_os_error() {
+        Some(libc::EACCES) => Error::unavailable(
+            format!("perf events for this user (level {level})"),
+            format!("sysctl kernel.perf_event_paranoid=2 as root permits them; {weaker}"),
+        ),
+        Some(libc::EPERM | libc::ENOSYS) => Error::unavailable(
+            "perf events: a filter refuses the call",
+            format!("let the container's filter of system calls pass perf_event_open; {weaker}"),
+        ),
+        Some(libc::EINVAL | libc::E2BIG) => {
+            let remedy = format!("use Linux 5.13 or newer; {weaker}");
+            Error::unavailable("perf events that send signals", remedy)
+        }
+        _ => Error::unavailable(format!("perf events: {error}"), weaker),
+    }
+}
+
+/// The bits of the event's attributes: off, also in threads that are started later, of the program
+/// alone and not of the kernel, gone with exec, and told by a signal.
+const BITS: u64 = 1 | 1 << 1 | 1 << 5 | 1 << 6 | 1 << 35 | 1 << 36 | 1 << 37;
+
+/// Opens the event for this thread, switched off.
+fn open_event() -> io::Result<OwnedFd> {
+    const SOFTWARE: u64 = 1;
+    const PAGE_FAULTS_MAJ: u64 = 6;
+    const SAMPLE_ADDR: u64 = 1 << 3;
+    const CLOSED_BY_EXEC: u64 = 1 << 3;
+    // `struct perf_event_attr` of `linux/perf_event.h`, up to what Linux 5.13 added.
+    let mut attributes = [0u64; 16];
+    attributes[0] = SOFTWARE | (size_of_val(&attributes) as u64) << 32;
+    attributes[1] = PAGE_FAULTS_MAJ;
+    // Each fault is reported.
+    attributes[2] = 1;
+    attributes[3] = SAMPLE_ADDR;
+    attributes[5] = BITS;
+    let (own_thread, any_cpu, no_group) = (0, -1, -1);
+    // SAFETY: the kernel reads as many bytes as the attributes say that they have. The event
+    // reports nothing, so that no signal comes.
+    let opened = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes.as_ptr(),
+            own_thread,
+            any_cpu,
+            no_group,
+            CLOSED_BY_EXEC,
+        )
+    };
+    if opened < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened it for this process.
+    Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) })
+}
+
+/// `struct pm_scan_arg` of `linux/fs.h`.
+#[derive(Default)]
+#[repr(C)]
+struct Scan {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    ranges: u64,
+    ranges_length: u64,
+    max_pages: u64,
+    inverted: u64,
+    mask: u64,
+    any_of: u64,
+    returned: u64,
+}
+
+/// `PAGEMAP_SCAN` of `linux/fs.h`.
+const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
+
+/// The call by which the library looks at page tables where it may not use perf events.
+pub(super) fn page_table_scan() -> Check {
+    const PRESENT: u64 = 1 << 3;
+    let page = page_size();
+    let on_stack = (&raw const page).addr() as u64 / page * page;
+    let mut scan = Scan {
+        size: size_of::<Scan>() as u64,
+        start: on_stack,
+        end: on_stack + page,
+        mask: PRESENT,
+        ..Scan::default()
+    };
+    let scanned = fs::File::open("/proc/self/pagemap").and_then(|pagemap| {
+        // SAFETY: the structure is laid out as the kernel expects, and asks for no ranges.
+        match unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut scan) } {
+            0.. => Ok("permitted".to_owned()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    });
+    let found = scanned.map_err(|error| {
+        let remedy = "use Linux 6.7 or newer; govern needs it only where perf events are refused";
+        match error.raw_os_error() {
+            Some(libc::ENOTTY | libc::EINVAL) => Error::unavailable("PAGEMAP_SCAN", remedy),
+            _ => Error::unavailable(format!("PAGEMAP_SCAN: {error}"), remedy),
+        }
+    });
+    check("page table scan", USED_BY, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::COMMANDS;
+
+    #[test]
+    fn each_refusal_has_its_remedy() {
+        let of = |errno, level| perf_events_of(Err(io::Error::from_raw_os_error(errno)), level);
+        for (errno, level, words) in [
+            (libc::EACCES, Some(4), ["level 4", "kernel.perf_event_paranoid=2"]),
+            (libc::EPERM, Some(2), ["filter", "container"]),
+            (libc::ENOSYS, None, ["filter", "container"]),
+            (libc::EINVAL, Some(2), ["signals", "5.13"]),
+            (libc::EMFILE, Some(2), ["open files", "scans page tables"]),
+        ] {
+            let check = of(errno, level);
+            let text = format!("{:?} {:?}", check.state, check.note);
+            assert!(check.state.is_err() && words.iter().all(|word| text.contains(word)), "{text}");
+        }
+        let open = || Ok(fs::File::open("/dev/null").unwrap().into());
+        let permitted = perf_events_of(open(), Some(2));
+        assert!(permitted.state.is_ok() && permitted.note.is_none(), "{permitted:?}");
+        let for_root = perf_events_of(open(), Some(4));
+        assert!(for_root.note.unwrap().contains("ordinary users"));
+    }
+
+    #[test]
+    fn what_is_tried_is_there_or_has_a_remedy() {
+        assert!(COMMANDS.contains(&USED_BY));
+        for check in [library(), perf_events(), page_table_scan()] {
+            assert!(check.state.is_ok() || check.note.is_some(), "{check:?}");
+        }
+        let answer = open_event().map_err(|error| error.raw_os_error());
+        let known = [libc::EACCES, libc::EPERM, libc::ENOSYS, libc::EINVAL, libc::E2BIG].map(Some);
+        assert!(answer.is_ok() || known.contains(&answer.unwrap_err()));
+    }
+}
