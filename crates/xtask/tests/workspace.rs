@@ -20,6 +20,9 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("xtask", &["*"]),
 ];
 
+/// What their tests may use besides: live tests share what prepares the machine.
+const TESTS_MAY_USE: [(&str, &[&str]); 1] = [("filemap-governor", &["filemap-kernel"])];
+
 /// What a crate that decides may be built with: libraries that neither ask the operating system,
 /// start a thread nor keep time of their own accord.
 const INSIDE: [(&str, &[&str]); 6] = [

@@ -41,6 +41,15 @@ unsafe fn with_sigtrap_kept(
     let was_blocked = IS_BLOCKED.get();
     // SAFETY: the caller's pointer is null or valid.
     let wanted = unsafe { set.as_ref() };
+    // A signal that is pending comes within the call, when the program wants it already.
+    if let Some(wanted) = wanted {
+        let has = has_sigtrap(wanted);
+        IS_BLOCKED.set(match how {
+            libc::SIG_BLOCK => was_blocked || has,
+            libc::SIG_UNBLOCK => was_blocked && !has,
+            _ => has,
+        });
+    }
     let result = match wanted {
         Some(wanted) if has_sigtrap(wanted) && how != libc::SIG_UNBLOCK => {
             let mut others = *wanted;
@@ -51,15 +60,8 @@ unsafe fn with_sigtrap_kept(
         _ => change(set),
     };
     if result != 0 {
+        IS_BLOCKED.set(was_blocked);
         return result;
-    }
-    if let Some(wanted) = wanted {
-        let has = has_sigtrap(wanted);
-        IS_BLOCKED.set(match how {
-            libc::SIG_BLOCK => was_blocked || has,
-            libc::SIG_UNBLOCK => was_blocked && !has,
-            _ => has,
-        });
     }
     // SAFETY: the caller's pointer is null or valid.
     if let Some(old) = unsafe { old.as_mut() }.filter(|_| was_blocked) {

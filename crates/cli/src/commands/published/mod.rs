@@ -37,8 +37,8 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     let mut studies = published::studies(&args.series, &options)?;
     let asked = Asked::Published { shorter_bytes: shorter_bytes(args, &options)? };
     // It runs last, and what ran before would be lost.
-    let of_folios = studies.iter().filter_map(|study| study.folio_ops());
-    of_folios.map(|job| folio_ops::check(&job, asked)).collect::<Result<(), _>>()?;
+    let mut of_folios = studies.iter().filter_map(|study| study.folio_ops());
+    of_folios.try_for_each(|job| folio_ops::check(&job, asked))?;
     let output = Output::open(&args.output, &Inputs::default(), &[])?;
     let with_vma_bound = args.series.is_empty() || args.series.iter().any(|name| name == VMA_BOUND);
     if args.full && with_vma_bound {

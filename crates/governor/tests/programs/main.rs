@@ -1,0 +1,123 @@
+//! Real programs do the same whether they are governed or not: what they print, how they end,
+//! what they are told by each call. Those that map large files are governed truly, and read less
+//! where that can be expected.
+//!
+//! The binary has a main of its own because many of the programs are this binary, run again. What
+//! is not installed is passed over with a line that says so. Names or parts of them choose tests.
+
+mod arrays;
+mod databases;
+mod descriptors;
+mod memory;
+mod readers;
+mod refused;
+mod signals;
+#[path = "../support/mod.rs"]
+mod support;
+mod tools;
+
+use std::panic::resume_unwind;
+use std::thread;
+use std::time::Instant;
+
+use filemap_kernel::storage::Storage;
+
+use support::bench::{AS, Bench};
+use support::skip::skip;
+
+type Test = (&'static str, fn(&Bench));
+
+const TESTS: [Test; 33] = [
+    ("files are read in several orders", readers::orders),
+    ("a scan reads all once", readers::scans_read_once),
+    ("what the program advises stands", readers::own_advice),
+    ("small mappings are left alone", readers::small_mappings_are_left_alone),
+    ("threads read at once", readers::threads),
+    ("threads map and unmap", readers::threads_that_map),
+    ("a program forks, execs and spawns", readers::forks),
+    ("a program uses SIGTRAP itself", signals::own_signals),
+    ("memory calls do what they do", memory::calls),
+    ("files change under their mapping", memory::changing_files),
+    ("what is no regular file", memory::odd_files),
+    ("numbers of descriptors", descriptors::numbers),
+    ("no descriptor is left to other programs", descriptors::left_open),
+    ("the limit of descriptors is reached", descriptors::limit_is_reached),
+    ("record locks stay", descriptors::locks_stay),
+    ("daemons close all descriptors", descriptors::daemons),
+    ("a program writes from its mapping", descriptors::writes),
+    ("perf events are refused", refused::without_perf),
+    ("a program filters its own calls", refused::own_filter),
+    ("a static program", refused::static_program),
+    ("a set-uid program", refused::set_uid_program),
+    ("a user who is not root", refused::ordinary_user),
+    ("no room for statistics", refused::no_room_for_statistics),
+    ("switched off", refused::switched_off),
+    ("lmdb", databases::lmdb),
+    ("sqlite reads", databases::sqlite_reads),
+    ("sqlite locks", databases::sqlite_locks),
+    ("numpy", arrays::numpy),
+    ("ripgrep", tools::ripgrep),
+    ("strace", tools::strace),
+    ("gdb", tools::gdb),
+    ("a C compiler", tools::c_compiler),
+    ("the Rust compiler", tools::rust_compiler),
+];
+
+type Program = (&'static str, fn(&[String]));
+
+/// The programs that this binary is.
+const PROGRAMS: [Program; 16] = [
+    ("reader", readers::program),
+    ("threads", readers::threads_program),
+    ("churn", readers::churn_program),
+    ("forks", readers::forks_program),
+    ("signals", signals::program),
+    ("memory", memory::program),
+    ("changing", memory::changing_program),
+    ("odd", memory::odd_program),
+    ("descriptors", descriptors::program),
+    ("limited", descriptors::limited_program),
+    ("leaves", descriptors::leaves_program),
+    ("locks", descriptors::locks_program),
+    ("asks", descriptors::asks_program),
+    ("daemon", descriptors::daemon_program),
+    ("writes", descriptors::writes_program),
+    ("filtered", refused::filtered_program),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, name, rest @ ..] = &arguments[..]
+        && first == AS
+    {
+        let (_, program) =
+            PROGRAMS.iter().find(|(of, _)| of == name).expect("a program of that name");
+        return program(rest);
+    }
+    let wanted: Vec<String> = arguments.into_iter().filter(|a| !a.starts_with('-')).collect();
+    let bench = Bench::new("programs");
+    if let Some(reason) = Storage::of(&bench.directory).expect("the directory's disk").unsuited() {
+        return skip(format!("{} {reason}", bench.directory.display()));
+    }
+    let mut failed = Vec::new();
+    for (name, test) in TESTS {
+        if wanted.iter().all(|part| name.contains(part.as_str())) {
+            let begun = Instant::now();
+            // Skips name the test by its thread.
+            let ended = thread::scope(|scope| {
+                let running = thread::Builder::new().name(name.to_string());
+                running.spawn_scoped(scope, || test(&bench)).expect("a thread").join()
+            });
+            println!("programs: {name}: {:.1?}", begun.elapsed());
+            if let Err(panic) = ended {
+                failed.push((name, panic));
+            }
+        }
+    }
+    let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
+    if let Some((_, panic)) = failed.pop() {
+        println!("programs: failed: {}", names.join(", "));
+        drop(bench);
+        resume_unwind(panic);
+    }
+}

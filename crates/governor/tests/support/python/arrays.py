@@ -1,0 +1,34 @@
+"""Reads a file as an array of rows: arrays.py COMMAND PATH COUNT [timed]."""
+
+import sys
+import time
+
+import numpy
+
+ROW_BYTES = 4096
+BATCH_ROWS = 64
+
+
+def main():
+    is_timed = sys.argv[-1] == "timed"
+    command, path, count = sys.argv[1:4]
+    begun = time.monotonic()
+    rows = numpy.memmap(path, dtype=numpy.uint8, mode="r").reshape(-1, ROW_BYTES)
+    draws = numpy.random.default_rng(4)
+    if command == "gather":
+        chosen = draws.integers(0, len(rows), int(count))
+        total = rows[chosen].sum(dtype=numpy.uint64)
+    elif command == "batches":
+        order = draws.permutation(len(rows) // BATCH_ROWS)[: int(count)]
+        total = 0
+        for batch in order:
+            first = int(batch) * BATCH_ROWS
+            total += int(rows[first : first + BATCH_ROWS].sum(dtype=numpy.uint64))
+    else:
+        total = rows.sum(dtype=numpy.uint64)
+    print(total)
+    if is_timed:
+        print(time.monotonic() - begun)
+
+
+main()
