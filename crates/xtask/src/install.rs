@@ -1,4 +1,4 @@
-//! Installs the command with its man pages and completions, and packs them for Debian.
+//! Installs the command with its library, man pages and completions, and packs them for Debian.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,6 +21,18 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// Licences, which stand beside the README in the repository.
 const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
+/// Where the library that govern preloads goes under a prefix.
+const LIBRARY: &str = "lib/filemap/libfilemap_governor.so";
+
+/// What is built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Built {
+    /// The command.
+    pub binary: PathBuf,
+    /// The library that its govern preloads.
+    pub library: PathBuf,
+}
+
 /// A file to install.
 struct Item {
     from: PathBuf,
@@ -29,15 +41,15 @@ struct Item {
     mode: u32,
 }
 
-/// Installs the `binary` below `prefix` with its man pages, completions and licences. With
+/// Installs what was `built` below `prefix` with man pages, completions and licences. With
 /// `destdir`, that directory stands for `/`. Returns the paths of what is there now.
 ///
 /// # Errors
 /// When something cannot be made or written.
-pub fn install(binary: &Path, prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
+pub fn install(built: &Built, prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
     let base = base(prefix, destdir)?;
     let mut paths = Vec::new();
-    for item in items(binary.to_path_buf())? {
+    for item in items(built)? {
         let to = base.join(&item.to);
         put(&item, &to).with_context(|| {
             format!("{} cannot be written; give another --prefix", to.display())
@@ -55,15 +67,17 @@ pub fn install(binary: &Path, prefix: &Path, destdir: Option<&Path>) -> Result<V
 pub fn uninstall(prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
     let base = base(prefix, destdir)?;
     let mut paths = Vec::new();
-    for item in items(PathBuf::new())? {
+    for item in items(&Built::default())? {
         let path = base.join(&item.to);
         if path.symlink_metadata().is_ok() {
             fs::remove_file(&path).with_context(|| format!("{} stays", path.display()))?;
             paths.push(path);
         }
     }
-    // The only directory that is the command's own.
-    let _ = fs::remove_dir(base.join("share/doc/filemap"));
+    // The only directories that are the command's own.
+    for own in ["share/doc/filemap", "lib/filemap"] {
+        let _ = fs::remove_dir(base.join(own));
+    }
     Ok(paths)
 }
 
@@ -73,7 +87,7 @@ pub fn uninstall(prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> 
 /// When `cargo deb` is not installed, or fails.
 pub fn debian_package() -> Result<PathBuf> {
     generate()?;
-    built_binary()?;
+    built()?;
     // Quiet, as it warns of every asset from target that it does not build itself.
     let output = cargo()
         .args(["deb", "--package", "filemap-cli", "--no-build", "--strip", "--quiet"])
@@ -91,13 +105,14 @@ pub fn debian_package() -> Result<PathBuf> {
     Ok(path.context("cargo deb names no package")?.trim().into())
 }
 
-/// Builds `filemap` for release and returns the path of the binary.
+/// Builds `filemap` and its library for release.
 ///
 /// # Errors
-/// When it cannot be built.
-pub fn built_binary() -> Result<PathBuf> {
+/// When they cannot be built.
+pub fn built() -> Result<Built> {
     let output = cargo()
-        .args(["build", "--release", "--quiet", "--package", "filemap-cli"])
+        .args(["build", "--release", "--quiet"])
+        .args(["--package", "filemap-cli", "--package", "filemap-governor"])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(root())
         .stderr(Stdio::inherit())
@@ -105,9 +120,16 @@ pub fn built_binary() -> Result<PathBuf> {
         .context("cargo does not start")?;
     ensure!(output.status.success(), "filemap cannot be built ({})", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
-    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let executable = |message: Value| message["executable"].as_str().map(PathBuf::from);
-    messages.filter_map(executable).next_back().context("cargo names no binary")
+    let messages: Vec<Value> =
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let binary = messages.iter().filter_map(|message| message["executable"].as_str()).next_back();
+    let files = messages.iter().filter_map(|message| message["filenames"].as_array()).flatten();
+    let name = Path::new(LIBRARY).file_name();
+    let library = files.filter_map(Value::as_str).rfind(|path| Path::new(path).file_name() == name);
+    Ok(Built {
+        binary: binary.context("cargo names no binary")?.into(),
+        library: library.context("cargo names no library of the governor")?.into(),
+    })
 }
 
 fn cargo() -> Command {
@@ -131,10 +153,13 @@ fn generate() -> Result<(PathBuf, PathBuf)> {
     Ok((pages, scripts))
 }
 
-fn items(binary: PathBuf) -> Result<Vec<Item>> {
+fn items(built: &Built) -> Result<Vec<Item>> {
     let (pages, scripts) = generate()?;
     let file = |from: PathBuf, to: PathBuf| Item { from, to, mode: 0o644 };
-    let mut items = vec![Item { from: binary, to: "bin/filemap".into(), mode: 0o755 }];
+    let mut items = vec![
+        Item { from: built.binary.clone(), to: "bin/filemap".into(), mode: 0o755 },
+        file(built.library.clone(), LIBRARY.into()),
+    ];
     let mut names =
         fs::read_dir(&pages)?.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>>>()?;
     names.sort();

@@ -31,7 +31,7 @@ enum Task {
         #[arg(default_value = "target/completions")]
         directory: PathBuf,
     },
-    /// Builds filemap and installs it with its man pages, completions and licences.
+    /// Builds filemap and installs it with its library, man pages, completions and licences.
     Install {
         #[command(flatten)]
         place: Installation,
@@ -69,7 +69,7 @@ enum Task {
 /// Where filemap is installed.
 #[derive(Debug, Args)]
 struct Installation {
-    /// The directory below which bin and share are.
+    /// The directory below which bin, lib and share are.
     #[arg(long, default_value = "/usr/local")]
     prefix: PathBuf,
     /// A directory that stands for /, for packages.
@@ -82,8 +82,8 @@ fn main() -> Result<ExitCode> {
         Task::Man { directory } => man::write(&directory)?,
         Task::Completions { directory } => completions::write(&directory)?,
         Task::Install { place } => {
-            let binary = install::built_binary()?;
-            print_all(&install::install(&binary, &place.prefix, place.destdir.as_deref())?);
+            let built = install::built()?;
+            print_all(&install::install(&built, &place.prefix, place.destdir.as_deref())?);
         }
         Task::Uninstall { place } => {
             print_all(&install::uninstall(&place.prefix, place.destdir.as_deref())?);

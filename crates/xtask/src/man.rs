@@ -11,16 +11,21 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 use filemap_cli::{command, examples};
 
 /// Exit codes, and what each says.
-const EXIT_STATUS: [(&str, &str); 5] = [
+const EXIT_STATUS: [(&str, &str); 6] = [
     ("0", "The command did its work."),
     ("1", "A check failed, a run failed, or an output could not be written."),
     ("2", "The command line, the job or an input file is wrong. The message names the value."),
     ("4", "This machine lacks something. The message names it, and the remedy."),
+    (
+        "126, 127",
+        "The program of govern cannot be executed, or there is none. Once it runs, govern ends as \
+         the program does.",
+    ),
     ("128 + signal", "A signal ended the command, which first undid what it had changed."),
 ];
 
 /// Environment variables, and what each does.
-const ENVIRONMENT: [(&str, &str); 3] = [
+const ENVIRONMENT: [(&str, &str); 5] = [
     (
         "FILEMAP_STATE",
         "The directory of the journal, by its whole path. It has to belong to the user, and others \
@@ -31,7 +36,22 @@ const ENVIRONMENT: [(&str, &str); 3] = [
         "The directory of temporary files. Runs on a kernel need room there for the file that \
          they read.",
     ),
-    ("PATH", "Where mkfs.ext4, mkfs.xfs, fio and QEMU are looked for, where a command needs them."),
+    (
+        "FILEMAP_GOVERN, FILEMAP_GOVERN_MIN_SIZE, FILEMAP_GOVERN_LARGEST_WINDOW, \
+         FILEMAP_GOVERN_INCLUDE, FILEMAP_GOVERN_EXCLUDE, FILEMAP_GOVERN_STATISTICS",
+        "What programs that run governed are told: on or off, what the flags of govern say, with \
+         a colon between patterns, and the directory in which each process keeps its statistics \
+         while it runs. A flag that is not given leaves its variable as it is.",
+    ),
+    (
+        "XDG_RUNTIME_DIR",
+        "Where the directory of these statistics is, by default. Without it they are in /dev/shm.",
+    ),
+    (
+        "PATH",
+        "Where the program of govern is looked for, and mkfs.ext4, mkfs.xfs, fio and QEMU, where \
+         a command needs them.",
+    ),
 ];
 
 /// Files, and what is in each.

@@ -83,8 +83,8 @@ pub fn run() -> Result<bool> {
 
 /// Builds `filemap` and returns the directory that it is in.
 fn built() -> Result<PathBuf> {
-    let binary = install::built_binary()?;
-    Ok(binary.parent().context("the binary lies in a directory")?.to_path_buf())
+    let built = install::built()?;
+    Ok(built.binary.parent().context("the binary lies in a directory")?.to_path_buf())
 }
 
 /// The directory in which the commands run.

@@ -23,13 +23,13 @@ fn faults(name: &str, object: &Value) -> Vec<String> {
     all[name].iter_errors(object).map(|e| format!("{}: {e}", e.instance_path)).collect()
 }
 
-fn check(name: &str, object: &Value) {
+pub fn check(name: &str, object: &Value) {
     let faults = faults(name, object);
     assert!(faults.is_empty(), "{name}: {faults:#?}");
 }
 
 /// The schema refuses `object` with each of its keys renamed, and with one more.
-fn check_closed(name: &str, object: &Value) {
+pub fn check_closed(name: &str, object: &Value) {
     let keys = object.as_object().expect("an object").keys();
     for key in keys.clone() {
         let mut renamed = object.clone();

@@ -1,0 +1,181 @@
+//! What `filemap govern` tells of programs: `--json`, `--status` and `--compare`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::governed::Place;
+use crate::running::Running;
+use crate::{schema, skip, stderr};
+
+fn parsed(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+/// Why the library governs nothing here, if it does not; says that a part is skipped then.
+fn reason(processes: &Value) -> Option<String> {
+    let reason = processes[0]["reason"].as_str().map(str::to_string);
+    reason.iter().for_each(|reason| skip(reason));
+    reason
+}
+
+#[test]
+fn what_was_done_for_each_process_is_written() {
+    let place = Place::new("govern_json");
+    let [program, data] = place.lookups();
+    let path = place.scratch.file("report", "old");
+    let script = format!("{program} {data} 100 & {program} {data} 100; wait; exit 3");
+    let output = place.script(&format!("--json {path}"), &script).output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(3), ""));
+    let report: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    schema::check("govern", &report);
+    schema::check_closed("govern", &report);
+    assert_eq!(report["ended"]["exit_code"], 3);
+    assert!(report["command"].as_str().unwrap().contains(&format!("--json {path} -- sh -c")));
+    if reason(&report["processes"]).is_none() {
+        assert_eq!(report["totals"]["mappings"], 2, "{report}");
+        let processes = report["processes"].as_array().unwrap();
+        for process in processes {
+            assert_eq!(process["running"], false);
+            assert_eq!(process["mappings"][0]["path"], data.as_str());
+            assert_eq!(process["mappings"][0]["bytes"], 32 << 20);
+        }
+    }
+    assert!(place.statistics().is_empty(), "{:?}", place.statistics());
+    let output = place.script("--json -", "printf 'a\n'").output().unwrap();
+    assert!(output.stdout.starts_with(b"a\n{\n"), "{output:?}");
+    let kept = fs::read(&path).unwrap();
+    let failed = place.filemap(&format!("--json {path} -- ./none")).output().unwrap();
+    assert_eq!((failed.status.code(), fs::read(&path).unwrap()), (Some(127), kept));
+}
+
+/// What a command that was killed leaves, the next one removes.
+#[test]
+fn what_a_killed_command_collected_is_swept() {
+    let place = Place::new("govern_swept");
+    let mut running = Running::start(&mut place.script("--json -", "exec sleep 2"));
+    assert!(running.reaches(|| !place.statistics().is_empty()));
+    running.signal("KILL");
+    let _ = running.output();
+    assert_eq!(place.statistics().len(), 1);
+    assert!(place.filemap("-- true").output().unwrap().status.success());
+    assert!(place.statistics().is_empty(), "{:?}", place.statistics());
+}
+
+#[test]
+fn what_is_done_is_shown_while_it_runs() {
+    let place = Place::new("govern_status");
+    let [program, data] = place.lookups();
+    for way in ["", "--json /dev/null"] {
+        let mut running =
+            Running::start(&mut place.filemap(&format!("{way} -- {program} {data} 100 wait")));
+        let lines = BufReader::new(running.stdout()).lines();
+        assert!(lines.map_while(Result::ok).any(|line| line == "ready"));
+        let parent = running.id();
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+        let pid = match way {
+            "" => parent.to_string(),
+            _ => children.unwrap().trim().to_string(),
+        };
+        let output = place.filemap(&format!("--status {pid} --json -")).output().unwrap();
+        let report = parsed(&output);
+        schema::check("govern-status", &report);
+        schema::check_closed("govern-status", &report);
+        if reason(&report["images"]).is_none() {
+            let mapping = &report["images"][0]["mappings"][0];
+            assert_eq!(mapping["state"], "governed");
+            let mapped = mapping["mapped_bytes"].as_u64().unwrap();
+            assert!((4096..=32 << 20).contains(&mapped), "{report}");
+            let output = place.filemap(&format!("--status {pid}")).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(text.contains("1  governed  32 MiB") && text.contains(&data), "{text}");
+        }
+        running.signal("TERM");
+        let _ = running.output();
+    }
+    let other = place.filemap(&format!("--status {}", std::process::id())).output().unwrap();
+    assert_eq!(other.status.code(), Some(4), "{}", stderr(&other));
+    assert!(stderr(&other).contains("not started by filemap govern"), "{}", stderr(&other));
+}
+
+#[test]
+fn plain_and_governed_runs_are_compared() {
+    let place = Place::new("govern_compare");
+    let [program, data] = place.lookups();
+    let compare = "--compare --runs 2 --json -";
+    let output = place.filemap(&format!("{compare} -- {program} {data} 50")).output().unwrap();
+    let report = parsed(&output);
+    schema::check("govern-compare", &report);
+    schema::check_closed("govern-compare", &report);
+    assert_eq!(report["runs"].as_array().unwrap().len(), 4);
+    let variants = report["runs"].as_array().unwrap().iter().map(|run| &run["variant"]);
+    assert_eq!(variants.collect::<Vec<_>>(), ["plain", "governed", "plain", "governed"]);
+    assert_eq!(report["differences"], Value::Array(Vec::new()));
+    assert_eq!(report["cells"][2]["verdict"], "not tested");
+    if report["files"].as_array().unwrap().is_empty() {
+        skip(report["ungoverned"].as_str().expect("a reason"));
+    } else {
+        assert_eq!(report["files"][0]["path"], data.as_str());
+    }
+    assert!(place.statistics().is_empty());
+}
+
+#[test]
+fn programs_that_nothing_is_governed_of_are_compared_all_the_same() {
+    let place = Place::new("govern_nothing");
+    let output = place.filemap("--compare --runs 1 -- true").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{text}");
+    assert!(text.contains("No file of this program was governed"), "{text}");
+    assert!(text.contains("major faults") && text.contains("not tested"), "{text}");
+}
+
+#[test]
+fn another_output_is_a_check_that_failed() {
+    let place = Place::new("govern_differs");
+    let output = place.script("--compare --runs 2", "echo $LD_PRELOAD").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("Check failed: what stdout has of governed runs differs"), "{text}");
+    let output = place.script("--compare --runs 2", "[ -z \"$LD_PRELOAD\" ]").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("Check failed: the exit code"), "{text}");
+    let output = place.script("--compare --runs 2", "date +%N; echo $$ >&2").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("among the plain runs already"), "{text}");
+}
+
+#[test]
+fn what_is_compared_leaves_nothing_behind() {
+    let place = Place::new("govern_leaves");
+    let start = Instant::now();
+    let script = "setsid sleep 1007 & sleep 1007 & exit 0";
+    let output = place.script("--compare --runs 1", script).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(start.elapsed() < Duration::from_secs(60));
+    let mut running = Running::start(&mut place.script("--compare", "sleep 1008 & sleep 1008"));
+    let parent = running.id();
+    let children = || fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let mut child = String::new();
+    assert!(running.reaches(|| {
+        child = children().unwrap_or_default().trim().to_string();
+        !child.is_empty()
+    }));
+    std::thread::sleep(Duration::from_millis(200));
+    running.signal("TERM");
+    let output = running.output();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(143), 0), "{output:?}");
+    assert!(!fs::exists(format!("/proc/{child}")).unwrap());
+    assert!(place.statistics().is_empty());
+    let sleeping = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        words.starts_with(b"sleep\x001007") || words.starts_with(b"sleep\x001008")
+    });
+    assert_eq!(sleeping.count(), 0, "the program's own children are gone too");
+}

@@ -1,0 +1,69 @@
+//! A place with the command and its library, as installed, and programs to govern.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::{Scratch, without_profile};
+
+/// Bytes of the file that is read: more than the least that is governed.
+const DATA_BYTES: usize = 32 << 20;
+
+/// The command beside its library, and a directory for statistics of its own.
+pub struct Place {
+    pub scratch: Scratch,
+}
+
+impl Place {
+    pub fn new(test: &str) -> Place {
+        let place = Place::without_library(test);
+        let binary = Path::new(env!("CARGO_BIN_EXE_filemap"));
+        let library = "libfilemap_governor.so";
+        let built = binary.parent().expect("it lies in a directory").join("deps").join(library);
+        fs::hard_link(&built, place.scratch.path(library)).expect("the library was built");
+        place
+    }
+
+    /// The same with the library missing.
+    pub fn without_library(test: &str) -> Place {
+        let scratch = Scratch::new(test);
+        fs::hard_link(env!("CARGO_BIN_EXE_filemap"), scratch.path("filemap")).expect("it is built");
+        fs::create_dir(scratch.path("run")).expect("the target directory can be written");
+        Place { scratch }
+    }
+
+    /// The command with the words of `args`, and `script` for a shell to govern.
+    pub fn script(&self, args: &str, script: &str) -> Command {
+        let mut command = self.filemap(&format!("{args} -- sh -c"));
+        command.arg(script);
+        command
+    }
+
+    /// `filemap govern` with the words of `args`.
+    pub fn filemap(&self, args: &str) -> Command {
+        let mut command = without_profile(&self.scratch.path("filemap"));
+        command.arg("govern").args(args.split_whitespace()).stdin(Stdio::null());
+        command.env("XDG_RUNTIME_DIR", self.scratch.path("run"));
+        command.env("FILEMAP_STATE", self.scratch.path("state"));
+        command
+    }
+
+    /// What statistics are there now.
+    pub fn statistics(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.scratch.path("run/filemap-govern"));
+        entries.into_iter().flatten().map(|entry| entry.expect("it is ours").path()).collect()
+    }
+
+    /// The program that reads at random, and its file.
+    pub fn lookups(&self) -> [String; 2] {
+        let program = self.scratch.path("lookups");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command_line/lookups.c");
+        let compiled = Command::new("cc").args(["-O1", "-o", &program, source]).status();
+        assert!(compiled.expect("there is a C compiler").success());
+        let bytes: Vec<u8> = (0..DATA_BYTES).map(|at| (at / 4096 % 251) as u8).collect();
+        let data = self.scratch.file("data", bytes);
+        // Only what is on the disk can be dropped from the page cache.
+        fs::File::open(&data).and_then(|file| file.sync_all()).expect("the disk has room");
+        [program, data]
+    }
+}
