@@ -42,6 +42,13 @@ pub fn empty_set() -> sigset_t {
     }
 }
 
+fn full_set() -> sigset_t {
+    let mut set = empty_set();
+    // SAFETY: the set is initialised.
+    unsafe { libc::sigfillset(&mut set) };
+    set
+}
+
 fn only_sigtrap() -> sigset_t {
     let mut set = empty_set();
     // SAFETY: the set is initialised and the signal exists.
@@ -62,10 +69,7 @@ fn mask(how: c_int, set: &sigset_t) -> sigset_t {
 
 /// Runs `work` with all signals blocked in this thread.
 pub fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
-    let mut all = empty_set();
-    // SAFETY: the set is initialised.
-    unsafe { libc::sigfillset(&mut all) };
-    let old = mask(libc::SIG_SETMASK, &all);
+    let old = mask(libc::SIG_SETMASK, &full_set());
     let result = work();
     mask(libc::SIG_SETMASK, &old);
     result
@@ -100,7 +104,9 @@ fn own(wanted: &sigaction) -> sigaction {
     let handler: Handler = on_sigtrap;
     sigaction {
         sa_sigaction: handler as usize,
-        sa_mask: empty_set(),
+        // Another signal's handler could miss a page, whose report would take the place of a
+        // SIGTRAP of the program's that is sent again, or never return, with a lock held.
+        sa_mask: full_set(),
         sa_flags: own_flags(wanted),
         sa_restorer: None,
     }
@@ -284,13 +290,9 @@ fn forward(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         libc::SIG_IGN if !is_forced => {}
         libc::SIG_IGN | libc::SIG_DFL => die(),
         handler => {
-            // The kernel blocks SIGTRAP while this function runs.
-            let before = mask(libc::SIG_BLOCK, &wanted.sa_mask);
-            // SAFETY: the set is initialised.
-            let is_masked = unsafe { libc::sigismember(&wanted.sa_mask, libc::SIGTRAP) } == 1;
-            if wanted.sa_flags & libc::SA_NODEFER != 0 && !is_masked {
-                mask(libc::SIG_UNBLOCK, &only_sigtrap());
-            }
+            // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
+            let interrupted = unsafe { (*context.cast::<ucontext_t>()).uc_sigmask };
+            mask(libc::SIG_SETMASK, &mask_of_handler(&wanted, interrupted));
             if wanted.sa_flags & libc::SA_SIGINFO != 0 {
                 // SAFETY: the program has given this address for a function of that kind.
                 let handler: Handler = unsafe { std::mem::transmute(handler) };
@@ -300,9 +302,25 @@ fn forward(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
                 let handler: OneArgument = unsafe { std::mem::transmute(handler) };
                 handler(signal);
             }
-            mask(libc::SIG_SETMASK, &before);
         }
     }
+}
+
+/// What is blocked while the program's handler runs, as in the kernel.
+fn mask_of_handler(wanted: &sigaction, interrupted: sigset_t) -> sigset_t {
+    let mut mask = interrupted;
+    // SAFETY: the sets are initialised.
+    unsafe {
+        for signal in 1..=libc::SIGRTMAX() {
+            if libc::sigismember(&wanted.sa_mask, signal) == 1 {
+                libc::sigaddset(&mut mask, signal);
+            }
+        }
+        if wanted.sa_flags & libc::SA_NODEFER == 0 {
+            libc::sigaddset(&mut mask, libc::SIGTRAP);
+        }
+    }
+    mask
 }
 
 /// Ends the process by SIGTRAP, as would have happened without a handler.
