@@ -15,10 +15,10 @@ use crate::support::bench::{Bench, write};
 use crate::support::outcome::run;
 use crate::support::skip::skip;
 
-const FILE_BYTES: u64 = 1 << 30;
+const FILE_BYTES: u64 = 256 << 20;
 
-/// Twice what the pages take that are read often.
-const LIMIT_BYTES: u64 = 256 << 20;
+/// Half as much again as the pages take that are read often.
+const LIMIT_BYTES: u64 = 48 << 20;
 
 const LOOKS: u64 = 200_000;
 
@@ -65,8 +65,10 @@ pub fn measure(bench: &Bench, scratch: &Scratch, repeats: usize) {
             cold::drop_file(&path).expect("the file can be dropped");
         }
     }
-    println!("\n## Recency\n\n{LOOKS} looks at pages of 1 GiB, nine in ten of them at 128 MiB, in");
-    println!("a cgroup of 256 MiB; {repeats} runs of each, in turn.\n");
+    println!(
+        "\n## Recency\n\n{LOOKS} looks at pages of 256 MiB, nine in ten of them at 32 MiB, in"
+    );
+    println!("a cgroup of 48 MiB; {repeats} runs of each, in turn.\n");
     println!("| Who advises | Seconds | GiB read |\n|---|---|---|");
     for ((name, ..), (seconds, gib)) in COLUMNS.iter().zip(cells) {
         let [seconds, gib] = [seconds, gib].map(|of| of.into_iter().collect::<Samples>());

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::draws::{Digest, Draws};
 use super::mapping::Mapping;
 
-/// Pages of a GiB.
-const HOT_AND_COLD_PAGES: u64 = 1 << 18;
+/// Pages of 256 MiB.
+const HOT_AND_COLD_PAGES: u64 = 1 << 16;
 
 /// In which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub enum Pattern {
     Scan,
     /// All pages from the last to the first.
     Backward,
-    /// So many pages of the first GiB, nine in ten of them from an eighth of its pages, of which no
-    /// two lie side by side.
+    /// So many pages of the first 256 MiB, nine in ten of them from an eighth of its pages, of
+    /// which no two lie side by side.
     HotCold(u64),
 }
 
