@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use filemap_control::layout::Reason;
 use libc::{sigaction, siginfo_t, sigset_t, ucontext_t};
 
+use crate::hooks::mask::{believed, is_marked};
 use crate::lock::Lock;
 use crate::next::next;
 use crate::{observer, stand_down};
@@ -112,13 +113,17 @@ fn own(wanted: &sigaction) -> sigaction {
     }
 }
 
-/// Runs `call` with SIGTRAP truly blocked where the program believes that it is: a call that waits
-/// with another mask, or by which the mask is left to another program.
+/// Runs `call` with the mask that the program believes to have: a call that waits with another
+/// mask, or by which the mask is left to another program.
 pub fn with_true_mask<R>(call: impl FnOnce() -> R) -> R {
-    if !is_installed() || !crate::hooks::mask::is_blocked() {
+    if !is_installed() {
         return call();
     }
-    let before = mask(libc::SIG_BLOCK, &only_sigtrap());
+    let before = mask(libc::SIG_BLOCK, &empty_set());
+    if !is_marked(&before) {
+        return call();
+    }
+    mask(libc::SIG_SETMASK, &believed(&before));
     let result = call();
     // SAFETY: errno belongs to this thread.
     let errno = unsafe { libc::__errno_location() };
@@ -172,9 +177,8 @@ pub fn release_after_fork() {
 fn leave_to_program() {
     stand_down::now(Reason::HandlerLost);
     IS_INSTALLED.store(false, Ordering::Release);
-    if crate::hooks::mask::is_blocked() {
-        mask(libc::SIG_BLOCK, &only_sigtrap());
-    }
+    let before = mask(libc::SIG_BLOCK, &empty_set());
+    mask(libc::SIG_SETMASK, &believed(&before));
 }
 
 /// sigaction(2) of SIGTRAP, for the program.
@@ -247,20 +251,16 @@ extern "C" fn on_sigtrap(signal: c_int, info: *mut siginfo_t, context: *mut c_vo
 /// A SIGTRAP that the program blocks in this thread, as far as it knows: it is blocked truly from
 /// here on, and sent again. Returns whether it was.
 fn hold_back(info: &siginfo_t, context: *mut c_void) -> bool {
-    if !crate::hooks::mask::is_blocked() {
+    // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
+    let context = unsafe { &mut *context.cast::<ucontext_t>() };
+    // Blocked truly it only comes to a call that waits with another mask.
+    if !is_marked(&context.uc_sigmask) {
         return false;
     }
     // What an instruction has caused cannot wait, and kills.
     if info.si_code > 0 {
         die();
         return true;
-    }
-    // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
-    let context = unsafe { &mut *context.cast::<ucontext_t>() };
-    // Blocked truly it only comes to a call that waits with another mask.
-    // SAFETY: the set is initialised.
-    if unsafe { libc::sigismember(&context.uc_sigmask, libc::SIGTRAP) } == 1 {
-        return false;
     }
     // SAFETY: the set is initialised.
     unsafe { libc::sigaddset(&mut context.uc_sigmask, libc::SIGTRAP) };

@@ -1,8 +1,8 @@
 //! The thread's mask of signals. A thread that blocked SIGTRAP truly would not be observed, and
-//! many programs block all signals in threads that read. So SIGTRAP stays unblocked, and what the
-//! program has asked for is kept here.
+//! many programs block all signals in threads that read. So SIGTRAP stays unblocked, and that the
+//! program has asked for it is kept in the mask itself, as a signal that nobody sends: wherever the
+//! kernel or the C library saves, restores or hands on the mask, this goes with it.
 
-use std::cell::Cell;
 use std::ffi::c_int;
 
 use libc::sigset_t;
@@ -10,19 +10,50 @@ use libc::sigset_t;
 use crate::disposition;
 use crate::next::next;
 
-thread_local! {
-    /// The program believes that SIGTRAP is blocked in this thread.
-    static IS_BLOCKED: Cell<bool> = const { Cell::new(false) };
-}
+/// Blocked in place of SIGTRAP. Neither the kernel nor the C library has any use for it.
+const MARK: c_int = libc::SIGSTKFLT;
 
-/// Whether the program believes that SIGTRAP is blocked in this thread.
-pub fn is_blocked() -> bool {
-    IS_BLOCKED.get()
-}
+/// Whoever blocks so many signals that this one is among them blocks that one too.
+const NEIGHBOUR: c_int = libc::SIGPWR;
 
-fn has_sigtrap(set: &sigset_t) -> bool {
+pub fn has(set: &sigset_t, signal: c_int) -> bool {
     // SAFETY: the set is initialised.
-    unsafe { libc::sigismember(set, libc::SIGTRAP) == 1 }
+    unsafe { libc::sigismember(set, signal) == 1 }
+}
+
+fn put(set: &mut sigset_t, signal: c_int, is_in: bool) {
+    // SAFETY: the set is initialised, and the signal exists.
+    unsafe {
+        if is_in {
+            libc::sigaddset(set, signal);
+        } else {
+            libc::sigdelset(set, signal);
+        }
+    }
+}
+
+/// Whether a thread with this mask believes that SIGTRAP is blocked while it is not.
+pub fn is_marked(mask: &sigset_t) -> bool {
+    has(mask, MARK) && !has(mask, libc::SIGTRAP)
+}
+
+/// The mask that a thread believes to have.
+pub fn believed(mask: &sigset_t) -> sigset_t {
+    let mut believed = *mask;
+    if has(mask, MARK) {
+        put(&mut believed, libc::SIGTRAP, true);
+    }
+    put(&mut believed, MARK, has(mask, NEIGHBOUR));
+    believed
+}
+
+/// The set to use in place of the program's.
+fn marked(how: c_int, wanted: &sigset_t) -> sigset_t {
+    let mut set = *wanted;
+    let has_sigtrap = has(wanted, libc::SIGTRAP);
+    put(&mut set, MARK, has_sigtrap);
+    put(&mut set, libc::SIGTRAP, has_sigtrap && how == libc::SIG_UNBLOCK);
+    set
 }
 
 /// Changes the mask by `change`, which is given the set to use instead of the program's.
@@ -38,35 +69,14 @@ unsafe fn with_sigtrap_kept(
     if !disposition::is_installed() {
         return change(set);
     }
-    let was_blocked = IS_BLOCKED.get();
     // SAFETY: the caller's pointer is null or valid.
-    let wanted = unsafe { set.as_ref() };
-    // A signal that is pending comes within the call, when the program wants it already.
-    if let Some(wanted) = wanted {
-        let has = has_sigtrap(wanted);
-        IS_BLOCKED.set(match how {
-            libc::SIG_BLOCK => was_blocked || has,
-            libc::SIG_UNBLOCK => was_blocked && !has,
-            _ => has,
-        });
-    }
-    let result = match wanted {
-        Some(wanted) if has_sigtrap(wanted) && how != libc::SIG_UNBLOCK => {
-            let mut others = *wanted;
-            // SAFETY: the set is initialised.
-            unsafe { libc::sigdelset(&mut others, libc::SIGTRAP) };
-            change(&others)
-        }
-        _ => change(set),
+    let result = match unsafe { set.as_ref() } {
+        Some(wanted) => change(&marked(how, wanted)),
+        None => change(set),
     };
-    if result != 0 {
-        IS_BLOCKED.set(was_blocked);
-        return result;
-    }
     // SAFETY: the caller's pointer is null or valid.
-    if let Some(old) = unsafe { old.as_mut() }.filter(|_| was_blocked) {
-        // SAFETY: the call has initialised the set.
-        unsafe { libc::sigaddset(old, libc::SIGTRAP) };
+    if let Some(old) = unsafe { old.as_mut() }.filter(|_| result == 0) {
+        *old = believed(old);
     }
     result
 }
