@@ -27,7 +27,7 @@ use support::skip::skip;
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 33] = [
+const TESTS: [Test; 34] = [
     ("files are read in several orders", readers::orders),
     ("a scan reads all once", readers::scans_read_once),
     ("what the program advises stands", readers::own_advice),
@@ -59,6 +59,7 @@ const TESTS: [Test; 33] = [
     ("ripgrep", tools::ripgrep),
     ("strace", tools::strace),
     ("gdb", tools::gdb),
+    ("programs of a shell", tools::shell),
     ("a C compiler", tools::c_compiler),
     ("the Rust compiler", tools::rust_compiler),
 ];

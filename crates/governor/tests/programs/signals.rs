@@ -18,7 +18,7 @@ use crate::support::mapping::Mapping;
 
 type Program = (&'static str, fn(&mut Looks));
 
-const PROGRAMS: [Program; 30] = [
+const PROGRAMS: [Program; 31] = [
     ("sigaction", with_sigaction),
     ("signal", with_signal),
     ("ignored", ignored),
@@ -44,6 +44,7 @@ const PROGRAMS: [Program; 30] = [
     ("polled", polled),
     ("from a timer", from_a_timer),
     ("in another thread", in_another_thread),
+    ("blocked for a thread that begins", blocked_for_a_thread),
     ("interrupts a call", interrupts_a_call),
     ("restarts a call", restarts_a_call),
     ("in a child", in_a_child),
@@ -593,6 +594,22 @@ fn in_another_thread(looks: &mut Looks) {
     seen();
     raise();
     seen();
+}
+
+/// The mask goes to new threads, one of which waits for the signal.
+fn blocked_for_a_thread(looks: &mut Looks) {
+    mask(SIG_BLOCK, &[SIGTRAP]);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            println!("{}", mask_text());
+            looks.look();
+            kill();
+            // Not asked whether it is pending: another thread may be holding it back just now.
+            take();
+            println!("{}", mask_text());
+        });
+    });
+    pending();
 }
 
 fn interrupts_a_call(_: &mut Looks) {

@@ -103,6 +103,27 @@ pub fn gdb(bench: &Bench) {
     }
 }
 
+/// Programs that a shell starts find signals as without the library.
+pub fn shell(bench: &Bench) {
+    for shell in ["sh", "bash"] {
+        if Command::new(shell).args(["-c", ":"]).output().is_err() {
+            skip(format!("there is no {shell}"));
+            continue;
+        }
+        let look = "grep -E '^Sig(Blk|Ign|Pnd)' /proc/self/status";
+        let script = format!(
+            "{look} && {look} | cat; ({look}); x=$({look}); echo $x; trap '' 5; {look}; \
+             trap 'echo trapped' 5; kill -5 $$; {look}"
+        );
+        let command = || {
+            let mut command = Command::new(shell);
+            command.arg("-c").arg(&script);
+            command
+        };
+        bench.both(64 << 10, &[], command).alike().well();
+    }
+}
+
 const C: &str = r#"
 #include <stdio.h>
 #include <string.h>
