@@ -7,11 +7,12 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use filemap_control::layout::Reason;
 use libc::{sigaction, siginfo_t, sigset_t, ucontext_t};
 
 use crate::lock::Lock;
 use crate::next::next;
-use crate::observer;
+use crate::{observer, stand_down};
 
 /// What the program wants done with SIGTRAP.
 struct Wanted {
@@ -89,9 +90,10 @@ fn current() -> sigaction {
 /// The flags of the handler, where the program has `flags`.
 fn own_flags(wanted: &sigaction) -> c_int {
     let has_handler = !matches!(wanted.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN);
-    // Where the program wants system calls to fail when its handler has run, they have to.
-    let restarts = !has_handler || wanted.sa_flags & libc::SA_RESTART != 0;
-    libc::SA_SIGINFO | libc::SA_ONSTACK | if restarts { libc::SA_RESTART } else { 0 }
+    // Where the program wants system calls to fail when its handler has run, they have to. Its
+    // handler runs on the stack that it chose: the other one may have no room for it.
+    let chosen = libc::SA_RESTART | libc::SA_ONSTACK;
+    libc::SA_SIGINFO | if has_handler { wanted.sa_flags & chosen } else { chosen }
 }
 
 fn own(wanted: &sigaction) -> sigaction {
@@ -102,6 +104,25 @@ fn own(wanted: &sigaction) -> sigaction {
         sa_flags: own_flags(wanted),
         sa_restorer: None,
     }
+}
+
+/// Runs `call` with SIGTRAP truly blocked where the program believes that it is: a call that waits
+/// with another mask, or by which the mask is left to another program.
+pub fn with_true_mask<R>(call: impl FnOnce() -> R) -> R {
+    if !is_installed() || !crate::hooks::mask::is_blocked() {
+        return call();
+    }
+    let before = mask(libc::SIG_BLOCK, &only_sigtrap());
+    let result = call();
+    // SAFETY: errno belongs to this thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: the same.
+    let told = unsafe { *errno };
+    // One that has come meanwhile is held back by the handler.
+    mask(libc::SIG_SETMASK, &before);
+    // SAFETY: the same.
+    unsafe { *errno = told };
+    result
 }
 
 /// Whether the program was started with SIGTRAP ignored or blocked.
@@ -139,20 +160,37 @@ pub fn release_after_fork() {
     WANTED.lock.release_after_fork();
 }
 
+/// The program ignores SIGTRAP. A handler cannot do that for it, as it would interrupt calls, and
+/// the next program would not ignore it. So the library stands down, and the signal is the
+/// program's alone.
+fn leave_to_program() {
+    stand_down::now(Reason::HandlerLost);
+    IS_INSTALLED.store(false, Ordering::Release);
+    if crate::hooks::mask::is_blocked() {
+        mask(libc::SIG_BLOCK, &only_sigtrap());
+    }
+}
+
 /// sigaction(2) of SIGTRAP, for the program.
 ///
 /// # Safety
 /// The pointers are null or valid, as sigaction(2) wants them.
 pub unsafe fn exchange(new: *const sigaction, old: *mut sigaction) -> c_int {
+    // SAFETY: the caller's pointer is null or valid.
+    let new = unsafe { new.as_ref() };
+    let is_left = new.is_some_and(|new| new.sa_sigaction == libc::SIG_IGN);
+    if is_left {
+        leave_to_program();
+    }
     with_signals_blocked(|| {
         let _held = WANTED.lock.hold();
         // SAFETY: the lock is held, and `install` has initialised it.
         let wanted = unsafe { (*WANTED.action.get()).assume_init_mut() };
         let before = *wanted;
-        // SAFETY: the caller's pointer is null or valid.
-        if let Some(new) = unsafe { new.as_ref() } {
+        if let Some(new) = new {
             *wanted = *new;
-            kernels(libc::SIGTRAP, &own(new), ptr::null_mut());
+            let action = if is_left { *new } else { own(new) };
+            kernels(libc::SIGTRAP, &action, ptr::null_mut());
         }
         // SAFETY: the same.
         if let Some(old) = unsafe { old.as_mut() } {
@@ -203,12 +241,21 @@ extern "C" fn on_sigtrap(signal: c_int, info: *mut siginfo_t, context: *mut c_vo
 /// A SIGTRAP that the program blocks in this thread, as far as it knows: it is blocked truly from
 /// here on, and sent again. Returns whether it was.
 fn hold_back(info: &siginfo_t, context: *mut c_void) -> bool {
-    // What an instruction has caused cannot be blocked.
-    if info.si_code > 0 || !crate::hooks::mask::is_blocked() {
+    if !crate::hooks::mask::is_blocked() {
         return false;
+    }
+    // What an instruction has caused cannot wait, and kills.
+    if info.si_code > 0 {
+        die();
+        return true;
     }
     // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
     let context = unsafe { &mut *context.cast::<ucontext_t>() };
+    // Blocked truly it only comes to a call that waits with another mask.
+    // SAFETY: the set is initialised.
+    if unsafe { libc::sigismember(&context.uc_sigmask, libc::SIGTRAP) } == 1 {
+        return false;
+    }
     // SAFETY: the set is initialised.
     unsafe { libc::sigaddset(&mut context.uc_sigmask, libc::SIGTRAP) };
     let pid = rustix::process::getpid().as_raw_pid();
@@ -237,13 +284,11 @@ fn forward(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         libc::SIG_IGN if !is_forced => {}
         libc::SIG_IGN | libc::SIG_DFL => die(),
         handler => {
-            let mut blocked = wanted.sa_mask;
-            if wanted.sa_flags & libc::SA_NODEFER == 0 {
-                // SAFETY: the set is initialised.
-                unsafe { libc::sigaddset(&mut blocked, libc::SIGTRAP) };
-            }
-            let before = mask(libc::SIG_BLOCK, &blocked);
-            if wanted.sa_flags & libc::SA_NODEFER != 0 {
+            // The kernel blocks SIGTRAP while this function runs.
+            let before = mask(libc::SIG_BLOCK, &wanted.sa_mask);
+            // SAFETY: the set is initialised.
+            let is_masked = unsafe { libc::sigismember(&wanted.sa_mask, libc::SIGTRAP) } == 1;
+            if wanted.sa_flags & libc::SA_NODEFER != 0 && !is_masked {
                 mask(libc::SIG_UNBLOCK, &only_sigtrap());
             }
             if wanted.sa_flags & libc::SA_SIGINFO != 0 {

@@ -167,9 +167,18 @@ pub struct Moving {
 
 /// Takes `range` out of the table as it is going to move, if it is the whole of a mapping or a part
 /// of one. `None` where it is not governed.
+///
+/// Meanwhile it has the advice that it has without a governor: the kernel moves a range as one only
+/// where all of it is alike, also with what lies beside the mapping.
 pub fn lift(range: &Range<usize>) -> Option<Moving> {
     let run = start::running()?;
     let (number, slot) = TABLE.overlapping(range.clone()).next()?;
+    let has = slot.range();
+    if range.start < has.start || range.end > has.end {
+        give_back(range);
+        return None;
+    }
+    advice::as_by_itself(range);
     let moving = with_signals_blocked(|| {
         let had = slot.mapping();
         let skipped = range.start.checked_sub(had.range.start)? / run.page_size;

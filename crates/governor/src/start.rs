@@ -31,6 +31,9 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 /// not change it.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
+/// No system call is to be made any more on the library's own account.
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
+
 /// The run, if mappings are governed in this process.
 pub fn running() -> Option<&'static Run> {
     if IS_ON.load(Ordering::Acquire) { started() } else { None }
@@ -38,7 +41,7 @@ pub fn running() -> Option<&'static Run> {
 
 /// The run, if it has begun and this is its process.
 pub fn started() -> Option<&'static Run> {
-    let run = RUN.get()?;
+    let run = RUN.get().filter(|_| !IS_SILENT.load(Ordering::Acquire))?;
     let is_owner = OWNER.load(Ordering::Relaxed) == rustix::process::getpid().as_raw_pid();
     is_owner.then_some(run)
 }
@@ -47,6 +50,11 @@ pub fn started() -> Option<&'static Run> {
 pub fn stop() -> Option<&'static Run> {
     let run = running()?;
     IS_ON.swap(false, Ordering::AcqRel).then_some(run)
+}
+
+/// The library makes no system call any more that the program does not make.
+pub fn silence() {
+    IS_SILENT.store(true, Ordering::Release);
 }
 
 /// Runs before the program.

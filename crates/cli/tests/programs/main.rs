@@ -2,11 +2,13 @@
 //! cached of each file have to be the same number.
 //!
 //! `cargo test -p filemap-cli --test programs` tries some; behind `-- --ignored` it tries 300.
-//! Of programs of several threads, each of which runs 10 times, it tries 10; behind `-- --threads`
-//! it tries 100, and shows what both engines count side by side. `FILEMAP_TEST_PROFILE` names a
+//! Some more are governed: the model runs the policy, and on the kernel the library does. Of
+//! programs of several threads, each of which runs 10 times, it tries 10; behind `-- --threads` it
+//! tries 100, and shows what both engines count side by side. `FILEMAP_TEST_PROFILE` names a
 //! machine profile for the model. `FILEMAP_TEST_SHOWS_JOBS` prints those that lie outside.
 //! `FILEMAP_SEED` names the seed of the first, which a failure prints.
 
+mod governed;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
 #[path = "../../../model/tests/support/program.rs"]
@@ -14,6 +16,7 @@ mod support;
 mod threads;
 
 use std::fs;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use filemap_job::Ready;
@@ -31,6 +34,10 @@ use support::program_that_fits;
 /// Programs that every test run tries, and that are tried on demand.
 const USUAL: u64 = 30;
 const ALL: u64 = 300;
+
+/// The same with the governor, whose library runs in the program on the kernel.
+const USUAL_GOVERNED: u64 = 20;
+const ALL_GOVERNED: u64 = 200;
 
 /// The same of several threads.
 const USUAL_OF_THREADS: u64 = 10;
@@ -63,24 +70,10 @@ fn main() {
     }
     threads::compare(&kernel, first, USUAL_OF_THREADS, false);
     let programs = if has("--ignored") { ALL } else { USUAL };
-    let mut found = Found::default();
-    for seed in first..first + programs {
-        match compare(&kernel, seed) {
-            Ok(Compared::Same) => found.same += 1,
-            Ok(Compared::Different(text)) => found.different.push(text),
-            Ok(Compared::Undecided(text)) => found.undecided.push(text),
-            Err(error) if error.cannot_run_here() => return skip(error),
-            Err(error) => panic!("FILEMAP_SEED={seed}: {error}"),
-        }
+    if all_are_same(&kernel, first..first + programs, "programs", program_that_fits) {
+        let governed = if has("--ignored") { ALL_GOVERNED } else { USUAL_GOVERNED };
+        all_are_same(&kernel, first..first + governed, "governed programs", governed::program);
     }
-    let Found { same, different, undecided } = found;
-    undecided.iter().for_each(|text| println!("{text}"));
-    println!("{same} of {programs} programs are the same, {} undecided", undecided.len());
-    assert!(different.is_empty(), "{} programs differ:\n{}", different.len(), different.join("\n"));
-    assert!(
-        undecided.len() as u64 * UNDECIDED_ONE_IN <= programs,
-        "too few programs were compared"
-    );
 }
 
 #[derive(Default)]
@@ -129,8 +122,37 @@ impl Counts {
     }
 }
 
-fn compare(kernel: &Kernel, seed: u64) -> Result<Compared, Error> {
-    let spec = program_that_fits(seed);
+/// Compares random programs; whether this machine can run them.
+fn all_are_same(
+    kernel: &Kernel,
+    seeds: Range<u64>,
+    what: &str,
+    spec: impl Fn(u64) -> ProgramSpec,
+) -> bool {
+    let programs = seeds.end - seeds.start;
+    let mut found = Found::default();
+    for seed in seeds {
+        match compare(kernel, seed, &spec(seed)) {
+            Ok(Compared::Same) => found.same += 1,
+            Ok(Compared::Different(text)) => found.different.push(text),
+            Ok(Compared::Undecided(text)) => found.undecided.push(text),
+            Err(error) if error.cannot_run_here() => {
+                skip(error);
+                return false;
+            }
+            Err(error) => panic!("FILEMAP_SEED={seed}: {error}"),
+        }
+    }
+    let Found { same, different, undecided } = found;
+    undecided.iter().for_each(|text| println!("{text}"));
+    println!("{same} of {programs} {what} are the same, {} undecided", undecided.len());
+    assert!(different.is_empty(), "{} {what} differ:\n{}", different.len(), different.join("\n"));
+    let few = undecided.len() as u64 * UNDECIDED_ONE_IN <= programs.max(UNDECIDED_ONE_IN);
+    assert!(few, "too few {what} were compared");
+    true
+}
+
+fn compare(kernel: &Kernel, seed: u64, spec: &ProgramSpec) -> Result<Compared, Error> {
     let program = spec.validate(None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let mut prepared = kernel.prepare(&program)?.settled();
     let mut profile = Profile::DEFAULT;
@@ -146,14 +168,14 @@ fn compare(kernel: &Kernel, seed: u64) -> Result<Compared, Error> {
         }
         if disturbed_runs(&prepared.environment()) == before {
             if seen.contains(&live) {
-                return Ok(Compared::Different(differing(seed, &spec, &model, &live)));
+                return Ok(Compared::Different(differing(seed, spec, &model, &live)));
             }
             seen.push(live.clone());
         }
         last = Some(live);
     }
     let last = last.expect("it ran");
-    Ok(Compared::Undecided(differing(seed, &spec, &model, &last)))
+    Ok(Compared::Undecided(differing(seed, spec, &model, &last)))
 }
 
 /// How many runs so far were kept although somebody else took pages of the files.

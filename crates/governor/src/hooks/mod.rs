@@ -8,3 +8,4 @@ mod memory;
 mod output;
 mod sandbox;
 mod signals;
+mod waits;

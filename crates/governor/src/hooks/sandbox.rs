@@ -6,7 +6,14 @@ use std::ffi::{c_int, c_long, c_ulong};
 use filemap_control::layout::Reason;
 
 use crate::next::next;
-use crate::stand_down;
+use crate::{stand_down, start};
+
+/// Leaves everything to the program, before a filter is in force.
+fn leave() {
+    stand_down::now(Reason::Seccomp);
+    start::finish();
+    start::silence();
+}
 
 /// prctl(2). Callers leave out what the operation does not take.
 ///
@@ -21,7 +28,7 @@ pub unsafe extern "C" fn prctl(
     fifth: c_ulong,
 ) -> c_int {
     if operation == libc::PR_SET_SECCOMP {
-        stand_down::now(Reason::Seccomp);
+        leave();
     }
     next!(
         c"prctl",
@@ -45,7 +52,7 @@ pub unsafe extern "C" fn syscall(
     sixth: c_long,
 ) -> c_long {
     if number == libc::SYS_seccomp {
-        stand_down::now(Reason::Seccomp);
+        leave();
     }
     next!(
         c"syscall",

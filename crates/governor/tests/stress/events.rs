@@ -147,15 +147,18 @@ impl Program {
         }
     }
 
-    /// Changes what is done with a signal, sends it, and changes it back.
+    /// Changes what is done with a signal, and changes it back.
     pub fn set_handler(&mut self) {
         let signal = [SIGTRAP, SIGUSR1][self.below(2)];
+        // A program that ignores SIGTRAP is governed no more, so that few do.
+        let ignores = signal != SIGTRAP || self.draws.below(40) == 0;
+        let between = if ignores { libc::SIG_IGN } else { libc::SIG_DFL };
         // SAFETY: the handlers are ours.
-        let was = unsafe {
-            let was = libc::signal(signal, libc::SIG_IGN);
-            libc::raise(signal);
-            was
-        };
+        let was = unsafe { libc::signal(signal, between) };
+        if ignores {
+            // SAFETY: the signal is ignored.
+            unsafe { libc::raise(signal) };
+        }
         self.digest.add(u64::from(was == looks as *const () as usize));
         self.step_looking();
         handle(signal, looks as *const () as usize, [0, libc::SA_NODEFER][self.below(2)]);

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use super::draws::{Digest, Draws};
 use super::mapping::Mapping;
 
+/// Pages of a GiB.
+const HOT_AND_COLD_PAGES: u64 = 1 << 18;
+
 /// In which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
@@ -24,7 +27,8 @@ pub enum Pattern {
     Scan,
     /// All pages from the last to the first.
     Backward,
-    /// So many pages, nine in ten of them from an eighth of all pages, which lie anywhere.
+    /// So many pages of the first GiB, nine in ten of them from an eighth of its pages, of which no
+    /// two lie side by side.
     HotCold(u64),
 }
 
@@ -71,11 +75,11 @@ impl Pattern {
             Pattern::Scan => (0..pages).for_each(read),
             Pattern::Backward => (0..pages).rev().for_each(read),
             Pattern::HotCold(count) => {
+                let pages = pages.min(HOT_AND_COLD_PAGES);
                 for _ in 0..count {
-                    let hot = draws.below(10) != 0;
-                    // A prime number apart, so that hot pages have cold neighbours.
-                    let index = draws.below(if hot { pages / 8 } else { pages });
-                    read(if hot { index * 8 + index * 5 % 8 } else { index });
+                    let is_hot = draws.below(10) != 0;
+                    let index = draws.below(if is_hot { pages / 8 } else { pages });
+                    read(if is_hot { index * 8 } else { index });
                 }
             }
         }

@@ -10,14 +10,14 @@ use crate::stats::MAD;
 /// What the figures are, and how they were measured.
 pub(super) fn figures(runs: &[&FolioOpsRun], all: &[Compared]) -> String {
     let repeats = match runs.len() {
-        1 => "Figures of one repeat.".to_string(),
+        1 => format!("Figures of one repeat, so that every MAD is 0. {MAD}"),
         repeats => {
             format!("Medians of {repeats} repeats, and of the changes in each of them. {MAD}")
         }
     };
     if !all.iter().any(|of| of.configuration(PAGE_MAPCOUNT).is_some()) {
         return match runs.len() {
-            1 => repeats,
+            1 => "Figures of one repeat.".to_string(),
             repeats => format!("Medians of {repeats} repeats. {MAD}"),
         };
     }

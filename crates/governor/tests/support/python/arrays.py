@@ -1,5 +1,11 @@
-"""Reads a file as an array of rows: arrays.py COMMAND PATH COUNT [timed]."""
+"""Reads a file as an array of rows.
 
+arrays.py COMMAND PATH COUNT [timed] [random]
+
+With "timed" it prints the seconds that it took; with "random" it advises MADV_RANDOM.
+"""
+
+import mmap
 import sys
 import time
 
@@ -10,10 +16,12 @@ BATCH_ROWS = 64
 
 
 def main():
-    is_timed = sys.argv[-1] == "timed"
-    command, path, count = sys.argv[1:4]
+    command, path, count, *rest = sys.argv[1:]
     begun = time.monotonic()
-    rows = numpy.memmap(path, dtype=numpy.uint8, mode="r").reshape(-1, ROW_BYTES)
+    mapped = numpy.memmap(path, dtype=numpy.uint8, mode="r")
+    if "random" in rest:
+        mapped.base.madvise(mmap.MADV_RANDOM)
+    rows = mapped.reshape(-1, ROW_BYTES)
     draws = numpy.random.default_rng(4)
     if command == "gather":
         chosen = draws.integers(0, len(rows), int(count))
@@ -27,7 +35,7 @@ def main():
     else:
         total = rows.sum(dtype=numpy.uint64)
     print(total)
-    if is_timed:
+    if "timed" in rest:
         print(time.monotonic() - begun)
 
 
