@@ -19,7 +19,9 @@ fn parsed(output: &Output) -> Value {
 /// Why the library governs nothing here, if it does not; says that a part is skipped then.
 fn reason(processes: &Value) -> Option<String> {
     let reason = processes[0]["reason"].as_str().map(str::to_string);
-    reason.iter().for_each(|reason| skip(reason));
+    if let Some(reason) = &reason {
+        skip(reason);
+    }
     reason
 }
 

@@ -104,7 +104,7 @@ impl Comparison {
     }
 
     /// The distinct outcomes of plain and of governed runs.
-    fn outcomes(&self, value: fn(&Measured) -> String) -> [Vec<String>; 2] {
+    fn outcomes(&self, value: Outcome) -> [Vec<String>; 2] {
         [Variant::Plain, Variant::Governed].map(|variant| {
             let mut all: Vec<_> = self.of(variant).map(value).collect();
             all.sort_unstable();
@@ -200,8 +200,11 @@ impl Comparison {
     }
 }
 
+/// What a run came to, as text that is the same where that is.
+type Outcome = fn(&Measured) -> String;
+
 /// What a program comes to, beside what it costs.
-const OUTCOMES: [(&str, fn(&Measured) -> String); 3] = [
+const OUTCOMES: [(&str, Outcome); 3] = [
     ("the exit code", |run| format!("{:?} {:?}", run.exit_code, run.signal)),
     ("what stdout has", |run| run.stdout.clone()),
     ("what stderr has", |run| run.stderr.clone()),
