@@ -4,7 +4,7 @@
 //!
 //! `cargo test -p filemap-governor --test stress` tries some seeds; behind `-- --ignored` it tries
 //! 200. `FILEMAP_SEED` names the first, which a failure prints; with `-- --one` it is the only
-//! one, and the program says what it does.
+//! one, and what the program does is shown.
 
 mod events;
 mod memory;
@@ -13,8 +13,8 @@ mod program;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -107,10 +107,8 @@ fn prepare(directory: &Path) {
         write(&directory.join("kept"), program::FILE_BYTES);
     }
     for number in 0..program::FILES {
-        let path: PathBuf = directory.join(number.to_string());
+        let path = directory.join(number.to_string());
         fs::copy(directory.join("kept"), &path).expect("there is room");
-        let file = File::open(&path).expect("it is there");
-        file.sync_all().expect("the file reaches its disk");
     }
     for entry in fs::read_dir(directory).expect("it is ours") {
         let path = entry.expect("an entry of the directory").path();
