@@ -14,7 +14,7 @@ use crate::observer;
 use crate::stand_down;
 use crate::start::{self, Run};
 use crate::table::{Mapping, Slot, TABLE};
-use crate::{advice, file, statistics};
+use crate::{advice, ahead, file, statistics};
 
 /// What a program maps.
 pub struct Mapped {
@@ -116,8 +116,9 @@ fn take_out(
 /// Cuts `range` out of the mapping of a slot. Returns whether nothing is left.
 fn cut(slot: &Slot, range: &Range<usize>, page_size: usize) -> bool {
     let has = slot.range();
-    let before = has.start..range.start.clamp(has.start, has.end);
-    let behind = range.end.clamp(has.start, has.end)..has.end;
+    let inside = |address: usize| address.max(has.start).min(has.end);
+    let before = has.start..inside(range.start);
+    let behind = inside(range.end)..has.end;
     let kept = if before.is_empty() { &behind } else { &before };
     slot.known().keep(kept, page_size);
     if !before.is_empty() && !behind.is_empty() {
@@ -216,7 +217,8 @@ pub fn lend<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
 /// Bytes up to which a buffer that the kernel is going to read is asked for as a whole.
 const SMALL_BUFFER_BYTES: usize = 512 << 10;
 
-/// Runs `call`, in which the kernel reads the program's memory at `range`.
+/// Runs `call`, in which the kernel reads the program's memory at `range`. What a program hands
+/// over piece by piece is read ahead.
 pub fn read_by_kernel<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
     if TABLE.overlapping(range.clone()).next().is_none() {
         return call();
@@ -224,7 +226,8 @@ pub fn read_by_kernel<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
     if range.len() > SMALL_BUFFER_BYTES {
         return lend(range, call);
     }
-    each_governed(&range, |part| {
+    let until = ahead::until(&range);
+    each_governed(&(range.start..until), |part| {
         advice::read(&part);
     });
     call()

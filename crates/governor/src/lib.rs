@@ -29,6 +29,7 @@
 )]
 
 mod advice;
+mod ahead;
 mod disposition;
 mod file;
 mod govern;

@@ -25,7 +25,8 @@ impl Lock {
             if is_taken {
                 hint::spin_loop();
             }
-            (!is_taken).then_some(Held(self))
+            // Not made where it is taken: that would release another thread's.
+            (!is_taken).then(|| Held(self))
         })
     }
 

@@ -81,9 +81,15 @@ fn dependencies_point_one_way() {
     for package in packages() {
         let allowed = MAY_USE.iter().find(|(name, _)| *name == package.name);
         let (_, allowed) = allowed.unwrap_or_else(|| panic!("no rule for {}", package.name));
-        for used in package.uses.iter().chain(&package.tests_use).filter(|used| is_ours(used)) {
-            let may = allowed.contains(&"*") || allowed.contains(&used.as_str());
-            assert!(may, "{} uses {used}; it may use {allowed:?}", package.name);
+        let in_tests = TESTS_MAY_USE.iter().filter(|(name, _)| *name == package.name);
+        let in_tests: Vec<&str> = in_tests.flat_map(|(_, used)| used.iter().copied()).collect();
+        let may = |used: &str| allowed.contains(&"*") || allowed.contains(&used);
+        for used in package.uses.iter().filter(|used| is_ours(used)) {
+            assert!(may(used), "{} uses {used}; it may use {allowed:?}", package.name);
+        }
+        for used in package.tests_use.iter().filter(|used| is_ours(used)) {
+            let may = may(used) || in_tests.contains(&used.as_str());
+            assert!(may, "tests of {} use {used}; they may use {in_tests:?}", package.name);
         }
         assert!(package.name == "xtask" || !package.uses.contains(&"xtask".to_string()));
     }

@@ -140,13 +140,23 @@ fn with_parts(parts: &[iovec], call: &mut dyn FnMut() -> ssize_t) -> ssize_t {
 /// That of writev(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(descriptor: c_int, vector: *const iovec, count: c_int) -> ssize_t {
-    let mut call = || {
+    let call = || {
         next!(
             c"writev",
             unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t;
             descriptor, vector, count
         )
     };
+    // SAFETY: the caller's contract.
+    unsafe { with_vector(vector, count, call) }
+}
+
+/// Runs `call`, in which the kernel reads all parts of a vector, if it is one.
+unsafe fn with_vector(
+    vector: *const iovec,
+    count: c_int,
+    mut call: impl FnMut() -> ssize_t,
+) -> ssize_t {
     match usize::try_from(count) {
         Ok(count @ 1..=MOST_PARTS) if !vector.is_null() => {
             // SAFETY: the caller says that there are as many.
@@ -154,6 +164,50 @@ pub unsafe extern "C" fn writev(descriptor: c_int, vector: *const iovec, count: 
         }
         _ => call(),
     }
+}
+
+/// pwritev(2).
+///
+/// # Safety
+/// That of pwritev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev(
+    descriptor: c_int,
+    vector: *const iovec,
+    count: c_int,
+    offset: off_t,
+) -> ssize_t {
+    let call = || {
+        next!(
+            c"pwritev",
+            unsafe extern "C" fn(c_int, *const iovec, c_int, off_t) -> ssize_t;
+            descriptor, vector, count, offset
+        )
+    };
+    // SAFETY: the caller's contract.
+    unsafe { with_vector(vector, count, call) }
+}
+
+/// pwritev64(3).
+///
+/// # Safety
+/// That of pwritev(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwritev64(
+    descriptor: c_int,
+    vector: *const iovec,
+    count: c_int,
+    offset: off64_t,
+) -> ssize_t {
+    let call = || {
+        next!(
+            c"pwritev64",
+            unsafe extern "C" fn(c_int, *const iovec, c_int, off64_t) -> ssize_t;
+            descriptor, vector, count, offset
+        )
+    };
+    // SAFETY: the caller's contract.
+    unsafe { with_vector(vector, count, call) }
 }
 
 /// fwrite(3), which writes large buffers from where they are.
