@@ -27,7 +27,8 @@ fn programs_end_as_they_do_alone() {
         "kill -KILL $$",
         "ulimit -c 0; kill -QUIT $$",
         "cat; printf 'x\\0y' | cat -",
-        "grep -E 'Sig(Blk|Ign)' /proc/$$/status; ls /proc/$$/fd | grep '^[0-9]$'",
+        "grep -E 'Sig(Blk|Ign)' /proc/self/status; ls /proc/$$/fd | grep '^[0-9]$'",
+        "exec grep -E 'Sig(Blk|Ign)' /proc/self/status",
         "echo a; exec sh -c 'exit 9'",
     ] {
         let alone = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
