@@ -65,6 +65,7 @@ pub fn run(command: &mut Command, directory: &Path, limit: Duration) -> Outcome 
         });
     }
     let begun = Instant::now();
+    #[expect(clippy::zombie_processes, reason = "wait4(2) waits for it, and says what it used")]
     let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let (end, usage) = wait(child.id().cast_signed(), limit);
     let elapsed = begun.elapsed();
