@@ -249,7 +249,7 @@ fn each_governed(range: &Range<usize>, act: impl Fn(Range<usize>)) {
 
 /// A major fault at `address`, in the handler.
 pub fn fault(address: usize) {
-    let Some(run) = start::running() else { return };
+    let Some(run) = start::observing() else { return };
     statistics::count(header::REPORTED, 1);
     let found = TABLE.used().find(|(_, slot)| slot.range().contains(&address));
     let Some((number, slot)) = found else { return };

@@ -39,6 +39,13 @@ pub fn running() -> Option<&'static Run> {
     if IS_ON.load(Ordering::Acquire) { started() } else { None }
 }
 
+/// The same for the handler, to which only the process comes that is observed: it does not ask the
+/// kernel which one that is.
+pub fn observing() -> Option<&'static Run> {
+    let is_on = IS_ON.load(Ordering::Acquire) && !IS_SILENT.load(Ordering::Acquire);
+    RUN.get().filter(|_| is_on)
+}
+
 /// The run, if it has begun and this is its process.
 pub fn started() -> Option<&'static Run> {
     let run = RUN.get().filter(|_| !IS_SILENT.load(Ordering::Acquire))?;
