@@ -53,6 +53,8 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Run a program with its file mappings governed: filemap decides what of them is read ahead.
     #[command(after_long_help = examples::help("govern"))]
+    #[command(override_usage = "filemap govern [OPTIONS] -- PROGRAM [ARGS]...\n       \
+                                filemap govern [OPTIONS] --status PID")]
     Govern(GovernArgs),
     /// Show what filemap can do on this machine, what is missing, and the remedy.
     #[command(after_long_help = examples::help("doctor"))]

@@ -92,7 +92,7 @@ fn begin() {
         Ok(Some(settings)) => settings,
         Ok(None) => return,
         Err(wrong) => {
-            give_up(&format!("{wrong}. Nothing is governed."));
+            give_up(&format!("nothing is governed: {wrong}"));
             return;
         }
     };
@@ -134,7 +134,7 @@ fn observe() {
     } else {
         statistics::reason(Reason::NoObserver);
         let text = Reason::NoObserver.text();
-        give_up(&format!("Nothing is governed: {text}."));
+        give_up(&format!("nothing is governed: {text}"));
         return;
     };
     statistics::observer(observer);
@@ -146,7 +146,7 @@ fn observe() {
 /// Says in one line why nothing is governed, and only once: programs that this one starts do not
 /// try.
 fn give_up(text: &str) {
-    let line = format!("filemap govern: {text}\n");
+    let line = format!("filemap: {text}\n");
     // SAFETY: the call only reads the line. Where there is no standard error it fails.
     unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
     // SAFETY: the program has not begun, so that no other thread reads its environment.

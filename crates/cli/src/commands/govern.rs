@@ -14,7 +14,8 @@ use filemap_report::{Footer, Format};
 use crate::args::GovernArgs;
 use crate::error::Error;
 use crate::govern::environment::{self, Variables};
-use crate::govern::{self, Collecting, Program, Wanted, parent, run_directory, status};
+use crate::govern::parent::{self, Waited};
+use crate::govern::{self, Collecting, Program, Wanted, run_directory, status};
 use crate::output::{Inputs, Output, OutputFlags, open_one};
 use crate::{Outcome, interrupt, provenance};
 
@@ -98,12 +99,14 @@ fn run_and_tell(args: &GovernArgs, program: &Program, path: &str) -> Result<Outc
     inputs.add_program(&program.path);
     let target = open_one("--json", path, &inputs)?;
     let (mut variables, ungoverned) = variables(args, program, false)?;
+    // From here on no signal ends this process and leaves what it has made.
+    let waited = Waited::block();
     let collecting = Collecting::begin()?;
     variables.extend(collecting.variables());
     environment::set(&variables);
-    let ended = parent::run(program)?;
+    let ended = parent::run(program, &waited)?;
     let processes = collecting.processes();
-    drop(collecting);
+    drop((collecting, waited));
     let footer = footer(SCOPE, command(args));
     let words = in_words(&args.program);
     let json = report::run(&words, ungoverned.as_deref(), ended, &processes, &footer);

@@ -37,12 +37,12 @@ const HANDED_ON: [i32; 14] = [
 /// How much shells add to a signal for the exit code of what it ended.
 const SIGNALLED: i32 = 128;
 
-/// Runs `program` to its end. The environment and the files of this process are its own too.
+/// Runs `program` to its end. The environment and the files of this process are its own too, and
+/// so is what is `waited` for.
 ///
 /// # Errors
 /// When it cannot be run.
-pub fn run(program: &Program) -> Result<Ended, Error> {
-    let waited = Waited::block();
+pub fn run(program: &Program, waited: &Waited) -> Result<Ended, Error> {
     let mut command = Command::new(&program.path);
     command.arg0(&program.words[0]).args(&program.words[1..]);
     // SAFETY: between fork and exec only system calls are made; nothing is allocated.
@@ -118,8 +118,8 @@ fn reaped(pid: i32) -> Option<(Option<i32>, Option<i32>)> {
     }
 }
 
-/// Signals that this process waits for, and that nothing else takes meanwhile.
-struct Waited {
+/// Signals that this process waits for as long as it has this, and that do nothing else meanwhile.
+pub struct Waited {
     signals: libc::sigset_t,
     /// What was blocked before.
     before: libc::sigset_t,
@@ -127,7 +127,7 @@ struct Waited {
 
 impl Waited {
     /// Blocks those signals that were not ignored when this process began, and SIGCHLD.
-    fn block() -> Waited {
+    pub fn block() -> Waited {
         let own = HANDED_ON.into_iter().filter(|&signal| !inherited::ignores(signal));
         let realtime = libc::SIGRTMIN()..=libc::SIGRTMAX();
         let realtime = realtime.filter(|&signal| !inherited::ignores(signal));
@@ -164,7 +164,12 @@ impl Waited {
 
 impl Drop for Waited {
     fn drop(&mut self) {
-        // SAFETY: the set is the one that was there.
-        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.before, null_mut()) };
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // What came while the program ended was for the program.
+        // SAFETY: both sets and the time live, and nothing is to be filled.
+        unsafe {
+            while libc::sigtimedwait(&self.signals, null_mut(), &at_once) > 0 {}
+            libc::sigprocmask(libc::SIG_SETMASK, &self.before, null_mut());
+        }
     }
 }

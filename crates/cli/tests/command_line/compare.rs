@@ -122,19 +122,26 @@ fn the_governor_is_a_variant() {
     }
 }
 
-/// On a kernel it takes more than a policy.
+/// On a kernel the governor takes its library, which may not be beside the command; no library
+/// makes a series of the kernel.
 #[test]
-fn a_kernel_has_no_governor() {
+fn a_kernel_takes_the_library_of_the_governor() {
     let job = "--workload random --file-size 32m --accesses 10";
-    for args in [
-        format!("run --on kernel {job} --governor"),
-        format!("compare --on model,kernel {job} --variants baseline,governor"),
-        format!("compare --on kernel {job} --variants baseline,p1+governor"),
+    for (args, words) in [
+        (format!("run --on kernel {job} --governor"), ""),
+        (format!("compare --on model,kernel {job} --variants baseline,governor"), ""),
+        (
+            format!("compare --on kernel {job} --variants baseline,p1+governor"),
+            "miss-fault-address",
+        ),
     ] {
         let output = filemap(&args).output().unwrap();
         let message = stderr(&output);
+        if words.is_empty() && output.status.success() {
+            continue;
+        }
         assert_eq!(output.status.code(), Some(4), "{args}: {message}");
-        assert!(message.contains("governor") && message.matches('\n').count() == 1, "{message}");
+        assert!(message.contains(words) && message.matches('\n').count() == 1, "{message}");
     }
 }
 

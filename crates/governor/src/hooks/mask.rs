@@ -122,3 +122,47 @@ pub unsafe extern "C" fn pthread_sigmask(
     // SAFETY: the caller's contract.
     unsafe { with_sigtrap_kept(how, set, old, change) }
 }
+
+/// The set of the first signals whose bits are set in `mask`, as functions older than sets have it.
+fn set_of(mask: c_int) -> sigset_t {
+    // SAFETY: a set is plain memory, which the first call fills.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in (1..c_int::BITS as c_int).filter(|signal| mask >> (signal - 1) & 1 == 1) {
+            libc::sigaddset(&mut set, signal);
+        }
+        set
+    }
+}
+
+/// Changes the mask by `how`, and returns the old one as a number.
+fn change_of(how: c_int, mask: c_int) -> c_int {
+    let (set, mut old) = (set_of(mask), set_of(0));
+    // SAFETY: both sets live.
+    if unsafe { sigprocmask(how, &set, &mut old) } < 0 {
+        return -1;
+    }
+    // SAFETY: the set is initialised.
+    let has = |signal: &c_int| unsafe { libc::sigismember(&old, *signal) == 1 };
+    let signals = (1..c_int::BITS as c_int).filter(has);
+    signals.fold(0, |mask, signal| mask | 1 << (signal - 1))
+}
+
+/// sigsetmask(3), which shells use.
+#[unsafe(no_mangle)]
+pub extern "C" fn sigsetmask(mask: c_int) -> c_int {
+    change_of(libc::SIG_SETMASK, mask)
+}
+
+/// sigblock(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn sigblock(mask: c_int) -> c_int {
+    change_of(libc::SIG_BLOCK, mask)
+}
+
+/// siggetmask(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn siggetmask() -> c_int {
+    change_of(libc::SIG_BLOCK, 0)
+}

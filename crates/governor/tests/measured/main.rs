@@ -72,6 +72,9 @@ fn run_as(name: &str, arguments: &[String]) {
             let read = read(Path::new(path), Pattern::parse(pattern), advice(own));
             println!("{:x}\n{}", read.digest, read.elapsed.as_secs_f64());
         }
+        ("marking-reader", [path, looks]) => {
+            recency::marking_reader(Path::new(path), looks.parse().expect("a number"));
+        }
         ("anonymous", [path]) => overhead::anonymous_program(Path::new(path)),
         ("faults", [path, own]) => overhead::faults_program(Path::new(path), advice(own)),
         _ => panic!("{name} is no program"),
