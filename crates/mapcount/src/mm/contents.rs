@@ -12,7 +12,7 @@ use crate::error::Error;
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
 /// The bytes of so many pages. More than one [`Memory`](super::Memory) may have the same ones, if
-/// they are used one after the other: who uses them is [`InUse`].
+/// they are used one after the other.
 pub struct Contents {
     words: Values<AtomicU64>,
     is_used: AtomicBool,
