@@ -13,7 +13,7 @@ use libc::{sigaction, siginfo_t, sigset_t, ucontext_t};
 use crate::hooks::mask::{believed, is_marked};
 use crate::lock::Lock;
 use crate::next::next;
-use crate::{observer, stand_down};
+use crate::{observer, stand_down, start};
 
 /// What the program wants done with SIGTRAP.
 struct Wanted {
@@ -29,10 +29,10 @@ static WANTED: Wanted =
 
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 
-type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+type Handler = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
 
 /// Handlers of the program: with three arguments where it says SA_SIGINFO, else with one.
-type OneArgument = extern "C" fn(c_int);
+type OneArgument = extern "C-unwind" fn(c_int);
 
 pub fn empty_set() -> sigset_t {
     let mut set = MaybeUninit::<sigset_t>::zeroed();
@@ -50,7 +50,7 @@ fn full_set() -> sigset_t {
     set
 }
 
-fn only_sigtrap() -> sigset_t {
+pub fn only_sigtrap() -> sigset_t {
     let mut set = empty_set();
     // SAFETY: the set is initialised and the signal exists.
     unsafe { libc::sigaddset(&mut set, libc::SIGTRAP) };
@@ -116,7 +116,7 @@ fn own(wanted: &sigaction) -> sigaction {
 /// Runs `call` with the mask that the program believes to have: a call that waits with another
 /// mask, or by which the mask is left to another program.
 pub fn with_true_mask<R>(call: impl FnOnce() -> R) -> R {
-    if !is_installed() {
+    if !is_installed() || start::is_silent() {
         return call();
     }
     let before = mask(libc::SIG_BLOCK, &empty_set());
@@ -174,11 +174,18 @@ pub fn release_after_fork() {
 /// The program ignores SIGTRAP. A handler cannot do that for it, as it would interrupt calls, and
 /// the next program would not ignore it. So the library stands down, and the signal is the
 /// program's alone.
-fn leave_to_program() {
+pub fn leave_to_program() {
     stand_down::now(Reason::HandlerLost);
     IS_INSTALLED.store(false, Ordering::Release);
+    unmark();
+}
+
+/// Gives this thread the mask that the program believes it to have.
+pub fn unmark() {
     let before = mask(libc::SIG_BLOCK, &empty_set());
-    mask(libc::SIG_SETMASK, &believed(&before));
+    if is_marked(&before) {
+        mask(libc::SIG_SETMASK, &believed(&before));
+    }
 }
 
 /// sigaction(2) of SIGTRAP, for the program.
@@ -188,11 +195,15 @@ fn leave_to_program() {
 pub unsafe fn exchange(new: *const sigaction, old: *mut sigaction) -> c_int {
     // SAFETY: the caller's pointer is null or valid.
     let new = unsafe { new.as_ref() };
+    if start::is_borrowed() {
+        // SAFETY: the caller's contract.
+        return unsafe { exchange_borrowed(new, old) };
+    }
     let is_left = new.is_some_and(|new| new.sa_sigaction == libc::SIG_IGN);
-    if is_left {
+    if is_left && !start::is_silent() {
         leave_to_program();
     }
-    with_signals_blocked(|| {
+    let exchange = || {
         let _held = WANTED.lock.hold();
         // SAFETY: the lock is held, and `install` has initialised it.
         let wanted = unsafe { (*WANTED.action.get()).assume_init_mut() };
@@ -207,7 +218,25 @@ pub unsafe fn exchange(new: *const sigaction, old: *mut sigaction) -> c_int {
             *old = before;
         }
         0
-    })
+    };
+    if start::is_silent() { exchange() } else { with_signals_blocked(exchange) }
+}
+
+/// The same in a child that shares its parent's memory, but not what is done with signals: what is
+/// kept here stays the parent's.
+///
+/// # Safety
+/// `old` is null or valid.
+unsafe fn exchange_borrowed(new: Option<&sigaction>, old: *mut sigaction) -> c_int {
+    let handler: Handler = on_sigtrap;
+    let result = kernels(libc::SIGTRAP, new.map_or(ptr::null(), ptr::from_ref), old);
+    // SAFETY: the caller's contract.
+    let ours = unsafe { old.as_mut() }.filter(|old| old.sa_sigaction == handler as usize);
+    if let Some(old) = ours {
+        // SAFETY: `install` has initialised it, and the parent waits or does as it likes.
+        *old = unsafe { (*WANTED.action.get()).assume_init() };
+    }
+    result
 }
 
 /// Takes what the program wants done with a SIGTRAP that has come, and resets it where that is
@@ -227,25 +256,46 @@ fn take() -> sigaction {
 /// The code of a SIGTRAP that a perf event sends.
 const TRAP_PERF: c_int = 6;
 
-extern "C" fn on_sigtrap(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+extern "C-unwind" fn on_sigtrap(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: errno belongs to this thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: the same.
+    let before = unsafe { *errno };
+    let wanted = receive(info, context);
+    // SAFETY: the same. What the program's handler makes of it is the program's.
+    unsafe { *errno = before };
+    if let Some(wanted) = wanted {
+        call(&wanted, signal, info, context);
+    }
+}
+
+/// Does what is to be done with a SIGTRAP, but for the program's own handler, which is returned
+/// where it is to be called.
+fn receive(info: *mut siginfo_t, context: *mut c_void) -> Option<sigaction> {
     // SAFETY: the kernel passes a valid pointer.
     let of = unsafe { &*info };
     if of.si_code == TRAP_PERF && observer::perf::sent(info) {
         // SAFETY: si_addr is there for this code.
-        let address = unsafe { of.si_addr() }.expose_provenance();
-        // SAFETY: errno belongs to this thread.
-        let errno = unsafe { libc::__errno_location() };
-        // SAFETY: the same.
-        let before = unsafe { *errno };
-        crate::govern::fault(address);
-        // SAFETY: the same.
-        unsafe { *errno = before };
-        return;
+        crate::govern::fault(unsafe { of.si_addr() }.expose_provenance());
+        return None;
     }
     if hold_back(of, context) {
-        return;
+        return None;
     }
-    forward(signal, info, context);
+    let wanted = take();
+    match wanted.sa_sigaction {
+        // What an instruction has caused is not ignored, but kills.
+        libc::SIG_IGN if of.si_code <= 0 => return None,
+        libc::SIG_IGN | libc::SIG_DFL => {
+            die();
+            return None;
+        }
+        _ => {}
+    }
+    // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
+    let interrupted = unsafe { (*context.cast::<ucontext_t>()).uc_sigmask };
+    mask(libc::SIG_SETMASK, &mask_of_handler(&wanted, interrupted));
+    Some(wanted)
 }
 
 /// A SIGTRAP that the program blocks in this thread, as far as it knows: it is blocked truly from
@@ -280,29 +330,17 @@ fn hold_back(info: &siginfo_t, context: *mut c_void) -> bool {
     true
 }
 
-/// Does what the program wants done.
-fn forward(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    let wanted = take();
-    // SAFETY: the kernel passes a valid pointer.
-    let is_forced = unsafe { (*info).si_code } > 0;
-    match wanted.sa_sigaction {
-        // What an instruction has caused is not ignored, but kills.
-        libc::SIG_IGN if !is_forced => {}
-        libc::SIG_IGN | libc::SIG_DFL => die(),
-        handler => {
-            // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
-            let interrupted = unsafe { (*context.cast::<ucontext_t>()).uc_sigmask };
-            mask(libc::SIG_SETMASK, &mask_of_handler(&wanted, interrupted));
-            if wanted.sa_flags & libc::SA_SIGINFO != 0 {
-                // SAFETY: the program has given this address for a function of that kind.
-                let handler: Handler = unsafe { std::mem::transmute(handler) };
-                handler(signal, info, context);
-            } else {
-                // SAFETY: the same.
-                let handler: OneArgument = unsafe { std::mem::transmute(handler) };
-                handler(signal);
-            }
-        }
+/// Calls the program's handler.
+fn call(wanted: &sigaction, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let handler = wanted.sa_sigaction;
+    if wanted.sa_flags & libc::SA_SIGINFO != 0 {
+        // SAFETY: the program has given this address for a function of that kind.
+        let handler: Handler = unsafe { std::mem::transmute(handler) };
+        handler(signal, info, context);
+    } else {
+        // SAFETY: the same.
+        let handler: OneArgument = unsafe { std::mem::transmute(handler) };
+        handler(signal);
     }
 }
 

@@ -1,25 +1,31 @@
 //! What is asked of a file when it is mapped. Nothing here allocates: the program may map a file
 //! where it could not allocate.
 
+use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::fmt::{self, Write};
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-/// The most bytes of a path, the zero at its end included.
-const MOST: usize = 4096;
+use crate::lock::Lock;
 
-/// Text of a path, or of a small file.
-pub struct PathText {
+/// Text of at most `MOST` bytes, the zero at its end included.
+pub struct Text<const MOST: usize> {
     bytes: [u8; MOST],
     length: usize,
     is_cut: bool,
 }
 
-impl PathText {
-    pub const fn new() -> PathText {
-        PathText { bytes: [0; MOST], length: 0, is_cut: false }
+/// What is on the stack of whoever calls, which may be small.
+pub type ShortText = Text<512>;
+
+/// A path of any length.
+pub type PathText = Text<4096>;
+
+impl<const MOST: usize> Text<MOST> {
+    pub const fn new() -> Text<MOST> {
+        Text { bytes: [0; MOST], length: 0, is_cut: false }
     }
 
     pub fn push(&mut self, more: &[u8]) {
@@ -38,9 +44,17 @@ impl PathText {
         let is_whole = !self.is_cut;
         CStr::from_bytes_until_nul(&self.bytes).ok().filter(|_| is_whole)
     }
+
+    /// Takes what `fill` writes in place of what there was.
+    fn refill(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<()> {
+        self.bytes.fill(0);
+        (self.length, self.is_cut) = (0, false);
+        self.length = fill(self.bytes.get_mut(..MOST - 1)?)?;
+        Some(())
+    }
 }
 
-impl Write for PathText {
+impl<const MOST: usize> Write for Text<MOST> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.push(text.as_bytes());
         if self.is_cut { Err(fmt::Error) } else { Ok(()) }
@@ -48,16 +62,15 @@ impl Write for PathText {
 }
 
 /// The beginning of a small file.
-pub fn text(path: &CStr) -> Option<PathText> {
+pub fn text(path: &CStr) -> Option<ShortText> {
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let mut text = PathText::new();
-    let room = text.bytes.get_mut(..MOST - 1)?;
-    text.length = rustix::io::read(&file, room).ok()?;
+    let mut text = ShortText::new();
+    text.refill(|room| rustix::io::read(&file, room).ok())?;
     Some(text)
 }
 
 /// The number behind `key` in the lines of a file such as /proc/self/status.
-pub fn number(text: &PathText, key: &str) -> Option<u64> {
+pub fn number(text: &ShortText, key: &str) -> Option<u64> {
     let text = text.as_bytes();
     let places = 0..=text.len().checked_sub(key.len())?;
     let mut behind = places.filter_map(|at| text.get(at..)?.strip_prefix(key.as_bytes()));
@@ -104,19 +117,35 @@ pub fn stored(descriptor: BorrowedFd<'_>) -> Option<Stored> {
     Some(Stored { bytes: u64::try_from(stat.st_size).ok()?, device: stat.st_dev })
 }
 
-/// The path of a file that is open.
-pub fn path(descriptor: BorrowedFd<'_>) -> PathText {
+/// Room for a path, which would be much for a small stack.
+struct Room {
+    lock: Lock,
+    path: UnsafeCell<PathText>,
+}
+
+// SAFETY: `path` is only reached with the lock.
+unsafe impl Sync for Room {}
+
+static ROOM: Room = Room { lock: Lock::new(), path: UnsafeCell::new(PathText::new()) };
+
+/// Tells `work` the path of a file that is open; it is empty where it is not known. Signals are
+/// blocked in this thread.
+pub fn with_path(descriptor: BorrowedFd<'_>, work: impl FnOnce(&PathText)) {
     use std::os::fd::AsRawFd;
-    let mut link = PathText::new();
+    let mut link = ShortText::new();
     let _ = write!(link, "/proc/self/fd/{}", descriptor.as_raw_fd());
-    let mut path = PathText::new();
-    if let Some(link) = link.as_c_str()
-        && let Some(room) = path.bytes.get_mut(..MOST - 1)
-        && let Ok(length) = rustix::fs::readlinkat_raw(rustix::fs::CWD, link, room)
-    {
-        path.length = length;
-    }
-    path
+    let read =
+        |room: &mut [u8]| rustix::fs::readlinkat_raw(rustix::fs::CWD, link.as_c_str()?, room).ok();
+    let _held = ROOM.lock.hold();
+    // SAFETY: the lock is held.
+    let path = unsafe { &mut *ROOM.path.get() };
+    let _ = path.refill(read);
+    work(path);
+}
+
+/// Frees the lock in the child of a fork.
+pub fn release_after_fork() {
+    ROOM.lock.release_after_fork();
 }
 
 /// The most bytes that are asked for with one call.
@@ -131,7 +160,7 @@ impl Stored {
     pub fn call_bytes(&self) -> u64 {
         let (major, minor) = (rustix::fs::major(self.device), rustix::fs::minor(self.device));
         let kib = |arguments: fmt::Arguments<'_>| {
-            let mut path = PathText::new();
+            let mut path = ShortText::new();
             path.write_fmt(arguments).ok()?;
             number(&text(path.as_c_str()?)?, "")
         };

@@ -1,7 +1,7 @@
 //! What is done about the program's mappings: those that a governor is for are advised, and each
 //! major fault in them asks the policy.
 //!
-//! The functions are called by `hooks` and by the handler, and by nothing else. They keep errno.
+//! The functions are called by `hooks` and by the handler, and by nothing else.
 
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -10,6 +10,7 @@ use filemap_control::layout::{self, header, mapping as word};
 use filemap_policy::{Reads, State};
 
 use crate::disposition::with_signals_blocked;
+use crate::file::PathText;
 use crate::observer;
 use crate::stand_down;
 use crate::start::{self, Run};
@@ -44,14 +45,13 @@ pub fn mapped(new: &Mapped, descriptor: i32) {
     if is_for {
         // SAFETY: the program has just mapped what this descriptor stands for.
         let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        consider(run, new, file);
+        with_signals_blocked(|| file::with_path(file, |path| consider(run, new, file, path)));
     }
 }
 
 /// Governs a mapping if its file is one that a governor is for.
-fn consider(run: &Run, new: &Mapped, descriptor: BorrowedFd<'_>) {
+fn consider(run: &Run, new: &Mapped, descriptor: BorrowedFd<'_>, path: &PathText) {
     let Some(stored) = file::stored(descriptor) else { return };
-    let path = file::path(descriptor);
     if !run.is_wanted(path.as_c_str()) || stand_down::is_due() {
         return;
     }

@@ -29,11 +29,37 @@ impl Next {
     }
 }
 
+// The ends of the section into which the macro below puts a reference to each of them.
+unsafe extern "C" {
+    #[link_name = "__start_filemap_next"]
+    static FIRST: u8;
+    #[link_name = "__stop_filemap_next"]
+    static BEHIND_LAST: u8;
+}
+
+/// Looks all of them up, before the program begins. Later a look-up would take the program's word
+/// of what went wrong in the loader (dlerror(3)), and could wait for the loader in a handler.
+pub fn look_up_all() {
+    let first = (&raw const FIRST).cast::<&'static Next>();
+    let behind = (&raw const BEHIND_LAST).cast::<&'static Next>();
+    // SAFETY: the linker puts nothing but these into the section, and names its ends.
+    let all = unsafe { std::slice::from_raw_parts(first, behind.offset_from_unsigned(first)) };
+    all.iter().for_each(|next| {
+        next.address();
+    });
+    // What this C library lacks is no error of the program's.
+    // SAFETY: the call takes nothing.
+    unsafe { libc::dlerror() };
+}
+
 /// Calls the function that is interposed: `next!(c"close", fn(c_int) -> c_int; descriptor)`. Where
 /// there is none the program could not have called it: then it is aborted.
 macro_rules! next {
     ($name:literal, $signature:ty; $($argument:expr),*) => {{
         static NEXT: $crate::next::Next = $crate::next::Next::new($name);
+        #[used]
+        #[unsafe(link_section = "filemap_next")]
+        static LISTED: &$crate::next::Next = &NEXT;
         let address = NEXT.address();
         if address.is_null() {
             std::process::abort();

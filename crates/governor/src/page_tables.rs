@@ -38,8 +38,8 @@ const PAGEMAP_SCAN: u64 = 0xc060_6610;
 /// A page that is in memory and mapped.
 const PRESENT: u64 = 1 << 3;
 
-/// Runs of pages that one request returns.
-const REGIONS: usize = 256;
+/// Runs of pages that one request returns: they are on the stack, which may be small.
+const REGIONS: usize = 16;
 
 /// The page tables of this process.
 pub struct PageTables {

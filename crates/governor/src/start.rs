@@ -11,7 +11,7 @@ use filemap_control::{Settings, variable};
 
 use crate::observer::{perf, polling};
 use crate::table::TABLE;
-use crate::{disposition, file, page_tables, statistics};
+use crate::{disposition, file, next, page_tables, statistics};
 
 /// What stays the same while a process runs.
 pub struct Run {
@@ -64,12 +64,23 @@ pub fn silence() {
     IS_SILENT.store(true, Ordering::Release);
 }
 
+/// Whether that is so.
+pub fn is_silent() -> bool {
+    IS_SILENT.load(Ordering::Acquire)
+}
+
+/// Whether the library's state is another process's, whose memory this one shares.
+pub fn is_borrowed() -> bool {
+    !is_silent() && OWNER.load(Ordering::Relaxed) != rustix::process::getpid().as_raw_pid()
+}
+
 /// Runs before the program.
 extern "C" fn start() {
     // SAFETY: errno belongs to this thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: the same. A program begins with errno 0.
     let before = unsafe { *errno };
+    next::look_up_all();
     begin();
     // SAFETY: the same.
     unsafe { *errno = before };
@@ -154,6 +165,9 @@ fn give_up(text: &str) {
 }
 
 extern "C" fn after_fork() {
+    if is_silent() {
+        return;
+    }
     // SAFETY: errno belongs to this thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: the same. What fork has set stays.
@@ -161,6 +175,7 @@ extern "C" fn after_fork() {
     OWNER.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
     TABLE.release_after_fork();
     disposition::release_after_fork();
+    file::release_after_fork();
     statistics::after_fork();
     if let Some(run) = running() {
         // The thread that polls is not in the child.

@@ -14,7 +14,7 @@ use filemap_control::layout::{
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::file::{PathText, start_ticks};
+use crate::file::{ShortText, start_ticks};
 use crate::table::Mapping;
 
 type Words = [AtomicU64; WORDS];
@@ -129,8 +129,13 @@ pub fn open(directory: &CStr, page_size: usize) {
     if IS_TRIED.swap(true, Ordering::Relaxed) {
         return;
     }
-    let Some((file, image)) = create(directory) else { return };
     let length = size_of::<Words>();
+    // A file beyond the process's limit is a fatal signal.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    if limit.is_some_and(|limit| limit < length as u64) {
+        return;
+    }
+    let Some((file, image)) = create(directory) else { return };
     // Without room on the disk a write to the mapping would be a fatal signal.
     if rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length as u64).is_err() {
         unlink(directory, image);
@@ -172,8 +177,8 @@ fn create(directory: &CStr) -> Option<(rustix::fd::OwnedFd, u32)> {
     None
 }
 
-fn name(directory: &CStr, image: u32) -> PathText {
-    let mut name = PathText::new();
+fn name(directory: &CStr, image: u32) -> ShortText {
+    let mut name = ShortText::new();
     name.push(directory.to_bytes());
     let pid = rustix::process::getpid().as_raw_pid();
     // What does not fit is no path, which `as_c_str` says.
@@ -209,10 +214,10 @@ pub fn after_fork() {
 }
 
 /// The path of the mapping in a slot, as far as it is kept.
-pub fn path_of(slot: usize) -> PathText {
+pub fn path_of(slot: usize) -> ShortText {
     let get = |index| of_mapping(slot, index).load(Ordering::Relaxed);
     let length = (get(mapping::PATH_LENGTH) as usize).min(mapping::PATH_BYTES);
-    let mut path = PathText::new();
+    let mut path = ShortText::new();
     for index in 0..length.div_ceil(8) {
         let bytes = get(mapping::PATH + index).to_ne_bytes();
         path.push(bytes.get(..(length - 8 * index).min(8)).unwrap_or_default());

@@ -6,12 +6,15 @@ use std::ffi::{c_int, c_long, c_ulong};
 use filemap_control::layout::Reason;
 
 use crate::next::next;
-use crate::{stand_down, start};
+use crate::{disposition, stand_down, start};
 
 /// Leaves everything to the program, before a filter is in force.
 fn leave() {
     stand_down::now(Reason::Seccomp);
     start::finish();
+    if disposition::is_installed() {
+        disposition::unmark();
+    }
     start::silence();
 }
 
@@ -53,6 +56,11 @@ pub unsafe extern "C" fn syscall(
 ) -> c_long {
     if number == libc::SYS_seccomp {
         leave();
+    }
+    // The program goes around sigaction(3).
+    let is_sigtrap = number == libc::SYS_rt_sigaction && first == libc::SIGTRAP.into();
+    if is_sigtrap && second != 0 && disposition::is_installed() && !start::is_borrowed() {
+        disposition::leave_to_program();
     }
     next!(
         c"syscall",

@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 
 use libc::{sigaction as Action, sighandler_t};
 
-use crate::disposition::{self, empty_set};
+use super::mask;
+use crate::disposition::{self, empty_set, only_sigtrap, with_true_mask};
 use crate::next::next;
 
 fn is_shared(signal: c_int) -> bool {
@@ -128,4 +129,85 @@ pub unsafe extern "C" fn sigignore(signal: c_int) -> c_int {
         return 0;
     }
     next!(c"sigignore", unsafe extern "C" fn(c_int) -> c_int; signal)
+}
+
+/// What sigset(3) calls it that a signal is blocked.
+const SIG_HOLD: sighandler_t = 2;
+
+/// Blocks or unblocks SIGTRAP as far as the program knows. Returns whether it was blocked.
+fn hold(how: c_int) -> bool {
+    let mut before = empty_set();
+    // SAFETY: both sets are initialised.
+    unsafe { mask::sigprocmask(how, &only_sigtrap(), &mut before) };
+    mask::has(&before, libc::SIGTRAP)
+}
+
+/// sigset(3).
+///
+/// # Safety
+/// That of sigset(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    if !is_shared(signal) {
+        return next!(
+            c"sigset",
+            unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
+            signal, handler
+        );
+    }
+    if handler == SIG_HOLD {
+        let mut old = MaybeUninit::<Action>::zeroed();
+        // SAFETY: `old` is valid, and all of its fields may be zero.
+        let before = unsafe {
+            disposition::exchange(std::ptr::null(), old.as_mut_ptr());
+            old.assume_init().sa_sigaction
+        };
+        return if hold(libc::SIG_BLOCK) { SIG_HOLD } else { before };
+    }
+    let before = set(handler, 0);
+    if hold(libc::SIG_UNBLOCK) { SIG_HOLD } else { before }
+}
+
+/// sighold(3).
+///
+/// # Safety
+/// That of sighold(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sighold(signal: c_int) -> c_int {
+    if is_shared(signal) {
+        hold(libc::SIG_BLOCK);
+        return 0;
+    }
+    next!(c"sighold", unsafe extern "C" fn(c_int) -> c_int; signal)
+}
+
+/// sigrelse(3).
+///
+/// # Safety
+/// That of sigrelse(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigrelse(signal: c_int) -> c_int {
+    if is_shared(signal) {
+        hold(libc::SIG_UNBLOCK);
+        return 0;
+    }
+    next!(c"sigrelse", unsafe extern "C" fn(c_int) -> c_int; signal)
+}
+
+/// sigpause(3), of BSD, which takes a mask.
+///
+/// # Safety
+/// That of sigpause(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigpause(mask: c_int) -> c_int {
+    with_true_mask(|| next!(c"sigpause", unsafe extern "C" fn(c_int) -> c_int; mask))
+}
+
+/// sigpause(3), of X/Open, which takes a signal.
+///
+/// # Safety
+/// That of sigpause(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __xpg_sigpause(signal: c_int) -> c_int {
+    with_true_mask(|| next!(c"__xpg_sigpause", unsafe extern "C" fn(c_int) -> c_int; signal))
 }
