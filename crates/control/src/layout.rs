@@ -178,7 +178,9 @@ impl Reason {
             Reason::Traced => "a debugger or tracer is attached",
             Reason::SigtrapTaken => "SIGTRAP was ignored or blocked when the program started",
             Reason::Seccomp => "the program has a filter of system calls",
-            Reason::HandlerLost => "the program has replaced the handler of SIGTRAP",
+            Reason::HandlerLost => {
+                "the program uses SIGTRAP in a way that the library cannot share"
+            }
             Reason::BadSetting => "a variable of the environment makes no sense",
         }
     }

@@ -299,7 +299,7 @@ fn receive(info: *mut siginfo_t, context: *mut c_void) -> Option<sigaction> {
 }
 
 /// A SIGTRAP that the program blocks in this thread, as far as it knows: it is blocked truly from
-/// here on, and sent again. Returns whether it was.
+/// here on, and sent again. So the library stands down. Returns whether that was so.
 fn hold_back(info: &siginfo_t, context: *mut c_void) -> bool {
     // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
     let context = unsafe { &mut *context.cast::<ucontext_t>() };
@@ -312,6 +312,8 @@ fn hold_back(info: &siginfo_t, context: *mut c_void) -> bool {
         die();
         return true;
     }
+    // Blocked truly, those of the event would wait for the program to take them.
+    stand_down::now(Reason::HandlerLost);
     // SAFETY: the set is initialised.
     unsafe { libc::sigaddset(&mut context.uc_sigmask, libc::SIGTRAP) };
     let pid = rustix::process::getpid().as_raw_pid();

@@ -74,6 +74,12 @@ pub fn is_borrowed() -> bool {
     !is_silent() && OWNER.load(Ordering::Relaxed) != rustix::process::getpid().as_raw_pid()
 }
 
+/// Bytes of a page.
+pub fn page_size() -> usize {
+    // SAFETY: the call takes a number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
 /// Runs before the program.
 extern "C" fn start() {
     // SAFETY: errno belongs to this thread.
@@ -107,7 +113,7 @@ fn begin() {
             return;
         }
     };
-    let page_size = rustix::param::page_size();
+    let page_size = page_size();
     let c_string = |text: &OsString| CString::new(text.as_bytes()).ok();
     let run = Run {
         page_size,

@@ -23,7 +23,7 @@ const ON_READING: [c_int; 7] = [
 
 /// The pages that hold `length` bytes from `address` on.
 fn pages(address: *mut c_void, length: size_t) -> Range<usize> {
-    let page = rustix::param::page_size();
+    let page = start::page_size();
     let start = address.addr() / page * page;
     let end = address.addr().saturating_add(length).checked_next_multiple_of(page);
     start..end.unwrap_or(usize::MAX)

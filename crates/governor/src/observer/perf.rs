@@ -82,22 +82,20 @@ pub fn open() -> bool {
         )
     };
     let Ok(low @ 0..) = c_int::try_from(opened) else { return false };
-    DESCRIPTOR.store(out_of_the_way(low), Ordering::Release);
-    true
+    let high = out_of_the_way(low);
+    close(low);
+    DESCRIPTOR.store(high.unwrap_or(-1), Ordering::Release);
+    high.is_some()
 }
 
-/// The same descriptor with a number that the program does not come to.
-fn out_of_the_way(low: c_int) -> c_int {
+/// A copy of a descriptor with a number that the program does not come to.
+fn out_of_the_way(low: c_int) -> Option<c_int> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let limit = limit.unwrap_or(u64::MAX).min(FIRST_DESCRIPTOR / 7 * 8);
     let first = c_int::try_from(limit / 8 * 7).unwrap_or(low);
     // SAFETY: the descriptor is ours, and a number is all that the call takes.
     let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, first) };
-    if high < 0 {
-        return low;
-    }
-    close(low);
-    high
+    (high >= 0).then_some(high)
 }
 
 fn close(descriptor: c_int) {

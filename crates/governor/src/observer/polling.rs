@@ -31,7 +31,7 @@ static IS_STARTED: AtomicBool = AtomicBool::new(false);
 /// Whether this kernel tells which pages are mapped.
 pub fn is_possible() -> bool {
     let here = &raw const IS_STARTED;
-    let page = rustix::param::page_size();
+    let page = start::page_size();
     let start = here.addr() / page * page;
     PageTables::open().and_then(|tables| tables.scan(&(start..start + page), |_| {})).is_some()
 }

@@ -14,6 +14,7 @@ mod refused;
 mod signals;
 #[path = "../support/mod.rs"]
 mod support;
+mod tight;
 mod tools;
 
 use std::panic::resume_unwind;
@@ -27,7 +28,7 @@ use support::skip::skip;
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 34] = [
+const TESTS: [Test; 35] = [
     ("files are read in several orders", readers::orders),
     ("a scan reads all once", readers::scans_read_once),
     ("what the program advises stands", readers::own_advice),
@@ -45,6 +46,7 @@ const TESTS: [Test; 34] = [
     ("record locks stay", descriptors::locks_stay),
     ("daemons close all descriptors", descriptors::daemons),
     ("a program writes from its mapping", descriptors::writes),
+    ("little room", tight::ways),
     ("perf events are refused", refused::without_perf),
     ("a program filters its own calls", refused::own_filter),
     ("a static program", refused::static_program),
@@ -67,7 +69,7 @@ const TESTS: [Test; 34] = [
 type Program = (&'static str, fn(&[String]));
 
 /// The programs that this binary is.
-const PROGRAMS: [Program; 16] = [
+const PROGRAMS: [Program; 17] = [
     ("reader", readers::program),
     ("threads", readers::threads_program),
     ("churn", readers::churn_program),
@@ -84,6 +86,7 @@ const PROGRAMS: [Program; 16] = [
     ("daemon", descriptors::daemon_program),
     ("writes", descriptors::writes_program),
     ("filtered", refused::filtered_program),
+    ("tight", tight::program),
 ];
 
 fn main() {
