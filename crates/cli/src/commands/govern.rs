@@ -134,7 +134,7 @@ fn tell(pid: u32, args: &GovernArgs) -> Result<Outcome, Error> {
 
 /// What statistics say nothing of.
 const SCOPE: &str = "read-only mappings of regular files, from --min-size on, in programs that \
-                     load the library; faults inside of system calls are not seen";
+                     load the library; faults inside of system calls are not counted";
 
 /// Where the report of `args` goes.
 fn output(args: &GovernArgs, inputs: &Inputs) -> Result<Output, Error> {

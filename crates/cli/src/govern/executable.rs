@@ -12,7 +12,7 @@ use object::read::elf::{FileHeader, ProgramHeader};
 
 /// As much of a file as is looked at. The headers of programs and their interpreter's name stand
 /// at the beginning.
-const BEGINNING: u64 = 64 << 10;
+pub const BEGINNING: u64 = 64 << 10;
 
 /// As much of the first line of a script as the kernel looks at.
 const FIRST_LINE: usize = 256;

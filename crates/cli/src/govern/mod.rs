@@ -6,6 +6,7 @@ pub mod environment;
 mod executable;
 pub mod inherited;
 mod lookup;
+mod needed;
 mod obstacle;
 pub mod parent;
 pub mod run_directory;

@@ -11,12 +11,17 @@ use rustix::thread::no_new_privs;
 
 use super::executable::Executable;
 use super::lookup::file_of;
+use super::needed::needed;
 
 /// How the names of the GNU C library's loaders begin.
 const GLIBC_LOADER: &[u8] = b"ld-linux";
 
 /// Older names of them, for this architecture among others.
 const OTHER_GLIBC_LOADERS: [&[u8]; 2] = [b"ld64.so", b"ld.so"];
+
+/// Runtimes of sanitizers that must be loaded before any other library, or take signals and memory
+/// for themselves.
+const SANITIZERS: [&[u8]; 4] = [b"asan", b"hwasan", b"lsan", b"tsan"];
 
 /// Bits of a mode.
 const SET_USER_ID: u32 = 0o4000;
@@ -58,8 +63,23 @@ fn own_obstacle(path: &Path) -> Option<String> {
         Executable::Elf { loader: Some(loader), .. } if !is_glibc(&loader) => {
             Some(format!("is loaded by '{}', which is not the GNU C library's", loader.display()))
         }
+        Executable::Elf { .. } => {
+            let library = needed(path).into_iter().find(|name| is_sanitizer(Path::new(name)))?;
+            Some(format!("needs '{}', a sanitizer that has to be loaded first", library.display()))
+        }
         _ => None,
     }
+}
+
+/// Whether `library` is the runtime of a sanitizer, as GCC or Clang name it.
+fn is_sanitizer(library: &Path) -> bool {
+    let name = library.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
+    let Some(name) = name.strip_prefix(b"lib") else { return false };
+    let name = name.strip_prefix(b"clang_rt.").unwrap_or(name);
+    SANITIZERS.iter().any(|own| {
+        let rest = name.strip_prefix(*own);
+        rest.and_then(<[u8]>::first).is_some_and(|byte| b".-_".contains(byte))
+    })
 }
 
 fn is_glibc(loader: &Path) -> bool {
@@ -116,6 +136,20 @@ mod tests {
             ("/system/bin/linker64", false),
         ] {
             assert_eq!(is_glibc(Path::new(loader)), is, "{loader}");
+        }
+    }
+
+    #[test]
+    fn sanitizers_are_told_from_other_libraries() {
+        for (library, is) in [
+            ("libasan.so.8", true),
+            ("/opt/lib/libtsan.so.2", true),
+            ("libclang_rt.asan-x86_64.so", true),
+            ("libubsan.so.1", false),
+            ("libasanas.so.1", false),
+            ("libc.so.6", false),
+        ] {
+            assert_eq!(is_sanitizer(Path::new(library)), is, "{library}");
         }
     }
 

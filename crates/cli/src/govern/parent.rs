@@ -2,6 +2,7 @@
 //! same files, terminal and process group, signals are handed on to it, and this process ends as
 //! it does.
 
+use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
@@ -17,7 +18,7 @@ use super::start::refused;
 use crate::error::Error;
 
 /// Signals that a program may be waiting for, or that do something to one which is not.
-const HANDED_ON: [i32; 14] = [
+const HANDED_ON: [i32; 16] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -31,8 +32,14 @@ const HANDED_ON: [i32; 14] = [
     libc::SIGPWR,
     libc::SIGWINCH,
     libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
     libc::SIGCONT,
 ];
+
+/// Signals of timers. A timer that was set before this process began is its own, and its child
+/// does not have it.
+const OF_TIMERS: [i32; 3] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF];
 
 /// How much shells add to a signal for the exit code of what it ended.
 const SIGNALLED: i32 = 128;
@@ -56,28 +63,36 @@ pub fn run(program: &Program, waited: &Waited) -> Result<Ended, Error> {
     let child = command.spawn().map_err(|error| refused(program, &error))?;
     let pid = child.id().cast_signed();
     loop {
-        let (signal, by_process) = waited.next().unwrap_or((libc::SIGCHLD, false));
-        // The terminal sends its signals to the child itself.
-        if by_process && signal != libc::SIGCHLD {
+        if let Some(came) = waited.next()
+            && came.is_for(pid)
+        {
             // SAFETY: the child is not reaped, so that the number is its own.
-            unsafe { libc::kill(pid, signal) };
+            unsafe { libc::kill(pid, came.signal) };
         }
-        if signal == libc::SIGTSTP {
-            stop();
-        }
-        if let Some((exit_code, signal)) = reaped(pid) {
-            let elapsed_ns = start.elapsed().as_nanos() as u64;
-            return Ok(Ended { exit_code, signal, elapsed_ns });
+        // Signals of one kind that wait are one signal, so that a SIGCHLD may stand for several.
+        while let Some(change) = changed(pid) {
+            match change {
+                Change::Stopped(signal) => stop(signal),
+                Change::Ended { exit_code, signal } => {
+                    let elapsed_ns = start.elapsed().as_nanos() as u64;
+                    return Ok(Ended { exit_code, signal, elapsed_ns });
+                }
+            }
         }
     }
 }
 
-/// Stops this process as the terminal does, until it is continued.
-fn stop() {
+/// Stops this process as `signal` stopped the child, until it is continued. The SIGCONT that
+/// continues it then waits to be handed on.
+fn stop(signal: i32) {
+    // What is ignored stops nothing.
+    let signal = if inherited::ignores(signal) { libc::SIGSTOP } else { signal };
     // SAFETY: the default disposition stops, and runs no code of ours.
-    unsafe { libc::raise(libc::SIGTSTP) };
-    mask(libc::SIG_UNBLOCK, libc::SIGTSTP);
-    mask(libc::SIG_BLOCK, libc::SIGTSTP);
+    unsafe { libc::raise(signal) };
+    if signal != libc::SIGSTOP {
+        mask(libc::SIG_UNBLOCK, signal);
+        mask(libc::SIG_BLOCK, signal);
+    }
 }
 
 /// Blocks or unblocks `signal`.
@@ -104,18 +119,64 @@ pub fn die_by(signal: i32) -> u8 {
     u8::try_from(SIGNALLED + signal).unwrap_or(u8::MAX)
 }
 
-/// How the child `pid` ended, if it has: its exit code, or its signal.
-fn reaped(pid: i32) -> Option<(Option<i32>, Option<i32>)> {
+/// What became of a child.
+enum Change {
+    /// This signal stopped it.
+    Stopped(i32),
+    /// It is gone, by its exit code or by a signal.
+    Ended { exit_code: Option<i32>, signal: Option<i32> },
+}
+
+/// What became of the child `pid` since this was asked last.
+fn changed(pid: i32) -> Option<Change> {
     let mut status = 0;
     // SAFETY: the status is filled by the call.
-    let ended = unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } == pid;
-    if !ended {
+    if unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::WUNTRACED) } != pid {
         return None;
     }
-    match libc::WIFSIGNALED(status) {
-        true => Some((None, Some(libc::WTERMSIG(status)))),
-        false => Some((Some(libc::WEXITSTATUS(status)), None)),
+    Some(if libc::WIFSTOPPED(status) {
+        Change::Stopped(libc::WSTOPSIG(status))
+    } else if libc::WIFSIGNALED(status) {
+        Change::Ended { exit_code: None, signal: Some(libc::WTERMSIG(status)) }
+    } else {
+        Change::Ended { exit_code: Some(libc::WEXITSTATUS(status)), signal: None }
+    })
+}
+
+/// A signal that came.
+struct Came {
+    signal: i32,
+    /// The process that sent it; `None` where the kernel did.
+    sender: Option<i32>,
+}
+
+impl Came {
+    /// Whether it is to be handed on to the child `pid`.
+    ///
+    /// The terminal sends its signals to the child itself. So do the child and what it started
+    /// when they signal their group, to which this process belongs without their knowledge. Any
+    /// other sender may mean this process alone, even one of the same group: a script that kills
+    /// what it started is in one group with it.
+    fn is_for(&self, pid: i32) -> bool {
+        match self.sender {
+            _ if self.signal == libc::SIGCHLD => false,
+            None => OF_TIMERS.contains(&self.signal),
+            Some(sender) => !is_or_descends(sender, pid),
+        }
     }
+}
+
+/// Whether the process `pid` is `ancestor` or was started by it, as far as it can be told.
+fn is_or_descends(mut pid: i32, ancestor: i32) -> bool {
+    while pid != ancestor {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        match parent.and_then(|parent| parent.trim().parse().ok()) {
+            Some(parent) if parent > 1 => pid = parent,
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// Signals that this process waits for as long as it has this, and that do nothing else meanwhile.
@@ -145,9 +206,8 @@ impl Waited {
         }
     }
 
-    /// The next signal, and whether a process sent it; `None` where waiting was interrupted, such
-    /// as by a stop.
-    fn next(&self) -> Option<(i32, bool)> {
+    /// The next signal; `None` where waiting was interrupted, such as by a stop.
+    fn next(&self) -> Option<Came> {
         let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
         // SAFETY: the set lives, and the call fills `info` unless it fails.
         let signal = unsafe { libc::sigwaitinfo(&self.signals, info.as_mut_ptr()) };
@@ -156,9 +216,12 @@ impl Waited {
             debug_assert_eq!(error.kind(), io::ErrorKind::Interrupted);
             return None;
         }
-        // SAFETY: it was filled.
-        let code = unsafe { info.assume_init() }.si_code;
-        Some((signal, code <= 0))
+        // SAFETY: it was filled. A signal that a process sent has the sender's number.
+        let sender = unsafe {
+            let info = info.assume_init();
+            (info.si_code <= 0).then(|| info.si_pid())
+        };
+        Some(Came { signal, sender })
     }
 }
 

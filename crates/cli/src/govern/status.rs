@@ -68,7 +68,10 @@ fn program(pid: u32) -> String {
     let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     let words: Vec<_> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     match words.is_empty() {
-        true => fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default(),
+        true => {
+            let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+            String::from_utf8_lossy(&name).trim_end_matches('\n').to_string()
+        }
         false => words.join(" "),
     }
 }

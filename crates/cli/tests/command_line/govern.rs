@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::governed::Place;
 use crate::running::{Running, signal};
@@ -67,9 +69,10 @@ fn programs_inherit_what_the_command_did() {
 #[test]
 fn signals_come_through() {
     let place = Place::new("govern_signals");
-    let script = "trap 'echo got; exit 5' INT TERM USR1; echo ready; while :; do sleep 0.05; done";
+    let script =
+        "trap 'echo got; exit 5' INT TERM USR1 TSTP; echo ready; while :; do sleep 0.05; done";
     for way in WAYS {
-        for (name, to_group) in [("INT", true), ("TERM", false), ("USR1", false)] {
+        for (name, to_group) in [("INT", true), ("TERM", false), ("USR1", false), ("TSTP", true)] {
             let mut command = place.script(way, script);
             let mut running = Running::start(command.process_group(0));
             let mut stdout = std::io::BufReader::new(running.stdout());
@@ -85,11 +88,48 @@ fn signals_come_through() {
             assert_eq!(running.output().status.code(), Some(5), "{way} {name}");
         }
         let running = Running::start(&mut place.script(way, "exec sleep 1000"));
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        sleep(Duration::from_millis(300));
         running.signal("HUP");
         assert_eq!(running.output().status.signal(), Some(1), "{way}");
     }
     assert!(place.statistics().is_empty());
+}
+
+/// The command stops and goes on with the program, and not without it.
+#[test]
+fn the_command_stops_where_the_program_does() {
+    let place = Place::new("govern_stops");
+    for way in WAYS {
+        let mut command = place.script(way, "kill -STOP $$; exit 5");
+        let running = Running::start(command.process_group(0));
+        let stat = format!("/proc/{}/stat", running.id());
+        let state = || fs::read_to_string(&stat).unwrap_or_default();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !state().contains(") T ") {
+            assert!(Instant::now() < deadline, "{way}: {}", state());
+            sleep(Duration::from_millis(10));
+        }
+        running.signal("CONT");
+        assert_eq!(running.output().status.code(), Some(5), "{way}");
+    }
+}
+
+/// What a program sends to its own group has reached it already; what a script of the same group
+/// sends to the command alone has not.
+#[test]
+fn signals_from_the_same_group_come_once() {
+    let place = Place::new("govern_group");
+    let script = "trap 'echo got' USR1; kill -USR1 0; sleep 0.5; exit 3";
+    for way in WAYS {
+        let output = place.script(way, script).process_group(0).output().unwrap();
+        assert_eq!(text(&output.stdout), "got\n", "{way}");
+        assert_eq!(output.status.code(), Some(3), "{way}");
+        let filemap = place.scratch.path("filemap");
+        let kills = format!("{filemap} govern {way} -- sleep 1000 & sleep 0.5; kill $!; wait $!");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &kills]).env("XDG_RUNTIME_DIR", place.scratch.path("run"));
+        assert_eq!(shell.status().unwrap().code(), Some(128 + 15), "{way}");
+    }
 }
 
 fn assert_one_line(output: &Output, code: i32, words: &[&str]) {
@@ -190,6 +230,14 @@ fn what_cannot_be_governed_runs_all_the_same() {
         says(&format!("-- {script}"), 6, &["its interpreter", "statically linked"]);
     } else {
         skip("no static C library");
+    }
+    let checked = place.scratch.path("checked");
+    let sanitized = ["-fsanitize=address", "-o", &checked, &source];
+    let compiled = Command::new("gcc").args(sanitized).status();
+    if compiled.is_ok_and(|status| status.success()) {
+        says(&format!("-- {checked}"), 6, &["runs ungoverned: it needs 'libasan.so"]);
+    } else {
+        skip("no AddressSanitizer");
     }
     let other = place.scratch.path("other");
     fs::copy("/usr/bin/env", &other).unwrap();

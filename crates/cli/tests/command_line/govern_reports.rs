@@ -115,7 +115,7 @@ fn plain_and_governed_runs_are_compared() {
     schema::check_closed("govern-compare", &report);
     assert_eq!(report["runs"].as_array().unwrap().len(), 4);
     let variants = report["runs"].as_array().unwrap().iter().map(|run| &run["variant"]);
-    assert_eq!(variants.collect::<Vec<_>>(), ["plain", "governed", "plain", "governed"]);
+    assert_eq!(variants.collect::<Vec<_>>(), ["plain", "governed", "governed", "plain"]);
     assert_eq!(report["differences"], Value::Array(Vec::new()));
     assert_eq!(report["cells"][2]["verdict"], "not tested");
     if report["files"].as_array().unwrap().is_empty() {

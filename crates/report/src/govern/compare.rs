@@ -5,6 +5,7 @@ use filemap_job::record::SCHEMA;
 use serde::Serialize;
 
 use super::measure::{Cell, Measure};
+use super::shown::shown;
 use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
 use crate::table::{Column, Table};
@@ -142,7 +143,7 @@ impl Comparison {
         let cells = self.cells();
         let differences = self.differences();
         let mut parts = vec![
-            Part::Heading(format!("Plain and governed: {}", self.program.join(" "))),
+            Part::Heading(format!("Plain and governed: {}", shown(&self.program.join(" ")))),
             Part::Facts(self.facts()),
             Part::Table(medians(&cells)),
             Part::Paragraph(TESTED.to_string()),
@@ -156,7 +157,7 @@ impl Comparison {
         }
         let failed = differences.iter().map(|what| format!("Check failed: {what}."));
         parts.extend(failed.chain(self.unsteady()).map(Part::Paragraph));
-        parts.extend(self.notes.iter().cloned().map(Part::Paragraph));
+        parts.extend(self.notes.iter().map(|note| Part::Paragraph(shown(note))));
         let rows = rows(&cells);
         let files = self.files.iter().map(|(path, bytes)| File { path, bytes: *bytes });
         let json = to_json(&Json {
@@ -181,7 +182,9 @@ impl Comparison {
         let mut facts = vec![("Runs", format!("{plain} plain and {governed} governed, in turn"))];
         match self.files.as_slice() {
             [] => facts.push(("Files", "none that was governed".to_string())),
-            [(path, _)] => facts.push(("File", format!("{path}, {}", bytes(total as f64)))),
+            [(path, _)] => {
+                facts.push(("File", format!("{}, {}", shown(path), bytes(total as f64))))
+            }
             files => {
                 let size = bytes(total as f64);
                 facts.push(("Files", format!("{} that were governed, {size}", files.len())));
@@ -211,9 +214,9 @@ const OUTCOMES: [(&str, Outcome); 3] = [
 ];
 
 /// How differences are told from chance.
-const TESTED: &str = "Medians. p is how often chance alone sets runs apart as much (permutation \
-                      test on ranks). The figures are those of the program and of all that it \
-                      started and waited for.";
+const TESTED: &str = "Medians. p is how often chance alone sets runs apart as much (unpaired \
+                      permutation test on ranks). The figures are those of the program and of \
+                      all that it started and waited for.";
 
 fn medians(cells: &[Cell]) -> Table {
     let row = |cell: &Cell| {

@@ -4,6 +4,7 @@ mod compare;
 mod measure;
 mod process;
 mod run;
+mod shown;
 mod status;
 
 pub use compare::{Comparison, Measured, Variant};

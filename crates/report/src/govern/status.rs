@@ -4,6 +4,7 @@ use filemap_job::record::SCHEMA;
 use serde::Serialize;
 
 use super::process::{Mapping, Process};
+use super::shown::shown;
 use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
 use crate::table::{Column, Table};
@@ -40,7 +41,7 @@ pub fn status(status: &Status, footer: Footer) -> Report {
     let json = to_json(&Json { schema: SCHEMA, footer: &footer, pid: *pid, program, images });
     let mut parts = vec![
         Part::Heading(format!("Governed: process {pid}")),
-        Part::Facts(vec![("Program".to_string(), program.clone())]),
+        Part::Facts(vec![("Program".to_string(), shown(program))]),
     ];
     let several = images.len() > 1;
     images.iter().for_each(|image| parts.extend(of_image(image, several)));
@@ -115,8 +116,8 @@ fn table(mappings: &[Mapping]) -> Table {
 fn file(mapping: &Mapping) -> String {
     match (&mapping.path, mapping.offset_bytes) {
         (None, _) => format!("{} mappings that have ended", number(mapping.mappings as f64)),
-        (Some(path), 0) => path.clone(),
-        (Some(path), offset) => format!("{path}, from {} on", bytes(offset as f64)),
+        (Some(path), 0) => shown(path),
+        (Some(path), offset) => format!("{}, from {} on", shown(path), bytes(offset as f64)),
     }
 }
 
@@ -207,6 +208,15 @@ mod tests {
         let json: Value = serde_json::from_str(&report.json).unwrap();
         assert_eq!(json["images"][0]["mappings"][0]["wasted_bytes"], 40960 + 123_456 * 4096 - 8192);
         assert_eq!(json["images"][0]["mappings"][2]["path"], Value::Null);
+    }
+
+    #[test]
+    fn names_do_nothing_to_a_terminal() {
+        let report = report(vec![process(vec![mapping("/a\x1b[2J\nb", "governed", 1 << 24)])]);
+        let text = report.render(Format::Table);
+        assert!(text.contains("1: /a\\u{1b}[2J\\nb\n"), "{text}");
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        assert_eq!(json["images"][0]["mappings"][0]["path"], "/a\x1b[2J\nb");
     }
 
     #[test]
