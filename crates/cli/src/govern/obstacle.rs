@@ -65,7 +65,7 @@ fn own_obstacle(path: &Path) -> Option<String> {
         }
         Executable::Elf { .. } => {
             let library = needed(path).into_iter().find(|name| is_sanitizer(Path::new(name)))?;
-            Some(format!("needs '{}', a sanitizer that has to be loaded first", library.display()))
+            Some(format!("needs '{}', the runtime of a sanitizer", library.display()))
         }
         _ => None,
     }
