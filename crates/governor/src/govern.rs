@@ -14,7 +14,7 @@ use crate::observer;
 use crate::stand_down;
 use crate::start::{self, Run};
 use crate::table::{Mapping, Slot, TABLE};
-use crate::{advice, ahead, file, statistics};
+use crate::{advice, file, statistics};
 
 /// What a program maps.
 pub struct Mapped {
@@ -154,9 +154,19 @@ pub fn left_in_place(range: &Range<usize>) {
     }
 }
 
-/// Something that is not governed has moved to `range`, or a second mapping of the same was made.
+/// Something that is not governed has moved to `range`.
 pub fn moved_unseen(range: &Range<usize>) {
     take_out(range, layout::State::Ended, |_| None);
+}
+
+/// A second mapping of what is at `from` was made at `range`. It is not governed, and has got the
+/// advice of the first.
+pub fn doubled(from: usize, range: &Range<usize>) {
+    moved_unseen(range);
+    let is_governed = TABLE.overlapping(from..from.saturating_add(1)).next().is_some();
+    if is_governed && start::running().is_some() {
+        advice::as_by_itself(range);
+    }
 }
 
 /// A mapping that moves, while it does.
@@ -201,52 +211,6 @@ pub fn set_down(moving: Moving, range: Range<usize>) {
     begin(run, &mapping, moving.state, path.as_bytes());
 }
 
-/// Lets the kernel read ahead by itself in the governed parts of `range` while `call` runs: its
-/// faults happen within the kernel, where no signal can report them.
-pub fn lend<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
-    each_governed(&range, |part| {
-        advice::as_by_itself(&part);
-    });
-    let result = call();
-    each_governed(&range, |part| {
-        advice::single_pages(&part);
-    });
-    result
-}
-
-/// Bytes up to which a buffer that the kernel is going to read is asked for as a whole.
-const SMALL_BUFFER_BYTES: usize = 512 << 10;
-
-/// Runs `call`, in which the kernel reads the program's memory at `range`. What a program hands
-/// over piece by piece is read ahead.
-pub fn read_by_kernel<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
-    if TABLE.overlapping(range.clone()).next().is_none() {
-        return call();
-    }
-    if range.len() > SMALL_BUFFER_BYTES {
-        return lend(range, call);
-    }
-    let until = ahead::until(&range);
-    each_governed(&(range.start..until), |part| {
-        advice::read(&part);
-    });
-    call()
-}
-
-/// The parts of `range` that are governed.
-fn each_governed(range: &Range<usize>, act: impl Fn(Range<usize>)) {
-    let Some(run) = start::running() else { return };
-    for (_, slot) in TABLE.overlapping(range.clone()) {
-        let has = slot.range();
-        // Advice is for whole pages. The one in which the range begins belongs to it.
-        let start = range.start.max(has.start) / run.page_size * run.page_size;
-        let part = start..range.end.min(has.end);
-        if !part.is_empty() {
-            act(part);
-        }
-    }
-}
-
 /// A major fault at `address`, in the handler.
 pub fn fault(address: usize) {
     let Some(run) = start::observing() else { return };
@@ -271,25 +235,28 @@ pub fn missing(run: &Run, number: usize, slot: &Slot, address: usize) -> Reads {
     let begun = known.state().begun();
     let reads = known.state().fault(page, bounds);
     let streams = known.state().begun() - begun;
+    let calls = reads.pieces(mapping.call_pages).count() as u64;
+    // All is counted while the lock is held: a slot that is free by then may get another mapping.
+    let more = [
+        (word::FAULTS, 1),
+        (word::STREAMS, streams),
+        (word::ADVISED_PAGES, reads.pages()),
+        (word::CALLS, calls),
+    ];
+    for (index, more) in more.into_iter().filter(|(_, more)| *more > 0) {
+        statistics::count_of(number, index, more);
+    }
     drop(known);
-    statistics::count_of(number, word::FAULTS, 1);
-    statistics::count_of(number, word::STREAMS, streams);
-    ask(run, number, &mapping, reads);
+    ask(run, &mapping, reads);
     reads
 }
 
 /// Asks the kernel to read. A mapping that is gone by then makes no difference: it is advice.
-fn ask(run: &Run, number: usize, mapping: &Mapping, reads: Reads) {
-    let mut calls = 0;
+fn ask(run: &Run, mapping: &Mapping, reads: Reads) {
     for pages in reads.pieces(mapping.call_pages) {
         let skipped = pages.first.saturating_sub(mapping.first_page) as usize;
         let start = mapping.range.start + skipped * run.page_size;
         let end = start + pages.count() as usize * run.page_size;
         advice::read(&(start..end.min(mapping.range.end)));
-        calls += 1;
-    }
-    if calls > 0 {
-        statistics::count_of(number, word::ADVISED_PAGES, reads.pages());
-        statistics::count_of(number, word::CALLS, calls);
     }
 }

@@ -11,9 +11,10 @@
 //! | Modules | Contents |
 //! |---|---|
 //! | `hooks` | the functions of the C library that are interposed: what the program does |
-//! | `govern`, `start`, `stand_down` | what that means for the mappings that are governed |
+//! | `govern`, `lending`, `start`, `stand_down` | what that means for governed mappings |
 //! | `observer`, `disposition` | what reports faults, and the signal by which that is done |
 //! | `table`, `statistics` | what is known of each mapping, and what is told of it |
+//! | `standard_error` | what is said where nothing is governed |
 //! | `advice`, `file`, `page_tables`, `next`, `lock` | what the kernel and libc are asked for |
 //!
 //! Rules that all code here keeps: nothing that runs in the handler allocates, waits for a lock or
@@ -34,11 +35,13 @@ mod disposition;
 mod file;
 mod govern;
 mod hooks;
+mod lending;
 mod lock;
 mod next;
 mod observer;
 mod page_tables;
 mod stand_down;
+mod standard_error;
 mod start;
 mod statistics;
 mod table;

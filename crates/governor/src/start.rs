@@ -11,7 +11,7 @@ use filemap_control::{Settings, variable};
 
 use crate::observer::{perf, polling};
 use crate::table::TABLE;
-use crate::{disposition, file, page_tables, statistics};
+use crate::{disposition, file, page_tables, standard_error, statistics};
 
 /// What stays the same while a process runs.
 pub struct Run {
@@ -146,14 +146,13 @@ fn observe() {
 /// Says in one line why nothing is governed, and only once: programs that this one starts do not
 /// try.
 fn give_up(text: &str) {
-    let line = format!("filemap: {text}\n");
-    // SAFETY: the call only reads the line. Where there is no standard error it fails.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    standard_error::write(&format!("filemap: {text}\n"));
     // SAFETY: the program has not begun, so that no other thread reads its environment.
     unsafe { std::env::set_var(variable::SWITCH, "off") };
 }
 
-extern "C" fn after_fork() {
+/// The child of a fork begins.
+pub extern "C" fn after_fork() {
     // SAFETY: errno belongs to this thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: the same. What fork has set stays.

@@ -5,7 +5,7 @@
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use filemap_control::layout::MAPPINGS;
 use filemap_policy::{Bounds, Pages, State};
@@ -31,6 +31,8 @@ pub struct Slot {
     first_page: AtomicU64,
     file_pages: AtomicU64,
     call_pages: AtomicU64,
+    /// Calls that it is lent to: while there are any it has the kernel's own advice.
+    lent: AtomicU32,
     lock: Lock,
     state: UnsafeCell<State>,
 }
@@ -52,6 +54,7 @@ impl Slot {
             first_page: AtomicU64::new(0),
             file_pages: AtomicU64::new(0),
             call_pages: AtomicU64::new(1),
+            lent: AtomicU32::new(0),
             lock: Lock::new(),
             state: UnsafeCell::new(State::new(0)),
         }
@@ -86,8 +89,22 @@ impl Slot {
         Known { slot: self, _held: self.lock.hold() }
     }
 
-    /// Frees the locks in the child of a fork.
+    /// One more call has it. The table's lock is held.
+    pub fn lend(&self) {
+        self.lent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call gives it back. Returns whether no other one has it. The table's lock is held.
+    pub fn take_back(&self) -> bool {
+        // It is 0 already in the child of a fork that a signal handler made within a call.
+        let left = self.lent.load(Ordering::Relaxed).saturating_sub(1);
+        self.lent.store(left, Ordering::Relaxed);
+        left == 0
+    }
+
+    /// Frees the lock in the child of a fork, and takes back what other threads were lent.
     pub fn release_after_fork(&self) {
+        self.lent.store(0, Ordering::Relaxed);
         self.lock.release_after_fork();
     }
 }
@@ -162,6 +179,11 @@ impl Table {
             let has = slot.range();
             has.start < range.end && range.start < has.end
         })
+    }
+
+    /// Whether nothing is governed.
+    pub fn is_empty(&self) -> bool {
+        self.used().all(|(_, slot)| slot.is_free())
     }
 
     /// All slots, for who has the lock and looks for a free one.

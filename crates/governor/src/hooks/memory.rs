@@ -7,6 +7,7 @@ use std::ptr;
 use libc::{off_t, off64_t, size_t};
 
 use crate::govern::{self, Mapped};
+use crate::lending::lend;
 use crate::next::next;
 use crate::start;
 
@@ -115,7 +116,8 @@ pub unsafe extern "C" fn mremap(
     flags: c_int,
     to: *mut c_void,
 ) -> *mut c_void {
-    let moving = govern::lift(&pages(address, length));
+    // Without a length nothing moves: the same pages get a second mapping.
+    let moving = if length == 0 { None } else { govern::lift(&pages(address, length)) };
     let made = next!(
         c"mremap",
         unsafe extern "C" fn(*mut c_void, size_t, size_t, c_int, *mut c_void) -> *mut c_void;
@@ -131,6 +133,7 @@ pub unsafe extern "C" fn mremap(
     let now = pages(made, new_length);
     match moving {
         Some(moving) => govern::set_down(moving, now),
+        None if length == 0 => govern::doubled(address.addr(), &now),
         None => govern::moved_unseen(&now),
     }
     made
@@ -202,7 +205,7 @@ pub unsafe extern "C" fn posix_madvise(
 /// That of mlock(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mlock(address: *const c_void, length: size_t) -> c_int {
-    govern::lend(pages(address.cast_mut(), length), || {
+    lend(pages(address.cast_mut(), length), || {
         next!(
             c"mlock",
             unsafe extern "C" fn(*const c_void, size_t) -> c_int;
@@ -221,7 +224,7 @@ pub unsafe extern "C" fn mlock2(
     length: size_t,
     flags: libc::c_uint,
 ) -> c_int {
-    govern::lend(pages(address.cast_mut(), length), || {
+    lend(pages(address.cast_mut(), length), || {
         next!(
             c"mlock2",
             unsafe extern "C" fn(*const c_void, size_t, libc::c_uint) -> c_int;
@@ -240,5 +243,5 @@ pub unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
         Some(_) if flags & libc::MCL_CURRENT != 0 => pages(ptr::null_mut(), usize::MAX),
         _ => 0..0,
     };
-    govern::lend(everything, || next!(c"mlockall", unsafe extern "C" fn(c_int) -> c_int; flags))
+    lend(everything, || next!(c"mlockall", unsafe extern "C" fn(c_int) -> c_int; flags))
 }

@@ -3,9 +3,11 @@
 
 mod descriptors;
 mod exit;
+mod fork;
 pub mod mask;
 mod memory;
 mod output;
 mod sandbox;
 mod signals;
+mod vectors;
 mod waits;

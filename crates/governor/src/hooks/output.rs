@@ -4,9 +4,9 @@
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
-use libc::{FILE, iovec, off_t, off64_t, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{FILE, off_t, off64_t, size_t, sockaddr, socklen_t, ssize_t};
 
-use crate::govern::read_by_kernel;
+use crate::lending::read_by_kernel;
 use crate::next::next;
 
 fn bytes(buffer: *const c_void, length: size_t) -> Range<usize> {
@@ -121,95 +121,6 @@ pub unsafe extern "C" fn sendto(
     })
 }
 
-/// The most parts of a vector that are looked at: as many as the kernel takes.
-const MOST_PARTS: usize = 1024;
-
-/// Runs `call`, in which the kernel reads all of `parts`.
-fn with_parts(parts: &[iovec], call: &mut dyn FnMut() -> ssize_t) -> ssize_t {
-    match parts.split_first() {
-        None => call(),
-        Some((first, others)) => {
-            read_by_kernel(bytes(first.iov_base, first.iov_len), || with_parts(others, call))
-        }
-    }
-}
-
-/// writev(2).
-///
-/// # Safety
-/// That of writev(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn writev(descriptor: c_int, vector: *const iovec, count: c_int) -> ssize_t {
-    let call = || {
-        next!(
-            c"writev",
-            unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t;
-            descriptor, vector, count
-        )
-    };
-    // SAFETY: the caller's contract.
-    unsafe { with_vector(vector, count, call) }
-}
-
-/// Runs `call`, in which the kernel reads all parts of a vector, if it is one.
-unsafe fn with_vector(
-    vector: *const iovec,
-    count: c_int,
-    mut call: impl FnMut() -> ssize_t,
-) -> ssize_t {
-    match usize::try_from(count) {
-        Ok(count @ 1..=MOST_PARTS) if !vector.is_null() => {
-            // SAFETY: the caller says that there are as many.
-            with_parts(unsafe { std::slice::from_raw_parts(vector, count) }, &mut call)
-        }
-        _ => call(),
-    }
-}
-
-/// pwritev(2).
-///
-/// # Safety
-/// That of pwritev(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwritev(
-    descriptor: c_int,
-    vector: *const iovec,
-    count: c_int,
-    offset: off_t,
-) -> ssize_t {
-    let call = || {
-        next!(
-            c"pwritev",
-            unsafe extern "C" fn(c_int, *const iovec, c_int, off_t) -> ssize_t;
-            descriptor, vector, count, offset
-        )
-    };
-    // SAFETY: the caller's contract.
-    unsafe { with_vector(vector, count, call) }
-}
-
-/// pwritev64(3).
-///
-/// # Safety
-/// That of pwritev(2).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwritev64(
-    descriptor: c_int,
-    vector: *const iovec,
-    count: c_int,
-    offset: off64_t,
-) -> ssize_t {
-    let call = || {
-        next!(
-            c"pwritev64",
-            unsafe extern "C" fn(c_int, *const iovec, c_int, off64_t) -> ssize_t;
-            descriptor, vector, count, offset
-        )
-    };
-    // SAFETY: the caller's contract.
-    unsafe { with_vector(vector, count, call) }
-}
-
 /// fwrite(3), which writes large buffers from where they are.
 ///
 /// # Safety
@@ -224,6 +135,26 @@ pub unsafe extern "C" fn fwrite(
     read_by_kernel(bytes(buffer, size.saturating_mul(count)), || {
         next!(
             c"fwrite",
+            unsafe extern "C" fn(*const c_void, size_t, size_t, *mut FILE) -> size_t;
+            buffer, size, count, stream
+        )
+    })
+}
+
+/// fwrite_unlocked(3).
+///
+/// # Safety
+/// That of fwrite_unlocked(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fwrite_unlocked(
+    buffer: *const c_void,
+    size: size_t,
+    count: size_t,
+    stream: *mut FILE,
+) -> size_t {
+    read_by_kernel(bytes(buffer, size.saturating_mul(count)), || {
+        next!(
+            c"fwrite_unlocked",
             unsafe extern "C" fn(*const c_void, size_t, size_t, *mut FILE) -> size_t;
             buffer, size, count, stream
         )

@@ -4,6 +4,7 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use filemap_control::layout::Reason;
 use libc::siginfo_t;
 
 /// Words of perf_event_attr up to sig_data, which Linux 5.13 added.
@@ -118,15 +119,19 @@ pub fn descriptor() -> Option<c_int> {
     Some(DESCRIPTOR.load(Ordering::Acquire)).filter(|descriptor| *descriptor >= 0)
 }
 
-/// Moves the event to another descriptor, since the program wants this one.
+/// Moves the event to another descriptor, since the program wants this one. Where no other is free
+/// the program gets it, and nothing is observed any more.
 pub fn make_way() {
     if let Some(descriptor) = descriptor() {
         // SAFETY: the descriptor is ours.
         let other = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, descriptor + 1) };
         if other >= 0 {
             DESCRIPTOR.store(other, Ordering::Release);
-            close(descriptor);
+        } else {
+            crate::stand_down::now(Reason::NoObserver);
+            DESCRIPTOR.store(-1, Ordering::Release);
         }
+        close(descriptor);
     }
 }
 

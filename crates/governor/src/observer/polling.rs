@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use filemap_control::layout::{MAPPINGS, Reason};
 use filemap_policy::Reads;
 
 use crate::disposition::with_signals_blocked;
@@ -46,16 +47,24 @@ pub fn start_if_needed() {
         thread::Builder::new().name("filemap-govern".to_string()).spawn(poll).is_ok()
     });
     if !started {
-        crate::stand_down::now(filemap_control::layout::Reason::NoObserver);
+        crate::stand_down::now(Reason::NoObserver);
     }
 }
 
 fn poll() {
-    let Some(tables) = PageTables::open() else { return };
     let mut watched: Vec<Option<Watched>> = Vec::new();
+    let is_reserved = watched.try_reserve_exact(MAPPINGS).is_ok();
+    let Some(tables) = PageTables::open().filter(|_| is_reserved) else {
+        crate::stand_down::now(Reason::NoObserver);
+        return;
+    };
     let (mut pause, mut before) = (SHORTEST, major_faults());
     while let Some(run) = start::running() {
         thread::sleep(pause);
+        // The program may have ended that meanwhile: then no call is made any more.
+        if start::running().is_none() {
+            return;
+        }
         let now = major_faults();
         if now == before {
             pause = (pause * 2).min(LONGEST);
@@ -92,7 +101,10 @@ fn look(run: &'static Run, tables: &PageTables, watched: &mut Vec<Option<Watched
             continue;
         }
         if place.as_ref().is_none_or(|of| !of.is_of(&mapping)) {
-            *place = Some(Watched::new(&mapping, run.page_size));
+            *place = Watched::new(&mapping, run.page_size);
+            if place.is_none() {
+                govern::give_back(&mapping.range);
+            }
         }
         let Some(of) = place else { continue };
         // Where it moves on, it is looked at again with the next one.
@@ -116,10 +128,14 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(mapping: &Mapping, page_size: usize) -> Watched {
+    /// `None` where there is no memory for it.
+    fn new(mapping: &Mapping, page_size: usize) -> Option<Watched> {
         let range = mapping.range.clone();
         let words = (range.len() / page_size).div_ceil(64);
-        Watched { range, first_page: mapping.first_page, page_size, known: vec![0; words] }
+        let mut known = Vec::new();
+        known.try_reserve_exact(words).ok()?;
+        known.resize(words, 0);
+        Some(Watched { range, first_page: mapping.first_page, page_size, known })
     }
 
     fn is_of(&self, mapping: &Mapping) -> bool {

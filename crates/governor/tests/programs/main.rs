@@ -5,6 +5,7 @@
 //! The binary has a main of its own because many of the programs are this binary, run again. What
 //! is not installed is passed over with a line that says so. Names or parts of them choose tests.
 
+mod advice;
 mod arrays;
 mod databases;
 mod descriptors;
@@ -15,6 +16,7 @@ mod signals;
 #[path = "../support/mod.rs"]
 mod support;
 mod tools;
+mod vectors;
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -27,7 +29,7 @@ use support::skip::skip;
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 34] = [
+const TESTS: [Test; 40] = [
     ("files are read in several orders", readers::orders),
     ("a scan reads all once", readers::scans_read_once),
     ("what the program advises stands", readers::own_advice),
@@ -45,6 +47,12 @@ const TESTS: [Test; 34] = [
     ("record locks stay", descriptors::locks_stay),
     ("daemons close all descriptors", descriptors::daemons),
     ("a program writes from its mapping", descriptors::writes),
+    ("a program sends from its mapping", vectors::sends),
+    ("many parts and little stack", vectors::small_stack),
+    ("nobody hears why nothing is governed", vectors::nobody_listens),
+    ("the governor's advice does not stay behind", advice::left),
+    ("a program takes all descriptors", advice::all_descriptors),
+    ("a fork without handlers", advice::bare_fork),
     ("perf events are refused", refused::without_perf),
     ("a program filters its own calls", refused::own_filter),
     ("a static program", refused::static_program),
@@ -67,7 +75,7 @@ const TESTS: [Test; 34] = [
 type Program = (&'static str, fn(&[String]));
 
 /// The programs that this binary is.
-const PROGRAMS: [Program; 16] = [
+const PROGRAMS: [Program; 20] = [
     ("reader", readers::program),
     ("threads", readers::threads_program),
     ("churn", readers::churn_program),
@@ -83,6 +91,10 @@ const PROGRAMS: [Program; 16] = [
     ("asks", descriptors::asks_program),
     ("daemon", descriptors::daemon_program),
     ("writes", descriptors::writes_program),
+    ("sends", vectors::program),
+    ("small stack", vectors::small_stack_program),
+    ("advice", advice::program),
+    ("bare fork", advice::bare_fork_program),
     ("filtered", refused::filtered_program),
 ];
 
