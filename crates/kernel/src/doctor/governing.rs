@@ -16,7 +16,12 @@ pub(super) fn library() -> Check {
     let name = |path: std::path::PathBuf| {
         path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     };
-    check("governor library", USED_BY, found.map(name))
+    let check = check("governor library", USED_BY, found.map(name));
+    // Where it was looked for would be too long for a line; `govern` says it.
+    Check {
+        state: check.state.map_err(|_| "not found, or where it cannot be used".into()),
+        ..check
+    }
 }
 
 /// Where the kernel says who may use perf events.
@@ -38,8 +43,8 @@ fn perf_events_of(opened: Result<OwnedFd, io::Error>, level: Option<i64>) -> Che
         Ok(_) => Ok(format!("permitted; kernel.perf_event_paranoid is {known}")),
         Err(error) => Err(refusal(error, &known)),
     };
-    let others = "ordinary users are refused them at this level: sysctl \
-                  kernel.perf_event_paranoid=2 permits them";
+    let others = "kernels of some distributions refuse them to ordinary users at this level: \
+                  sysctl kernel.perf_event_paranoid=2 permits them";
     let for_root = opened.is_ok() && level.is_some_and(|level| level > HIGHEST_LEVEL);
     let check = check("perf events", USED_BY, found);
     Check { note: check.note.or(for_root.then(|| others.to_owned())), ..check }

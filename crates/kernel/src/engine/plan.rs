@@ -96,7 +96,6 @@ pub(super) fn check_accesses(needs: &Needs) -> Result<(), Error> {
 
 /// Refuses what is not this kernel's or this machine's, whatever its settings are.
 pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
-    governor(&needs.machine)?;
     check_series(&needs.rules)?;
     check_architecture(&needs.machine)?;
     check_accesses(needs)?;
@@ -113,7 +112,7 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
             "give --memory-max, boot a machine of that size with --image, or give --on model",
         ));
     }
-    Ok(())
+    governor(&needs.machine).map(|_| ())
 }
 
 /// The governor's library, if a job is to be governed.
