@@ -1,6 +1,7 @@
 //! A place with the command and its library, as installed, and programs to govern.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -45,6 +46,17 @@ impl Place {
         command.arg("govern").args(args.split_whitespace()).stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", self.scratch.path("run"));
         command.env("FILEMAP_STATE", self.scratch.path("state"));
+        // Tests that run in the background of a script are started with these ignored, which no
+        // shell could trap.
+        let as_usual = || {
+            for signal in [libc::SIGINT, libc::SIGQUIT] {
+                // SAFETY: the call takes numbers, and runs no code of ours.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
+            Ok(())
+        };
+        // SAFETY: nothing but the calls above happens between fork and exec.
+        unsafe { command.pre_exec(as_usual) };
         command
     }
 
