@@ -46,17 +46,6 @@ impl Place {
         command.arg("govern").args(args.split_whitespace()).stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", self.scratch.path("run"));
         command.env("FILEMAP_STATE", self.scratch.path("state"));
-        // Tests that run in the background of a script are started with these ignored, which no
-        // shell could trap.
-        let as_usual = || {
-            for signal in [libc::SIGINT, libc::SIGQUIT] {
-                // SAFETY: the call takes numbers, and runs no code of ours.
-                unsafe { libc::signal(signal, libc::SIG_DFL) };
-            }
-            Ok(())
-        };
-        // SAFETY: nothing but the calls above happens between fork and exec.
-        unsafe { command.pre_exec(as_usual) };
         command
     }
 
@@ -78,4 +67,18 @@ impl Place {
         fs::File::open(&data).and_then(|file| file.sync_all()).expect("the disk has room");
         [program, data]
     }
+}
+
+/// Has a command start with SIGINT and SIGQUIT as usual: tests that run in the background of a
+/// script are started with these ignored, which no shell could trap.
+pub fn with_usual_signals(command: &mut Command) -> &mut Command {
+    let as_usual = || {
+        for signal in [libc::SIGINT, libc::SIGQUIT] {
+            // SAFETY: the call takes numbers, and runs no code of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: nothing but the calls above happens between fork and exec.
+    unsafe { command.pre_exec(as_usual) }
 }
