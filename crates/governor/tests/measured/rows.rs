@@ -110,8 +110,8 @@ fn rows(bench: &Bench, files: &Files) -> Vec<Row> {
     let scan = [Column::Normal, Column::Sequential, Column::Governed];
     let patterns = [
         ("random 1 %", format!("random:{few}"), own),
-        ("stride of 1021 pages", "stride:1021".to_string(), own),
-        ("stride of 4099 pages", "stride:4099".to_string(), own),
+        ("1 % by a stride of 1021 pages", format!("stride:1021:{few}"), own),
+        ("1 % by a stride of 4099 pages", format!("stride:4099:{few}"), own),
         ("sequential 1 %", format!("first:{few}"), own),
         ("clusters of 16 pages", format!("clusters:{}:16", few / 16), own),
         ("scan and random mixed", format!("mix:{}:64", pages / 8), own),

@@ -27,7 +27,7 @@ pub fn orders(bench: &Bench) {
     let data = bench.data();
     // How many bytes are read of which one is read when governed.
     for (pattern, divisor) in
-        [("random:200", 4), ("stride:101", 4), ("clusters:20:16", 2), ("random:5000", 1)]
+        [("random:200", 4), ("stride:101:163", 4), ("clusters:20:16", 2), ("random:5000", 1)]
     {
         let both = bench.both(16 << 20, &[&data], || with(bench, &data, pattern, "none"));
         both.alike().well().governs(&data).reads_less(divisor);
@@ -171,7 +171,7 @@ fn spawned(path: &str) {
     let status = Command::new(&program).args(arguments("random:100")).status().expect("it starts");
     println!("spawned: {status}");
     let program = CString::new(program.to_str().expect("a plain name")).expect("no zero");
-    let arguments = arguments("stride:163").map(|text| CString::new(text).expect("no zero"));
+    let arguments = arguments("stride:163:101").map(|text| CString::new(text).expect("no zero"));
     let mut pointers = vec![program.as_ptr()];
     pointers.extend(arguments.iter().map(|argument| argument.as_ptr()));
     pointers.push(ptr::null());

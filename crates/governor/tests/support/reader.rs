@@ -15,8 +15,8 @@ const HOT_AND_COLD_PAGES: u64 = 1 << 16;
 pub enum Pattern {
     /// So many pages anywhere.
     Random(u64),
-    /// One page of so many, to the end.
-    Stride(u64),
+    /// One page of so many, so many times, and from the end on at the beginning.
+    Stride(u64, u64),
     /// The first so many, one by one.
     First(u64),
     /// So many times so many pages, one by one, anywhere.
@@ -40,7 +40,7 @@ impl Pattern {
         let mut number = || parts.next().and_then(|part| part.parse().ok()).expect("a number");
         match name {
             "random" => Pattern::Random(number()),
-            "stride" => Pattern::Stride(number()),
+            "stride" => Pattern::Stride(number(), number()),
             "first" => Pattern::First(number()),
             "clusters" => Pattern::Clusters(number(), number()),
             "mix" => Pattern::Mix(number(), number()),
@@ -56,7 +56,7 @@ impl Pattern {
         let mut draws = Draws::new(7);
         match self {
             Pattern::Random(count) => (0..count).for_each(|_| read(draws.below(pages))),
-            Pattern::Stride(step) => (0..pages).step_by(step as usize).for_each(read),
+            Pattern::Stride(step, count) => (0..count).for_each(|n| read(n * step % pages)),
             Pattern::First(count) => (0..count.min(pages)).for_each(read),
             Pattern::Clusters(count, length) => {
                 for _ in 0..count {
