@@ -8,6 +8,7 @@
 pub mod layout;
 mod settings;
 mod snapshot;
+pub mod tape;
 
 pub use settings::{BadSetting, Settings, variable};
 pub use snapshot::{Malformed, MappingSnapshot, Snapshot};
