@@ -19,6 +19,13 @@ pub mod variable {
     pub const EXCLUDE: &str = "FILEMAP_GOVERN_EXCLUDE";
     /// The directory in which each governed process has its file of statistics.
     pub const STATISTICS: &str = "FILEMAP_GOVERN_STATISTICS";
+    /// The directory in which each recorded process has its tape. Where it is set, the library
+    /// records, and governs nothing.
+    pub const RECORD: &str = "FILEMAP_RECORD";
+    /// Bytes of the smallest file that is recorded, as `1m`.
+    pub const RECORD_MIN_SIZE: &str = "FILEMAP_RECORD_MIN_SIZE";
+    /// Patterns of paths, separated by `:`. Only files that match one are recorded.
+    pub const RECORD_FILES: &str = "FILEMAP_RECORD_FILES";
     /// `1` leaves these files where they are when a process ends: somebody collects them.
     pub const KEEP: &str = "FILEMAP_GOVERN_KEEP";
 }
@@ -28,6 +35,18 @@ pub mod variable {
 pub enum Purpose {
     /// It advises the program's file mappings.
     Govern,
+    /// It tells what the program does with its files ([`crate::tape`]).
+    Record,
+}
+
+impl Purpose {
+    /// What is not done to files where the library gives up, as in "nothing is governed".
+    pub const fn participle(self) -> &'static str {
+        match self {
+            Purpose::Govern => "governed",
+            Purpose::Record => "recorded",
+        }
+    }
 }
 
 /// What is wanted of the library.
@@ -35,7 +54,7 @@ pub enum Purpose {
 pub struct Settings {
     /// What the library is there for.
     pub purpose: Purpose,
-    /// Bytes of the smallest mapping that is governed.
+    /// Bytes of the smallest mapping that is governed, or of the smallest file that is recorded.
     pub min_bytes: u64,
     /// Bytes of the largest window that one fault asks for.
     pub largest_window_bytes: u64,
@@ -47,7 +66,12 @@ pub struct Settings {
     pub statistics: Option<PathBuf>,
     /// The statistics stay when a process ends.
     pub keeps_statistics: bool,
+    /// Where the tapes of processes are that are recorded.
+    pub tapes: Option<PathBuf>,
 }
+
+/// Bytes of the smallest file that is recorded, if nothing else is said.
+pub const SMALLEST_RECORDED: u64 = 1 << 20;
 
 impl Default for Settings {
     fn default() -> Settings {
@@ -59,6 +83,7 @@ impl Default for Settings {
             exclude: Vec::new(),
             statistics: None,
             keeps_statistics: false,
+            tapes: None,
         }
     }
 }
@@ -108,6 +133,15 @@ impl Settings {
             }),
         };
         let patterns = |name| set(name).map_or(Vec::new(), |value| split(&value));
+        if let Some(tapes) = set(variable::RECORD) {
+            return Ok(Some(Settings {
+                purpose: Purpose::Record,
+                min_bytes: size(variable::RECORD_MIN_SIZE, SMALLEST_RECORDED)?,
+                include: patterns(variable::RECORD_FILES),
+                tapes: Some(tapes.into()),
+                ..default
+            }));
+        }
         Ok(Some(Settings {
             purpose: Purpose::Govern,
             min_bytes: size(variable::MIN_SIZE, default.min_bytes)?,
@@ -116,10 +150,12 @@ impl Settings {
             exclude: patterns(variable::EXCLUDE),
             statistics: set(variable::STATISTICS).map(PathBuf::from),
             keeps_statistics: set(variable::KEEP).is_some_and(|value| value == "1"),
+            tapes: None,
         }))
     }
 
-    /// The variables that say so. A pattern that contains `:` cannot be said.
+    /// The variables that say so, where the purpose is to govern. A pattern that contains `:`
+    /// cannot be said.
     pub fn environment(&self) -> Vec<(&'static str, OsString)> {
         let size = |bytes: u64| OsString::from(bytes.to_string());
         let mut variables = vec![
@@ -177,6 +213,7 @@ mod tests {
             exclude: vec!["/tmp/*".into()],
             statistics: Some("/run/x".into()),
             keeps_statistics: true,
+            tapes: None,
         };
         for settings in [settings, Settings::default()] {
             let said: BTreeMap<_, _> = settings.environment().into_iter().collect();

@@ -37,6 +37,8 @@ mod header {
     pub const START_TICKS: usize = 2;
     /// Entries that were lost.
     pub const LOST: usize = 3;
+    /// 1 where nobody reads the tape any more.
+    pub const CLOSED: usize = 4;
     /// Slots that were written, in a cache line of its own.
     pub const WRITTEN: usize = 8;
     /// Slots that were read, in another one.
@@ -61,8 +63,8 @@ const KIND_BITS: u32 = 8;
 pub enum Kind {
     /// Not an entry, but text of the one before.
     Text = 0,
-    /// A process begins: the process that started it, 0 where that is not known. Its text is the
-    /// path of the program.
+    /// A process begins: its parent's number, and the number of the [`Kind::Fork`] by which that
+    /// made it, 0 where it began by exec. Its text is the path of the program.
     Begin = 1,
     /// A file was opened: a number for it, its device, its inode, its size in bytes. Its text is
     /// the path.
@@ -91,12 +93,14 @@ pub enum Kind {
     Fadvise = 12,
     /// readahead(2) of an open file: its number, the offset and the length.
     Readahead = 13,
-    /// The process ends.
-    End = 14,
+    /// The process is about to fork: the number of that, which counts from 1.
+    Fork = 14,
+    /// Nothing is told any more: the process ends, or a number of [`crate::layout::Reason`].
+    End = 15,
 }
 
 impl Kind {
-    const ALL: [Kind; 15] = [
+    const ALL: [Kind; 16] = [
         Kind::Text,
         Kind::Begin,
         Kind::Open,
@@ -111,6 +115,7 @@ impl Kind {
         Kind::Read,
         Kind::Fadvise,
         Kind::Readahead,
+        Kind::Fork,
         Kind::End,
     ];
 
@@ -166,6 +171,16 @@ impl<'a> Tape<'a> {
         let has_begun = self.word(header::MAGIC).load(Ordering::Acquire) == MAGIC_WORD;
         let pid = u32::try_from(self.word(header::PID).load(Ordering::Relaxed)).ok()?;
         has_begun.then(|| (pid, self.word(header::START_TICKS).load(Ordering::Relaxed)))
+    }
+
+    /// Says that nobody reads the tape any more, so that nothing needs to be written.
+    pub fn close(&self) {
+        self.word(header::CLOSED).store(1, Ordering::Relaxed);
+    }
+
+    /// Whether that was said.
+    pub fn is_closed(&self) -> bool {
+        self.word(header::CLOSED).load(Ordering::Relaxed) != 0
     }
 
     /// Entries that were lost.
@@ -269,22 +284,9 @@ impl<'a> Reader<'a> {
         Reader { tape, position }
     }
 
-    /// The next entry and its text; `None` where there is none yet.
-    pub fn next(&mut self) -> Option<(Entry, Vec<u8>)> {
-        let (kind, [thread, time_ns, cpu_ns, values @ ..]) = self.tape.get(self.position)?;
-        let more = (thread >> 32).min(SLOTS as u64 - 1);
-        let mut words = Vec::new();
-        for position in self.position + 1..=self.position + more {
-            words.extend(self.tape.get(position)?.1);
-        }
-        self.go_to(self.position + 1 + more);
-        let entry = Entry { kind, thread: thread as u32, time_ns, cpu_ns, values };
-        Some((entry, text_of(&words)))
-    }
-
     /// Passes over a slot whose writer is gone before it had written it. Returns whether there was
     /// one: afterwards [`Reader::next`] may find more.
-    pub fn skip(&mut self) -> bool {
+    pub fn pass_over(&mut self) -> bool {
         let written = self.tape.word(header::WRITTEN).load(Ordering::Acquire);
         let is_left = self.position < written;
         if is_left {
@@ -297,6 +299,23 @@ impl<'a> Reader<'a> {
     fn go_to(&mut self, position: u64) {
         self.position = position;
         self.tape.word(header::READ).store(position, Ordering::Release);
+    }
+}
+
+/// Entries and their texts. `None` says that there is none yet.
+impl Iterator for Reader<'_> {
+    type Item = (Entry, Vec<u8>);
+
+    fn next(&mut self) -> Option<(Entry, Vec<u8>)> {
+        let (kind, [thread, time_ns, cpu_ns, values @ ..]) = self.tape.get(self.position)?;
+        let more = (thread >> 32).min(SLOTS as u64 - 1);
+        let mut words = Vec::new();
+        for position in self.position + 1..=self.position + more {
+            words.extend(self.tape.get(position)?.1);
+        }
+        self.go_to(self.position + 1 + more);
+        let entry = Entry { kind, thread: thread as u32, time_ns, cpu_ns, values };
+        Some((entry, text_of(&words)))
     }
 }
 
@@ -342,7 +361,7 @@ mod tests {
             assert_eq!(reader.next(), Some((entry(1, number), text(number))));
             assert_eq!(reader.next(), None);
         }
-        assert!(!reader.skip());
+        assert!(!reader.pass_over());
     }
 
     #[test]
@@ -381,9 +400,9 @@ mod tests {
         tape.write(&entry(1, 4), b"abc").expect("there is room");
         let mut reader = Reader::new(tape);
         assert_eq!(reader.next(), None);
-        assert!(reader.skip() && reader.next().is_none() && reader.skip());
+        assert!(reader.pass_over() && reader.next().is_none() && reader.pass_over());
         assert_eq!(reader.next(), Some((entry(1, 4), b"abc".to_vec())));
-        assert!(!reader.skip());
+        assert!(!reader.pass_over());
         assert_eq!(tape.lost(), 2);
     }
 
@@ -413,7 +432,7 @@ mod tests {
                 let mut next = [0; 4];
                 loop {
                     let was_over = has_ended.load(Ordering::Acquire);
-                    while let Some((found, with)) = reader.next() {
+                    for (found, with) in reader.by_ref() {
                         let number = &mut next[found.thread as usize];
                         assert_eq!(
                             (found, with),

@@ -46,7 +46,7 @@ impl<const MOST: usize> Text<MOST> {
     }
 
     /// Takes what `fill` writes in place of what there was.
-    fn refill(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<()> {
+    pub fn refill(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<()> {
         self.bytes.fill(0);
         (self.length, self.is_cut) = (0, false);
         self.length = fill(self.bytes.get_mut(..MOST - 1)?)?;
@@ -93,7 +93,8 @@ pub fn start_ticks() -> Option<u64> {
 /// A regular file whose pages come from a device or a server.
 pub struct Stored {
     pub bytes: u64,
-    device: u64,
+    pub device: u64,
+    pub inode: u64,
 }
 
 /// Filesystems without a device behind them: nothing is read ahead there.
@@ -109,7 +110,11 @@ pub fn stored(descriptor: BorrowedFd<'_>) -> Option<Stored> {
     if IN_MEMORY.contains(&filesystem.f_type) {
         return None;
     }
-    Some(Stored { bytes: u64::try_from(stat.st_size).ok()?, device: stat.st_dev })
+    Some(Stored {
+        bytes: u64::try_from(stat.st_size).ok()?,
+        device: stat.st_dev,
+        inode: stat.st_ino,
+    })
 }
 
 /// Room for a path, which would be much for a small stack.

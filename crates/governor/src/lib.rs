@@ -41,6 +41,7 @@ mod next;
 mod observer;
 mod page_tables;
 mod purpose;
+mod record;
 mod stand_down;
 mod standard_error;
 mod start;

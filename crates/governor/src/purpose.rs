@@ -17,7 +17,7 @@ use filemap_policy::Reads;
 
 use crate::start::{self, Run};
 use crate::table::Mapping;
-use crate::{govern, lending};
+use crate::{govern, lending, record};
 
 /// What a program has mapped.
 pub struct Mapped {
@@ -46,6 +46,7 @@ fn chosen() -> Option<Purpose> {
 pub fn mapped(new: &Mapped) {
     match chosen() {
         Some(Purpose::Govern) => govern::mapped(new),
+        Some(Purpose::Record) => record::mapped(new),
         None => {}
     }
 }
@@ -54,6 +55,7 @@ pub fn mapped(new: &Mapped) {
 pub fn unmapping(range: &Range<usize>) -> bool {
     match chosen() {
         Some(Purpose::Govern) => govern::forget(range),
+        Some(Purpose::Record) => record::unmapping(range),
         None => false,
     }
 }
@@ -62,6 +64,7 @@ pub fn unmapping(range: &Range<usize>) -> bool {
 pub fn not_unmapped(range: &Range<usize>) {
     match chosen() {
         Some(Purpose::Govern) => govern::left_in_place(range),
+        Some(Purpose::Record) => record::not_unmapped(range),
         None => {}
     }
 }
@@ -82,15 +85,15 @@ pub fn moved(Moving { from, governed }: Moving, to: Range<usize>) {
         (Some(Purpose::Govern), Some(governed)) => govern::set_down(governed, to),
         (Some(Purpose::Govern), None) if from.is_empty() => govern::doubled(from.start, &to),
         (Some(Purpose::Govern), None) => govern::moved_unseen(&to),
+        (Some(Purpose::Record), _) => record::moved(&from, &to),
         (None, _) => {}
     }
 }
 
 /// It has stayed as it was.
 pub fn not_moved(Moving { from, governed }: Moving) {
-    match (chosen(), governed) {
-        (Some(Purpose::Govern), Some(governed)) => govern::set_down(governed, from),
-        (Some(Purpose::Govern) | None, _) => {}
+    if let (Some(Purpose::Govern), Some(governed)) = (chosen(), governed) {
+        govern::set_down(governed, from);
     }
 }
 
@@ -98,15 +101,46 @@ pub fn not_moved(Moving { from, governed }: Moving) {
 pub fn protected(range: &Range<usize>, protection: c_int) {
     match chosen() {
         Some(Purpose::Govern) => govern::protected(range, protection),
+        Some(Purpose::Record) => record::protected(range, protection),
         None => {}
     }
 }
 
-/// The program is about to advise `range`.
-pub fn advising(range: &Range<usize>, advice: c_int) {
+/// The program is about to advise `range`. Returns whether the kernel is to hear of it.
+pub fn advising(range: &Range<usize>, advice: c_int) -> bool {
     match chosen() {
-        Some(Purpose::Govern) => govern::advising(range, advice),
-        None => {}
+        Some(Purpose::Govern) => {
+            govern::advising(range, advice);
+            true
+        }
+        Some(Purpose::Record) => record::advising(range, advice),
+        None => true,
+    }
+}
+
+/// The program has read `length` bytes of the file of a descriptor, from `offset` on, or from where
+/// the file stood.
+pub fn has_read(descriptor: c_int, offset: Option<u64>, length: u64) {
+    if let Some(Purpose::Record) = chosen() {
+        record::has_read(descriptor, offset, length);
+    }
+}
+
+/// The program is about to advise a part of the file of a descriptor. Returns whether the kernel
+/// is to hear of it.
+pub fn advising_file(descriptor: c_int, offset: u64, length: u64, advice: c_int) -> bool {
+    match chosen() {
+        Some(Purpose::Record) => record::advising_file(descriptor, offset, length, advice),
+        Some(Purpose::Govern) | None => true,
+    }
+}
+
+/// The program is about to have a part of the file of a descriptor read ahead. Returns whether the
+/// kernel is to hear of it.
+pub fn reading_ahead(descriptor: c_int, offset: u64, length: u64) -> bool {
+    match chosen() {
+        Some(Purpose::Record) => record::reading_ahead(descriptor, offset, length),
+        Some(Purpose::Govern) | None => true,
     }
 }
 
@@ -114,6 +148,7 @@ pub fn advising(range: &Range<usize>, advice: c_int) {
 pub fn locked<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
     match chosen() {
         Some(Purpose::Govern) => lending::lend(range, call),
+        Some(Purpose::Record) => record::read_by_kernel(iter::once(range), call),
         None => call(),
     }
 }
@@ -122,6 +157,7 @@ pub fn locked<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
 pub fn is_told_of_reads() -> bool {
     match chosen() {
         Some(Purpose::Govern) => govern::is_anything(),
+        Some(Purpose::Record) => record::is_anything(),
         None => false,
     }
 }
@@ -138,21 +174,24 @@ pub fn all_read_by_kernel<R>(
 ) -> R {
     match chosen() {
         Some(Purpose::Govern) => lending::all_read_by_kernel(ranges, call),
+        Some(Purpose::Record) => record::read_by_kernel(ranges, call),
         None => call(),
     }
 }
 
 /// The program is about to close these descriptors, as far as they are open.
-pub fn closing(_descriptors: RangeInclusive<c_int>) {
+pub fn closing(descriptors: RangeInclusive<c_int>) {
     match chosen() {
+        Some(Purpose::Record) => record::closing(descriptors),
         // No file is kept open for a mapping that is governed, and none is looked for again.
         Some(Purpose::Govern) | None => {}
     }
 }
 
 /// What the descriptor `from` stands for has the descriptor `to` as well.
-pub fn duplicated(_from: c_int, _to: c_int) {
+pub fn duplicated(from: c_int, to: c_int) {
     match chosen() {
+        Some(Purpose::Record) => record::duplicated(from, to),
         // The same.
         Some(Purpose::Govern) | None => {}
     }
@@ -162,6 +201,7 @@ pub fn duplicated(_from: c_int, _to: c_int) {
 pub fn fault(address: usize) {
     match chosen() {
         Some(Purpose::Govern) => govern::fault(address),
+        Some(Purpose::Record) => record::fault(address),
         None => {}
     }
 }
@@ -178,6 +218,7 @@ pub fn watched() -> impl Iterator<Item = (usize, Mapping)> {
 pub fn has_come(run: &Run, number: usize, address: usize) -> Reads {
     match run.settings.purpose {
         Purpose::Govern => govern::has_come(run, number, address),
+        Purpose::Record => Reads::NONE,
     }
 }
 
@@ -185,6 +226,7 @@ pub fn has_come(run: &Run, number: usize, address: usize) -> Reads {
 pub fn not_watched(range: &Range<usize>) {
     match chosen() {
         Some(Purpose::Govern) => govern::give_back(range),
+        Some(Purpose::Record) => {}
         None => {}
     }
 }
@@ -193,6 +235,14 @@ pub fn not_watched(range: &Range<usize>) {
 pub fn stopped(run: &Run, reason: Reason) {
     match run.settings.purpose {
         Purpose::Govern => govern::give_all_back(run, reason),
+        Purpose::Record => record::stopped(reason),
+    }
+}
+
+/// The process is about to fork.
+pub fn before_fork() {
+    if let Some(Purpose::Record) = chosen() {
+        record::before_fork();
     }
 }
 
@@ -200,6 +250,7 @@ pub fn stopped(run: &Run, reason: Reason) {
 pub fn after_fork() {
     match chosen() {
         Some(Purpose::Govern) => govern::after_fork(),
+        Some(Purpose::Record) => record::after_fork(),
         None => {}
     }
 }
@@ -208,6 +259,7 @@ pub fn after_fork() {
 pub fn goes_on(run: &Run) -> bool {
     match run.settings.purpose {
         Purpose::Govern => govern::goes_on(run),
+        Purpose::Record => record::is_anything(),
     }
 }
 
@@ -215,5 +267,6 @@ pub fn goes_on(run: &Run) -> bool {
 pub fn ends(run: &Run) {
     match run.settings.purpose {
         Purpose::Govern => govern::complete(run),
+        Purpose::Record => record::ends(),
     }
 }

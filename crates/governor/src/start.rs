@@ -3,11 +3,12 @@
 use std::ffi::{CStr, CString, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use filemap_control::layout::{Observer, Reason};
-use filemap_control::{Settings, variable};
+use filemap_control::{Purpose, Settings, variable};
 
 use crate::observer::{perf, polling};
 use crate::{disposition, file, next, page_tables, purpose, standard_error, statistics};
@@ -19,6 +20,7 @@ pub struct Run {
     include: Vec<CString>,
     exclude: Vec<CString>,
     statistics: Option<CString>,
+    tapes: Option<CString>,
 }
 
 static RUN: OnceLock<Run> = OnceLock::new();
@@ -119,14 +121,15 @@ fn begin() {
     };
     let page_size = page_size();
     let c_string = |text: &OsString| CString::new(text.as_bytes()).ok();
+    let directory = |path: &Option<PathBuf>| {
+        path.clone().and_then(|path| CString::new(path.into_os_string().into_vec()).ok())
+    };
     let run = Run {
         page_size,
         include: settings.include.iter().filter_map(c_string).collect(),
         exclude: settings.exclude.iter().filter_map(c_string).collect(),
-        statistics: settings
-            .statistics
-            .clone()
-            .and_then(|path| CString::new(path.into_os_string().into_vec()).ok()),
+        statistics: directory(&settings.statistics),
+        tapes: directory(&settings.tapes),
         settings,
     };
     OWNER.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
@@ -135,7 +138,7 @@ fn begin() {
         () if file::is_traced() => Reason::Traced,
         () if disposition::is_taken() => Reason::SigtrapTaken,
         () => {
-            observe();
+            observe(run);
             return;
         }
     };
@@ -146,21 +149,21 @@ fn begin() {
 }
 
 /// Begins to observe.
-fn observe() {
+fn observe(run: &'static Run) {
     let observer = if perf::open() {
         disposition::install();
         Observer::PerfEvent
-    } else if polling::is_possible() {
+    } else if run.settings.purpose == Purpose::Govern && polling::is_possible() {
         Observer::Pagemap
     } else {
         statistics::reason(Reason::NoObserver);
-        let text = Reason::NoObserver.text();
-        give_up(&format!("nothing is governed: {text}"));
+        let participle = run.settings.purpose.participle();
+        give_up(&format!("nothing is {participle}: {}", Reason::NoObserver.text()));
         return;
     };
     statistics::observer(observer);
     // SAFETY: the function only does what the child of a fork may do.
-    unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
+    unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork)) };
     IS_ON.store(true, Ordering::Release);
 }
 
@@ -170,6 +173,13 @@ fn give_up(text: &str) {
     standard_error::write(&format!("filemap: {text}\n"));
     // SAFETY: the program has not begun, so that no other thread reads its environment.
     unsafe { std::env::set_var(variable::SWITCH, "off") };
+}
+
+/// The process is about to fork.
+extern "C" fn before_fork() {
+    if running().is_some() {
+        purpose::before_fork();
+    }
 }
 
 /// The child of a fork begins.
@@ -221,6 +231,11 @@ impl Run {
         if let Some(directory) = self.statistics.as_deref() {
             statistics::open(directory, self.page_size);
         }
+    }
+
+    /// The directory of tapes.
+    pub fn tapes(&self) -> Option<&CStr> {
+        self.tapes.as_deref()
     }
 
     /// Removes the file of statistics if nobody collects it.

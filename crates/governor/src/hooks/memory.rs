@@ -148,7 +148,9 @@ pub unsafe extern "C" fn mprotect(
 /// That of madvise(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int {
-    purpose::advising(&pages(address, length), advice);
+    if !purpose::advising(&pages(address, length), advice) {
+        return 0;
+    }
     next!(
         c"madvise",
         unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
@@ -166,7 +168,9 @@ pub unsafe extern "C" fn posix_madvise(
     length: size_t,
     advice: c_int,
 ) -> c_int {
-    purpose::advising(&pages(address, length), advice);
+    if !purpose::advising(&pages(address, length), advice) {
+        return 0;
+    }
     next!(
         c"posix_madvise",
         unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;

@@ -4,6 +4,7 @@
 mod descriptors;
 mod exit;
 mod fork;
+mod input;
 pub mod mask;
 mod memory;
 mod output;

@@ -1,0 +1,316 @@
+//! From the entries of tapes to the events of a recording: addresses become mappings and pages,
+//! numbers of open files become open files, and clocks become waits.
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use filemap_control::tape::Kind;
+use filemap_recording::{Event, Pages, What};
+
+use super::space::{Mapped, Space};
+use super::tapes::{Image, Told};
+use super::waits::Waits;
+
+/// What is known of the processes that are recorded.
+pub struct Assembly {
+    page_bytes: u64,
+    processes: HashMap<Image, Process>,
+    /// The address spaces that forked processes have got, until they are seen.
+    forked: HashMap<(u32, u64), Rc<Space>>,
+    opens: HashMap<u64, u32>,
+    files: HashMap<(u64, u64), u32>,
+    waits: Waits,
+    counts: Counts,
+    events: Vec<Event>,
+    /// Entries that name what was not told before, as what had told it was lost.
+    pub unknown: u64,
+}
+
+/// How many of each kind there are so far: the index of the next.
+#[derive(Default)]
+struct Counts {
+    processes: u32,
+    threads: u32,
+    files: u32,
+    opens: u32,
+    mappings: u32,
+}
+
+struct Process {
+    index: u32,
+    space: Rc<Space>,
+    threads: HashMap<u32, Thread>,
+}
+
+#[derive(Clone, Copy)]
+struct Thread {
+    index: u32,
+    cpu_ns: u64,
+    /// PROT_ bits and MAP_ bits of its next mapping.
+    mode: (u32, u32),
+}
+
+fn next(count: &mut u32) -> u32 {
+    *count += 1;
+    *count - 1
+}
+
+impl Assembly {
+    pub fn new(page_bytes: u64) -> Assembly {
+        Assembly {
+            page_bytes,
+            processes: HashMap::new(),
+            forked: HashMap::new(),
+            opens: HashMap::new(),
+            files: HashMap::new(),
+            waits: Waits::default(),
+            counts: Counts::default(),
+            events: Vec::new(),
+            unknown: 0,
+        }
+    }
+
+    /// Takes what was told next, and returns the events that it is.
+    pub fn take(&mut self, told: &Told) -> Vec<Event> {
+        if told.entry.kind == Kind::Begin {
+            self.begin(told);
+        }
+        if self.processes.contains_key(&told.process) {
+            self.of_process(told);
+        } else {
+            self.unknown += 1;
+        }
+        std::mem::take(&mut self.events)
+    }
+
+    fn begin(&mut self, told: &Told) {
+        let [parent, fork, ..] = told.entry.values;
+        let parent = u32::try_from(parent).unwrap_or(0);
+        let index = next(&mut self.counts.processes);
+        let inherited = self.forked.remove(&(parent, fork)).unwrap_or_default();
+        let parents = self.processes.iter().filter(|((pid, _), _)| *pid == parent);
+        let parent = parents.max_by_key(|((_, image), _)| *image).map(|(_, process)| process.index);
+        let program = path_of(&told.text);
+        self.events.push(Event {
+            thread: 0,
+            wait_ns: 0,
+            what: What::Process { pid: told.process.0, parent, program },
+        });
+        let space = Rc::new(Space::default());
+        self.processes.insert(told.process, Process { index, space, threads: HashMap::new() });
+        // A child has mappings of its own, of the open files of its parent.
+        for mapped in inherited.all() {
+            self.map(told, mapped.address, mapped.length, mapped);
+        }
+    }
+
+    /// The thread of an entry, which is told of where it is new, and its wait.
+    fn thread(&mut self, told: &Told) -> (u32, u64) {
+        let entry = &told.entry;
+        let process = self.processes.get_mut(&told.process).expect("it was looked for");
+        let cpu_ns = entry.cpu_ns;
+        if let Some(thread) = process.threads.get_mut(&entry.thread) {
+            let spent = cpu_ns.saturating_sub(thread.cpu_ns);
+            thread.cpu_ns = cpu_ns;
+            return (thread.index, self.waits.of(spent, entry.kind == Kind::Touch));
+        }
+        let index = next(&mut self.counts.threads);
+        process.threads.insert(entry.thread, Thread { index, cpu_ns, mode: (0, 0) });
+        let what = What::Thread { process: process.index, tid: entry.thread };
+        self.events.push(Event { thread: index, wait_ns: 0, what });
+        (index, 0)
+    }
+
+    fn tell(&mut self, told: &Told, what: What) {
+        let (thread, wait_ns) = self.thread(told);
+        self.events.push(Event { thread, wait_ns, what });
+    }
+
+    fn space(&mut self, told: &Told) -> &mut Space {
+        let process = self.processes.get_mut(&told.process).expect("it was looked for");
+        Rc::make_mut(&mut process.space)
+    }
+
+    fn of_process(&mut self, told: &Told) {
+        let [a, b, c, d] = told.entry.values;
+        match told.entry.kind {
+            Kind::Text | Kind::Begin => {}
+            Kind::Open => self.open(told),
+            Kind::Mode => {
+                self.thread(told);
+                let process = self.processes.get_mut(&told.process).expect("it was looked for");
+                if let Some(thread) = process.threads.get_mut(&told.entry.thread) {
+                    thread.mode = (a as u32, b as u32);
+                }
+            }
+            Kind::Map => self.new_mapping(told),
+            Kind::Unmap => self.unmap(told, a, b),
+            Kind::Move => self.move_to(told, (a, b), (c, d)),
+            Kind::Protect => {
+                self.each_part(told, a, b, |mapping, pages| What::Protect {
+                    mapping,
+                    pages,
+                    protection: c as u32,
+                });
+            }
+            Kind::Madvise => {
+                self.each_part(told, a, b, |mapping, pages| What::Madvise {
+                    mapping,
+                    pages,
+                    advice: c as u32,
+                });
+            }
+            Kind::Touch => {
+                if let Some((mapping, page)) = self.space(told).page_at(a, self.page_bytes()) {
+                    self.tell(told, What::Touch { mapping, page, is_write: false });
+                }
+            }
+            Kind::TouchByCall => {
+                for (mapping, pages) in self.parts(told, a, b) {
+                    for page in pages.first..pages.first + pages.pages {
+                        self.tell(told, What::Touch { mapping, page, is_write: false });
+                    }
+                }
+            }
+            Kind::Read => {
+                self.of_open(told, |open| What::Read { open, offset_bytes: b, length_bytes: c })
+            }
+            Kind::Fadvise => self.of_open(told, |open| What::Fadvise {
+                open,
+                offset_bytes: b,
+                length_bytes: c,
+                advice: d as u32,
+            }),
+            Kind::Readahead => self.of_open(told, |open| What::Readahead {
+                open,
+                offset_bytes: b,
+                length_bytes: c,
+            }),
+            Kind::Fork => {
+                let space = self.processes[&told.process].space.clone();
+                self.forked.insert((told.process.0, a), space);
+            }
+            Kind::End => {
+                let process = self.processes[&told.process].index;
+                self.tell(told, What::Exit { process });
+                self.processes.remove(&told.process);
+                self.forked.retain(|(pid, _), _| *pid != told.process.0);
+            }
+        }
+    }
+
+    fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    fn open(&mut self, told: &Told) {
+        let [number, device, inode, size_bytes] = told.entry.values;
+        let known = self.files.get(&(device, inode)).copied();
+        let file = known.unwrap_or_else(|| {
+            let file = next(&mut self.counts.files);
+            self.files.insert((device, inode), file);
+            file
+        });
+        if known.is_none() {
+            let path = path_of(&told.text);
+            self.tell(told, What::File { path, size_bytes, device, inode });
+        }
+        let open = next(&mut self.counts.opens);
+        self.opens.insert(number, open);
+        self.tell(told, What::Open { file });
+    }
+
+    fn of_open(&mut self, told: &Told, what: impl FnOnce(u32) -> What) {
+        match self.opens.get(&told.entry.values[0]).copied() {
+            Some(open) => self.tell(told, what(open)),
+            None => self.unknown += 1,
+        }
+    }
+
+    fn new_mapping(&mut self, told: &Told) {
+        let [address, length, offset_bytes, number] = told.entry.values;
+        let Some(open) = self.opens.get(&number).copied() else {
+            self.unknown += 1;
+            return;
+        };
+        let process = &self.processes[&told.process];
+        let thread = process.threads.get(&told.entry.thread);
+        let (protection, flags) = thread.map_or((0, 0), |thread| thread.mode);
+        let of =
+            Mapped { address, length, offset_bytes, open, protection, flags, ..Mapped::default() };
+        self.map(told, address, length, &of);
+    }
+
+    /// A mapping of the open file of `of`, and of the same kind, is made.
+    fn map(&mut self, told: &Told, address: u64, length: u64, of: &Mapped) {
+        let index = next(&mut self.counts.mappings);
+        let mapped = Mapped { address, length, index, first_page: 0, ..*of };
+        self.tell(
+            told,
+            What::Map {
+                open: of.open,
+                address,
+                length_bytes: length,
+                offset_bytes: of.offset_bytes,
+                protection: of.protection,
+                flags: of.flags,
+                callers: Vec::new(),
+            },
+        );
+        self.space(told).add(mapped);
+    }
+
+    fn parts(&mut self, told: &Told, address: u64, length: u64) -> Vec<(u32, Pages)> {
+        let page_bytes = self.page_bytes;
+        self.space(told).parts(address, length, page_bytes)
+    }
+
+    fn each_part(
+        &mut self,
+        told: &Told,
+        address: u64,
+        length: u64,
+        what: impl Fn(u32, Pages) -> What,
+    ) {
+        for (mapping, pages) in self.parts(told, address, length) {
+            self.tell(told, what(mapping, pages));
+        }
+    }
+
+    fn unmap(&mut self, told: &Told, address: u64, length: u64) {
+        self.each_part(told, address, length, |mapping, pages| What::Unmap {
+            mapping,
+            part: Some(pages),
+        });
+        let page_bytes = self.page_bytes;
+        self.space(told).remove(address, length, page_bytes);
+    }
+
+    fn move_to(&mut self, told: &Told, from: (u64, u64), to: (u64, u64)) {
+        let Some(mapped) = self.space(told).at(from.0).copied() else {
+            self.unknown += 1;
+            return;
+        };
+        self.unmap(told, to.0, to.1);
+        let is_whole = (mapped.address, mapped.length) == from && mapped.first_page == 0;
+        if is_whole {
+            let page_bytes = self.page_bytes;
+            self.space(told).remove(from.0, from.1, page_bytes);
+            let what = What::Move { mapping: mapped.index, to: to.0, length_bytes: to.1 };
+            self.tell(told, what);
+            self.space(told).add(Mapped { address: to.0, length: to.1, ..mapped });
+        } else {
+            // A part that moves is a mapping of its own from here on.
+            let skipped = from.0 - mapped.address;
+            let offset_bytes = mapped.offset_bytes + skipped;
+            self.unmap(told, from.0, from.1);
+            self.map(told, to.0, to.1, &Mapped { offset_bytes, ..mapped });
+        }
+    }
+}
+
+fn path_of(text: &[u8]) -> PathBuf {
+    PathBuf::from(std::ffi::OsString::from_vec(text.to_vec()))
+}

@@ -1,0 +1,147 @@
+//! The mappings of a process that are recorded, by their addresses.
+
+use std::collections::BTreeMap;
+
+use filemap_recording::Pages;
+
+/// A mapping, or what is left of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mapped {
+    pub address: u64,
+    pub length: u64,
+    /// Which mapping of the recording it is.
+    pub index: u32,
+    /// The page of that mapping at `address`.
+    pub first_page: u64,
+    /// Where `address` is in the file, in bytes.
+    pub offset_bytes: u64,
+    pub open: u32,
+    pub protection: u32,
+    pub flags: u32,
+}
+
+impl Mapped {
+    fn end(&self) -> u64 {
+        self.address.saturating_add(self.length)
+    }
+
+    /// The part of it from `start` to `end`.
+    fn cut(&self, start: u64, end: u64, page_bytes: u64) -> Option<Mapped> {
+        let (start, end) = (start.max(self.address), end.min(self.end()));
+        let skipped = start.saturating_sub(self.address);
+        (start < end).then(|| Mapped {
+            address: start,
+            length: end - start,
+            first_page: self.first_page + skipped / page_bytes,
+            offset_bytes: self.offset_bytes + skipped,
+            ..*self
+        })
+    }
+}
+
+/// Mappings, no two of which overlap.
+#[derive(Clone, Debug, Default)]
+pub struct Space(BTreeMap<u64, Mapped>);
+
+impl Space {
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Mapped> {
+        self.0.values()
+    }
+
+    /// Adds one, where none is.
+    pub fn add(&mut self, mapped: Mapped) {
+        self.0.insert(mapped.address, mapped);
+    }
+
+    /// The one at `address`.
+    pub fn at(&self, address: u64) -> Option<&Mapped> {
+        let (_, mapped) = self.0.range(..=address).next_back()?;
+        (address < mapped.end()).then_some(mapped)
+    }
+
+    /// The mapping and the page of it at `address`.
+    pub fn page_at(&self, address: u64, page_bytes: u64) -> Option<(u32, u64)> {
+        let mapped = self.at(address)?;
+        Some((mapped.index, mapped.first_page + (address - mapped.address) / page_bytes))
+    }
+
+    fn overlapping(&self, address: u64, length: u64) -> Vec<Mapped> {
+        let end = address.saturating_add(length);
+        let all = self.0.range(..end).rev().map(|(_, mapped)| *mapped);
+        let mut found: Vec<Mapped> = all.take_while(|mapped| mapped.end() > address).collect();
+        found.reverse();
+        found
+    }
+
+    /// The pages of mappings from `address` on, also those of which only a part is meant.
+    pub fn parts(&self, address: u64, length: u64, page_bytes: u64) -> Vec<(u32, Pages)> {
+        let start = address / page_bytes * page_bytes;
+        let end = address.saturating_add(length).next_multiple_of(page_bytes);
+        let found = self.overlapping(start, end - start);
+        let cut = found.iter().filter_map(|mapped| mapped.cut(start, end, page_bytes));
+        cut.map(|part| {
+            let pages = part.length.div_ceil(page_bytes);
+            (part.index, Pages { first: part.first_page, pages })
+        })
+        .collect()
+    }
+
+    /// Takes out what is from `address` on.
+    pub fn remove(&mut self, address: u64, length: u64, page_bytes: u64) {
+        let end = address.saturating_add(length);
+        for mapped in self.overlapping(address, length) {
+            self.0.remove(&mapped.address);
+            let before = mapped.cut(mapped.address, address, page_bytes);
+            let behind = mapped.cut(end, mapped.end(), page_bytes);
+            before.into_iter().chain(behind).for_each(|left| self.add(left));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: u64 = 4096;
+
+    /// Against an array of what is at each page.
+    #[test]
+    fn random_ranges_are_as_in_an_array() {
+        let mut seed = 88_172_645_463_325_252_u64;
+        let mut draw = |below: u64| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed % below
+        };
+        let mut space = Space::default();
+        let mut array: Vec<Option<(u32, u64)>> = vec![None; 64];
+        for index in 0..2000 {
+            let (first, pages) = (draw(64), 1 + draw(16));
+            let pages = pages.min(64 - first);
+            let (address, length) = (first * PAGE, pages * PAGE);
+            space.remove(address, length, PAGE);
+            let is_mapped = draw(2) == 0;
+            if is_mapped {
+                space.add(Mapped { address, length, index, ..Mapped::default() });
+            }
+            for page in first..first + pages {
+                array[page as usize] = is_mapped.then_some((index, page - first));
+            }
+            for (page, expected) in array.iter().enumerate() {
+                let address = page as u64 * PAGE + draw(PAGE);
+                assert_eq!(space.page_at(address, PAGE), *expected, "step {index}, page {page}");
+            }
+            let (first, pages) = (draw(60), 1 + draw(4));
+            let parts = space.parts(first * PAGE + 1, pages * PAGE - 1, PAGE);
+            let found: Vec<(u32, u64)> = parts
+                .iter()
+                .flat_map(|(index, of)| (of.first..of.first + of.pages).map(|page| (*index, page)))
+                .collect();
+            let expected: Vec<(u32, u64)> =
+                array[first as usize..(first + pages) as usize].iter().copied().flatten().collect();
+            assert_eq!(found, expected, "step {index}");
+        }
+    }
+}

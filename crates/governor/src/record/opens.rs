@@ -1,0 +1,87 @@
+//! Which open file a descriptor stands for. Children of a fork have the numbers of their parent,
+//! as they have its open files.
+
+use std::ffi::c_int;
+use std::ops::RangeInclusive;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use filemap_control::tape::Kind;
+
+use super::tape_file::{self, tell_text};
+use crate::disposition::with_signals_blocked;
+use crate::file;
+use crate::start::Run;
+
+/// Descriptors that are known by their numbers. Others get a new open file each time.
+const MOST: usize = 4096;
+
+/// Nobody has looked.
+const UNKNOWN: u64 = 0;
+/// It is not to be recorded.
+const NOT_RECORDED: u64 = 1;
+
+static OPENS: [AtomicU64; MOST] = [const { AtomicU64::new(UNKNOWN) }; MOST];
+
+/// Open files so far.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+fn place(descriptor: c_int) -> Option<&'static AtomicU64> {
+    OPENS.get(usize::try_from(descriptor).ok()?)
+}
+
+/// The number of a descriptor's open file; `None` where that is not to be recorded.
+pub fn number(run: &Run, descriptor: c_int) -> Option<u64> {
+    let place = place(descriptor);
+    let number = match place.map_or(UNKNOWN, |place| place.load(Ordering::Relaxed)) {
+        UNKNOWN => {
+            let number = seen(run, descriptor).unwrap_or(NOT_RECORDED);
+            place.inspect(|place| place.store(number, Ordering::Relaxed));
+            number
+        }
+        number => number,
+    };
+    (number != NOT_RECORDED).then_some(number)
+}
+
+/// Tells of an open file if it is to be recorded, and returns its number.
+fn seen(run: &Run, descriptor: c_int) -> Option<u64> {
+    // SAFETY: it is only asked for; where it is not open the kernel says so.
+    let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let stored = file::stored(file).filter(|stored| stored.bytes >= run.settings.min_bytes)?;
+    let (mut is_wanted, mut number) = (false, 0);
+    with_signals_blocked(|| {
+        file::with_path(file, |path| {
+            is_wanted = run.is_wanted(path.as_c_str());
+            if is_wanted {
+                tape_file::begin(run, 0);
+                number = new_number();
+                let values = [number, stored.device, stored.inode, stored.bytes];
+                tell_text(Kind::Open, values, path.as_bytes());
+            }
+        });
+    });
+    is_wanted.then_some(number)
+}
+
+/// A number that no other open file has in all processes that are recorded: which program the
+/// process is by exec, the process, and a count.
+fn new_number() -> u64 {
+    let pid = u64::from(rustix::process::getpid().as_raw_pid().cast_unsigned());
+    let count = COUNT.fetch_add(1, Ordering::Relaxed) + NOT_RECORDED + 1;
+    tape_file::image() << 56 | pid << 24 | count & 0xff_ffff
+}
+
+/// Descriptors are closed.
+pub fn forget(descriptors: RangeInclusive<c_int>) {
+    let last = usize::try_from(*descriptors.end()).unwrap_or(0).min(MOST - 1);
+    let first = usize::try_from(*descriptors.start()).unwrap_or(0);
+    let closed = OPENS.get(first..=last.max(first)).unwrap_or_default();
+    closed.iter().for_each(|place| place.store(UNKNOWN, Ordering::Relaxed));
+}
+
+/// `to` stands for the same open file as `from`.
+pub fn copy(from: c_int, to: c_int) {
+    let Some(to) = place(to) else { return };
+    to.store(place(from).map_or(UNKNOWN, |from| from.load(Ordering::Relaxed)), Ordering::Relaxed);
+}

@@ -1,0 +1,116 @@
+//! The addresses that are recorded.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::disposition::with_signals_blocked;
+use crate::lock::Lock;
+
+/// The most ranges. Of more, what the program advises is carried out, and what the kernel reads of
+/// them is not told; touches are.
+const MOST: usize = 1024;
+
+/// Ranges of addresses; an empty one is free.
+struct Place {
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+/// The ranges.
+pub struct Ranges {
+    lock: Lock,
+    /// Places behind the last one that was ever used.
+    used: AtomicUsize,
+    places: [Place; MOST],
+}
+
+pub static RANGES: Ranges = Ranges {
+    lock: Lock::new(),
+    used: AtomicUsize::new(0),
+    places: [const { Place { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; MOST],
+};
+
+impl Place {
+    fn range(&self) -> Range<usize> {
+        let end = self.end.load(Ordering::Acquire);
+        self.start.load(Ordering::Acquire)..end
+    }
+
+    fn set(&self, range: &Range<usize>) {
+        // Whoever looks meanwhile finds less rather than more.
+        self.end.store(0, Ordering::Release);
+        self.start.store(range.start, Ordering::Release);
+        self.end.store(if range.is_empty() { 0 } else { range.end }, Ordering::Release);
+    }
+}
+
+impl Ranges {
+    fn used(&self) -> impl Iterator<Item = &Place> {
+        self.places.iter().take(self.used.load(Ordering::Acquire))
+    }
+
+    fn overlapping(&self, range: &Range<usize>) -> impl Iterator<Item = &Place> {
+        self.used().filter(|place| {
+            let has = place.range();
+            has.start < range.end && range.start < has.end
+        })
+    }
+
+    /// Whether something of `range` is recorded.
+    pub fn has(&self, range: &Range<usize>) -> bool {
+        self.overlapping(range).next().is_some()
+    }
+
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.used().all(|place| place.range().is_empty())
+    }
+
+    /// Calls `act` with each of them.
+    pub fn each(&self, act: impl FnMut(Range<usize>)) {
+        self.used().map(Place::range).filter(|range| !range.is_empty()).for_each(act);
+    }
+
+    /// Adds a range.
+    pub fn add(&self, range: &Range<usize>) {
+        with_signals_blocked(|| {
+            let _held = self.lock.hold();
+            self.put(range);
+        });
+    }
+
+    /// The lock is held.
+    fn put(&self, range: &Range<usize>) {
+        let free = self.places.iter().enumerate().find(|(_, place)| place.range().is_empty());
+        if let Some((index, place)) = free {
+            place.set(range);
+            self.used.fetch_max(index + 1, Ordering::AcqRel);
+        }
+    }
+
+    /// Takes a range out. Returns whether something of it was there.
+    pub fn remove(&self, range: &Range<usize>) -> bool {
+        if !self.has(range) {
+            return false;
+        }
+        with_signals_blocked(|| {
+            let _held = self.lock.hold();
+            for place in self.overlapping(range) {
+                let had = place.range();
+                let behind = range.end.min(had.end)..had.end;
+                place.set(&(had.start..range.start.max(had.start)));
+                if place.range().is_empty() {
+                    place.set(&behind);
+                } else if !behind.is_empty() {
+                    self.put(&behind);
+                }
+            }
+        });
+        true
+    }
+
+    /// Frees the lock in the child of a fork.
+    pub fn release_after_fork(&self) {
+        self.lock.release_after_fork();
+    }
+}

@@ -1,0 +1,182 @@
+//! The tape of this process: a file that is mapped, in the directory that the command reads.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_void};
+use std::fmt::Write;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+use filemap_control::tape::{BYTES, Entry, Kind, Tape, WORDS};
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::file::{self, ShortText};
+use crate::standard_error;
+use crate::start::Run;
+
+type Words = [AtomicU64; WORDS];
+
+static TAPE: AtomicPtr<Words> = AtomicPtr::new(ptr::null_mut());
+
+/// Making one was tried.
+static IS_TRIED: AtomicBool = AtomicBool::new(false);
+
+/// How many programs this process was before, by exec.
+static IMAGE: AtomicU64 = AtomicU64::new(0);
+
+/// Forks of this process so far.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// The most programs that one process may be, by exec, of which there are tapes.
+const MOST_IMAGES: u32 = 100;
+
+/// How often an entry is tried for which there is no room, and how long is waited between.
+const TRIES: u32 = 10_000;
+const WAIT_NS: i64 = 100_000;
+
+thread_local! {
+    /// The number of this thread, 0 while it is not known.
+    static THREAD: Cell<u32> = const { Cell::new(0) };
+}
+
+fn tape() -> Option<Tape<'static>> {
+    let words = TAPE.load(Ordering::Acquire);
+    // SAFETY: it was mapped with that many words and is never unmapped.
+    unsafe { words.as_ref() }.map(Tape::new)
+}
+
+/// How many programs this process was before.
+pub fn image() -> u64 {
+    IMAGE.load(Ordering::Relaxed)
+}
+
+/// The number of the next fork.
+pub fn next_fork() -> u64 {
+    FORKS.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// The number of the last fork.
+pub fn last_fork() -> u64 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// In the child of a fork: the tape is its parent's.
+pub fn after_fork() {
+    TAPE.store(ptr::null_mut(), Ordering::Release);
+    IS_TRIED.store(false, Ordering::Relaxed);
+    IMAGE.store(0, Ordering::Relaxed);
+    THREAD.set(0);
+}
+
+/// Whether there is a tape.
+pub fn is_there() -> bool {
+    !TAPE.load(Ordering::Acquire).is_null()
+}
+
+/// Makes the tape, if there is none and it was not tried, and tells that this process begins: by
+/// the `fork`th fork of its parent, or by exec where that is 0. Without room for it nothing is
+/// recorded, which one line says.
+pub fn begin(run: &Run, fork: u64) {
+    let Some(directory) = run.tapes() else { return };
+    if IS_TRIED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    if let Err(error) = open(directory) {
+        let mut line = ShortText::new();
+        let (pid, error) = (rustix::process::getpid().as_raw_pid(), error.raw_os_error());
+        let _ = writeln!(
+            line,
+            "filemap: nothing is recorded of process {pid}: there is no room for its tape (error \
+             {error}); free some in the directory of FILEMAP_RECORD"
+        );
+        standard_error::write(str::from_utf8(line.as_bytes()).unwrap_or_default());
+        return;
+    }
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_pid());
+    let mut program = ShortText::new();
+    let read =
+        |room: &mut [u8]| rustix::fs::readlinkat_raw(rustix::fs::CWD, c"/proc/self/exe", room).ok();
+    let _ = program.refill(read);
+    tell_text(Kind::Begin, [parent as u64, fork, 0, 0], program.as_bytes());
+}
+
+fn open(directory: &CStr) -> Result<(), rustix::io::Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let pid = rustix::process::getpid().as_raw_pid();
+    for image in 0..MOST_IMAGES {
+        let mut name = ShortText::new();
+        name.push(directory.to_bytes());
+        let _ = write!(name, "/{pid}-{image}");
+        let path = name.as_c_str().ok_or(rustix::io::Errno::NAMETOOLONG)?;
+        let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => file,
+            Err(rustix::io::Errno::EXIST) => continue,
+            Err(error) => return Err(error),
+        };
+        IMAGE.store(image.into(), Ordering::Relaxed);
+        return map(&file).inspect_err(|_| {
+            let _ = rustix::fs::unlink(path);
+        });
+    }
+    Err(rustix::io::Errno::EXIST)
+}
+
+fn map(file: &rustix::fd::OwnedFd) -> Result<(), rustix::io::Errno> {
+    // A file beyond the process's limit is a fatal signal.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    if limit.is_some_and(|limit| limit < BYTES as u64) {
+        return Err(rustix::io::Errno::FBIG);
+    }
+    // Without room on the disk a write to the mapping would be a fatal signal.
+    rustix::fs::fallocate(file, FallocateFlags::empty(), 0, BYTES as u64)?;
+    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+    // SAFETY: the kernel chooses an address where nothing is.
+    let mapped = unsafe { rustix::mm::mmap(ptr::null_mut(), BYTES, protection, flags, file, 0) }?;
+    TAPE.store(mapped.cast::<c_void>().cast(), Ordering::Release);
+    if let Some(tape) = tape() {
+        let pid = rustix::process::getpid().as_raw_pid();
+        tape.begin(pid.cast_unsigned(), file::start_ticks().unwrap_or(0));
+    }
+    Ok(())
+}
+
+fn now_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is there to be filled.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+fn thread() -> u32 {
+    if THREAD.get() == 0 {
+        THREAD.set(rustix::thread::gettid().as_raw_pid().cast_unsigned());
+    }
+    THREAD.get()
+}
+
+/// Tells something.
+pub fn tell(kind: Kind, values: [u64; 4]) {
+    tell_text(kind, values, b"");
+}
+
+/// Tells something that has a text. Where the command does not keep up, it waits. After a second
+/// the command is taken for dead, and nothing is told any more.
+pub fn tell_text(kind: Kind, values: [u64; 4], text: &[u8]) {
+    let Some(tape) = tape().filter(|tape| !tape.is_closed()) else { return };
+    let entry = Entry {
+        kind,
+        thread: thread(),
+        time_ns: now_ns(libc::CLOCK_MONOTONIC),
+        cpu_ns: now_ns(libc::CLOCK_THREAD_CPUTIME_ID),
+        values,
+    };
+    for _ in 0..TRIES {
+        if tape.write(&entry, text).is_ok() {
+            return;
+        }
+        let wait = rustix::thread::Timespec { tv_sec: 0, tv_nsec: WAIT_NS };
+        let _ = rustix::thread::nanosleep(&wait);
+    }
+    tape.lose();
+    tape.close();
+}
