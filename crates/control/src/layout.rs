@@ -122,8 +122,6 @@ pub enum Reason {
     Seccomp = 4,
     /// The handler of SIGTRAP was replaced in a way that the library does not see.
     HandlerLost = 5,
-    /// A variable of the environment makes no sense.
-    BadSetting = 6,
 }
 
 impl State {
@@ -161,7 +159,6 @@ impl Reason {
             3 => Some(Reason::SigtrapTaken),
             4 => Some(Reason::Seccomp),
             5 => Some(Reason::HandlerLost),
-            6 => Some(Reason::BadSetting),
             _ => None,
         }
     }
@@ -181,7 +178,6 @@ impl Reason {
             Reason::HandlerLost => {
                 "the program uses SIGTRAP in a way that the library cannot share"
             }
-            Reason::BadSetting => "a variable of the environment makes no sense",
         }
     }
 }

@@ -23,9 +23,18 @@ pub mod variable {
     pub const KEEP: &str = "FILEMAP_GOVERN_KEEP";
 }
 
+/// What the library is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It advises the program's file mappings.
+    Govern,
+}
+
 /// What is wanted of the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// What the library is there for.
+    pub purpose: Purpose,
     /// Bytes of the smallest mapping that is governed.
     pub min_bytes: u64,
     /// Bytes of the largest window that one fault asks for.
@@ -43,6 +52,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
+            purpose: Purpose::Govern,
             min_bytes: 16 << 20,
             largest_window_bytes: 16 << 20,
             include: Vec::new(),
@@ -99,6 +109,7 @@ impl Settings {
         };
         let patterns = |name| set(name).map_or(Vec::new(), |value| split(&value));
         Ok(Some(Settings {
+            purpose: Purpose::Govern,
             min_bytes: size(variable::MIN_SIZE, default.min_bytes)?,
             largest_window_bytes: size(variable::LARGEST_WINDOW, default.largest_window_bytes)?,
             include: patterns(variable::INCLUDE),
@@ -159,6 +170,7 @@ mod tests {
     #[test]
     fn what_is_said_is_understood() {
         let settings = Settings {
+            purpose: Purpose::Govern,
             min_bytes: 1 << 20,
             largest_window_bytes: 0,
             include: vec!["*.db".into(), "/a b/?".into()],

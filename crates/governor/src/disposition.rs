@@ -13,7 +13,7 @@ use libc::{sigaction, siginfo_t, sigset_t, ucontext_t};
 use crate::hooks::mask::{believed, is_marked};
 use crate::lock::Lock;
 use crate::next::next;
-use crate::{observer, stand_down, start};
+use crate::{observer, purpose, stand_down, start};
 
 /// What the program wants done with SIGTRAP.
 struct Wanted {
@@ -276,7 +276,7 @@ fn receive(info: *mut siginfo_t, context: *mut c_void) -> Option<sigaction> {
     let of = unsafe { &*info };
     if of.si_code == TRAP_PERF && observer::perf::sent(info) {
         // SAFETY: si_addr is there for this code.
-        crate::govern::fault(unsafe { of.si_addr() }.expose_provenance());
+        purpose::fault(unsafe { of.si_addr() }.expose_provenance());
         return None;
     }
     if hold_back(of, context) {

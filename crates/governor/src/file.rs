@@ -87,12 +87,7 @@ pub fn is_traced() -> bool {
 
 /// When this process was started, in clock ticks since boot.
 pub fn start_ticks() -> Option<u64> {
-    let stat = text(c"/proc/self/stat")?;
-    let bytes = stat.as_bytes();
-    // The name of the program is in brackets and may contain anything.
-    let behind = bytes.iter().rposition(|&byte| byte == b')')?;
-    let field = bytes.get(behind..)?.split(|&byte| byte == b' ').nth(20)?;
-    str::from_utf8(field).ok()?.parse().ok()
+    filemap_control::start_ticks(text(c"/proc/self/stat")?.as_bytes())
 }
 
 /// A regular file whose pages come from a device or a server.

@@ -1,50 +1,51 @@
 //! What is done about the program's mappings: those that a governor is for are advised, and each
 //! major fault in them asks the policy.
 //!
-//! The functions are called by `hooks` and by the handler, and by nothing else.
+//! The functions are called by `purpose`, for the hooks and the observer.
 
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-use filemap_control::layout::{self, header, mapping as word};
+use filemap_control::layout::{self, Reason, header, mapping as word};
 use filemap_policy::{Reads, State};
 
 use crate::disposition::with_signals_blocked;
 use crate::file::PathText;
 use crate::observer;
+use crate::purpose::Mapped;
 use crate::stand_down;
 use crate::start::{self, Run};
 use crate::table::{Mapping, Slot, TABLE};
 use crate::{advice, file, statistics};
-
-/// What a program maps.
-pub struct Mapped {
-    pub range: Range<usize>,
-    /// PROT_READ and so on.
-    pub protection: i32,
-    /// MAP_SHARED and so on.
-    pub flags: i32,
-    /// Where it begins in the file.
-    pub offset_bytes: u64,
-}
 
 /// Flags of mmap(2) of mappings that are left alone: they have no file, or all their pages are read
 /// at once.
 const LEFT_ALONE: i32 =
     libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_LOCKED | libc::MAP_POPULATE;
 
+/// Advice on what is read, and in which pages. The program's word on that stands.
+const ON_READING: [i32; 7] = [
+    libc::MADV_NORMAL,
+    libc::MADV_RANDOM,
+    libc::MADV_SEQUENTIAL,
+    libc::MADV_HUGEPAGE,
+    libc::MADV_NOHUGEPAGE,
+    libc::MADV_COLLAPSE,
+    libc::MADV_POPULATE_READ,
+];
+
 /// A mapping was made. What was governed in its place is gone.
-pub fn mapped(new: &Mapped, descriptor: i32) {
+pub fn mapped(new: &Mapped) {
     // What was mapped of it before cannot be told any more.
     take_out(&new.range, layout::State::Ended, |_| None);
     let Some(run) = start::running() else { return };
     let is_for = new.protection == libc::PROT_READ
         && new.flags & LEFT_ALONE == 0
         && new.range.len() as u64 >= run.settings.min_bytes
-        && descriptor >= 0;
+        && new.descriptor >= 0;
     if is_for {
         // SAFETY: the program has just mapped what this descriptor stands for.
-        let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let file = unsafe { BorrowedFd::borrow_raw(new.descriptor) };
         with_signals_blocked(|| file::with_path(file, |path| consider(run, new, file, path)));
     }
 }
@@ -147,6 +148,20 @@ pub fn give_back(range: &Range<usize>) {
     }
 }
 
+/// The program is about to advise `range`.
+pub fn advising(range: &Range<usize>, advice: i32) {
+    if ON_READING.contains(&advice) {
+        give_back(range);
+    }
+}
+
+/// `range` has another protection. What may be written to or executed is nothing for a governor.
+pub fn protected(range: &Range<usize>, protection: i32) {
+    if protection & (libc::PROT_WRITE | libc::PROT_EXEC) != 0 {
+        give_back(range);
+    }
+}
+
 /// Something of `range` that was to be unmapped is still there, and is governed no more.
 pub fn left_in_place(range: &Range<usize>) {
     if start::running().is_some() {
@@ -220,8 +235,25 @@ pub fn fault(address: usize) {
     missing(run, number, slot, address);
 }
 
-/// A page of the mapping in a slot was missing. Returns what the kernel was asked for.
-pub fn missing(run: &Run, number: usize, slot: &Slot, address: usize) -> Reads {
+/// Whether anything is governed.
+pub fn is_anything() -> bool {
+    !TABLE.is_empty()
+}
+
+/// The slots that may have a mapping, with what they have.
+pub fn watched() -> impl Iterator<Item = (usize, Mapping)> {
+    TABLE.used().map(|(number, slot)| (number, slot.mapping()))
+}
+
+/// A page of the mapping in slot `number` was missing, at `address`. Returns what the kernel was
+/// asked for.
+pub fn has_come(run: &Run, number: usize, address: usize) -> Reads {
+    let slot = TABLE.slot(number);
+    slot.map_or(Reads::NONE, |slot| missing(run, number, slot, address))
+}
+
+/// The same.
+fn missing(run: &Run, number: usize, slot: &Slot, address: usize) -> Reads {
     let Some(mut known) = slot.try_known() else {
         statistics::count(header::MISSED, 1);
         return Reads::NONE;
@@ -259,4 +291,45 @@ fn ask(run: &Run, mapping: &Mapping, reads: Reads) {
         let end = start + pages.count() as usize * run.page_size;
         advice::read(&(start..end.min(mapping.range.end)));
     }
+}
+
+/// All mappings go back to the kernel.
+pub fn give_all_back(run: &Run, reason: Reason) {
+    statistics::reason(reason);
+    with_signals_blocked(|| {
+        let _held = TABLE.hold();
+        for (number, slot) in TABLE.used().filter(|(_, slot)| !slot.is_free()) {
+            let range = slot.range();
+            advice::as_by_itself(&range);
+            slot.known().keep(&(range.start..range.start), run.page_size);
+            statistics::end(number, layout::State::GivenBack, None);
+        }
+    });
+}
+
+/// In the child of a fork, before it does anything.
+pub fn after_fork() {
+    TABLE.release_after_fork();
+    statistics::after_fork();
+}
+
+/// In the child of a fork, which has its parent's mappings and an observer of its own. Returns
+/// whether one of them is governed.
+pub fn goes_on(run: &Run) -> bool {
+    let is_governing = is_anything();
+    if is_governing {
+        run.open_statistics();
+    }
+    is_governing
+}
+
+/// The process ends: its numbers are completed, and the file is removed if nobody collects it.
+pub fn complete(run: &Run) {
+    if !statistics::is_kept() {
+        return;
+    }
+    for (number, slot) in TABLE.used().filter(|(_, slot)| !slot.is_free()) {
+        statistics::end(number, layout::State::Ended, run.touched_pages(&slot.range()));
+    }
+    run.remove_statistics();
 }

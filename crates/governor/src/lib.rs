@@ -6,13 +6,13 @@
 //! each major fault to the thread that made it, as a SIGTRAP before its next instruction. The
 //! handler asks the policy which other pages are worth reading, and asks the kernel for these.
 //!
-//! Each row knows only those below it:
-//!
 //! | Modules | Contents |
 //! |---|---|
 //! | `hooks` | the functions of the C library that are interposed: what the program does |
-//! | `govern`, `lending`, `start`, `stand_down` | what that means for governed mappings |
 //! | `observer`, `disposition` | what reports faults, and the signal by which that is done |
+//! | `start`, `stand_down` | how all of this begins and ends in a process |
+//! | `purpose` | is told by all of these, and hands on to what the library is there for |
+//! | `govern`, `lending` | the purpose: what is done about mappings |
 //! | `table`, `statistics` | what is known of each mapping, and what is told of it |
 //! | `standard_error` | what is said where nothing is governed |
 //! | `advice`, `file`, `page_tables`, `next`, `lock` | what the kernel and libc are asked for |
@@ -40,6 +40,7 @@ mod lock;
 mod next;
 mod observer;
 mod page_tables;
+mod purpose;
 mod stand_down;
 mod standard_error;
 mod start;

@@ -3,40 +3,8 @@
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use filemap_control::request::scan::{PAGEMAP_SCAN, Region, Scan};
 use rustix::fs::{Mode, OFlags};
-
-/// What PAGEMAP_SCAN is given: the kernel's struct pm_scan_arg.
-#[derive(Default)]
-#[repr(C)]
-struct Scan {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    walk_end: u64,
-    regions: u64,
-    region_count: u64,
-    most_pages: u64,
-    inverted: u64,
-    wanted: u64,
-    wanted_any: u64,
-    returned: u64,
-}
-
-/// One run of pages that it found: the kernel's struct page_region.
-#[derive(Clone, Copy, Default)]
-#[repr(C)]
-pub struct Region {
-    pub start: u64,
-    pub end: u64,
-    categories: u64,
-}
-
-/// The request: _IOWR('f', 16, struct pm_scan_arg).
-const PAGEMAP_SCAN: u64 = 0xc060_6610;
-
-/// A page that is in memory and mapped.
-const PRESENT: u64 = 1 << 3;
 
 /// Runs of pages that one request returns: they are on the stack, which may be small.
 const REGIONS: usize = 16;
@@ -61,16 +29,8 @@ impl PageTables {
         let end = range.end as u64;
         let mut regions = [Region::default(); REGIONS];
         while start < end {
-            let mut scan = Scan {
-                size: size_of::<Scan>() as u64,
-                start,
-                end,
-                regions: regions.as_mut_ptr().expose_provenance() as u64,
-                region_count: REGIONS as u64,
-                wanted: PRESENT,
-                returned: PRESENT,
-                ..Scan::default()
-            };
+            let place = regions.as_mut_ptr().expose_provenance() as u64;
+            let mut scan = Scan::mapped(start, end, place, REGIONS as u64);
             // SAFETY: the kernel writes at most that many regions, and where it has come to.
             let found = unsafe { libc::ioctl(self.file.as_raw_fd(), PAGEMAP_SCAN, &mut scan) };
             let found = usize::try_from(found).ok()?;

@@ -1,27 +1,15 @@
-//! When the library stops: all mappings go back to the kernel, and nothing is observed any more.
+//! When the library stops: nothing is observed any more, and what was done for mappings is undone.
 
-use filemap_control::layout::{Reason, State};
+use filemap_control::layout::Reason;
 
-use crate::disposition::{self, with_signals_blocked};
 use crate::observer::perf;
-use crate::start;
-use crate::table::TABLE;
-use crate::{advice, file, statistics};
+use crate::{disposition, file, purpose, start};
 
 /// Stops for good.
 pub fn now(reason: Reason) {
     let Some(run) = start::stop() else { return };
-    statistics::reason(reason);
     perf::stop();
-    with_signals_blocked(|| {
-        let _held = TABLE.hold();
-        for (number, slot) in TABLE.used().filter(|(_, slot)| !slot.is_free()) {
-            let range = slot.range();
-            advice::as_by_itself(&range);
-            slot.known().keep(&(range.start..range.start), run.page_size);
-            statistics::end(number, State::GivenBack, None);
-        }
-    });
+    purpose::stopped(run, reason);
 }
 
 /// Whether the library had to stop: a debugger is attached by now, or the handler is lost. Asked

@@ -6,12 +6,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use filemap_control::layout::{Observer, Reason, State};
+use filemap_control::layout::{Observer, Reason};
 use filemap_control::{Settings, variable};
 
 use crate::observer::{perf, polling};
-use crate::table::TABLE;
-use crate::{disposition, file, next, page_tables, standard_error, statistics};
+use crate::{disposition, file, next, page_tables, purpose, standard_error, statistics};
 
 /// What stays the same while a process runs.
 pub struct Run {
@@ -44,6 +43,11 @@ pub fn running() -> Option<&'static Run> {
 pub fn observing() -> Option<&'static Run> {
     let is_on = IS_ON.load(Ordering::Acquire) && !IS_SILENT.load(Ordering::Acquire);
     RUN.get().filter(|_| is_on)
+}
+
+/// What is wanted, if the run has begun.
+pub fn settings() -> Option<&'static Settings> {
+    RUN.get().map(|run| &run.settings)
 }
 
 /// The run, if it has begun and this is its process.
@@ -178,36 +182,25 @@ pub extern "C" fn after_fork() {
     // SAFETY: the same. What fork has set stays.
     let before = unsafe { *errno };
     OWNER.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
-    TABLE.release_after_fork();
     disposition::release_after_fork();
     file::release_after_fork();
-    statistics::after_fork();
+    purpose::after_fork();
     if let Some(run) = running() {
         // The thread that polls is not in the child.
         if perf::descriptor().is_none() || !perf::reopen_after_fork() {
             crate::stand_down::now(Reason::NoObserver);
-        } else if TABLE.used().any(|(_, slot)| !slot.is_free()) {
+        } else if purpose::goes_on(run) {
             perf::enable();
-            run.open_statistics();
         }
     }
     // SAFETY: the same.
     unsafe { *errno = before };
 }
 
-/// The process ends: its numbers are completed, and the file is removed if nobody collects it.
+/// The process ends.
 pub fn finish() {
-    let Some(run) = started() else { return };
-    if !statistics::is_kept() {
-        return;
-    }
-    for (number, slot) in TABLE.used().filter(|(_, slot)| !slot.is_free()) {
-        statistics::end(number, State::Ended, run.touched_pages(&slot.range()));
-    }
-    if let Some(directory) = run.statistics.as_deref()
-        && !run.settings.keeps_statistics
-    {
-        statistics::remove(directory);
+    if let Some(run) = started() {
+        purpose::ends(run);
     }
 }
 
@@ -227,6 +220,15 @@ impl Run {
     pub fn open_statistics(&self) {
         if let Some(directory) = self.statistics.as_deref() {
             statistics::open(directory, self.page_size);
+        }
+    }
+
+    /// Removes the file of statistics if nobody collects it.
+    pub fn remove_statistics(&self) {
+        if let Some(directory) = self.statistics.as_deref()
+            && !self.settings.keeps_statistics
+        {
+            statistics::remove(directory);
         }
     }
 

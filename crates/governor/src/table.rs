@@ -173,6 +173,11 @@ impl Table {
         self.slots.iter().enumerate().take(used)
     }
 
+    /// A slot by its number.
+    pub fn slot(&self, number: usize) -> Option<&Slot> {
+        self.slots.get(number)
+    }
+
     /// The slots whose mapping has an address of `range`.
     pub fn overlapping(&self, range: Range<usize>) -> impl Iterator<Item = (usize, &Slot)> {
         self.used().filter(move |(_, slot)| {

@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use filemap_control::layout::{HEADER_WORDS, header};
+use filemap_control::start_ticks;
 use rustix::process::geteuid;
 
 /// Its name in `XDG_RUNTIME_DIR`.
@@ -71,11 +72,7 @@ pub fn process_of(name: &str) -> Option<(u32, u32)> {
 
 /// When the process `pid` was started, in clock ticks since boot, if it is there.
 pub fn started(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Its name may hold anything, also blanks and brackets.
-    let fields = stat.rsplit_once(") ")?.1;
-    // The 22nd of all, of which two stand before the brackets' end.
-    fields.split(' ').nth(19)?.parse().ok()
+    start_ticks(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Whether the statistics at `path` are those of a process `pid` that is gone.

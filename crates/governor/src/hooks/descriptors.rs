@@ -4,12 +4,15 @@ use std::ffi::{c_int, c_uint};
 
 use crate::next::next;
 use crate::observer::perf;
-use crate::start;
+use crate::{purpose, start};
 
 /// Whether `descriptor` is the event's, in the process that it observes.
 fn is_hidden(descriptor: c_int) -> bool {
     perf::descriptor() == Some(descriptor) && start::started().is_some()
 }
+
+/// The flag by which close_range(2) closes nothing before the next exec.
+const CLOSED_LATER: c_int = libc::CLOSE_RANGE_CLOEXEC as c_int;
 
 fn not_open() -> c_int {
     // SAFETY: errno belongs to this thread.
@@ -26,10 +29,16 @@ pub unsafe extern "C" fn close(descriptor: c_int) -> c_int {
     if is_hidden(descriptor) {
         return not_open();
     }
+    // Another thread may open something with this number as soon as it is free.
+    purpose::closing(descriptor..=descriptor);
     next!(c"close", unsafe extern "C" fn(c_int) -> c_int; descriptor)
 }
 
 fn range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    if flags & CLOSED_LATER == 0 && first <= last {
+        let most = c_int::MAX.cast_unsigned();
+        purpose::closing(first.min(most).cast_signed()..=last.min(most).cast_signed());
+    }
     next!(
         c"close_range",
         unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int;
@@ -63,6 +72,7 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 pub unsafe extern "C" fn closefrom(first: c_int) {
     let hidden = perf::descriptor().filter(|descriptor| is_hidden(*descriptor));
     let Some(hidden) = hidden.filter(|hidden| first <= *hidden) else {
+        purpose::closing(first.max(0)..=c_int::MAX);
         return next!(c"closefrom", unsafe extern "C" fn(c_int); first);
     };
     let first = first.max(0);
@@ -70,6 +80,14 @@ pub unsafe extern "C" fn closefrom(first: c_int) {
         range(first.cast_unsigned(), (hidden - 1).cast_unsigned(), 0);
     }
     range((hidden + 1).cast_unsigned(), c_uint::MAX, 0);
+}
+
+/// Tells of the copy `to` of a descriptor, if there is one, and returns it.
+fn told(from: c_int, to: c_int) -> c_int {
+    if to >= 0 {
+        purpose::duplicated(from, to);
+    }
+    to
 }
 
 /// dup2(2).
@@ -84,7 +102,7 @@ pub unsafe extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
     if is_hidden(to) {
         perf::make_way();
     }
-    next!(c"dup2", unsafe extern "C" fn(c_int, c_int) -> c_int; from, to)
+    told(from, next!(c"dup2", unsafe extern "C" fn(c_int, c_int) -> c_int; from, to))
 }
 
 /// dup3(2).
@@ -99,5 +117,5 @@ pub unsafe extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
     if is_hidden(to) {
         perf::make_way();
     }
-    next!(c"dup3", unsafe extern "C" fn(c_int, c_int, c_int) -> c_int; from, to, flags)
+    told(from, next!(c"dup3", unsafe extern "C" fn(c_int, c_int, c_int) -> c_int; from, to, flags))
 }

@@ -6,21 +6,9 @@ use std::ptr;
 
 use libc::{off_t, off64_t, size_t};
 
-use crate::govern::{self, Mapped};
-use crate::lending::lend;
 use crate::next::next;
+use crate::purpose::{self, Mapped};
 use crate::start;
-
-/// Advice on what is read, and in which pages. The program's word on that stands.
-const ON_READING: [c_int; 7] = [
-    libc::MADV_NORMAL,
-    libc::MADV_RANDOM,
-    libc::MADV_SEQUENTIAL,
-    libc::MADV_HUGEPAGE,
-    libc::MADV_NOHUGEPAGE,
-    libc::MADV_COLLAPSE,
-    libc::MADV_POPULATE_READ,
-];
 
 /// The pages that hold `length` bytes from `address` on.
 fn pages(address: *mut c_void, length: size_t) -> Range<usize> {
@@ -37,7 +25,7 @@ fn noted(address: *mut c_void, new: (size_t, c_int, c_int, c_int), offset: i64) 
         // The handler makes pointers of the program's addresses.
         address.expose_provenance();
         let offset_bytes = offset.cast_unsigned();
-        govern::mapped(&Mapped { range, protection, flags, offset_bytes }, descriptor);
+        purpose::mapped(&Mapped { range, protection, flags, descriptor, offset_bytes });
     }
     address
 }
@@ -90,16 +78,16 @@ pub unsafe extern "C" fn mmap64(
 /// That of munmap(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
-    // Another thread may map something there as soon as it is free, so that it is forgotten first.
+    // Another thread may map something there as soon as it is free, so that this is told first.
     let range = pages(address, length);
-    let is_forgotten = address.addr() == range.start && length > 0 && govern::forget(&range);
+    let is_told = address.addr() == range.start && length > 0 && purpose::unmapping(&range);
     let result = next!(
         c"munmap",
         unsafe extern "C" fn(*mut c_void, size_t) -> c_int;
         address, length
     );
-    if result != 0 && is_forgotten {
-        govern::left_in_place(&range);
+    if result != 0 && is_told {
+        purpose::not_unmapped(&range);
     }
     result
 }
@@ -117,29 +105,23 @@ pub unsafe extern "C" fn mremap(
     to: *mut c_void,
 ) -> *mut c_void {
     // Without a length nothing moves: the same pages get a second mapping.
-    let moving = if length == 0 { None } else { govern::lift(&pages(address, length)) };
+    let from = if length == 0 { address.addr()..address.addr() } else { pages(address, length) };
+    let moving = purpose::moving(from);
     let made = next!(
         c"mremap",
         unsafe extern "C" fn(*mut c_void, size_t, size_t, c_int, *mut c_void) -> *mut c_void;
         address, length, new_length, flags, to
     );
     if made == libc::MAP_FAILED {
-        if let Some(moving) = moving {
-            govern::set_down(moving, pages(address, length));
-        }
+        purpose::not_moved(moving);
         return made;
     }
     made.expose_provenance();
-    let now = pages(made, new_length);
-    match moving {
-        Some(moving) => govern::set_down(moving, now),
-        None if length == 0 => govern::doubled(address.addr(), &now),
-        None => govern::moved_unseen(&now),
-    }
+    purpose::moved(moving, pages(made, new_length));
     made
 }
 
-/// mprotect(2). A mapping that may be written to or executed is none for a governor.
+/// mprotect(2).
 ///
 /// # Safety
 /// That of mprotect(2).
@@ -154,17 +136,10 @@ pub unsafe extern "C" fn mprotect(
         unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
         address, length, protection
     );
-    if result == 0 && protection & (libc::PROT_WRITE | libc::PROT_EXEC) != 0 {
-        govern::give_back(&pages(address, length));
+    if result == 0 {
+        purpose::protected(&pages(address, length), protection);
     }
     result
-}
-
-/// The program is about to give an advice.
-fn advising(range: &Range<usize>, advice: c_int) {
-    if ON_READING.contains(&advice) {
-        govern::give_back(range);
-    }
 }
 
 /// madvise(2).
@@ -173,7 +148,7 @@ fn advising(range: &Range<usize>, advice: c_int) {
 /// That of madvise(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int {
-    advising(&pages(address, length), advice);
+    purpose::advising(&pages(address, length), advice);
     next!(
         c"madvise",
         unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
@@ -191,7 +166,7 @@ pub unsafe extern "C" fn posix_madvise(
     length: size_t,
     advice: c_int,
 ) -> c_int {
-    advising(&pages(address, length), advice);
+    purpose::advising(&pages(address, length), advice);
     next!(
         c"posix_madvise",
         unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
@@ -205,7 +180,7 @@ pub unsafe extern "C" fn posix_madvise(
 /// That of mlock(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mlock(address: *const c_void, length: size_t) -> c_int {
-    lend(pages(address.cast_mut(), length), || {
+    purpose::locked(pages(address.cast_mut(), length), || {
         next!(
             c"mlock",
             unsafe extern "C" fn(*const c_void, size_t) -> c_int;
@@ -224,7 +199,7 @@ pub unsafe extern "C" fn mlock2(
     length: size_t,
     flags: libc::c_uint,
 ) -> c_int {
-    lend(pages(address.cast_mut(), length), || {
+    purpose::locked(pages(address.cast_mut(), length), || {
         next!(
             c"mlock2",
             unsafe extern "C" fn(*const c_void, size_t, libc::c_uint) -> c_int;
@@ -239,9 +214,7 @@ pub unsafe extern "C" fn mlock2(
 /// That of mlockall(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
-    let everything = match start::running() {
-        Some(_) if flags & libc::MCL_CURRENT != 0 => pages(ptr::null_mut(), usize::MAX),
-        _ => 0..0,
-    };
-    lend(everything, || next!(c"mlockall", unsafe extern "C" fn(c_int) -> c_int; flags))
+    let is_now = flags & libc::MCL_CURRENT != 0;
+    let everything = if is_now { pages(ptr::null_mut(), usize::MAX) } else { 0..0 };
+    purpose::locked(everything, || next!(c"mlockall", unsafe extern "C" fn(c_int) -> c_int; flags))
 }

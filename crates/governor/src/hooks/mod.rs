@@ -1,5 +1,5 @@
 //! The functions of the C library that are interposed. They do what the program asks for, and tell
-//! `govern` of it. They know nothing of the policy.
+//! `purpose` of it. They know nothing of what the library is there for.
 
 mod descriptors;
 mod exit;

@@ -1,13 +1,13 @@
-//! Calls that hand the program's memory to the kernel. Where that is a governed mapping, the kernel
-//! itself comes to pages that are missing, and no signal can report these.
+//! Calls that hand the program's memory to the kernel. Where that is a mapping of a file, it is the
+//! kernel that comes to pages that are missing, and no signal can report these.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
 use libc::{FILE, off_t, off64_t, size_t, sockaddr, socklen_t, ssize_t};
 
-use crate::lending::read_by_kernel;
 use crate::next::next;
+use crate::purpose::read_by_kernel;
 
 fn bytes(buffer: *const c_void, length: size_t) -> Range<usize> {
     buffer.addr()..buffer.addr().saturating_add(length)

@@ -5,21 +5,20 @@ use std::ops::Range;
 
 use libc::{iovec, mmsghdr, msghdr, off_t, off64_t, size_t, ssize_t};
 
-use crate::lending::all_read_by_kernel;
 use crate::next::next;
-use crate::table::TABLE;
+use crate::purpose::{all_read_by_kernel, is_told_of_reads};
 
 /// The most parts of a vector, and the most messages, that are looked at: as many as the kernel
 /// takes.
 const MOST: usize = 1024;
 
-/// The parts of a vector of `count`, if it is one that the kernel takes. Where nothing is governed
-/// it is not looked at.
+/// The parts of a vector of `count`, if it is one that the kernel takes. Where nobody is
+/// told it is not looked at.
 ///
 /// # Safety
 /// There are as many while the parts are used.
 unsafe fn parts(vector: *const iovec, count: size_t) -> impl Iterator<Item = Range<usize>> {
-    let is_one = count <= MOST && !vector.is_null() && vector.is_aligned() && !TABLE.is_empty();
+    let is_one = count <= MOST && !vector.is_null() && vector.is_aligned() && is_told_of_reads();
     let count = if is_one { count } else { 0 };
     (0..count).map(move |number| {
         // SAFETY: the caller says that there are as many.
@@ -33,7 +32,7 @@ unsafe fn parts(vector: *const iovec, count: size_t) -> impl Iterator<Item = Ran
 /// # Safety
 /// It is one, or null, while the parts are used.
 unsafe fn parts_of(message: *const msghdr) -> impl Iterator<Item = Range<usize>> {
-    let is_one = !message.is_null() && message.is_aligned() && !TABLE.is_empty();
+    let is_one = !message.is_null() && message.is_aligned() && is_told_of_reads();
     // SAFETY: the caller says that it is one.
     let message = is_one.then(|| unsafe { message.read() });
     message.into_iter().flat_map(|message| {
@@ -235,7 +234,7 @@ pub unsafe extern "C" fn sendmmsg(
     count: c_uint,
     flags: c_int,
 ) -> c_int {
-    let is_one = !messages.is_null() && messages.is_aligned() && !TABLE.is_empty();
+    let is_one = !messages.is_null() && messages.is_aligned() && is_told_of_reads();
     // The kernel takes the first ones of too many.
     let known = if is_one { (count as usize).min(MOST) } else { 0 };
     let parts = (0..known).flat_map(|number| {

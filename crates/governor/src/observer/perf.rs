@@ -5,33 +5,8 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use filemap_control::layout::Reason;
+use filemap_control::request::event;
 use libc::siginfo_t;
-
-/// Words of perf_event_attr up to sig_data, which Linux 5.13 added.
-const WORDS: usize = 16;
-
-const TYPE_SOFTWARE: u64 = 1;
-const PAGE_FAULTS_MAJ: u64 = 6;
-const SAMPLE_ADDR: u64 = 1 << 3;
-const DISABLED: u64 = 1 << 0;
-const INHERIT: u64 = 1 << 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-const INHERIT_THREAD: u64 = 1 << 35;
-const REMOVE_ON_EXEC: u64 = 1 << 36;
-const SIGTRAP: u64 = 1 << 37;
-
-/// What the signals of this event carry, so that those of the program's own events are not mistaken
-/// for them.
-const SIG_DATA: u64 = 0x6669_6c65_6d61_7001;
-
-const FLAG_CLOEXEC: u64 = 1 << 3;
-
-/// Enables an event and those that threads have inherited.
-const IOC_ENABLE: u64 = 0x2400;
-
-/// Disables them.
-const IOC_DISABLE: u64 = 0x2401;
 
 /// The event's descriptor; -1 while there is none.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
@@ -40,37 +15,10 @@ static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 /// have the numbers that they would have had.
 const FIRST_DESCRIPTOR: u64 = 896;
 
-/// The numbers that describe the event.
-fn attributes() -> [u64; WORDS] {
-    let mut words = [0; WORDS];
-    let flags = DISABLED
-        | INHERIT
-        | EXCLUDE_KERNEL
-        | EXCLUDE_HYPERVISOR
-        | INHERIT_THREAD
-        | REMOVE_ON_EXEC
-        | SIGTRAP;
-    let size = (WORDS * size_of::<u64>()) as u64;
-    let values = [
-        (0, TYPE_SOFTWARE | size << 32),
-        (1, PAGE_FAULTS_MAJ),
-        (2, 1),
-        (3, SAMPLE_ADDR),
-        (5, flags),
-        (15, SIG_DATA),
-    ];
-    for (index, value) in values {
-        if let Some(word) = words.get_mut(index) {
-            *word = value;
-        }
-    }
-    words
-}
-
 /// Opens the event for this thread and all that it will start. It reports nothing until it is
 /// enabled. Returns whether that was permitted.
 pub fn open() -> bool {
-    let attributes = attributes();
+    let attributes = event::attributes();
     // SAFETY: the kernel reads as many bytes as the attributes say that they have.
     let opened = unsafe {
         libc::syscall(
@@ -79,7 +27,7 @@ pub fn open() -> bool {
             0 as c_int,
             -1 as c_int,
             -1 as c_int,
-            FLAG_CLOEXEC,
+            event::FLAG_CLOEXEC,
         )
     };
     let Ok(low @ 0..) = c_int::try_from(opened) else { return false };
@@ -109,7 +57,7 @@ pub fn sent(info: *const siginfo_t) -> bool {
     // The data of the event are behind the address, which is behind the three numbers of 32 bits
     // that all signals have and as many bits to align it.
     // SAFETY: the kernel passes a whole siginfo_t, which has room for them.
-    unsafe { *info.cast::<u64>().add(3) == SIG_DATA }
+    unsafe { *info.cast::<u64>().add(3) == event::SIG_DATA }
 }
 
 /// The event's descriptor, which the program must not close.
@@ -142,12 +90,12 @@ fn request(number: u64) {
 
 /// Begins the observation in all threads. There has to be a handler by then.
 pub fn enable() {
-    request(IOC_ENABLE);
+    request(event::IOC_ENABLE);
 }
 
 /// Ends the observation in all threads.
 pub fn stop() {
-    request(IOC_DISABLE);
+    request(event::IOC_DISABLE);
 }
 
 /// In the child of a fork, where the descriptor is of the parent's event: opens one of its own.

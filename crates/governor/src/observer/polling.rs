@@ -13,10 +13,10 @@ use filemap_control::layout::{MAPPINGS, Reason};
 use filemap_policy::Reads;
 
 use crate::disposition::with_signals_blocked;
-use crate::govern;
 use crate::page_tables::PageTables;
+use crate::purpose;
 use crate::start::{self, Run};
-use crate::table::{Mapping, TABLE};
+use crate::table::Mapping;
 
 /// Between two looks, while there are major faults.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -86,15 +86,14 @@ fn major_faults() -> i64 {
     }
 }
 
-/// Looks at all governed mappings. Returns how much of that was spent on asking the kernel to read,
-/// which would have taken the program's time otherwise.
+/// Looks at all mappings that are to be watched. Returns how much of that was spent on asking the
+/// kernel to read, which would have taken the program's time otherwise.
 fn look(run: &'static Run, tables: &PageTables, watched: &mut Vec<Option<Watched>>) -> Duration {
     let asking = Cell::new(Duration::ZERO);
-    for (number, slot) in TABLE.used() {
+    for (number, mapping) in purpose::watched() {
         if watched.len() <= number {
             watched.resize_with(number + 1, || None);
         }
-        let mapping = slot.mapping();
         let Some(place) = watched.get_mut(number) else { continue };
         if mapping.range.is_empty() {
             *place = None;
@@ -103,14 +102,14 @@ fn look(run: &'static Run, tables: &PageTables, watched: &mut Vec<Option<Watched
         if place.as_ref().is_none_or(|of| !of.is_of(&mapping)) {
             *place = Watched::new(&mapping, run.page_size);
             if place.is_none() {
-                govern::give_back(&mapping.range);
+                purpose::not_watched(&mapping.range);
             }
         }
         let Some(of) = place else { continue };
         // Where it moves on, it is looked at again with the next one.
         let _ = of.look(tables, |address| {
             let begun = Instant::now();
-            let reads = govern::missing(run, number, slot, address);
+            let reads = purpose::has_come(run, number, address);
             asking.set(asking.get() + begun.elapsed());
             reads
         });

@@ -235,15 +235,7 @@ impl Both {
 
 /// Whether this process may have perf events.
 pub fn has_observer() -> bool {
-    /// PERF_TYPE_SOFTWARE, and the size of the attributes that Linux 5.13 knows.
-    const TYPE_AND_SIZE: u64 = 1 | 128 << 32;
-    /// PERF_COUNT_SW_PAGE_FAULTS_MAJ.
-    const MAJOR_FAULTS: u64 = 6;
-    /// Faults of the kernel and of a hypervisor are left out.
-    const OF_THE_PROGRAM: u64 = 1 << 5 | 1 << 6;
-    let attributes: [u64; 16] = std::array::from_fn(|word| {
-        [TYPE_AND_SIZE, MAJOR_FAULTS, 0, 0, 0, OF_THE_PROGRAM][..].get(word).copied().unwrap_or(0)
-    });
+    let attributes = filemap_control::request::event::attributes();
     // SAFETY: the attributes are as long as they say.
     let opened =
         unsafe { libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, 0) };

@@ -4,6 +4,9 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use filemap_control::request::event;
+use filemap_control::request::scan::{PAGEMAP_SCAN, Scan};
+
 use super::{Check, check};
 use crate::{Error, governor, page_size};
 
@@ -69,24 +72,9 @@ fn refusal(error: &io::Error, level: &str) -> Error {
     }
 }
 
-/// The bits of the event's attributes: off, also in threads that are started later, of the program
-/// alone and not of the kernel, gone with exec, and told by a signal.
-const BITS: u64 = 1 | 1 << 1 | 1 << 5 | 1 << 6 | 1 << 35 | 1 << 36 | 1 << 37;
-
 /// Opens the event for this thread, switched off.
 fn open_event() -> io::Result<OwnedFd> {
-    const SOFTWARE: u64 = 1;
-    const PAGE_FAULTS_MAJ: u64 = 6;
-    const SAMPLE_ADDR: u64 = 1 << 3;
-    const CLOSED_BY_EXEC: u64 = 1 << 3;
-    // `struct perf_event_attr` of `linux/perf_event.h`, up to what Linux 5.13 added.
-    let mut attributes = [0u64; 16];
-    attributes[0] = SOFTWARE | (size_of_val(&attributes) as u64) << 32;
-    attributes[1] = PAGE_FAULTS_MAJ;
-    // Each fault is reported.
-    attributes[2] = 1;
-    attributes[3] = SAMPLE_ADDR;
-    attributes[5] = BITS;
+    let attributes = event::attributes();
     let (own_thread, any_cpu, no_group) = (0, -1, -1);
     // SAFETY: the kernel reads as many bytes as the attributes say that they have. The event
     // reports nothing, so that no signal comes.
@@ -97,7 +85,7 @@ fn open_event() -> io::Result<OwnedFd> {
             own_thread,
             any_cpu,
             no_group,
-            CLOSED_BY_EXEC,
+            event::FLAG_CLOEXEC,
         )
     };
     if opened < 0 {
@@ -107,39 +95,11 @@ fn open_event() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) })
 }
 
-/// `struct pm_scan_arg` of `linux/fs.h`.
-#[derive(Default)]
-#[repr(C)]
-struct Scan {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    walk_end: u64,
-    ranges: u64,
-    ranges_length: u64,
-    max_pages: u64,
-    inverted: u64,
-    mask: u64,
-    any_of: u64,
-    returned: u64,
-}
-
-/// `PAGEMAP_SCAN` of `linux/fs.h`.
-const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
-
 /// The call by which the library looks at page tables where it may not use perf events.
 pub(super) fn page_table_scan() -> Check {
-    const PRESENT: u64 = 1 << 3;
     let page = page_size();
     let on_stack = (&raw const page).addr() as u64 / page * page;
-    let mut scan = Scan {
-        size: size_of::<Scan>() as u64,
-        start: on_stack,
-        end: on_stack + page,
-        mask: PRESENT,
-        ..Scan::default()
-    };
+    let mut scan = Scan::mapped(on_stack, on_stack + page, 0, 0);
     let scanned = fs::File::open("/proc/self/pagemap").and_then(|pagemap| {
         // SAFETY: the structure is laid out as the kernel expects, and asks for no ranges.
         match unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut scan) } {

@@ -1,0 +1,219 @@
+//! What the program does, told to the purpose that the library was loaded for. The hooks and the
+//! observer know this module, and none of the purposes.
+//!
+//! The purpose is chosen once, before the program begins. Until then, and where the library is
+//! switched off, nobody is told. A purpose that has no use for something has an empty arm.
+//!
+//! What is told may come in a signal handler, and from any thread. So no arm allocates, changes
+//! errno, or waits for a lock without having all signals blocked.
+
+use std::ffi::c_int;
+use std::iter;
+use std::ops::{Range, RangeInclusive};
+
+use filemap_control::Purpose;
+use filemap_control::layout::Reason;
+use filemap_policy::Reads;
+
+use crate::start::{self, Run};
+use crate::table::Mapping;
+use crate::{govern, lending};
+
+/// What a program has mapped.
+pub struct Mapped {
+    pub range: Range<usize>,
+    /// PROT_READ and so on.
+    pub protection: c_int,
+    /// MAP_SHARED and so on.
+    pub flags: c_int,
+    /// The file's, or -1.
+    pub descriptor: c_int,
+    /// Where it begins in the file.
+    pub offset_bytes: u64,
+}
+
+/// A range that moves, while it does.
+pub struct Moving {
+    from: Range<usize>,
+    governed: Option<govern::Moving>,
+}
+
+fn chosen() -> Option<Purpose> {
+    start::settings().map(|settings| settings.purpose)
+}
+
+/// A mapping was made.
+pub fn mapped(new: &Mapped) {
+    match chosen() {
+        Some(Purpose::Govern) => govern::mapped(new),
+        None => {}
+    }
+}
+
+/// The program is about to unmap `range`. Returns whether somebody wants to know if that fails.
+pub fn unmapping(range: &Range<usize>) -> bool {
+    match chosen() {
+        Some(Purpose::Govern) => govern::forget(range),
+        None => false,
+    }
+}
+
+/// Something of `range` that was to be unmapped is still there.
+pub fn not_unmapped(range: &Range<usize>) {
+    match chosen() {
+        Some(Purpose::Govern) => govern::left_in_place(range),
+        None => {}
+    }
+}
+
+/// The program is about to move or resize what is mapped at `from`, or to make a second mapping of
+/// it where that is empty.
+pub fn moving(from: Range<usize>) -> Moving {
+    let governed = match chosen() {
+        Some(Purpose::Govern) if !from.is_empty() => govern::lift(&from),
+        _ => None,
+    };
+    Moving { from, governed }
+}
+
+/// It is at `to` now.
+pub fn moved(Moving { from, governed }: Moving, to: Range<usize>) {
+    match (chosen(), governed) {
+        (Some(Purpose::Govern), Some(governed)) => govern::set_down(governed, to),
+        (Some(Purpose::Govern), None) if from.is_empty() => govern::doubled(from.start, &to),
+        (Some(Purpose::Govern), None) => govern::moved_unseen(&to),
+        (None, _) => {}
+    }
+}
+
+/// It has stayed as it was.
+pub fn not_moved(Moving { from, governed }: Moving) {
+    match (chosen(), governed) {
+        (Some(Purpose::Govern), Some(governed)) => govern::set_down(governed, from),
+        (Some(Purpose::Govern) | None, _) => {}
+    }
+}
+
+/// `range` has another protection.
+pub fn protected(range: &Range<usize>, protection: c_int) {
+    match chosen() {
+        Some(Purpose::Govern) => govern::protected(range, protection),
+        None => {}
+    }
+}
+
+/// The program is about to advise `range`.
+pub fn advising(range: &Range<usize>, advice: c_int) {
+    match chosen() {
+        Some(Purpose::Govern) => govern::advising(range, advice),
+        None => {}
+    }
+}
+
+/// Runs `call`, in which the kernel reads all pages of `range` and locks them in memory.
+pub fn locked<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
+    match chosen() {
+        Some(Purpose::Govern) => lending::lend(range, call),
+        None => call(),
+    }
+}
+
+/// Whether somebody is told what the kernel reads.
+pub fn is_told_of_reads() -> bool {
+    match chosen() {
+        Some(Purpose::Govern) => govern::is_anything(),
+        None => false,
+    }
+}
+
+/// Runs `call`, in which the kernel reads the program's memory at `range`.
+pub fn read_by_kernel<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
+    all_read_by_kernel(iter::once(range), call)
+}
+
+/// The same of several ranges.
+pub fn all_read_by_kernel<R>(
+    ranges: impl Iterator<Item = Range<usize>>,
+    call: impl FnOnce() -> R,
+) -> R {
+    match chosen() {
+        Some(Purpose::Govern) => lending::all_read_by_kernel(ranges, call),
+        None => call(),
+    }
+}
+
+/// The program is about to close these descriptors, as far as they are open.
+pub fn closing(_descriptors: RangeInclusive<c_int>) {
+    match chosen() {
+        // No file is kept open for a mapping that is governed, and none is looked for again.
+        Some(Purpose::Govern) | None => {}
+    }
+}
+
+/// What the descriptor `from` stands for has the descriptor `to` as well.
+pub fn duplicated(_from: c_int, _to: c_int) {
+    match chosen() {
+        // The same.
+        Some(Purpose::Govern) | None => {}
+    }
+}
+
+/// A major fault at `address`, in the handler, in the thread that has made it.
+pub fn fault(address: usize) {
+    match chosen() {
+        Some(Purpose::Govern) => govern::fault(address),
+        None => {}
+    }
+}
+
+/// What an observer has to look at that cannot report single faults: mappings, each with a number
+/// that stays its own while it lasts. A number may be there without a mapping, with no range.
+pub fn watched() -> impl Iterator<Item = (usize, Mapping)> {
+    let is_governing = matches!(chosen(), Some(Purpose::Govern));
+    is_governing.then(govern::watched).into_iter().flatten()
+}
+
+/// A page of the mapping with this number was found to have come. Returns what else is going to
+/// come, as it was asked for.
+pub fn has_come(run: &Run, number: usize, address: usize) -> Reads {
+    match run.settings.purpose {
+        Purpose::Govern => govern::has_come(run, number, address),
+    }
+}
+
+/// `range` cannot be looked at.
+pub fn not_watched(range: &Range<usize>) {
+    match chosen() {
+        Some(Purpose::Govern) => govern::give_back(range),
+        None => {}
+    }
+}
+
+/// Nothing is observed any more, and nothing that was done for mappings may stay.
+pub fn stopped(run: &Run, reason: Reason) {
+    match run.settings.purpose {
+        Purpose::Govern => govern::give_all_back(run, reason),
+    }
+}
+
+/// This is the child of a fork now, in which no other thread of the parent is.
+pub fn after_fork() {
+    match chosen() {
+        Some(Purpose::Govern) => govern::after_fork(),
+        None => {}
+    }
+}
+
+/// The child of a fork has an observer of its own. Returns whether there is something to observe.
+pub fn goes_on(run: &Run) -> bool {
+    match run.settings.purpose {
+        Purpose::Govern => govern::goes_on(run),
+    }
+}
+
+/// The process ends, or makes no system call any more that is not its own.
+pub fn ends(run: &Run) {
+    match run.settings.purpose {
+        Purpose::Govern => govern::complete(run),
+    }
+}
