@@ -1,7 +1,6 @@
 //! Calls in which the kernel itself comes to the pages of governed mappings. Its faults happen
 //! within the kernel, where no signal can report them.
 
-use std::iter;
 use std::ops::Range;
 
 use filemap_control::layout::MAPPINGS;
@@ -23,13 +22,8 @@ pub fn lend<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs `call`, in which the kernel reads the program's memory at `range`. What a program hands
+/// Runs `call`, in which the kernel reads the program's memory at `ranges`. What a program hands
 /// over piece by piece is read ahead.
-pub fn read_by_kernel<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
-    all_read_by_kernel(iter::once(range), call)
-}
-
-/// The same of several ranges.
 pub fn all_read_by_kernel<R>(
     ranges: impl Iterator<Item = Range<usize>>,
     call: impl FnOnce() -> R,
