@@ -1,6 +1,7 @@
 //! The pages that a workload accesses, in order.
 
 use std::slice;
+use std::sync::Arc;
 
 use filemap_core::units::PageCount;
 
@@ -140,10 +141,12 @@ pub struct Read {
 ///
 /// `read-random` reads from the start of the page drawn. `read-sequential` reads block i at
 /// i x bs; after the last, shorter if the mapping is no multiple of bs, it begins again at 0.
+/// Listed reads begin where the list says.
 /// No block reaches beyond the last mapped byte of the file.
 #[derive(Clone, Debug)]
 pub struct Reads {
     random: Option<(PageCount, u64, u64)>,
+    listed: Option<Arc<Vec<u64>>>,
     bytes: u64,
     bs: u64,
     done: u64,
@@ -159,7 +162,13 @@ impl Reads {
         bs: u64,
         count: u64,
     ) -> Self {
-        Reads { random, bytes, bs, done: 0, count }
+        Reads { random, listed: None, bytes, bs, done: 0, count }
+    }
+
+    /// A block of `bs` bytes at each offset of `list`, which lie in the first `bytes` bytes.
+    pub(crate) fn listed(list: Arc<Vec<u64>>, bytes: u64, bs: u64) -> Self {
+        let count = list.len() as u64;
+        Reads { random: None, listed: Some(list), bytes, bs, done: 0, count }
     }
 }
 
@@ -170,12 +179,13 @@ impl Iterator for Reads {
         if self.done == self.count {
             return None;
         }
-        let offset_bytes = match &mut self.random {
-            Some((pages, page_size, state)) => {
+        let offset_bytes = match (&mut self.random, &self.listed) {
+            (Some((pages, page_size, state)), _) => {
                 *state = xorshift64(*state);
                 *state % pages.0 * *page_size
             }
-            None => self.done % self.bytes.div_ceil(self.bs) * self.bs,
+            (None, Some(list)) => *list.get(self.done as usize)?,
+            (None, None) => self.done % self.bytes.div_ceil(self.bs) * self.bs,
         };
         self.done += 1;
         Some(Read { offset_bytes, len_bytes: self.bs.min(self.bytes - offset_bytes) })

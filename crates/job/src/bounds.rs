@@ -6,8 +6,12 @@ pub const MAX_BYTES: u64 = 1 << 60;
 /// Most accesses of one phase.
 pub const MAX_ACCESSES: u64 = 1 << 40;
 
-/// Most phases of one job, and of one thread of a program.
+/// Most phases of one job of one file.
 pub const MAX_PHASES: usize = 1000;
+
+/// Most phases of one thread of a program: one that was recorded maps and unmaps thousands of
+/// files, or turns from one mapping to another as often.
+pub const MAX_THREAD_PHASES: usize = 1_000_000;
 
 /// Most files of one program.
 pub const MAX_FILES: usize = 1 << 15;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::address::vma::Advice;
@@ -238,8 +239,9 @@ impl fmt::Display for Pattern {
 pub struct AccessList {
     /// Path of the file.
     pub path: String,
-    /// Indexes into the mapping, in order of access.
-    pub pages: Vec<u64>,
+    /// Indexes into the mapping, in order of access. What reads a part of an open file has offsets
+    /// in bytes instead. Copies of a job share it.
+    pub pages: Arc<Vec<u64>>,
 }
 
 /// The file of a job.

@@ -1,6 +1,7 @@
 //! From the workloads of a job as written to phases that can be run.
 
 use std::mem;
+use std::sync::Arc;
 
 use filemap_core::units::PageCount;
 
@@ -113,7 +114,7 @@ impl PhaseSpec {
             let text = text.ok_or_else(|| Error::ListNotRead { path: shorten(path) });
             let pages = text.and_then(|text| parse_accesses(text, mapped));
             let pages = pages.map_err(|error| error.of("accesses-file"))?;
-            return Ok(Pattern::Listed(AccessList { path: path.clone(), pages }));
+            return Ok(Pattern::Listed(AccessList { path: path.clone(), pages: Arc::new(pages) }));
         }
         let remedy = "a pattern such as random or stride:1021, or --accesses-file";
         let missing = Error::Missing { flag: "workload", remedy };

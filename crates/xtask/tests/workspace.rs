@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Our crates, and those of them that each may use.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("filemap-policy", &[]),
     ("filemap-control", &[]),
     ("filemap-core", &["filemap-policy"]),
@@ -14,6 +14,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("filemap-governor", &["filemap-control", "filemap-policy"]),
     ("filemap-model", &["filemap-core", "filemap-job"]),
     ("filemap-kernel", &["filemap-control", "filemap-core", "filemap-job"]),
+    ("filemap-recording", &["filemap-job"]),
     ("filemap-report", &["filemap-core", "filemap-job"]),
     ("filemap-cli", &["*"]),
     ("filemap-py", &["*"]),
@@ -21,7 +22,8 @@ const MAY_USE: [(&str, &[&str]); 12] = [
 ];
 
 /// What their tests may use besides: live tests share what prepares the machine.
-const TESTS_MAY_USE: [(&str, &[&str]); 1] = [("filemap-governor", &["filemap-kernel"])];
+const TESTS_MAY_USE: [(&str, &[&str]); 2] =
+    [("filemap-governor", &["filemap-kernel"]), ("filemap-recording", &["filemap-model"])];
 
 /// What a crate that decides may be built with: libraries that neither ask the operating system,
 /// start a thread nor keep time of their own accord.

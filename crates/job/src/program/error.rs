@@ -13,8 +13,8 @@ pub enum ProgramError {
     },
     /// A name has line breaks or other control characters, which would garble the reports.
     #[error(
-        "one of the [[{table}]] tables is named '{name}' with line breaks or other control characters in it; give \
-         it a name of one line"
+        "one of the [[{table}]] tables is named '{name}' with line breaks or other control \
+         characters in it; give it a name of one line"
     )]
     NameOfLines {
         /// The kind of table.
@@ -43,8 +43,8 @@ pub enum ProgramError {
     },
     /// A phase of a thread does not say what it does, or says several things.
     #[error(
-        "a phase does one thing; give one of 'mapping' or 'open' with a workload or advice, 'map', or \
-         'unmap'"
+        "a phase does one thing; give one of 'mapping' or 'open' with a workload or advice, 'map', \
+         or 'unmap'"
     )]
     NoSubject,
     /// A mapping is used where it is not there.
@@ -72,8 +72,8 @@ pub enum ProgramError {
     },
     /// The mappings of a program do not fit the address space.
     #[error(
-        "mapping '{name}': with it more than 128 TiB are mapped, which no process can; give smaller \
-         mappings"
+        "mapping '{name}': with it more than 128 TiB are mapped, which no process can; give \
+         smaller mappings"
     )]
     TooMuchMapped {
         /// The first mapping that does not fit.
@@ -102,6 +102,14 @@ pub enum ProgramError {
         page: u64,
         /// The mapping.
         name: String,
+    },
+    /// An offset that is listed lies behind its file.
+    #[error("offset {offset} is beyond the file; its last byte is {last}")]
+    BeyondFile {
+        /// The offset in bytes.
+        offset: u64,
+        /// The last byte of the file.
+        last: u64,
     },
     /// A page that is listed lies behind its mapping.
     #[error("page {page} is beyond mapping '{name}'; its last page is {last}")]

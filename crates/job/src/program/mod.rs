@@ -8,6 +8,7 @@ mod advice;
 mod error;
 mod keys;
 mod names;
+mod reads;
 mod record;
 mod spec;
 mod step;
@@ -218,6 +219,9 @@ impl Program {
 
     /// The blocks that are read of a part of `len_bytes` bytes, from its beginning.
     pub fn reads(&self, len_bytes: u64, accesses: &Phase) -> Reads {
+        if let Pattern::Listed(list) = &accesses.pattern {
+            return Reads::listed(list.pages.clone(), len_bytes, accesses.bs_bytes);
+        }
         let random = accesses.pattern != Pattern::Generated(Workload::ReadSequential);
         let pages = PageCount(len_bytes.div_ceil(self.page_size()));
         let pages = random.then_some((pages, self.page_size(), accesses.seed));
@@ -262,7 +266,11 @@ impl Program {
                 format!("fadvise {}: {}{range}", self.opens[*open].name, advice.name())
             }
             ProgramStep::Read { open, accesses, .. } => {
-                format!("read {}: {}", self.opens[*open].name, accesses.pattern)
+                let name = &self.opens[*open].name;
+                match &accesses.pattern {
+                    Pattern::Listed(list) => format!("read {name}: {} listed", list.pages.len()),
+                    pattern => format!("read {name}: {pattern}"),
+                }
             }
         }
     }

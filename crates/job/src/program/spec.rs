@@ -1,5 +1,7 @@
 //! The tables of a program as written.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::phase_spec::PhaseSpec;
@@ -141,7 +143,10 @@ pub struct ThreadPhaseSpec {
     pub accesses: Option<u64>,
     /// Pages of a mapping, in order of access, instead of a pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pages: Option<Vec<u64>>,
+    pub pages: Option<Arc<Vec<u64>>>,
+    /// Where in an open file each block is read, in bytes, instead of a pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offsets: Option<Arc<Vec<u64>>>,
     /// Seed of random patterns; the job's if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,

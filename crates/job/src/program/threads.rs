@@ -5,7 +5,7 @@ use super::names::{Names, in_table};
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
 use super::{Program, ProgramStep, ProgramThread};
 use crate::Error;
-use crate::bounds::{MAX_PHASES, MAX_THREADS};
+use crate::bounds::{MAX_THREAD_PHASES, MAX_THREADS};
 use crate::limits::out_of_range;
 use crate::size::shorten;
 
@@ -43,9 +43,9 @@ fn steps(
     program: &Program,
     there: &mut There<'_>,
 ) -> Result<Vec<ProgramStep>, Error> {
-    if phases.is_empty() || phases.len() > MAX_PHASES {
+    if phases.is_empty() || phases.len() > MAX_THREAD_PHASES {
         let value = format!("a number of {} phases", phases.len());
-        return Err(out_of_range(value, 1, MAX_PHASES));
+        return Err(out_of_range(value, 1, MAX_THREAD_PHASES));
     }
     let mut steps = Vec::with_capacity(phases.len());
     for (number, phase) in phases.iter().enumerate() {

@@ -1,5 +1,7 @@
 //! From a program as written to one that can be run.
 
+use std::sync::Arc;
+
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::units::{PageCount, PageIndex};
 
@@ -294,7 +296,7 @@ impl ThreadPhaseSpec {
 
     /// The accesses of a pattern over so many pages. `remedy` and `known` say which patterns there
     /// are.
-    fn generated(
+    pub(super) fn generated(
         &self,
         seed: u64,
         (pages, bytes): (PageCount, u64),
@@ -324,10 +326,11 @@ impl ThreadPhaseSpec {
     }
 
     /// The pages that are listed in the phase itself.
-    fn listed(&self, list: &[u64], of: &NamedMapping, seed: u64) -> Result<Phase, Error> {
-        if self.workload.is_some() || self.accesses.is_some() || self.seed.is_some() {
-            let (key, other) = ("workload, accesses or seed", "pages");
-            let remedy = "the list alone says what is accessed";
+    fn listed(&self, list: &Arc<Vec<u64>>, of: &NamedMapping, seed: u64) -> Result<Phase, Error> {
+        self.check_list("pages")?;
+        if self.offsets.is_some() {
+            let (key, other) = ("offsets", "a mapping");
+            let remedy = "they say where an open file is read; give 'pages'";
             return Err(Error::KeyConflict { key, other, remedy });
         }
         if let Some(&page) = list.iter().find(|&&page| page >= of.mapping.pages.0) {
@@ -337,35 +340,25 @@ impl ThreadPhaseSpec {
         if list.is_empty() {
             return Err(Error::Zero { remedy: "one page or more in 'pages'" });
         }
-        let list = AccessList { path: String::new(), pages: list.to_vec() };
-        let accesses = list.pages.len() as u64;
-        Ok(Phase { pattern: Pattern::Listed(list), accesses, seed, bs_bytes: 1 })
+        Ok(listed(list, seed, 1))
     }
 
-    fn read(&self, open: usize, think_ns: u64, program: &Program) -> Result<ProgramStep, Error> {
-        if self.write || self.pages.is_some() {
-            let (key, other) = ("write or pages", "an open file");
-            let remedy = "they say what is done through a mapping";
-            return Err(Error::KeyConflict { key, other, remedy });
+    /// Refuses what a list says itself.
+    pub(super) fn check_list(&self, other: &'static str) -> Result<(), Error> {
+        if self.workload.is_none() && self.accesses.is_none() && self.seed.is_none() {
+            return Ok(());
         }
-        let file_bytes = program.files[program.opens[open].file].file.size_bytes;
-        let offset_bytes = size("offset", &self.offset, 0, file_bytes - 1).map_err(keyed)?;
-        let offset_bytes = offset_bytes.unwrap_or(0);
-        let rest = file_bytes - offset_bytes;
-        let len_bytes = size("len", &self.len, 1, rest).map_err(keyed)?.unwrap_or(rest);
-        let pages = PageCount(len_bytes.div_ceil(program.page_size()));
-        let remedy = "read-random or read-sequential, or advice with 'fadvise'";
-        let extent = (pages, len_bytes);
-        let accesses = self.generated(program.seed, extent, remedy, READS)?;
-        if !accesses.is_read() {
-            let (key, other) = ("workload", "an open file");
-            let remedy = "give read-random or read-sequential";
-            return Err(Error::KeyConflict { key, other, remedy });
-        }
-        Ok(ProgramStep::Read { open, offset_bytes, len_bytes, accesses, think_ns })
+        let (key, remedy) = ("workload, accesses or seed", "the list alone says what is accessed");
+        Err(Error::KeyConflict { key, other, remedy })
     }
 }
 
-/// The patterns of pages through a mapping, and of reads of an open file.
+/// The accesses of `list`, with `bs_bytes` of each read.
+pub(super) fn listed(list: &Arc<Vec<u64>>, seed: u64, bs_bytes: u64) -> Phase {
+    let accesses = list.len() as u64;
+    let list = AccessList { path: String::new(), pages: list.clone() };
+    Phase { pattern: Pattern::Listed(list), accesses, seed, bs_bytes }
+}
+
+/// The patterns of pages through a mapping.
 const TOUCHES: &str = "random, stride:N, sequential, reverse, first, interleave:K";
-const READS: &str = "read-random, read-sequential";

@@ -1,0 +1,82 @@
+//! Reads of an open file as a step of a program: in a pattern, or where a list says.
+
+use std::sync::Arc;
+
+use filemap_core::units::PageCount;
+
+use super::error::ProgramError;
+use super::names::keyed;
+use super::spec::ThreadPhaseSpec;
+use super::validate::listed;
+use super::{Program, ProgramStep};
+use crate::Error;
+use crate::bounds::MAX_READ_BYTES;
+use crate::job::Phase;
+use crate::limits::size;
+
+/// The patterns of reads of an open file.
+const READS: &str = "read-random, read-sequential";
+
+impl ThreadPhaseSpec {
+    /// The reads that are listed in the phase itself: blocks of one size, each up to the end of a
+    /// file of `file_bytes`.
+    fn listed_reads(
+        &self,
+        list: &Arc<Vec<u64>>,
+        file_bytes: u64,
+        seed: u64,
+    ) -> Result<Phase, Error> {
+        self.check_list("offsets")?;
+        if self.offset.is_some() || self.len.is_some() {
+            let (key, other) = ("offset or len", "offsets");
+            let remedy = "the list alone says what is read";
+            return Err(Error::KeyConflict { key, other, remedy });
+        }
+        if list.is_empty() {
+            return Err(Error::Zero { remedy: "one offset or more in 'offsets'" });
+        }
+        if let Some(&offset) = list.iter().find(|&&offset| offset >= file_bytes) {
+            return Err(ProgramError::BeyondFile { offset, last: file_bytes - 1 }.into());
+        }
+        let missing = || Error::MissingKey {
+            key: "bs".to_string(),
+            remedy: "how many bytes are read at each offset, such as 4k",
+        };
+        let bs_bytes = size("bs", &self.bs, 1, MAX_READ_BYTES).map_err(keyed)?;
+        Ok(listed(list, seed, bs_bytes.ok_or_else(missing)?))
+    }
+
+    pub(super) fn read(
+        &self,
+        open: usize,
+        think_ns: u64,
+        program: &Program,
+    ) -> Result<ProgramStep, Error> {
+        if self.write || self.pages.is_some() {
+            let (key, other) = ("write or pages", "an open file");
+            let remedy = "they say what is done through a mapping";
+            return Err(Error::KeyConflict { key, other, remedy });
+        }
+        let file_bytes = program.files[program.opens[open].file].file.size_bytes;
+        if let Some(list) = &self.offsets {
+            let accesses = self.listed_reads(list, file_bytes, program.seed)?;
+            let (offset_bytes, len_bytes) = (0, file_bytes);
+            return Ok(ProgramStep::Read { open, offset_bytes, len_bytes, accesses, think_ns });
+        }
+        let offset_bytes = size("offset", &self.offset, 0, file_bytes - 1).map_err(keyed)?;
+        let offset_bytes = offset_bytes.unwrap_or(0);
+        let rest = file_bytes - offset_bytes;
+        let len_bytes = size("len", &self.len, 1, rest).map_err(keyed)?.unwrap_or(rest);
+        let pages = PageCount(len_bytes.div_ceil(program.page_size()));
+        let remedy =
+            "read-random or read-sequential, a list of 'offsets', or advice with 'fadvise'";
+        let extent = (pages, len_bytes);
+        let accesses = self.generated(program.seed, extent, remedy, READS)?;
+        if !accesses.is_read() {
+            let (key, other) = ("workload", "an open file");
+            let remedy = "give read-random or read-sequential";
+            return Err(Error::KeyConflict { key, other, remedy });
+        }
+        Ok(ProgramStep::Read { open, offset_bytes, len_bytes, accesses, think_ns })
+    }
+}

@@ -1,0 +1,137 @@
+//! What a recording says of itself.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use crate::error::Problem;
+use crate::wire::{Bytes, put_number, put_text};
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+
+/// Sizes that a base page can have, in bytes.
+const PAGE_SIZES: std::ops::RangeInclusive<u64> = 4096..=65536;
+
+/// Which touches a recording has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The first of each page of a mapping, by each process.
+    FirstTouches,
+    /// Each change of page.
+    Changes,
+    /// The faults that another tool has written down.
+    Import,
+}
+
+impl Mode {
+    /// Every one.
+    pub const ALL: [Mode; 3] = [Mode::FirstTouches, Mode::Changes, Mode::Import];
+
+    /// The name in the file, and for users.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::FirstTouches => "first-touches",
+            Mode::Changes => "changes",
+            Mode::Import => "import",
+        }
+    }
+}
+
+/// What a recording says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The program and its arguments; nothing where they are not known.
+    pub command: Vec<OsString>,
+    /// Which touches it has.
+    pub mode: Mode,
+    /// Where touches were looked for at an interval only, that interval in nanoseconds; otherwise
+    /// 0.
+    pub resolution_ns: u64,
+    /// Base page size in bytes.
+    pub page_size: u64,
+    /// The clock that waits are taken from, such as `CLOCK_MONOTONIC`.
+    pub clock: String,
+    /// The release of the kernel, such as `6.18.3-amd64`.
+    pub kernel: String,
+    /// The machine as `uname -m` names it.
+    pub machine: String,
+}
+
+impl Header {
+    /// A header with pages of 4 KiB that says nothing of where it was made.
+    pub fn new(mode: Mode) -> Header {
+        Header {
+            command: Vec::new(),
+            mode,
+            resolution_ns: 0,
+            page_size: 4096,
+            clock: String::new(),
+            kernel: String::new(),
+            machine: String::new(),
+        }
+    }
+}
+
+const COMMAND: u64 = 1;
+const MODE: u64 = 2;
+const RESOLUTION: u64 = 3;
+const PAGE_SIZE: u64 = 4;
+const CLOCK: u64 = 5;
+const KERNEL: u64 = 6;
+const MACHINE: u64 = 7;
+
+/// The bytes of `header`: fields, each a number, and a text. Readers skip the fields that they do
+/// not know.
+pub fn put(header: &Header) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut field = |number: u64, text: &[u8]| {
+        put_number(&mut bytes, number);
+        put_text(&mut bytes, text);
+    };
+    let number = |value: u64| {
+        let mut bytes = Vec::new();
+        put_number(&mut bytes, value);
+        bytes
+    };
+    header.command.iter().for_each(|word| field(COMMAND, word.as_bytes()));
+    field(MODE, header.mode.name().as_bytes());
+    field(RESOLUTION, &number(header.resolution_ns));
+    field(PAGE_SIZE, &number(header.page_size));
+    field(CLOCK, header.clock.as_bytes());
+    field(KERNEL, header.kernel.as_bytes());
+    field(MACHINE, header.machine.as_bytes());
+    bytes
+}
+
+/// Reads what [`put`] has written.
+pub fn take(bytes: &[u8]) -> Result<Header, Problem> {
+    let mut header = Header::new(Mode::FirstTouches);
+    let mut mode = None;
+    let mut bytes = Bytes::new(bytes);
+    while !bytes.is_empty() {
+        let (field, text) = (bytes.number()?, bytes.text()?);
+        let words = || String::from_utf8_lossy(text).into_owned();
+        match field {
+            COMMAND => header.command.push(OsStr::from_bytes(text).to_owned()),
+            MODE => mode = Some(words()),
+            RESOLUTION => header.resolution_ns = Bytes::new(text).number()?,
+            PAGE_SIZE => header.page_size = Bytes::new(text).number()?,
+            CLOCK => header.clock = words(),
+            KERNEL => header.kernel = words(),
+            MACHINE => header.machine = words(),
+            _ => {}
+        }
+    }
+    let mode = mode.unwrap_or_default();
+    let known = Mode::ALL.into_iter().find(|known| known.name() == mode);
+    let unknown = || {
+        let shown: String = mode.chars().filter(|c| !c.is_control()).take(40).collect();
+        Problem::malformed(format!("its mode is '{shown}'"))
+    };
+    header.mode = known.ok_or_else(unknown)?;
+    let page_size = header.page_size;
+    if !page_size.is_power_of_two() || !PAGE_SIZES.contains(&page_size) {
+        return Err(Problem::malformed(format!("its pages have {page_size} bytes")));
+    }
+    Ok(header)
+}

@@ -1,0 +1,79 @@
+//! Faults as lines: `PID TID NANOSECONDS r|w PAGE SIZE NAME`.
+
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+
+use super::sink::{Mapping, Sink};
+use super::{Error, Imported, each_line};
+
+/// Most pages of a file, so that its bytes can be counted.
+const MAX_PAGES: u64 = 1 << 48;
+
+/// A line that is a fault.
+struct Fault<'a> {
+    pid: u32,
+    tid: u32,
+    is_write: bool,
+    page: u64,
+    size_bytes: u64,
+    name: &'a str,
+}
+
+impl<'a> Fault<'a> {
+    fn of(line: &'a str) -> Option<Self> {
+        let mut words = line.splitn(7, ' ');
+        let pid = words.next()?.parse().ok()?;
+        let tid = words.next()?.parse().ok()?;
+        let _ns: u64 = words.next()?.parse().ok()?;
+        let is_write = match words.next()? {
+            "r" => false,
+            "w" => true,
+            _ => return None,
+        };
+        let page = words.next()?.parse().ok().filter(|page| *page < MAX_PAGES)?;
+        let size_bytes = words.next()?.parse().ok()?;
+        let name = words.next().filter(|name| !name.is_empty())?;
+        Some(Fault { pid, tid, is_write, page, size_bytes, name })
+    }
+}
+
+/// Reads a trace. Each process maps each of its files once, from beginning to end.
+pub fn read<W: Write>(
+    trace: impl BufRead,
+    name: &str,
+    sink: &mut Sink<'_, W>,
+) -> Result<Imported, Error> {
+    let mut imported = Imported::default();
+    let mut mappings: HashMap<(u32, String), Mapping> = HashMap::new();
+    let mut last: HashMap<u32, (String, u64)> = HashMap::new();
+    imported.lines = each_line(trace, name, |line| {
+        if line.trim().is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        let Some(fault) = Fault::of(line) else {
+            imported.unknown_lines += 1;
+            return Ok(());
+        };
+        let Fault { pid, tid, is_write, page, size_bytes, name } = fault;
+        // A fault that is tried again is the same one.
+        if last.get(&tid).is_some_and(|(file, at)| (file.as_str(), *at) == (name, page)) {
+            return Ok(());
+        }
+        last.insert(tid, (name.to_string(), page));
+        let mapping = mappings.entry((pid, name.to_string())).or_insert_with(|| {
+            let length = size_bytes.max((page + 1) * 4096);
+            let mapping = Mapping::new(PathBuf::from(name), 0, length, 0);
+            Mapping { size_bytes: Some(size_bytes.max(1)), ..mapping }
+        });
+        if page >= mapping.length_bytes.div_ceil(4096) {
+            // The file has grown.
+            imported.other_faults += 1;
+            return Ok(());
+        }
+        imported.faults += 1;
+        Ok(sink.fault((pid, tid, &format!("process {pid}")), mapping, page, is_write)?)
+    })?;
+    imported.mappings = mappings.len() as u64;
+    Ok(imported)
+}

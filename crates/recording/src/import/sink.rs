@@ -1,0 +1,147 @@
+//! The recording that comes of a trace.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::convert::Existing;
+use crate::error::Error;
+use crate::event::{Event, What};
+use crate::writer::Writer;
+
+/// `PROT_READ`.
+const READABLE: u32 = 1;
+
+/// A mapping that a trace tells of. It is in the recording from its first fault on.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    pub path: PathBuf,
+    pub address: u64,
+    pub length_bytes: u64,
+    pub offset_bytes: u64,
+    pub protection: u32,
+    pub flags: u32,
+    /// The size of the file, where the trace tells it.
+    pub size_bytes: Option<u64>,
+    /// Which it is in the recording.
+    pub index: Option<u32>,
+}
+
+impl Mapping {
+    /// A shared mapping for reading.
+    pub fn new(path: PathBuf, address: u64, length_bytes: u64, offset_bytes: u64) -> Mapping {
+        let (protection, flags) = (READABLE, 1);
+        Mapping {
+            path,
+            address,
+            length_bytes,
+            offset_bytes,
+            protection,
+            flags,
+            size_bytes: None,
+            index: None,
+        }
+    }
+}
+
+/// Writes a recording, in which everything is introduced when it is named first.
+pub struct Sink<'a, W> {
+    pub writer: Writer<W>,
+    existing: &'a dyn Fn(&Path) -> Option<Existing>,
+    processes: HashMap<u32, u32>,
+    threads: HashMap<(u32, u32), u32>,
+    /// Each file with its open file description, which has the same index.
+    files: HashMap<PathBuf, u32>,
+    mappings: u32,
+    process_count: u32,
+    thread_count: u32,
+}
+
+impl<'a, W: Write> Sink<'a, W> {
+    pub fn new(writer: Writer<W>, existing: &'a dyn Fn(&Path) -> Option<Existing>) -> Self {
+        Sink {
+            writer,
+            existing,
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            files: HashMap::new(),
+            mappings: 0,
+            process_count: 0,
+            thread_count: 0,
+        }
+    }
+
+    /// The process `pid` begins anew, with another program or as a child of `parent`.
+    pub fn begin(&mut self, pid: u32, parent: Option<u32>, program: &str) -> Result<(), Error> {
+        let parent = parent.and_then(|parent| self.processes.get(&parent).copied());
+        self.threads.retain(|(of, _), _| *of != pid);
+        let program = PathBuf::from(program);
+        self.put(0, What::Process { pid, parent, program })?;
+        self.processes.insert(pid, self.process_count);
+        self.process_count += 1;
+        Ok(())
+    }
+
+    /// A fault of thread `tid` of process `pid`, whose program is called `program`, on `page` of
+    /// `mapping`.
+    pub fn fault(
+        &mut self,
+        (pid, tid, program): (u32, u32, &str),
+        mapping: &mut Mapping,
+        page: u64,
+        is_write: bool,
+    ) -> Result<(), Error> {
+        let thread = self.thread(pid, tid, program)?;
+        let mapping = match mapping.index {
+            Some(index) => index,
+            None => self.map(thread, mapping)?,
+        };
+        self.put(thread, What::Touch { mapping, page, is_write })
+    }
+
+    fn thread(&mut self, pid: u32, tid: u32, program: &str) -> Result<u32, Error> {
+        if let Some(thread) = self.threads.get(&(pid, tid)) {
+            return Ok(*thread);
+        }
+        if !self.processes.contains_key(&pid) {
+            self.begin(pid, None, program)?;
+        }
+        let process = self.processes[&pid];
+        self.put(0, What::Thread { process, tid })?;
+        self.threads.insert((pid, tid), self.thread_count);
+        self.thread_count += 1;
+        Ok(self.thread_count - 1)
+    }
+
+    fn map(&mut self, thread: u32, mapping: &mut Mapping) -> Result<u32, Error> {
+        let Mapping { address, length_bytes, offset_bytes, protection, flags, .. } = *mapping;
+        let open = match self.files.get(&mapping.path) {
+            Some(open) => *open,
+            None => {
+                let found = (self.existing)(&mapping.path);
+                let found_bytes = found.map(|found| found.size_bytes);
+                let mapped = offset_bytes.saturating_add(length_bytes);
+                let size_bytes = found_bytes.or(mapping.size_bytes).unwrap_or(mapped);
+                let (device, inode) = found.map_or((0, 0), |found| found.identity);
+                let path = mapping.path.clone();
+                self.put(thread, What::File { path, size_bytes, device, inode })?;
+                let file = self.files.len() as u32;
+                self.put(thread, What::Open { file })?;
+                self.files.insert(mapping.path.clone(), file);
+                file
+            }
+        };
+        let callers = Vec::new();
+        self.put(
+            thread,
+            What::Map { open, address, length_bytes, offset_bytes, protection, flags, callers },
+        )?;
+        mapping.index = Some(self.mappings);
+        self.mappings += 1;
+        Ok(self.mappings - 1)
+    }
+
+    fn put(&mut self, thread: u32, what: What) -> Result<(), Error> {
+        self.writer.write(&Event { thread, wait_ns: 0, what })
+    }
+}

@@ -1,0 +1,118 @@
+//! What an event may name: what came before it.
+
+use crate::error::Problem;
+use crate::event::{Event, Pages, What};
+
+/// What has been introduced so far.
+#[derive(Debug)]
+pub struct Known {
+    page_size: u64,
+    processes: u32,
+    threads: u32,
+    files: u32,
+    opens: u32,
+    /// Pages of each mapping.
+    mappings: Vec<u64>,
+}
+
+impl Known {
+    pub fn new(page_size: u64) -> Self {
+        Known { page_size, processes: 0, threads: 0, files: 0, opens: 0, mappings: Vec::new() }
+    }
+
+    /// Whether `mapping` has `page`, and `thread` is known: most events are touches.
+    pub fn check_touch(&self, thread: u32, mapping: u32, page: u64) -> Result<(), Problem> {
+        check("thread", thread, self.threads)?;
+        let pages = self.pages_of(mapping)?;
+        if page < pages {
+            return Ok(());
+        }
+        Err(Problem::malformed(format!(
+            "page {page} of mapping {mapping} is touched, which has {pages}"
+        )))
+    }
+
+    /// Whether `event` names what is known. Afterwards it is known what it introduces.
+    pub fn take(&mut self, event: &Event) -> Result<(), Problem> {
+        if !matches!(event.what, What::Process { .. } | What::Thread { .. }) {
+            check("thread", event.thread, self.threads)?;
+        }
+        match &event.what {
+            What::Process { parent, .. } => {
+                parent.map_or(Ok(()), |parent| check("process", parent, self.processes))?;
+                introduce(&mut self.processes)
+            }
+            What::Thread { process, .. } => {
+                check("process", *process, self.processes)?;
+                introduce(&mut self.threads)
+            }
+            What::File { .. } => introduce(&mut self.files),
+            What::Open { file } => {
+                check("file", *file, self.files)?;
+                introduce(&mut self.opens)
+            }
+            What::Map { open, length_bytes, .. } => {
+                check("open file", *open, self.opens)?;
+                let pages = self.pages(*length_bytes)?;
+                self.mappings.push(pages);
+                Ok(())
+            }
+            What::Unmap { mapping, part: None } => self.pages_of(*mapping).map(|_| ()),
+            What::Unmap { mapping, part: Some(pages) }
+            | What::Protect { mapping, pages, .. }
+            | What::Madvise { mapping, pages, .. } => self.check_part(*mapping, *pages),
+            What::Move { mapping, length_bytes, .. } => {
+                self.pages_of(*mapping)?;
+                self.mappings[*mapping as usize] = self.pages(*length_bytes)?;
+                Ok(())
+            }
+            What::Fadvise { open, .. }
+            | What::Readahead { open, .. }
+            | What::Read { open, .. }
+            | What::Close { open } => check("open file", *open, self.opens),
+            What::Truncate { file, .. } => check("file", *file, self.files),
+            What::Module { process, .. } | What::Exit { process } => {
+                check("process", *process, self.processes)
+            }
+            What::Touch { mapping, page, .. } => self.check_touch(event.thread, *mapping, *page),
+            What::Lost { .. } => Ok(()),
+        }
+    }
+
+    fn pages(&self, length_bytes: u64) -> Result<u64, Problem> {
+        match length_bytes.div_ceil(self.page_size) {
+            0 => Err(Problem::malformed("a mapping has no length")),
+            pages => Ok(pages),
+        }
+    }
+
+    fn pages_of(&self, mapping: u32) -> Result<u64, Problem> {
+        check("mapping", mapping, self.mappings.len() as u32)?;
+        Ok(self.mappings[mapping as usize])
+    }
+
+    fn check_part(&self, mapping: u32, part: Pages) -> Result<(), Problem> {
+        let pages = self.pages_of(mapping)?;
+        let end = part.first.checked_add(part.pages);
+        if part.pages > 0 && end.is_some_and(|end| end <= pages) {
+            return Ok(());
+        }
+        let Pages { first, pages: count } = part;
+        Err(Problem::malformed(format!(
+            "{count} pages from page {first} of mapping {mapping} are named, which has {pages}"
+        )))
+    }
+}
+
+fn check(what: &str, index: u32, known: u32) -> Result<(), Problem> {
+    if index < known {
+        return Ok(());
+    }
+    Err(Problem::malformed(format!("it names {what} {index}, and has {known} so far")))
+}
+
+fn introduce(known: &mut u32) -> Result<(), Problem> {
+    *known =
+        known.checked_add(1).ok_or_else(|| Problem::malformed("there are too many of a kind"))?;
+    Ok(())
+}

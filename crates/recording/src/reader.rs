@@ -1,0 +1,170 @@
+//! Reading a recording, block by block.
+
+use std::io::Read;
+
+use crate::block::{self, Events};
+use crate::error::{Error, Problem};
+use crate::event::{Event, What};
+use crate::frame::{self, Kind, MAGIC};
+use crate::header::{self, Header, VERSION};
+use crate::known::Known;
+use crate::wait;
+use crate::writer::Totals;
+
+/// A recording that has no end: whatever wrote it was ended, or the file was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncated {
+    /// The byte at which what is whole ends.
+    pub at: u64,
+    /// How many events are whole.
+    pub events: u64,
+}
+
+/// The events of a recording, in order. It keeps one block of them, and a few bytes for each
+/// mapping.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    name: String,
+    /// Bytes that were read.
+    at: u64,
+    /// Where the block at hand begins.
+    block_at: u64,
+    header: Header,
+    known: Known,
+    events: Events,
+    /// How many touches and other events of the block were given out.
+    given: (usize, usize),
+    totals: Totals,
+    truncated: Option<Truncated>,
+    is_over: bool,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the beginning of a recording. `name` is what errors call the file.
+    ///
+    /// # Errors
+    /// When it is no recording that can be read.
+    pub fn new(mut input: R, name: &str) -> Result<Reader<R>, Error> {
+        let error = |at, problem| Error { name: name.to_string(), at, problem };
+        let of_start = |problem| error(0, problem);
+        let magic = frame::take(&mut input, MAGIC.len()).map_err(of_start)?;
+        if magic.as_deref() != Some(&MAGIC) {
+            return Err(error(0, Problem::Foreign));
+        }
+        let mut at = MAGIC.len() as u64;
+        let version = frame::take(&mut input, 4).map_err(|problem| error(at, problem))?;
+        let version = version.ok_or_else(|| error(at, Problem::NoHeader))?;
+        let version = u32::from_le_bytes(version.try_into().expect("it is four bytes"));
+        if version != VERSION {
+            return Err(error(at, Problem::Version { version }));
+        }
+        at += 4;
+        let frame = frame::read(&mut input).map_err(|problem| error(at, problem))?;
+        let frame = frame.ok_or_else(|| error(at, Problem::NoHeader))?;
+        if frame.kind != Kind::Header {
+            return Err(error(at, Problem::malformed("no header stands first")));
+        }
+        let header = header::take(&frame.contents).map_err(|problem| error(at, problem))?;
+        Ok(Reader {
+            input,
+            name: name.to_string(),
+            at: at + frame.bytes,
+            block_at: at,
+            known: Known::new(header.page_size),
+            header,
+            events: Events::default(),
+            given: (0, 0),
+            totals: Totals::default(),
+            truncated: None,
+            is_over: false,
+        })
+    }
+
+    /// What the recording says of itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What was read so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Where it ends without an end: known when all events were read.
+    pub fn truncated(&self) -> Option<Truncated> {
+        self.truncated
+    }
+
+    /// An error about what was read last.
+    pub(crate) fn error(&self, problem: Problem) -> Error {
+        Error { name: self.name.clone(), at: self.at, problem }
+    }
+
+    /// The next event of the block at hand.
+    fn next_of_block(&mut self) -> Option<Event> {
+        let (touches, others) = self.given;
+        if let Some((before, event)) = self.events.others.get(others)
+            && *before == touches
+        {
+            self.given.1 += 1;
+            return Some(event.clone());
+        }
+        let touch = self.events.touches.get(touches)?;
+        self.given.0 += 1;
+        Some(Event {
+            thread: touch.thread,
+            wait_ns: wait::of_byte(touch.wait).expect("the block was checked"),
+            what: What::Touch {
+                mapping: touch.mapping,
+                page: touch.page,
+                is_write: touch.is_write,
+            },
+        })
+    }
+
+    /// Reads the next block; `false` behind the last.
+    fn read_block(&mut self) -> Result<bool, Problem> {
+        let Some(frame) = frame::read(&mut self.input)? else {
+            self.truncated = Some(Truncated { at: self.at, events: self.totals.events });
+            return Ok(false);
+        };
+        match frame.kind {
+            Kind::Header => return Err(Problem::malformed("there is a second header")),
+            Kind::End if frame.contents != self.totals.put() => {
+                return Err(Problem::malformed("its end tells of other events than it has"));
+            }
+            Kind::End => return Ok(false),
+            Kind::Block => self.events = block::take(&frame.contents)?,
+        }
+        self.given = (0, 0);
+        self.block_at = self.at;
+        self.at += frame.bytes;
+        Ok(true)
+    }
+
+    fn next_event(&mut self) -> Result<Option<Event>, Error> {
+        let error = |reader: &Self, at, problem| Error { name: reader.name.clone(), at, problem };
+        while !self.is_over {
+            if let Some(event) = self.next_of_block() {
+                let taken = self.known.take(&event);
+                taken.map_err(|problem| error(self, self.block_at, problem))?;
+                self.totals.add(&event.what);
+                return Ok(Some(event));
+            }
+            let read = self.read_block();
+            self.is_over = !read.map_err(|problem| error(self, self.at, problem))?;
+        }
+        Ok(None)
+    }
+}
+
+impl<R: Read> Iterator for Reader<R> {
+    type Item = Result<Event, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_event();
+        self.is_over |= next.is_err();
+        next.transpose()
+    }
+}

@@ -1,0 +1,150 @@
+//! Writing a recording, block by block.
+
+use std::io::Write;
+
+use crate::block::Block;
+use crate::error::{Error, Problem};
+use crate::event::{Event, What};
+use crate::frame::{self, Kind, MAGIC};
+use crate::header::{self, Header, VERSION};
+use crate::known::Known;
+use crate::wait::Rest;
+use crate::wire::put_number;
+
+/// What a recording has, told at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Events, touches among them.
+    pub events: u64,
+    /// Touches.
+    pub touches: u64,
+    /// Events that were lost.
+    pub lost: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, what: &What) {
+        self.events += 1;
+        match what {
+            What::Touch { .. } => self.touches += 1,
+            What::Lost { events } => self.lost = self.lost.saturating_add(*events),
+            _ => {}
+        }
+    }
+
+    /// The contents of its frame.
+    pub(crate) fn put(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        [self.events, self.touches, self.lost]
+            .iter()
+            .for_each(|count| put_number(&mut bytes, *count));
+        bytes
+    }
+}
+
+/// Writes a recording as a stream: it keeps one block of events, and a few bytes for each thread
+/// and mapping.
+///
+/// Without [`Writer::finish`] the recording ends with the last whole block, and readers say that it
+/// is cut off.
+#[derive(Debug)]
+pub struct Writer<W> {
+    output: W,
+    name: String,
+    at: u64,
+    known: Known,
+    /// What the waits of each thread were off.
+    rests: Vec<Rest>,
+    block: Block,
+    totals: Totals,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a recording. `name` is what errors call the file.
+    ///
+    /// # Errors
+    /// When `output` cannot be written to.
+    pub fn new(output: W, name: &str, header: &Header) -> Result<Writer<W>, Error> {
+        let mut writer = Writer {
+            output,
+            name: name.to_string(),
+            at: 0,
+            known: Known::new(header.page_size),
+            rests: Vec::new(),
+            block: Block::default(),
+            totals: Totals::default(),
+        };
+        let begin = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
+        let written = writer.output.write_all(&begin);
+        written.map_err(|error| writer.unwritten(&error))?;
+        writer.at = begin.len() as u64;
+        writer.frame(Kind::Header, &header::put(header))?;
+        Ok(writer)
+    }
+
+    /// Adds `event`, in the order in which events happened.
+    ///
+    /// # Errors
+    /// When it names what was not introduced before, or a block cannot be written. The recording
+    /// is without the event then.
+    pub fn write(&mut self, event: &Event) -> Result<(), Error> {
+        let taken = self.known.take(event);
+        taken.map_err(|problem| self.error(problem))?;
+        let thread = event.thread as usize;
+        let is_first = matches!(event.what, What::Process { .. } | What::Thread { .. });
+        if matches!(event.what, What::Thread { .. }) {
+            self.rests.push(Rest::default());
+        }
+        let wait = match self.rests.get_mut(thread).filter(|_| !is_first) {
+            Some(rest) => rest.byte(event.wait_ns),
+            None => Rest::default().byte(event.wait_ns),
+        };
+        self.block.push(event, wait);
+        self.totals.add(&event.what);
+        if self.block.is_full() { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes the events so far, so that a reader has them whatever comes. Each call makes a block
+    /// of its own, and short blocks take more room.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        if !self.block.is_empty() {
+            let contents = self.block.put();
+            self.block.clear();
+            self.frame(Kind::Block, &contents)?;
+        }
+        self.output.flush().map_err(|error| self.unwritten(&error))
+    }
+
+    /// Writes what is left and the end.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(mut self) -> Result<(W, Totals), Error> {
+        self.flush()?;
+        self.frame(Kind::End, &self.totals.put())?;
+        self.output.flush().map_err(|error| self.unwritten(&error))?;
+        Ok((self.output, self.totals))
+    }
+
+    /// What it has taken so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    fn frame(&mut self, kind: Kind, contents: &[u8]) -> Result<(), Error> {
+        let written = frame::write(&mut self.output, kind, contents);
+        self.at += written.map_err(|error| self.unwritten(&error))?;
+        Ok(())
+    }
+
+    fn unwritten(&self, error: &std::io::Error) -> Error {
+        self.error(Problem::Write { reason: frame::reason(error) })
+    }
+
+    fn error(&self, problem: Problem) -> Error {
+        Error { name: self.name.clone(), at: self.at, problem }
+    }
+}

@@ -1,0 +1,157 @@
+//! Traces of real runs: of a program of two threads and a fork (`many.c` below), made with perf
+//! 6.1 on Linux 6.18, and of one that touches pages at random.
+//!
+//! The program maps 64 MiB with MADV_RANDOM. Two threads touch every 997th page, from page 0 and
+//! page 1 on. A child that is forked does so from page 5 on. At last the parent maps 1 MiB from the
+//! second on, and touches page 3 of that.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use filemap_recording::convert::{Existing, program};
+use filemap_recording::import::{Imported, Kind, import};
+use filemap_recording::{Event, Reader, What};
+
+const THREADS: &str = include_str!("data/threads_and_a_fork.txt");
+const WITHOUT_ADDRESSES: &str = include_str!("data/without_addresses.txt");
+const WITH_SYMBOLS: &str = include_str!("data/with_symbols.txt");
+
+fn nowhere(_: &Path) -> Option<Existing> {
+    None
+}
+
+fn imported(kind: Kind, text: &str) -> Result<(Imported, Vec<u8>), String> {
+    let mut bytes = Vec::new();
+    let done = import(kind, (text.as_bytes(), "trace"), (&mut bytes, "out"), &nowhere);
+    let (imported, totals) = done.map_err(|error| error.to_string())?;
+    assert_eq!(imported.faults, totals.touches);
+    Ok((imported, bytes))
+}
+
+fn events(bytes: &[u8]) -> Vec<Event> {
+    Reader::new(bytes, "out").unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_trace_of_threads_and_a_fork() {
+    let (imported, bytes) = imported(Kind::PerfScript, THREADS).unwrap();
+    let faults = THREADS.lines().filter(|line| line.contains("major-faults:")).count() as u64;
+    // All faults of this program that missed the cache are on its file.
+    assert_eq!((imported.faults, imported.other_faults, imported.unknown_lines), (faults, 0, 0));
+    assert_eq!(imported.lines, THREADS.lines().count() as u64);
+
+    let events = events(&bytes);
+    let mut processes = Vec::new();
+    let mut threads = Vec::new();
+    let mut touched: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
+    let mut maps = Vec::new();
+    for event in &events {
+        match &event.what {
+            What::Process { pid, parent, .. } => processes.push((*pid, *parent)),
+            What::Thread { process, tid } => threads.push((*process, *tid)),
+            What::Map { length_bytes, offset_bytes, protection, flags, .. } => {
+                maps.push((*length_bytes, *offset_bytes, *protection, *flags));
+            }
+            What::Touch { mapping, page, is_write } => {
+                assert!(!is_write);
+                touched.entry((event.thread, *mapping)).or_default().push(*page);
+            }
+            What::File { path, size_bytes, .. } => {
+                assert_eq!(path, &PathBuf::from("/tmp/rec-perf/data.bin"));
+                assert_eq!(*size_bytes, 64 << 20);
+            }
+            What::Open { .. } => {}
+            what => panic!("{what:?}"),
+        }
+    }
+    assert_eq!(processes, [(23942, None), (23949, Some(0))]);
+    assert_eq!(threads, [(0, 23947), (0, 23948), (1, 23949), (0, 23942)]);
+    assert_eq!(maps, [(64 << 20, 0, 1, 2), (1 << 20, 1 << 20, 1, 1)]);
+    let every = |first: u64| (first..16384).step_by(997).collect::<Vec<_>>();
+    assert_eq!(touched[&(0, 0)], every(0));
+    assert_eq!(touched[&(1, 0)], every(1));
+    assert_eq!(touched[&(2, 0)], every(5));
+    assert_eq!(touched[&(3, 1)], [3]);
+
+    let mut reader = Reader::new(bytes.as_slice(), "out").unwrap();
+    let job = program(&mut reader, &nowhere).unwrap();
+    let said: Vec<String> = job.approximations.iter().map(ToString::to_string).collect();
+    assert!(said[0].contains("was imported and shows faults only"), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("1 mapping that a fork handed on")), "{said:?}");
+    let program = job.program.validate(None).unwrap();
+    let names: Vec<&str> = program.mappings.iter().map(|of| of.name.as_str()).collect();
+    assert_eq!(names, ["data.bin", "data.bin 2", "data.bin 3"]);
+    assert_eq!(program.threads.len(), 4);
+}
+
+#[test]
+fn addresses_with_symbols_are_read_too() {
+    let (imported, bytes) = imported(Kind::PerfScript, WITH_SYMBOLS).unwrap();
+    assert_eq!((imported.unknown_lines, imported.other_faults), (0, 0));
+    assert!(imported.faults > 10);
+    // The program draws its pages with xorshift64.
+    let mut state = 88172645463325252u64;
+    let drawn = std::iter::repeat_with(move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % 16384
+    });
+    let touched = events(&bytes).into_iter().filter_map(|event| match event.what {
+        What::Touch { page, .. } => Some(page),
+        _ => None,
+    });
+    let touched: Vec<u64> = touched.collect();
+    assert_eq!(touched, drawn.take(touched.len()).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_missing_is_told_with_the_command_that_has_it() {
+    let without_mappings: String = THREADS
+        .lines()
+        .filter(|line| !line.contains("MMAP"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    for (kind, text, words) in [
+        (Kind::PerfScript, WITHOUT_ADDRESSES, "its 20 faults have no address; print it with perf"),
+        (Kind::PerfScript, &without_mappings, "it has no line about a mapping; print it with perf"),
+        (Kind::PerfScript, "", "it is empty"),
+        (Kind::PerfScript, "\0\u{fffd} x\n\n", "it has no line about a mapping"),
+        (Kind::Lines, "1 2 3\n", "of its 1 lines none is a fault on a file"),
+    ] {
+        let error = imported(kind, text).unwrap_err();
+        assert!(error.contains(words), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
+fn lines_of_a_file_are_faults() {
+    let text = "# a comment\n7 7 100 r 3 40960 some file.db\n7 7 110 r 3 40960 some file.db\n\
+                7 8 120 w 9 40960 some file.db\nnot a line\n9 9 130 r 0 1 other\n";
+    let (imported, bytes) = imported(Kind::Lines, text).unwrap();
+    // The second line is the first fault, tried again.
+    assert_eq!((imported.faults, imported.unknown_lines, imported.lines), (3, 1, 6));
+    let touches = events(&bytes).into_iter().filter_map(|event| match event.what {
+        What::Touch { mapping, page, is_write } => Some((event.thread, mapping, page, is_write)),
+        _ => None,
+    });
+    let touches: Vec<_> = touches.collect();
+    assert_eq!(touches, [(0, 0, 3, false), (1, 0, 9, true), (2, 1, 0, false)]);
+}
+
+proptest::proptest! {
+    /// Lines that were cut and joined at any place.
+    #[test]
+    fn no_text_is_too_odd(cuts in proptest::collection::vec(0usize..THREADS.len(), 0..20)) {
+        let mut text = String::new();
+        for pair in cuts.windows(2) {
+            text += &THREADS[pair[0].min(pair[1])..pair[0].max(pair[1])];
+        }
+        for kind in Kind::ALL {
+            if let Ok((_, bytes)) = imported(kind, &text) {
+                events(&bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! How many bytes a touch takes, and how long.
+
+mod support;
+
+use std::time::Instant;
+
+use filemap_recording::{Event, Header, Mode, Reader, What, Writer};
+
+use support::begin;
+
+/// Pages of a file of 2 TiB.
+const PAGES: u64 = 1 << 29;
+
+const TOUCHES: u64 = 1_000_000;
+
+/// Random numbers from 0 up to 1, from a seed that is printed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// About as a normal distribution with a deviation of 1.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+
+    /// A wait of about 1 us, which varies by some 30 %.
+    fn wait_ns(&mut self) -> u64 {
+        (1000.0 * (0.3 * self.normal()).exp()) as u64
+    }
+}
+
+/// Bytes a touch of TOUCHES touches of pages that `page` draws.
+fn bytes_a_touch(name: &str, mut page: impl FnMut(&mut Random, u64) -> u64) -> f64 {
+    let mut random = Random(88172645463325252);
+    let header = Header::new(Mode::Changes);
+    let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();
+    begin(PAGES).iter().for_each(|event| writer.write(event).unwrap());
+    let touches: Vec<Event> = (0..TOUCHES)
+        .map(|number| {
+            let page = page(&mut random, number);
+            let what = What::Touch { mapping: 0, page, is_write: false };
+            Event { thread: 0, wait_ns: random.wait_ns(), what }
+        })
+        .collect();
+    let start = Instant::now();
+    touches.iter().for_each(|event| writer.write(event).unwrap());
+    let (bytes, _) = writer.finish().unwrap();
+    let written = start.elapsed();
+    let start = Instant::now();
+    assert_eq!(
+        Reader::new(bytes.as_slice(), "r").unwrap().map(Result::unwrap).count() as u64,
+        TOUCHES + 5
+    );
+    let each = bytes.len() as f64 / TOUCHES as f64;
+    let ns = |time: std::time::Duration| time.as_nanos() as f64 / TOUCHES as f64;
+    println!(
+        "{name}: {each:.3} bytes a touch; {:.0} ns to write, {:.0} ns to read it",
+        ns(written),
+        ns(start.elapsed())
+    );
+    each
+}
+
+/// 100 million touches take less than 400 MB, whatever the pages are.
+#[test]
+fn a_touch_takes_less_than_four_bytes() {
+    let random = bytes_a_touch("random", |random, _| random.next() % PAGES);
+    assert!(random < 4.0, "{random}");
+    let sequential = bytes_a_touch("sequential", |_, number| number);
+    assert!(sequential < 0.6, "{sequential}");
+    // The k-th most frequent page has a frequency of about 1 / k; pages lie scattered.
+    let zipf = bytes_a_touch("zipf", |random, _| {
+        let rank = (PAGES as f64).powf(random.unit()) as u64;
+        rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) % PAGES
+    });
+    assert!(zipf < 4.0, "{zipf}");
+    let tree = bytes_a_touch("tree of three levels", |random, number| match number % 3 {
+        0 => 1,
+        1 => 1000 + random.next() % 500,
+        _ => random.next() % PAGES,
+    });
+    assert!(tree < 2.7, "{tree}");
+}

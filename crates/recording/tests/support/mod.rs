@@ -1,0 +1,166 @@
+//! Random recordings. Not every test uses all of it.
+#![allow(dead_code)]
+
+use std::path::PathBuf;
+
+use filemap_recording::{Event, Header, Mode, Pages, What, Writer};
+use proptest::prelude::*;
+
+/// What a program might do next, not yet fitted to what there is.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub kind: u8,
+    pub wait_ns: u64,
+    pub numbers: [u64; 4],
+    pub text: Vec<u8>,
+}
+
+pub fn drafts(most: usize) -> impl Strategy<Value = Vec<Draft>> {
+    let wait = prop_oneof![0u64..100, 100u64..1_000_000, any::<u64>()];
+    let number = prop_oneof![Just(0), 0u64..5, 0u64..100_000, any::<u64>()];
+    // A touch is most likely.
+    let kind = prop_oneof![3 => Just(0u8), 2 => 0u8..19];
+    let text = proptest::collection::vec(any::<u8>(), 0..20);
+    let draft = (kind, wait, [number.clone(), number.clone(), number.clone(), number], text);
+    let draft =
+        draft.prop_map(|(kind, wait_ns, numbers, text)| Draft { kind, wait_ns, numbers, text });
+    proptest::collection::vec(draft, 0..most)
+}
+
+/// Events of `drafts` that name only what came before.
+pub fn events(drafts: &[Draft]) -> Vec<Event> {
+    let mut counts = Counts::default();
+    let path = |text: &[u8]| {
+        use std::os::unix::ffi::OsStrExt;
+        PathBuf::from(std::ffi::OsStr::from_bytes(text))
+    };
+    let mut events = Vec::new();
+    for draft in drafts {
+        let [a, b, c, d] = draft.numbers;
+        let pick = |of: usize| (of > 0).then(|| (a % of.max(1) as u64) as u32);
+        let part = |pages: u64| {
+            let first = b % pages;
+            Pages { first, pages: c % (pages - first) + 1 }
+        };
+        let what = match draft.kind {
+            1 => Some(What::Process {
+                pid: b as u32,
+                parent: pick(counts.processes),
+                program: path(&draft.text),
+            }),
+            2 => pick(counts.processes).map(|process| What::Thread { process, tid: c as u32 }),
+            3 => pick(counts.processes).map(|process| What::Module {
+                process,
+                path: path(&draft.text),
+                address: b,
+                length_bytes: c,
+            }),
+            4 => Some(What::File { path: path(&draft.text), size_bytes: a, device: b, inode: c }),
+            5 => pick(counts.files).map(|file| What::Open { file }),
+            6 => pick(counts.opens).map(|open| What::Map {
+                open,
+                address: b,
+                length_bytes: c.max(1),
+                offset_bytes: d,
+                protection: b as u32,
+                flags: c as u32,
+                callers: draft.text.iter().map(|byte| u64::from(*byte) << 40).collect(),
+            }),
+            kind => pick(counts.mappings.len()).and_then(|mapping| {
+                let pages = counts.mappings[mapping as usize];
+                Some(match kind {
+                    0 => What::Touch { mapping, page: b % pages, is_write: c % 2 == 1 },
+                    7 => What::Unmap { mapping, part: None },
+                    8 => What::Unmap { mapping, part: Some(part(pages)) },
+                    9 => What::Protect { mapping, pages: part(pages), protection: d as u32 },
+                    10 => What::Move { mapping, to: b, length_bytes: c.max(1) },
+                    11 => What::Madvise { mapping, pages: part(pages), advice: d as u32 },
+                    _ => return None,
+                })
+            }),
+        };
+        let what = what.or_else(|| {
+            let (offset_bytes, length_bytes) = (b, c);
+            Some(match draft.kind {
+                12 => {
+                    let open = pick(counts.opens)?;
+                    What::Fadvise { open, offset_bytes, length_bytes, advice: d as u32 }
+                }
+                13 => What::Readahead { open: pick(counts.opens)?, offset_bytes, length_bytes },
+                14 => What::Read { open: pick(counts.opens)?, offset_bytes, length_bytes },
+                15 => What::Truncate { file: pick(counts.files)?, size_bytes: b },
+                16 => What::Close { open: pick(counts.opens)? },
+                17 => What::Exit { process: pick(counts.processes)? },
+                18 => What::Lost { events: b },
+                _ => return None,
+            })
+        });
+        let Some(what) = what else { continue };
+        let introduces = matches!(what, What::Process { .. } | What::Thread { .. });
+        let thread = match (introduces, counts.threads) {
+            (true, _) => d as u32,
+            (false, 0) => continue,
+            (false, threads) => (d % threads as u64) as u32,
+        };
+        counts.add(&what);
+        events.push(Event { thread, wait_ns: draft.wait_ns, what });
+    }
+    events
+}
+
+#[derive(Default)]
+struct Counts {
+    processes: usize,
+    threads: usize,
+    files: usize,
+    opens: usize,
+    mappings: Vec<u64>,
+}
+
+impl Counts {
+    fn add(&mut self, what: &What) {
+        match what {
+            What::Process { .. } => self.processes += 1,
+            What::Thread { .. } => self.threads += 1,
+            What::File { .. } => self.files += 1,
+            What::Open { .. } => self.opens += 1,
+            What::Map { length_bytes, .. } => self.mappings.push(length_bytes.div_ceil(4096)),
+            What::Move { mapping, length_bytes, .. } => {
+                self.mappings[*mapping as usize] = length_bytes.div_ceil(4096);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A process with one thread, a file, an open of it and a mapping of so many pages.
+pub fn begin(pages: u64) -> Vec<Event> {
+    let path = PathBuf::from("/data/random.bin");
+    let all = [
+        What::Process { pid: 7, parent: None, program: "/usr/bin/reader".into() },
+        What::Thread { process: 0, tid: 7 },
+        What::File { path, size_bytes: pages * 4096, device: 1, inode: 2 },
+        What::Open { file: 0 },
+        What::Map {
+            open: 0,
+            address: 1 << 40,
+            length_bytes: pages * 4096,
+            offset_bytes: 0,
+            protection: 1,
+            flags: 1,
+            callers: vec![],
+        },
+    ];
+    all.into_iter().map(|what| Event { thread: 0, wait_ns: 0, what }).collect()
+}
+
+/// The recording of `events`, with a block behind each `block` of them.
+pub fn written(events: &[Event], block: usize) -> Vec<u8> {
+    let header = Header { command: vec!["reader".into()], ..Header::new(Mode::FirstTouches) };
+    let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();
+    for some in events.chunks(block) {
+        some.iter().for_each(|event| writer.write(event).unwrap());
+        writer.flush().unwrap();
+    }
+    writer.finish().unwrap().0
+}
