@@ -14,5 +14,5 @@ mod snapshot;
 pub mod tape;
 
 pub use process::start_ticks;
-pub use settings::{BadSetting, Purpose, Settings, variable};
+pub use settings::{BadSetting, Purpose, SMALLEST_RECORDED, Settings, variable};
 pub use snapshot::{Malformed, MappingSnapshot, Snapshot};

@@ -1,0 +1,150 @@
+//! `filemap record -- PROGRAM`.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use filemap_control::variable;
+use filemap_job::{format_size, shell_word};
+use filemap_kernel::governor::{self, PRELOAD, preloaded};
+use filemap_recording::{Header, Mode, Totals};
+use filemap_report::govern::Ended;
+
+use super::ENDING;
+use crate::Outcome;
+use crate::args::RecordArgs;
+use crate::error::Error;
+use crate::govern::environment::{self, Variables};
+use crate::govern::parent::{self, Waited};
+use crate::govern::{self, Collecting, Program};
+use crate::output::{self, Inputs, Target};
+use crate::record::{self, Recorded};
+
+/// Runs a program and records what it does with its files.
+pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
+    let program = govern::find(&args.program)?;
+    if let Some(reason) = govern::obstacle(&program.path) {
+        return Err(Error::CannotRun(format!(
+            "'{}' cannot be recorded: {reason}; record its faults with perf record -e \
+             major-faults -d, and give --import what perf script prints of them",
+            program.path.display()
+        )));
+    }
+    let name = place(args, &program)?;
+    let mut inputs = Inputs::default();
+    inputs.add_program(&program.path);
+    let target = output::open_one("--out", &name, &inputs)?;
+    let library = governor::library()?;
+    // From here on no signal ends this process and leaves what it has made.
+    let waited = Waited::block();
+    let collecting = Collecting::begin()?;
+    environment::set(&variables(args, &library, collecting.directory()));
+    let (ended, recorded) = record(&program, &waited, &collecting, target, &name, &args.program)?;
+    drop((collecting, waited));
+    let result = kept(recorded, &name);
+    if let Err(error) = &result {
+        crate::tell(error);
+    }
+    let Ended { exit_code, signal, .. } = ended;
+    Ok(match (signal, exit_code, result) {
+        (Some(signal), ..) => Outcome::Ended(parent::die_by(signal)),
+        (None, Some(0), Err(error)) => Outcome::Ended(error.exit_code()),
+        // An exit code has eight bits.
+        (None, code, _) => Outcome::Ended(code.unwrap_or(0) as u8),
+    })
+}
+
+/// Where the recording goes.
+fn place(args: &RecordArgs, program: &Program) -> Result<String, Error> {
+    if let Some(out) = &args.out {
+        return Ok(out.clone());
+    }
+    let name = program.path.file_name().unwrap_or_default().to_string_lossy();
+    let usual = format!("{name}{ENDING}");
+    match std::fs::symlink_metadata(&usual) {
+        Err(_) => Ok(usual),
+        Ok(_) => {
+            let usual = shell_word(&usual);
+            Err(Error::Usage(format!(
+                "{usual} is there already; give --out another file, or --out {usual} to replace it"
+            )))
+        }
+    }
+}
+
+/// What is said to the library.
+fn variables(args: &RecordArgs, library: &Path, directory: &Path) -> Variables {
+    let files = args.files.join(std::ffi::OsStr::new(":"));
+    let least = args.min_size.map(|bytes| OsString::from(bytes.to_string())).unwrap_or_default();
+    vec![
+        (PRELOAD, preloaded(library, std::env::var_os(PRELOAD).as_deref())),
+        (variable::SWITCH, "on".into()),
+        (variable::RECORD, directory.as_os_str().to_owned()),
+        (variable::RECORD_FILES, files),
+        (variable::RECORD_MIN_SIZE, least),
+    ]
+}
+
+/// Runs the program and reads its tapes meanwhile.
+fn record(
+    program: &Program,
+    waited: &Waited,
+    collecting: &Collecting,
+    target: Target,
+    name: &str,
+    words: &[OsString],
+) -> Result<(Ended, Recorded<Target>), Error> {
+    let header = header(words);
+    let directory = collecting.directory().to_owned();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // It has the mask of this thread, so that no signal comes to it.
+        let reading = scope.spawn(|| record::record(directory, target, name, &header, &is_over));
+        let ended = parent::run(program, waited);
+        is_over.store(true, Ordering::Release);
+        let recorded = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        ended.map(|ended| (ended, recorded))
+    })
+}
+
+fn header(words: &[OsString]) -> Header {
+    let system = rustix::system::uname();
+    let words_of = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    Header {
+        command: words.to_vec(),
+        page_size: rustix::param::page_size() as u64,
+        clock: "CLOCK_THREAD_CPUTIME_ID".to_string(),
+        kernel: words_of(system.release()),
+        machine: words_of(system.machine()),
+        ..Header::new(Mode::FirstTouches)
+    }
+}
+
+/// Keeps the recording, and says what is in it where a user looks.
+fn kept(recorded: Recorded<Target>, name: &str) -> Result<(), Error> {
+    let (target, totals) = recorded.written?;
+    target.finish()?;
+    let Totals { touches, lost, .. } = totals;
+    let lost = lost + recorded.unknown;
+    let mut stderr = std::io::stderr();
+    // Nobody is left to be told if stderr is closed.
+    if lost > 0 {
+        let _ = writeln!(
+            stderr,
+            "filemap: {lost} events were lost: the recording in '{name}' is not whole; run it \
+             again on a machine that does less"
+        );
+    } else if touches == 0 {
+        let _ = writeln!(
+            stderr,
+            "filemap: no page of a file was touched through a mapping; --min-size {} is the \
+             smallest file that is recorded",
+            format_size(filemap_control::SMALLEST_RECORDED)
+        );
+    } else if stderr.is_terminal() {
+        let _ = writeln!(stderr, "filemap: {touches} first touches of pages are in '{name}'");
+    }
+    Ok(())
+}
