@@ -133,8 +133,8 @@ pub struct Entry {
     pub thread: u32,
     /// Nanoseconds of CLOCK_MONOTONIC.
     pub time_ns: u64,
-    /// Nanoseconds of processor time that the thread had by then.
-    pub cpu_ns: u64,
+    /// Nanoseconds of user time that the thread had by then.
+    pub user_ns: u64,
     /// What [`Kind`] names, in that order.
     pub values: [u64; 4],
 }
@@ -205,12 +205,12 @@ impl<'a> Tape<'a> {
         for (index, position) in (first + 1..first + slots as u64).enumerate() {
             self.put(position, Kind::Text, text_of_slot(text, index));
         }
-        let Entry { thread, time_ns, cpu_ns, values: [a, b, c, d], .. } = *entry;
+        let Entry { thread, time_ns, user_ns, values: [a, b, c, d], .. } = *entry;
         // The text is there when the entry is.
         self.put(
             first,
             entry.kind,
-            [u64::from(thread) | (slots as u64 - 1) << 32, time_ns, cpu_ns, a, b, c, d],
+            [u64::from(thread) | (slots as u64 - 1) << 32, time_ns, user_ns, a, b, c, d],
         );
         Ok(())
     }
@@ -307,14 +307,14 @@ impl Iterator for Reader<'_> {
     type Item = (Entry, Vec<u8>);
 
     fn next(&mut self) -> Option<(Entry, Vec<u8>)> {
-        let (kind, [thread, time_ns, cpu_ns, values @ ..]) = self.tape.get(self.position)?;
+        let (kind, [thread, time_ns, user_ns, values @ ..]) = self.tape.get(self.position)?;
         let more = (thread >> 32).min(SLOTS as u64 - 1);
         let mut words = Vec::new();
         for position in self.position + 1..=self.position + more {
             words.extend(self.tape.get(position)?.1);
         }
         self.go_to(self.position + 1 + more);
-        let entry = Entry { kind, thread: thread as u32, time_ns, cpu_ns, values };
+        let entry = Entry { kind, thread: thread as u32, time_ns, user_ns, values };
         Some((entry, text_of(&words)))
     }
 }
@@ -340,7 +340,7 @@ mod tests {
 
     fn entry(thread: u32, number: u64) -> Entry {
         let values = [number, number + 1, number * 3, u64::MAX - number];
-        Entry { kind: Kind::Touch, thread, time_ns: number * 10, cpu_ns: number * 7, values }
+        Entry { kind: Kind::Touch, thread, time_ns: number * 10, user_ns: number * 7, values }
     }
 
     fn text(number: u64) -> Vec<u8> {

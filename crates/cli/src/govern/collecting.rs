@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use filemap_control::variable;
@@ -49,6 +49,11 @@ impl Collecting {
         DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
         *made = Some(path.clone());
         Ok(Collecting(path))
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.0
     }
 
     /// What is said to the library, so that statistics are kept here.

@@ -23,11 +23,11 @@ pub use start::exec;
 
 use std::ffi::OsString;
 
-/// The name of the command.
-const COMMAND: &str = "govern";
+/// The names of the commands that run a program.
+const COMMANDS: [&str; 2] = ["govern", "record"];
 
-/// Whether `words` are those of the command line that runs a program governed. What stands behind
-/// the program's name is the program's.
+/// Whether `words` are those of a command line that runs a program. What stands behind the
+/// program's name is the program's.
 pub fn is_meant(words: impl IntoIterator<Item = OsString>) -> bool {
-    words.into_iter().nth(1).is_some_and(|word| word == COMMAND)
+    words.into_iter().nth(1).is_some_and(|word| COMMANDS.iter().any(|name| word == *name))
 }

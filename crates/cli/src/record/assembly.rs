@@ -1,7 +1,7 @@
 //! From the entries of tapes to the events of a recording: addresses become mappings and pages,
 //! numbers of open files become open files, and clocks become waits.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -11,7 +11,6 @@ use filemap_recording::{Event, Pages, What};
 
 use super::space::{Mapped, Space};
 use super::tapes::{Image, Told};
-use super::waits::Waits;
 
 /// What is known of the processes that are recorded.
 pub struct Assembly {
@@ -21,7 +20,6 @@ pub struct Assembly {
     forked: HashMap<(u32, u64), Rc<Space>>,
     opens: HashMap<u64, u32>,
     files: HashMap<(u64, u64), u32>,
-    waits: Waits,
     counts: Counts,
     events: Vec<Event>,
     /// Entries that name what was not told before, as what had told it was lost.
@@ -47,7 +45,7 @@ struct Process {
 #[derive(Clone, Copy)]
 struct Thread {
     index: u32,
-    cpu_ns: u64,
+    user_ns: u64,
     /// PROT_ bits and MAP_ bits of its next mapping.
     mode: (u32, u32),
 }
@@ -65,7 +63,6 @@ impl Assembly {
             forked: HashMap::new(),
             opens: HashMap::new(),
             files: HashMap::new(),
-            waits: Waits::default(),
             counts: Counts::default(),
             events: Vec::new(),
             unknown: 0,
@@ -110,14 +107,14 @@ impl Assembly {
     fn thread(&mut self, told: &Told) -> (u32, u64) {
         let entry = &told.entry;
         let process = self.processes.get_mut(&told.process).expect("it was looked for");
-        let cpu_ns = entry.cpu_ns;
+        let user_ns = entry.user_ns;
         if let Some(thread) = process.threads.get_mut(&entry.thread) {
-            let spent = cpu_ns.saturating_sub(thread.cpu_ns);
-            thread.cpu_ns = cpu_ns;
-            return (thread.index, self.waits.of(spent, entry.kind == Kind::Touch));
+            let wait_ns = user_ns.saturating_sub(thread.user_ns);
+            thread.user_ns = user_ns;
+            return (thread.index, wait_ns);
         }
         let index = next(&mut self.counts.threads);
-        process.threads.insert(entry.thread, Thread { index, cpu_ns, mode: (0, 0) });
+        process.threads.insert(entry.thread, Thread { index, user_ns, mode: (0, 0) });
         let what = What::Thread { process: process.index, tid: entry.thread };
         self.events.push(Event { thread: index, wait_ns: 0, what });
         (index, 0)
@@ -163,7 +160,8 @@ impl Assembly {
                 });
             }
             Kind::Touch => {
-                if let Some((mapping, page)) = self.space(told).page_at(a, self.page_bytes()) {
+                let page_bytes = self.page_bytes;
+                if let Some((mapping, page)) = self.space(told).page_at(a, page_bytes) {
                     self.tell(told, What::Touch { mapping, page, is_write: false });
                 }
             }
@@ -199,10 +197,6 @@ impl Assembly {
                 self.forked.retain(|(pid, _), _| *pid != told.process.0);
             }
         }
-    }
-
-    fn page_bytes(&self) -> u64 {
-        self.page_bytes
     }
 
     fn open(&mut self, told: &Told) {
@@ -280,12 +274,14 @@ impl Assembly {
     }
 
     fn unmap(&mut self, told: &Told, address: u64, length: u64) {
-        self.each_part(told, address, length, |mapping, pages| What::Unmap {
-            mapping,
-            part: Some(pages),
-        });
+        let parts = self.parts(told, address, length);
         let page_bytes = self.page_bytes;
         self.space(told).remove(address, length, page_bytes);
+        for (mapping, pages) in parts {
+            // What is left of it is none of it.
+            let is_whole = self.space(told).all().all(|left| left.index != mapping);
+            self.tell(told, What::Unmap { mapping, part: (!is_whole).then_some(pages) });
+        }
     }
 
     fn move_to(&mut self, told: &Told, from: (u64, u64), to: (u64, u64)) {

@@ -4,7 +4,6 @@
 mod assembly;
 mod space;
 mod tapes;
-mod waits;
 
 use std::io::Write;
 use std::path::PathBuf;

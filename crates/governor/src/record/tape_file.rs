@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::fmt::Write;
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
@@ -140,11 +141,22 @@ fn map(file: &rustix::fd::OwnedFd) -> Result<(), rustix::io::Errno> {
     Ok(())
 }
 
-fn now_ns(clock: libc::clockid_t) -> u64 {
+fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the time is there to be filled.
-    unsafe { libc::clock_gettime(clock, &mut time) };
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// User time of this thread: what its faults take in the kernel is not in it.
+fn user_ns() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the call fills it, and zeroes are one too.
+    let time = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init().ru_utime
+    };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000
 }
 
 fn thread() -> u32 {
@@ -163,13 +175,7 @@ pub fn tell(kind: Kind, values: [u64; 4]) {
 /// the command is taken for dead, and nothing is told any more.
 pub fn tell_text(kind: Kind, values: [u64; 4], text: &[u8]) {
     let Some(tape) = tape().filter(|tape| !tape.is_closed()) else { return };
-    let entry = Entry {
-        kind,
-        thread: thread(),
-        time_ns: now_ns(libc::CLOCK_MONOTONIC),
-        cpu_ns: now_ns(libc::CLOCK_THREAD_CPUTIME_ID),
-        values,
-    };
+    let entry = Entry { kind, thread: thread(), time_ns: now_ns(), user_ns: user_ns(), values };
     for _ in 0..TRIES {
         if tape.write(&entry, text).is_ok() {
             return;

@@ -115,7 +115,7 @@ fn header(words: &[OsString]) -> Header {
     Header {
         command: words.to_vec(),
         page_size: rustix::param::page_size() as u64,
-        clock: "CLOCK_THREAD_CPUTIME_ID".to_string(),
+        clock: "user time of the thread".to_string(),
         kernel: words_of(system.release()),
         machine: words_of(system.machine()),
         ..Header::new(Mode::FirstTouches)
