@@ -310,3 +310,70 @@ impl Assembly {
 fn path_of(text: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(text.to_vec()))
 }
+
+#[cfg(test)]
+mod tests {
+    use filemap_control::tape::Entry;
+
+    use super::*;
+
+    const PAGE: u64 = 4096;
+
+    fn told(process: Image, kind: Kind, values: [u64; 4]) -> Told {
+        let (thread, user_ns) = (process.0, values[0] % 1000);
+        let entry = Entry { kind, thread, time_ns: 0, user_ns, values };
+        Told { process, entry, text: b"/a".to_vec() }
+    }
+
+    fn of(assembly: &mut Assembly, process: Image, kind: Kind, values: [u64; 4]) -> Vec<What> {
+        let events = assembly.take(&told(process, kind, values));
+        events.into_iter().map(|event| event.what).collect()
+    }
+
+    fn touch(assembly: &mut Assembly, process: Image, page: u64) -> Option<(u32, u64)> {
+        match of(assembly, process, Kind::Touch, [page * PAGE + 5, 0, 0, 0]).pop() {
+            Some(What::Touch { mapping, page, is_write: false }) => Some((mapping, page)),
+            _ => None,
+        }
+    }
+
+    /// A process maps 16 pages of a file at page 100, and forks; then its mapping is cut and moved,
+    /// and its child has what was there before.
+    #[test]
+    fn addresses_become_pages_of_mappings() {
+        let (parent, child) = ((7, 0), (8, 0));
+        let mut assembly = Assembly::new(PAGE);
+        let all = &mut assembly;
+        assert_eq!(of(all, parent, Kind::Begin, [1, 0, 0, 0]).len(), 1);
+        assert_eq!(of(all, parent, Kind::Open, [55, 1, 2, 1 << 20]).len(), 3);
+        // A second open file of the same file.
+        assert_eq!(of(all, parent, Kind::Open, [56, 1, 2, 1 << 20]), [What::Open { file: 0 }]);
+        assert_eq!(of(all, parent, Kind::Mode, [1, 2, 0, 0]), []);
+        let mapped = of(all, parent, Kind::Map, [100 * PAGE, 16 * PAGE, 4 * PAGE, 56]);
+        assert!(matches!(&mapped[..], [What::Map { open: 1, protection: 1, flags: 2, .. }]));
+        assert_eq!(touch(all, parent, 101), Some((0, 1)));
+        assert_eq!(touch(all, parent, 116), None);
+        assert_eq!(of(all, parent, Kind::Fork, [1, 0, 0, 0]), []);
+        let unmapped = of(all, parent, Kind::Unmap, [104 * PAGE, 2 * PAGE, 0, 0]);
+        let part = Some(Pages { first: 4, pages: 2 });
+        assert_eq!(unmapped, [What::Unmap { mapping: 0, part }]);
+        assert_eq!((touch(all, parent, 104), touch(all, parent, 106)), (None, Some((0, 6))));
+        // What is behind the hole moves, and is a mapping of its own.
+        let moved = of(all, parent, Kind::Move, [106 * PAGE, 10 * PAGE, 300 * PAGE, 10 * PAGE]);
+        let [What::Unmap { .. }, What::Map { offset_bytes, .. }] = moved[..] else {
+            panic!("{moved:?}");
+        };
+        assert_eq!(offset_bytes, 10 * PAGE);
+        assert_eq!(touch(all, parent, 309), Some((1, 9)));
+        // The child begins late, with all 16 pages.
+        assert_eq!(of(all, child, Kind::Begin, [7, 1, 0, 0]).len(), 3);
+        assert_eq!(touch(all, child, 105), Some((2, 5)));
+        assert_eq!(
+            of(all, child, Kind::Unmap, [0, 1000 * PAGE, 0, 0]),
+            [What::Unmap { mapping: 2, part: None }]
+        );
+        assert_eq!(assembly.unknown, 0);
+        assert_eq!(of(&mut assembly, (9, 0), Kind::Touch, [0; 4]), []);
+        assert_eq!(assembly.unknown, 1);
+    }
+}

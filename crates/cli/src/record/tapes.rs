@@ -74,8 +74,8 @@ impl Tapes {
         }
     }
 
-    /// Lets go of the tapes of processes that are gone, or all of them, after [`Tapes::told`]. What
-    /// was being written there is lost.
+    /// Lets go of the tapes of processes that are gone, or all of them, and returns what was told
+    /// there since [`Tapes::told`]. What was being written there is lost.
     pub fn let_go(&mut self, all: bool) -> Vec<Told> {
         let mut rest = Vec::new();
         let mut lost = 0;
@@ -83,12 +83,16 @@ impl Tapes {
             let is_over = all || open.is_over();
             if is_over {
                 open.tape.close();
-                while open.reader.pass_over() {
+                loop {
                     for (entry, text) in open.reader.by_ref() {
                         rest.push(Told { process: *process, entry, text });
                     }
+                    if !open.reader.pass_over() {
+                        break;
+                    }
                 }
                 lost += open.tape.lost();
+                let _ = fs::remove_file(&open.path);
             }
             !is_over
         });
@@ -135,6 +139,5 @@ impl Drop for Open {
     fn drop(&mut self) {
         // SAFETY: it was mapped so, and the tape and its reader go with this.
         let _ = unsafe { rustix::mm::munmap(self.words, BYTES) };
-        let _ = fs::remove_file(&self.path);
     }
 }
