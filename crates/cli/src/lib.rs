@@ -86,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Conform(args) => commands::conform::run(args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Explain(args) => commands::explain::run(args),
+        Command::Report(args) => commands::report::run(&args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
         Command::Govern(args) => commands::govern::run(&args),
     };

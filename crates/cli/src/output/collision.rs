@@ -45,6 +45,11 @@ impl Inputs {
         inputs
     }
 
+    /// Those of a command that reads the record at `path` alone.
+    pub fn of_record(path: &str) -> Self {
+        Inputs { files: vec![("the record".to_string(), path.to_string())], modules: Vec::new() }
+    }
+
     /// Adds an existing file that a program uses.
     pub fn add_file_of_program(&mut self, file: &FileSpec) {
         let what = format!("the file '{}' of the job file", file.name);

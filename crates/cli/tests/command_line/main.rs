@@ -21,6 +21,7 @@ mod live_programs;
 mod losses;
 mod one_meaning;
 mod outputs;
+mod pages;
 mod phases;
 mod pictures;
 mod programs;

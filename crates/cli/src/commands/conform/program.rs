@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::input;
 use crate::interrupt;
 use crate::judged;
-use crate::output::Output;
 
 /// Whether a step leads to decisions about what is read.
 fn decides(step: &ProgramStep) -> bool {
@@ -35,7 +34,7 @@ pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, 
         return Err(not_of_programs("--fuzz", path));
     }
     let asked = GivenProgram::new(spec, path, args.job)?;
-    let output = Output::open(&args.output, &asked.inputs, &[])?;
+    let output = args.output.open(&asked.inputs, &[])?;
     let kernel = asked.spec.kernel.clone();
     check_asked(&asked.flags, &asked.spec.shared())?;
     let release = input::host_release();
@@ -53,8 +52,8 @@ pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, 
     }
     if !program.steps().any(decides) {
         return Err(Error::Usage(format!(
-            "{path} makes no access, and no advice of it reads anything, so there is no decision to \
-             compare; add a [[thread.phase]] with a workload"
+            "{path} makes no access, and no advice of it reads anything, so there is no decision \
+             to compare; add a [[thread.phase]] with a workload"
         )));
     }
     let (journal, _guard) = interrupt::journal()?;
