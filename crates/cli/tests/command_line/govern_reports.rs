@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::governed::Place;
+use crate::governed::{Place, sleeping};
 use crate::running::Running;
 use crate::{schema, skip, stderr};
 
@@ -175,9 +175,6 @@ fn what_is_compared_leaves_nothing_behind() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(143), 0), "{output:?}");
     assert!(!fs::exists(format!("/proc/{child}")).unwrap());
     assert!(place.statistics().is_empty());
-    let sleeping = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
-        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        words.starts_with(b"sleep\x001007") || words.starts_with(b"sleep\x001008")
-    });
-    assert_eq!(sleeping.count(), 0, "the program's own children are gone too");
+    let left = [sleeping(1007), sleeping(1008)].concat();
+    assert!(left.is_empty(), "the program's own children are gone too: {left:?}");
 }

@@ -10,6 +10,7 @@ mod explain;
 mod folio_ops;
 mod folios;
 mod govern;
+mod govern_endings;
 mod govern_reports;
 mod governed;
 mod guests;
