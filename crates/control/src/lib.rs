@@ -2,12 +2,15 @@
 //!
 //! The command says what it wants through the program's environment ([`Settings`]). The library
 //! says what it does through a file of numbers that it maps ([`layout`]), so that it can be read at
-//! any time, whatever the program does, and costs the program no call. [`Snapshot`] reads it.
+//! any time, whatever the program does, and costs the program no call. [`Snapshot`] reads it. Where
+//! there can be no such file, it says so to whoever collects them ([`Unkept`]).
 #![forbid(unsafe_code)]
 
 pub mod layout;
 mod settings;
 mod snapshot;
+mod unkept;
 
 pub use settings::{BadSetting, Settings, variable};
 pub use snapshot::{Malformed, MappingSnapshot, Snapshot};
+pub use unkept::{Unkept, socket_name};

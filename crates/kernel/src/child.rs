@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal, setsid,
 };
 
 use crate::ending;
@@ -23,6 +23,18 @@ pub(crate) fn die_with_parent(command: &mut Command) {
     command.process_group(0);
     // SAFETY: between fork and exec only two system calls are made; nothing is allocated.
     unsafe { command.pre_exec(move || killed_with(parent)) };
+}
+
+/// The same for a child that has a session of its own, and so no terminal: reading from one would
+/// stop what is not in its foreground.
+pub(crate) fn die_with_parent_in_session(command: &mut Command) {
+    let parent = getpid();
+    let before_exec = move || {
+        setsid()?;
+        killed_with(parent)
+    };
+    // SAFETY: between fork and exec only system calls are made; nothing is allocated.
+    unsafe { command.pre_exec(before_exec) };
 }
 
 /// Has the kernel kill this process when the thread of its `parent` ends that started it. Nothing

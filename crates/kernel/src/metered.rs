@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Instant;
 
-use crate::child::{Running, die_with_parent};
+use crate::child::{Running, die_with_parent_in_session};
 use crate::ending::Adopting;
 
 /// Bytes of a block in the kernel's count of what was read.
@@ -37,8 +37,8 @@ impl Metered {
     }
 }
 
-/// Runs `command` to its end without input. It has a process group of its own, and is ended when a
-/// signal ends this process. What it leaves running is ended too, in whatever group or session.
+/// Runs `command` to its end without input. It has a session of its own, and is ended when a signal
+/// ends this process. What it leaves running is ended too, in whatever group or session.
 /// Lines of its stderr that begin with `left_out` take no part in the digest.
 ///
 /// This process has no other children meanwhile, and becomes the parent of those whose parents
@@ -48,7 +48,7 @@ impl Metered {
 /// When it cannot be started or waited for.
 pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered> {
     let adopting = Adopting::begin()?;
-    die_with_parent(command);
+    die_with_parent_in_session(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let before = Usage::of_children();
     let start = Instant::now();

@@ -47,6 +47,13 @@ fn what_was_done_for_each_process_is_written() {
             assert_eq!(process["mappings"][0]["bytes"], 32 << 20);
         }
     }
+    let none = format!("--include *.none --json {path} -- {program} {data} 10");
+    assert!(place.filemap(&none).output().unwrap().status.success());
+    let report: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    if reason(&report["processes"]).is_none() {
+        let why = report["ungoverned"].as_str().unwrap();
+        assert!(why.contains("that --include and --exclude leave"), "{why}");
+    }
     assert!(place.statistics().is_empty(), "{:?}", place.statistics());
     let output = place.script("--json -", "printf 'a\n'").output().unwrap();
     assert!(output.stdout.starts_with(b"a\n{\n"), "{output:?}");
