@@ -232,9 +232,9 @@ pub struct GovernArgs {
     /// Run the program ungoverned, whoever governs this command.
     #[arg(long, conflicts_with = "compare")]
     pub off: bool,
-    /// Run the program plain and governed in turn, on a cold page cache and without input, and
-    /// compare what both cost. Its outputs are not shown, but have to be the same. What it leaves
-    /// running is ended.
+    /// Run the program plain and governed in turn, on a cold page cache and without input or
+    /// terminal, and compare what both cost. Its outputs are not shown, but have to be the same.
+    /// What it leaves running is ended.
     #[arg(long)]
     pub compare: bool,
     /// How often --compare runs the program in each way [default: 5].

@@ -21,6 +21,7 @@ mod parallel;
 mod progress;
 mod provenance;
 mod seeds;
+mod signal_set;
 mod variants;
 mod words;
 

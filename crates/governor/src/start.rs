@@ -135,18 +135,16 @@ fn begin() {
         () if file::is_traced() => Reason::Traced,
         () if disposition::is_taken() => Reason::SigtrapTaken,
         () => {
-            observe();
+            observe(run);
             return;
         }
     };
     statistics::reason(reason);
-    if run.settings.keeps_statistics {
-        run.open_statistics();
-    }
+    run.tell_collector();
 }
 
 /// Begins to observe.
-fn observe() {
+fn observe(run: &Run) {
     let observer = if perf::open() {
         disposition::install();
         Observer::PerfEvent
@@ -154,6 +152,7 @@ fn observe() {
         Observer::Pagemap
     } else {
         statistics::reason(Reason::NoObserver);
+        run.tell_collector();
         let text = Reason::NoObserver.text();
         give_up(&format!("nothing is governed: {text}"));
         return;
@@ -219,7 +218,14 @@ impl Run {
     /// Makes the file of statistics, if one is wanted and was not tried.
     pub fn open_statistics(&self) {
         if let Some(directory) = self.statistics.as_deref() {
-            statistics::open(directory, self.page_size);
+            statistics::open(directory, self.page_size, self.settings.keeps_statistics);
+        }
+    }
+
+    /// Makes the file of statistics for who collects it, although there is no mapping in it.
+    fn tell_collector(&self) {
+        if self.settings.keeps_statistics {
+            self.open_statistics();
         }
     }
 

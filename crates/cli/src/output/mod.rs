@@ -11,7 +11,7 @@ use filemap_report::{Format, Report, html};
 
 use crate::error::Error;
 
-pub use collision::{Inputs, is_stdout};
+pub use collision::{Inputs, check_only, is_stdout};
 pub use flags::{OutputFlags, PageFlags};
 pub use replacement::abandon;
 pub use target::Target;
@@ -28,7 +28,7 @@ pub fn fail_at_size_limit() {
 /// # Errors
 /// When it is one of `inputs` or stdout by another name, or cannot be written to.
 pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Target, Error> {
-    collision::check(&[(flag, path)], inputs)?;
+    check_only(flag, path, inputs)?;
     Target::open(path)
 }
 
