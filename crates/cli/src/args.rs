@@ -9,7 +9,7 @@ use filemap_report::Format;
 
 use crate::examples;
 use crate::job_flags::{JobFlags, count, size};
-use crate::output::OutputFlags;
+use crate::output::{OutputFlags, PageFlags};
 
 /// Most rounds of a calibration.
 pub const MAX_ROUNDS: u64 = 100;
@@ -48,6 +48,9 @@ pub enum Command {
     /// Show why the bytes of a job were read, and why readahead stopped or went on.
     #[command(after_long_help = examples::help("explain"))]
     Explain(ExplainArgs),
+    /// Make a page to look at of a record that --json wrote.
+    #[command(after_long_help = examples::help("report"))]
+    Report(ReportArgs),
     /// Measure the device and the fault costs of this machine, as a machine profile.
     #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
@@ -84,7 +87,7 @@ pub struct PublishedArgs {
     #[arg(long, value_name = "N", value_parser = seeds, allow_hyphen_values = true)]
     pub seeds: Option<u64>,
     #[command(flatten)]
-    pub output: OutputFlags,
+    pub output: PageFlags,
 }
 
 #[derive(Debug, Args)]
@@ -96,7 +99,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub job: JobFlags,
     #[command(flatten)]
-    pub output: OutputFlags,
+    pub output: PageFlags,
     /// Allow changes to settings of the whole machine, such as its fault-around size. They are
     /// restored after the runs.
     #[arg(long, help_heading = "Output")]
@@ -138,7 +141,7 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub job: JobFlags,
     #[command(flatten)]
-    pub output: OutputFlags,
+    pub output: PageFlags,
     /// Allow changes to settings of the whole machine, such as its fault-around size. They are
     /// restored after the runs.
     #[arg(long, help_heading = "Output")]
@@ -171,7 +174,7 @@ pub struct ConformArgs {
     #[command(flatten)]
     pub job: JobFlags,
     #[command(flatten)]
-    pub output: OutputFlags,
+    pub output: PageFlags,
 }
 
 #[derive(Debug, Args)]
@@ -183,7 +186,7 @@ pub struct ExplainArgs {
     #[command(flatten)]
     pub job: JobFlags,
     #[command(flatten)]
-    pub output: OutputFlags,
+    pub output: PageFlags,
     /// Pages of a folio that a process maps, such as 0-15 or 0-3,8: what is told of the folio then,
     /// with counts of pages and without. Give it once for each process, and --folio-sizes.
     #[arg(long, value_name = "PAGES", help_heading = "Workload folio-ops")]
@@ -198,6 +201,16 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
     #[arg(allow_hyphen_values = true)]
     pub seeds: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// What --json of run, compare, explain, published or conform wrote. - means stdin.
+    #[arg(value_name = "RECORD.json", allow_hyphen_values = true)]
+    pub record: String,
+    /// Where the page goes: one HTML file with pictures, which needs no network. - means stdout.
+    #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
+    pub html: String,
 }
 
 #[derive(Debug, Args)]
@@ -229,9 +242,9 @@ pub struct GovernArgs {
     /// Run the program ungoverned, whoever governs this command.
     #[arg(long, conflicts_with = "compare")]
     pub off: bool,
-    /// Run the program plain and governed in turn, on a cold page cache and without input, and
-    /// compare what both cost. Its outputs are not shown, but have to be the same. What it leaves
-    /// running is ended.
+    /// Run the program plain and governed in turn, on a cold page cache and without input or
+    /// terminal, and compare what both cost. Its outputs are not shown, but have to be the same.
+    /// What it leaves running is ended.
     #[arg(long)]
     pub compare: bool,
     /// How often --compare runs the program in each way [default: 5].

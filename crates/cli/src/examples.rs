@@ -35,6 +35,10 @@ const RUN: &[Example] = &[
         "filemap run job.toml --json record.json",
     ),
     example(
+        "Draw the windows of a job along its run, on a page for a browser.",
+        "filemap run --workload random --file-size 4g --ram 2g --html page.html",
+    ),
+    example(
         "Run the same kind of job on the kernel of this machine.",
         "filemap run --on kernel --workload random --file-size 1g",
     ),
@@ -112,6 +116,11 @@ const EXPLAIN: &[Example] = &[
     ),
 ];
 
+const REPORT: &[Example] = &[example(
+    "Make the page of a run that was recorded earlier.",
+    "filemap report record.json --html page.html",
+)];
+
 const CALIBRATE: &[Example] = &[example(
     "Measure this machine with a temporary file of 256 MiB.",
     "filemap calibrate --file-size 256m",
@@ -162,6 +171,7 @@ pub fn of(name: &str) -> &'static [Example] {
         "compare" => COMPARE,
         "conform" => CONFORM,
         "explain" => EXPLAIN,
+        "report" => REPORT,
         "calibrate" => CALIBRATE,
         "govern" => GOVERN,
         "record" => RECORD,

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 
 use crate::error::Error;
-use crate::{govern, output};
+use crate::{govern, output, signal_set};
 
 /// Shells and terminals take a command that ended with this much more than a signal for one that
 /// the signal ended.
@@ -25,6 +25,23 @@ const ALWAYS: [i32; 2] = [SIGINT, SIGQUIT];
 /// Other signals that end a program which does nothing about them. One that was ignored when the
 /// command was started stays ignored, as `nohup` wants it.
 const UNLESS_IGNORED: [i32; 6] = [SIGHUP, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU];
+
+/// What else ends a program that does nothing about it: errors of its own, which another process
+/// may also send, and what hardly anybody uses. Of those the real-time signals are not listed.
+const SELDOM: [i32; 12] = [
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGIO,
+    libc::SIGPROF,
+    libc::SIGPWR,
+    libc::SIGSEGV,
+    libc::SIGSTKFLT,
+    libc::SIGSYS,
+    libc::SIGTRAP,
+    libc::SIGVTALRM,
+];
 
 /// Clears the line of a terminal, on which a progress bar may stand.
 const CLEAR_LINE: &str = "\r\x1b[2K";
@@ -51,6 +68,29 @@ pub fn exit_on_signals() {
     if spawned.is_ok() {
         let _ = begins.recv();
     }
+}
+
+/// The same for every signal that ends a program, for a command that leaves other programs running
+/// otherwise. An error of the command itself ends it all the same. No other thread runs yet.
+pub fn exit_on_all_signals() {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let realtime = libc::SIGRTMIN()..=libc::SIGRTMAX();
+    let all = SELDOM.into_iter().chain(realtime);
+    let set = signal_set::of(all.filter(|&signal| !ignores(&status, signal)));
+    // What the kernel sends for an error of this process does not wait to be unblocked. A handler
+    // would come back to the error again and again.
+    signal_set::change_mask(libc::SIG_BLOCK, &set);
+    let wait = move || {
+        loop {
+            if let Ok(came) = signal_set::wait(&set) {
+                end(came.si_signo);
+            }
+        }
+    };
+    if Builder::new().spawn(wait).is_err() {
+        signal_set::change_mask(libc::SIG_UNBLOCK, &set);
+    }
+    exit_on_signals();
 }
 
 /// Whether the process whose status in /proc this is ignores `signal`.

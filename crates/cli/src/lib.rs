@@ -23,6 +23,7 @@ mod provenance;
 mod record;
 mod recording;
 mod seeds;
+mod signal_set;
 mod variants;
 mod words;
 
@@ -88,6 +89,7 @@ pub fn main() -> ExitCode {
         Command::Conform(args) => commands::conform::run(args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Explain(args) => commands::explain::run(args),
+        Command::Report(args) => commands::report::run(&args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
         Command::Record(args) => commands::record::run(&args),
         Command::Govern(args) => commands::govern::run(&args),

@@ -2,8 +2,9 @@
 //!
 //! The command says what it wants through the program's environment ([`Settings`]). The library
 //! says what it does through a file of numbers that it maps ([`layout`]), so that it can be read at
-//! any time, whatever the program does, and costs the program no call. [`Snapshot`] reads it.
-//! Both know by which requests the kernel tells of major faults ([`request`]).
+//! any time, whatever the program does, and costs the program no call. [`Snapshot`] reads it. Where
+//! there can be no such file, it says so to whoever collects them ([`Unkept`]). Both know by which
+//! requests the kernel tells of major faults ([`request`]).
 #![forbid(unsafe_code)]
 
 pub mod layout;
@@ -12,7 +13,9 @@ pub mod request;
 mod settings;
 mod snapshot;
 pub mod tape;
+mod unkept;
 
 pub use process::start_ticks;
 pub use settings::{BadSetting, Purpose, SMALLEST_RECORDED, Settings, variable};
 pub use snapshot::{Malformed, MappingSnapshot, Snapshot};
+pub use unkept::{Unkept, socket_name};

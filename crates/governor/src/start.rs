@@ -143,13 +143,11 @@ fn begin() {
         }
     };
     statistics::reason(reason);
-    if run.settings.keeps_statistics {
-        run.open_statistics();
-    }
+    run.tell_collector();
 }
 
 /// Begins to observe.
-fn observe(run: &'static Run) {
+fn observe(run: &Run) {
     let observer = if perf::open() {
         disposition::install();
         Observer::PerfEvent
@@ -157,6 +155,7 @@ fn observe(run: &'static Run) {
         Observer::Pagemap
     } else {
         statistics::reason(Reason::NoObserver);
+        run.tell_collector();
         let participle = run.settings.purpose.participle();
         give_up(&format!("nothing is {participle}: {}", Reason::NoObserver.text()));
         return;
@@ -229,7 +228,14 @@ impl Run {
     /// Makes the file of statistics, if one is wanted and was not tried.
     pub fn open_statistics(&self) {
         if let Some(directory) = self.statistics.as_deref() {
-            statistics::open(directory, self.page_size);
+            statistics::open(directory, self.page_size, self.settings.keeps_statistics);
+        }
+    }
+
+    /// Makes the file of statistics for who collects it, although there is no mapping in it.
+    fn tell_collector(&self) {
+        if self.settings.keeps_statistics {
+            self.open_statistics();
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is told of a process: numbers in a file that is mapped, so that they can be read at any
 //! time (`filemap_control::layout`). Without a file they are counted all the same.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::fmt::Write;
 use std::ops::Range;
 use std::ptr;
@@ -11,8 +11,11 @@ use filemap_control::layout::{
     HEADER_WORDS, MAGIC_WORD, MAPPING_WORDS, Observer, Reason, State, UNKNOWN, WORDS, header,
     mapping,
 };
+use filemap_control::{Unkept, socket_name};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::file::{ShortText, start_ticks};
 use crate::table::Mapping;
@@ -124,30 +127,59 @@ pub fn is_kept() -> bool {
 }
 
 /// Makes the file in `directory`, which ends with a zero, and goes on there with what was counted.
-/// Where that fails, numbers are counted without one.
-pub fn open(directory: &CStr, page_size: usize) {
+/// Where that fails, numbers are counted without one. Who collects the files is told then.
+pub fn open(directory: &CStr, page_size: usize, is_collected: bool) {
     if IS_TRIED.swap(true, Ordering::Relaxed) {
         return;
     }
+    match make(directory) {
+        Ok((mapped, image)) => begin_in(mapped, image, page_size),
+        Err(failed) if is_collected => tell(directory, failed),
+        Err(_) => {}
+    }
+}
+
+/// A file in `directory`, mapped, and its number.
+fn make(directory: &CStr) -> Result<(*mut Words, u32), Errno> {
     let length = size_of::<Words>();
     // A file beyond the process's limit is a fatal signal.
     let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
     if limit.is_some_and(|limit| limit < length as u64) {
-        return;
+        return Err(Errno::FBIG);
     }
-    let Some((file, image)) = create(directory) else { return };
+    let (file, image) = create(directory)?;
     // Without room on the disk a write to the mapping would be a fatal signal.
-    if rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length as u64).is_err() {
-        unlink(directory, image);
-        return;
+    let mapped = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length as u64);
+    let mapped = mapped.and_then(|()| {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the kernel chooses an address where nothing is.
+        unsafe { rustix::mm::mmap(ptr::null_mut(), length, protection, flags, &file, 0) }
+    });
+    match mapped {
+        Ok(mapped) => Ok((mapped.cast(), image)),
+        Err(failed) => {
+            unlink(directory, image);
+            Err(failed)
+        }
     }
-    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-    // SAFETY: the kernel chooses an address where nothing is.
-    let mapped = unsafe { rustix::mm::mmap(ptr::null_mut(), length, protection, flags, &file, 0) };
-    let Ok(mapped) = mapped else {
-        unlink(directory, image);
-        return;
-    };
+}
+
+/// Says to who collects the files of `directory` why this process has none. Where nobody listens,
+/// or too many speak, nothing happens.
+fn tell(directory: &CStr, failed: Errno) {
+    let pid = rustix::process::getpid().as_raw_pid().cast_unsigned();
+    let what = Unkept { pid, errno: failed.raw_os_error().cast_unsigned() };
+    let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
+    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
+    let address = SocketAddrUnix::new_abstract_name(socket_name(directory.to_bytes()));
+    if let (Ok(socket), Ok(address)) = (socket, address) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let _ = rustix::net::sendto(&socket, &what.to_bytes(), flags, &address);
+    }
+}
+
+/// Goes on in a file that is `mapped` with what was counted.
+fn begin_in(mapped: *mut Words, image: u32, page_size: usize) {
     for (index, from) in WITHOUT_FILE.iter().enumerate() {
         let value = from.load(Ordering::Relaxed);
         if value != 0 {
@@ -156,7 +188,7 @@ pub fn open(directory: &CStr, page_size: usize) {
             to.store(value, Ordering::Relaxed);
         }
     }
-    FILE.store(mapped.cast::<c_void>().cast(), Ordering::Release);
+    FILE.store(mapped, Ordering::Release);
     IMAGE.store(image + 1, Ordering::Relaxed);
     word(header::PID).store(rustix::process::getpid().as_raw_pid() as u64, Ordering::Relaxed);
     word(header::START_TICKS).store(start_ticks().unwrap_or(0), Ordering::Relaxed);
@@ -165,16 +197,18 @@ pub fn open(directory: &CStr, page_size: usize) {
 }
 
 /// The first name `{pid}-{n}` that no image of this process has.
-fn create(directory: &CStr) -> Option<(rustix::fd::OwnedFd, u32)> {
+fn create(directory: &CStr) -> Result<(rustix::fd::OwnedFd, u32), Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     for image in 0..MOST_IMAGES {
-        match rustix::fs::open(name(directory, image).as_c_str()?, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => return Some((file, image)),
-            Err(rustix::io::Errno::EXIST) => {}
-            Err(_) => return None,
+        let name = name(directory, image);
+        let path = name.as_c_str().ok_or(Errno::NAMETOOLONG)?;
+        match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => return Ok((file, image)),
+            Err(Errno::EXIST) => {}
+            Err(failed) => return Err(failed),
         }
     }
-    None
+    Err(Errno::EXIST)
 }
 
 fn name(directory: &CStr, image: u32) -> ShortText {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getppid, pidfd_open, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal, setsid,
 };
 
 use crate::ending;
@@ -19,15 +19,33 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Keeps signals of the terminal from the child, and has the kernel kill it when this process is
 /// gone, however that went.
 pub(crate) fn die_with_parent(command: &mut Command) {
-    let parent = Pid::from_raw(std::process::id().cast_signed());
-    let before_exec = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died before the line above took effect.
-        if getppid() == parent { Ok(()) } else { Err(Errno::SRCH.into()) }
-    };
+    let parent = getpid();
     command.process_group(0);
     // SAFETY: between fork and exec only two system calls are made; nothing is allocated.
+    unsafe { command.pre_exec(move || killed_with(parent)) };
+}
+
+/// The same for a child that has a session of its own, and so no terminal: reading from one would
+/// stop what is not in its foreground.
+pub(crate) fn die_with_parent_in_session(command: &mut Command) {
+    let parent = getpid();
+    let before_exec = move || {
+        setsid()?;
+        killed_with(parent)
+    };
+    // SAFETY: between fork and exec only system calls are made; nothing is allocated.
     unsafe { command.pre_exec(before_exec) };
+}
+
+/// Has the kernel kill this process when the thread of its `parent` ends that started it. Nothing
+/// here allocates, so that a child may call it between fork and exec.
+///
+/// # Errors
+/// When the parent is gone already.
+pub fn killed_with(parent: Pid) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It may have died before the line above took effect.
+    if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 
 /// Runs a program that takes no input to its end. What it prints is short.

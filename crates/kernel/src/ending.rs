@@ -1,15 +1,21 @@
 //! Whether a signal ends this process: from then on nothing is begun any more, and its children
 //! are killed.
 
+use std::collections::HashSet;
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group,
+    pidfd_open, set_child_subreaper, waitid,
+};
 
 use crate::Error;
 
@@ -21,11 +27,99 @@ static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 /// A child that was killed is gone by then, unless its disk has stopped.
 const DEATH_TAKES: Duration = Duration::from_secs(10);
 
+/// Whether processes become children of this one whose parents have ended.
+static ADOPTS: AtomicBool = AtomicBool::new(false);
+
+/// A program that is asked to end (SIGTERM) has so long to clean up before it is killed.
+const OBEYED_WITHIN: Duration = Duration::from_secs(1);
+
+/// Between two looks at what still runs.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
 /// Ends every child and waits until they are gone; no other child is started from now on. Work
 /// that takes long fails soon with [`Error::Ending`].
 pub fn begin() {
     ENDING.store(true, Ordering::SeqCst);
-    kill_all();
+    match ADOPTS.load(Ordering::SeqCst) {
+        true => end_descendants(),
+        false => kill_all(),
+    }
+}
+
+/// As long as it lives, processes become children of this one that its children have started and
+/// left, whatever group or session they are in. Where it drops, and where [`begin`] is called
+/// meanwhile, all of them are ended. Meanwhile only this crate may start children.
+#[derive(Debug)]
+pub(crate) struct Adopting(());
+
+impl Adopting {
+    pub(crate) fn begin() -> io::Result<Adopting> {
+        set_child_subreaper(Some(getpid()))?;
+        ADOPTS.store(true, Ordering::SeqCst);
+        Ok(Adopting(()))
+    }
+}
+
+impl Drop for Adopting {
+    fn drop(&mut self) {
+        end_descendants();
+    }
+}
+
+/// Asks all that this process has started to end, kills what does not, and waits until none of it
+/// is left. It reaches what its children have started once they are gone.
+fn end_descendants() {
+    let start = Instant::now();
+    let mut asked = HashSet::new();
+    while start.elapsed() < OBEYED_WITHIN + DEATH_TAKES {
+        if !signal_living(start.elapsed() >= OBEYED_WITHIN, &mut asked) {
+            return;
+        }
+        sleep(LOOK_EVERY);
+    }
+}
+
+/// Asks those children to end that were not `asked`, or kills all, and reaps the dead ones that
+/// nobody waits for. Whether any runs.
+fn signal_living(kills: bool, asked: &mut HashSet<Pid>) -> bool {
+    // Nobody else reaps while this is held, so that each number stays the child's own.
+    let waited_for = children();
+    let mut any = false;
+    for child in all_children() {
+        let is_waited_for = waited_for.contains(&child.as_raw_pid().cast_unsigned());
+        let leaves = if is_waited_for { WaitIdOptions::NOWAIT } else { WaitIdOptions::empty() };
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | leaves;
+        if !matches!(waitid(WaitId::Pid(child), how), Ok(None)) {
+            continue;
+        }
+        any = true;
+        let send = |signal| {
+            let _ = kill_process(child, signal);
+            // One that is waited for leads a group of its own.
+            if is_waited_for {
+                let _ = kill_process_group(child, signal);
+            }
+        };
+        if kills {
+            send(Signal::KILL);
+        } else if asked.insert(child) {
+            send(Signal::TERM);
+            // One that is stopped cannot obey.
+            send(Signal::CONT);
+        }
+    }
+    any
+}
+
+/// The children of this process, those included that it has adopted.
+fn all_children() -> Vec<Pid> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|of| fs::read_to_string(of.path().join("children")).ok());
+    let pids = lists.flat_map(|list| {
+        let pids = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+        pids.collect::<Vec<i32>>()
+    });
+    pids.filter_map(Pid::from_raw).collect()
 }
 
 /// Whether [`begin`] was called.

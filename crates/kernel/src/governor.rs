@@ -9,7 +9,7 @@ use filemap_control::{Settings, variable};
 use crate::Error;
 
 /// The library's file.
-const LIBRARY: &str = "libfilemap_governor.so";
+pub const LIBRARY: &str = "libfilemap_governor.so";
 
 /// The variable that names libraries to load before all others.
 pub const PRELOAD: &str = "LD_PRELOAD";

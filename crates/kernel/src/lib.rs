@@ -5,7 +5,7 @@
 
 pub mod calibrate;
 pub mod cgroup;
-mod child;
+pub mod child;
 pub mod cold;
 mod contents;
 pub mod doctor;

@@ -1,22 +1,17 @@
 //! A program that is run to its end, and what it cost with all that it started.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Instant;
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
-
-use crate::child::{Running, die_with_parent};
+use crate::child::{Running, die_with_parent_in_session};
+use crate::ending::Adopting;
 
 /// Bytes of a block in the kernel's count of what was read.
 const BLOCK_BYTES: u64 = 512;
-
-/// Processes that were killed are gone by then.
-const DEATH_TAKES: Duration = Duration::from_secs(10);
 
 /// What a program came to, and what it cost with all that it started and waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +37,9 @@ impl Metered {
     }
 }
 
-/// Runs `command` to its end without input. It has a process group of its own, and is killed when
-/// a signal ends this process. What it leaves running is killed too. Lines of its stderr that
-/// begin with `left_out` take no part in the digest.
+/// Runs `command` to its end without input. It has a session of its own, and is ended when a signal
+/// ends this process. What it leaves running is ended too, in whatever group or session.
+/// Lines of its stderr that begin with `left_out` take no part in the digest.
 ///
 /// This process has no other children meanwhile, and becomes the parent of those whose parents
 /// have ended.
@@ -52,9 +47,8 @@ impl Metered {
 /// # Errors
 /// When it cannot be started or waited for.
 pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered> {
-    // SAFETY: it concerns this process alone, and no memory.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-    die_with_parent(command);
+    let adopting = Adopting::begin()?;
+    die_with_parent_in_session(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let before = Usage::of_children();
     let start = Instant::now();
@@ -64,7 +58,7 @@ pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered
     let readers = readers.map(|(pipe, left_out)| thread::spawn(move || digest(pipe, left_out)));
     let status = running.ended()?;
     let elapsed_ns = start.elapsed().as_nanos() as u64;
-    end_what_is_left(running.0.id());
+    drop(adopting);
     let after = Usage::of_children();
     let outputs = readers.map(|reader| reader.join().expect("reading does not panic"));
     let [stdout, stderr] = outputs;
@@ -107,37 +101,6 @@ impl Usage {
             cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
         }
     }
-}
-
-/// Kills what the process `leader`, which is gone, has left of its group and of its children, and
-/// waits until they are gone too.
-fn end_what_is_left(leader: u32) {
-    let deadline = Instant::now() + DEATH_TAKES;
-    while Instant::now() < deadline {
-        if let Some(group) = Pid::from_raw(leader.cast_signed()) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        for child in children() {
-            let _ = kill_process(child, Signal::KILL);
-        }
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) => {}
-            Ok(None) => sleep(Duration::from_millis(1)),
-            // None is left.
-            Err(_) => return,
-        }
-    }
-}
-
-/// The children of this process.
-fn children() -> Vec<Pid> {
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let lists = threads.filter_map(|of| fs::read_to_string(of.path().join("children")).ok());
-    let pids = lists.flat_map(|list| {
-        let pids = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
-        pids.collect::<Vec<i32>>()
-    });
-    pids.filter_map(Pid::from_raw).collect()
 }
 
 /// A digest of all that comes out of `pipe`, but for lines that begin with `left_out`.

@@ -11,4 +11,31 @@ pub enum Error {
         /// The names there are.
         known: String,
     },
+    /// What a page was to be made of is no record.
+    #[error("it is no record of filemap: {reason}; give what --json wrote")]
+    NoRecord {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// What a page was to be made of is an object of another kind or version.
+    #[error(
+        "it is no record that there is a page of{}; give what --json of run, compare, explain, \
+         published or conform wrote", of_schema(*schema, *known)
+    )]
+    NoPage {
+        /// The version of its layout, where it says one.
+        schema: Option<u64>,
+        /// The version that is known.
+        known: u32,
+    },
+}
+
+/// What is said of a version that is not known.
+fn of_schema(schema: Option<u64>, known: u32) -> String {
+    match schema {
+        Some(schema) if schema != u64::from(known) => {
+            format!(" (its schema is {schema}, and {known} is known)")
+        }
+        _ => String::new(),
+    }
 }

@@ -123,6 +123,11 @@ impl FigureInput<'_> {
         self.run.thrash.as_ref()
     }
 
+    /// Bytes of a page.
+    pub(crate) fn page_bytes(&self) -> f64 {
+        self.page_bytes
+    }
+
     fn pages(&self, pages: Option<u64>) -> Option<f64> {
         pages.map(|pages| pages as f64 * self.page_bytes)
     }

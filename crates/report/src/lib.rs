@@ -19,6 +19,7 @@ pub mod footer;
 #[cfg(feature = "schema")]
 mod forms;
 pub mod govern;
+pub mod html;
 pub mod phases;
 pub mod program;
 pub mod published;

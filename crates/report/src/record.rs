@@ -5,11 +5,12 @@ use filemap_job::{EngineKind, Job, Record, Run, Spread};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::explain::History;
 use crate::figures::{self, FIGURES};
 use crate::folio_ops::{self, Compared};
 use crate::footer::Footer;
 use crate::phases::{self, shortened};
-use crate::report::{Part, Report, to_json};
+use crate::report::{Part, Report, in_one_line, to_json};
 use crate::setup;
 use crate::significance;
 use crate::spread;
@@ -28,6 +29,10 @@ pub(crate) struct Json<'a> {
     #[serde(flatten)]
     record: &'a Record,
     used_pages: Option<u64>,
+    /// The course of the first run, of a job of one file in the model.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_one_line")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<History>"))]
+    history: Option<&'a History>,
     /// Of the workload `folio-ops`: each operation, with what changes against the base.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     compared: Vec<Compared>,
@@ -36,8 +41,14 @@ pub(crate) struct Json<'a> {
 }
 
 /// The report on `record`, which is of `job` if it is of one file; `command` repeats it. With
-/// `verbose`, every counter under its own name too.
-pub fn report(record: &Record, job: Option<&Job>, verbose: bool, command: String) -> Report {
+/// `verbose`, every counter under its own name too. `history` is that of its first run.
+pub fn report(
+    record: &Record,
+    job: Option<&Job>,
+    history: Option<&History>,
+    verbose: bool,
+    command: String,
+) -> Report {
     let footer = Footer::new(std::slice::from_ref(record), command);
     let compared = folio_ops::compared(record);
     let of_folios =
@@ -45,6 +56,7 @@ pub fn report(record: &Record, job: Option<&Job>, verbose: bool, command: String
     let json = to_json(&Json {
         record,
         used_pages: job.and_then(Job::used_pages),
+        history,
         compared,
         scope: &footer.scope,
         command: &footer.command,

@@ -43,7 +43,7 @@ impl Column {
     }
 
     /// The heading in one line. A name that was divided behind a sign or a hyphen is joined again.
-    fn one_line(&self) -> String {
+    pub(crate) fn one_line(&self) -> String {
         let mut line = String::new();
         for part in self.name.split('\n') {
             let is_divided = line.ends_with(['+', '=', '-', SOFT_HYPHEN]);

@@ -67,7 +67,7 @@ fn reported<J: FlagJob>(
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
     profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
     let svg = ("--svg", svg_of_thrash(args.svg.as_deref(), &spec)?);
-    let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;
+    let mut output = args.output.open(&asked.inputs, &[svg])?;
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
     let modules =
         if modules.is_empty() { spec.modules.take().into_iter().collect() } else { modules };

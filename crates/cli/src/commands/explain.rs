@@ -26,7 +26,6 @@ use crate::input;
 use crate::interrupt;
 use crate::judged::{self, Judged};
 use crate::machine_profile;
-use crate::output::Output;
 use crate::provenance;
 use crate::seeds::{self, Cell};
 
@@ -47,7 +46,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         return mapped::run(&asked, spec, &args);
     }
     let svg = ("--svg", args.svg.as_deref());
-    let mut output = Output::open(&args.output, &asked.inputs, &[svg])?;
+    let mut output = args.output.open(&asked.inputs, &[svg])?;
     if spec.runs.is_some_and(|runs| runs != 1) {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));

@@ -1,9 +1,10 @@
 //! What the commands ask of a job that flags say: of one file, or a thrash.
 
 use filemap_core::decision::Log;
-use filemap_job::{Job, JobSpec, Record, Run, Thrash, Work};
+use filemap_job::{EngineKind, Job, JobSpec, Record, Run, Thrash, Work};
 use filemap_model::thrash::trace_thrash;
 use filemap_model::{Profile, trace};
+use filemap_report::explain::{Explainer, History, Sight};
 
 use crate::error::Error;
 use crate::input;
@@ -42,6 +43,12 @@ pub trait FlagJob: Work<Run = Run, Record = Record> {
     /// # Errors
     /// Those of the model.
     fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error>;
+
+    /// What was read in the course of its run, where it runs in the model and on one file.
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn history(&self, profile: &Profile) -> Result<Option<History>, Error>;
 }
 
 impl FlagJob for Job {
@@ -69,6 +76,15 @@ impl FlagJob for Job {
         trace(self, profile, log)?;
         Ok(())
     }
+
+    fn history(&self, profile: &Profile) -> Result<Option<History>, Error> {
+        if self.engine != EngineKind::Model {
+            return Ok(None);
+        }
+        let mut explainer = Explainer::new(self, Sight::Every);
+        trace(self, profile, &mut explainer)?;
+        Ok(Some(explainer.finish().whole_history()))
+    }
 }
 
 impl FlagJob for Thrash {
@@ -95,5 +111,9 @@ impl FlagJob for Thrash {
     fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error> {
         trace_thrash(self, profile, log)?;
         Ok(())
+    }
+
+    fn history(&self, _: &Profile) -> Result<Option<History>, Error> {
+        Ok(None)
     }
 }

@@ -10,19 +10,18 @@ use crate::args::RunArgs;
 use crate::error::Error;
 use crate::folio_ops::{self, Asked};
 use crate::interrupt;
-use crate::output::Output;
 use crate::progress::Progress;
 use crate::provenance;
 
 /// Runs the operations and prints their record.
 pub fn run((asked, spec): (GivenJob, JobSpec), args: &RunArgs) -> Result<Outcome, Error> {
     check(args)?;
-    let output = Output::open(&args.output, &asked.inputs, &[])?;
+    let output = args.output.open(&asked.inputs, &[])?;
     let job = spec.validate_folio_ops()?;
     let record = recorded(&job, args.apply)?;
     let apply = if args.apply { " --apply" } else { "" };
     let command = format!("{}{apply}", job.command());
-    output.write(&record::report(&record, None, args.verbose, command))?;
+    output.write(&record::report(&record, None, None, args.verbose, command))?;
     Ok(Outcome::Done)
 }
 

@@ -5,10 +5,11 @@ mod compare;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use filemap_job::{EngineKind, shell_word};
+use filemap_control::{Settings, variable};
+use filemap_job::{EngineKind, format_size, shell_word};
 use filemap_kernel::engine::host_environment;
 use filemap_kernel::governor;
-use filemap_report::govern::{self as report, Ended};
+use filemap_report::govern::{self as report, Ended, Process};
 use filemap_report::{Footer, Format};
 
 use crate::args::GovernArgs;
@@ -16,7 +17,7 @@ use crate::error::Error;
 use crate::govern::environment::{self, Variables};
 use crate::govern::parent::{self, Waited};
 use crate::govern::{self, Collecting, Program, Wanted, run_directory, status};
-use crate::output::{Inputs, Output, OutputFlags, open_one};
+use crate::output::{Inputs, Output, OutputFlags, check_only, open_one};
 use crate::{Outcome, interrupt, provenance};
 
 /// Runs a program governed, or tells of one.
@@ -95,9 +96,7 @@ fn wanted(args: &GovernArgs) -> Wanted {
 
 /// Runs `program` as a child, and writes what was done for it to `path`.
 fn run_and_tell(args: &GovernArgs, program: &Program, path: &str) -> Result<Outcome, Error> {
-    let mut inputs = Inputs::default();
-    inputs.add_program(&program.path);
-    let target = open_one("--json", path, &inputs)?;
+    let target = open_one("--json", path, &inputs(args, program))?;
     let (mut variables, ungoverned) = variables(args, program, false)?;
     // From here on no signal ends this process and leaves what it has made.
     let waited = Waited::block();
@@ -105,12 +104,16 @@ fn run_and_tell(args: &GovernArgs, program: &Program, path: &str) -> Result<Outc
     variables.extend(collecting.variables());
     environment::set(&variables);
     let ended = parent::run(program, &waited)?;
-    let processes = collecting.processes();
+    let told = collecting.told();
     drop((collecting, waited));
     let footer = footer(SCOPE, command(args));
     let words = in_words(&args.program);
-    let json = report::run(&words, ungoverned.as_deref(), ended, &processes, &footer);
-    let written = target.write(format!("{json}\n").as_bytes());
+    let is_nothing = |process: &Process| process.mappings.is_empty();
+    let nothing = told.processes.iter().all(is_nothing) && told.unknown.is_empty();
+    let ungoverned = ungoverned.or_else(|| nothing.then(|| why_nothing(args, &told.processes)));
+    let json = report::run(&words, ungoverned.as_deref(), ended, &told, &footer);
+    let written = check_only("--json", path, &mapped(&told.processes))
+        .and_then(|()| target.write(format!("{json}\n").as_bytes()));
     if let Err(error) = &written {
         crate::tell(error);
     }
@@ -121,6 +124,43 @@ fn run_and_tell(args: &GovernArgs, program: &Program, path: &str) -> Result<Outc
         // An exit code has eight bits.
         (None, code, _) => Outcome::Ended(code.unwrap_or(0) as u8),
     })
+}
+
+/// What `program` may read.
+fn inputs(args: &GovernArgs, program: &Program) -> Inputs {
+    let mut inputs = Inputs::default();
+    inputs.add_program(&program.path, &args.program[1..]);
+    inputs
+}
+
+/// The files that `processes` have read by mappings.
+fn mapped(processes: &[Process]) -> Inputs {
+    let mut inputs = Inputs::default();
+    let mappings = processes.iter().flat_map(|process| &process.mappings);
+    let paths = mappings.filter_map(|mapping| mapping.path.as_ref());
+    paths.for_each(|path| inputs.add_regular("a file that the program read,", path.as_ref()));
+    inputs
+}
+
+/// Why nothing of a program was governed, of which `processes` told what was done for them.
+fn why_nothing(args: &GovernArgs, processes: &[Process]) -> String {
+    if let Some(reason) = processes.iter().find_map(|process| process.reason) {
+        return reason.to_string();
+    }
+    let value = |name: &'static str| std::env::var_os(name);
+    let settings = Settings::from_environment(value);
+    if let Ok(None) = settings {
+        return format!("{} is off in the environment", variable::SWITCH);
+    }
+    let usual = settings.ok().flatten().unwrap_or_default();
+    let size = format_size(args.min_size.unwrap_or(usual.min_bytes));
+    let patterns = |given: &[OsString], usual: &[OsString]| given.is_empty() && usual.is_empty();
+    let all = patterns(&args.include, &usual.include) && patterns(&args.exclude, &usual.exclude);
+    let left_out = if all { "" } else { " that --include and --exclude leave" };
+    format!(
+        "no process that loads the library maps a regular file{left_out} read-only, of {size} or \
+         more (--min-size)"
+    )
 }
 
 /// Shows what is done for the process `pid`.

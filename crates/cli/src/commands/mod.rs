@@ -11,6 +11,7 @@ pub mod govern;
 mod program;
 pub mod published;
 pub mod record;
+pub mod report;
 pub mod run;
 
 use filemap_job::JobSpec;

@@ -17,7 +17,7 @@ use crate::job_flags::JobFlags;
 use crate::judged::{self, Judged};
 use crate::log::LineLog;
 use crate::machine_profile;
-use crate::output::{Inputs, Output};
+use crate::output::Inputs;
 
 /// Runs the program of the job file at `path` and prints what it did.
 pub fn run(
@@ -34,7 +34,7 @@ pub fn run(
     }
     let asked = GivenProgram::new(given, path, args.job)?;
     let log = ("--log", args.log.as_deref());
-    let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
+    let mut output = args.output.open(&asked.inputs, &[log])?;
     let mut spec = asked.spec.clone();
     let found = asked.resolve(&mut spec)?;
     let profile = found.on_device(profile(&mut spec)?);

@@ -54,7 +54,7 @@ where
 {
     let log = ("--log", args.log.as_deref());
     let svg = ("--svg", svg_of_thrash(args.svg.as_deref(), &spec)?);
-    let mut output = Output::open(&args.output, &asked.inputs, &[log, svg])?;
+    let mut output = args.output.open(&asked.inputs, &[log, svg])?;
     let found = host::resolve(&mut spec)?;
     let mut profile = found.on_device(machine_profile::of(&mut spec)?);
     let job = J::of_spec(spec)?;
@@ -87,8 +87,11 @@ where
     if let Some(target) = output.take("--svg") {
         target.write(thrash::svg(&record).as_bytes())?;
     }
+    let history = if output.has_record() { job.history(&profile)? } else { None };
     let command = with_seeds(asked.command("run", &job), args.seeds);
-    Ok((output, record::report(&record, job.of_one_file(), args.verbose, command)))
+    let of_one_file = job.of_one_file();
+    let report = record::report(&record, of_one_file, history.as_ref(), args.verbose, command);
+    Ok((output, report))
 }
 
 fn one(records: Vec<Record>) -> Record {

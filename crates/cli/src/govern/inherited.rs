@@ -2,8 +2,10 @@
 //! the place of this process finds it as if nothing had stood between.
 
 use std::os::fd::BorrowedFd;
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::signal_set;
 
 /// Signals, of which the first is 1.
 const SIGNALS: i32 = 64;
@@ -45,15 +47,8 @@ pub fn restore_signals() {
         unsafe { libc::signal(signal, handler) };
     }
     let blocked = BLOCKED.load(Ordering::Relaxed);
-    // SAFETY: a set of signals is plain memory, which the first call fills.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        for signal in (1..=SIGNALS).filter(|&signal| blocked & bit(signal) != 0) {
-            libc::sigaddset(&mut set, signal);
-        }
-        libc::sigprocmask(libc::SIG_SETMASK, &set, null_mut());
-    }
+    let set = signal_set::of((1..=SIGNALS).filter(|&signal| blocked & bit(signal) != 0));
+    signal_set::change_mask(libc::SIG_SETMASK, &set);
 }
 
 fn bit(signal: i32) -> u64 {
@@ -62,19 +57,19 @@ fn bit(signal: i32) -> u64 {
 
 extern "C" fn look() {
     let (mut ignored, mut blocked, mut closed) = (0, 0, 0);
-    // SAFETY: both structures are plain memory that the calls fill; nothing is changed.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigprocmask(libc::SIG_SETMASK, null(), &mut set);
-        for signal in 1..=SIGNALS {
+    let set = signal_set::blocked();
+    for signal in 1..=SIGNALS {
+        // SAFETY: the structure is plain memory that the call fills; nothing is changed.
+        let is_ignored = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             let known = libc::sigaction(signal, null(), &mut action) == 0;
-            if known && action.sa_sigaction == libc::SIG_IGN {
-                ignored |= bit(signal);
-            }
-            if libc::sigismember(&set, signal) == 1 {
-                blocked |= bit(signal);
-            }
+            known && action.sa_sigaction == libc::SIG_IGN
+        };
+        if is_ignored {
+            ignored |= bit(signal);
+        }
+        if signal_set::has(&set, signal) {
+            blocked |= bit(signal);
         }
     }
     for file in 0..STANDARD_FILES {

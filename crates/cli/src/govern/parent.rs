@@ -3,39 +3,20 @@
 //! it does.
 
 use std::fs;
-use std::io;
-use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::null_mut;
 use std::time::Instant;
 
+use filemap_kernel::child::killed_with;
 use filemap_report::govern::Ended;
+use rustix::process::getpid;
 
 use super::inherited;
 use super::lookup::Program;
 use super::start::refused;
 use crate::error::Error;
-
-/// Signals that a program may be waiting for, or that do something to one which is not.
-const HANDED_ON: [i32; 16] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGALRM,
-    libc::SIGVTALRM,
-    libc::SIGPROF,
-    libc::SIGIO,
-    libc::SIGPWR,
-    libc::SIGWINCH,
-    libc::SIGTSTP,
-    libc::SIGTTIN,
-    libc::SIGTTOU,
-    libc::SIGCONT,
-];
+use crate::signal_set;
 
 /// Signals of timers. A timer that was set before this process began is its own, and its child
 /// does not have it.
@@ -52,11 +33,13 @@ const SIGNALLED: i32 = 128;
 pub fn run(program: &Program, waited: &Waited) -> Result<Ended, Error> {
     let mut command = Command::new(&program.path);
     command.arg0(&program.words[0]).args(&program.words[1..]);
+    let parent = getpid();
     // SAFETY: between fork and exec only system calls are made; nothing is allocated.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             inherited::restore();
-            Ok(())
+            // Nobody can hand SIGKILL on.
+            killed_with(parent)
         });
     }
     let start = Instant::now();
@@ -90,19 +73,9 @@ fn stop(signal: i32) {
     // SAFETY: the default disposition stops, and runs no code of ours.
     unsafe { libc::raise(signal) };
     if signal != libc::SIGSTOP {
-        mask(libc::SIG_UNBLOCK, signal);
-        mask(libc::SIG_BLOCK, signal);
-    }
-}
-
-/// Blocks or unblocks `signal`.
-fn mask(how: i32, signal: i32) {
-    // SAFETY: the set is plain memory that the first call fills.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, signal);
-        libc::sigprocmask(how, &set, null_mut());
+        let only = signal_set::of([signal]);
+        signal_set::change_mask(libc::SIG_UNBLOCK, &only);
+        signal_set::change_mask(libc::SIG_BLOCK, &only);
     }
 }
 
@@ -115,7 +88,7 @@ pub fn die_by(signal: i32) -> u8 {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
     }
-    mask(libc::SIG_UNBLOCK, signal);
+    signal_set::change_mask(libc::SIG_UNBLOCK, &signal_set::of([signal]));
     u8::try_from(SIGNALLED + signal).unwrap_or(u8::MAX)
 }
 
@@ -187,41 +160,24 @@ pub struct Waited {
 }
 
 impl Waited {
-    /// Blocks those signals that were not ignored when this process began, and SIGCHLD.
+    /// Blocks every signal that can be blocked and was not ignored when this process began, and
+    /// SIGCHLD. An error of this process itself ends it all the same.
     pub fn block() -> Waited {
-        let own = HANDED_ON.into_iter().filter(|&signal| !inherited::ignores(signal));
-        let realtime = libc::SIGRTMIN()..=libc::SIGRTMAX();
-        let realtime = realtime.filter(|&signal| !inherited::ignores(signal));
-        // SAFETY: the set is plain memory that the first call fills. A default disposition runs no
-        // code of ours; an ignored SIGCHLD would leave no child to wait for.
-        unsafe {
-            let (mut set, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-            libc::sigemptyset(&mut set);
-            for signal in own.chain(realtime).chain([libc::SIGCHLD]) {
-                libc::sigaddset(&mut set, signal);
-            }
-            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-            libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before);
-            Waited { signals: set, before }
-        }
+        let all = (1..=libc::SIGRTMAX()).filter(|&signal| !inherited::ignores(signal));
+        let signals = signal_set::of(all.chain([libc::SIGCHLD]));
+        // SAFETY: a default disposition runs no code of ours; an ignored SIGCHLD would leave no
+        // child to wait for.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+        let before = signal_set::change_mask(libc::SIG_BLOCK, &signals);
+        Waited { signals, before }
     }
 
     /// The next signal; `None` where waiting was interrupted, such as by a stop.
     fn next(&self) -> Option<Came> {
-        let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
-        // SAFETY: the set lives, and the call fills `info` unless it fails.
-        let signal = unsafe { libc::sigwaitinfo(&self.signals, info.as_mut_ptr()) };
-        if signal < 0 {
-            let error = io::Error::last_os_error();
-            debug_assert_eq!(error.kind(), io::ErrorKind::Interrupted);
-            return None;
-        }
-        // SAFETY: it was filled. A signal that a process sent has the sender's number.
-        let sender = unsafe {
-            let info = info.assume_init();
-            (info.si_code <= 0).then(|| info.si_pid())
-        };
-        Some(Came { signal, sender })
+        let info = signal_set::wait(&self.signals).ok()?;
+        // SAFETY: a signal that a process sent has the sender's number.
+        let sender = (info.si_code <= 0).then(|| unsafe { info.si_pid() });
+        Some(Came { signal: info.si_signo, sender })
     }
 }
 
@@ -229,10 +185,8 @@ impl Drop for Waited {
     fn drop(&mut self) {
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // What came while the program ended was for the program.
-        // SAFETY: both sets and the time live, and nothing is to be filled.
-        unsafe {
-            while libc::sigtimedwait(&self.signals, null_mut(), &at_once) > 0 {}
-            libc::sigprocmask(libc::SIG_SETMASK, &self.before, null_mut());
-        }
+        // SAFETY: the set and the time live, and nothing is to be filled.
+        unsafe { while libc::sigtimedwait(&self.signals, null_mut(), &at_once) > 0 {} }
+        signal_set::change_mask(libc::SIG_SETMASK, &self.before);
     }
 }

@@ -1,15 +1,20 @@
 //! The statistics that governed processes leave, as reports have them.
 
 use std::fs;
+use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use filemap_control::layout::{Observer, Reason, State, WORDS};
-use filemap_control::{MappingSnapshot, Snapshot};
-use filemap_report::govern::{Mapping, Process};
+use filemap_control::{MappingSnapshot, Snapshot, Unkept};
+use filemap_report::govern::{Mapping, Process, Unknown};
 
 use super::run_directory::{process_of, started};
 use super::smaps::Smaps;
+use crate::error::reason;
+
+/// Bytes of a file of statistics.
+pub const FILE_BYTES: u64 = WORDS as u64 * 8;
 
 /// What the processes that have their statistics in `directory` did, by process and image; of one
 /// process where `only` names it.
@@ -31,6 +36,28 @@ pub fn processes(directory: &Path, only: Option<u32>) -> Vec<Process> {
     all.map(|(at, (pid, image, snapshot))| process(*pid, *image, snapshot, last(at))).collect()
 }
 
+/// A process of which nothing is known, and why.
+pub fn unkept(of: Unkept) -> Unknown {
+    let errno = of.errno.cast_signed();
+    let why = match errno {
+        libc::EACCES | libc::EPERM => NO_PERMISSION.to_string(),
+        libc::EFBIG => small_limit(),
+        libc::ENOSPC | libc::EDQUOT => NO_ROOM.to_string(),
+        _ => format!("its file cannot be made: {}", reason(&io::Error::from_raw_os_error(errno))),
+    };
+    Unknown { pid: of.pid, reason: why }
+}
+
+/// Why a process has no file of statistics, as the end of a sentence.
+pub const NO_PERMISSION: &str =
+    "it may not write where statistics are kept, such as after a change of its user";
+pub const NO_ROOM: &str = "there is no room where statistics are kept";
+
+/// The same, where files may not grow so large.
+pub fn small_limit() -> String {
+    format!("its limit of file sizes (ulimit -f) is below {} KiB", FILE_BYTES.div_ceil(1024))
+}
+
 /// The statistics at `path`, if they are whole.
 fn read(path: &Path) -> Option<Snapshot> {
     let mut options = fs::File::options();
@@ -38,11 +65,11 @@ fn read(path: &Path) -> Option<Snapshot> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = options.read(true).custom_flags(flags).open(path).ok()?;
     let data = file.metadata().ok()?;
-    if !data.is_file() || data.size() != WORDS as u64 * 8 {
+    if !data.is_file() || data.size() != FILE_BYTES {
         return None;
     }
     let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, data.size()), &mut bytes).ok()?;
+    file.take(data.size()).read_to_end(&mut bytes).ok()?;
     Snapshot::read(&bytes).ok()
 }
 

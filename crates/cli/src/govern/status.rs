@@ -5,15 +5,19 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use filemap_control::variable;
-use filemap_kernel::governor::PRELOAD;
+use filemap_kernel::governor::{LIBRARY, PRELOAD};
 use filemap_report::govern::Status;
+use rustix::fs::statvfs;
 
 use super::run_directory::place;
-use super::statistics::processes;
+use super::statistics::{FILE_BYTES, NO_PERMISSION, NO_ROOM, processes, small_limit};
 use crate::error::{Error, reason};
+
+/// The user whom no permission keeps from writing.
+const ROOT: u32 = 0;
 
 /// What is done for the process `pid`.
 ///
@@ -40,20 +44,60 @@ pub fn of(pid: u32) -> Result<Status, Error> {
     let directory = directory.unwrap_or_else(|| place(data.uid()));
     let images = processes(&directory, Some(pid));
     if images.is_empty() {
-        return Err(not_governed(pid, value(PRELOAD).is_some(), value(variable::SWITCH)));
+        if let Some(error) = not_governed(pid, value(PRELOAD), value(variable::SWITCH)) {
+            return Err(error);
+        }
+        return Err(unknown(pid, data.uid(), &directory));
     }
     Ok(Status { pid, program: program(pid), images })
 }
 
-/// Why there is nothing to tell of a process.
-fn not_governed(pid: u32, loads: bool, switch: Option<OsString>) -> Error {
+/// Why a process is not governed, where that is known although it told nothing.
+fn not_governed(pid: u32, preload: Option<OsString>, switch: Option<OsString>) -> Option<Error> {
     let why = match switch {
         Some(switch) if switch == "off" => format!("{} is off in it", variable::SWITCH),
-        _ if loads => "no file mapping of it was governed so far; the default of --min-size is 16m"
-            .to_string(),
-        _ => "it was not started by filemap govern".to_string(),
+        _ if preload.is_none() => "it was not started by filemap govern".to_string(),
+        _ if has_loaded(pid) == Some(false) => {
+            "it has not loaded the library, as what is statically linked or set-user-ID does not"
+                .to_string()
+        }
+        _ => return None,
     };
-    Error::CannotRun(format!("--status {pid}: it is not governed: {why}"))
+    Some(Error::CannotRun(format!("--status {pid}: it is not governed: {why}")))
+}
+
+/// Whether a process has mapped the library; `None` where nobody may look.
+fn has_loaded(pid: u32) -> Option<bool> {
+    let maps = fs::read(format!("/proc/{pid}/maps")).ok()?;
+    Some(maps.windows(LIBRARY.len()).any(|window| window == LIBRARY.as_bytes()))
+}
+
+/// Why a process of `user` that has loaded the library has told nothing in `directory`.
+fn unknown(pid: u32, user: u32, directory: &Path) -> Error {
+    let why = match fs::metadata(directory) {
+        Err(error) => format!("'{}' cannot be read: {}", directory.display(), reason(&error)),
+        Ok(data) if user != ROOT && user != data.uid() => NO_PERMISSION.to_string(),
+        Ok(_) if file_limit(pid).is_some_and(|limit| limit < FILE_BYTES) => small_limit(),
+        Ok(_) => match statvfs(directory) {
+            Ok(stat) if stat.f_bavail * stat.f_frsize < FILE_BYTES => NO_ROOM.to_string(),
+            _ => {
+                return Error::CannotRun(format!(
+                    "--status {pid}: it has told nothing: no file mapping of it was governed so \
+                     far (the default of --min-size is 16m), or its statistics could not be kept \
+                     in '{}' when the first was",
+                    directory.display()
+                ));
+            }
+        },
+    };
+    Error::CannotRun(format!("--status {pid}: nothing is known of it: {why}"))
+}
+
+/// The most bytes that a file of the process `pid` may have.
+fn file_limit(pid: u32) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max file size"))?;
+    limit.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// The variables with which a process was started.

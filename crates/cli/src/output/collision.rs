@@ -1,8 +1,10 @@
 //! An output is never an input, and never another output.
 
-use std::fs::{self, File};
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -20,6 +22,8 @@ pub struct Inputs {
     files: Vec<(String, String)>,
     /// Directories with `lib/modules`.
     modules: Vec<String>,
+    /// Files that a program has open: what each is, its number and its identity.
+    open: Vec<(&'static str, RawFd, Option<Identity>)>,
 }
 
 impl Inputs {
@@ -40,7 +44,7 @@ impl Inputs {
         of_phases.for_each(|path| add("the accesses_file of a phase", path));
         images.iter().chain(&spec.image).for_each(|path| add("--image", path));
         let modules = modules.iter().chain(&spec.modules).cloned().collect();
-        let mut inputs = Inputs { files, modules };
+        let mut inputs = Inputs { files, modules, open: Vec::new() };
         spec.machine.iter().for_each(|name| inputs.add_profile("--machine", name));
         inputs
     }
@@ -50,15 +54,42 @@ impl Inputs {
         self.files.push((what.to_string(), path.to_string()));
     }
 
+    /// Those of a command that reads the record at `path` alone.
+    pub fn of_record(path: &str) -> Self {
+        let files = vec![("the record".to_string(), path.to_string())];
+        Inputs { files, ..Inputs::default() }
+    }
+
     /// Adds an existing file that a program uses.
     pub fn add_file_of_program(&mut self, file: &FileSpec) {
         let what = format!("the file '{}' of the job file", file.name);
         self.files.extend(file.path.iter().map(|path| (what.clone(), path.clone())));
     }
 
-    /// Adds the file at `path`, which is a program that is run.
-    pub fn add_program(&mut self, path: &Path) {
-        self.files.extend(path.to_str().map(|path| ("the program".to_string(), path.to_string())));
+    /// Adds the program at `path`, which is run with `arguments`, and what it may read: the files
+    /// that its arguments name, as `data` or `if=data`, and those that it has open as this process
+    /// does.
+    pub fn add_program(&mut self, path: &Path, arguments: &[OsString]) {
+        self.add_regular("the program", path.as_os_str());
+        for argument in arguments {
+            self.add_regular("an argument of the program, the file", argument);
+            let value = argument.as_bytes().splitn(2, |&byte| byte == b'=').nth(1);
+            value.iter().for_each(|value| {
+                self.add_regular("an argument of the program, the file", OsStr::from_bytes(value));
+            });
+        }
+        let (stdin, stderr) = (io::stdin(), io::stderr());
+        self.open.extend([
+            ("the program's stdin", libc::STDIN_FILENO, Identity::of_open(stdin.as_fd())),
+            ("the program's stderr", libc::STDERR_FILENO, Identity::of_open(stderr.as_fd())),
+        ]);
+    }
+
+    /// Adds the file at `path`, where a regular file is there.
+    pub fn add_regular(&mut self, what: &str, path: &OsStr) {
+        let is_regular = fs::metadata(path).is_ok_and(|data| data.is_file());
+        let path = path.to_str().filter(|_| is_regular);
+        self.files.extend(path.map(|path| (what.to_string(), path.to_string())));
     }
 
     /// Adds the machine profile `name`, which `what` names. The built-in one is no file.
@@ -69,9 +100,19 @@ impl Inputs {
     }
 }
 
-/// Refuses `outputs`, each a flag and its value, of which one is an input or another output.
-/// Nothing is opened, made or changed.
+/// Refuses `outputs`, each a flag and its value, of which one is an input or another output. The
+/// report goes to stdout. Nothing is opened, made or changed.
 pub fn check(outputs: &[(&'static str, &str)], inputs: &Inputs) -> Result<(), Error> {
+    check_places(&places(outputs)?, inputs)
+}
+
+/// The same of the only output, which `flag` names. What goes to stdout is not the command's.
+pub fn check_only(flag: &'static str, path: &str, inputs: &Inputs) -> Result<(), Error> {
+    check_places(&places(&[(flag, path)])?[1..], inputs)
+}
+
+/// Stdout and the places of `outputs`, all of them different.
+fn places<'a>(outputs: &[(&'static str, &'a str)]) -> Result<Vec<Destination<'a>>, Error> {
     let mut places = vec![Destination::stdout()];
     for &(flag, path) in outputs {
         let place = Destination::of(flag, path);
@@ -82,14 +123,23 @@ pub fn check(outputs: &[(&'static str, &str)], inputs: &Inputs) -> Result<(), Er
         }
         places.push(place);
     }
+    Ok(places)
+}
+
+fn check_places(places: &[Destination], inputs: &Inputs) -> Result<(), Error> {
     let own = machine_profile::path().ok();
     let own = own.map(|path| ("the machine profile of this user".to_string(), path));
-    for place in &places {
+    for place in places {
         let own = own.iter().filter(|_| place.flag != machine_profile::FLAG);
         for (what, path) in inputs.files.iter().chain(own) {
             let input = Identity::of_path(Path::new(path));
             if place.identity.is_some() && place.identity == input {
                 return Err(refused(place, &format!("{what} '{path}'")));
+            }
+        }
+        for (what, number, identity) in &inputs.open {
+            if place.replaces(*number) && place.identity.is_some() && place.identity == *identity {
+                return Err(refused(place, what));
             }
         }
         for directory in &inputs.modules {
@@ -136,9 +186,7 @@ impl<'a> Destination<'a> {
 
     /// Where the report goes if nothing else does.
     fn stdout() -> Self {
-        let stdout = io::stdout().as_fd().try_clone_to_owned();
-        let data = stdout.and_then(|stdout| File::from(stdout).metadata()).ok();
-        let identity = data.as_ref().and_then(Identity::of);
+        let identity = Identity::of_open(io::stdout().as_fd());
         Destination { flag: STDOUT, path: "-", is_stdout: false, identity }
     }
 
@@ -149,6 +197,14 @@ impl<'a> Destination<'a> {
             (true, _) if other.is_stdout => true,
             _ => self.identity.is_some() && self.identity == other.identity,
         }
+    }
+
+    /// Whether what is written there is not just added to the file that is open as `number`, or to
+    /// that of stdout.
+    fn replaces(&self, number: RawFd) -> bool {
+        let lead = Lead::of(Path::new(self.path));
+        let is_open_file = matches!(lead, Ok(Lead::Descriptor(own)) if own == number);
+        self.flag != STDOUT && !self.is_stdout && !is_open_file
     }
 
     fn name(&self) -> String {

@@ -1,9 +1,9 @@
 //! Where a path leads.
 
 use std::ffi::OsString;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -87,6 +87,12 @@ impl Identity {
         let Ok(Lead::Entry(entry)) = Lead::of(path) else { return None };
         let directory = fs::metadata(entry.parent()?).ok()?;
         Some(Identity::New(directory.dev(), directory.ino(), entry.file_name()?.to_owned()))
+    }
+
+    /// The same of a file that is open.
+    pub fn of_open(file: BorrowedFd<'_>) -> Option<Identity> {
+        let data = file.try_clone_to_owned().and_then(|file| File::from(file).metadata());
+        Identity::of(&data.ok()?)
     }
 
     /// What `data` is of.

@@ -7,12 +7,12 @@ mod replacement;
 mod stdout;
 mod target;
 
-use filemap_report::{Format, Report};
+use filemap_report::{Format, Report, html};
 
 use crate::error::Error;
 
-pub use collision::{Inputs, is_stdout};
-pub use flags::OutputFlags;
+pub use collision::{Inputs, check_only, is_stdout};
+pub use flags::{OutputFlags, PageFlags};
 pub use replacement::abandon;
 pub use target::{Target, failed_on_stdout};
 
@@ -28,7 +28,7 @@ pub fn fail_at_size_limit() {
 /// # Errors
 /// When it is one of `inputs` or stdout by another name, or cannot be written to.
 pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Target, Error> {
-    collision::check(&[(flag, path)], inputs)?;
+    check_only(flag, path, inputs)?;
     Target::open(path)
 }
 
@@ -37,6 +37,7 @@ pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Targe
 pub struct Output {
     format: Format,
     json: Option<Target>,
+    html: Option<Target>,
     /// What else the command writes, by its flag.
     others: Vec<(&'static str, Target)>,
     /// Where the report itself goes, unless something else goes to stdout.
@@ -64,8 +65,10 @@ impl Output {
         }
         let taken = targets.iter().any(|(_, target)| target.is_stdout());
         let stdout = if taken { None } else { Some(Target::stdout()?) };
-        let mut output = Output { format: flags.format, json: None, others: targets, stdout };
+        let mut output =
+            Output { format: flags.format, json: None, html: None, others: targets, stdout };
         output.json = output.take("--json");
+        output.html = output.take("--html");
         Ok(output)
     }
 
@@ -75,13 +78,24 @@ impl Output {
         Some(self.others.remove(at).1)
     }
 
+    /// Whether the record goes anywhere: as JSON, or as a page.
+    pub fn has_record(&self) -> bool {
+        let is_printed = self.stdout.is_some() && self.format == Format::Json;
+        is_printed || self.json.is_some() || self.html.is_some()
+    }
+
     /// Writes `report`.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn write(self, report: &Report) -> Result<(), Error> {
+        let page = self.html.map(|target| Ok::<_, Error>((target, html::page(&report.json)?)));
+        let page = page.transpose()?;
         if let Some(target) = self.json {
             target.write(report.render(Format::Json).as_bytes())?;
+        }
+        if let Some((target, page)) = page {
+            target.write(page.as_bytes())?;
         }
         match self.stdout {
             Some(target) => target.write(report.render(self.format).as_bytes()),

@@ -2,6 +2,7 @@
 //! numbers of open files become open files, and clocks become waits.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -24,6 +25,8 @@ pub struct Assembly {
     events: Vec<Event>,
     /// Entries that name what was not told before, as what had told it was lost.
     pub unknown: u64,
+    /// The paths of all files.
+    pub paths: Vec<OsString>,
 }
 
 /// How many of each kind there are so far: the index of the next.
@@ -66,6 +69,7 @@ impl Assembly {
             counts: Counts::default(),
             events: Vec::new(),
             unknown: 0,
+            paths: Vec::new(),
         }
     }
 
@@ -209,6 +213,7 @@ impl Assembly {
         });
         if known.is_none() {
             let path = path_of(&told.text);
+            self.paths.push(path.clone().into_os_string());
             self.tell(told, What::File { path, size_bytes, device, inode });
         }
         let open = next(&mut self.counts.opens);
@@ -308,7 +313,7 @@ impl Assembly {
 }
 
 fn path_of(text: &[u8]) -> PathBuf {
-    PathBuf::from(std::ffi::OsString::from_vec(text.to_vec()))
+    PathBuf::from(OsString::from_vec(text.to_vec()))
 }
 
 #[cfg(test)]

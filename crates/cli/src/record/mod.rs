@@ -5,6 +5,7 @@ mod assembly;
 mod space;
 mod tapes;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,8 @@ pub struct Recorded<W> {
     pub written: Result<(W, Totals), RecordingError>,
     /// Entries that name what was not told before, as what had told it was lost.
     pub unknown: u64,
+    /// The files that are in it.
+    pub files: Vec<OsString>,
 }
 
 /// Records what is told in `directory` to `output`, which errors call `name`, until `is_over`.
@@ -84,7 +87,7 @@ impl<W: Write> Recording<W> {
         if lost > 0 {
             self.write(&Event { thread: 0, wait_ns: 0, what: What::Lost { events: lost } });
         }
-        let unknown = self.assembly.unknown;
-        Recorded { written: self.writer.and_then(Writer::finish), unknown }
+        let Assembly { unknown, paths: files, .. } = self.assembly;
+        Recorded { written: self.writer.and_then(Writer::finish), unknown, files }
     }
 }

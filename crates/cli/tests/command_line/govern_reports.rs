@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::governed::Place;
+use crate::governed::{Place, sleeping};
 use crate::running::Running;
 use crate::{schema, skip, stderr};
 
@@ -46,6 +46,13 @@ fn what_was_done_for_each_process_is_written() {
             assert_eq!(process["mappings"][0]["path"], data.as_str());
             assert_eq!(process["mappings"][0]["bytes"], 32 << 20);
         }
+    }
+    let none = format!("--include *.none --json {path} -- {program} {data} 10");
+    assert!(place.filemap(&none).output().unwrap().status.success());
+    let report: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    if reason(&report["processes"]).is_none() {
+        let why = report["ungoverned"].as_str().unwrap();
+        assert!(why.contains("that --include and --exclude leave"), "{why}");
     }
     assert!(place.statistics().is_empty(), "{:?}", place.statistics());
     let output = place.script("--json -", "printf 'a\n'").output().unwrap();
@@ -175,9 +182,6 @@ fn what_is_compared_leaves_nothing_behind() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(143), 0), "{output:?}");
     assert!(!fs::exists(format!("/proc/{child}")).unwrap());
     assert!(place.statistics().is_empty());
-    let sleeping = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
-        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        words.starts_with(b"sleep\x001007") || words.starts_with(b"sleep\x001008")
-    });
-    assert_eq!(sleeping.count(), 0, "the program's own children are gone too");
+    let left = [sleeping(1007), sleeping(1008)].concat();
+    assert!(left.is_empty(), "the program's own children are gone too: {left:?}");
 }

@@ -69,6 +69,17 @@ impl Place {
     }
 }
 
+/// Processes that sleep for so many seconds.
+pub fn sleeping(seconds: u32) -> Vec<u32> {
+    let words = format!("sleep\0{seconds}\0");
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let sleeps = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|own| own == words.as_bytes())
+    };
+    pids.filter(sleeps).collect()
+}
+
 /// Has a command start with SIGINT and SIGQUIT as usual: tests that run in the background of a
 /// script are started with these ignored, which no shell could trap.
 pub fn with_usual_signals(command: &mut Command) -> &mut Command {

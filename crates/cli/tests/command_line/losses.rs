@@ -113,12 +113,12 @@ fn collision(scratch: &Scratch, rng: &mut Rng, about: &str) -> usize {
         ("--workload random --file-size 1m", ""),
     ]);
     let (command, flags): (&str, &[&str]) = rng.pick(&[
-        ("run", &["--json", "--log"] as &[&str]),
-        ("compare --variants baseline,p1", &["--json"]),
-        ("explain", &["--json", "--svg"]),
+        ("run", &["--json", "--log", "--html"] as &[&str]),
+        ("compare --variants baseline,p1", &["--json", "--html"]),
+        ("explain", &["--json", "--svg", "--html"]),
         ("conform", &["--json"]),
         ("calibrate --runs 1 --file-size 64m", &["--json", "--out"]),
-        ("published", &["--json"]),
+        ("published", &["--html", "--json"]),
         ("doctor", &["--json"]),
     ]);
     let own_inputs = ["calibrate", "published", "doctor"].iter().any(|c| command.starts_with(c));

@@ -10,6 +10,7 @@ pub use cell::Cell;
 pub(crate) use data::{Json, JsonCell};
 #[cfg(feature = "schema")]
 pub(crate) use program::JsonCell as ProgramJsonCell;
+pub(crate) use program::in_all;
 pub use program::{ProgramCell, of_program};
 
 use std::collections::BTreeSet;

@@ -51,7 +51,7 @@ pub fn of_program(
 }
 
 /// What a program counted in all, as a job of one file counts it.
-fn in_all(cell: &ProgramCell) -> Cell {
+pub(crate) fn in_all(cell: &ProgramCell) -> Cell {
     let run = |run: &ProgramRun| Run {
         seed: cell.record.program.seed.unwrap_or_default(),
         elapsed_ns: run.elapsed_ns,

@@ -4,7 +4,7 @@ use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::readahead::miss::{CAP, THRESHOLD};
 use filemap_core::units::PageCount;
 use filemap_job::{Job, SplitProt};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::parts::Parts;
 
@@ -241,7 +241,7 @@ pub const COURSE_POINTS: u64 = 512;
 
 /// The counter in one piece of the run.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     /// Number of the first access of the piece, from 0.
     pub access: u64,

@@ -20,6 +20,7 @@
 
 mod answer;
 mod counter;
+mod history;
 mod map;
 mod origin;
 mod pages;
@@ -37,6 +38,8 @@ use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
 
 pub use counter::{COURSE_POINTS, Course, Moves, Point, Sight};
+pub(crate) use history::first_access;
+pub use history::{CausePages, Grid, History, INTERVALS, MAX_WINDOWS, ROWS, Window};
 pub use map::{Cell, Map};
 pub use origin::{Amount, Brought, Origin, PerOrigin};
 pub use program::{ProgramExplainer, ProgramExplanation};
@@ -50,10 +53,14 @@ pub(crate) use tables::Json;
 pub use tables::report;
 
 use counter::Counter;
+use history::Recorder;
 use pages::Pages;
 use parts::Parts;
 use touches::Touches;
 use window::{LastWindow, origins};
+
+/// Pages of the largest folio that may reach over the end of a mapping.
+const LARGEST_FOLIO_PAGES: u64 = 512;
 
 /// Cells of the map of an [`Explanation`].
 const MAP_CELLS: u64 = 512;
@@ -87,12 +94,28 @@ pub struct Explanation {
     pub misses_off: u64,
     /// Which pages came in, were accessed, and left.
     pub map: Map,
+    /// When they came in, and which of them were used.
+    pub history: History,
 }
 
 impl Explanation {
     /// Pages that entered the cache.
     pub fn pages_read(&self) -> u64 {
         self.amounts.iter().map(|(_, amount)| amount.pages).sum()
+    }
+
+    /// The history of the run, with what else the record of an explanation says.
+    pub fn whole_history(&self) -> History {
+        let causes = self.amounts.iter().map(|(origin, amount)| CausePages {
+            cause: origin.key().to_string(),
+            pages: amount.pages,
+            again: amount.again,
+        });
+        History {
+            causes: Some(causes.collect()),
+            mmap_miss: Some(self.course.points().collect()),
+            ..self.history.clone()
+        }
     }
 }
 
@@ -111,10 +134,16 @@ pub struct Explainer<'a> {
 impl<'a> Explainer<'a> {
     /// An explainer of a run of `job` that has not begun.
     pub fn new(job: &'a Job, sight: Sight) -> Self {
+        let (from, to) = Parts::of(job).bounds();
+        // Windows may reach over the ends of the mapping, by one window or a folio each.
+        let slack = job.machine.read_ahead.0 * 2 + LARGEST_FOLIO_PAGES;
+        let from = PageIndex(from.0.saturating_sub(slack));
+        let to = PageIndex((to.0 + slack).min(job.file_pages().0).max(to.0));
+        let accesses = job.phases.iter().map(|phase| phase.accesses).sum();
         Explainer {
             job,
             touches: Touches::new(job),
-            pages: Pages::new(Parts::of(job)),
+            pages: Pages::new(Parts::of(job), Some(Recorder::new(accesses, from, to))),
             counter: Counter::new(job, sight),
             fault: None,
             window: None,
@@ -129,9 +158,13 @@ impl<'a> Explainer<'a> {
             self.apply(&decision);
         }
         self.touches.make_all(&mut self.pages);
+        self.pages.recorder.iter_mut().for_each(Recorder::end);
         self.pages.settle_rest();
-        let Explainer { pages, counter, .. } = self;
+        let Explainer { mut pages, counter, .. } = self;
+        let recorder = pages.recorder.take().expect("it is there from the beginning");
+        let bounds = Parts::of(self.job).bounds();
         Explanation {
+            history: recorder.finish(self.job.page_size(), bounds),
             map: Map::new(&pages, &Parts::of(self.job), MAP_CELLS),
             sight: counter.sight(),
             amounts: pages.amounts,
@@ -163,17 +196,18 @@ impl<'a> Explainer<'a> {
         match *decision {
             Decision::Readahead { cause, index, start, size, .. } => {
                 self.window = Some(LastWindow { cause, index, start, end: start + size });
-                self.pages.brought.get_mut(Origin::of(cause)).calls += 1;
+                self.call(Origin::of(cause), start, size);
             }
             Decision::BasePages { start, size, .. } => {
                 if let Some(window) = &mut self.window {
                     window.reach(start, size);
+                    self.pages.recorder.iter_mut().for_each(|of| of.reach(start, start + size));
                 }
             }
-            Decision::NoReadahead { .. } => {
+            Decision::NoReadahead { index, .. } => {
                 self.window = None;
                 self.misses_off += u64::from(!counted);
-                self.pages.brought.get_mut(Origin::Single).calls += 1;
+                self.call(Origin::Single, index, PageCount(1));
             }
             Decision::Added { start, order, folios, .. } => {
                 self.add(start, start + PageCount(folios << order.0), order.pages());
@@ -181,6 +215,13 @@ impl<'a> Explainer<'a> {
             Decision::Copied { index } => self.pages.copy(index),
             Decision::Evicted { start, pages } => self.pages.evict(start, start + pages),
             _ => {}
+        }
+    }
+
+    fn call(&mut self, by: Origin, start: PageIndex, size: PageCount) {
+        self.pages.brought.get_mut(by).calls += 1;
+        if let Some(recorder) = &mut self.pages.recorder {
+            recorder.call(by, start, size.0, self.touches.done);
         }
     }
 

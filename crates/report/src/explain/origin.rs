@@ -74,6 +74,16 @@ impl Origin {
     pub fn name(self) -> &'static str {
         Origin::ALL[self as usize].1
     }
+
+    /// The key in JSON.
+    pub fn key(self) -> &'static str {
+        Origin::ALL[self as usize].2
+    }
+
+    /// That with this key in JSON.
+    pub fn with_key(key: &str) -> Option<Origin> {
+        Origin::ALL.into_iter().find(|(.., known)| *known == key).map(|(origin, ..)| origin)
+    }
 }
 
 /// A value for each [`Origin`].

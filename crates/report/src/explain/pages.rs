@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use filemap_core::units::{PageCount, PageIndex};
 
+use super::history::{Mark, Recorder};
 use super::origin::{Amount, Brought, Origin, PerOrigin};
 use super::parts::{Parts, Region};
 
@@ -18,6 +19,8 @@ pub(super) struct Pages {
     pub(super) evicted: u64,
     /// Accesses to pages that were not in, by the log.
     pub(super) absent_touches: u64,
+    /// When they came in, where that is wanted.
+    pub(super) recorder: Option<Recorder>,
 }
 
 const CHUNK_PAGES: u64 = 4096;
@@ -27,6 +30,8 @@ struct Page {
     /// What brought it in last.
     by: Origin,
     flags: u8,
+    /// When it came in last.
+    mark: Mark,
 }
 
 const PRESENT: u8 = 1;
@@ -44,8 +49,9 @@ const MAPPED: u8 = 32;
 const BETWEEN: u8 = 64;
 
 impl Pages {
-    pub(super) fn new(mapped: Parts) -> Self {
+    pub(super) fn new(mapped: Parts, recorder: Option<Recorder>) -> Self {
         Pages {
+            recorder,
             chunks: BTreeMap::new(),
             mapped,
             amounts: PerOrigin::default(),
@@ -58,22 +64,24 @@ impl Pages {
     /// Pages of `start..end` entered the cache. One that is in by the log has left unseen.
     pub(super) fn add(&mut self, start: PageIndex, end: PageIndex, by: Origin) {
         self.brought.get_mut(by).pages += (end - start).0;
-        self.each(start, end, |pages, page| {
+        let mark = self.recorder.as_mut().map(|recorder| recorder.came((end - start).0));
+        self.each(start, end, |pages, index, page| {
             if page.flags & PRESENT != 0 {
-                pages.settle(*page);
+                pages.settle(index, *page);
                 page.left();
             }
             page.by = by;
+            page.mark = mark.unwrap_or_default();
             page.flags |= PRESENT;
         });
     }
 
     /// Pages of `start..end` left the cache.
     pub(super) fn evict(&mut self, start: PageIndex, end: PageIndex) {
-        self.each(start, end, |pages, page| {
+        self.each(start, end, |pages, index, page| {
             if page.flags & PRESENT != 0 {
                 pages.evicted += 1;
-                pages.settle(*page);
+                pages.settle(index, *page);
                 page.left();
             }
         });
@@ -81,29 +89,37 @@ impl Pages {
 
     /// The program accessed a page.
     pub(super) fn touch(&mut self, index: PageIndex) {
-        self.each(index, index + PageCount(1), |pages, page| {
+        self.each(index, index + PageCount(1), |pages, _, page| {
             if page.flags & COPIED != 0 {
                 return;
             }
-            match page.flags & PRESENT != 0 {
-                true => page.flags |= TOUCHED,
-                false => pages.absent_touches += 1,
+            if page.flags & PRESENT == 0 {
+                pages.absent_touches += 1;
+                return;
             }
+            if page.flags & TOUCHED == 0 {
+                pages.recorder.iter_mut().for_each(Recorder::touched);
+            }
+            page.flags |= TOUCHED;
         });
     }
 
     /// The program got a copy of a page.
     pub(super) fn copy(&mut self, index: PageIndex) {
         self.touch(index);
-        self.each(index, index + PageCount(1), |_, page| page.flags |= COPIED);
+        self.each(index, index + PageCount(1), |_, _, page| page.flags |= COPIED);
     }
 
     /// Counts what is still in.
     pub(super) fn settle_rest(&mut self) {
         let chunks = std::mem::take(&mut self.chunks);
-        let present = |page: &&Page| page.flags & PRESENT != 0;
-        for page in chunks.values().flat_map(|chunk| chunk.iter()).filter(present) {
-            self.settle(*page);
+        for (number, chunk) in &chunks {
+            let indexes = (number * CHUNK_PAGES..).map(PageIndex);
+            for (index, page) in indexes.zip(chunk.iter()) {
+                if page.flags & PRESENT != 0 {
+                    self.settle(index, *page);
+                }
+            }
         }
         self.chunks = chunks;
     }
@@ -129,8 +145,11 @@ impl Pages {
         })
     }
 
-    fn settle(&mut self, page: Page) {
+    fn settle(&mut self, index: PageIndex, page: Page) {
         let touched = page.flags & TOUCHED != 0;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.settle(index, page.mark, touched);
+        }
         let origin = match touched {
             true if page.flags & USED_BEFORE != 0 => Origin::Refetched,
             true => Origin::Used,
@@ -149,7 +168,7 @@ impl Pages {
         &mut self,
         start: PageIndex,
         end: PageIndex,
-        mut change: impl FnMut(&mut Pages, &mut Page),
+        mut change: impl FnMut(&mut Pages, PageIndex, &mut Page),
     ) {
         let mut next = start.0;
         while next < end.0 {
@@ -158,14 +177,17 @@ impl Pages {
             // Out of the map meanwhile, so that the totals can be changed too.
             let mut chunk = self.chunks.remove(&number).unwrap_or_else(|| self.chunk(number));
             let range = (next % CHUNK_PAGES) as usize..(stop - number * CHUNK_PAGES) as usize;
-            chunk[range].iter_mut().for_each(|page| change(self, page));
+            for (index, page) in (next..).zip(&mut chunk[range]) {
+                change(self, PageIndex(index), page);
+            }
             self.chunks.insert(number, chunk);
             next = stop;
         }
     }
 
     fn chunk(&self, number: u64) -> Box<[Page; CHUNK_PAGES as usize]> {
-        let mut chunk = Box::new([Page { by: Origin::Single, flags: 0 }; CHUNK_PAGES as usize]);
+        let mut chunk =
+            Box::new([Page { by: Origin::Single, flags: 0, mark: 0 }; CHUNK_PAGES as usize]);
         for (index, page) in (number * CHUNK_PAGES..).zip(chunk.iter_mut()) {
             page.flags = match self.mapped.region(PageIndex(index)) {
                 Region::Mapped => MAPPED,

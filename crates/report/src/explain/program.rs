@@ -88,7 +88,8 @@ enum Through {
 impl<'a> ProgramExplainer<'a> {
     /// An explainer of a run of `program` that has not begun.
     pub fn new(program: &'a Program) -> Self {
-        let of_file = |file| OfFile { pages: Pages::new(reached(program, file)), window: None };
+        let of_file =
+            |file| OfFile { pages: Pages::new(reached(program, file), None), window: None };
         let left = match program.threads.as_slice() {
             [thread] => {
                 let steps = thread.steps.iter().enumerate();

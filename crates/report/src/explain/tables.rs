@@ -7,12 +7,13 @@ use serde_json::{Map as Object, Value, json};
 use super::Explanation;
 use super::answer::answer;
 use super::counter::{Moves, Point, Sight};
+use super::history::History;
 use super::map::{Cell, Map};
 use super::origin::Origin;
 use super::remedies::Remedies;
 use crate::footer::Footer;
 use crate::record::{elapsed_note, title, warnings};
-use crate::report::{Part, Report, to_json};
+use crate::report::{Part, Report, in_one_line, to_json};
 use crate::setup;
 use crate::spread;
 use crate::stats::Sample;
@@ -293,6 +294,10 @@ pub(crate) struct Json<'a> {
     mmap_miss: Object<String, Value>,
     answer: &'a str,
     map: &'a Map,
+    /// The course of the run.
+    #[serde(serialize_with = "in_one_line")]
+    #[cfg_attr(feature = "schema", schemars(with = "History"))]
+    history: &'a History,
     scope: &'a str,
     command: &'a str,
     #[cfg_attr(feature = "schema", schemars(with = "crate::forms::Environments"))]
@@ -338,6 +343,7 @@ impl<'a> Json<'a> {
             warnings: &record.warnings,
             answer: texts.answer,
             map: &explanation.map,
+            history: &explanation.history,
             scope: &texts.footer.scope,
             command: &texts.footer.command,
             environment: &texts.footer.environment,

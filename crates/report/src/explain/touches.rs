@@ -80,6 +80,9 @@ impl<'a> Touches<'a> {
         }
         self.cursor = None;
         self.done += 1;
+        if let Some(recorder) = &mut pages.recorder {
+            recorder.accessed(self.done);
+        }
     }
 
     /// Makes the rest.

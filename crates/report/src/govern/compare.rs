@@ -1,18 +1,19 @@
 //! A program that was run plain and governed in turn.
 
-use filemap_job::Spread;
 use filemap_job::record::SCHEMA;
 use serde::Serialize;
 
+use super::endings::{self, Ending, endings};
 use super::measure::{Cell, Measure};
+use super::process::Unknown;
 use super::shown::shown;
+use super::tables::{medians, rows, spreads};
 use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
-use crate::table::{Column, Table};
 use crate::units::bytes;
 
 /// How a program was run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Variant {
@@ -55,10 +56,14 @@ pub struct Comparison {
     pub program: Vec<String>,
     /// Files of which mappings were governed, with their bytes.
     pub files: Vec<(String, u64)>,
-    /// Why there is none, where that is so: the end of a sentence.
+    /// Why there is none, where that is known: the end of a sentence.
     pub ungoverned: Option<String>,
+    /// Processes of the first run that could not tell which files were governed.
+    pub unknown: Vec<Unknown>,
     /// What else a reader should know, in sentences.
     pub notes: Vec<String>,
+    /// A governed run before all others, which told the files, where there was one.
+    pub first: Option<Measured>,
     /// The runs in the order in which they were made.
     pub runs: Vec<Measured>,
 }
@@ -81,21 +86,34 @@ pub(crate) struct Json<'a> {
     /// The program and its arguments.
     program: &'a [String],
     files: Vec<File<'a>>,
-    /// Why no file was governed, where that is so.
+    /// Why no file was governed, where that is known.
     ungoverned: Option<&'a str>,
+    /// Processes that could not tell which files were governed, and why. Of many only the first
+    /// are known.
+    unknown: &'a [Unknown],
     notes: &'a [String],
     /// What the governed runs did otherwise than the plain ones. There should be nothing.
     differences: Vec<String>,
+    /// How often the runs of each kind ended how.
+    endings: Vec<Ending>,
     cells: Vec<Cell>,
     runs: &'a [Measured],
 }
 
 impl Comparison {
-    /// What governed runs did otherwise than the plain ones, which agree among themselves.
+    /// What governed runs did otherwise than the plain ones. What they print is compared only where
+    /// the plain ones agree among themselves.
     pub fn differences(&self) -> Vec<String> {
         let mut differences = Vec::new();
-        for (name, value) in OUTCOMES {
-            let [plain, governed] = self.outcomes(value);
+        let endings = endings(&self.runs);
+        if endings::differ(&endings) {
+            differences.push(format!(
+                "the exit code of governed runs differs from that of plain runs: {}",
+                endings::in_words(&endings)
+            ));
+        }
+        for (name, value) in OUTPUTS {
+            let [plain, governed] = self.outputs(value);
             if plain.len() == 1 && governed.iter().any(|own| !plain.contains(own)) {
                 differences
                     .push(format!("{name} of governed runs differs from that of plain runs"));
@@ -104,8 +122,8 @@ impl Comparison {
         differences
     }
 
-    /// The distinct outcomes of plain and of governed runs.
-    fn outcomes(&self, value: Outcome) -> [Vec<String>; 2] {
+    /// The distinct outputs of plain and of governed runs.
+    fn outputs(&self, value: Output) -> [Vec<String>; 2] {
         [Variant::Plain, Variant::Governed].map(|variant| {
             let mut all: Vec<_> = self.of(variant).map(value).collect();
             all.sort_unstable();
@@ -116,9 +134,22 @@ impl Comparison {
 
     /// What cannot be compared, since plain runs differ among themselves.
     fn unsteady(&self) -> impl Iterator<Item = String> {
-        let unsteady = OUTCOMES.into_iter().filter(|(_, value)| self.outcomes(*value)[0].len() > 1);
+        let unsteady = OUTPUTS.into_iter().filter(|(_, value)| self.outputs(*value)[0].len() > 1);
         unsteady.map(|(name, _)| {
             format!("{name} differs among the plain runs already, and is not compared.")
+        })
+    }
+
+    /// What is not known of files, since processes could not tell it.
+    fn not_known(&self) -> impl Iterator<Item = String> {
+        let several = |count| if count == 1 { "a process" } else { "processes" };
+        self.unknown.chunk_by(|one, next| one.reason == next.reason).map(move |alike| {
+            format!(
+                "Nothing is known of {} of the governed program: {}. Files that were governed \
+                 there are not listed, and were not dropped from the page cache.",
+                several(alike.len()),
+                alike[0].reason
+            )
         })
     }
 
@@ -142,21 +173,27 @@ impl Comparison {
     pub fn report(&self, footer: Footer) -> Report {
         let cells = self.cells();
         let differences = self.differences();
-        let mut parts = vec![
-            Part::Heading(format!("Plain and governed: {}", shown(&self.program.join(" ")))),
+        let endings = endings(&self.runs);
+        let heading = format!("Plain and governed: {}", shown(&self.program.join(" ")));
+        let mut parts = vec![Part::Heading(heading)];
+        let failed = differences.iter().map(|what| format!("Check failed: {what}."));
+        parts.extend(failed.map(Part::Paragraph));
+        // Where it ended otherwise this is said already.
+        let failure = endings::failure(&endings, self.first.as_ref());
+        parts.extend(failure.filter(|_| !endings::differ(&endings)).map(Part::Paragraph));
+        parts.extend([
             Part::Facts(self.facts()),
             Part::Table(medians(&cells)),
             Part::Paragraph(TESTED.to_string()),
             Part::Table(spreads(&cells)),
-        ];
+        ]);
         if let Some(reason) = &self.ungoverned {
             parts.push(Part::Paragraph(format!(
                 "No file of this program was governed, so that only chance tells the runs apart: \
                  {reason}."
             )));
         }
-        let failed = differences.iter().map(|what| format!("Check failed: {what}."));
-        parts.extend(failed.chain(self.unsteady()).map(Part::Paragraph));
+        parts.extend(self.unsteady().chain(self.not_known()).map(Part::Paragraph));
         parts.extend(self.notes.iter().map(|note| Part::Paragraph(shown(note))));
         let rows = rows(&cells);
         let files = self.files.iter().map(|(path, bytes)| File { path, bytes: *bytes });
@@ -166,8 +203,10 @@ impl Comparison {
             program: &self.program,
             files: files.collect(),
             ungoverned: self.ungoverned.as_deref(),
+            unknown: &self.unknown,
             notes: &self.notes,
             differences,
+            endings,
             cells,
             runs: &self.runs,
         });
@@ -181,7 +220,10 @@ impl Comparison {
         let cached = self.runs.iter().map(|run| run.cached_bytes).max().unwrap_or(0);
         let mut facts = vec![("Runs", format!("{plain} plain and {governed} governed, in turn"))];
         match self.files.as_slice() {
-            [] => facts.push(("Files", "none that was governed".to_string())),
+            [] if self.unknown.is_empty() => {
+                facts.push(("Files", "none that was governed".to_string()));
+            }
+            [] => facts.push(("Files", "it is not known which were governed".to_string())),
             [(path, _)] => {
                 facts.push(("File", format!("{}, {}", shown(path), bytes(total as f64))))
             }
@@ -203,76 +245,17 @@ impl Comparison {
     }
 }
 
-/// What a run came to, as text that is the same where that is.
-type Outcome = fn(&Measured) -> String;
+/// What a run printed, as text that is the same where that is.
+type Output = fn(&Measured) -> String;
 
-/// What a program comes to, beside what it costs.
-const OUTCOMES: [(&str, Outcome); 3] = [
-    ("the exit code", |run| format!("{:?} {:?}", run.exit_code, run.signal)),
-    ("what stdout has", |run| run.stdout.clone()),
-    ("what stderr has", |run| run.stderr.clone()),
-];
+/// What a program prints.
+const OUTPUTS: [(&str, Output); 2] =
+    [("what stdout has", |run| run.stdout.clone()), ("what stderr has", |run| run.stderr.clone())];
 
 /// How differences are told from chance.
 const TESTED: &str = "Medians. p is how often chance alone sets runs apart as much (unpaired \
                       permutation test on ranks). The figures are those of the program and of \
                       all that it started and waited for.";
-
-fn medians(cells: &[Cell]) -> Table {
-    let row = |cell: &Cell| {
-        vec![
-            cell.measure.to_string(),
-            (cell.text)(cell.plain.median),
-            (cell.text)(cell.governed.median),
-            cell.ratio.map_or("-".to_string(), |ratio| format!("{ratio:.2}")),
-            format!("{:.3}", cell.p_value),
-            cell.verdict.to_string(),
-        ]
-    };
-    let right = ["plain", "governed", "plain /\ngoverned", "p"].map(Column::right);
-    let columns = [Column::left("")].into_iter().chain(right).chain([Column::left("governed is")]);
-    Table {
-        title: String::new(),
-        columns: columns.collect(),
-        rows: cells.iter().map(row).collect(),
-    }
-}
-
-fn spreads(cells: &[Cell]) -> Table {
-    let rows = |cell: &Cell| {
-        let of = |name: &str, variant: &str, spread: &Spread| {
-            let least = (cell.text)(spread.min as f64);
-            let most = (cell.text)(spread.max as f64);
-            vec![name.to_string(), variant.to_string(), (cell.text)(spread.mad), least, most]
-        };
-        [of(cell.measure, "plain", &cell.plain), of("", "governed", &cell.governed)]
-    };
-    let right = ["MAD", "least", "most"].map(Column::right);
-    Table {
-        title: "Spread over the runs".to_string(),
-        columns: ["", "run"].map(Column::left).into_iter().chain(right).collect(),
-        rows: cells.iter().flat_map(rows).collect(),
-    }
-}
-
-/// One row for each measure and variant.
-fn rows(cells: &[Cell]) -> Table {
-    let names = ["measure", "variant", "median", "mad", "min", "max", "p_value", "verdict"];
-    let of = |cell: &Cell| {
-        [("plain", cell.plain), ("governed", cell.governed)].map(|(variant, spread)| {
-            let Spread { median, mad, min, max } = spread;
-            let mut row = vec![cell.key.to_string(), variant.to_string()];
-            row.extend([median.to_string(), mad.to_string(), min.to_string(), max.to_string()]);
-            row.extend([cell.p_value.to_string(), cell.verdict.to_string()]);
-            row
-        })
-    };
-    Table {
-        title: String::new(),
-        columns: names.into_iter().map(Column::left).collect(),
-        rows: cells.iter().flat_map(of).collect(),
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -302,7 +285,9 @@ mod tests {
             program: vec!["rg".to_string(), "x".to_string()],
             files: vec![("/data/a".to_string(), 1 << 30)],
             ungoverned: None,
+            unknown: Vec::new(),
             notes: Vec::new(),
+            first: None,
             runs: (0..5).flat_map(pair).collect(),
         }
     }

@@ -1,15 +1,17 @@
 //! Reports on programs that were run governed.
 
 mod compare;
+mod endings;
 mod measure;
 mod process;
 mod run;
 mod shown;
 mod status;
+mod tables;
 
 pub use compare::{Comparison, Measured, Variant};
-pub use process::{Mapping, Process, Totals};
-pub use run::{Ended, run};
+pub use process::{Mapping, Process, Totals, Unknown};
+pub use run::{Ended, Told, run};
 pub use status::{Status, status};
 
 #[cfg(feature = "schema")]

@@ -56,6 +56,16 @@ pub struct Mapping {
     pub wasted_bytes: Option<u64>,
 }
 
+/// A process that loaded the library and could not tell what was done for it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unknown {
+    /// Why nothing is known of it.
+    pub reason: String,
+    /// Its number.
+    pub pid: u32,
+}
+
 /// What was done for several processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

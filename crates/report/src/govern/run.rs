@@ -4,7 +4,7 @@
 use filemap_job::record::SCHEMA;
 use serde::Serialize;
 
-use super::process::{Process, Totals};
+use super::process::{Process, Totals, Unknown};
 use crate::footer::Footer;
 use crate::report::to_json;
 
@@ -29,21 +29,44 @@ pub(crate) struct Json<'a> {
     footer: &'a Footer,
     /// The program and its arguments.
     program: &'a [String],
-    /// Why it ran ungoverned, where that was known before.
+    /// Why nothing of it was governed, where that is known.
     ungoverned: Option<&'a str>,
     ended: Ended,
+    /// Of all `processes`.
     totals: Totals,
     processes: &'a [Process],
+    /// Processes that are not among these, since they could not tell what was done for them. Of
+    /// many only the first are known.
+    unknown: &'a [Unknown],
 }
 
-/// The statistics of `program` with its arguments, which ran in these `processes`.
+/// What the processes of a program told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// What was done for them.
+    pub processes: Vec<Process>,
+    /// Those that could not tell it.
+    pub unknown: Vec<Unknown>,
+}
+
+/// The statistics of `program` with its arguments, whose processes `told` them.
 pub fn run(
     program: &[String],
     ungoverned: Option<&str>,
     ended: Ended,
-    processes: &[Process],
+    told: &Told,
     footer: &Footer,
 ) -> String {
+    let Told { processes, unknown } = told;
     let totals = Totals::of(processes);
-    to_json(&Json { schema: SCHEMA, footer, program, ungoverned, ended, totals, processes })
+    to_json(&Json {
+        schema: SCHEMA,
+        footer,
+        program,
+        ungoverned,
+        ended,
+        totals,
+        processes,
+        unknown,
+    })
 }

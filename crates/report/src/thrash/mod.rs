@@ -3,6 +3,8 @@
 
 mod picture;
 
+pub(crate) use picture::Panel;
+
 use filemap_job::thrash::{Ended, Wait};
 use filemap_job::{EngineKind, Record, Run, ThrashRun};
 

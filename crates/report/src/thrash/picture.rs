@@ -61,32 +61,34 @@ pub fn svg(title: &str, records: &[(&str, &Record)]) -> String {
 }
 
 /// What one record shows.
-struct Panel {
-    heading: String,
+pub(crate) struct Panel {
+    pub(crate) heading: String,
     /// `None` where no run tells its course.
-    course: Option<Stacked>,
+    pub(crate) course: Option<Stacked>,
 }
 
 /// A course, its causes one on top of the other.
-struct Stacked {
+pub(crate) struct Stacked {
     /// Where each interval ends, from the beginning of the first, in nanoseconds.
-    ends_ns: Vec<f64>,
-    causes: Vec<Layer>,
-    from: &'static str,
+    pub(crate) ends_ns: Vec<f64>,
+    pub(crate) causes: Vec<Layer>,
+    /// Since when times are told.
+    pub(crate) from: &'static str,
 }
 
 /// One cause.
-struct Layer {
-    name: String,
-    colour: &'static str,
+pub(crate) struct Layer {
+    pub(crate) name: String,
+    pub(crate) colour: &'static str,
     /// Its share of all time.
-    share: f64,
+    pub(crate) share: f64,
     /// Threads in each interval.
-    threads: Vec<f64>,
+    pub(crate) threads: Vec<f64>,
 }
 
 impl Panel {
-    fn of(name: &str, record: &Record) -> Panel {
+    /// That of `record`.
+    pub(crate) fn of(name: &str, record: &Record) -> Panel {
         let told = |(number, run): (usize, &Run)| {
             let thrash = run.thrash.as_ref()?;
             let stacked = Stacked::new(thrash, run.elapsed_ns, thrash.course.as_ref()?);
@@ -105,7 +107,7 @@ impl Panel {
     }
 
     /// The most threads of any interval.
-    fn most(&self) -> Option<f64> {
+    pub(crate) fn most(&self) -> Option<f64> {
         let course = self.course.as_ref()?;
         let all = |at| course.causes.iter().map(|layer| layer.threads[at]).sum::<f64>();
         Some((0..course.ends_ns.len()).map(all).fold(0.0, f64::max))

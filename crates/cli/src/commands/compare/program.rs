@@ -17,7 +17,6 @@ use crate::error::Error;
 use crate::host;
 use crate::input::GivenFile;
 use crate::judged::{self, Judged};
-use crate::output::Output;
 use crate::variants::Variant;
 
 /// A cell that is yet to be run.
@@ -60,7 +59,7 @@ pub fn run(
     }
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
     profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
-    let output = Output::open(&args.output, &asked.inputs, &[])?;
+    let output = args.output.open(&asked.inputs, &[])?;
     let mut spec = asked.spec.clone();
     spec.on = spec.on.as_deref().map(engines).transpose()?;
     let images = booted(&mut spec, images, modules)?;

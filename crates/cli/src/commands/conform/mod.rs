@@ -25,7 +25,6 @@ use crate::host;
 use crate::input;
 use crate::interrupt;
 use crate::judged;
-use crate::output::Output;
 use crate::progress::Progress;
 
 /// Compares what the running kernel decides with what the model decides.
@@ -41,7 +40,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     let instead = "it makes no decisions that could be compared; give filemap run, and --on kernel \
                    for the running kernel";
     folio_ops::refuse(&spec, "conform", instead)?;
-    let output = Output::open(&args.output, &asked.inputs, &[])?;
+    let output = args.output.open(&asked.inputs, &[])?;
     check_asked(&asked.flags, &spec)?;
     let release = input::host_release();
     judged::check_running(spec.kernel.as_deref(), release.as_deref().unwrap_or_default())?;

@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::input::{self, GivenFile};
 use crate::interrupt;
 use crate::judged;
-use crate::output::Output;
 
 /// Whether a step leads to decisions about what is read.
 fn decides(step: &ProgramStep) -> bool {
@@ -35,7 +34,7 @@ pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, E
         return Err(not_of_programs("--fuzz", path));
     }
     let asked = GivenProgram::new(given, path, args.job)?;
-    let output = Output::open(&args.output, &asked.inputs, &[])?;
+    let output = args.output.open(&asked.inputs, &[])?;
     let kernel = asked.spec.kernel.clone();
     check_asked(&asked.flags, &asked.spec.shared())?;
     let release = input::host_release();

@@ -13,7 +13,6 @@ use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::commands::GivenJob;
 use crate::error::Error;
-use crate::output::Output;
 use crate::{folio_maps as maps, provenance};
 
 /// The folio that is looked at where no size is given.
@@ -41,7 +40,7 @@ pub fn is_asked(args: &ExplainArgs, spec: &JobSpec) -> Result<bool, Error> {
 /// Says what each way to count tells of the mappings of `args`.
 pub fn run(asked: &GivenJob, mut spec: JobSpec, args: &ExplainArgs) -> Result<Outcome, Error> {
     check(&spec, args)?;
-    let output = Output::open(&args.output, &asked.inputs, &[])?;
+    let output = args.output.open(&asked.inputs, &[])?;
     spec.folio_sizes.get_or_insert(DEFAULT_SIZES.to_string());
     let job = spec.validate_folio_ops()?;
     let mms = args.mapped.iter().map(|text| ranges(text)).collect::<Result<Vec<_>, _>>()?;
@@ -60,6 +59,7 @@ fn check(spec: &JobSpec, args: &ExplainArgs) -> Result<(), Error> {
         ("file-size", spec.file_size.is_some()),
         ("seeds", args.seeds.is_some()),
         ("svg", args.svg.is_some()),
+        ("html", args.output.html().is_some()),
     ];
     match given.into_iter().find(|(_, given)| *given) {
         Some((flag, _)) => Err(Error::Usage(format!(

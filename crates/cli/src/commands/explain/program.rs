@@ -11,7 +11,6 @@ use crate::commands::program::{GivenProgram, not_of_programs, profile};
 use crate::error::Error;
 use crate::input::GivenFile;
 use crate::judged::{self, Judged};
-use crate::output::Output;
 use crate::provenance;
 
 /// Says where the bytes of the program of the job file at `path` came from.
@@ -21,7 +20,7 @@ pub fn run(given: GivenFile, path: &str, args: ExplainArgs) -> Result<Outcome, E
         return Err(not_of_programs(flag, path));
     }
     let asked = GivenProgram::new(given, path, args.job)?;
-    let output = Output::open(&args.output, &asked.inputs, &[])?;
+    let output = args.output.open(&asked.inputs, &[])?;
     if asked.spec.runs.is_some_and(|runs| runs != 1) {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));

@@ -1,22 +1,19 @@
 //! `filemap govern --compare`.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use filemap_control::{Settings, variable};
-use filemap_job::format_size;
 use filemap_kernel::governor::PRELOAD;
 use filemap_kernel::{Error as KernelError, cold, metered, page_size};
-use filemap_report::govern::{Comparison, Measured, Process, Variant};
+use filemap_report::govern::{Comparison, Measured, Process, Told, Variant};
 
 use crate::args::GovernArgs;
 use crate::error::Error;
 use crate::govern::environment::{self, Variables};
 use crate::govern::{self, Collecting, Program, inherited, start};
-use crate::output::Inputs;
+use crate::output::check_only;
 use crate::progress::Progress;
 use crate::{Outcome, interrupt};
 
@@ -33,12 +30,10 @@ const SCOPE: &str = "one program without input, run alone, with what it starts; 
 
 /// Runs a program plain and governed in turn, and shows what both cost.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
-    interrupt::exit_on_signals();
+    interrupt::exit_on_all_signals();
     crate::undo_what_was_left();
     let program = govern::find(&args.program)?;
-    let mut inputs = Inputs::default();
-    inputs.add_program(&program.path);
-    let output = super::output(args, &inputs)?;
+    let output = super::output(args, &super::inputs(args, &program))?;
     let (mut said, obstacle) = super::governed(args, &program, false)?;
     let collecting = Collecting::begin()?;
     if obstacle.is_none() {
@@ -51,20 +46,26 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
         program: super::in_words(&args.program),
         files: Vec::new(),
         ungoverned: obstacle,
+        unknown: Vec::new(),
         notes: Vec::new(),
+        first: None,
         runs: Vec::new(),
     };
     let mut files = Vec::new();
     if comparison.ungoverned.is_none() {
         // Which files it maps is known when it has mapped them.
-        trial.run(Variant::Governed, 0)?;
-        let processes = trial.collecting.processes();
+        comparison.first = Some(trial.run(Variant::Governed, 0)?);
+        let Told { processes, unknown } = trial.collecting.told();
+        if let Some(path) = &args.json {
+            check_only("--json", path, &super::mapped(&processes))?;
+        }
         (files, comparison.notes) = governed_files(&processes);
         comparison.files =
             files.iter().map(|(path, bytes)| (path.display().to_string(), *bytes)).collect();
-        if comparison.files.is_empty() {
-            comparison.ungoverned = Some(reason(args, &processes));
+        if comparison.files.is_empty() && unknown.is_empty() {
+            comparison.ungoverned = Some(super::why_nothing(args, &processes));
         }
+        comparison.unknown = unknown;
     }
     progress.advance();
     for pair in 0..runs {
@@ -119,6 +120,8 @@ impl Trial<'_> {
         }
         let metered = metered::run(&mut command, OWN_LINES)
             .map_err(|error| start::refused(self.program, &error))?;
+        // A program that was ended with this command has not come to an end of its own.
+        interrupt::wait_if_ending();
         let (exit_code, signal) = metered.end();
         let [stdout, stderr] = metered.outputs.map(|digest| format!("{digest:016x}"));
         Ok(Measured {
@@ -182,22 +185,4 @@ fn drop_all(files: &[(PathBuf, u64)], notes: &mut Vec<String>) -> Result<u64, Er
         }
     }
     Ok(cached_bytes)
-}
-
-/// Why `processes` governed no file.
-fn reason(args: &GovernArgs, processes: &[Process]) -> String {
-    if let Some(reason) = processes.iter().find_map(|process| process.reason) {
-        return reason.to_string();
-    }
-    let value = |name: &'static str| std::env::var_os(name);
-    let settings = Settings::from_environment(value);
-    if let Ok(None) = settings {
-        return format!("{} is off in the environment", variable::SWITCH);
-    }
-    let usual = settings.ok().flatten().unwrap_or_default();
-    let size = format_size(args.min_size.unwrap_or(usual.min_bytes));
-    let patterns = |given: &[OsString], usual: &[OsString]| given.is_empty() && usual.is_empty();
-    let all = patterns(&args.include, &usual.include) && patterns(&args.exclude, &usual.exclude);
-    let left_out = if all { "" } else { " that --include and --exclude leave" };
-    format!("it maps no regular file{left_out} read-only, of {size} or more (--min-size)")
 }

@@ -12,7 +12,7 @@ use crate::args::PublishedArgs;
 use crate::engine::{self, Machine};
 use crate::error::Error;
 use crate::folio_ops::{self, Asked};
-use crate::output::{Inputs, Output};
+use crate::output::Inputs;
 
 /// The series to which this machine has something to add.
 const VMA_BOUND: &str = "vma-bound";
@@ -39,7 +39,7 @@ pub fn run(args: &PublishedArgs) -> Result<Outcome, Error> {
     // It runs last, and what ran before would be lost.
     let mut of_folios = studies.iter().filter_map(|study| study.folio_ops());
     of_folios.try_for_each(|job| folio_ops::check(&job, asked))?;
-    let output = Output::open(&args.output, &Inputs::default(), &[])?;
+    let output = args.output.open(&Inputs::default(), &[])?;
     let with_vma_bound = args.series.is_empty() || args.series.iter().any(|name| name == VMA_BOUND);
     if args.full && with_vma_bound {
         options.here = Some(here::measured()?);

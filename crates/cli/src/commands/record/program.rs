@@ -34,7 +34,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     }
     let name = place(args, &program)?;
     let mut inputs = Inputs::default();
-    inputs.add_program(&program.path);
+    inputs.add_program(&program.path, &args.program[1..]);
     let target = output::open_one("--out", &name, &inputs)?;
     let library = governor::library()?;
     // From here on no signal ends this process and leaves what it has made.
@@ -125,6 +125,9 @@ fn header(words: &[OsString]) -> Header {
 /// Keeps the recording, and says what is in it where a user looks.
 fn kept(recorded: Recorded<Target>, name: &str) -> Result<(), Error> {
     let (target, totals) = recorded.written?;
+    let mut files = Inputs::default();
+    recorded.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
+    output::check_only("--out", name, &files)?;
     target.finish()?;
     let Totals { touches, lost, .. } = totals;
     let lost = lost + recorded.unknown;

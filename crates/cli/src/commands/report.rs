@@ -1,0 +1,26 @@
+//! `filemap report`.
+
+use filemap_report::html;
+
+use crate::Outcome;
+use crate::args::ReportArgs;
+use crate::error::Error;
+use crate::input;
+use crate::output::{self, Inputs};
+
+/// Longest record, in bytes. One of a thousand seeds takes 2 MiB.
+const MAX_RECORD_BYTES: u64 = 256 << 20;
+
+/// How stdin is said.
+const STDIN: &str = "/dev/stdin";
+
+/// Makes a page of a record.
+pub fn run(args: &ReportArgs) -> Result<Outcome, Error> {
+    let path = if args.record == "-" { STDIN } else { args.record.as_str() };
+    let target = output::open_one("--html", &args.html, &Inputs::of_record(path))?;
+    let json = input::read("record", path, MAX_RECORD_BYTES)?;
+    let in_file = |error| Error::InFile { path: path.to_string(), error: Box::new(error) };
+    let page = html::page(&json).map_err(|error| in_file(Error::from(error)))?;
+    target.write(page.as_bytes())?;
+    Ok(Outcome::Done)
+}

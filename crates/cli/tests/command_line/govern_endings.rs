@@ -1,0 +1,136 @@
+//! How `filemap govern` ends with its program, and its program with it.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::governed::{Place, sleeping, with_usual_signals};
+use crate::running::Running;
+use crate::stderr;
+
+/// Signals that end a program which does nothing about them: errors, limits, and what is seldom
+/// used. The last one is a real-time signal.
+const ENDING: [(&str, i32); 18] = [
+    ("ABRT", libc::SIGABRT),
+    ("TRAP", libc::SIGTRAP),
+    ("SEGV", libc::SIGSEGV),
+    ("BUS", libc::SIGBUS),
+    ("FPE", libc::SIGFPE),
+    ("ILL", libc::SIGILL),
+    ("SYS", libc::SIGSYS),
+    ("XCPU", libc::SIGXCPU),
+    ("XFSZ", libc::SIGXFSZ),
+    ("PIPE", libc::SIGPIPE),
+    ("ALRM", libc::SIGALRM),
+    ("VTALRM", libc::SIGVTALRM),
+    ("PROF", libc::SIGPROF),
+    ("PWR", libc::SIGPWR),
+    ("USR1", libc::SIGUSR1),
+    ("QUIT", libc::SIGQUIT),
+    ("TERM", libc::SIGTERM),
+    ("40", 40),
+];
+
+/// The process that sleeps for so many seconds, once it is there.
+fn sleeper(running: &mut Running, seconds: u32) -> u32 {
+    assert!(running.reaches(|| !sleeping(seconds).is_empty()));
+    sleeping(seconds)[0]
+}
+
+#[test]
+fn every_signal_that_ends_the_command_ends_the_program_first() {
+    let place = Place::new("govern_every_signal");
+    let path = place.scratch.path("report");
+    for (name, number) in ENDING {
+        let mut command = place.script(&format!("--json {path}"), "ulimit -c 0; exec sleep 1012");
+        let mut running = Running::start(with_usual_signals(&mut command));
+        sleeper(&mut running, 1012);
+        running.signal(name);
+        let output = running.output();
+        assert_eq!(output.status.signal(), Some(number), "{name}: {output:?}");
+        assert_eq!(sleeping(1012), [0; 0], "{name}");
+        let report: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(report["ended"]["signal"], number, "{name}");
+    }
+    assert!(place.statistics().is_empty());
+}
+
+/// Nobody can hand SIGKILL on.
+#[test]
+fn a_command_that_is_killed_takes_its_program_along() {
+    let place = Place::new("govern_killed");
+    let mut running = Running::start(&mut place.filemap("--json /dev/null -- sleep 1013"));
+    sleeper(&mut running, 1013);
+    running.signal("KILL");
+    assert_eq!(running.output().status.signal(), Some(9));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !sleeping(1013).is_empty() {
+        assert!(Instant::now() < deadline);
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// What is compared is ended with the command, in whatever session it is, and nothing else is.
+#[test]
+fn a_comparison_that_is_ended_leaves_nothing_running() {
+    let place = Place::new("govern_compare_ends");
+    let mut foreign = Command::new("setsid");
+    let mut foreign =
+        foreign.args(["sleep", "1014"]).stdin(Stdio::null()).spawn().expect("there is setsid");
+    let stubborn = "setsid sh -c 'trap \"\" TERM HUP INT; sleep 1015; sleep 1015' &
+                    (setsid setsid sleep 1016 &)
+                    sleep 1017";
+    for (name, number) in [
+        ("INT", 2),
+        ("TERM", 15),
+        ("HUP", 1),
+        ("QUIT", 3),
+        ("ABRT", 6),
+        ("SEGV", 11),
+        ("BUS", 7),
+        ("TRAP", 5),
+        ("PROF", 27),
+        ("40", 40),
+    ] {
+        let mut command = place.script("--compare", stubborn);
+        let mut running = Running::start(with_usual_signals(&mut command));
+        for seconds in [1015, 1016, 1017] {
+            sleeper(&mut running, seconds);
+        }
+        running.signal(name);
+        let output = running.output();
+        assert_eq!(output.status.code(), Some(128 + number), "{name}: {}", stderr(&output));
+        assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+        for seconds in [1015, 1016, 1017] {
+            assert_eq!(sleeping(seconds), [0; 0], "{name}");
+        }
+    }
+    assert!(foreign.try_wait().unwrap().is_none(), "it was not started by the command");
+    foreign.kill().unwrap();
+    foreign.wait().unwrap();
+    assert!(place.statistics().is_empty());
+}
+
+/// A program that is ended may clean up, and its parts that it has left may, too.
+#[test]
+fn a_program_that_is_compared_may_clean_up() {
+    let place = Place::new("govern_cleans");
+    let [first, second] = ["first", "second"].map(|name| place.scratch.path(name));
+    let cleans = |path: &str| format!("trap 'rm -f {path}; exit' TERM; : > {path}");
+    let script = format!(
+        "setsid sh -c \"{}; while :; do sleep 0.05; done\" &
+         {}; while :; do sleep 0.05; done",
+        cleans(&second),
+        cleans(&first)
+    );
+    let mut running = Running::start(&mut place.script("--compare", &script));
+    let is_there = |path: &String| fs::exists(path).unwrap();
+    assert!(running.reaches(|| is_there(&first) && is_there(&second)));
+    running.signal("TERM");
+    assert_eq!(running.output().status.code(), Some(143));
+    assert!(!is_there(&first) && !is_there(&second));
+}

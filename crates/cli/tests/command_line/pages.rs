@@ -1,0 +1,126 @@
+//! Pages to look at: the same from a run and from its record, and as a browser shows them.
+
+mod browser;
+
+use std::fs;
+
+use crate::{Scratch, filemap, stderr};
+
+/// Commands whose pages are looked at, under short names.
+const COMMANDS: [(&str, &str); 11] = [
+    ("run", "run --workload random --file-size 4g --read-ahead-kb 8192"),
+    ("grid", "run --workload random --file-size 256m --cache-limit 32m --accesses 9000"),
+    ("far", "run --workload sequential --file-size 1p --sparse --map-offset 512t --map-len 1m"),
+    ("seeds", "run --workload random --file-size 64m --seeds 25 --with p2 --accesses 600"),
+    ("explain", "explain --workload stride:2053 --file-size 1g --ram 512m --accesses 30000"),
+    (
+        "compare",
+        "compare --workload random --file-size 64m --variants baseline,p1+p2,advice=random \
+         --seeds 9",
+    ),
+    (
+        "thrash",
+        "compare --workload thrash --threads 12 --file-size 1m --sparse --cpus 3 --memory-max 4m \
+         --duration 300ms --variants baseline,vma-retry",
+    ),
+    ("folio-ops", "run --workload folio-ops --file-size 2m --folio-sizes 16k --runs 1"),
+    ("published", "published mmap-miss vma-bound exec-order --seeds 5"),
+    ("program", "run PROGRAM"),
+    ("explain-program", "explain PROGRAM"),
+];
+
+const PROGRAM: &str = "memory_max = '8m'\n[[file]]\nname = 'data <b>'\nsize = '64m'\n\
+    [[open]]\nname = 'index'\nfile = 'data <b>'\n[[open]]\nname = 'scan'\nfile = 'data <b>'\n\
+    [[mapping]]\nname = 'tree'\nopen = 'index'\nlen = '16m'\n[[thread]]\nname = 'search'\n\
+    [[thread.phase]]\nmapping = 'tree'\nworkload = 'random'\naccesses = 700\n\
+    [[thread.phase]]\nopen = 'scan'\nworkload = 'read-sequential'\nbs = '64k'\naccesses = 256\n";
+
+/// What conform prints needs a kernel; this is one of its records.
+const CONFORMED: &str = r#"{ "schema": 1, "scope": "s", "command": "filemap conform",
+    "environment": { "filemap": "0.1.0", "date": "2026-11-23T00:00:00Z" },
+    "patterns": [
+        { "name": "random, 64 KiB", "decisions": 1092, "readahead_calls": 186, "excluded": 0,
+          "mismatches": 0, "first_mismatch": null, "not_compared": null, "left_out": null,
+          "ok": true, "job": "workload = \"random\"" },
+        { "name": "a job with a name that is long enough to need more than one line of its table",
+          "decisions": 20, "readahead_calls": 3, "excluded": 2, "mismatches": 4,
+          "first_mismatch": { "line": 7, "access": 3, "before": ["readahead <at> 4"],
+          "model": ["added 4 to 7"], "kernel": [] }, "not_compared": null, "left_out": null,
+          "ok": false, "job": "workload = \"first\"" },
+        { "name": "xfs", "decisions": 0, "readahead_calls": 0, "excluded": 0, "mismatches": 0,
+          "first_mismatch": null, "not_compared": null, "left_out": "it needs mkfs.xfs",
+          "ok": null, "job": "" } ] }"#;
+
+/// Makes the pages of all kinds in `scratch`, and returns their names.
+fn pages(scratch: &Scratch) -> Vec<&'static str> {
+    let program = scratch.file("program.toml", PROGRAM);
+    for (name, command) in COMMANDS {
+        let (json, html) = (scratch.path(&format!("{name}.json")), page_of(scratch, name));
+        let args = command.replace("PROGRAM", &program);
+        let output = filemap(&format!("{args} --json {json} --html {html}")).output().unwrap();
+        // Seeds so few that a published cell cannot be judged are no failure of the page.
+        assert!(output.status.code().is_some_and(|code| code < 2), "{args}: {}", stderr(&output));
+    }
+    let record = scratch.file("conform.json", CONFORMED);
+    report(&record, &page_of(scratch, "conform"));
+    COMMANDS.iter().map(|(name, _)| *name).chain(["conform"]).collect()
+}
+
+fn page_of(scratch: &Scratch, name: &str) -> String {
+    scratch.path(&format!("{name}.html"))
+}
+
+#[track_caller]
+fn report(record: &str, page: &str) {
+    let output = filemap(&format!("report {record} --html {page}")).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_record_gives_the_page_of_its_run() {
+    let scratch = Scratch::new("pages");
+    for name in pages(&scratch) {
+        let own = fs::read(page_of(&scratch, name)).unwrap();
+        report(&scratch.path(&format!("{name}.json")), &scratch.path("again.html"));
+        assert!(fs::read(scratch.path("again.html")).unwrap() == own, "{name} is another page");
+        let text = String::from_utf8(own).unwrap();
+        assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>"), "{name}");
+        assert!(text.len() < 3_000_000 && !text.contains("<b>"), "{name}");
+    }
+}
+
+#[test]
+fn a_page_is_an_output_like_others() {
+    let scratch = Scratch::new("pages-outputs");
+    let job = "run --workload first --file-size 1m";
+    let page = filemap(&format!("{job} --html -")).output().unwrap();
+    assert!(page.stdout.starts_with(b"<!DOCTYPE html>"), "in place of the report");
+    let record = scratch.path("record.json");
+    assert!(filemap(&format!("{job} --json {record}")).output().unwrap().status.success());
+    let before = fs::read(&record).unwrap();
+    let missing = scratch.path("missing/page.html");
+    let table = scratch.file("table.txt", "no JSON");
+    let log = scratch.file("line.json", "{\"access\": 3}");
+    for (args, code, words) in [
+        (format!("{job} --html {record} --json {record}"), 2, "same file"),
+        (format!("{job} --html - --json -"), 2, "cannot both go to stdout"),
+        (format!("{job} --html {missing}"), 2, "no such file"),
+        (format!("report {record} --html {record}"), 2, "same file as the record"),
+        (format!("report {missing} --html -"), 2, "no such file"),
+        (format!("report {table} --html -"), 2, "it is no record of filemap"),
+        (format!("report {log} --html -"), 2, "it is no record that there is a page of"),
+        (format!("report {record}"), 2, "--html"),
+        ("explain --workload folio-ops --mapped 0-3 --html -".to_string(), 2, "--html"),
+    ] {
+        let output = filemap(&args).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{args}: {message}");
+        assert!(message.contains(words) && message.lines().count() == 1, "{args}: {message}");
+        assert!(output.stdout.is_empty(), "{args}");
+    }
+    assert_eq!(fs::read(&record).unwrap(), before);
+    let mut from_stdin = filemap("report - --html -");
+    let output = from_stdin.stdin(fs::File::open(&record).unwrap()).output().unwrap();
+    assert!(output.stdout.starts_with(b"<!DOCTYPE html>"), "{}", stderr(&output));
+}

@@ -1,0 +1,143 @@
+//! Pages in headless Chromium: no script error, nothing beside the page or on top of each other.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{page_of, pages};
+use crate::running::Running;
+use crate::skip::skip;
+use crate::{Scratch, filemap, stderr};
+
+/// What a page says of itself, once it is laid out.
+const PROBE: &str = include_str!("probe.js");
+
+/// The browser, if there is one.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// Longest that the page of 500,000 windows may take, in milliseconds.
+const LOADED_MS: f64 = 2000.0;
+
+fn browser() -> Option<&'static str> {
+    let there = |name: &&str| {
+        Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+    };
+    let found = BROWSERS.into_iter().find(there);
+    if found.is_none() {
+        skip("no Chromium is installed");
+    }
+    found
+}
+
+/// Opens a page in a window of that width, and returns what it says of itself.
+fn opened(scratch: &Scratch, browser: &str, name: &str, width: u32, dark: bool) -> Value {
+    let page = fs::read_to_string(page_of(scratch, name)).expect("the page is there");
+    let errors = "<script>window.failed=[];\
+        addEventListener('error',e=>failed.push(String(e.message)));\
+        addEventListener('securitypolicyviolation',e=>failed.push(e.violatedDirective));</script>";
+    let page = page.replacen("<head>", &format!("<head>{errors}"), 1);
+    let probed = page.replacen("</body>", &format!("<script>{PROBE}</script></body>"), 1);
+    let path = scratch.file("probed.html", probed);
+    let data = scratch.path("browser");
+    let mut command = Command::new(browser);
+    command.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--no-first-run",
+        "--dump-dom",
+    ]);
+    let scheme = if dark { 0 } else { 1 };
+    command.arg(format!("--blink-settings=preferredColorScheme={scheme}"));
+    command.args([format!("--user-data-dir={data}"), format!("--window-size={width},900")]);
+    let output = Running::start(command.arg(format!("file://{path}"))).output();
+    let _ = fs::remove_dir_all(data);
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = dom.split_once("<pre id=\"probe\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let (said, _) = said.unwrap_or_else(|| panic!("{name}: no answer: {}", stderr(&output)));
+    let said = said.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    serde_json::from_str(&said).expect("the page says JSON")
+}
+
+/// What is wrong with a page that said so of itself.
+fn faults(said: &Value, dark: bool) -> Vec<String> {
+    let mut faults = Vec::new();
+    for key in ["errors", "overlaps", "outside", "pale", "silent"] {
+        let list = said[key].as_array().expect("a list");
+        faults.extend(list.iter().map(|fault| format!("{key}: {fault}")));
+    }
+    if said["scroll_width"].as_u64() > said["width"].as_u64() {
+        faults.push(format!("wider than its window: {}", said["widest"]));
+    }
+    if said["dark"] != dark {
+        faults.push("the scheme of colours is the other one".to_string());
+    }
+    faults
+}
+
+#[test]
+fn every_page_is_whole_in_a_browser() {
+    let Some(browser) = browser() else { return };
+    let scratch = Scratch::new("pages-browser");
+    for name in pages(&scratch) {
+        for (width, dark) in [(1280, false), (1280, true), (500, false), (500, true)] {
+            let said = opened(&scratch, browser, name, width, dark);
+            let about = format!("{name}, {width} pixels, dark: {dark}");
+            assert_eq!(said["width"], width, "{about}");
+            let faults = faults(&said, dark);
+            assert!(faults.is_empty(), "{about}: {faults:#?}");
+            assert!(said["texts"].as_u64() > Some(10), "{about}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_page_of_500_000_windows_opens_at_once() {
+    let Some(browser) = browser() else { return };
+    let scratch = Scratch::new("pages-large");
+    let job = "run --workload random --file-size 100g --accesses 500000 --advice random";
+    let page = page_of(&scratch, "large");
+    let json = scratch.path("large.json");
+    let output = filemap(&format!("{job} --html {page} --json {json}")).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let record: Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    let calls = record["history"]["calls"].as_array().unwrap().iter();
+    let calls: u64 = calls.map(|calls| calls.as_u64().unwrap()).sum();
+    assert!(calls > 490_000, "{calls} windows");
+    assert!(fs::metadata(&page).unwrap().len() < 3_000_000);
+    // Other programs may hold up one of them.
+    let times = (0..3).map(|_| opened(&scratch, browser, "large", 1280, false));
+    let times: Vec<f64> = times.map(|said| said["loaded_ms"].as_f64().unwrap()).collect();
+    println!("loaded in {times:?} ms");
+    assert!(times.iter().any(|&ms| ms < LOADED_MS), "{times:?} ms");
+}
+
+#[test]
+fn what_is_wrong_with_a_page_is_found() {
+    let Some(browser) = browser() else { return };
+    let scratch = Scratch::new("pages-wrong");
+    let page = |body: &str| {
+        format!(
+            "<!DOCTYPE html><html><head><style>:root{{background:#fff;color:#000}}</style></head>\
+             <body>{body}</body></html>"
+        )
+    };
+    let text = |x: u32, text: &str| format!("<text x=\"{x}\" y=\"20\">{text}</text>");
+    let svg = |body: &str| format!("<svg width=\"200\" height=\"40\">{body}</svg>");
+    for (body, words) in [
+        (svg(&(text(5, "one word") + &text(20, "another"))), "overlaps"),
+        (svg(&text(190, "beyond the end")), "outside"),
+        ("<script>undefinedName()</script>".to_string(), "errors"),
+        ("<div style=\"width:3000px\">wide</div>".to_string(), "wider"),
+        ("<p style=\"color:#999\">pale</p>".to_string(), "pale"),
+        ("<p data-t=\"\">says nothing</p>".to_string(), "silent"),
+    ] {
+        scratch.file("wrong.html", page(&body));
+        let found = faults(&opened(&scratch, browser, "wrong", 1280, false), false);
+        assert!(found.iter().any(|fault| fault.starts_with(words)), "{words}: {found:?}");
+    }
+}

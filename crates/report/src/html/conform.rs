@@ -1,0 +1,122 @@
+//! The record of a comparison of decisions with those of the running kernel.
+
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::error::Error;
+use crate::units::number;
+
+use super::bars::{Bar, bars};
+use super::{Shown, parts, read};
+
+#[derive(Deserialize)]
+struct Conformed {
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Deserialize)]
+struct Pattern {
+    name: String,
+    decisions: u64,
+    readahead_calls: u64,
+    #[serde(default)]
+    excluded: u64,
+    mismatches: u64,
+    first_mismatch: Option<First>,
+    #[serde(default)]
+    not_compared: Option<String>,
+    #[serde(default)]
+    left_out: Option<String>,
+    #[serde(default)]
+    ok: Option<bool>,
+    #[serde(default)]
+    job: String,
+}
+
+#[derive(Deserialize)]
+struct First {
+    line: u64,
+    before: Vec<String>,
+    model: Vec<String>,
+    kernel: Vec<String>,
+}
+
+/// Patterns that are drawn; those behind them only where they do not agree.
+const MOST_DRAWN: usize = 200;
+
+/// The page of such a record.
+pub(super) fn page(json: &str) -> Result<Shown, Error> {
+    let Conformed { patterns } = read(json)?;
+    let count = |of: fn(&Pattern) -> bool| patterns.iter().filter(|own| of(own)).count();
+    let sum = |of: fn(&Pattern) -> u64| patterns.iter().map(of).fold(0, u64::saturating_add);
+    let (agree, differ) = (count(|own| own.ok == Some(true)), count(|own| own.ok == Some(false)));
+    let card =
+        |name: &str, figure: f64, more: &str| (name.to_string(), number(figure), more.to_string());
+    let (decisions, calls) = (sum(|own| own.decisions), sum(|own| own.readahead_calls));
+    let cards = [
+        card("patterns that agree", agree as f64, ""),
+        card("patterns that differ", differ as f64, "or do not show that they agree"),
+        card("not compared", (patterns.len() - agree - differ) as f64, ""),
+        card("decisions compared", decisions as f64, ""),
+        card("readahead calls", calls as f64, "among them"),
+        card("mismatches", sum(|own| own.mismatches) as f64, ""),
+    ];
+    let is_drawn = |(at, own): &(usize, &Pattern)| *at < MOST_DRAWN || own.ok != Some(true);
+    let drawn = patterns.iter().enumerate().filter(is_drawn).map(|(_, own)| own);
+    let rows: Vec<Bar> = drawn.clone().map(bar).collect();
+    let heads = ["pattern", "decisions", "readahead calls", "excluded", "mismatches", "verdict"];
+    let body = html! {
+        (parts::cards(&cards))
+        (bars("Decisions compared, by pattern", &heads, &rows))
+        p {
+            "Excluded are lines of faults that only one log has, because a page was still on its "
+            "way when a fault-around passed it."
+        }
+        @for pattern in drawn { (more(pattern)) }
+    };
+    Ok(Shown { title: "Decisions of the running kernel and of the model".to_string(), body })
+}
+
+fn bar(pattern: &Pattern) -> Bar {
+    let (verdict, class) = match pattern.ok {
+        Some(true) => ("same", "u4"),
+        Some(false) => ("differs", "u0"),
+        None => ("not compared", "none"),
+    };
+    let Pattern { decisions, readahead_calls, excluded, mismatches, .. } = *pattern;
+    let numbers = [decisions, readahead_calls, excluded, mismatches];
+    let texts = numbers.map(|value| number(value as f64)).into_iter();
+    Bar {
+        name: pattern.name.clone(),
+        value: Some(decisions as f64),
+        class,
+        texts: texts.chain([verdict.to_string()]).collect(),
+    }
+}
+
+/// What there is to say of a pattern that does not agree.
+fn more(pattern: &Pattern) -> Markup {
+    let reason = pattern.not_compared.as_ref().or(pattern.left_out.as_ref());
+    html! {
+        @if let Some(reason) = reason { p { (pattern.name) ": " (reason) "." } }
+        @if let Some(first) = &pattern.first_mismatch {
+            h3 { (pattern.name) ": the first difference, behind " (first.line) " lines" }
+            (lines("both", &first.before))
+            (lines("the model", &first.model))
+            (lines("the kernel", &first.kernel))
+            details {
+                summary { "The job" }
+                pre.scroll tabindex="0" { (pattern.job) }
+            }
+        }
+    }
+}
+
+fn lines(of: &str, lines: &[String]) -> Markup {
+    html! {
+        p { (of) ":" }
+        pre.scroll tabindex="0" {
+            @if lines.is_empty() { "(its log ends here)" } @else { (lines.join("\n")) }
+        }
+    }
+}

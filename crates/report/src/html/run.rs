@@ -1,0 +1,221 @@
+//! The record of one job, or of one program.
+
+use filemap_job::program::ProgramRecord;
+use filemap_job::{EngineKind, Record};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::error::Error;
+use crate::explain::{CausePages, History, Origin};
+use crate::figures::{self, ELAPSED, FIGURES, MISSES_PER_DROP, ROUNDS_A_SECOND};
+use crate::report::Part;
+use crate::spread::bytes_read;
+use crate::stats::Sample;
+use crate::units::{bytes, factor, number};
+use crate::{program, record};
+
+use super::bars::{Bar, bars};
+use super::spread::{self, Outcomes};
+use super::{Shown, course, history, parts, read, waits, windows};
+
+/// Figures that are shown first, where a job has them.
+const CARDS: [&str; 7] = [
+    ROUNDS_A_SECOND,
+    MISSES_PER_DROP,
+    "read from device",
+    "major faults",
+    ELAPSED,
+    "cached at the end",
+    "evicted",
+];
+
+/// Most of them.
+const MOST_CARDS: usize = 5;
+
+/// What a record says beside its runs.
+#[derive(Deserialize)]
+struct Beside {
+    #[serde(default)]
+    used_pages: Option<u64>,
+}
+
+/// The page of the record of a job.
+pub(super) fn page(json: &str) -> Result<Shown, Error> {
+    let record: Record = read(json)?;
+    let Beside { used_pages } = read(json)?;
+    let history = history(json)?;
+    let report = record::report(&record, None, None, false, String::new());
+    let (facts, below) = split(report.parts);
+    let (warnings, below) = warnings_first(below);
+    let is_timed = record.runs.iter().any(|run| run.thrash.is_some());
+    let body = html! {
+        (parts::cards(&cards(&record, used_pages)))
+        (parts::all(&warnings))
+        (parts::all(&facts))
+        @if let Some(history) = &history {
+            @if record.runs.len() > 1 {
+                p {
+                    "The cause of its bytes and its course are those of the first of "
+                    (record.runs.len()) " runs."
+                }
+            }
+            (of_history(history))
+        }
+        @let outcomes = [outcomes("this job", &record)];
+        @if let Some(spread) = spread::picture(&outcomes, runs_are(&record)) { (spread) }
+        @if is_timed { (waits::pictures(&[(record::title(&record), &record)])) }
+        @if history.is_none() && record.engine == EngineKind::Kernel.name() && !is_timed
+            && !record.job.is_folio_ops() {
+            p {
+                "A run on a kernel keeps no log of decisions, so that its windows are not shown. "
+                "filemap explain --on kernel has them, and so has the same job in the model."
+            }
+        }
+        h2 { "Figures" }
+        (parts::all(&below))
+    };
+    Ok(Shown { title: record::title(&record), body })
+}
+
+/// All that a history shows.
+pub(super) fn of_history(history: &History) -> Markup {
+    html! {
+        @if let Some(causes) = &history.causes { (causes_of(causes, history.page_bytes)) }
+        @if let Some(windows) = windows::picture(history) { (windows) }
+        @if let Some(residency) = course::residency(history) { (residency) }
+        @if let Some(points) = &history.mmap_miss {
+            @if let Some(counter) = course::counter(points, history.accesses, true) { (counter) }
+        }
+    }
+}
+
+/// Bytes read by cause.
+pub(super) fn causes_of(causes: &[CausePages], page_bytes: u64) -> Markup {
+    let all = causes.iter().fold(0, |sum: u64, cause| sum.saturating_add(cause.pages));
+    let page = page_bytes as f64;
+    let bar = |cause: &CausePages| {
+        let origin = Origin::with_key(&cause.cause);
+        let pages = cause.pages as f64;
+        Bar {
+            name: origin.map_or(cause.cause.clone(), |origin| origin.name().to_string()),
+            value: Some(pages),
+            class: match origin {
+                Some(Origin::Used) => "u4",
+                Some(Origin::Refetched) => "again",
+                _ => "u0",
+            },
+            texts: vec![
+                bytes(pages * page),
+                number(pages),
+                windows::percent(cause.pages, all),
+                number(cause.again as f64),
+            ],
+        }
+    };
+    let shown: Vec<Bar> = causes.iter().filter(|cause| cause.pages > 0).map(bar).collect();
+    html! {
+        h2 { "Bytes read, by cause" }
+        @if shown.is_empty() { p { "Nothing was read." } }
+        @else {
+            p {
+                "Each page that entered the page cache is counted once: as used, if the program "
+                "accessed it before it left, or else by what it was read for. "
+                strong { (bytes(all as f64 * page)) } " in all."
+            }
+            (bars("By cause", &["cause", "bytes", "pages", "share", "in before"], &shown))
+        }
+    }
+}
+
+/// The parts behind the heading: the facts on the job, and what is said below.
+pub(super) fn split(parts: Vec<Part>) -> (Vec<Part>, Vec<Part>) {
+    parts.into_iter().skip(1).partition(|part| matches!(part, Part::Facts(_)))
+}
+
+/// What warns, and what does not.
+pub(super) fn warnings_first(parts: Vec<Part>) -> (Vec<Part>, Vec<Part>) {
+    let warns = |part: &Part| matches!(part, Part::Paragraph(text) if text.starts_with("Warning:"));
+    parts.into_iter().partition(warns)
+}
+
+/// The figures of `record` that matter first.
+pub(super) fn cards(record: &Record, used_pages: Option<u64>) -> Vec<(String, String, String)> {
+    let samples = figures::samples(record, None);
+    let named = |name: &&str| {
+        let at = FIGURES.iter().position(|figure| figure.name == *name)?;
+        let (figure, sample) = (&FIGURES[at], samples[at].as_ref()?);
+        let shown = figure.name != "evicted" || sample.max > 0.0;
+        shown.then(|| {
+            let name = figures::row_name(figure, [record.engine.as_str()]).trim().to_string();
+            let range = match sample.min < sample.max {
+                true => format!(
+                    "median; from {} to {}",
+                    figure.unit.text(sample.min),
+                    figure.unit.text(sample.max)
+                ),
+                false => String::new(),
+            };
+            (name, figure.unit.text(sample.median), range)
+        })
+    };
+    let mut cards: Vec<_> = CARDS.iter().filter_map(named).collect();
+    let read = Sample::of(bytes_read(record, None)).map(|read| read.median);
+    let page = figures::seen(record, None).first().map(figures::FigureInput::page_bytes);
+    let used = used_pages.zip(page).map(|(pages, page)| pages as f64 * page);
+    if let (Some(read), Some(used)) = (read, used.filter(|&used| used > 0.0)) {
+        let more = format!("the job accesses {}", bytes(used));
+        let card = ("read, against what is used".to_string(), factor(read / used), more);
+        cards.insert(1.min(cards.len()), card);
+    }
+    cards.truncate(MOST_CARDS);
+    cards
+}
+
+/// What each run of `record` read.
+pub(super) fn outcomes(name: &str, record: &Record) -> Outcomes {
+    let seen = figures::seen(record, None);
+    let is_seed = runs_are(record) == "seed";
+    let runs = record.runs.iter().zip(&seen).enumerate().filter_map(|(number_of, (run, seen))| {
+        let name = if is_seed { run.seed.to_string() } else { (number_of + 1).to_string() };
+        Some((format!("{} {name}", runs_are(record)), seen.read_bytes()?))
+    });
+    Outcomes { name: name.to_string(), runs: runs.collect() }
+}
+
+/// What tells the runs of `record` apart.
+pub(super) fn runs_are(record: &Record) -> &'static str {
+    let first = record.runs.first().map(|run| run.seed);
+    match record.runs.iter().any(|run| Some(run.seed) != first) {
+        true => "seed",
+        false => "run",
+    }
+}
+
+/// The page of the record of a program.
+pub(super) fn program(json: &str) -> Result<Shown, Error> {
+    let record: ProgramRecord = read(json)?;
+    let report = program::report(&record, String::new());
+    let (warnings, below) = warnings_first(report.parts.into_iter().skip(1).collect());
+    let of_file = |file: &filemap_job::program::FileSummary| {
+        let spread = file.data_pages_read?;
+        let (faults, cached) = (file.major_faults, file.cached);
+        let text = |of: Option<filemap_job::Spread>| of.map_or("-".into(), |of| number(of.median));
+        Some(Bar {
+            name: file.name.clone(),
+            value: Some(spread.median),
+            class: "u4",
+            texts: vec![number(spread.median), text(faults), text(cached)],
+        })
+    };
+    let shown: Vec<Bar> = record.summary.files.iter().filter_map(of_file).collect();
+    let (shown, rest) = shown.split_at(shown.len().min(program::MAX_ROWS));
+    let heads = ["file", "pages read", "major faults", "cached at the end"];
+    let body = html! {
+        (parts::all(&warnings))
+        @if !shown.is_empty() { (bars("Pages read, by file", &heads, shown)) }
+        @if !rest.is_empty() { p { "and " (rest.len()) " more, in JSON." } }
+        h2 { "Figures" }
+        (parts::all(&below))
+    };
+    Ok(Shown { title: program::title(&record), body })
+}

@@ -1,0 +1,222 @@
+//! Pages of records that were made here: escaping, sizes, and what no record is.
+
+use filemap_core::readahead::miss::CAP;
+use filemap_job::{Job, JobSpec, Record, Run};
+use serde_json::{Value, json};
+
+use super::page;
+use crate::explain::{Grid, History, INTERVALS, Point, ROWS, Window};
+use crate::record;
+
+fn job(toml: &str) -> Job {
+    JobSpec::from_toml(toml).unwrap().validate(None).unwrap()
+}
+
+fn run_of(toml: &str, history: Option<&History>) -> String {
+    let job = job(toml);
+    let runs = vec![Run { seed: 7, ..Run::default() }];
+    let mut environment = serde_json::Map::new();
+    environment.insert("filemap".into(), "1</p>".into());
+    environment.insert("odd<key>".into(), "\"quoted\" & <b>".into());
+    let mut record = Record::new(&job, "model", environment, runs);
+    record.warnings.push("look at '<script>alert(1)</script>'".to_string());
+    record::report(&record, Some(&job), history, false, "filemap run '<i>'".to_string()).json
+}
+
+/// As many cells as a history has at most, all of them different, in a run of 500,000 windows.
+fn largest() -> History {
+    let cells = |factor: u64| -> Vec<Vec<u64>> {
+        let cell = |interval, row| (interval * 7919 + row * 104_729) % 99_991 * factor;
+        (0..INTERVALS).map(|i| (0..ROWS).map(|row| cell(i, row)).collect()).collect()
+    };
+    let (read, used) = (cells(3), cells(1));
+    let sums = |cells: &[Vec<u64>]| cells.iter().map(|rows| rows.iter().sum()).collect();
+    let point = |number: u64| Point {
+        access: number * 1_000_000,
+        low: (number % 991) as u16,
+        high: CAP,
+        last: (number % 997) as u16,
+    };
+    History {
+        accesses: 512_000_000,
+        page_bytes: 4096,
+        mapped: [1 << 38, (1 << 38) + ROWS * 1_000_000],
+        calls: vec![500_000 / INTERVALS; INTERVALS as usize],
+        resident: sums(&read),
+        resident_used: sums(&used),
+        read: sums(&read),
+        used: sums(&used),
+        windows: None,
+        grid: Some(Grid { start: 1 << 38, row_pages: 1_000_000, read, used }),
+        causes: Some(Vec::new()),
+        mmap_miss: Some((0..512).map(point).collect()),
+    }
+}
+
+fn windows(count: u64) -> History {
+    let window = |number: u64| Window {
+        access: number * 3,
+        by: "read-around".to_string(),
+        start: number * 2_000_003 % 1_000_000_007,
+        pages: 2048,
+        read: 2048,
+        used: number % 2049,
+    };
+    History {
+        accesses: count * 3,
+        page_bytes: 4096,
+        mapped: [0, 1_000_000_007],
+        calls: vec![7; INTERVALS as usize],
+        read: vec![70; INTERVALS as usize],
+        used: vec![7; INTERVALS as usize],
+        resident: vec![70; INTERVALS as usize],
+        resident_used: vec![7; INTERVALS as usize],
+        windows: Some((0..count).map(window).collect()),
+        ..History::default()
+    }
+}
+
+const JOB: &str = "workload = 'random'\nfile_size = '64m'";
+
+#[test]
+fn what_users_say_is_escaped() {
+    let path =
+        "workload = 'first'\nfile_size = '1m'\nfile = '/tmp/<img src=x onerror=alert(1)>\"&'";
+    let page = page(&run_of(path, None)).unwrap();
+    for raw in ["<img", "<script>alert", "<i>'", "1</p>,", "<b>", "odd<key>"] {
+        assert!(!page.contains(raw), "{raw}");
+    }
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    assert!(page.contains("odd&lt;key&gt;") && page.contains("&quot;quoted&quot; &amp; &lt;b&gt;"));
+}
+
+#[test]
+fn nothing_is_loaded_from_elsewhere() {
+    let page = page(&run_of(JOB, Some(&largest()))).unwrap();
+    for outside in ["http:", "https:", "src=", "href=", "url(", "@import", "<link", "<iframe"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn the_largest_page_is_small_enough() {
+    for (history, least) in [(largest(), 300_000), (windows(1000), 200_000)] {
+        let json = run_of(JOB, Some(&history));
+        assert!(json.len() < 300_000, "{} bytes of JSON", json.len());
+        let page = page(&json).unwrap();
+        assert!((least..3_000_000).contains(&page.len()), "{} bytes", page.len());
+    }
+}
+
+#[test]
+fn pictures_show_the_numbers_of_the_record() {
+    let page = page(&run_of(JOB, Some(&windows(3)))).unwrap();
+    let told = "access 3, read-around: pages 2 000 003 to 2 002 050 (2048); 2048 came in, 1 of";
+    assert!(page.contains(told), "{page}");
+    assert!(page.contains("after accesses 0 to 0: 280 KiB in the page cache, 28 KiB of it"));
+    assert!(page.contains("All 3 windows"));
+    let json = run_of(JOB, Some(&largest()));
+    let page = super::page(&json).unwrap();
+    let history: Value = serde_json::from_str(&json).unwrap();
+    let first = &history["history"]["grid"]["read"][0];
+    let first: Vec<String> = first.as_array().unwrap().iter().map(ToString::to_string).collect();
+    assert!(page.contains(&format!("data-read=\"{};", first.join(" "))));
+}
+
+#[test]
+fn what_is_no_record_is_told_in_one_line() {
+    for (json, words) in [
+        ("", "no record of filemap"),
+        ("[1]", "no record of filemap"),
+        ("{\"schema\": 1}", "no record that there is a page of; give"),
+        ("{\"schema\": 2, \"runs\": []}", "its schema is 2, and 1 is known"),
+        ("{\"runs\": []}", "no record that there is a page of"),
+        ("{\"schema\": 1, \"runs\": []}", "missing field `job`"),
+        ("{\"schema\": 1, \"regressions\": [], \"cells\": [], \"environment\": {}}", "nothing"),
+    ] {
+        let error = page(json).unwrap_err().to_string();
+        assert!(error.contains(words) && !error.contains('\n'), "{json}: {error}");
+    }
+}
+
+#[test]
+fn a_history_that_contradicts_itself_is_refused() {
+    let good: Value = serde_json::from_str(&run_of(JOB, Some(&largest()))).unwrap();
+    assert!(page(&good.to_string()).is_ok());
+    for (pointer, value) in [
+        ("/history/calls", json!([])),
+        ("/history/read/3", json!(1u64 << 60)),
+        ("/history/grid/read/5", json!([1])),
+        ("/history/grid/used", json!([])),
+        ("/history/grid/row_pages", json!(0)),
+        ("/history/mapped/0", json!(1u64 << 50)),
+    ] {
+        let mut bad = good.clone();
+        *bad.pointer_mut(pointer).unwrap() = value;
+        let error = page(&bad.to_string()).unwrap_err().to_string();
+        assert!(error.contains("contradicts itself"), "{pointer}: {error}");
+    }
+}
+
+/// Numbers, texts and lists of a record replaced at random: a page or an error, and no panic.
+#[test]
+fn records_from_elsewhere_do_no_harm() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    println!("seed {seed}");
+    let mut random = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    for history in [windows(20), largest()] {
+        let good: Value = serde_json::from_str(&run_of(JOB, Some(&history))).unwrap();
+        let mut pages = 0;
+        for _ in 0..150 {
+            let mut record = good.clone();
+            for _ in 0..1 + random() % 3 {
+                change(&mut record, &mut random);
+            }
+            pages += u32::from(page(&record.to_string()).is_ok());
+        }
+        assert!(pages > 10, "{pages} pages");
+    }
+}
+
+fn change(value: &mut Value, random: &mut impl FnMut() -> u64) {
+    let depth = random() % 6;
+    let mut at = value;
+    for _ in 0..depth {
+        let pick = random() as usize;
+        // The borrow ends where there is nothing further inside.
+        let is_inner = match at {
+            Value::Array(list) => !list.is_empty(),
+            Value::Object(map) => !map.is_empty(),
+            _ => false,
+        };
+        if !is_inner {
+            break;
+        }
+        at = match at {
+            Value::Array(list) => {
+                let count = list.len();
+                &mut list[pick % count]
+            }
+            Value::Object(map) => {
+                let count = map.len();
+                map.values_mut().nth(pick % count).unwrap()
+            }
+            _ => unreachable!("it was looked at"),
+        };
+    }
+    *at = match random() % 7 {
+        0 => Value::Null,
+        1 => json!(0),
+        2 => json!(u64::MAX),
+        3 => json!(random() % 5000),
+        4 => json!("text <b>"),
+        5 => json!([]),
+        _ => json!(-1.5e300),
+    };
+}
