@@ -42,8 +42,13 @@ impl Place {
 
     /// `filemap govern` with the words of `args`.
     pub fn filemap(&self, args: &str) -> Command {
+        self.command("govern", args)
+    }
+
+    /// The command `name` with the words of `args`.
+    pub fn command(&self, name: &str, args: &str) -> Command {
         let mut command = without_profile(&self.scratch.path("filemap"));
-        command.arg("govern").args(args.split_whitespace()).stdin(Stdio::null());
+        command.arg(name).args(args.split_whitespace()).stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", self.scratch.path("run"));
         command.env("FILEMAP_STATE", self.scratch.path("state"));
         command
@@ -55,12 +60,20 @@ impl Place {
         entries.into_iter().flatten().map(|entry| entry.expect("it is ours").path()).collect()
     }
 
+    /// The program of the source `name` beside this one.
+    pub fn compiled(&self, name: &str) -> String {
+        let program = self.scratch.path(name);
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command_line");
+        let source = format!("{directory}/{name}.c");
+        let mut compiler = Command::new("cc");
+        let compiled = compiler.args(["-O1", "-pthread", "-o", &program, &source]).status();
+        assert!(compiled.expect("there is a C compiler").success());
+        program
+    }
+
     /// The program that reads at random, and its file.
     pub fn lookups(&self) -> [String; 2] {
-        let program = self.scratch.path("lookups");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command_line/lookups.c");
-        let compiled = Command::new("cc").args(["-O1", "-o", &program, source]).status();
-        assert!(compiled.expect("there is a C compiler").success());
+        let program = self.compiled("lookups");
         let bytes: Vec<u8> = (0..DATA_BYTES).map(|at| (at / 4096 % 251) as u8).collect();
         let data = self.scratch.file("data", bytes);
         // Only what is on the disk can be dropped from the page cache.

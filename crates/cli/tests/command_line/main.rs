@@ -31,6 +31,7 @@ mod pictures;
 mod programs;
 mod published;
 mod random_flags;
+mod recorded;
 mod run;
 mod running;
 mod schema;

@@ -1,0 +1,270 @@
+//! `filemap record -- PROGRAM` has what the program did, and the program does as it does alone.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use filemap_kernel::{cold, residency};
+use filemap_recording::{Event, Reader, What};
+use serde_json::Value;
+
+use crate::governed::{Place, with_usual_signals};
+use crate::running::Running;
+use crate::{skip, stderr};
+
+/// Pages of the file that is read.
+const PAGES: u64 = 8192;
+
+fn events(path: &str) -> Vec<Event> {
+    let reader = Reader::new(File::open(path).expect("it was written"), path).expect("it is whole");
+    reader.collect::<Result<_, _>>().expect("it is whole")
+}
+
+/// Whether a program was recorded; says that a part is skipped where the kernel does not permit it.
+fn is_recorded(output: &Output) -> bool {
+    let message = stderr(output);
+    let is_refused = message.contains("nothing is recorded");
+    if is_refused {
+        skip(&message);
+    }
+    !is_refused
+}
+
+/// Records `words` to a file `name`, and compares what the program does with what it does alone.
+fn recorded(place: &Place, name: &str, words: &[&str]) -> Option<Vec<Event>> {
+    let path = place.scratch.path(name);
+    let alone = Command::new(words[0]).args(&words[1..]).output().expect("it starts");
+    let mut command = place.command("record", &format!("--out {path} --"));
+    let output = command.args(words).output().expect("the command starts");
+    if !is_recorded(&output) {
+        return None;
+    }
+    assert_eq!(output, alone, "{words:?}");
+    Some(events(&path))
+}
+
+/// The pages that random accesses touch first, by the same generator as the program's.
+fn first_touches(accesses: u64) -> Vec<u64> {
+    let mut state: u64 = 88_172_645_463_325_252;
+    let mut seen = HashSet::new();
+    let pages = (0..accesses).map(|_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % PAGES
+    });
+    pages.filter(|page| seen.insert(*page)).collect()
+}
+
+#[test]
+fn a_recording_has_each_first_touch_in_order() {
+    let place = Place::new("record_touches");
+    let [program, data] = place.lookups();
+    let Some(events) = recorded(&place, "r", &[&program, &data, "3000"]) else { return };
+    let touches = events.iter().filter_map(|event| match event.what {
+        What::Touch { mapping: 0, page, is_write: false } => Some(page),
+        _ => None,
+    });
+    assert_eq!(touches.collect::<Vec<_>>(), first_touches(3000));
+    assert!(!events.iter().any(|event| matches!(event.what, What::Lost { .. })));
+}
+
+/// The model of the recording reads what the program reads alone on a cold file.
+#[test]
+fn the_model_of_a_recording_reads_what_the_program_reads() {
+    if !crate::has_disk() {
+        return;
+    }
+    let place = Place::new("record_model");
+    let [program, data] = place.lookups();
+    if recorded(&place, "r", &[&program, &data, "40"]).is_none() {
+        return;
+    }
+    let recording = place.scratch.path("r");
+    let run =
+        place.command("run", &format!("{recording} --kernel host --json -")).output().unwrap();
+    assert!(run.status.success(), "{}", stderr(&run));
+    let record: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
+    let modelled = record["run"]["counters"]["data_pages_read"].as_u64().expect("a number");
+    // The kernel's readahead ends where it finds pages that are still there.
+    cold::drop_file(Path::new(&data)).expect("it can be dropped");
+    assert!(Command::new(&program).args([&data, "40"]).output().unwrap().status.success());
+    let read = residency::resident_pages(&File::open(&data).unwrap(), PAGES).unwrap().len();
+    assert!(modelled.abs_diff(read) * 1000 <= read, "model {modelled}, kernel {read}");
+}
+
+/// A short form of an event, without what differs from run to run.
+fn shown(event: &Event) -> Option<String> {
+    let thread = event.thread;
+    Some(match &event.what {
+        What::Process { parent, .. } => format!("process of {parent:?}"),
+        What::Thread { process, .. } => format!("thread of {process}"),
+        What::File { size_bytes, .. } => format!("file {}", size_bytes / 4096),
+        What::Open { file } => format!("open {file}"),
+        What::Map { open, length_bytes, offset_bytes, protection, .. } => format!(
+            "{thread} map {open} {}+{} {protection}",
+            offset_bytes / 4096,
+            length_bytes / 4096
+        ),
+        What::Unmap { mapping, part } => {
+            format!("{thread} unmap {mapping} {:?}", part.map(|part| (part.first, part.pages)))
+        }
+        What::Madvise { mapping, pages, advice } => {
+            format!("{thread} madvise {mapping} {}+{} {advice}", pages.first, pages.pages)
+        }
+        What::Fadvise { open, offset_bytes, length_bytes, advice } => {
+            format!("{thread} fadvise {open} {offset_bytes}+{} {advice}", length_bytes / 4096)
+        }
+        What::Read { open, offset_bytes, length_bytes } => {
+            format!("{thread} read {open} {}+{}", offset_bytes / 4096, length_bytes / 4096)
+        }
+        What::Touch { mapping, page, .. } => format!("{thread} touch {mapping} {page}"),
+        What::Exit { process } => format!("exit of {process}"),
+        _ => return None,
+    })
+}
+
+#[test]
+fn steps_are_recorded_as_they_were() {
+    let place = Place::new("record_steps");
+    let [_, data] = place.lookups();
+    let program = place.compiled("steps");
+    let Some(events) = recorded(&place, "r", &[&program, &data]) else { return };
+    let found: Vec<String> = events.iter().filter_map(shown).collect();
+    let expected = [
+        "process of None",
+        "thread of 0",
+        "file 8192",
+        "open 0",
+        "0 read 0 3+1",
+        "0 map 0 0+8192 1",
+        "0 touch 0 5",
+        "0 touch 0 900",
+        "0 touch 0 901",
+        "0 madvise 0 100+100 3",
+        "0 touch 0 150",
+        "0 read 0 7+2",
+        "0 fadvise 0 0+64 2",
+        "0 unmap 0 Some((0, 16))",
+        "0 touch 0 20",
+        "thread of 0",
+        "1 touch 0 4000",
+        "0 touch 0 5000",
+        "0 touch 0 5001",
+        "0 touch 0 5002",
+        "process of Some(0)",
+        "thread of 1",
+        "2 map 0 16+8176 1",
+        "2 touch 1 6984",
+        "2 touch 1 6985",
+        "exit of 1",
+        "0 touch 0 7100",
+        "0 map 0 1024+64 3",
+        "0 touch 2 1",
+        "0 touch 2 2",
+        "exit of 0",
+    ];
+    assert_eq!(found, expected);
+}
+
+/// A recording as a job file is the same job.
+#[test]
+fn a_recording_shown_is_the_same_job() {
+    let place = Place::new("record_shown");
+    let [program, data] = place.lookups();
+    if recorded(&place, "r", &[&program, &data, "500"]).is_none() {
+        return;
+    }
+    let recording = place.scratch.path("r");
+    let shown = place.command("record", &format!("--show {recording}")).output().unwrap();
+    assert!(shown.status.success(), "{}", stderr(&shown));
+    let job = place.scratch.file("job.toml", &shown.stdout);
+    let [of_recording, of_job] = [&recording, &job].map(|path| {
+        let run = place.command("run", &format!("{path} --json -")).output().unwrap();
+        assert!(run.status.success(), "{}", stderr(&run));
+        let mut record: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
+        record["run"].take()
+    });
+    assert_eq!(of_recording, of_job);
+}
+
+#[test]
+fn what_cannot_be_recorded_is_told_in_one_line() {
+    let place = Place::new("record_refused");
+    let there = place.scratch.file("there", "precious");
+    let set_id = place.scratch.path("set-id");
+    fs::copy("/bin/true", &set_id).unwrap();
+    for (args, code, words) in [
+        ("-- no-such-program".to_string(), 127, "no-such-program"),
+        ("-- /".to_string(), 126, "directory"),
+        (String::new(), 2, "a program is missing"),
+        ("--min-size x -- true".to_string(), 2, "--min-size"),
+        (format!("--out {there} -- cat {there}"), 2, "--out"),
+        (format!("--out {}/no/such -- true", place.scratch.path("run")), 2, "no/such"),
+        (format!("--show {there}"), 2, "there"),
+    ] {
+        let output = place.command("record", &args).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{args}: {message}");
+        assert_eq!(message.lines().count(), 1, "{args}: {message}");
+        assert!(message.contains(words), "{args}: {message}");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(fs::read_to_string(&there).unwrap(), "precious");
+    assert!(place.statistics().is_empty(), "{:?}", place.statistics());
+}
+
+/// The default name of a recording is not taken from one that is there.
+#[test]
+fn an_older_recording_is_kept() {
+    let place = Place::new("record_kept");
+    let older = place.scratch.file("true.recording", "older");
+    let mut command = place.command("record", "-- true");
+    let output = command.current_dir(place.scratch.path("")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let message = stderr(&output);
+    assert!(message.contains("true.recording") && message.contains("--out"), "{message}");
+    assert_eq!(fs::read_to_string(older).unwrap(), "older");
+}
+
+/// A full disk ends the recording and not the program.
+#[test]
+fn a_full_disk_leaves_the_program_alone() {
+    let place = Place::new("record_full");
+    let [program, data] = place.lookups();
+    let alone = Command::new(&program).args([&data, "500"]).output().unwrap();
+    let mut command = place.command("record", "--out /dev/full --");
+    let output = command.args([&program, &data, "500"]).output().unwrap();
+    if !is_recorded(&output) {
+        return;
+    }
+    assert_eq!(output.stdout, alone.stdout);
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(1), 1), "{message}");
+    assert!(message.contains("/dev/full"), "{message}");
+    assert!(place.statistics().is_empty(), "{:?}", place.statistics());
+}
+
+/// A signal for the command is the program's, and what was recorded by then is kept.
+#[test]
+fn signals_are_handed_on_and_the_recording_is_kept() {
+    let place = Place::new("record_signals");
+    let [program, data] = place.lookups();
+    let path = place.scratch.path("r");
+    let mut command = place.command("record", &format!("--out {path} --"));
+    with_usual_signals(command.args([&program, &data, "200", "wait"]));
+    let mut running = Running::start(&mut command);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));
+    assert!(lines.any(|line| line.expect("text") == "ready"));
+    running.signal("TERM");
+    let output = running.output();
+    if !is_recorded(&output) {
+        return;
+    }
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(output.status.signal(), Some(libc::SIGTERM));
+    let touches = events(&path).iter().filter(|e| matches!(e.what, What::Touch { .. })).count();
+    assert_eq!(touches, first_touches(200).len());
+    assert!(place.statistics().is_empty(), "{:?}", place.statistics());
+}
