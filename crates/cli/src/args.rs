@@ -51,6 +51,11 @@ pub enum Command {
     /// Measure the device and the fault costs of this machine, as a machine profile.
     #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
+    /// Print a recording of what a program does with its files, or make one of a trace.
+    #[command(after_long_help = examples::help("record"))]
+    #[command(override_usage = "filemap record --show RECORDING\n       \
+                                filemap record --import KIND FILE [--out RECORDING]")]
+    Record(RecordArgs),
     /// Run a program with its file mappings governed: filemap decides what of them is read ahead.
     #[command(after_long_help = examples::help("govern"))]
     #[command(override_usage = "filemap govern [OPTIONS] -- PROGRAM [ARGS]...\n       \
@@ -82,7 +87,8 @@ pub struct PublishedArgs {
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Job file. Its keys are the names of the flags, with underscores. A flag overrides the key.
+    /// Job file, or a recording. Its keys are the names of the flags, with underscores. A flag
+    /// overrides the key.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
     #[command(flatten)]
@@ -113,7 +119,8 @@ pub struct RunArgs {
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Job file. Its keys are the names of the flags, with underscores. A flag overrides the key.
+    /// Job file, or a recording. Its keys are the names of the flags, with underscores. A flag
+    /// overrides the key.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
     /// Variants to compare with the first one: baseline, or series, governor and settings joined
@@ -151,8 +158,8 @@ pub struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub struct ConformArgs {
-    /// Job file. Its keys are the names of the flags, with underscores. A flag overrides the key.
-    /// Without a job, the built-in patterns are compared.
+    /// Job file, or a recording. Its keys are the names of the flags, with underscores. A flag
+    /// overrides the key. Without a job, the built-in patterns are compared.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
     /// Compare this many random patterns, from --seed [default: 1]. A pattern that differs is
@@ -167,7 +174,8 @@ pub struct ConformArgs {
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// Job file. Its keys are the names of the flags, with underscores. A flag overrides the key.
+    /// Job file, or a recording. Its keys are the names of the flags, with underscores. A flag
+    /// overrides the key.
     #[arg(value_name = "JOB.toml")]
     pub job_file: Option<String>,
     #[command(flatten)]
@@ -243,6 +251,22 @@ pub struct GovernArgs {
     /// program prints.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub json: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Print this recording as a job file, which the other commands take as they take the
+    /// recording itself. What the job says otherwise stands first, as comments.
+    #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "import")]
+    pub show: Option<String>,
+    /// Make a recording of a trace of faults: perf-script for what perf script printed, or lines
+    /// for lines of the format that docs/RECORDING.md states.
+    #[arg(long, num_args = 2, value_names = ["KIND", "FILE"])]
+    pub import: Option<Vec<String>>,
+    /// Where the recording goes [default: the name of the trace with .recording behind it, which
+    /// must not be there yet]. - means stdout.
+    #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "show")]
+    pub out: Option<String>,
 }
 
 #[derive(Debug, Args)]

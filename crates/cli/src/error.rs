@@ -3,6 +3,8 @@
 use std::io;
 
 use filemap_model::thrash;
+use filemap_recording::Problem;
+use filemap_recording::import::Error as ImportError;
 
 /// Longest message, in characters.
 const MAX_MESSAGE: usize = 600;
@@ -31,6 +33,12 @@ pub enum Error {
     /// What the kernel could not run.
     #[error(transparent)]
     Kernel(#[from] filemap_kernel::Error),
+    /// A recording that cannot be read.
+    #[error(transparent)]
+    Recording(#[from] filemap_recording::Error),
+    /// A trace of which there is no recording.
+    #[error(transparent)]
+    Import(#[from] filemap_recording::import::Error),
     /// A file that cannot be read.
     #[error("{what} '{path}' cannot be read: {reason}; give a readable file")]
     Read { what: &'static str, path: String, reason: String },
@@ -82,6 +90,11 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Write { .. } | Error::ReaderLeft => 1,
+            Error::Recording(error) | Error::Import(ImportError::Recording(error))
+                if matches!(error.problem, Problem::Write { .. }) =>
+            {
+                1
+            }
             Error::CannotRun(_)
             | Error::Mapcount(filemap_mapcount::Error::Memory { .. })
             | Error::Model(

@@ -117,6 +117,17 @@ const CALIBRATE: &[Example] = &[example(
     "filemap calibrate --file-size 256m",
 )];
 
+const RECORD: &[Example] = &[
+    example(
+        "Make a recording of the faults that perf has written down.",
+        "filemap record --import perf-script trace.txt --out trace.recording",
+    ),
+    example(
+        "Print a recording as a job file. The other commands take the recording itself too.",
+        "filemap record --show trace.recording",
+    ),
+];
+
 const DOCTOR: &[Example] =
     &[example("List what filemap can do on this machine, and what is missing.", "filemap doctor")];
 
@@ -153,6 +164,7 @@ pub fn of(name: &str) -> &'static [Example] {
         "explain" => EXPLAIN,
         "calibrate" => CALIBRATE,
         "govern" => GOVERN,
+        "record" => RECORD,
         "doctor" => DOCTOR,
         _ => &[],
     }

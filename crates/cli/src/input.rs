@@ -11,10 +11,11 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::error::{Error, reason};
+use crate::recording;
 
 /// Longest job file, in bytes: a program of 10,000 files with 100 listed pages each takes 10 MiB.
 /// Reading 7 MiB of one took 290 MiB of memory.
-const MAX_JOB_BYTES: u64 = 16 << 20;
+pub const MAX_JOB_BYTES: u64 = 16 << 20;
 
 /// Longest accesses file, in bytes.
 const MAX_ACCESSES_BYTES: u64 = 1 << 28;
@@ -26,17 +27,32 @@ pub fn job_file(path: &str) -> Result<JobSpec, Error> {
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 
-/// The program of a job file; `None` where that is a job of one file, or cannot be read twice.
-pub fn program(path: &str) -> Result<Option<ProgramSpec>, Error> {
+/// A program that a command is given.
+pub struct GivenFile {
+    /// The program.
+    pub spec: ProgramSpec,
+    /// What it says otherwise than the recording that it comes of, a sentence each; `None` where it
+    /// comes of a job file.
+    pub of_recording: Option<Vec<String>>,
+}
+
+/// The program of a job file or a recording; `None` where that is a job of one file, or cannot be
+/// read twice.
+pub fn program(path: &str) -> Result<Option<GivenFile>, Error> {
     if !std::fs::metadata(path).is_ok_and(|data| data.is_file()) {
         return Ok(None);
+    }
+    if recording::is_meant(path) {
+        let job = recording::job(path)?;
+        let said = job.approximations.iter().map(ToString::to_string).collect();
+        return Ok(Some(GivenFile { spec: job.program, of_recording: Some(said) }));
     }
     let text = read("job file", path, MAX_JOB_BYTES)?;
     if !ProgramSpec::is_meant(&text) {
         return Ok(None);
     }
     let spec = ProgramSpec::from_toml(&text);
-    spec.map(Some)
+    spec.map(|spec| Some(GivenFile { spec, of_recording: None }))
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 

@@ -20,6 +20,7 @@ mod output;
 mod parallel;
 mod progress;
 mod provenance;
+mod recording;
 mod seeds;
 mod variants;
 mod words;
@@ -87,6 +88,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
+        Command::Record(args) => commands::record::run(&args),
         Command::Govern(args) => commands::govern::run(&args),
     };
     interrupt::wait_if_ending();

@@ -37,10 +37,10 @@ pub fn run(
     on: &(impl Engines<Job> + Engines<Thrash> + Engines<Program>),
 ) -> Result<Outcome, Error> {
     if let Some(path) = &args.job_file
-        && let Some(spec) = input::program(path)?
+        && let Some(given) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args, on).map_err(|error| in_file(&path, error));
+        return program::run(given, &path, args, on).map_err(|error| in_file(&path, error));
     }
     let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
     folio_ops::refuse(

@@ -34,13 +34,13 @@ use crate::seeds::{self, Cell};
 pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     if let Some(path) = &args.job_file
-        && let Some(spec) = input::program(path)?
+        && let Some(given) = input::program(path)?
     {
         let path = path.clone();
         if !args.mapped.is_empty() {
             return Err(foreign("--mapped", &path));
         }
-        return program::run(spec, &path, args).map_err(|error| in_file(&path, error));
+        return program::run(given, &path, args).map_err(|error| in_file(&path, error));
     }
     let (asked, mut spec) = GivenJob::new(args.job_file.clone(), args.job.clone())?;
     if mapped::is_asked(&args, &spec)? {

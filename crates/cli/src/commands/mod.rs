@@ -10,6 +10,7 @@ mod folio_ops;
 pub mod govern;
 mod program;
 pub mod published;
+pub mod record;
 pub mod run;
 
 use filemap_job::JobSpec;

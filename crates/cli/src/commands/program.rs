@@ -1,7 +1,7 @@
 //! `filemap run` of a program: a job file with tables.
 
 use filemap_job::folio_ops::FOLIO_OPS;
-use filemap_job::program::Program;
+use filemap_job::program::{Program, ProgramRecord};
 use filemap_job::thrash::THRASH;
 use filemap_job::{EngineKind, Flag, JobSpec, Of, ProgramSpec};
 use filemap_model::{Profile, trace_program};
@@ -12,7 +12,7 @@ use crate::args::RunArgs;
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host::{self, Found};
-use crate::input;
+use crate::input::{self, GivenFile};
 use crate::job_flags::JobFlags;
 use crate::judged::{self, Judged};
 use crate::log::LineLog;
@@ -21,7 +21,7 @@ use crate::output::{Inputs, Output};
 
 /// Runs the program of the job file at `path` and prints what it did.
 pub fn run(
-    spec: ProgramSpec,
+    given: GivenFile,
     path: &str,
     args: RunArgs,
     engines: &impl Engines<Program>,
@@ -32,7 +32,7 @@ pub fn run(
     if args.svg.is_some() {
         return Err(foreign("--svg", path));
     }
-    let asked = GivenProgram::new(spec, path, args.job)?;
+    let asked = GivenProgram::new(given, path, args.job)?;
     let log = ("--log", args.log.as_deref());
     let mut output = Output::open(&args.output, &asked.inputs, &[log])?;
     let mut spec = asked.spec.clone();
@@ -52,6 +52,7 @@ pub fn run(
     let (programs, mut profiles) = (std::slice::from_ref(&program), [profile]);
     let records = engine::run_seeds(engines, programs, &mut profiles, 1, args.apply)?;
     let mut record = records.into_iter().next().expect("one program has one record");
+    asked.leave_lists(&mut record);
     record.warnings = found.warnings;
     let kernel = asked.spec.kernel.as_deref();
     record.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
@@ -64,6 +65,8 @@ pub struct GivenProgram {
     /// The program with the flags on top.
     pub spec: ProgramSpec,
     path: String,
+    /// What it says otherwise than the recording that it comes of, if it comes of one.
+    pub of_recording: Option<Vec<String>>,
     /// What flags said on top of the job file.
     pub flags: JobSpec,
     /// What the command reads.
@@ -75,7 +78,8 @@ impl GivenProgram {
     ///
     /// # Errors
     /// A flag that no program has.
-    pub fn new(spec: ProgramSpec, path: &str, flags: JobFlags) -> Result<Self, Error> {
+    pub fn new(given: GivenFile, path: &str, flags: JobFlags) -> Result<Self, Error> {
+        let GivenFile { spec, of_recording } = given;
         let (images, modules) = (flags.image.clone(), flags.modules.clone());
         let flags = JobSpec::from(flags);
         if let Some(name) = flags.workload.as_ref().filter(|_| is_job_by_itself(&flags)) {
@@ -90,7 +94,7 @@ impl GivenProgram {
         let spec = spec.overlay(&flags);
         let mut inputs = Inputs::of(Some(path), &images, &modules, &spec.shared());
         spec.file.iter().for_each(|file| inputs.add_file_of_program(file));
-        Ok(GivenProgram { spec, path: path.to_string(), flags, inputs })
+        Ok(GivenProgram { spec, path: path.to_string(), of_recording, flags, inputs })
     }
 
     /// Fills in what `spec`, which came of this, does not say of its existing files and of this
@@ -99,7 +103,8 @@ impl GivenProgram {
     /// # Errors
     /// As for [`host::resolve`].
     pub fn resolve(&self, spec: &mut ProgramSpec) -> Result<Found, Error> {
-        let warnings = host::existing_files(spec, &self.path)?;
+        let said = self.of_recording.iter().flatten().cloned();
+        let warnings = said.chain(host::existing_files(spec, &self.path)?).collect();
         let mut shared = spec.shared();
         // The first of them says where its files lie.
         shared.file = spec.file.iter().find_map(|file| file.path.clone());
@@ -118,6 +123,22 @@ impl GivenProgram {
         let (path, release) = (self.path.clone(), input::host_release());
         spec.validate(release.as_deref())
             .map_err(|error| Error::InFile { path, error: Box::new(Error::from(error)) })
+    }
+
+    /// Leaves the phases of a recording out of `record`: their lists have one number for each
+    /// touch, and the recording has them.
+    pub fn leave_lists(&self, record: &mut ProgramRecord) {
+        if self.of_recording.is_some() {
+            record.program.thread.iter_mut().for_each(|thread| thread.phase.clear());
+        }
+    }
+
+    /// The text of its job file.
+    pub fn text(&self) -> String {
+        match self.of_recording {
+            Some(_) => format!("# filemap record --show {}\n", filemap_job::shell_word(&self.path)),
+            None => toml::to_string(&self.spec).unwrap_or_default(),
+        }
     }
 
     /// The command that does the same again.

@@ -25,10 +25,10 @@ pub fn run(
 ) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     if let Some(path) = &args.job_file
-        && let Some(spec) = input::program(path)?
+        && let Some(given) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args, engines)
+        return program::run(given, &path, args, engines)
             .map_err(|error| program::in_file(&path, error));
     }
     let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;

@@ -45,6 +45,11 @@ impl Inputs {
         inputs
     }
 
+    /// Adds the file at `path`, which is `what`.
+    pub fn add(&mut self, what: &str, path: &str) {
+        self.files.push((what.to_string(), path.to_string()));
+    }
+
     /// Adds an existing file that a program uses.
     pub fn add_file_of_program(&mut self, file: &FileSpec) {
         let what = format!("the file '{}' of the job file", file.name);

@@ -14,7 +14,7 @@ use crate::error::Error;
 pub use collision::{Inputs, is_stdout};
 pub use flags::OutputFlags;
 pub use replacement::abandon;
-pub use target::Target;
+pub use target::{Target, failed_on_stdout};
 
 /// Makes a write beyond the limit of a file's size (`ulimit -f`) an error. By itself the kernel
 /// ends a program that tries.

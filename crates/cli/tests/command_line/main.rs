@@ -26,6 +26,7 @@ mod pictures;
 mod programs;
 mod published;
 mod random_flags;
+mod recordings;
 mod run;
 mod running;
 mod schema;

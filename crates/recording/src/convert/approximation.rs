@@ -90,26 +90,34 @@ impl Said {
         );
         say(
             !self.gone.is_empty(),
-            format!("{} cannot be read any more and have the size recorded", names(&self.gone)),
-        );
-        say(
-            !self.changed.is_empty(),
             format!(
-                "{} have another size now and are taken with the size recorded",
-                names(&self.changed)
+                "the size recorded is taken for {}: not there any more, or not where pages can be \
+                 counted",
+                names(&self.gone)
             ),
         );
         say(
+            !self.changed.is_empty(),
+            format!("the size recorded is taken for {} of another size now", names(&self.changed)),
+        );
+        say(
             !self.twins.is_empty(),
-            format!("{} are other names of files that the job has already", names(&self.twins)),
+            format!(
+                "other names of files that the job has are files of their own: {}",
+                names(&self.twins)
+            ),
         );
         say(
             !self.grown.is_empty(),
-            format!("{} grew and have their last size from the beginning", names(&self.grown)),
+            format!("the largest size is taken from the beginning for {}", names(&self.grown)),
         );
         say(
             self.truncations > 0,
-            format!("{} of files are left out", many(self.truncations, "change of the size")),
+            format!(
+                "{} of a file {} left out",
+                many(self.truncations, "change of the size"),
+                is_are(self.truncations)
+            ),
         );
         say(
             self.processes > 1,

@@ -15,6 +15,7 @@ use crate::commands::program::{GivenProgram, foreign, not_of_programs, profile, 
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host;
+use crate::input::GivenFile;
 use crate::judged::{self, Judged};
 use crate::output::Output;
 use crate::variants::Variant;
@@ -28,7 +29,7 @@ struct Planned {
 
 /// Runs the program of the job file at `path` in several variants and prints what changes.
 pub fn run(
-    spec: ProgramSpec,
+    given: GivenFile,
     path: &str,
     args: CompareArgs,
     on: &impl Engines<Program>,
@@ -40,7 +41,7 @@ pub fn run(
         return Err(foreign("--svg", path));
     }
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
-    let mut asked = GivenProgram::new(spec, path, args.job)?;
+    let mut asked = GivenProgram::new(given, path, args.job)?;
     let variants = variants(&asked.spec.shared(), &args.variants)?;
     let foreign_to = |variant: &Variant| {
         let flag = ProgramSpec::foreign_flag(&variant.applied(&JobSpec::default()))?;
@@ -77,7 +78,8 @@ pub fn run(
         cells.iter().map(|cell| found.on_device(cell.profile)).collect();
     let planned = cells.into_iter().map(|cell| (cell.variant, cell.program));
     let (names, programs): (Vec<String>, Vec<Program>) = planned.unzip();
-    let records = engine::run_seeds(on, &programs, &mut profiles, 1, args.apply)?;
+    let mut records = engine::run_seeds(on, &programs, &mut profiles, 1, args.apply)?;
+    records.iter_mut().for_each(|record| asked.leave_lists(record));
     let mut warnings = found.warnings;
     let judged: Vec<Judged> = programs.iter().map(Judged::from).collect();
     warnings.extend(judged::warnings(kernel, &judged)?);

@@ -32,10 +32,10 @@ use crate::progress::Progress;
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     if let Some(path) = &args.job_file
-        && let Some(spec) = input::program(path)?
+        && let Some(given) = input::program(path)?
     {
         let path = path.clone();
-        return program::run(spec, &path, args).map_err(|error| in_file(&path, error));
+        return program::run(given, &path, args).map_err(|error| in_file(&path, error));
     }
     let (asked, mut spec) = GivenJob::new(args.job_file, args.job)?;
     let instead = "it makes no decisions that could be compared; give filemap run, and --on kernel \

@@ -11,7 +11,7 @@ use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::commands::program::{GivenProgram, not_of_programs};
 use crate::error::Error;
-use crate::input;
+use crate::input::{self, GivenFile};
 use crate::interrupt;
 use crate::judged;
 use crate::output::Output;
@@ -30,11 +30,11 @@ fn decides(step: &ProgramStep) -> bool {
 
 /// Compares what the running kernel decides in the program of the job file at `path` with what the
 /// model decides.
-pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, Error> {
+pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, Error> {
     if args.fuzz.is_some() {
         return Err(not_of_programs("--fuzz", path));
     }
-    let asked = GivenProgram::new(spec, path, args.job)?;
+    let asked = GivenProgram::new(given, path, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     let kernel = asked.spec.kernel.clone();
     check_asked(&asked.flags, &asked.spec.shared())?;
@@ -53,14 +53,14 @@ pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, 
     }
     if !program.steps().any(decides) {
         return Err(Error::Usage(format!(
-            "{path} makes no access, and no advice of it reads anything, so there is no decision to \
-             compare; add a [[thread.phase]] with a workload"
+            "{path} makes no access, and no advice of it reads anything, so there is no decision \
+             to compare; add a [[thread.phase]] with a workload"
         )));
     }
     let (journal, _guard) = interrupt::journal()?;
     let mut bench = Bench::open(&journal)?;
     let findings = bench.compare(&program)?;
-    let job = toml::to_string(&asked.spec).unwrap_or_default();
+    let job = asked.text();
     let named = program.files.iter().zip(findings);
     let patterns = named.map(|(file, finding)| Pattern {
         name: format!("file {}", file.name),
@@ -73,7 +73,10 @@ pub fn run(spec: ProgramSpec, path: &str, args: ConformArgs) -> Result<Outcome, 
     if patterns.is_empty() {
         patterns = untouched;
     }
-    let footer = footer(program.rules.kernel.name(), &bench, asked.command("conform"));
+    let mut footer = footer(program.rules.kernel.name(), &bench, asked.command("conform"));
+    for said in asked.of_recording.iter().flatten() {
+        footer.scope += &format!("; {said}");
+    }
     output.write(&conform::report(&patterns, footer))?;
     outcome(&patterns)
 }

@@ -1,6 +1,6 @@
 //! `filemap explain` of a program: by file, mapping and open file.
 
-use filemap_job::{Engine, EngineKind, ProgramSpec, Ready};
+use filemap_job::{Engine, EngineKind, Ready};
 use filemap_model::{Model, trace_program};
 use filemap_report::explain::{self, ProgramExplainer};
 
@@ -9,17 +9,18 @@ use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::commands::program::{GivenProgram, not_of_programs, profile};
 use crate::error::Error;
+use crate::input::GivenFile;
 use crate::judged::{self, Judged};
 use crate::output::Output;
 use crate::provenance;
 
 /// Says where the bytes of the program of the job file at `path` came from.
-pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, Error> {
-    let given = [("--seeds", args.seeds.is_some()), ("--svg", args.svg.is_some())];
-    if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
+pub fn run(given: GivenFile, path: &str, args: ExplainArgs) -> Result<Outcome, Error> {
+    let flags = [("--seeds", args.seeds.is_some()), ("--svg", args.svg.is_some())];
+    if let Some((flag, _)) = flags.into_iter().find(|(_, given)| *given) {
         return Err(not_of_programs(flag, path));
     }
-    let asked = GivenProgram::new(spec, path, args.job)?;
+    let asked = GivenProgram::new(given, path, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
     if asked.spec.runs.is_some_and(|runs| runs != 1) {
         let message = "--runs does not go with explain, which reads one log; remove it";
@@ -43,6 +44,7 @@ pub fn run(spec: ProgramSpec, path: &str, args: ExplainArgs) -> Result<Outcome, 
     let ready = Model { profile }.prepare_all(&[&program])?.pop();
     let mut record = ready.expect("one program is made ready").record(vec![run]);
     provenance::stamp_record(&mut record);
+    asked.leave_lists(&mut record);
     record.warnings = found.warnings;
     let kernel = asked.spec.kernel.as_deref();
     record.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);

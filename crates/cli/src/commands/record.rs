@@ -1,0 +1,96 @@
+//! `filemap record`: recordings as job files, and recordings of what other tools have written.
+
+use std::io::{BufReader, Write};
+
+use filemap_job::format_size;
+use filemap_recording::import::{self, Imported, Kind};
+
+use crate::Outcome;
+use crate::args::RecordArgs;
+use crate::error::Error;
+use crate::input;
+use crate::output::{self, Inputs, Target};
+use crate::recording;
+
+/// What the file of an import is called where nobody says it: this behind the name of the trace.
+const ENDING: &str = ".recording";
+
+/// Shows a recording, or makes one.
+pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
+    match (&args.show, args.import.as_deref()) {
+        (Some(path), _) => show(path),
+        (None, Some([kind, trace])) => import(kind, trace, args.out.as_deref()),
+        _ => Err(Error::Usage(
+            "nothing to do: give --show RECORDING, or --import KIND FILE".to_string(),
+        )),
+    }
+}
+
+/// Prints the recording at `path` as a job file, behind what that says otherwise.
+fn show(path: &str) -> Result<Outcome, Error> {
+    let target = Target::stdout()?;
+    let job = recording::job(path)?;
+    let mut text = String::new();
+    for said in &job.approximations {
+        text += &format!("# {said}.\n");
+    }
+    let toml = toml::to_string(&job.program);
+    text += &toml.map_err(|error| Error::CannotRun(format!("{path}: {error}; shorten it")))?;
+    if text.len() as u64 > input::MAX_JOB_BYTES {
+        let most = format_size(input::MAX_JOB_BYTES);
+        // Nobody is left to be told if stderr is closed.
+        let _ = writeln!(
+            std::io::stderr(),
+            "filemap: this is longer than a job file can be ({most}); give commands {path} itself"
+        );
+    }
+    target.write(text.as_bytes())?;
+    Ok(Outcome::Done)
+}
+
+/// Makes a recording of the trace at `path`, which a tool of `kind` wrote.
+fn import(kind: &str, path: &str, out: Option<&str>) -> Result<Outcome, Error> {
+    let known = Kind::ALL.map(Kind::name).join(", ");
+    let found = Kind::ALL.into_iter().find(|known| known.name() == kind);
+    let kind = found
+        .ok_or_else(|| Error::Usage(format!("--import: unknown kind '{kind}'; known: {known}")))?;
+    let (trace, _) = input::regular("trace", path)?;
+    let usual = format!("{path}{ENDING}");
+    let name = match out {
+        Some(name) => name,
+        None if std::fs::symlink_metadata(&usual).is_ok() => {
+            return Err(Error::Usage(format!(
+                "'{usual}' is there already; give --out another file, or --out '{usual}' to \
+                 replace it"
+            )));
+        }
+        None => &usual,
+    };
+    let mut inputs = Inputs::default();
+    inputs.add("the trace", path);
+    let mut target = output::open_one("--out", name, &inputs)?;
+    let trace = BufReader::with_capacity(1 << 16, trace);
+    let done = import::import(kind, (trace, path), (&mut target, name), &recording::existing);
+    let (imported, _) = done?;
+    if target.is_stdout() {
+        target.finish()?;
+        return told(&mut std::io::stderr(), &imported, name);
+    }
+    target.finish()?;
+    told(&mut Target::stdout()?, &imported, name)
+}
+
+/// Says what came of a trace.
+fn told(to: &mut impl Write, imported: &Imported, name: &str) -> Result<Outcome, Error> {
+    let Imported { lines, unknown_lines, faults, other_faults, without_address, .. } = *imported;
+    let text = format!(
+        "{name}: {faults} faults on files, of {lines} lines\n\
+         Left out: {other_faults} faults on other memory, {without_address} without an address, \
+         {unknown_lines} lines of no known kind\n\
+         It shows faults only: pages that fault-around had mapped are not in it, and neither is \
+         what was cached.\n"
+    );
+    let written = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+    written.map_err(|error| output::failed_on_stdout(&error))?;
+    Ok(Outcome::Done)
+}

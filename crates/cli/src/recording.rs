@@ -1,0 +1,48 @@
+//! Recordings that a command reads.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use filemap_kernel::storage::Storage;
+use filemap_recording::convert::{self, Conversion, Existing};
+use filemap_recording::{MAGIC, Reader};
+
+use crate::error::Error;
+use crate::input;
+
+/// Whether the regular file at `path` begins as recordings do.
+pub fn is_meant(path: &str) -> bool {
+    let mut begin = [0; MAGIC.len()];
+    let read = input::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin == MAGIC
+}
+
+/// The recording at `path`.
+///
+/// # Errors
+/// When it cannot be read, or is none.
+pub fn open(path: &str) -> Result<Reader<BufReader<File>>, Error> {
+    let (file, _) = input::regular("recording", path)?;
+    Ok(Reader::new(BufReader::with_capacity(1 << 16, file), path)?)
+}
+
+/// The job of the recording at `path`. Files that are there as they were recorded are named by
+/// their path.
+///
+/// # Errors
+/// When it cannot be read, or has no access to a file.
+pub fn job(path: &str) -> Result<Conversion, Error> {
+    Ok(convert::program(&mut open(path)?, &existing)?)
+}
+
+/// The file at `path`, if it can be read, is not empty, and lies where its pages can be dropped and
+/// counted.
+pub fn existing(path: &Path) -> Option<Existing> {
+    let (file, size_bytes) = input::regular("file", path.to_str()?).ok()?;
+    let data = file.metadata().ok()?;
+    let is_suited = Storage::of(path).is_ok_and(|place| place.unsuited().is_none());
+    let identity = (data.dev(), data.ino());
+    (size_bytes > 0 && is_suited).then_some(Existing { size_bytes, identity })
+}
