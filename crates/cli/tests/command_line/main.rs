@@ -32,6 +32,7 @@ mod programs;
 mod published;
 mod random_flags;
 mod recorded;
+mod recordings;
 mod run;
 mod running;
 mod schema;

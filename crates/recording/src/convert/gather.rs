@@ -174,6 +174,7 @@ impl Gathered {
     fn touch(&mut self, thread: u32, mapping: u32, page: u64, is_write: bool) {
         let number = self.used(thread, mapping);
         let made = &self.made[mapping as usize];
+        self.said.shared_writes += u64::from(is_write && !made.is_private);
         let is_write = is_write && made.is_private;
         let (first, file) = (made.first, self.opens[made.open as usize]);
         let needed = first.saturating_add(page).saturating_mul(self.page_size).saturating_add(1);

@@ -1,0 +1,175 @@
+//! Recordings: taken as jobs, shown as job files, imported from traces.
+
+use std::fs;
+
+use filemap_recording::{Event, Header, Mode, What, Writer};
+use serde_json::Value;
+
+use crate::schema::check;
+use crate::{Scratch, filemap, json, stderr, stdout};
+
+/// Two threads of which one touches pages and the other one reads, in a file of 64 MiB.
+fn recording(mode: Mode, path: &str, end: bool) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), "r", &Header::new(mode)).unwrap();
+    let mut write = |thread, wait_ns, what| {
+        writer.write(&Event { thread, wait_ns, what }).unwrap();
+    };
+    write(0, 0, What::Process { pid: 7, parent: None, program: "/usr/bin/reader".into() });
+    write(0, 0, What::Thread { process: 0, tid: 7 });
+    write(0, 0, What::Thread { process: 0, tid: 8 });
+    write(0, 0, What::File { path: path.into(), size_bytes: 64 << 20, device: 1, inode: 1 });
+    write(0, 0, What::Open { file: 0 });
+    write(0, 0, What::Open { file: 0 });
+    write(
+        0,
+        0,
+        What::Map {
+            open: 0,
+            address: 1 << 40,
+            length_bytes: 64 << 20,
+            offset_bytes: 0,
+            protection: 1,
+            flags: 1,
+            callers: vec![1, 2],
+        },
+    );
+    for number in 0..500u64 {
+        let page = number * 7919 % 16384;
+        write(0, 900, What::Touch { mapping: 0, page, is_write: false });
+        let offset_bytes = number * 131_072 % (64 << 20);
+        write(1, 100, What::Read { open: 1, offset_bytes, length_bytes: 4096 });
+    }
+    if end {
+        return writer.finish().unwrap().0;
+    }
+    writer.flush().unwrap();
+    let whole = writer.finish().unwrap().0;
+    // Without the end, and a piece of it.
+    whole[..whole.len() - 4].to_vec()
+}
+
+/// What a record says of what happened.
+fn happened(record: &Value) -> (Value, Value) {
+    (record["run"].clone(), record["summary"].clone())
+}
+
+#[test]
+fn a_recording_runs_as_the_job_file_that_it_is_shown_as() {
+    let scratch = Scratch::new("recording_runs");
+    let taken = scratch.file("r", recording(Mode::Changes, "/nowhere/data.bin", true));
+    let shown = stdout(&format!("record --show {taken}"));
+    let comments: Vec<&str> = shown.lines().take_while(|line| line.starts_with('#')).collect();
+    assert!(comments.iter().any(|line| line.contains("'/nowhere/data.bin'")), "{comments:?}");
+    let job = scratch.file("job.toml", &shown);
+    for flags in ["", "--read-ahead-kb 16 --kernel 6.12", "--with mmap-miss --cache-limit 8m"] {
+        let direct = json(&format!("run {taken} --json - {flags}"));
+        let by_file = json(&format!("run {job} --json - {flags}"));
+        assert_eq!(happened(&direct), happened(&by_file), "{flags}");
+        assert_eq!(direct["run"]["counters"]["accesses"], 1000);
+        check("program", &direct);
+    }
+    let record = json(&format!("run {taken} --json -"));
+    assert_eq!(record["program"]["thread"][0]["name"], "reader 7");
+    assert_eq!(record["program"]["thread"][0]["phase"], Value::Array(vec![]), "no lists");
+    let warnings = record["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|said| said == "its 2 threads begin together"), "{warnings:?}");
+    let one = |variants: &str| json(&format!("compare {taken} --variants {variants} --json -"));
+    let compared = one("baseline,read_ahead_kb=16");
+    assert_eq!(compared["cells"].as_array().unwrap().len(), 2);
+    let explained = stdout(&format!("explain {taken}"));
+    assert!(explained.contains("begin together"), "{explained}");
+}
+
+#[test]
+fn an_existing_file_is_named_by_its_path() {
+    let scratch = Scratch::new("recording_existing");
+    let data = scratch.path("data.bin");
+    fs::File::create(&data).unwrap().set_len(64 << 20).unwrap();
+    let taken = scratch.file("r", recording(Mode::FirstTouches, &data, true));
+    let shown = stdout(&format!("record --show {taken}"));
+    // Where the target directory lies in memory, files are none that a kernel could run.
+    if crate::has_disk() {
+        assert!(shown.contains(&format!("path = \"{data}\"")), "{shown}");
+    }
+    assert!(shown.contains("# the recording has the first touch of each page only"), "{shown}");
+    fs::File::create(&data).unwrap().set_len(1 << 20).unwrap();
+    let shown = stdout(&format!("record --show {taken}"));
+    assert!(shown.contains("size = \"64m\""), "{shown}");
+    if crate::has_disk() {
+        assert!(shown.contains("of another size now"), "{shown}");
+    }
+}
+
+#[test]
+fn damaged_and_foreign_recordings_are_told_in_one_line() {
+    let scratch = Scratch::new("recording_damaged");
+    let whole = recording(Mode::Changes, "/nowhere/data.bin", true);
+    let mut changed = whole.clone();
+    let middle = whole.len() / 2;
+    changed[middle] ^= 1;
+    let changed = scratch.file("changed", &changed);
+    let header = scratch.file("header", &whole[..30]);
+    let foreign = scratch.file("foreign", "[[file]]\n");
+    let cut = scratch.file("cut", recording(Mode::Changes, "/nowhere/data.bin", false));
+    for (args, words) in [
+        (format!("run {changed}"), "is damaged; copy the file again, or record again"),
+        (format!("compare {changed} --variants p1"), "is damaged"),
+        (format!("explain {changed}"), "is damaged"),
+        (format!("conform {changed}"), "is damaged"),
+        (format!("record --show {changed}"), "is damaged"),
+        (format!("run {header}"), "byte 12: it ends inside of its header"),
+        (format!("record --show {foreign}"), "byte 0: it is no recording"),
+        ("record --show /nowhere".to_string(), "recording '/nowhere' cannot be read"),
+        ("record".to_string(), "give --show RECORDING, or --import KIND FILE"),
+        (format!("record --import strace {foreign}"), "known: perf-script, lines"),
+        (format!("run {cut} --workload random"), "--workload is for a job of one file"),
+    ] {
+        let output = filemap(&args).output().unwrap();
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args}: {error}");
+        assert!(error.contains(words), "{args}: {error}");
+        assert_eq!(error.lines().count(), 1, "{args}: {error}");
+    }
+    // What is cut off is run as far as it is whole, and told.
+    let text = stdout(&format!("run {cut}"));
+    assert!(text.contains("is cut off at byte"), "{text}");
+}
+
+const TRACE: &str = include_str!("../../../recording/tests/data/threads_and_a_fork.txt");
+
+#[test]
+fn a_trace_becomes_a_recording_that_says_what_it_lacks() {
+    let scratch = Scratch::new("recording_import");
+    let trace = scratch.file("trace.txt", TRACE);
+    let told = stdout(&format!("record --import perf-script {trace}"));
+    assert!(told.contains("faults on files, of 92 lines"), "{told}");
+    let taken = scratch.path("trace.txt.recording");
+    let before = fs::read(&taken).unwrap();
+    for args in [format!("run {taken}"), format!("explain {taken}")] {
+        let text = stdout(&args);
+        assert!(text.contains("shows faults only"), "{text}");
+    }
+    let record = json(&format!("compare {taken} --variants baseline,p1 --json -"));
+    assert!(record.to_string().contains("shows faults only"));
+    for (args, words) in [
+        (format!("record --import perf-script {trace}"), "is there already; give --out"),
+        (
+            format!("record --import perf-script {trace} --out {trace}"),
+            "is the same file as the trace",
+        ),
+        (format!("record --import lines {trace} --out {taken}"), "none is a fault on a file"),
+        (format!("run {taken} --json {taken}"), "is the same file as the job file"),
+    ] {
+        let output = filemap(&args).output().unwrap();
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args}: {error}");
+        assert!(error.contains(words), "{args}: {error}");
+    }
+    assert_eq!(fs::read(&trace).unwrap(), TRACE.as_bytes());
+    assert_eq!(fs::read(&taken).unwrap(), before, "what fails changes nothing");
+    // The same on stdout, where what is told goes to stderr.
+    let output = filemap(&format!("record --import perf-script {trace} --out -")).output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(output.stdout, before);
+    assert!(stderr(&output).contains("It shows faults only"));
+}

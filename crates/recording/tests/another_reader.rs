@@ -1,0 +1,115 @@
+//! A reader in Python, written from docs/RECORDING.md, finds the same events.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use filemap_recording::{Event, Pages, Reader, What};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+
+use support::{begin, drafts, events, written};
+
+/// The words that the reader in Python has for an event.
+fn words(event: &Event) -> String {
+    let hex = |path: &Path| {
+        let bytes = path.as_os_str().as_bytes().iter();
+        bytes.fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    };
+    let what = match &event.what {
+        What::Process { pid, parent, program } => {
+            format!("process {pid} {} {}", parent.map_or(0, |parent| parent + 1), hex(program))
+        }
+        What::Thread { process, tid } => format!("thread {process} {tid}"),
+        What::Module { process, path, address, length_bytes } => {
+            format!("module {process} {address} {length_bytes} {}", hex(path))
+        }
+        What::File { path, size_bytes, device, inode } => {
+            format!("file {size_bytes} {device} {inode} {}", hex(path))
+        }
+        What::Open { file } => format!("open {file}"),
+        What::Map { open, address, length_bytes, offset_bytes, protection, flags, callers } => {
+            format!(
+                "map {open} {address} {length_bytes} {offset_bytes} {protection} {flags} \
+                 {callers:?}"
+            )
+        }
+        What::Unmap { mapping, part: None } => format!("unmap {mapping}"),
+        What::Unmap { mapping, part: Some(Pages { first, pages }) } => {
+            format!("unmap {mapping} {first} {pages}")
+        }
+        What::Protect { mapping, pages: Pages { first, pages }, protection } => {
+            format!("protect {mapping} {first} {pages} {protection}")
+        }
+        What::Move { mapping, to, length_bytes } => format!("move {mapping} {to} {length_bytes}"),
+        What::Madvise { mapping, pages: Pages { first, pages }, advice } => {
+            format!("madvise {mapping} {first} {pages} {advice}")
+        }
+        What::Fadvise { open, offset_bytes, length_bytes, advice } => {
+            format!("fadvise {open} {offset_bytes} {length_bytes} {advice}")
+        }
+        What::Readahead { open, offset_bytes, length_bytes } => {
+            format!("readahead {open} {offset_bytes} {length_bytes}")
+        }
+        What::Read { open, offset_bytes, length_bytes } => {
+            format!("read {open} {offset_bytes} {length_bytes}")
+        }
+        What::Truncate { file, size_bytes } => format!("truncate {file} {size_bytes}"),
+        What::Touch { mapping, page, is_write } => {
+            format!("touch {mapping} {page} {}", u8::from(*is_write))
+        }
+        What::Close { open } => format!("close {open}"),
+        What::Exit { process } => format!("exit {process}"),
+        What::Lost { events } => format!("lost {events}"),
+    };
+    format!("{} {} {what}", event.thread, event.wait_ns)
+}
+
+fn check(python: &str, name: &str, bytes: &[u8]) {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, bytes).unwrap();
+    let output = Command::new("python3").args(["-c", python]).arg(&path).output().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let found = String::from_utf8(output.stdout).unwrap();
+    let own = Reader::new(bytes, name).unwrap().map(|event| words(&event.unwrap()));
+    assert_eq!(found.lines().collect::<Vec<_>>(), own.collect::<Vec<_>>());
+}
+
+#[test]
+fn python_finds_the_same_events() {
+    let python = include_str!("data/read_recording.py");
+    if Command::new("python3").arg("-V").output().is_err() {
+        println!("skipped: there is no python3 here");
+        return;
+    }
+    // The seed is fixed, so that a failure comes again.
+    let mut runner = TestRunner::deterministic();
+    for number in 0..5 {
+        let drafts = drafts(400).new_tree(&mut runner).unwrap().current();
+        let events = events(&drafts);
+        check(python, &format!("another_reader_{number}"), &written(&events, 100));
+    }
+    // Each coding of pages has its kind of accesses.
+    let patterns: [fn(u64) -> u64; 3] = [
+        |number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 35,
+        |number| number,
+        |number| if number % 3 < 2 { number % 3 } else { number * 7919 % (1 << 29) },
+    ];
+    for (number, page) in patterns.into_iter().enumerate() {
+        let mut events = begin(1 << 29);
+        events.extend((0..5000).map(|number| Event {
+            thread: 0,
+            wait_ns: number * 37 % 5000,
+            what: What::Touch { mapping: 0, page: page(number), is_write: number % 7 == 0 },
+        }));
+        check(python, &format!("another_reader_of_pages_{number}"), &written(&events, 4000));
+    }
+}

@@ -1,0 +1,299 @@
+//! The job of a recording, beside one that is written by hand.
+
+mod support;
+
+use std::path::Path;
+
+use filemap_job::{Program, ProgramSpec};
+use filemap_model::{Digest, Profile, trace_program};
+use filemap_recording::convert::{Conversion, Existing, program};
+use filemap_recording::{Event, Header, Mode, Pages, Reader, What, Writer};
+use proptest::prelude::*;
+
+use support::{begin, drafts, events};
+
+fn nowhere(_: &Path) -> Option<Existing> {
+    None
+}
+
+/// Events of one thread each, with their waits.
+fn done(thread: u32, all: impl IntoIterator<Item = (u64, What)>) -> Vec<Event> {
+    all.into_iter().map(|(wait_ns, what)| Event { thread, wait_ns, what }).collect()
+}
+
+fn touch(mapping: u32, page: u64) -> What {
+    What::Touch { mapping, page, is_write: false }
+}
+
+fn map(open: u32, pages: u64, protection: u32, flags: u32) -> What {
+    What::Map {
+        open,
+        address: 1 << 40,
+        length_bytes: pages * 4096,
+        offset_bytes: 0,
+        protection,
+        flags,
+        callers: Vec::new(),
+    }
+}
+
+fn converted_by(events: &[Event], existing: &dyn Fn(&Path) -> Option<Existing>) -> Conversion {
+    let mut writer = Writer::new(Vec::new(), "r", &Header::new(Mode::Changes)).unwrap();
+    events.iter().for_each(|event| writer.write(event).unwrap());
+    let (bytes, _) = writer.finish().unwrap();
+    program(&mut Reader::new(bytes.as_slice(), "r").unwrap(), existing).unwrap()
+}
+
+fn converted(events: &[Event]) -> (Program, Vec<String>) {
+    let Conversion { program, approximations } = converted_by(events, &nowhere);
+    let said = approximations.iter().map(ToString::to_string).collect();
+    (program.validate(None).unwrap(), said)
+}
+
+/// What the model decides, and how long it takes.
+fn decided(program: &Program) -> (u64, Option<u64>) {
+    let mut digest = Digest::default();
+    let run = trace_program(program, &Profile::DEFAULT, &mut digest).unwrap();
+    (digest.value(), run.elapsed_ns)
+}
+
+fn by_hand(text: &str) -> Program {
+    ProgramSpec::from_toml(text).unwrap().validate(None).unwrap()
+}
+
+#[test]
+fn one_thread_decides_as_a_job_by_hand() {
+    let mut all = begin(4096);
+    all.extend(done(
+        0,
+        [
+            (0, What::Madvise { mapping: 0, pages: Pages { first: 0, pages: 4096 }, advice: 1 }),
+            (1024, touch(0, 7)),
+            (1024, touch(0, 900)),
+            (1024, touch(0, 8)),
+            // From here on the think time is that behind the phase before.
+            (1024, What::Read { open: 0, offset_bytes: 8192, length_bytes: 4096 }),
+            (0, What::Read { open: 0, offset_bytes: 12288, length_bytes: 4096 }),
+            (0, What::Read { open: 0, offset_bytes: 1 << 20, length_bytes: 100 }),
+            (0, What::Read { open: 0, offset_bytes: 0, length_bytes: 100 }),
+            (0, What::Madvise { mapping: 0, pages: Pages { first: 16, pages: 32 }, advice: 3 }),
+            (0, What::Fadvise { open: 0, offset_bytes: 0, length_bytes: 65536, advice: 4 }),
+            (0, What::Readahead { open: 0, offset_bytes: 1 << 23, length_bytes: 1 << 20 }),
+            (0, map(0, 64, 3, 2)),
+            (0, What::Touch { mapping: 1, page: 5, is_write: true }),
+            (0, touch(1, 6)),
+            (0, What::Unmap { mapping: 1, part: None }),
+            (0, touch(0, 4095)),
+        ],
+    ));
+    let (program, said) = converted(&all);
+    let hand = by_hand(
+        "[[file]]
+        name = 'random.bin'
+        size = '16m'
+        [[open]]
+        name = 'o'
+        file = 'random.bin'
+        [[mapping]]
+        name = 'whole'
+        open = 'o'
+        [[mapping]]
+        name = 'copied'
+        open = 'o'
+        len = '256k'
+        private = true
+        [[thread]]
+        [[thread.phase]]
+        mapping = 'whole'
+        madvise = 'random'
+        [[thread.phase]]
+        mapping = 'whole'
+        pages = [7, 900, 8]
+        think_ns = 1024
+        [[thread.phase]]
+        open = 'o'
+        workload = 'read-sequential'
+        offset = '8k'
+        len = '8k'
+        bs = '4k'
+        accesses = 2
+        [[thread.phase]]
+        open = 'o'
+        offsets = [1048576, 0]
+        bs = 100
+        [[thread.phase]]
+        mapping = 'whole'
+        madvise = 'willneed'
+        offset = '64k'
+        len = '128k'
+        [[thread.phase]]
+        open = 'o'
+        fadvise = 'dontneed'
+        len = '64k'
+        [[thread.phase]]
+        open = 'o'
+        fadvise = 'willneed'
+        offset = '8m'
+        len = '1m'
+        [[thread.phase]]
+        map = 'copied'
+        [[thread.phase]]
+        mapping = 'copied'
+        pages = [5]
+        write = true
+        [[thread.phase]]
+        mapping = 'copied'
+        pages = [6]
+        [[thread.phase]]
+        unmap = 'copied'
+        [[thread.phase]]
+        mapping = 'whole'
+        pages = [4095]
+        ",
+    );
+    assert_eq!(program.threads[0].steps.len(), hand.threads[0].steps.len());
+    assert_eq!(decided(&program), decided(&hand));
+    assert_eq!(said.last().unwrap(), "think times are the mean of each phase");
+    assert_eq!(said.len(), 2, "{said:?}");
+}
+
+#[test]
+fn what_a_job_cannot_say_is_told() {
+    let mut all = begin(1024);
+    let second = What::Thread { process: 0, tid: 8 };
+    let child = What::Process { pid: 9, parent: Some(0), program: "/usr/bin/reader".into() };
+    let of_child = What::Thread { process: 1, tid: 9 };
+    all.extend(done(1, [(0, second), (0, child), (0, of_child)]));
+    let pages = Pages { first: 0, pages: 1 };
+    all.extend(done(
+        0,
+        [
+            (0, touch(0, 1)),
+            (0, What::Touch { mapping: 0, page: 2, is_write: true }),
+            (0, What::Protect { mapping: 0, pages, protection: 3 }),
+            (0, What::Madvise { mapping: 0, pages, advice: 21 }),
+            (0, What::Unmap { mapping: 0, part: Some(pages) }),
+            (0, What::Move { mapping: 0, to: 1 << 41, length_bytes: 2048 * 4096 }),
+            (0, What::Truncate { file: 0, size_bytes: 2048 * 4096 }),
+            (0, touch(0, 2047)),
+            (0, What::Lost { events: 3 }),
+        ],
+    ));
+    all.extend(done(1, [(0, touch(0, 3)), (0, What::Unmap { mapping: 0, part: None })]));
+    all.extend(done(2, [(0, touch(0, 4))]));
+    let (program, said) = converted(&all);
+    assert_eq!(
+        said,
+        [
+            "3 events were lost while recording",
+            "the size recorded is taken for 1 file ('/data/random.bin'): not there any more, or \
+             not where pages can be counted",
+            "the largest size is taken from the beginning for 1 file ('/data/random.bin')",
+            "1 change of the size of a file is left out",
+            "its 2 processes are threads with mappings of their own",
+            "1 mapping that a fork handed on is there from the beginning, without advice \
+             from before",
+            "1 mapping that several threads use, make or take away is there from the beginning \
+             to the end",
+            "its 3 threads begin together",
+            "1 mremap of a mapping is left out; it has its largest length from the beginning",
+            "1 mprotect is left out, with the VMAs that it makes",
+            "1 munmap of a part of a mapping is left out",
+            "1 call of madvise or fadvise of kinds that no job has is left out",
+            "1 write to shared mappings is taken as reads, as such writes are not modelled",
+        ]
+    );
+    let threads: Vec<&str> = program.threads.iter().map(|thread| thread.name.as_str()).collect();
+    assert_eq!(threads, ["reader 7", "reader 8", "reader 9"]);
+    assert_eq!(program.mappings.len(), 2);
+    assert_eq!(program.mappings[0].mapping.pages.0, 2048);
+    assert!(program.mappings.iter().all(|mapping| mapping.at_start));
+    decided(&program);
+}
+
+#[test]
+fn files_that_are_there_are_named_by_their_path() {
+    let mut all = begin(1024);
+    let path = "/data/other.bin".into();
+    all.extend(done(
+        0,
+        [
+            (0, What::File { path, size_bytes: 8192, device: 1, inode: 3 }),
+            (0, What::Open { file: 1 }),
+            (0, map(1, 2, 1, 1)),
+            (0, touch(1, 0)),
+            (0, touch(0, 0)),
+            (0, touch(0, 9)),
+        ],
+    ));
+    let there = |size_bytes: u64| {
+        move |path: &Path| {
+            let is_first = path == Path::new("/data/random.bin");
+            is_first.then_some(Existing { size_bytes, identity: (1, 2) })
+        }
+    };
+    let same = converted_by(&all, &there(1024 * 4096));
+    // The file that is accessed most comes first.
+    assert_eq!(same.program.file[0].path.as_deref(), Some("/data/random.bin"));
+    assert_eq!(same.program.file[1].size.as_ref().map(|size| size.0.as_str()), Some("8k"));
+    let said = |job: &Conversion| job.approximations.iter().map(ToString::to_string).next();
+    assert!(said(&same).unwrap().contains("taken for 1 file ('/data/other.bin'): not there"));
+    let other = converted_by(&all, &there(4096));
+    assert_eq!(other.program.file[0].path, None);
+    assert_eq!(other.program.file[0].size.as_ref().map(|size| size.0.as_str()), Some("4m"));
+    let changed = |said: &str| said.contains("1 file ('/data/random.bin') of another size now");
+    assert!(other.approximations.iter().any(|said| changed(&said.to_string())));
+}
+
+#[test]
+fn a_recording_without_accesses_is_no_job() {
+    let mut writer = Writer::new(Vec::new(), "r", &Header::new(Mode::Changes)).unwrap();
+    begin(4).iter().for_each(|event| writer.write(event).unwrap());
+    let (bytes, _) = writer.finish().unwrap();
+    let error = program(&mut Reader::new(bytes.as_slice(), "r").unwrap(), &nowhere).unwrap_err();
+    assert!(error.to_string().contains("it has no access to a file"), "{error}");
+}
+
+proptest! {
+    /// The job file of a recording is the job of it: what is printed comes back.
+    #[test]
+    fn the_job_file_is_the_same_job(drafts in drafts(200)) {
+        let mut all = begin(1000);
+        all.extend(events(&drafts).into_iter().filter_map(|mut event| {
+            // Behind the process, the thread, the file, the open and the mapping of the beginning.
+            shift(&mut event.what);
+            let introduces = matches!(event.what, What::Process { .. } | What::Thread { .. });
+            event.thread += u32::from(!introduces);
+            Some(event)
+        }));
+        all.extend(done(0, [(0, touch(0, 7))]));
+        let job = converted_by(&all, &nowhere).program;
+        // Sizes of any number of bits may be beyond what a job takes: that is told.
+        let Ok(valid) = job.validate(None) else { return Ok(()) };
+        let text = toml::to_string(&job).unwrap();
+        let back = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
+        prop_assert_eq!(valid, back);
+    }
+}
+
+/// Makes `what` name the next of each kind.
+fn shift(what: &mut What) {
+    match what {
+        What::Process { parent, .. } => *parent = parent.map(|parent| parent + 1),
+        What::Thread { process, .. } | What::Module { process, .. } | What::Exit { process } => {
+            *process += 1;
+        }
+        What::Open { file } | What::Truncate { file, .. } => *file += 1,
+        What::Map { open, .. }
+        | What::Fadvise { open, .. }
+        | What::Readahead { open, .. }
+        | What::Read { open, .. }
+        | What::Close { open } => *open += 1,
+        What::Unmap { mapping, .. }
+        | What::Protect { mapping, .. }
+        | What::Move { mapping, .. }
+        | What::Madvise { mapping, .. }
+        | What::Touch { mapping, .. } => *mapping += 1,
+        What::File { .. } | What::Lost { .. } => {}
+    }
+}
