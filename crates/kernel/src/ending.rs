@@ -27,8 +27,9 @@ static CHILDREN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 /// A child that was killed is gone by then, unless its disk has stopped.
 const DEATH_TAKES: Duration = Duration::from_secs(10);
 
-/// Whether processes become children of this one whose parents have ended.
-static ADOPTS: AtomicBool = AtomicBool::new(false);
+/// Children that this process did not start, while processes become its children whose parents have
+/// ended: `None` where they do not.
+static FOREIGN: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
 
 /// A program that is asked to end (SIGTERM) has so long to clean up before it is killed.
 const OBEYED_WITHIN: Duration = Duration::from_secs(1);
@@ -40,9 +41,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// that takes long fails soon with [`Error::Ending`].
 pub fn begin() {
     ENDING.store(true, Ordering::SeqCst);
-    match ADOPTS.load(Ordering::SeqCst) {
-        true => end_descendants(),
-        false => kill_all(),
+    let foreign = FOREIGN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match foreign {
+        Some(foreign) => end_descendants(&foreign),
+        None => kill_all(),
     }
 }
 
@@ -50,29 +52,35 @@ pub fn begin() {
 /// left, whatever group or session they are in. Where it drops, and where [`begin`] is called
 /// meanwhile, all of them are ended. Meanwhile only this crate may start children.
 #[derive(Debug)]
-pub(crate) struct Adopting(());
+pub(crate) struct Adopting {
+    /// Children that were there before: those of a shell that this process has taken the place of.
+    /// Nobody waits for them, so that their numbers stay theirs.
+    foreign: HashSet<Pid>,
+}
 
 impl Adopting {
     pub(crate) fn begin() -> io::Result<Adopting> {
+        let mut known = FOREIGN.lock().unwrap_or_else(PoisonError::into_inner);
         set_child_subreaper(Some(getpid()))?;
-        ADOPTS.store(true, Ordering::SeqCst);
-        Ok(Adopting(()))
+        let foreign = known.get_or_insert_with(|| all_children().into_iter().collect());
+        Ok(Adopting { foreign: foreign.clone() })
     }
 }
 
 impl Drop for Adopting {
     fn drop(&mut self) {
-        end_descendants();
+        end_descendants(&self.foreign);
     }
 }
 
 /// Asks all that this process has started to end, kills what does not, and waits until none of it
-/// is left. It reaches what its children have started once they are gone.
-fn end_descendants() {
+/// is left. It reaches what its children have started once they are gone. It leaves alone what is
+/// `foreign`.
+fn end_descendants(foreign: &HashSet<Pid>) {
     let start = Instant::now();
     let mut asked = HashSet::new();
     while start.elapsed() < OBEYED_WITHIN + DEATH_TAKES {
-        if !signal_living(start.elapsed() >= OBEYED_WITHIN, &mut asked) {
+        if !signal_living(start.elapsed() >= OBEYED_WITHIN, &mut asked, foreign) {
             return;
         }
         sleep(LOOK_EVERY);
@@ -81,11 +89,11 @@ fn end_descendants() {
 
 /// Asks those children to end that were not `asked`, or kills all, and reaps the dead ones that
 /// nobody waits for. Whether any runs.
-fn signal_living(kills: bool, asked: &mut HashSet<Pid>) -> bool {
+fn signal_living(kills: bool, asked: &mut HashSet<Pid>, foreign: &HashSet<Pid>) -> bool {
     // Nobody else reaps while this is held, so that each number stays the child's own.
     let waited_for = children();
     let mut any = false;
-    for child in all_children() {
+    for child in all_children().into_iter().filter(|child| !foreign.contains(child)) {
         let is_waited_for = waited_for.contains(&child.as_raw_pid().cast_unsigned());
         let leaves = if is_waited_for { WaitIdOptions::NOWAIT } else { WaitIdOptions::empty() };
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | leaves;

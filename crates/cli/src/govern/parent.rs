@@ -65,6 +65,13 @@ pub fn run(program: &Program, waited: &Waited) -> Result<Ended, Error> {
     }
 }
 
+/// Leaves children to be waited for, also where whoever started this process ignores SIGCHLD. The
+/// programs that this one starts ignore it as before.
+pub fn wait_for_children() {
+    // SAFETY: a default disposition runs no code of ours.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
 /// Stops this process as `signal` stopped the child, until it is continued. The SIGCONT that
 /// continues it then waits to be handed on.
 fn stop(signal: i32) {
@@ -165,9 +172,7 @@ impl Waited {
     pub fn block() -> Waited {
         let all = (1..=libc::SIGRTMAX()).filter(|&signal| !inherited::ignores(signal));
         let signals = signal_set::of(all.chain([libc::SIGCHLD]));
-        // SAFETY: a default disposition runs no code of ours; an ignored SIGCHLD would leave no
-        // child to wait for.
-        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+        wait_for_children();
         let before = signal_set::change_mask(libc::SIG_BLOCK, &signals);
         Waited { signals, before }
     }

@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::governed::{Place, sleeping, with_usual_signals};
-use crate::running::Running;
+use crate::running::{Running, signal};
 use crate::stderr;
 
 /// Signals that end a program which does nothing about them: errors, limits, and what is seldom
@@ -78,9 +78,7 @@ fn a_command_that_is_killed_takes_its_program_along() {
 #[test]
 fn a_comparison_that_is_ended_leaves_nothing_running() {
     let place = Place::new("govern_compare_ends");
-    let mut foreign = Command::new("setsid");
-    let mut foreign =
-        foreign.args(["sleep", "1014"]).stdin(Stdio::null()).spawn().expect("there is setsid");
+    let mut foreign = Running::start(Command::new("setsid").args(["sleep", "1014"]));
     let stubborn = "setsid sh -c 'trap \"\" TERM HUP INT; sleep 1015; sleep 1015' &
                     (setsid setsid sleep 1016 &)
                     sleep 1017";
@@ -109,9 +107,19 @@ fn a_comparison_that_is_ended_leaves_nothing_running() {
             assert_eq!(sleeping(seconds), [0; 0], "{name}");
         }
     }
-    assert!(foreign.try_wait().unwrap().is_none(), "it was not started by the command");
-    foreign.kill().unwrap();
-    foreign.wait().unwrap();
+    // What a shell had started before it became the command.
+    let filemap = place.scratch.path("filemap");
+    let script = format!(
+        "trap '' CHLD; sleep 1018 > /dev/null 2>&1 &
+         exec {filemap} govern --compare --runs 1 -- true"
+    );
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).env("XDG_RUNTIME_DIR", place.scratch.path("run"));
+    let output = shell.env("FILEMAP_STATE", place.scratch.path("state")).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let [before] = sleeping(1018)[..] else { panic!("the shell's own is gone") };
+    assert!(signal("KILL", before));
+    assert!(!foreign.has_ended(), "it was not started by the command");
     assert!(place.statistics().is_empty());
 }
 

@@ -12,7 +12,7 @@ use filemap_report::govern::{Comparison, Measured, Process, Told, Variant};
 use crate::args::GovernArgs;
 use crate::error::Error;
 use crate::govern::environment::{self, Variables};
-use crate::govern::{self, Collecting, Program, inherited, start};
+use crate::govern::{self, Collecting, Program, inherited, parent, start};
 use crate::output::check_only;
 use crate::progress::Progress;
 use crate::{Outcome, interrupt};
@@ -30,6 +30,7 @@ const SCOPE: &str = "one program without input, run alone, with what it starts; 
 
 /// Runs a program plain and governed in turn, and shows what both cost.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
+    parent::wait_for_children();
     interrupt::exit_on_all_signals();
     crate::undo_what_was_left();
     let program = govern::find(&args.program)?;
