@@ -7,6 +7,7 @@ mod fork;
 pub mod mask;
 mod memory;
 mod output;
+mod programs;
 mod sandbox;
 mod signals;
 mod vectors;
