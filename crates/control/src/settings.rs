@@ -26,7 +26,8 @@ pub mod variable {
     pub const RECORD_MIN_SIZE: &str = "FILEMAP_RECORD_MIN_SIZE";
     /// Patterns of paths, separated by `:`. Only files that match one are recorded.
     pub const RECORD_FILES: &str = "FILEMAP_RECORD_FILES";
-    /// `1` leaves these files where they are when a process ends: somebody collects them.
+    /// `1` leaves these files where they are when a process ends: somebody collects them. Nothing
+    /// else can be said.
     pub const KEEP: &str = "FILEMAP_GOVERN_KEEP";
 }
 
@@ -105,6 +106,18 @@ impl fmt::Display for BadSetting {
 
 impl std::error::Error for BadSetting {}
 
+impl BadSetting {
+    /// `variable` has a `value` that is not what is `expected`.
+    #[must_use]
+    pub const fn new(
+        variable: &'static str,
+        value: OsString,
+        expected: &'static str,
+    ) -> BadSetting {
+        BadSetting { variable, value, expected }
+    }
+}
+
 impl Settings {
     /// The settings of an environment, of which `get` returns a variable; `None` where they switch
     /// the library off. A variable that is empty is not set.
@@ -115,22 +128,31 @@ impl Settings {
         match set(variable::SWITCH) {
             Some(value) if value == "off" => return Ok(None),
             Some(value) if value != "on" => {
-                return Err(BadSetting {
-                    variable: variable::SWITCH,
-                    value,
-                    expected: "on or off",
-                });
+                return Err(BadSetting::new(variable::SWITCH, value, "on or off"));
             }
             _ => {}
         }
         let default = Settings::default();
         let size = |name, default| match set(name) {
             None => Ok(default),
-            Some(value) => value.to_str().and_then(parse_size).ok_or(BadSetting {
-                variable: name,
-                value,
-                expected: "a size such as 16m",
-            }),
+            Some(value) => {
+                let size = value.to_str().and_then(parse_size);
+                size.ok_or(BadSetting::new(name, value, "a size such as 16m"))
+            }
+        };
+        // The program may change its directory before anything is governed.
+        let statistics = match set(variable::STATISTICS).map(PathBuf::from) {
+            Some(path) if !path.is_absolute() => {
+                let (name, expected) = (variable::STATISTICS, "an absolute path");
+                return Err(BadSetting::new(name, path.into(), expected));
+            }
+            statistics => statistics,
+        };
+        let keeps_statistics = match set(variable::KEEP) {
+            Some(value) if value != "1" => {
+                return Err(BadSetting::new(variable::KEEP, value, "1"));
+            }
+            value => value.is_some(),
         };
         let patterns = |name| set(name).map_or(Vec::new(), |value| split(&value));
         if let Some(tapes) = set(variable::RECORD) {
@@ -148,8 +170,8 @@ impl Settings {
             largest_window_bytes: size(variable::LARGEST_WINDOW, default.largest_window_bytes)?,
             include: patterns(variable::INCLUDE),
             exclude: patterns(variable::EXCLUDE),
-            statistics: set(variable::STATISTICS).map(PathBuf::from),
-            keeps_statistics: set(variable::KEEP).is_some_and(|value| value == "1"),
+            statistics,
+            keeps_statistics,
             tapes: None,
         }))
     }
@@ -234,6 +256,15 @@ mod tests {
             let message = size(wrong).unwrap_err().to_string();
             assert!(message.contains(wrong) && message.contains("16m"), "{message}");
         }
-        assert!(of(&[(variable::SWITCH, "maybe")]).is_err());
+        for (name, wrong) in [
+            (variable::SWITCH, "maybe"),
+            (variable::KEEP, "yes"),
+            (variable::KEEP, "0"),
+            (variable::STATISTICS, "here"),
+            (variable::STATISTICS, "./here"),
+        ] {
+            let message = of(&[(name, wrong)]).unwrap_err().to_string();
+            assert!(message.contains(name) && message.contains(wrong), "{message}");
+        }
     }
 }

@@ -124,12 +124,14 @@ pub fn with_true_mask<R>(call: impl FnOnce() -> R) -> R {
         return call();
     }
     mask(libc::SIG_SETMASK, &believed(&before));
+    // A thread that is cancelled within the call keeps the mask that the call has, as without the
+    // library, until it has ended.
     let result = call();
     // SAFETY: errno belongs to this thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: the same.
     let told = unsafe { *errno };
-    // One that has come meanwhile is held back by the handler.
+    // A signal that has come meanwhile is held back by the handler.
     mask(libc::SIG_SETMASK, &before);
     // SAFETY: the same.
     unsafe { *errno = told };

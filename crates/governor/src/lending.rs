@@ -17,9 +17,7 @@ const SMALL_BUFFER_BYTES: usize = 512 << 10;
 pub fn lend<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
     let mut lent = Lent::new();
     lent.add(&range);
-    let result = call();
-    lent.take_back();
-    result
+    call()
 }
 
 /// Runs `call`, in which the kernel reads the program's memory at `ranges`. What a program hands
@@ -44,12 +42,11 @@ pub fn all_read_by_kernel<R>(
             });
         }
     }
-    let result = call();
-    lent.take_back();
-    result
+    call()
 }
 
-/// The slots whose mappings a call was lent, a bit for each.
+/// The slots whose mappings a call was lent, a bit for each. They are taken back when this goes,
+/// also where the thread is cancelled within the call.
 struct Lent([u64; MAPPINGS.div_ceil(64)]);
 
 impl Lent {
@@ -85,9 +82,11 @@ impl Lent {
     fn has(&self, number: usize) -> bool {
         self.0.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
+}
 
+impl Drop for Lent {
     /// Takes back what was lent, unless another thread's call has it still.
-    fn take_back(self) {
+    fn drop(&mut self) {
         if self.0.iter().all(|word| *word == 0) || start::running().is_none() {
             return;
         }

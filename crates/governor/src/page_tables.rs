@@ -1,7 +1,7 @@
 //! Which pages of a mapping are mapped, by the PAGEMAP_SCAN request of Linux 6.7.
 
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use filemap_control::request::scan::{PAGEMAP_SCAN, Region, Scan};
 use rustix::fs::{Mode, OFlags};
@@ -9,44 +9,40 @@ use rustix::fs::{Mode, OFlags};
 /// Runs of pages that one request returns: they are on the stack, which may be small.
 const REGIONS: usize = 16;
 
-/// The page tables of this process.
-pub struct PageTables {
-    file: OwnedFd,
+/// The page tables of this process; `None` where they cannot be read.
+pub fn open() -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    rustix::fs::open(c"/proc/self/pagemap", flags, Mode::empty()).ok()
 }
 
-impl PageTables {
-    /// `None` where they cannot be read.
-    pub fn open() -> Option<PageTables> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::open(c"/proc/self/pagemap", flags, Mode::empty()).ok()?;
-        Some(PageTables { file })
-    }
-
-    /// Tells `each` the runs of pages of `range` that are mapped, in order. `None` where the kernel
-    /// has no such request.
-    pub fn scan(&self, range: &Range<usize>, mut each: impl FnMut(Region)) -> Option<()> {
-        let mut start = range.start as u64;
-        let end = range.end as u64;
-        let mut regions = [Region::default(); REGIONS];
-        while start < end {
-            let place = regions.as_mut_ptr().expose_provenance() as u64;
-            let mut scan = Scan::mapped(start, end, place, REGIONS as u64);
-            // SAFETY: the kernel writes at most that many regions, and where it has come to.
-            let found = unsafe { libc::ioctl(self.file.as_raw_fd(), PAGEMAP_SCAN, &mut scan) };
-            let found = usize::try_from(found).ok()?;
-            regions.iter().take(found).for_each(|region| each(*region));
-            if scan.walk_end <= start {
-                return None;
-            }
-            start = scan.walk_end;
+/// Tells `each` the runs of pages of `range` that are mapped, in order. `None` where the kernel has
+/// no such request, or `tables` are none.
+pub fn scan(
+    tables: BorrowedFd<'_>,
+    range: &Range<usize>,
+    mut each: impl FnMut(Region),
+) -> Option<()> {
+    let mut start = range.start as u64;
+    let end = range.end as u64;
+    let mut regions = [Region::default(); REGIONS];
+    while start < end {
+        let place = regions.as_mut_ptr().expose_provenance() as u64;
+        let mut scan = Scan::mapped(start, end, place, REGIONS as u64);
+        // SAFETY: the kernel writes at most that many regions, and where it has come to.
+        let found = unsafe { libc::ioctl(tables.as_raw_fd(), PAGEMAP_SCAN, &mut scan) };
+        let found = usize::try_from(found).ok()?;
+        regions.iter().take(found).for_each(|region| each(*region));
+        if scan.walk_end <= start {
+            return None;
         }
-        Some(())
+        start = scan.walk_end;
     }
+    Some(())
 }
 
 /// How many pages of `range` are mapped.
 pub fn mapped_pages(range: &Range<usize>, page_size: usize) -> Option<u64> {
     let mut bytes = 0;
-    PageTables::open()?.scan(range, |region| bytes += region.end - region.start)?;
+    scan(open()?.as_fd(), range, |region| bytes += region.end - region.start)?;
     Some(bytes / page_size as u64)
 }

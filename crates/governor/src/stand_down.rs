@@ -2,13 +2,12 @@
 
 use filemap_control::layout::Reason;
 
-use crate::observer::perf;
-use crate::{disposition, file, purpose, start};
+use crate::{disposition, file, observer, purpose, start};
 
 /// Stops for good.
 pub fn now(reason: Reason) {
     let Some(run) = start::stop() else { return };
-    perf::stop();
+    observer::stop();
     purpose::stopped(run, reason);
 }
 

@@ -1,17 +1,17 @@
 //! How the library starts in a process, in the child of a fork, and how it ends.
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::ops::Range;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use filemap_control::layout::{Observer, Reason};
-use filemap_control::{Purpose, Settings, variable};
+use filemap_control::{BadSetting, Purpose, Settings, variable};
+use rustix::fs::FileType;
 
-use crate::observer::{perf, polling};
-use crate::{disposition, file, next, page_tables, purpose, standard_error, statistics};
+use crate::{disposition, file, next, observer, page_tables, purpose, standard_error, statistics};
 
 /// What stays the same while a process runs.
 pub struct Run {
@@ -122,13 +122,13 @@ fn begin() {
     let page_size = page_size();
     let c_string = |text: &OsString| CString::new(text.as_bytes()).ok();
     let directory = |path: &Option<PathBuf>| {
-        path.clone().and_then(|path| CString::new(path.into_os_string().into_vec()).ok())
+        path.as_ref().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok())
     };
     let run = Run {
         page_size,
         include: settings.include.iter().filter_map(c_string).collect(),
         exclude: settings.exclude.iter().filter_map(c_string).collect(),
-        statistics: directory(&settings.statistics),
+        statistics: directory(&settings.statistics).filter(|path| may_be_directory(path)),
         tapes: directory(&settings.tapes),
         settings,
     };
@@ -144,22 +144,36 @@ fn begin() {
     };
     statistics::reason(reason);
     run.tell_collector();
+    if run.settings.purpose == Purpose::Record {
+        give_up(&format!("nothing is recorded: {}", reason.text()));
+    }
+}
+
+/// Whether statistics may be kept there. If not one line says so, and programs that this one starts
+/// do not try. A directory that is gone is no error: whoever collected statistics has ended.
+fn may_be_directory(path: &CStr) -> bool {
+    let found = rustix::fs::stat(path).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    if found.is_err() || found == Ok(FileType::Directory) {
+        return true;
+    }
+    let value = OsStr::from_bytes(path.to_bytes()).to_owned();
+    let wrong = BadSetting::new(variable::STATISTICS, value, "a directory");
+    say(&format!("no statistics are kept: {wrong}"), variable::STATISTICS, "");
+    false
 }
 
 /// Begins to observe.
 fn observe(run: &Run) {
-    let observer = if perf::open() {
-        disposition::install();
-        Observer::PerfEvent
-    } else if run.settings.purpose == Purpose::Govern && polling::is_possible() {
-        Observer::Pagemap
-    } else {
+    let Some(observer) = observer::open(run.settings.purpose) else {
         statistics::reason(Reason::NoObserver);
         run.tell_collector();
         let participle = run.settings.purpose.participle();
         give_up(&format!("nothing is {participle}: {}", Reason::NoObserver.text()));
         return;
     };
+    if observer == Observer::PerfEvent {
+        disposition::install();
+    }
     statistics::observer(observer);
     // SAFETY: the function only does what the child of a fork may do.
     unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork)) };
@@ -169,9 +183,14 @@ fn observe(run: &Run) {
 /// Says in one line why nothing is governed, and only once: programs that this one starts do not
 /// try.
 fn give_up(text: &str) {
+    say(text, variable::SWITCH, "off");
+}
+
+/// Says a line, and has the programs that this one starts find `variable` with `value`.
+fn say(text: &str, variable: &str, value: &str) {
     standard_error::write(&format!("filemap: {text}\n"));
     // SAFETY: the program has not begun, so that no other thread reads its environment.
-    unsafe { std::env::set_var(variable::SWITCH, "off") };
+    unsafe { std::env::set_var(variable, value) };
 }
 
 /// The process is about to fork.
@@ -193,13 +212,13 @@ pub extern "C" fn after_fork() {
     OWNER.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
     disposition::release_after_fork();
     file::release_after_fork();
+    observer::after_fork();
     purpose::after_fork();
     if let Some(run) = running() {
-        // The thread that polls is not in the child.
-        if perf::descriptor().is_none() || !perf::reopen_after_fork() {
+        if !observer::reopen() {
             crate::stand_down::now(Reason::NoObserver);
         } else if purpose::goes_on(run) {
-            perf::enable();
+            observer::begin();
         }
     }
     // SAFETY: the same.

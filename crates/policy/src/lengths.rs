@@ -63,18 +63,21 @@ impl Lengths {
     /// its bucket; `u64::MAX` where it is beyond all buckets. `None` where too few were as long.
     pub fn reach(&self, pages: u64) -> Option<u64> {
         let own = bucket(pages);
-        let as_long: u32 = self.counts.iter().skip(own).map(|&count| u32::from(count)).sum();
+        let counts = self.counts.get(own..)?;
+        let as_long: u32 = counts.iter().map(|&count| u32::from(count)).sum();
         if as_long < EVIDENCE {
             return None;
         }
-        let mut longer = 0_u32;
-        for (number, &count) in self.counts.iter().enumerate().skip(own).rev() {
-            longer = longer.saturating_add(u32::from(count));
-            if longer.saturating_mul(2) >= as_long {
-                return Some(last_of(number));
+        // From the short ones on, of which random accesses have most.
+        let (mut reach, mut shorter) = (own, 0_u32);
+        for (number, &count) in counts.iter().enumerate() {
+            if shorter.saturating_mul(2) > as_long {
+                break;
             }
+            reach = own.saturating_add(number);
+            shorter = shorter.saturating_add(u32::from(count));
         }
-        None
+        Some(last_of(reach))
     }
 
     /// Whether the next stream of which a length is expected is left alone.

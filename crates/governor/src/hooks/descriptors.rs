@@ -1,14 +1,14 @@
-//! Descriptors. The event's own is none of the program's: to the program it is not open.
+//! Descriptors. The observer's own is none of the program's: to the program it is not open.
 
 use std::ffi::{c_int, c_uint};
 
 use crate::next::next;
-use crate::observer::perf;
+use crate::observer::descriptor;
 use crate::{purpose, start};
 
-/// Whether `descriptor` is the event's, in the process that it observes.
-fn is_hidden(descriptor: c_int) -> bool {
-    perf::descriptor() == Some(descriptor) && start::started().is_some()
+/// Whether `number` is the observer's, in the process that it observes.
+fn is_hidden(number: c_int) -> bool {
+    descriptor::get() == Some(number) && start::started().is_some()
 }
 
 /// The flag by which close_range(2) closes nothing before the next exec.
@@ -25,13 +25,13 @@ fn not_open() -> c_int {
 /// # Safety
 /// That of close(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn close(descriptor: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn close(descriptor: c_int) -> c_int {
     if is_hidden(descriptor) {
         return not_open();
     }
     // Another thread may open something with this number as soon as it is free.
     purpose::closing(descriptor..=descriptor);
-    next!(c"close", unsafe extern "C" fn(c_int) -> c_int; descriptor)
+    next!(c"close", unsafe extern "C-unwind" fn(c_int) -> c_int; descriptor)
 }
 
 fn range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
@@ -41,7 +41,7 @@ fn range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     }
     next!(
         c"close_range",
-        unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int;
+        unsafe extern "C-unwind" fn(c_uint, c_uint, c_int) -> c_int;
         first, last, flags
     )
 }
@@ -51,8 +51,8 @@ fn range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
 /// # Safety
 /// That of close_range(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    let hidden = perf::descriptor().filter(|descriptor| is_hidden(*descriptor));
+pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let hidden = descriptor::get().filter(|descriptor| is_hidden(*descriptor));
     let hidden = hidden.map(c_int::cast_unsigned);
     let Some(hidden) = hidden.filter(|hidden| (first..=last).contains(hidden)) else {
         return range(first, last, flags);
@@ -69,11 +69,11 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 /// # Safety
 /// That of closefrom(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn closefrom(first: c_int) {
-    let hidden = perf::descriptor().filter(|descriptor| is_hidden(*descriptor));
+pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
+    let hidden = descriptor::get().filter(|descriptor| is_hidden(*descriptor));
     let Some(hidden) = hidden.filter(|hidden| first <= *hidden) else {
         purpose::closing(first.max(0)..=c_int::MAX);
-        return next!(c"closefrom", unsafe extern "C" fn(c_int); first);
+        return next!(c"closefrom", unsafe extern "C-unwind" fn(c_int); first);
     };
     let first = first.max(0);
     if first < hidden {
@@ -95,14 +95,14 @@ fn told(from: c_int, to: c_int) -> c_int {
 /// # Safety
 /// That of dup2(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn dup2(from: c_int, to: c_int) -> c_int {
     if is_hidden(from) {
         return not_open();
     }
     if is_hidden(to) {
-        perf::make_way();
+        descriptor::make_way();
     }
-    told(from, next!(c"dup2", unsafe extern "C" fn(c_int, c_int) -> c_int; from, to))
+    told(from, next!(c"dup2", unsafe extern "C-unwind" fn(c_int, c_int) -> c_int; from, to))
 }
 
 /// dup3(2).
@@ -110,12 +110,15 @@ pub unsafe extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
 /// # Safety
 /// That of dup3(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
     if is_hidden(from) {
         return not_open();
     }
     if is_hidden(to) {
-        perf::make_way();
+        descriptor::make_way();
     }
-    told(from, next!(c"dup3", unsafe extern "C" fn(c_int, c_int, c_int) -> c_int; from, to, flags))
+    told(
+        from,
+        next!(c"dup3", unsafe extern "C-unwind" fn(c_int, c_int, c_int) -> c_int; from, to, flags),
+    )
 }

@@ -10,9 +10,9 @@ use crate::start;
 /// # Safety
 /// That of _exit(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn _exit(status: c_int) -> ! {
+pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
     start::finish();
-    next!(c"_exit", unsafe extern "C" fn(c_int) -> !; status)
+    next!(c"_exit", unsafe extern "C-unwind" fn(c_int) -> !; status)
 }
 
 /// _Exit(3).
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn _exit(status: c_int) -> ! {
 /// That of _exit(2).
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "the C library's name")]
-pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
+pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
     start::finish();
-    next!(c"_Exit", unsafe extern "C" fn(c_int) -> !; status)
+    next!(c"_Exit", unsafe extern "C-unwind" fn(c_int) -> !; status)
 }

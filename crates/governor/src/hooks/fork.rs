@@ -11,9 +11,9 @@ use crate::start;
 /// That of _Fork(3).
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "the C library's name")]
-pub unsafe extern "C" fn _Fork() -> pid_t {
+pub unsafe extern "C-unwind" fn _Fork() -> pid_t {
     let has_begun = start::started().is_some();
-    let child = next!(c"_Fork", unsafe extern "C" fn() -> pid_t;);
+    let child = next!(c"_Fork", unsafe extern "C-unwind" fn() -> pid_t;);
     if child == 0 && has_begun {
         start::after_fork();
     }

@@ -138,7 +138,7 @@ fn part(offset: i64, length: i64) -> (u64, u64) {
 /// # Safety
 /// That of posix_fadvise(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_fadvise(
+pub unsafe extern "C-unwind" fn posix_fadvise(
     descriptor: c_int,
     offset: off_t,
     length: off_t,
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn posix_fadvise(
     }
     next!(
         c"posix_fadvise",
-        unsafe extern "C" fn(c_int, off_t, off_t, c_int) -> c_int;
+        unsafe extern "C-unwind" fn(c_int, off_t, off_t, c_int) -> c_int;
         descriptor, offset, length, advice
     )
 }
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn posix_fadvise(
 /// # Safety
 /// That of posix_fadvise(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_fadvise64(
+pub unsafe extern "C-unwind" fn posix_fadvise64(
     descriptor: c_int,
     offset: off64_t,
     length: off64_t,
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn posix_fadvise64(
     }
     next!(
         c"posix_fadvise64",
-        unsafe extern "C" fn(c_int, off64_t, off64_t, c_int) -> c_int;
+        unsafe extern "C-unwind" fn(c_int, off64_t, off64_t, c_int) -> c_int;
         descriptor, offset, length, advice
     )
 }
@@ -182,14 +182,18 @@ pub unsafe extern "C" fn posix_fadvise64(
 /// # Safety
 /// That of readahead(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn readahead(descriptor: c_int, offset: off64_t, length: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn readahead(
+    descriptor: c_int,
+    offset: off64_t,
+    length: size_t,
+) -> ssize_t {
     let from = u64::try_from(offset).unwrap_or(0);
     if !purpose::reading_ahead(descriptor, from, length as u64) {
         return 0;
     }
     next!(
         c"readahead",
-        unsafe extern "C" fn(c_int, off64_t, size_t) -> ssize_t;
+        unsafe extern "C-unwind" fn(c_int, off64_t, size_t) -> ssize_t;
         descriptor, offset, length
     )
 }

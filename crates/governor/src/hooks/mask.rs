@@ -86,7 +86,7 @@ unsafe fn with_sigtrap_kept(
 /// # Safety
 /// That of sigprocmask(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigprocmask(
+pub unsafe extern "C-unwind" fn sigprocmask(
     how: c_int,
     set: *const sigset_t,
     old: *mut sigset_t,
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn sigprocmask(
     let change = |set| {
         next!(
             c"sigprocmask",
-            unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
+            unsafe extern "C-unwind" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
             how, set, old
         )
     };
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn sigprocmask(
 /// # Safety
 /// That of pthread_sigmask(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_sigmask(
+pub unsafe extern "C-unwind" fn pthread_sigmask(
     how: c_int,
     set: *const sigset_t,
     old: *mut sigset_t,
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn pthread_sigmask(
     let change = |set| {
         next!(
             c"pthread_sigmask",
-            unsafe extern "C" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
+            unsafe extern "C-unwind" fn(c_int, *const sigset_t, *mut sigset_t) -> c_int;
             how, set, old
         )
     };
@@ -151,18 +151,18 @@ fn change_of(how: c_int, mask: c_int) -> c_int {
 
 /// sigsetmask(3), which shells use.
 #[unsafe(no_mangle)]
-pub extern "C" fn sigsetmask(mask: c_int) -> c_int {
+pub extern "C-unwind" fn sigsetmask(mask: c_int) -> c_int {
     change_of(libc::SIG_SETMASK, mask)
 }
 
 /// sigblock(3).
 #[unsafe(no_mangle)]
-pub extern "C" fn sigblock(mask: c_int) -> c_int {
+pub extern "C-unwind" fn sigblock(mask: c_int) -> c_int {
     change_of(libc::SIG_BLOCK, mask)
 }
 
 /// siggetmask(3).
 #[unsafe(no_mangle)]
-pub extern "C" fn siggetmask() -> c_int {
+pub extern "C-unwind" fn siggetmask() -> c_int {
     change_of(libc::SIG_BLOCK, 0)
 }

@@ -35,7 +35,7 @@ fn noted(address: *mut c_void, new: (size_t, c_int, c_int, c_int), offset: i64) 
 /// # Safety
 /// That of mmap(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap(
+pub unsafe extern "C-unwind" fn mmap(
     address: *mut c_void,
     length: size_t,
     protection: c_int,
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn mmap(
 ) -> *mut c_void {
     let made = next!(
         c"mmap",
-        unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
+        unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
         address, length, protection, flags, descriptor, offset
     );
     noted(made, (length, protection, flags, descriptor), offset)
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn mmap(
 /// # Safety
 /// That of mmap(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap64(
+pub unsafe extern "C-unwind" fn mmap64(
     address: *mut c_void,
     length: size_t,
     protection: c_int,
@@ -66,7 +66,14 @@ pub unsafe extern "C" fn mmap64(
 ) -> *mut c_void {
     let made = next!(
         c"mmap64",
-        unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off64_t) -> *mut c_void;
+        unsafe extern "C-unwind" fn(
+            *mut c_void,
+            size_t,
+            c_int,
+            c_int,
+            c_int,
+            off64_t,
+        ) -> *mut c_void;
         address, length, protection, flags, descriptor, offset
     );
     noted(made, (length, protection, flags, descriptor), offset)
@@ -77,13 +84,13 @@ pub unsafe extern "C" fn mmap64(
 /// # Safety
 /// That of munmap(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
+pub unsafe extern "C-unwind" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     // Another thread may map something there as soon as it is free, so that this is told first.
     let range = pages(address, length);
     let is_told = address.addr() == range.start && length > 0 && purpose::unmapping(&range);
     let result = next!(
         c"munmap",
-        unsafe extern "C" fn(*mut c_void, size_t) -> c_int;
+        unsafe extern "C-unwind" fn(*mut c_void, size_t) -> c_int;
         address, length
     );
     if result != 0 && is_told {
@@ -97,7 +104,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
 /// # Safety
 /// That of mremap(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mremap(
+pub unsafe extern "C-unwind" fn mremap(
     address: *mut c_void,
     length: size_t,
     new_length: size_t,
@@ -109,7 +116,7 @@ pub unsafe extern "C" fn mremap(
     let moving = purpose::moving(from);
     let made = next!(
         c"mremap",
-        unsafe extern "C" fn(*mut c_void, size_t, size_t, c_int, *mut c_void) -> *mut c_void;
+        unsafe extern "C-unwind" fn(*mut c_void, size_t, size_t, c_int, *mut c_void) -> *mut c_void;
         address, length, new_length, flags, to
     );
     if made == libc::MAP_FAILED {
@@ -126,14 +133,14 @@ pub unsafe extern "C" fn mremap(
 /// # Safety
 /// That of mprotect(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mprotect(
+pub unsafe extern "C-unwind" fn mprotect(
     address: *mut c_void,
     length: size_t,
     protection: c_int,
 ) -> c_int {
     let result = next!(
         c"mprotect",
-        unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
+        unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int) -> c_int;
         address, length, protection
     );
     if result == 0 {
@@ -147,13 +154,17 @@ pub unsafe extern "C" fn mprotect(
 /// # Safety
 /// That of madvise(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn madvise(
+    address: *mut c_void,
+    length: size_t,
+    advice: c_int,
+) -> c_int {
     if !purpose::advising(&pages(address, length), advice) {
         return 0;
     }
     next!(
         c"madvise",
-        unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
+        unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int) -> c_int;
         address, length, advice
     )
 }
@@ -163,7 +174,7 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c
 /// # Safety
 /// That of posix_madvise(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_madvise(
+pub unsafe extern "C-unwind" fn posix_madvise(
     address: *mut c_void,
     length: size_t,
     advice: c_int,
@@ -173,7 +184,7 @@ pub unsafe extern "C" fn posix_madvise(
     }
     next!(
         c"posix_madvise",
-        unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
+        unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int) -> c_int;
         address, length, advice
     )
 }
@@ -183,11 +194,11 @@ pub unsafe extern "C" fn posix_madvise(
 /// # Safety
 /// That of mlock(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mlock(address: *const c_void, length: size_t) -> c_int {
+pub unsafe extern "C-unwind" fn mlock(address: *const c_void, length: size_t) -> c_int {
     purpose::locked(pages(address.cast_mut(), length), || {
         next!(
             c"mlock",
-            unsafe extern "C" fn(*const c_void, size_t) -> c_int;
+            unsafe extern "C-unwind" fn(*const c_void, size_t) -> c_int;
             address, length
         )
     })
@@ -198,7 +209,7 @@ pub unsafe extern "C" fn mlock(address: *const c_void, length: size_t) -> c_int 
 /// # Safety
 /// That of mlock2(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mlock2(
+pub unsafe extern "C-unwind" fn mlock2(
     address: *const c_void,
     length: size_t,
     flags: libc::c_uint,
@@ -206,7 +217,7 @@ pub unsafe extern "C" fn mlock2(
     purpose::locked(pages(address.cast_mut(), length), || {
         next!(
             c"mlock2",
-            unsafe extern "C" fn(*const c_void, size_t, libc::c_uint) -> c_int;
+            unsafe extern "C-unwind" fn(*const c_void, size_t, libc::c_uint) -> c_int;
             address, length, flags
         )
     })
@@ -217,8 +228,11 @@ pub unsafe extern "C" fn mlock2(
 /// # Safety
 /// That of mlockall(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn mlockall(flags: c_int) -> c_int {
     let is_now = flags & libc::MCL_CURRENT != 0;
     let everything = if is_now { pages(ptr::null_mut(), usize::MAX) } else { 0..0 };
-    purpose::locked(everything, || next!(c"mlockall", unsafe extern "C" fn(c_int) -> c_int; flags))
+    purpose::locked(
+        everything,
+        || next!(c"mlockall", unsafe extern "C-unwind" fn(c_int) -> c_int; flags),
+    )
 }

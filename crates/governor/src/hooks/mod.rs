@@ -8,6 +8,7 @@ mod input;
 pub mod mask;
 mod memory;
 mod output;
+mod programs;
 mod sandbox;
 mod signals;
 mod vectors;

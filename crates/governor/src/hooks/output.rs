@@ -18,7 +18,7 @@ fn bytes(buffer: *const c_void, length: size_t) -> Range<usize> {
 /// # Safety
 /// That of write(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn write(
+pub unsafe extern "C-unwind" fn write(
     descriptor: c_int,
     buffer: *const c_void,
     length: size_t,
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn write(
     read_by_kernel(bytes(buffer, length), || {
         next!(
             c"write",
-            unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
+            unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
             descriptor, buffer, length
         )
     })
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn write(
 /// # Safety
 /// That of pwrite(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwrite(
+pub unsafe extern "C-unwind" fn pwrite(
     descriptor: c_int,
     buffer: *const c_void,
     length: size_t,
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn pwrite(
     read_by_kernel(bytes(buffer, length), || {
         next!(
             c"pwrite",
-            unsafe extern "C" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
+            unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
             descriptor, buffer, length, offset
         )
     })
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn pwrite(
 /// # Safety
 /// That of pwrite(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwrite64(
+pub unsafe extern "C-unwind" fn pwrite64(
     descriptor: c_int,
     buffer: *const c_void,
     length: size_t,
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn pwrite64(
     read_by_kernel(bytes(buffer, length), || {
         next!(
             c"pwrite64",
-            unsafe extern "C" fn(c_int, *const c_void, size_t, off64_t) -> ssize_t;
+            unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, off64_t) -> ssize_t;
             descriptor, buffer, length, offset
         )
     })
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn pwrite64(
 /// # Safety
 /// That of send(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn send(
+pub unsafe extern "C-unwind" fn send(
     socket: c_int,
     buffer: *const c_void,
     length: size_t,
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn send(
     read_by_kernel(bytes(buffer, length), || {
         next!(
             c"send",
-            unsafe extern "C" fn(c_int, *const c_void, size_t, c_int) -> ssize_t;
+            unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, c_int) -> ssize_t;
             socket, buffer, length, flags
         )
     })
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn send(
 /// # Safety
 /// That of sendto(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendto(
+pub unsafe extern "C-unwind" fn sendto(
     socket: c_int,
     buffer: *const c_void,
     length: size_t,
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn sendto(
     read_by_kernel(bytes(buffer, length), || {
         next!(
             c"sendto",
-            unsafe extern "C" fn(
+            unsafe extern "C-unwind" fn(
                 c_int,
                 *const c_void,
                 size_t,
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn sendto(
 /// # Safety
 /// That of fwrite(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fwrite(
+pub unsafe extern "C-unwind" fn fwrite(
     buffer: *const c_void,
     size: size_t,
     count: size_t,
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn fwrite(
     read_by_kernel(bytes(buffer, size.saturating_mul(count)), || {
         next!(
             c"fwrite",
-            unsafe extern "C" fn(*const c_void, size_t, size_t, *mut FILE) -> size_t;
+            unsafe extern "C-unwind" fn(*const c_void, size_t, size_t, *mut FILE) -> size_t;
             buffer, size, count, stream
         )
     })
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn fwrite(
 /// # Safety
 /// That of fwrite_unlocked(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fwrite_unlocked(
+pub unsafe extern "C-unwind" fn fwrite_unlocked(
     buffer: *const c_void,
     size: size_t,
     count: size_t,
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn fwrite_unlocked(
     read_by_kernel(bytes(buffer, size.saturating_mul(count)), || {
         next!(
             c"fwrite_unlocked",
-            unsafe extern "C" fn(*const c_void, size_t, size_t, *mut FILE) -> size_t;
+            unsafe extern "C-unwind" fn(*const c_void, size_t, size_t, *mut FILE) -> size_t;
             buffer, size, count, stream
         )
     })

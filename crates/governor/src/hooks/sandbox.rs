@@ -6,11 +6,16 @@ use std::ffi::{c_int, c_long, c_ulong};
 use filemap_control::layout::Reason;
 
 use crate::next::next;
-use crate::{disposition, stand_down, start};
+use crate::{disposition, observer, stand_down, start};
 
-/// Leaves everything to the program, before a filter is in force.
+/// Leaves everything to the program, before a filter is in force. It may be one of all threads.
 fn leave() {
+    // A child that shares its parent's memory: what the library knows is the parent's.
+    if start::is_borrowed() {
+        return;
+    }
     stand_down::now(Reason::Seccomp);
+    observer::leave();
     start::finish();
     if disposition::is_installed() {
         disposition::unmark();
@@ -23,7 +28,7 @@ fn leave() {
 /// # Safety
 /// That of prctl(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn prctl(
+pub unsafe extern "C-unwind" fn prctl(
     operation: c_int,
     second: c_ulong,
     third: c_ulong,
@@ -35,7 +40,7 @@ pub unsafe extern "C" fn prctl(
     }
     next!(
         c"prctl",
-        unsafe extern "C" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
+        unsafe extern "C-unwind" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
         operation, second, third, fourth, fifth
     )
 }
@@ -45,7 +50,7 @@ pub unsafe extern "C" fn prctl(
 /// # Safety
 /// That of the call.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn syscall(
+pub unsafe extern "C-unwind" fn syscall(
     number: c_long,
     first: c_long,
     second: c_long,
@@ -64,7 +69,15 @@ pub unsafe extern "C" fn syscall(
     }
     next!(
         c"syscall",
-        unsafe extern "C" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
+        unsafe extern "C-unwind" fn(
+            c_long,
+            c_long,
+            c_long,
+            c_long,
+            c_long,
+            c_long,
+            c_long,
+        ) -> c_long;
         number, first, second, third, fourth, fifth, sixth
     )
 }

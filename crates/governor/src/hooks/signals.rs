@@ -18,14 +18,18 @@ fn is_shared(signal: c_int) -> bool {
 /// # Safety
 /// That of sigaction(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+pub unsafe extern "C-unwind" fn sigaction(
+    signal: c_int,
+    new: *const Action,
+    old: *mut Action,
+) -> c_int {
     if is_shared(signal) {
         // SAFETY: the caller's contract.
         return unsafe { disposition::exchange(new, old) };
     }
     next!(
         c"sigaction",
-        unsafe extern "C" fn(c_int, *const Action, *mut Action) -> c_int;
+        unsafe extern "C-unwind" fn(c_int, *const Action, *mut Action) -> c_int;
         signal, new, old
     )
 }
@@ -35,7 +39,11 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut 
 /// # Safety
 /// That of sigaction(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+pub unsafe extern "C-unwind" fn __sigaction(
+    signal: c_int,
+    new: *const Action,
+    old: *mut Action,
+) -> c_int {
     // SAFETY: the caller's contract.
     unsafe { sigaction(signal, new, old) }
 }
@@ -61,13 +69,13 @@ fn set(handler: sighandler_t, flags: c_int) -> sighandler_t {
 /// # Safety
 /// That of signal(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+pub unsafe extern "C-unwind" fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
     if is_shared(signal) {
         return set(handler, libc::SA_RESTART);
     }
     next!(
         c"signal",
-        unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
+        unsafe extern "C-unwind" fn(c_int, sighandler_t) -> sighandler_t;
         signal, handler
     )
 }
@@ -77,7 +85,7 @@ pub unsafe extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighand
 /// # Safety
 /// That of signal(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bsd_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+pub unsafe extern "C-unwind" fn bsd_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     // SAFETY: the caller's contract.
     unsafe { signal(number, handler) }
 }
@@ -87,7 +95,7 @@ pub unsafe extern "C" fn bsd_signal(number: c_int, handler: sighandler_t) -> sig
 /// # Safety
 /// That of signal(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ssignal(number: c_int, handler: sighandler_t) -> sighandler_t {
+pub unsafe extern "C-unwind" fn ssignal(number: c_int, handler: sighandler_t) -> sighandler_t {
     // SAFETY: the caller's contract.
     unsafe { signal(number, handler) }
 }
@@ -97,13 +105,16 @@ pub unsafe extern "C" fn ssignal(number: c_int, handler: sighandler_t) -> sighan
 /// # Safety
 /// That of signal(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+pub unsafe extern "C-unwind" fn __sysv_signal(
+    signal: c_int,
+    handler: sighandler_t,
+) -> sighandler_t {
     if is_shared(signal) {
         return set(handler, libc::SA_RESETHAND | libc::SA_NODEFER);
     }
     next!(
         c"__sysv_signal",
-        unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
+        unsafe extern "C-unwind" fn(c_int, sighandler_t) -> sighandler_t;
         signal, handler
     )
 }
@@ -113,7 +124,7 @@ pub unsafe extern "C" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> 
 /// # Safety
 /// That of signal(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sysv_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+pub unsafe extern "C-unwind" fn sysv_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     // SAFETY: the caller's contract.
     unsafe { __sysv_signal(number, handler) }
 }
@@ -123,12 +134,12 @@ pub unsafe extern "C" fn sysv_signal(number: c_int, handler: sighandler_t) -> si
 /// # Safety
 /// That of sigignore(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigignore(signal: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn sigignore(signal: c_int) -> c_int {
     if is_shared(signal) {
         set(libc::SIG_IGN, 0);
         return 0;
     }
-    next!(c"sigignore", unsafe extern "C" fn(c_int) -> c_int; signal)
+    next!(c"sigignore", unsafe extern "C-unwind" fn(c_int) -> c_int; signal)
 }
 
 /// What sigset(3) calls it that a signal is blocked.
@@ -147,11 +158,11 @@ fn hold(how: c_int) -> bool {
 /// # Safety
 /// That of sigset(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t {
+pub unsafe extern "C-unwind" fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t {
     if !is_shared(signal) {
         return next!(
             c"sigset",
-            unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
+            unsafe extern "C-unwind" fn(c_int, sighandler_t) -> sighandler_t;
             signal, handler
         );
     }
@@ -173,12 +184,12 @@ pub unsafe extern "C" fn sigset(signal: c_int, handler: sighandler_t) -> sighand
 /// # Safety
 /// That of sighold(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sighold(signal: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn sighold(signal: c_int) -> c_int {
     if is_shared(signal) {
         hold(libc::SIG_BLOCK);
         return 0;
     }
-    next!(c"sighold", unsafe extern "C" fn(c_int) -> c_int; signal)
+    next!(c"sighold", unsafe extern "C-unwind" fn(c_int) -> c_int; signal)
 }
 
 /// sigrelse(3).
@@ -186,12 +197,12 @@ pub unsafe extern "C" fn sighold(signal: c_int) -> c_int {
 /// # Safety
 /// That of sigrelse(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigrelse(signal: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn sigrelse(signal: c_int) -> c_int {
     if is_shared(signal) {
         hold(libc::SIG_UNBLOCK);
         return 0;
     }
-    next!(c"sigrelse", unsafe extern "C" fn(c_int) -> c_int; signal)
+    next!(c"sigrelse", unsafe extern "C-unwind" fn(c_int) -> c_int; signal)
 }
 
 /// sigpause(3), of BSD, which takes a mask.
@@ -199,8 +210,8 @@ pub unsafe extern "C" fn sigrelse(signal: c_int) -> c_int {
 /// # Safety
 /// That of sigpause(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigpause(mask: c_int) -> c_int {
-    with_true_mask(|| next!(c"sigpause", unsafe extern "C" fn(c_int) -> c_int; mask))
+pub unsafe extern "C-unwind" fn sigpause(mask: c_int) -> c_int {
+    with_true_mask(|| next!(c"sigpause", unsafe extern "C-unwind" fn(c_int) -> c_int; mask))
 }
 
 /// sigpause(3), of X/Open, which takes a signal.
@@ -208,6 +219,6 @@ pub unsafe extern "C" fn sigpause(mask: c_int) -> c_int {
 /// # Safety
 /// That of sigpause(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __xpg_sigpause(signal: c_int) -> c_int {
-    with_true_mask(|| next!(c"__xpg_sigpause", unsafe extern "C" fn(c_int) -> c_int; signal))
+pub unsafe extern "C-unwind" fn __xpg_sigpause(signal: c_int) -> c_int {
+    with_true_mask(|| next!(c"__xpg_sigpause", unsafe extern "C-unwind" fn(c_int) -> c_int; signal))
 }

@@ -51,13 +51,17 @@ fn from_int(count: c_int) -> size_t {
 /// # Safety
 /// That of writev(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn writev(descriptor: c_int, vector: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn writev(
+    descriptor: c_int,
+    vector: *const iovec,
+    count: c_int,
+) -> ssize_t {
     // SAFETY: the caller's contract.
     let parts = unsafe { parts(vector, from_int(count)) };
     all_read_by_kernel(parts, || {
         next!(
             c"writev",
-            unsafe extern "C" fn(
+            unsafe extern "C-unwind" fn(
                 c_int,
                 *const iovec,
                 c_int,
@@ -72,7 +76,7 @@ pub unsafe extern "C" fn writev(descriptor: c_int, vector: *const iovec, count: 
 /// # Safety
 /// That of pwritev(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwritev(
+pub unsafe extern "C-unwind" fn pwritev(
     descriptor: c_int,
     vector: *const iovec,
     count: c_int,
@@ -83,7 +87,7 @@ pub unsafe extern "C" fn pwritev(
     all_read_by_kernel(parts, || {
         next!(
             c"pwritev",
-            unsafe extern "C" fn(
+            unsafe extern "C-unwind" fn(
                 c_int,
                 *const iovec,
                 c_int,
@@ -99,7 +103,7 @@ pub unsafe extern "C" fn pwritev(
 /// # Safety
 /// That of pwritev64(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwritev64(
+pub unsafe extern "C-unwind" fn pwritev64(
     descriptor: c_int,
     vector: *const iovec,
     count: c_int,
@@ -110,7 +114,7 @@ pub unsafe extern "C" fn pwritev64(
     all_read_by_kernel(parts, || {
         next!(
             c"pwritev64",
-            unsafe extern "C" fn(
+            unsafe extern "C-unwind" fn(
                 c_int,
                 *const iovec,
                 c_int,
@@ -126,7 +130,7 @@ pub unsafe extern "C" fn pwritev64(
 /// # Safety
 /// That of pwritev2(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwritev2(
+pub unsafe extern "C-unwind" fn pwritev2(
     descriptor: c_int,
     vector: *const iovec,
     count: c_int,
@@ -138,7 +142,7 @@ pub unsafe extern "C" fn pwritev2(
     all_read_by_kernel(parts, || {
         next!(
             c"pwritev2",
-            unsafe extern "C" fn(
+            unsafe extern "C-unwind" fn(
                 c_int,
                 *const iovec,
                 c_int,
@@ -155,7 +159,7 @@ pub unsafe extern "C" fn pwritev2(
 /// # Safety
 /// That of pwritev64v2(3).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pwritev64v2(
+pub unsafe extern "C-unwind" fn pwritev64v2(
     descriptor: c_int,
     vector: *const iovec,
     count: c_int,
@@ -167,7 +171,7 @@ pub unsafe extern "C" fn pwritev64v2(
     all_read_by_kernel(parts, || {
         next!(
             c"pwritev64v2",
-            unsafe extern "C" fn(
+            unsafe extern "C-unwind" fn(
                 c_int,
                 *const iovec,
                 c_int,
@@ -184,7 +188,7 @@ pub unsafe extern "C" fn pwritev64v2(
 /// # Safety
 /// That of vmsplice(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vmsplice(
+pub unsafe extern "C-unwind" fn vmsplice(
     descriptor: c_int,
     vector: *const iovec,
     count: size_t,
@@ -195,7 +199,7 @@ pub unsafe extern "C" fn vmsplice(
     all_read_by_kernel(parts, || {
         next!(
             c"vmsplice",
-            unsafe extern "C" fn(
+            unsafe extern "C-unwind" fn(
                 c_int,
                 *const iovec,
                 size_t,
@@ -211,13 +215,17 @@ pub unsafe extern "C" fn vmsplice(
 /// # Safety
 /// That of sendmsg(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendmsg(socket: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn sendmsg(
+    socket: c_int,
+    message: *const msghdr,
+    flags: c_int,
+) -> ssize_t {
     // SAFETY: the caller's contract.
     let parts = unsafe { parts_of(message) };
     all_read_by_kernel(parts, || {
         next!(
             c"sendmsg",
-            unsafe extern "C" fn(c_int, *const msghdr, c_int) -> ssize_t;
+            unsafe extern "C-unwind" fn(c_int, *const msghdr, c_int) -> ssize_t;
             socket, message, flags
         )
     })
@@ -228,7 +236,7 @@ pub unsafe extern "C" fn sendmsg(socket: c_int, message: *const msghdr, flags: c
 /// # Safety
 /// That of sendmmsg(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendmmsg(
+pub unsafe extern "C-unwind" fn sendmmsg(
     socket: c_int,
     messages: *mut mmsghdr,
     count: c_uint,
@@ -244,7 +252,7 @@ pub unsafe extern "C" fn sendmmsg(
     all_read_by_kernel(parts, || {
         next!(
             c"sendmmsg",
-            unsafe extern "C" fn(c_int, *mut mmsghdr, c_uint, c_int) -> c_int;
+            unsafe extern "C-unwind" fn(c_int, *mut mmsghdr, c_uint, c_int) -> c_int;
             socket, messages, count, flags
         )
     })

@@ -1,9 +1,9 @@
-//! Calls that wait with another mask of signals, and calls by which another program gets the mask
-//! of this one. Both need the mask that the program believes to have.
+//! Calls that wait with another mask of signals: while they wait, SIGTRAP is blocked or not as the
+//! program believes.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 
-use libc::{epoll_event, fd_set, nfds_t, pid_t, pollfd, sigset_t, timespec};
+use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec};
 
 use crate::disposition::with_true_mask;
 use crate::next::next;
@@ -13,8 +13,10 @@ use crate::next::next;
 /// # Safety
 /// That of sigsuspend(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
-    with_true_mask(|| next!(c"sigsuspend", unsafe extern "C" fn(*const sigset_t) -> c_int; mask))
+pub unsafe extern "C-unwind" fn sigsuspend(mask: *const sigset_t) -> c_int {
+    with_true_mask(
+        || next!(c"sigsuspend", unsafe extern "C-unwind" fn(*const sigset_t) -> c_int; mask),
+    )
 }
 
 /// ppoll(2).
@@ -22,7 +24,7 @@ pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
 /// # Safety
 /// That of ppoll(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ppoll(
+pub unsafe extern "C-unwind" fn ppoll(
     descriptors: *mut pollfd,
     count: nfds_t,
     limit: *const timespec,
@@ -31,8 +33,40 @@ pub unsafe extern "C" fn ppoll(
     with_true_mask(|| {
         next!(
             c"ppoll",
-            unsafe extern "C" fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t) -> c_int;
+            unsafe extern "C-unwind" fn(
+                *mut pollfd,
+                nfds_t,
+                *const timespec,
+                *const sigset_t,
+            ) -> c_int;
             descriptors, count, limit, mask
+        )
+    })
+}
+
+/// ppoll(2) as programs call it that were compiled to check sizes.
+///
+/// # Safety
+/// That of ppoll(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __ppoll_chk(
+    descriptors: *mut pollfd,
+    count: nfds_t,
+    limit: *const timespec,
+    mask: *const sigset_t,
+    bytes: size_t,
+) -> c_int {
+    with_true_mask(|| {
+        next!(
+            c"__ppoll_chk",
+            unsafe extern "C-unwind" fn(
+                *mut pollfd,
+                nfds_t,
+                *const timespec,
+                *const sigset_t,
+                size_t,
+            ) -> c_int;
+            descriptors, count, limit, mask, bytes
         )
     })
 }
@@ -42,7 +76,7 @@ pub unsafe extern "C" fn ppoll(
 /// # Safety
 /// That of pselect(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pselect(
+pub unsafe extern "C-unwind" fn pselect(
     end: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -53,7 +87,7 @@ pub unsafe extern "C" fn pselect(
     with_true_mask(|| {
         next!(
             c"pselect",
-            unsafe extern "C" fn(
+            unsafe extern "C-unwind" fn(
                 c_int,
                 *mut fd_set,
                 *mut fd_set,
@@ -71,7 +105,7 @@ pub unsafe extern "C" fn pselect(
 /// # Safety
 /// That of epoll_pwait(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn epoll_pwait(
+pub unsafe extern "C-unwind" fn epoll_pwait(
     descriptor: c_int,
     events: *mut epoll_event,
     most: c_int,
@@ -81,7 +115,7 @@ pub unsafe extern "C" fn epoll_pwait(
     with_true_mask(|| {
         next!(
             c"epoll_pwait",
-            unsafe extern "C" fn(
+            unsafe extern "C-unwind" fn(
                 c_int,
                 *mut epoll_event,
                 c_int,
@@ -93,113 +127,29 @@ pub unsafe extern "C" fn epoll_pwait(
     })
 }
 
-/// A list of words that a null pointer ends.
-type Words = *const *const c_char;
-
-/// execve(2).
+/// epoll_pwait2(2).
 ///
 /// # Safety
-/// That of execve(2).
+/// That of epoll_pwait2(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn execve(path: *const c_char, words: Words, environment: Words) -> c_int {
-    with_true_mask(|| {
-        next!(
-            c"execve",
-            unsafe extern "C" fn(*const c_char, Words, Words) -> c_int;
-            path, words, environment
-        )
-    })
-}
-
-/// execv(3).
-///
-/// # Safety
-/// That of execv(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn execv(path: *const c_char, words: Words) -> c_int {
-    with_true_mask(
-        || next!(c"execv", unsafe extern "C" fn(*const c_char, Words) -> c_int; path, words),
-    )
-}
-
-/// execvp(3).
-///
-/// # Safety
-/// That of execvp(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn execvp(file: *const c_char, words: Words) -> c_int {
-    with_true_mask(
-        || next!(c"execvp", unsafe extern "C" fn(*const c_char, Words) -> c_int; file, words),
-    )
-}
-
-/// execvpe(3).
-///
-/// # Safety
-/// That of execvpe(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn execvpe(file: *const c_char, words: Words, environment: Words) -> c_int {
-    with_true_mask(|| {
-        next!(
-            c"execvpe",
-            unsafe extern "C" fn(*const c_char, Words, Words) -> c_int;
-            file, words, environment
-        )
-    })
-}
-
-/// fexecve(3).
-///
-/// # Safety
-/// That of fexecve(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fexecve(descriptor: c_int, words: Words, environment: Words) -> c_int {
-    with_true_mask(|| {
-        next!(
-            c"fexecve",
-            unsafe extern "C" fn(c_int, Words, Words) -> c_int;
-            descriptor, words, environment
-        )
-    })
-}
-
-type Actions = *const libc::posix_spawn_file_actions_t;
-type Attributes = *const libc::posix_spawnattr_t;
-type Spawn =
-    unsafe extern "C" fn(*mut pid_t, *const c_char, Actions, Attributes, Words, Words) -> c_int;
-
-/// posix_spawn(3).
-///
-/// # Safety
-/// That of posix_spawn(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_spawn(
-    child: *mut pid_t,
-    path: *const c_char,
-    actions: Actions,
-    attributes: Attributes,
-    words: Words,
-    environment: Words,
+pub unsafe extern "C-unwind" fn epoll_pwait2(
+    descriptor: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    limit: *const timespec,
+    mask: *const sigset_t,
 ) -> c_int {
-    with_true_mask(
-        || next!(c"posix_spawn", Spawn; child, path, actions, attributes, words, environment),
-    )
-}
-
-/// posix_spawnp(3).
-///
-/// # Safety
-/// That of posix_spawnp(3).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_spawnp(
-    child: *mut pid_t,
-    file: *const c_char,
-    actions: Actions,
-    attributes: Attributes,
-    words: Words,
-    environment: Words,
-) -> c_int {
-    with_true_mask(
-        || next!(c"posix_spawnp", Spawn; child, file, actions, attributes, words, environment),
-    )
+    with_true_mask(|| {
+        next!(
+            c"epoll_pwait2",
+            unsafe extern "C-unwind" fn(
+                c_int,
+                *mut epoll_event,
+                c_int,
+                *const timespec,
+                *const sigset_t,
+            ) -> c_int;
+            descriptor, events, most, limit, mask
+        )
+    })
 }

@@ -4,19 +4,23 @@
 //! within one look, and takes time of its own. It needs no permission.
 
 use std::cell::Cell;
+use std::ffi::c_int;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd};
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use std::{ptr, thread};
 
 use filemap_control::layout::{MAPPINGS, Reason};
 use filemap_policy::Reads;
+use rustix::thread::{Timespec, futex};
 
+use super::descriptor;
 use crate::disposition::with_signals_blocked;
-use crate::page_tables::PageTables;
-use crate::purpose;
 use crate::start::{self, Run};
 use crate::table::Mapping;
+use crate::{page_tables, purpose};
 
 /// Between two looks, while there are major faults.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -27,14 +31,40 @@ const LONGEST: Duration = Duration::from_millis(50);
 /// A look may take one in so many parts of the time.
 const PART: u32 = 10;
 
+/// Whether this is the observer of the process.
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+
 static IS_STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether this kernel tells which pages are mapped.
-pub fn is_possible() -> bool {
-    let here = &raw const IS_STARTED;
+/// The thread; 0 while there is none.
+static THREAD: AtomicU64 = AtomicU64::new(0);
+
+/// 1 when the thread has to end.
+static IS_OVER: AtomicU32 = AtomicU32::new(0);
+
+/// Opens the page tables. Returns whether this kernel tells which pages are mapped.
+pub fn open() -> bool {
+    let here = &raw const IS_OPEN;
     let page = start::page_size();
     let start = here.addr() / page * page;
-    PageTables::open().and_then(|tables| tables.scan(&(start..start + page), |_| {})).is_some()
+    let Some(opened) = page_tables::open() else { return false };
+    if page_tables::scan(opened.as_fd(), &(start..start + page), |_| {}).is_none() {
+        return false;
+    }
+    let is_open = descriptor::keep(opened.into_raw_fd());
+    IS_OPEN.store(is_open, Ordering::Relaxed);
+    is_open
+}
+
+/// Whether this is the observer of the process.
+pub fn is_open() -> bool {
+    IS_OPEN.load(Ordering::Relaxed)
+}
+
+/// The page tables, under the number that they have just now.
+fn tables() -> Option<BorrowedFd<'static>> {
+    // SAFETY: it is ours, and closed only when it has another number.
+    descriptor::get().map(|number| unsafe { BorrowedFd::borrow_raw(number) })
 }
 
 /// Starts the thread, if it was not started.
@@ -44,25 +74,62 @@ pub fn start_if_needed() {
     }
     // The program's signals are none of this thread's.
     let started = with_signals_blocked(|| {
-        thread::Builder::new().name("filemap-govern".to_string()).spawn(poll).is_ok()
+        thread::Builder::new().name("filemap-govern".to_string()).spawn(poll)
     });
-    if !started {
-        crate::stand_down::now(Reason::NoObserver);
+    match started {
+        Ok(thread) => THREAD.store(thread.into_pthread_t(), Ordering::Release),
+        Err(_) => crate::stand_down::now(Reason::NoObserver),
     }
+}
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// The thread that calls is not cancelled before it says otherwise.
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+/// Ends the thread, and waits until it makes no call any more.
+pub fn end() {
+    let thread = THREAD.swap(0, Ordering::AcqRel);
+    if thread == 0 {
+        return;
+    }
+    IS_OVER.store(1, Ordering::Release);
+    let _ = futex::wake(&IS_OVER, futex::Flags::PRIVATE, 1);
+    let mut before = 0;
+    // SAFETY: the number is of a thread that nobody else waits for, and the places are ours.
+    unsafe {
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before);
+        libc::pthread_join(thread, ptr::null_mut());
+        pthread_setcancelstate(before, ptr::null_mut());
+    }
+}
+
+/// In the child of a fork there is no such thread.
+pub fn after_fork() {
+    THREAD.store(0, Ordering::Relaxed);
+}
+
+/// Sleeps so long, or until the thread has to end.
+fn sleep(time: Duration) {
+    let seconds = time.as_secs().try_into().unwrap_or(i64::MAX);
+    let limit = Timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos().into() };
+    let _ = futex::wait(&IS_OVER, futex::Flags::PRIVATE, 0, Some(&limit));
 }
 
 fn poll() {
     let mut watched: Vec<Option<Watched>> = Vec::new();
-    let is_reserved = watched.try_reserve_exact(MAPPINGS).is_ok();
-    let Some(tables) = PageTables::open().filter(|_| is_reserved) else {
+    if watched.try_reserve_exact(MAPPINGS).is_err() {
         crate::stand_down::now(Reason::NoObserver);
         return;
-    };
+    }
+    let is_over = || IS_OVER.load(Ordering::Acquire) == 1;
     let (mut pause, mut before) = (SHORTEST, major_faults());
     while let Some(run) = start::running() {
-        thread::sleep(pause);
+        sleep(pause);
         // The program may have ended that meanwhile: then no call is made any more.
-        if start::running().is_none() {
+        if is_over() || start::running().is_none() {
             return;
         }
         let now = major_faults();
@@ -72,7 +139,7 @@ fn poll() {
         }
         before = now;
         let begun = Instant::now();
-        let asking = look(run, &tables, &mut watched);
+        let asking = look(run, &mut watched);
         pause = (begun.elapsed().saturating_sub(asking) * PART).max(SHORTEST);
     }
 }
@@ -88,7 +155,7 @@ fn major_faults() -> i64 {
 
 /// Looks at all mappings that are to be watched. Returns how much of that was spent on asking the
 /// kernel to read, which would have taken the program's time otherwise.
-fn look(run: &'static Run, tables: &PageTables, watched: &mut Vec<Option<Watched>>) -> Duration {
+fn look(run: &'static Run, watched: &mut Vec<Option<Watched>>) -> Duration {
     let asking = Cell::new(Duration::ZERO);
     for (number, mapping) in purpose::watched() {
         if watched.len() <= number {
@@ -107,7 +174,7 @@ fn look(run: &'static Run, tables: &PageTables, watched: &mut Vec<Option<Watched
         }
         let Some(of) = place else { continue };
         // Where it moves on, it is looked at again with the next one.
-        let _ = of.look(tables, |address| {
+        let _ = of.look(|address| {
             let begun = Instant::now();
             let reads = purpose::has_come(run, number, address);
             asking.set(asking.get() + begun.elapsed());
@@ -163,10 +230,10 @@ impl Watched {
 
     /// Tells `missing` the addresses of pages that are mapped by now and were neither mapped nor
     /// asked for before.
-    fn look(&mut self, tables: &PageTables, missing: impl Fn(usize) -> Reads) -> Option<()> {
+    fn look(&mut self, missing: impl Fn(usize) -> Reads) -> Option<()> {
         let mut from = 0;
         while let Some((range, behind)) = self.unknown(from) {
-            tables.scan(&range, |region| {
+            page_tables::scan(tables()?, &range, |region| {
                 let pages = (region.start as usize..region.end as usize).step_by(self.page_size);
                 pages.for_each(|address| self.came(address, &missing));
             })?;

@@ -76,7 +76,7 @@ fn run_as(name: &str, arguments: &[String]) {
             recency::marking_reader(Path::new(path), looks.parse().expect("a number"));
         }
         ("anonymous", [path]) => overhead::anonymous_program(Path::new(path)),
-        ("faults", [path, own]) => overhead::faults_program(Path::new(path), advice(own)),
+        ("faults", [path, who]) => overhead::faults_program(Path::new(path), who),
         _ => panic!("{name} is no program"),
     }
 }

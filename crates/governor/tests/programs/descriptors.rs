@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::refused::refuse_perf;
 use crate::support::bench::{AS, Bench, has_observer};
 use crate::support::draws::{Digest, Draws};
 use crate::support::mapping::Mapping;
@@ -68,6 +69,18 @@ pub fn numbers(bench: &Bench) {
         .alike()
         .well()
         .governs(&data);
+}
+
+/// The same where a thread scans page tables.
+pub fn numbers_without_perf(bench: &Bench) {
+    let data = bench.data();
+    let path = data.to_str().expect("a plain name");
+    let command = || {
+        let mut command = bench.own("descriptors", &[path]);
+        refuse_perf(&mut command, libc::EACCES);
+        command
+    };
+    bench.both(16 << 20, &[&data], command).alike().well();
 }
 
 /// The most descriptors that the program may have.

@@ -7,6 +7,8 @@
 
 mod advice;
 mod arrays;
+mod cancelled;
+mod changing;
 mod databases;
 mod descriptors;
 mod memory;
@@ -30,7 +32,7 @@ use support::skip::skip;
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 41] = [
+const TESTS: [Test; 44] = [
     ("files are read in several orders", readers::orders),
     ("a scan reads all once", readers::scans_read_once),
     ("what the program advises stands", readers::own_advice),
@@ -40,15 +42,17 @@ const TESTS: [Test; 41] = [
     ("a program forks, execs and spawns", readers::forks),
     ("a program uses SIGTRAP itself", signals::own_signals),
     ("memory calls do what they do", memory::calls),
-    ("files change under their mapping", memory::changing_files),
-    ("what is no regular file", memory::odd_files),
+    ("files change under their mapping", changing::files),
+    ("what is no regular file", changing::odd_files),
     ("numbers of descriptors", descriptors::numbers),
+    ("numbers of descriptors without perf events", descriptors::numbers_without_perf),
     ("no descriptor is left to other programs", descriptors::left_open),
     ("the limit of descriptors is reached", descriptors::limit_is_reached),
     ("record locks stay", descriptors::locks_stay),
     ("daemons close all descriptors", descriptors::daemons),
     ("a program writes from its mapping", descriptors::writes),
     ("little room", tight::ways),
+    ("threads are cancelled while they wait", cancelled::threads),
     ("a program sends from its mapping", vectors::sends),
     ("many parts and little stack", vectors::small_stack),
     ("nobody hears why nothing is governed", vectors::nobody_listens),
@@ -62,6 +66,7 @@ const TESTS: [Test; 41] = [
     ("a user who is not root", refused::ordinary_user),
     ("no room for statistics", refused::no_room_for_statistics),
     ("switched off", refused::switched_off),
+    ("no directory for statistics", refused::no_directory),
     ("lmdb", databases::lmdb),
     ("sqlite reads", databases::sqlite_reads),
     ("sqlite locks", databases::sqlite_locks),
@@ -84,8 +89,8 @@ const PROGRAMS: [Program; 21] = [
     ("forks", readers::forks_program),
     ("signals", signals::program),
     ("memory", memory::program),
-    ("changing", memory::changing_program),
-    ("odd", memory::odd_program),
+    ("changing", changing::program),
+    ("odd", changing::odd_program),
     ("descriptors", descriptors::program),
     ("limited", descriptors::limited_program),
     ("leaves", descriptors::leaves_program),

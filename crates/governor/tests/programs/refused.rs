@@ -9,6 +9,7 @@ use std::process::Command;
 use std::ptr;
 
 use filemap_control::layout::{Observer, Reason};
+use filemap_control::variable;
 use libc::sock_filter;
 
 use crate::support::bench::{Bench, Both, open_to_all};
@@ -36,17 +37,26 @@ fn filter(numbers: &[i64], then: u32, otherwise: u32) -> Vec<sock_filter> {
     program
 }
 
-/// Puts a filter in force, by prctl(2) or by seccomp(2).
-fn install(program: &mut [sock_filter], by_prctl: bool) -> io::Result<()> {
+/// How a filter is put in force.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Prctl,
+    Seccomp,
+    /// By seccomp(2), for all threads that there are.
+    AllThreads,
+}
+
+fn install(program: &mut [sock_filter], by: By) -> io::Result<()> {
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: the filter is valid until the call has returned.
     let failed = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        if by_prctl {
+        if by == By::Prctl {
             libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program)
         } else {
             let how = libc::SECCOMP_SET_MODE_FILTER;
-            libc::syscall(libc::SYS_seccomp, how, 0, ptr::from_ref(&program)) as i32
+            let flags = if by == By::Seccomp { 0 } else { libc::SECCOMP_FILTER_FLAG_TSYNC };
+            libc::syscall(libc::SYS_seccomp, how, flags, ptr::from_ref(&program)) as i32
         }
     };
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -67,16 +77,20 @@ fn unharmed(both: &Both, data: &Path) {
     assert_eq!(both.faults(data), 0);
 }
 
+/// Has `command` run where perf events are refused with `errno`.
+pub fn refuse_perf(command: &mut Command, errno: i32) {
+    let then = libc::SECCOMP_RET_ERRNO | errno as u32;
+    let mut program = filter(&[libc::SYS_perf_event_open], then, libc::SECCOMP_RET_ALLOW);
+    // SAFETY: only system calls are made between fork and exec.
+    unsafe { command.pre_exec(move || install(&mut program, By::Prctl)) };
+}
+
 pub fn without_perf(bench: &Bench) {
     let data = bench.data();
     for errno in [libc::EPERM, libc::EACCES, libc::ENOSYS] {
         let command = || {
             let mut command = reader(bench, &data, "random:200");
-            let then = libc::SECCOMP_RET_ERRNO | errno as u32;
-            let calls = [libc::SYS_perf_event_open];
-            let mut program = filter(&calls, then, libc::SECCOMP_RET_ALLOW);
-            // SAFETY: only system calls are made between fork and exec.
-            unsafe { command.pre_exec(move || install(&mut program, true)) };
+            refuse_perf(&mut command, errno);
             command
         };
         let both = bench.both(16 << 20, &[&data], command);
@@ -103,8 +117,9 @@ pub fn filtered_program(arguments: &[String]) {
     let allowed = [libc::SYS_write, libc::SYS_exit_group];
     let mut program = filter(&allowed, libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_KILL_PROCESS);
     match how.as_str() {
-        "by prctl" => install(&mut program, true).expect("a filter is allowed"),
-        "by seccomp" => install(&mut program, false).expect("a filter is allowed"),
+        "by prctl" => install(&mut program, By::Prctl).expect("a filter is allowed"),
+        "by seccomp" => install(&mut program, By::Seccomp).expect("a filter is allowed"),
+        "for all" => install(&mut program, By::AllThreads).expect("a filter is allowed"),
         _ => {
             // SAFETY: from here on the program only writes and ends.
             unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_STRICT) };
@@ -124,9 +139,17 @@ pub fn filtered_program(arguments: &[String]) {
 pub fn own_filter(bench: &Bench) {
     let data = bench.data();
     let path = data.to_str().expect("a plain name");
-    for how in ["by prctl", "by seccomp", "strictly"] {
+    for how in ["by prctl", "by seccomp", "for all", "strictly"] {
         let both = bench.both(16 << 20, &[&data], || bench.own("filtered", &[path, how]));
         let both = both.alike().governs(&data);
+        assert_eq!(both.plain.end, End::Exited(7), "{how}: {:?}", both.plain);
+        // A thread scans page tables then.
+        let command = || {
+            let mut command = bench.own("filtered", &[path, how]);
+            refuse_perf(&mut command, libc::EACCES);
+            command
+        };
+        let both = bench.both(16 << 20, &[&data], command).alike();
         assert_eq!(both.plain.end, End::Exited(7), "{how}: {:?}", both.plain);
     }
 }
@@ -276,13 +299,19 @@ impl Drop for Mounted<'_> {
 /// Switched off it does nothing at all.
 pub fn switched_off(bench: &Bench) {
     let data = bench.data();
-    for (value, lines) in [("off", 0), ("maybe", 1)] {
-        let statistics = bench.directory.join(format!("switched-{value}"));
+    let switch = variable::SWITCH;
+    for (name, value, lines) in [
+        (switch, "off", 0),
+        (switch, "maybe", 1),
+        (variable::KEEP, "0", 1),
+        (variable::STATISTICS, "here", 1),
+    ] {
+        let statistics = bench.directory.join(format!("switched-{name}-{value}"));
         fs::create_dir(&statistics).expect("there is room");
         let plain = bench.plain(reader(bench, &data, "random:100"));
         let mut command = reader(bench, &data, "random:100");
         bench.library.govern(&mut command, 16 << 20, &statistics);
-        command.env(filemap_control::variable::SWITCH, value);
+        command.env(name, value);
         let governed = bench.plain(command);
         assert_eq!(plain.stdout(), governed.stdout());
         let stderr = governed.stderr();
@@ -290,4 +319,22 @@ pub fn switched_off(bench: &Bench) {
         let all = crate::support::library::statistics(&statistics);
         assert!(all.iter().all(|of| of.mappings.is_empty()), "{all:?}");
     }
+}
+
+/// Statistics cannot be kept in what is no directory. One line says so, of two programs that one
+/// started after the other, and both are governed.
+pub fn no_directory(bench: &Bench) {
+    let data = bench.data();
+    let mut command = Command::new("/bin/sh");
+    let again = reader(bench, &data, "random:200");
+    command.arg("-c").arg("\"$@\"; exit $?").arg("sh").arg(again.get_program());
+    command.args(again.get_args());
+    filemap_kernel::cold::drop_file(&data).expect("the file can be dropped");
+    bench.library.govern(&mut command, 16 << 20, Path::new("/dev/null"));
+    let governed = bench.plain(command);
+    let stderr = governed.stderr();
+    assert!(stderr.starts_with("filemap: no statistics are kept: "), "{stderr}");
+    assert!(stderr.lines().count() == 1 && stderr.contains("/dev/null"), "{stderr}");
+    let read = governed.read_bytes;
+    assert!(!crate::support::bench::has_observer() || read < 4 << 20, "{read} bytes were read");
 }
