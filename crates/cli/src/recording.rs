@@ -40,6 +40,10 @@ pub fn job(path: &str) -> Result<Conversion, Error> {
 /// The file at `path`, if it can be read, is not empty, and lies where its pages can be dropped and
 /// counted.
 pub fn existing(path: &Path) -> Option<Existing> {
+    // Opening a device can do something by itself.
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
     let (file, size_bytes) = input::regular("file", path.to_str()?).ok()?;
     let data = file.metadata().ok()?;
     let is_suited = Storage::of(path).is_ok_and(|place| place.unsuited().is_none());

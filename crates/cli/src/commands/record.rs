@@ -94,8 +94,8 @@ fn told(to: &mut impl Write, imported: &Imported, name: &str) -> Result<Outcome,
         "{name}: {faults} faults on files, of {lines} lines\n\
          Left out: {other_faults} faults on other memory, {without_address} without an address, \
          {unknown_lines} lines of no known kind\n\
-         It shows faults only: pages that fault-around had mapped are not in it, and neither is \
-         what was cached.\n"
+         It shows faults only: what fault-around mapped, reads, advice, think times, and what was \
+         cached before are not in it.\n"
     );
     let written = to.write_all(text.as_bytes()).and_then(|()| to.flush());
     written.map_err(|error| output::failed_on_stdout(&error))?;

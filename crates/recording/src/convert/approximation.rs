@@ -74,8 +74,8 @@ impl Said {
         say(self.lost > 0, format!("{} were lost while recording", many(self.lost, "event")));
         say(
             self.is_import,
-            "the recording was imported and shows faults only: pages that fault-around had mapped \
-             are not in it, and neither is what was cached when it was made"
+            "the recording was imported and shows faults only: what fault-around mapped, reads, \
+             advice, think times, and what was cached before are not in it"
                 .to_string(),
         );
         say(

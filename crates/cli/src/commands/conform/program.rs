@@ -73,8 +73,9 @@ pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, E
         patterns = untouched;
     }
     let mut footer = footer(program.rules.kernel.name(), &bench, asked.command("conform"));
-    for said in asked.of_recording.iter().flatten() {
-        footer.scope += &format!("; {said}");
+    let said: Vec<String> = asked.of_recording.iter().flatten().cloned().collect();
+    if !said.is_empty() {
+        footer.scope = format!("{}; {}", said.join("; "), footer.scope);
     }
     output.write(&conform::report(&patterns, footer))?;
     outcome(&patterns)
