@@ -29,8 +29,8 @@ pub(crate) struct Json<'a> {
     #[serde(flatten)]
     record: &'a Record,
     used_pages: Option<u64>,
-    /// The course of the first run, of a job of one file in the model.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_one_line")]
+    /// The course of the first run, of a job of one file in the model; null of any other.
+    #[serde(serialize_with = "in_one_line")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<History>"))]
     history: Option<&'a History>,
     /// Of the workload `folio-ops`: each operation, with what changes against the base.

@@ -4,7 +4,9 @@ mod browser;
 
 use std::fs;
 
-use crate::{Scratch, filemap, stderr};
+use serde_json::Value;
+
+use crate::{Scratch, filemap, stderr, stdout};
 
 /// Commands whose pages are looked at, under short names.
 const COMMANDS: [(&str, &str); 11] = [
@@ -87,6 +89,77 @@ fn a_record_gives_the_page_of_its_run() {
         let text = String::from_utf8(own).unwrap();
         assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>"), "{name}");
         assert!(text.len() < 3_000_000 && !text.contains("<b>"), "{name}");
+    }
+}
+
+/// What a history says is what the decision log says, line by line.
+#[test]
+fn a_history_is_that_of_the_log() {
+    let scratch = Scratch::new("pages-history");
+    let (log, json) = (scratch.path("log.jsonl"), scratch.path("record.json"));
+    for job in [
+        "--workload random --file-size 64m --cache-limit 8m --accesses 5000",
+        "--workload sequential --file-size 16m",
+        "--workload stride:1021 --file-size 256m --accesses 20000 --with mmap-miss --ram 64m",
+        "--workload read-random --bs 8k --file-size 16m --accesses 900",
+        "--workload random --file-size 64m --map-offset 16m --map-len 1m --accesses 333",
+        "--workload random --file-size 16m --arch arm64 --page-size 64k --accesses 77",
+        "--workload exec --file-size 4m --accesses 50",
+        "--workload first --file-size 1m --accesses 1",
+    ] {
+        stdout(&format!("run {job} --log {log} --json {json}"));
+        let record: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+        let history = &record["history"];
+        let list = |of: &Value| -> Vec<u64> {
+            of.as_array().expect("a list").iter().map(|value| value.as_u64().unwrap()).collect()
+        };
+        let accesses = history["accesses"].as_u64().unwrap();
+        let intervals = history["calls"].as_array().unwrap().len() as u64;
+        let [mut read, mut calls] = [(); 2].map(|()| vec![0; intervals as usize]);
+        let (mut now, mut resident) = (0, vec![None; intervals as usize]);
+        for line in fs::read_to_string(&log).unwrap().lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let number = |key: &str| line[key].as_u64().unwrap();
+            let at = (number("access") * intervals / accesses) as usize;
+            match line["decision"].as_str().unwrap() {
+                "added" => {
+                    let pages = number("folios") << number("order");
+                    read[at] += pages;
+                    now += pages;
+                }
+                "evicted" => now -= number("pages"),
+                "readahead" | "no-readahead" => calls[at] += 1,
+                _ => {}
+            }
+            resident[at] = Some(now);
+        }
+        let mut last = 0;
+        let resident: Vec<u64> = resident
+            .into_iter()
+            .map(|now| {
+                last = now.unwrap_or(last);
+                last
+            })
+            .collect();
+        assert_eq!(list(&history["read"]), read, "{job}");
+        assert_eq!(list(&history["calls"]), calls, "{job}");
+        assert_eq!(list(&history["resident"]), resident, "{job}");
+        let sum = |of: &Value| list(of).iter().sum::<u64>();
+        let pages_of = |keys: &[&str]| -> u64 {
+            let causes = history["causes"].as_array().unwrap().iter();
+            let own = causes.filter(|cause| keys.contains(&cause["cause"].as_str().unwrap()));
+            own.map(|cause| cause["pages"].as_u64().unwrap()).sum()
+        };
+        assert_eq!(sum(&history["used"]), pages_of(&["used", "refetched"]), "{job}");
+        let counters = &record["runs"][0]["counters"];
+        assert_eq!(sum(&history["read"]), counters["data_pages_read"].as_u64().unwrap(), "{job}");
+        let marks: [u64; 2] = match history["windows"].as_array() {
+            Some(windows) => ["read", "used"]
+                .map(|key| windows.iter().map(|window| window[key].as_u64().unwrap()).sum()),
+            None => ["read", "used"]
+                .map(|key| history["grid"][key].as_array().unwrap().iter().map(sum).sum()),
+        };
+        assert_eq!(marks, [sum(&history["read"]), sum(&history["used"])], "{job}");
     }
 }
 

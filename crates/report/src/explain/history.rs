@@ -263,24 +263,21 @@ impl Recorder {
             cells.chunks(ROWS as usize).map(<[u64]>::to_vec).collect()
         };
         let (read, used) = (by_interval(&self.read), by_interval(&self.used));
-        let sums = |cells: &[Vec<u64>]| cells.iter().map(|rows| rows.iter().sum()).collect();
         let is_listed = self.windows_in_all <= MAX_WINDOWS as u64;
+        let sums = |cells: &[Vec<u64>]| cells.iter().map(|rows| rows.iter().sum()).collect();
+        let (sum_read, sum_used) = (sums(&read), sums(&used));
+        let grid = Grid { start: self.start, row_pages: self.row_pages, read, used };
         History {
             accesses: self.accesses,
             page_bytes,
             mapped: [mapped.0.0, mapped.1.0],
             calls: self.calls,
-            read: sums(&read),
-            used: sums(&used),
+            read: sum_read,
+            used: sum_used,
             resident: self.resident,
             resident_used: self.resident_used,
             windows: is_listed.then_some(self.windows),
-            grid: (!is_listed).then(|| Grid {
-                start: self.start,
-                row_pages: self.row_pages,
-                read,
-                used,
-            }),
+            grid: (!is_listed).then_some(grid),
             causes: None,
             mmap_miss: None,
         }

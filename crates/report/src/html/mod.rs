@@ -34,8 +34,11 @@ struct Shown {
     body: Markup,
 }
 
+/// Makes what is shown of a record of one kind.
+type Show = fn(&str) -> Result<Shown, Error>;
+
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, fn(&str) -> Result<Shown, Error>); 7] = [
+const KINDS: [(&str, Show); 7] = [
     ("causes", explain::page),
     ("through", explain::program),
     ("patterns", conform::page),
