@@ -48,6 +48,9 @@ pub enum Command {
     /// Show why the bytes of a job were read, and why readahead stopped or went on.
     #[command(after_long_help = examples::help("explain"))]
     Explain(ExplainArgs),
+    /// Say what would help a program that reads too much, of all that one could do about it.
+    #[command(after_long_help = examples::help("advise"))]
+    Advise(AdviseArgs),
     /// Measure the device and the fault costs of this machine, as a machine profile.
     #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
@@ -198,6 +201,19 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "N", help_heading = "Workload", value_parser = seeds)]
     #[arg(allow_hyphen_values = true)]
     pub seeds: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct AdviseArgs {
+    /// Recording, or a job file of a program. What one could do is tried in the model: advice for
+    /// each file and mapping, readahead and fault-around sizes, the governor and patch series,
+    /// alone and then the best in pairs.
+    #[arg(value_name = "RECORDING")]
+    pub recording: String,
+    #[command(flatten)]
+    pub job: JobFlags,
+    #[command(flatten)]
+    pub output: OutputFlags,
 }
 
 #[derive(Debug, Args)]

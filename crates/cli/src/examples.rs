@@ -112,6 +112,17 @@ const EXPLAIN: &[Example] = &[
     ),
 ];
 
+const ADVISE: &[Example] = &[
+    example(
+        "Say what would help a program of which there is a recording.",
+        "filemap advise lookups.recording",
+    ),
+    example(
+        "Say the same for a machine with 2 GiB of RAM and another readahead size.",
+        "filemap advise lookups.recording --ram 2g --read-ahead-kb 8192",
+    ),
+];
+
 const CALIBRATE: &[Example] = &[example(
     "Measure this machine with a temporary file of 256 MiB.",
     "filemap calibrate --file-size 256m",
@@ -162,6 +173,7 @@ pub fn of(name: &str) -> &'static [Example] {
         "compare" => COMPARE,
         "conform" => CONFORM,
         "explain" => EXPLAIN,
+        "advise" => ADVISE,
         "calibrate" => CALIBRATE,
         "govern" => GOVERN,
         "record" => RECORD,
