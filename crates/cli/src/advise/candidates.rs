@@ -1,7 +1,6 @@
 //! What is tried.
 
 use filemap_core::address::vma::ReadHint;
-use filemap_core::rules::Kernel;
 use filemap_job::program::{Program, ProgramStep};
 use filemap_report::advise::{Change, Outcome, Target};
 
@@ -49,8 +48,8 @@ pub fn all(program: &Program, used: &Used, now: &Outcome) -> Vec<Change> {
     let whole = READ_AHEAD_KB.into_iter().filter(|kb| (kb * 1024).is_multiple_of(page_size));
     let others = whole.filter(|kb| kb * 1024 != program.machine.read_ahead.bytes(page_size));
     changes.extend(others.map(Change::ReadAhead));
-    if program.mappings.iter().any(|of| of.mapping.pages.0 > 0) {
-        let around = [page_size].into_iter().chain(FAULT_AROUND.into_iter());
+    if !program.mappings.is_empty() {
+        let around = [page_size].into_iter().chain(FAULT_AROUND);
         let around = around.filter(|bytes| *bytes >= page_size);
         let now = program.machine.fault_around.bytes(page_size);
         changes.extend(around.filter(|bytes| *bytes != now).map(Change::FaultAround));
@@ -60,11 +59,9 @@ pub fn all(program: &Program, used: &Used, now: &Outcome) -> Vec<Change> {
     if !program.machine.governor && program.mappings.iter().any(is_governed) {
         changes.push(Change::Governor);
     }
-    if program.rules.kernel == Kernel::V6_18 || !program.mappings.is_empty() {
-        let series = program.rules.series;
-        let is_new = |name: &&str| name.parse().is_ok_and(|own| series.union(own) != series);
-        changes.extend(SERIES.into_iter().filter(is_new).map(Change::Series));
-    }
+    let series = program.rules.series;
+    let is_new = |name: &&str| name.parse().is_ok_and(|own| series.union(own) != series);
+    changes.extend(SERIES.into_iter().filter(is_new).map(Change::Series));
     changes
 }
 

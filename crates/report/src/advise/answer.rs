@@ -1,6 +1,6 @@
 //! The answer in words: a line for each file, and what to write.
 
-use super::choice::Choice;
+use super::choice::{Beside, Choice};
 use super::contents::Contents;
 use super::{Change, Figures, FileUse, Outcome, Study, Trial, among, answer, writing};
 use crate::report::Part;
@@ -104,7 +104,30 @@ fn line(study: &Study, answer: &FileAnswer) -> String {
         instead(&trial.outcome, &study.now)
     );
     line += &tie(study, ties, *ties_with_now);
+    line += &for_this_program(study, answer.file, trial);
     line
+}
+
+/// The fastest that helps this program alone, where `best` is a setting for every program.
+fn for_this_program(study: &Study, file: usize, best: &Trial) -> String {
+    let is_own = |trial: &&Trial| trial.changes.iter().all(|change| !change.is_for_all());
+    if is_own(&best) {
+        return String::new();
+    }
+    let of_file =
+        |trial: &&Trial| trial.changes.iter().all(|of| of.file().is_none_or(|of| of == file));
+    let now = study.now.of_file(file);
+    let helps = |trial: &&Trial| trial.outcome.of_file(file).verdict(now) == Beside::Better;
+    let own = study.trials.iter().filter(is_own).filter(of_file).filter(helps);
+    let own = own.min_by(|a, b| a.outcome.ns[0].total_cmp(&b.outcome.ns[0]));
+    own.map_or(String::new(), |own| {
+        format!(
+            " That is a setting for every program. For this one alone: {}: {} pages, {}.",
+            own.label(),
+            number(own.outcome.pages[file] as f64),
+            time(own.outcome.ns[0])
+        )
+    })
 }
 
 /// What is as good, and whether doing nothing is.
@@ -198,7 +221,7 @@ fn governed(study: &Study) -> Option<Part> {
     let trial = study.trials.iter().find(|trial| trial.changes == [Change::Governor])?;
     let now: Figures = study.now.figures();
     let own = trial.outcome.figures();
-    (own.verdict(now) == super::Beside::Better).then(|| {
+    (own.verdict(now) == Beside::Better).then(|| {
         let program = study.program.as_deref().unwrap_or("PROGRAM");
         Part::Paragraph(format!(
             "Where the program cannot be changed: filemap govern -- {program}: {} instead of {} \
@@ -273,6 +296,16 @@ mod tests {
                  instead of 545 166 pages, 500 ms instead of 1.60 s.",
             ]
         );
+    }
+
+    #[test]
+    fn a_setting_for_every_program_is_named_so() {
+        let trials = vec![
+            (Change::ReadAhead(64), outcome(4000, 100.0)),
+            (Change::Governor, outcome(3900, 150.0)),
+        ];
+        let said = text(&study(outcome(545_166, 1600.0), 3624, trials));
+        assert!(said[0].ends_with("For this one alone: filemap govern: 3900 pages, 150 ms."));
     }
 
     #[test]

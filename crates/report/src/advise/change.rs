@@ -68,6 +68,11 @@ impl Change {
         }
     }
 
+    /// Whether every program on the machine, or on the device, gets it.
+    pub fn is_for_all(&self) -> bool {
+        matches!(self, Change::ReadAhead(_) | Change::FaultAround(_) | Change::Series(_))
+    }
+
     /// The file that it is about; of every file where there is none.
     pub fn file(&self) -> Option<usize> {
         match self {

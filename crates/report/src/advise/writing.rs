@@ -8,8 +8,7 @@ use super::contents::Contents;
 /// Where something is written, and what.
 pub type Written = (&'static str, String);
 
-/// What to write for `change`, of a file with these `contents`. `host` says where the settings of
-/// the machine are.
+/// What to write for `change`, of a file with these `contents`.
 pub fn lines(change: &Change, contents: Contents) -> Vec<Written> {
     match change {
         Change::Madvise(_, hint) => madvise(*hint, contents),
