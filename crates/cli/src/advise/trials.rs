@@ -36,7 +36,7 @@ pub fn study(
 ) -> Result<(Study, ProgramRun), Error> {
     let run = trace_program(program, profile, &mut ())?;
     let used = used::of(program);
-    let now = outcomes(&[program.clone()], profile, &LATENCIES)?;
+    let now = outcomes(std::slice::from_ref(program), profile, &LATENCIES)?;
     let now = now.into_iter().flatten().next().expect("it has run before");
     let alone = candidates::all(program, &used, &now).into_iter().map(|change| vec![change]);
     let mut trials = tried(program, profile, alone.collect())?;
