@@ -51,6 +51,9 @@ pub enum Command {
     /// Make a page to look at of a record that --json wrote.
     #[command(after_long_help = examples::help("report"))]
     Report(ReportArgs),
+    /// Say what would help a program that reads too much, of all that one could do about it.
+    #[command(after_long_help = examples::help("advise"))]
+    Advise(AdviseArgs),
     /// Measure the device and the fault costs of this machine, as a machine profile.
     #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
@@ -214,6 +217,19 @@ pub struct ReportArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct AdviseArgs {
+    /// Recording, or a job file of a program. What one could do is tried in the model: advice for
+    /// each file and mapping, readahead and fault-around sizes, the governor and patch series,
+    /// alone and then the best in pairs.
+    #[arg(value_name = "RECORDING")]
+    pub recording: String,
+    #[command(flatten)]
+    pub job: JobFlags,
+    #[command(flatten)]
+    pub output: OutputFlags,
+}
+
+#[derive(Debug, Args)]
 pub struct DoctorArgs {
     #[command(flatten)]
     pub output: OutputFlags,
@@ -322,7 +338,10 @@ fn random_jobs(text: &str) -> Result<u64, String> {
 }
 
 fn runs(text: &str) -> Result<u64, String> {
-    count(text, 1, MAX_COMPARED_RUNS)
+    match count(text, 1, MAX_COMPARED_RUNS)? {
+        runs @ 1..=MAX_COMPARED_RUNS => Ok(runs),
+        runs => Err(format!("{runs} is out of range; give 1 to {MAX_COMPARED_RUNS}")),
+    }
 }
 
 fn pid(text: &str) -> Result<u32, String> {

@@ -120,6 +120,16 @@ const REPORT: &[Example] = &[example(
     "Make the page of a run that was recorded earlier.",
     "filemap report record.json --html page.html",
 )];
+const ADVISE: &[Example] = &[
+    example(
+        "Say what would help a program of which there is a recording.",
+        "filemap advise lookups.recording",
+    ),
+    example(
+        "Say the same for a machine with 2 GiB of RAM and another readahead size.",
+        "filemap advise lookups.recording --ram 2g --read-ahead-kb 8192",
+    ),
+];
 
 const CALIBRATE: &[Example] = &[example(
     "Measure this machine with a temporary file of 256 MiB.",
@@ -172,6 +182,7 @@ pub fn of(name: &str) -> &'static [Example] {
         "conform" => CONFORM,
         "explain" => EXPLAIN,
         "report" => REPORT,
+        "advise" => ADVISE,
         "calibrate" => CALIBRATE,
         "govern" => GOVERN,
         "record" => RECORD,

@@ -1,5 +1,6 @@
 //! The `filemap` command: flags, files and terminals around the model and its reports.
 
+mod advise;
 mod args;
 mod commands;
 mod engine;
@@ -90,6 +91,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Report(args) => commands::report::run(&args),
+        Command::Advise(args) => commands::advise::run(args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
         Command::Record(args) => commands::record::run(&args),
         Command::Govern(args) => commands::govern::run(&args),

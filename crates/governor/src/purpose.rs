@@ -144,11 +144,37 @@ pub fn reading_ahead(descriptor: c_int, offset: u64, length: u64) -> bool {
     }
 }
 
+/// What a call returns that takes the program's memory.
+pub trait Taken {
+    /// Bytes that it has taken; more than there are where it does not say how many.
+    fn bytes(&self) -> usize;
+}
+
+impl Taken for isize {
+    fn bytes(&self) -> usize {
+        usize::try_from(*self).unwrap_or(0)
+    }
+}
+
+/// Calls that return 0 or a number of messages.
+impl Taken for c_int {
+    fn bytes(&self) -> usize {
+        if *self < 0 { 0 } else { usize::MAX }
+    }
+}
+
+/// Calls that return a number of items.
+impl Taken for usize {
+    fn bytes(&self) -> usize {
+        if *self == 0 { 0 } else { usize::MAX }
+    }
+}
+
 /// Runs `call`, in which the kernel reads all pages of `range` and locks them in memory.
-pub fn locked<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
+pub fn locked<R: Taken>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
     match chosen() {
         Some(Purpose::Govern) => lending::lend(range, call),
-        Some(Purpose::Record) => record::read_by_kernel(iter::once(range), call),
+        Some(Purpose::Record) => record::locked(&range, call),
         None => call(),
     }
 }
@@ -163,12 +189,12 @@ pub fn is_told_of_reads() -> bool {
 }
 
 /// Runs `call`, in which the kernel reads the program's memory at `range`.
-pub fn read_by_kernel<R>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
+pub fn read_by_kernel<R: Taken>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
     all_read_by_kernel(iter::once(range), call)
 }
 
 /// The same of several ranges.
-pub fn all_read_by_kernel<R>(
+pub fn all_read_by_kernel<R: Taken>(
     ranges: impl Iterator<Item = Range<usize>>,
     call: impl FnOnce() -> R,
 ) -> R {

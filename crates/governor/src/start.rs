@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use filemap_control::layout::{Observer, Reason};
 use filemap_control::{BadSetting, Purpose, Settings, variable};
-use rustix::fs::FileType;
+use rustix::fs::{Access, FileType};
 
 use crate::{disposition, file, next, observer, page_tables, purpose, standard_error, statistics};
 
@@ -132,6 +132,10 @@ fn begin() {
         tapes: directory(&settings.tapes),
         settings,
     };
+    if let Some(reason) = run.tapes().and_then(unwritable) {
+        give_up(reason);
+        return;
+    }
     OWNER.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
     let run = RUN.get_or_init(|| run);
     let reason = match () {
@@ -146,6 +150,19 @@ fn begin() {
     run.tell_collector();
     if run.settings.purpose == Purpose::Record {
         give_up(&format!("nothing is recorded: {}", reason.text()));
+    }
+}
+
+/// Why no tape can be made in a directory, if that is so; empty where it is gone, since the command
+/// has ended then.
+fn unwritable(directory: &CStr) -> Option<&'static str> {
+    match rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => None,
+        Err(rustix::io::Errno::NOENT) => Some(""),
+        Err(_) => Some(
+            "nothing is recorded of programs of this user, who may not write into the directory \
+             of FILEMAP_RECORD; record them as that user",
+        ),
     }
 }
 
@@ -186,15 +203,18 @@ fn give_up(text: &str) {
     say(text, variable::SWITCH, "off");
 }
 
-/// Says a line, and has the programs that this one starts find `variable` with `value`.
+/// Says a line, if it is not empty, and has the programs that this one starts find `variable` with
+/// `value`.
 fn say(text: &str, variable: &str, value: &str) {
-    standard_error::write(&format!("filemap: {text}\n"));
+    if !text.is_empty() {
+        standard_error::write(&format!("filemap: {text}\n"));
+    }
     // SAFETY: the program has not begun, so that no other thread reads its environment.
     unsafe { std::env::set_var(variable, value) };
 }
 
 /// The process is about to fork.
-extern "C" fn before_fork() {
+pub extern "C" fn before_fork() {
     if running().is_some() {
         purpose::before_fork();
     }

@@ -49,8 +49,9 @@ pub fn begin() {
 }
 
 /// As long as it lives, processes become children of this one that its children have started and
-/// left, whatever group or session they are in. Where it drops, and where [`begin`] is called
-/// meanwhile, all of them are ended. Meanwhile only this crate may start children.
+/// left, whatever group or session they are in; not so where this process had children before.
+/// Where it drops, and where [`begin`] is called meanwhile, all of them are ended. Meanwhile only
+/// this crate may start children.
 #[derive(Debug)]
 pub(crate) struct Adopting {
     /// Children that were there before: those of a shell that this process has taken the place of.
@@ -61,8 +62,11 @@ pub(crate) struct Adopting {
 impl Adopting {
     pub(crate) fn begin() -> io::Result<Adopting> {
         let mut known = FOREIGN.lock().unwrap_or_else(PoisonError::into_inner);
-        set_child_subreaper(Some(getpid()))?;
         let foreign = known.get_or_insert_with(|| all_children().into_iter().collect());
+        // What foreign children leave would become children too, and could not be told from ours.
+        if foreign.is_empty() {
+            set_child_subreaper(Some(getpid()))?;
+        }
         Ok(Adopting { foreign: foreign.clone() })
     }
 }

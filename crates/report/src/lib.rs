@@ -4,6 +4,7 @@
 //! records; the other reports are made of records alone.
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod calibrate;
 mod canvas;
 pub mod compare;

@@ -8,7 +8,8 @@ use schemars::Schema;
 
 use crate::decisions::NumberedLine;
 use crate::{
-    calibrate, compare, conform, doctor, explain, folio_maps, govern, program, published, record,
+    advise, calibrate, compare, conform, doctor, explain, folio_maps, govern, program, published,
+    record,
 };
 
 /// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`, the
@@ -23,6 +24,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("conform", written::<conform::Json>()),
         ("explain", written::<explain::Json>()),
         ("explain-program", written::<explain::ProgramJson>()),
+        ("advise", written::<advise::Json>()),
         ("explain-folio-ops", written::<folio_maps::Json>()),
         ("calibrate", written::<calibrate::Json>()),
         ("published", written::<published::Json>()),

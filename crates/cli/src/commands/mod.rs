@@ -1,5 +1,6 @@
 //! The commands.
 
+pub mod advise;
 pub mod calibrate;
 pub mod compare;
 pub mod conform;

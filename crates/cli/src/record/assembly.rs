@@ -1,12 +1,13 @@
 //! From the entries of tapes to the events of a recording: addresses become mappings and pages,
 //! numbers of open files become open files, and clocks become waits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use filemap_control::layout::Reason;
 use filemap_control::tape::Kind;
 use filemap_recording::{Event, Pages, What};
 
@@ -27,6 +28,10 @@ pub struct Assembly {
     pub unknown: u64,
     /// The paths of all files.
     pub paths: Vec<OsString>,
+    /// Processes that have ended, or stopped to tell.
+    ended: HashSet<Image>,
+    /// The first of those that stopped to tell before their end, and why.
+    pub stopped: Option<(u32, Reason)>,
 }
 
 /// How many of each kind there are so far: the index of the next.
@@ -70,6 +75,8 @@ impl Assembly {
             events: Vec::new(),
             unknown: 0,
             paths: Vec::new(),
+            ended: HashSet::new(),
+            stopped: None,
         }
     }
 
@@ -80,7 +87,7 @@ impl Assembly {
         }
         if self.processes.contains_key(&told.process) {
             self.of_process(told);
-        } else {
+        } else if !self.ended.contains(&told.process) {
             self.unknown += 1;
         }
         std::mem::take(&mut self.events)
@@ -198,6 +205,9 @@ impl Assembly {
                 let process = self.processes[&told.process].index;
                 self.tell(told, What::Exit { process });
                 self.processes.remove(&told.process);
+                self.ended.insert(told.process);
+                let reason = Reason::of(a).filter(|reason| *reason != Reason::None);
+                self.stopped = self.stopped.or(reason.map(|reason| (told.process.0, reason)));
                 self.forked.retain(|(pid, _), _| *pid != told.process.0);
             }
         }
@@ -294,11 +304,11 @@ impl Assembly {
             self.unknown += 1;
             return;
         };
-        self.unmap(told, to.0, to.1);
         let is_whole = (mapped.address, mapped.length) == from && mapped.first_page == 0;
         if is_whole {
             let page_bytes = self.page_bytes;
             self.space(told).remove(from.0, from.1, page_bytes);
+            self.unmap(told, to.0, to.1);
             let what = What::Move { mapping: mapped.index, to: to.0, length_bytes: to.1 };
             self.tell(told, what);
             self.space(told).add(Mapped { address: to.0, length: to.1, ..mapped });
@@ -307,6 +317,7 @@ impl Assembly {
             let skipped = from.0 - mapped.address;
             let offset_bytes = mapped.offset_bytes + skipped;
             self.unmap(told, from.0, from.1);
+            self.unmap(told, to.0, to.1);
             self.map(told, to.0, to.1, &Mapped { offset_bytes, ..mapped });
         }
     }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use filemap_control::layout::Reason;
 use filemap_recording::{Error as RecordingError, Event, Header, Totals, What, Writer};
 
 use assembly::Assembly;
@@ -28,6 +29,8 @@ pub struct Recorded<W> {
     pub unknown: u64,
     /// The files that are in it.
     pub files: Vec<OsString>,
+    /// A process that stopped to tell before its end, and why.
+    pub stopped: Option<(u32, Reason)>,
 }
 
 /// Records what is told in `directory` to `output`, which errors call `name`, until `is_over`.
@@ -87,7 +90,7 @@ impl<W: Write> Recording<W> {
         if lost > 0 {
             self.write(&Event { thread: 0, wait_ns: 0, what: What::Lost { events: lost } });
         }
-        let Assembly { unknown, paths: files, .. } = self.assembly;
-        Recorded { written: self.writer.and_then(Writer::finish), unknown, files }
+        let Assembly { unknown, paths: files, stopped, .. } = self.assembly;
+        Recorded { written: self.writer.and_then(Writer::finish), unknown, files, stopped }
     }
 }

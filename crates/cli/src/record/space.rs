@@ -77,7 +77,8 @@ impl Space {
     /// The pages of mappings from `address` on, also those of which only a part is meant.
     pub fn parts(&self, address: u64, length: u64, page_bytes: u64) -> Vec<(u32, Pages)> {
         let start = address / page_bytes * page_bytes;
-        let end = address.saturating_add(length).next_multiple_of(page_bytes);
+        let end = address.saturating_add(length);
+        let end = end.checked_next_multiple_of(page_bytes).unwrap_or(u64::MAX);
         let found = self.overlapping(start, end - start);
         let cut = found.iter().filter_map(|mapped| mapped.cut(start, end, page_bytes));
         cut.map(|part| {

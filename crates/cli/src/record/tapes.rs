@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 
-use filemap_control::tape::{BYTES, Entry, Reader, Tape, WORDS};
+use filemap_control::tape::{BYTES, Entry, Kind, Reader, Tape, WORDS};
 use rustix::mm::{MapFlags, ProtFlags};
-
-use crate::govern::run_directory::started;
 
 /// An entry of a tape.
 pub struct Told {
@@ -36,6 +34,9 @@ struct Open {
     tape: Tape<'static>,
     reader: Reader<'static>,
     words: *mut std::ffi::c_void,
+    /// Its process has told that it ends. Whether one is gone cannot be seen otherwise: its number
+    /// may be that of another one here.
+    has_ended: bool,
 }
 
 // SAFETY: the words are atomic, and nobody else unmaps them.
@@ -53,6 +54,7 @@ impl Tapes {
         // The youngest first: what a process did before it made another one is then there too.
         for (process, open) in self.open.iter_mut().rev() {
             for (entry, text) in open.reader.by_ref() {
+                open.has_ended |= entry.kind == Kind::End;
                 told.push(Told { process: *process, entry, text });
             }
         }
@@ -74,13 +76,13 @@ impl Tapes {
         }
     }
 
-    /// Lets go of the tapes of processes that are gone, or all of them, and returns what was told
+    /// Lets go of the tapes of processes that have ended, or all of them, and returns what was told
     /// there since [`Tapes::told`]. What was being written there is lost.
     pub fn let_go(&mut self, all: bool) -> Vec<Told> {
         let mut rest = Vec::new();
         let mut lost = 0;
         self.open.retain(|process, open| {
-            let is_over = all || open.is_over();
+            let is_over = all || open.has_ended;
             if is_over {
                 open.tape.close();
                 loop {
@@ -125,13 +127,8 @@ impl Open {
             unsafe { rustix::mm::mmap(ptr::null_mut(), BYTES, protection, flags, &file, 0) }?;
         // SAFETY: it has that many words, and is unmapped when nobody uses them any more.
         let tape = Tape::new(unsafe { &*words.cast::<[AtomicU64; WORDS]>() });
-        let open = Open { path, tape, reader: Reader::new(tape), words };
+        let open = Open { path, tape, reader: Reader::new(tape), words, has_ended: false };
         Ok(tape.owner().is_some().then_some(open))
-    }
-
-    /// Whether its process is gone, or is another program now.
-    fn is_over(&self) -> bool {
-        self.tape.owner().is_none_or(|(pid, ticks)| started(pid) != Some(ticks))
     }
 }
 

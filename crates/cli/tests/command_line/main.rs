@@ -1,5 +1,6 @@
 //! The command as a script sees it: exit codes, one-line errors, and what it prints.
 
+mod advise;
 mod bad_input;
 mod calibrate;
 mod compare;

@@ -13,6 +13,9 @@ use crate::start;
 #[allow(non_snake_case, reason = "the C library's name")]
 pub unsafe extern "C-unwind" fn _Fork() -> pid_t {
     let has_begun = start::started().is_some();
+    if has_begun {
+        start::before_fork();
+    }
     let child = next!(c"_Fork", unsafe extern "C-unwind" fn() -> pid_t;);
     if child == 0 && has_begun {
         start::after_fork();

@@ -72,6 +72,65 @@ pub unsafe extern "C-unwind" fn pread64(
     told(descriptor, Some(offset), result)
 }
 
+/// read(2), as programs call it that are built with _FORTIFY_SOURCE.
+///
+/// # Safety
+/// That of read(2); the buffer has `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __read_chk(
+    descriptor: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    room: size_t,
+) -> ssize_t {
+    let result = next!(
+        c"__read_chk",
+        unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, size_t) -> ssize_t;
+        descriptor, buffer, length, room
+    );
+    told(descriptor, None, result)
+}
+
+/// pread(2), as programs call it that are built with _FORTIFY_SOURCE.
+///
+/// # Safety
+/// That of pread(2); the buffer has `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __pread_chk(
+    descriptor: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    offset: off_t,
+    room: size_t,
+) -> ssize_t {
+    let result = next!(
+        c"__pread_chk",
+        unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off_t, size_t) -> ssize_t;
+        descriptor, buffer, length, offset, room
+    );
+    told(descriptor, Some(offset), result)
+}
+
+/// pread64(3), as programs call it that are built with _FORTIFY_SOURCE.
+///
+/// # Safety
+/// That of pread(2); the buffer has `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn __pread64_chk(
+    descriptor: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    offset: off64_t,
+    room: size_t,
+) -> ssize_t {
+    let result = next!(
+        c"__pread64_chk",
+        unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off64_t, size_t) -> ssize_t;
+        descriptor, buffer, length, offset, room
+    );
+    told(descriptor, Some(offset), result)
+}
+
 /// readv(2).
 ///
 /// # Safety
@@ -128,9 +187,12 @@ pub unsafe extern "C-unwind" fn preadv64(
     told(descriptor, Some(offset), result)
 }
 
-/// Where a part of a file begins, and how long it is, as the kernel understands it.
-fn part(offset: i64, length: i64) -> (u64, u64) {
-    (u64::try_from(offset).unwrap_or(0), u64::try_from(length).unwrap_or(0))
+/// Whether the kernel is to hear of an advice. It refuses a part with a negative number.
+fn is_heard(descriptor: c_int, offset: i64, length: i64, advice: c_int) -> bool {
+    match (u64::try_from(offset), u64::try_from(length)) {
+        (Ok(offset), Ok(length)) => purpose::advising_file(descriptor, offset, length, advice),
+        _ => true,
+    }
 }
 
 /// posix_fadvise(3).
@@ -144,8 +206,7 @@ pub unsafe extern "C-unwind" fn posix_fadvise(
     length: off_t,
     advice: c_int,
 ) -> c_int {
-    let (from, bytes) = part(offset, length);
-    if !purpose::advising_file(descriptor, from, bytes, advice) {
+    if !is_heard(descriptor, offset, length, advice) {
         return 0;
     }
     next!(
@@ -166,8 +227,7 @@ pub unsafe extern "C-unwind" fn posix_fadvise64(
     length: off64_t,
     advice: c_int,
 ) -> c_int {
-    let (from, bytes) = part(offset, length);
-    if !purpose::advising_file(descriptor, from, bytes, advice) {
+    if !is_heard(descriptor, offset, length, advice) {
         return 0;
     }
     next!(
@@ -187,8 +247,8 @@ pub unsafe extern "C-unwind" fn readahead(
     offset: off64_t,
     length: size_t,
 ) -> ssize_t {
-    let from = u64::try_from(offset).unwrap_or(0);
-    if !purpose::reading_ahead(descriptor, from, length as u64) {
+    let from = u64::try_from(offset);
+    if from.is_ok_and(|from| !purpose::reading_ahead(descriptor, from, length as u64)) {
         return 0;
     }
     next!(

@@ -159,7 +159,9 @@ pub unsafe extern "C-unwind" fn madvise(
     length: size_t,
     advice: c_int,
 ) -> c_int {
-    if !purpose::advising(&pages(address, length), advice) {
+    let range = pages(address, length);
+    // The kernel refuses what does not begin with a page.
+    if address.addr() == range.start && !purpose::advising(&range, advice) {
         return 0;
     }
     next!(
@@ -179,7 +181,9 @@ pub unsafe extern "C-unwind" fn posix_madvise(
     length: size_t,
     advice: c_int,
 ) -> c_int {
-    if !purpose::advising(&pages(address, length), advice) {
+    let range = pages(address, length);
+    // The kernel refuses what does not begin with a page.
+    if address.addr() == range.start && !purpose::advising(&range, advice) {
         return 0;
     }
     next!(

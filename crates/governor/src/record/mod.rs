@@ -20,11 +20,11 @@ use filemap_control::layout::Reason;
 use filemap_control::tape::Kind;
 use rustix::fs::SeekFrom;
 
-use crate::purpose::Mapped;
+use crate::purpose::{Mapped, Taken};
 use crate::start;
 use crate::{advice, observer, stand_down};
 use ranges::RANGES;
-use tape_file::tell;
+use tape_file::{tell, tell_in_handler};
 
 /// Advice on which pages are read and when.
 const ON_READING: [c_int; 8] = [
@@ -57,10 +57,16 @@ pub fn mapped(new: &Mapped) {
     let Some(open) = opens::number(run, new.descriptor) else { return };
     // SAFETY: the program has just mapped what this descriptor stands for.
     let file = unsafe { BorrowedFd::borrow_raw(new.descriptor) };
-    // Pages that somebody has mapped stay. They are recorded where that is this program.
+    // Pages that are not on the disk yet would stay, and those that somebody has mapped do.
+    let _ = rustix::fs::fdatasync(file);
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-    advice::single_pages(&new.range);
-    RANGES.add(&new.range);
+    if RANGES.add(&new.range) {
+        advice::single_pages(&new.range);
+    }
+    if start::running().is_none() {
+        // Recording has stopped meanwhile.
+        advice::as_by_itself(&new.range);
+    }
     let mode = [new.protection, new.flags].map(|bits| u64::from(bits.cast_unsigned()));
     tell(Kind::Mode, [mode[0], mode[1], 0, 0]);
     let length = new.range.len() as u64;
@@ -90,7 +96,9 @@ pub fn moved(from: &Range<usize>, to: &Range<usize>) {
     let is_recorded = start::running().is_some() && RANGES.remove(from);
     unmapping(to);
     if is_recorded {
-        RANGES.add(to);
+        if !RANGES.add(to) {
+            advice::as_by_itself(to);
+        }
         let [start, length] = [from.start as u64, from.len() as u64];
         tell(Kind::Move, [start, length, to.start as u64, to.len() as u64]);
     }
@@ -111,7 +119,7 @@ pub fn advising(range: &Range<usize>, advice: c_int) -> bool {
     }
     let number = u64::from(advice.cast_unsigned());
     tell(Kind::Madvise, [range.start as u64, range.len() as u64, number, 0]);
-    !ON_READING.contains(&advice)
+    advice == libc::MADV_POPULATE_READ || !ON_READING.contains(&advice)
 }
 
 /// Whether anything is recorded.
@@ -119,17 +127,35 @@ pub fn is_anything() -> bool {
     !RANGES.is_empty()
 }
 
-/// Runs `call`, in which the kernel reads the program's memory at `ranges`: no signal reports its
-/// faults.
-pub fn read_by_kernel<R>(
+/// Runs `call`, in which the kernel reads the memory at `ranges`, in this order. No signal
+/// reports its faults.
+pub fn read_by_kernel<R: Taken>(
     ranges: impl Iterator<Item = Range<usize>>,
     call: impl FnOnce() -> R,
 ) -> R {
-    let is_running = is_anything() && start::running().is_some();
-    for range in ranges.filter(|range| is_running && RANGES.has(range)) {
-        tell(Kind::TouchByCall, [range.start as u64, range.len() as u64, 0, 0]);
+    let result = call();
+    if !is_anything() || start::running().is_none() {
+        return result;
     }
-    call()
+    let mut left = result.bytes();
+    for range in ranges {
+        let taken = range.len().min(left);
+        left -= taken;
+        if taken > 0 && RANGES.has(&range) {
+            tell(Kind::TouchByCall, [range.start as u64, taken as u64, 0, 0]);
+        }
+    }
+    result
+}
+
+/// Runs `call`, in which the kernel reads all pages of `range`.
+pub fn locked<R: Taken>(range: &Range<usize>, call: impl FnOnce() -> R) -> R {
+    let result = call();
+    let is_recorded = result.bytes() > 0 && start::running().is_some() && RANGES.has(range);
+    if is_recorded {
+        tell(Kind::Madvise, [range.start as u64, range.len() as u64, POPULATE_READ, 0]);
+    }
+    result
 }
 
 /// The number of a descriptor's open file, if that is recorded.
@@ -185,7 +211,7 @@ pub fn duplicated(from: c_int, to: c_int) {
 /// A major fault at `address`, in the handler.
 pub fn fault(address: usize) {
     if start::observing().is_some() {
-        tell(Kind::Touch, [address as u64, 0, 0, 0]);
+        tell_in_handler(Kind::Touch, [address as u64, 0, 0, 0]);
     }
 }
 
@@ -205,14 +231,13 @@ pub fn before_fork() {
 /// This is the child of a fork now. It has its parent's mappings.
 pub fn after_fork() {
     RANGES.release_after_fork();
-    let had_tape = tape_file::is_there();
     tape_file::after_fork();
-    if let Some(run) = start::running().filter(|_| had_tape) {
-        tape_file::begin(run, tape_file::last_fork());
-    }
 }
 
 /// The process ends.
 pub fn ends() {
+    if start::running().is_none() {
+        return;
+    }
     tell(Kind::End, [Reason::None as u64, 0, 0, 0]);
 }

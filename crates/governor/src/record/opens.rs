@@ -7,11 +7,12 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use filemap_control::tape::Kind;
+use rustix::fs::FileType;
 
 use super::tape_file::{self, tell_text};
 use crate::disposition::with_signals_blocked;
 use crate::file;
-use crate::start::Run;
+use crate::start::{self, Run};
 
 /// Descriptors that are known by their numbers. Others get a new open file each time.
 const MOST: usize = 4096;
@@ -21,22 +22,44 @@ const UNKNOWN: u64 = 0;
 /// It is not to be recorded.
 const NOT_RECORDED: u64 = 1;
 
-static OPENS: [AtomicU64; MOST] = [const { AtomicU64::new(UNKNOWN) }; MOST];
+/// What is known of a descriptor.
+struct Place {
+    number: AtomicU64,
+    /// Of the file it stood for. The C library closes some descriptors without a hook.
+    identity: AtomicU64,
+}
+
+static OPENS: [Place; MOST] =
+    [const { Place { number: AtomicU64::new(UNKNOWN), identity: AtomicU64::new(0) } }; MOST];
 
 /// Open files so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-fn place(descriptor: c_int) -> Option<&'static AtomicU64> {
+fn place(descriptor: c_int) -> Option<&'static Place> {
     OPENS.get(usize::try_from(descriptor).ok()?)
 }
 
 /// The number of a descriptor's open file; `None` where that is not to be recorded.
 pub fn number(run: &Run, descriptor: c_int) -> Option<u64> {
+    // SAFETY: it is only asked for; where it is not open the kernel says so.
+    let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let stat = rustix::fs::fstat(file).ok()?;
+    let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
+        || bytes < run.settings.min_bytes
+    {
+        return None;
+    }
+    let identity = stat.st_ino ^ stat.st_dev.rotate_left(32);
     let place = place(descriptor);
-    let number = match place.map_or(UNKNOWN, |place| place.load(Ordering::Relaxed)) {
+    let known = place.filter(|place| place.identity.load(Ordering::Relaxed) == identity);
+    let number = match known.map_or(UNKNOWN, |place| place.number.load(Ordering::Relaxed)) {
         UNKNOWN => {
-            let number = seen(run, descriptor).unwrap_or(NOT_RECORDED);
-            place.inspect(|place| place.store(number, Ordering::Relaxed));
+            let number = seen(run, file).unwrap_or(NOT_RECORDED);
+            if let Some(place) = place {
+                place.number.store(number, Ordering::Relaxed);
+                place.identity.store(identity, Ordering::Relaxed);
+            }
             number
         }
         number => number,
@@ -45,10 +68,8 @@ pub fn number(run: &Run, descriptor: c_int) -> Option<u64> {
 }
 
 /// Tells of an open file if it is to be recorded, and returns its number.
-fn seen(run: &Run, descriptor: c_int) -> Option<u64> {
-    // SAFETY: it is only asked for; where it is not open the kernel says so.
-    let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    let stored = file::stored(file).filter(|stored| stored.bytes >= run.settings.min_bytes)?;
+fn seen(run: &Run, file: BorrowedFd<'_>) -> Option<u64> {
+    let stored = file::stored(file)?;
     let (mut is_wanted, mut number) = (false, 0);
     with_signals_blocked(|| {
         file::with_path(file, |path| {
@@ -61,7 +82,8 @@ fn seen(run: &Run, descriptor: c_int) -> Option<u64> {
             }
         });
     });
-    is_wanted.then_some(number)
+    // Without a tape nothing is told of it.
+    (is_wanted && start::running().is_some()).then_some(number)
 }
 
 /// A number that no other open file has in all processes that are recorded: which program the
@@ -77,11 +99,15 @@ pub fn forget(descriptors: RangeInclusive<c_int>) {
     let last = usize::try_from(*descriptors.end()).unwrap_or(0).min(MOST - 1);
     let first = usize::try_from(*descriptors.start()).unwrap_or(0);
     let closed = OPENS.get(first..=last.max(first)).unwrap_or_default();
-    closed.iter().for_each(|place| place.store(UNKNOWN, Ordering::Relaxed));
+    closed.iter().for_each(|place| place.number.store(UNKNOWN, Ordering::Relaxed));
 }
 
 /// `to` stands for the same open file as `from`.
 pub fn copy(from: c_int, to: c_int) {
     let Some(to) = place(to) else { return };
-    to.store(place(from).map_or(UNKNOWN, |from| from.load(Ordering::Relaxed)), Ordering::Relaxed);
+    let of = |word: fn(&Place) -> &AtomicU64| {
+        place(from).map_or(UNKNOWN, |from| word(from).load(Ordering::Relaxed))
+    };
+    to.identity.store(of(|place| &place.identity), Ordering::Relaxed);
+    to.number.store(of(|place| &place.number), Ordering::Relaxed);
 }

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::advice;
 use crate::disposition::with_signals_blocked;
 use crate::lock::Lock;
 
-/// The most ranges. Of more, what the program advises is carried out, and what the kernel reads of
-/// them is not told; touches are.
+/// The most ranges. Of more only the major faults are told that the kernel's own readahead leaves.
 const MOST: usize = 1024;
 
 /// Ranges of addresses; an empty one is free.
@@ -71,21 +71,22 @@ impl Ranges {
         self.used().map(Place::range).filter(|range| !range.is_empty()).for_each(act);
     }
 
-    /// Adds a range.
-    pub fn add(&self, range: &Range<usize>) {
+    /// Adds a range. Returns whether there was room.
+    pub fn add(&self, range: &Range<usize>) -> bool {
         with_signals_blocked(|| {
             let _held = self.lock.hold();
-            self.put(range);
-        });
+            self.put(range)
+        })
     }
 
     /// The lock is held.
-    fn put(&self, range: &Range<usize>) {
+    fn put(&self, range: &Range<usize>) -> bool {
         let free = self.places.iter().enumerate().find(|(_, place)| place.range().is_empty());
-        if let Some((index, place)) = free {
+        free.is_some_and(|(index, place)| {
             place.set(range);
             self.used.fetch_max(index + 1, Ordering::AcqRel);
-        }
+            true
+        })
     }
 
     /// Takes a range out. Returns whether something of it was there.
@@ -101,8 +102,8 @@ impl Ranges {
                 place.set(&(had.start..range.start.max(had.start)));
                 if place.range().is_empty() {
                     place.set(&behind);
-                } else if !behind.is_empty() {
-                    self.put(&behind);
+                } else if !behind.is_empty() && !self.put(&behind) {
+                    advice::as_by_itself(&behind);
                 }
             }
         });

@@ -7,13 +7,15 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-use filemap_control::tape::{BYTES, Entry, Kind, Tape, WORDS};
+use filemap_control::layout::Reason;
+use filemap_control::tape::{BYTES, Entry, Full, Kind, Tape, WORDS};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::disposition::with_signals_blocked;
 use crate::file::{self, ShortText};
-use crate::standard_error;
-use crate::start::Run;
+use crate::stand_down;
+use crate::start::{self, Run};
 
 type Words = [AtomicU64; WORDS];
 
@@ -31,14 +33,17 @@ static FORKS: AtomicU64 = AtomicU64::new(0);
 /// The most programs that one process may be, by exec, of which there are tapes.
 const MOST_IMAGES: u32 = 100;
 
-/// How often an entry is tried for which there is no room, and how long is waited between.
-const TRIES: u32 = 10_000;
+/// How long is waited for the command to make room, and how long between two tries.
+const PATIENCE_NS: u64 = 1_000_000_000;
 const WAIT_NS: i64 = 100_000;
 
 thread_local! {
-    /// The number of this thread, 0 while it is not known.
-    static THREAD: Cell<u32> = const { Cell::new(0) };
+    /// The last fork of this thread.
+    static FORK: Cell<u64> = const { Cell::new(0) };
 }
+
+/// The fork by which this process began, until that is told; 0 where there is nothing to tell.
+static UNTOLD_FORK: AtomicU64 = AtomicU64::new(0);
 
 fn tape() -> Option<Tape<'static>> {
     let words = TAPE.load(Ordering::Acquire);
@@ -51,27 +56,21 @@ pub fn image() -> u64 {
     IMAGE.load(Ordering::Relaxed)
 }
 
-/// The number of the next fork.
+/// The number of the next fork, which this thread makes.
 pub fn next_fork() -> u64 {
-    FORKS.fetch_add(1, Ordering::Relaxed) + 1
+    FORK.set(FORKS.fetch_add(1, Ordering::Relaxed) + 1);
+    FORK.get()
 }
 
-/// The number of the last fork.
-pub fn last_fork() -> u64 {
-    FORKS.load(Ordering::Relaxed)
-}
-
-/// In the child of a fork: the tape is its parent's.
+/// In the child of a fork: the tape is its parent's. It gets its own when it has something to tell.
 pub fn after_fork() {
-    TAPE.store(ptr::null_mut(), Ordering::Release);
+    let had_tape = !TAPE.swap(ptr::null_mut(), Ordering::AcqRel).is_null();
+    // A child that has told nothing has what its parent had.
+    if had_tape {
+        UNTOLD_FORK.store(FORK.get(), Ordering::Relaxed);
+    }
     IS_TRIED.store(false, Ordering::Relaxed);
     IMAGE.store(0, Ordering::Relaxed);
-    THREAD.set(0);
-}
-
-/// Whether there is a tape.
-pub fn is_there() -> bool {
-    !TAPE.load(Ordering::Acquire).is_null()
 }
 
 /// Makes the tape, if there is none and it was not tried, and tells that this process begins: by
@@ -83,14 +82,18 @@ pub fn begin(run: &Run, fork: u64) {
         return;
     }
     if let Err(error) = open(directory) {
-        let mut line = ShortText::new();
-        let (pid, error) = (rustix::process::getpid().as_raw_pid(), error.raw_os_error());
-        let _ = writeln!(
-            line,
-            "filemap: nothing is recorded of process {pid}: there is no room for its tape (error \
-             {error}); free some in the directory of FILEMAP_RECORD"
-        );
-        standard_error::write(str::from_utf8(line.as_bytes()).unwrap_or_default());
+        // Where the directory is gone the command has ended, and nobody wants to know.
+        if error != rustix::io::Errno::NOENT {
+            let mut line = ShortText::new();
+            let (pid, error) = (rustix::process::getpid().as_raw_pid(), error.raw_os_error());
+            let _ = writeln!(
+                line,
+                "filemap: nothing is recorded of process {pid}: its tape cannot be made in the \
+                 directory of FILEMAP_RECORD (error {error}); make room there"
+            );
+            let _ = rustix::io::write(rustix::stdio::stderr(), line.as_bytes());
+        }
+        stand_down::now(Reason::None);
         return;
     }
     let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_pid());
@@ -159,30 +162,43 @@ fn user_ns() -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000
 }
 
-fn thread() -> u32 {
-    if THREAD.get() == 0 {
-        THREAD.set(rustix::thread::gettid().as_raw_pid().cast_unsigned());
-    }
-    THREAD.get()
-}
-
 /// Tells something.
 pub fn tell(kind: Kind, values: [u64; 4]) {
     tell_text(kind, values, b"");
 }
 
-/// Tells something that has a text. Where the command does not keep up, it waits. After a second
-/// the command is taken for dead, and nothing is told any more.
+/// Tells something that has a text.
 pub fn tell_text(kind: Kind, values: [u64; 4], text: &[u8]) {
-    let Some(tape) = tape().filter(|tape| !tape.is_closed()) else { return };
-    let entry = Entry { kind, thread: thread(), time_ns: now_ns(), user_ns: user_ns(), values };
-    for _ in 0..TRIES {
-        if tape.write(&entry, text).is_ok() {
+    // A handler that left by siglongjmp in between would leave a hole in the tape.
+    tell_by(kind, values, |tape, entry| with_signals_blocked(|| tape.write(entry, text)));
+}
+
+/// Tells something in the handler, in which all signals are blocked.
+pub fn tell_in_handler(kind: Kind, values: [u64; 4]) {
+    tell_by(kind, values, |tape, entry| tape.write(entry, b""));
+}
+
+/// Tells something by `write`. Where the command does not keep up it waits. After a second the
+/// command is taken for dead, and nothing is recorded any more.
+fn tell_by(kind: Kind, values: [u64; 4], write: impl Fn(&Tape<'_>, &Entry) -> Result<(), Full>) {
+    let fork = UNTOLD_FORK.swap(0, Ordering::Relaxed);
+    if let Some(run) = start::observing().filter(|_| fork != 0) {
+        begin(run, fork);
+    }
+    let Some(tape) = tape() else { return };
+    let time_ns = now_ns();
+    let thread = rustix::thread::gettid().as_raw_pid().cast_unsigned();
+    let entry = Entry { kind, thread, time_ns, user_ns: user_ns(), values };
+    while !tape.is_closed() {
+        if write(&tape, &entry).is_ok() {
             return;
+        }
+        if now_ns().saturating_sub(time_ns) > PATIENCE_NS {
+            tape.close();
         }
         let wait = rustix::thread::Timespec { tv_sec: 0, tv_nsec: WAIT_NS };
         let _ = rustix::thread::nanosleep(&wait);
     }
     tape.lose();
-    tape.close();
+    stand_down::now(Reason::None);
 }

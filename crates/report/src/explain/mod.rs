@@ -27,7 +27,7 @@ mod pages;
 mod parts;
 mod program;
 mod program_tables;
-mod remedies;
+pub(crate) mod remedies;
 mod svg;
 mod tables;
 mod touches;

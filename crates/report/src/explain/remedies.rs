@@ -7,7 +7,7 @@ use crate::report::Part;
 use crate::units::{bytes_instead, number, time};
 
 /// A setting helps that takes away more than this share of what is read or of the time.
-const LEAST_SHARE: f64 = 0.05;
+pub(crate) const LEAST_SHARE: f64 = 0.05;
 
 /// Settings that are named where more help.
 const MOST_NAMED: usize = 4;

@@ -163,7 +163,6 @@ fn a_history_that_contradicts_itself_is_refused() {
 #[test]
 fn records_from_elsewhere_do_no_harm() {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    println!("seed {seed}");
     let mut random = move || {
         seed ^= seed << 13;
         seed ^= seed >> 7;

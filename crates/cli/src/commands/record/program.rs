@@ -18,7 +18,7 @@ use crate::args::RecordArgs;
 use crate::error::Error;
 use crate::govern::environment::{self, Variables};
 use crate::govern::parent::{self, Waited};
-use crate::govern::{self, Collecting, Program};
+use crate::govern::{self, Collecting, Program, run_directory};
 use crate::output::{self, Inputs, Target};
 use crate::record::{self, Recorded};
 
@@ -37,13 +37,14 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     inputs.add_program(&program.path, &args.program[1..]);
     let target = output::open_one("--out", &name, &inputs)?;
     let library = governor::library()?;
+    run_directory::run_directory().iter().for_each(|directory| run_directory::sweep(directory));
     // From here on no signal ends this process and leaves what it has made.
     let waited = Waited::block();
     let collecting = Collecting::begin()?;
     environment::set(&variables(args, &library, collecting.directory()));
     let (ended, recorded) = record(&program, &waited, &collecting, target, &name, &args.program)?;
     drop((collecting, waited));
-    let result = kept(recorded, &name);
+    let result = kept(recorded, &name, args);
     if let Err(error) = &result {
         crate::tell(error);
     }
@@ -58,8 +59,15 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
 
 /// Where the recording goes.
 fn place(args: &RecordArgs, program: &Program) -> Result<String, Error> {
-    if let Some(out) = &args.out {
-        return Ok(out.clone());
+    match args.out.as_deref() {
+        Some("-") => {
+            return Err(Error::Usage(
+                "--out - would mix the recording with what the program prints; give a file"
+                    .to_string(),
+            ));
+        }
+        Some(out) => return Ok(out.to_string()),
+        None => {}
     }
     let name = program.path.file_name().unwrap_or_default().to_string_lossy();
     let usual = format!("{name}{ENDING}");
@@ -123,7 +131,7 @@ fn header(words: &[OsString]) -> Header {
 }
 
 /// Keeps the recording, and says what is in it where a user looks.
-fn kept(recorded: Recorded<Target>, name: &str) -> Result<(), Error> {
+fn kept(recorded: Recorded<Target>, name: &str, args: &RecordArgs) -> Result<(), Error> {
     let (target, totals) = recorded.written?;
     let mut files = Inputs::default();
     recorded.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
@@ -133,21 +141,32 @@ fn kept(recorded: Recorded<Target>, name: &str) -> Result<(), Error> {
     let lost = lost + recorded.unknown;
     let mut stderr = std::io::stderr();
     // Nobody is left to be told if stderr is closed.
-    if lost > 0 {
+    if let Some((pid, reason)) = recorded.stopped {
         let _ = writeln!(
             stderr,
-            "filemap: {lost} events were lost: the recording in '{name}' is not whole; run it \
-             again on a machine that does less"
+            "filemap: process {pid} is in '{name}' only in part: {}",
+            reason.text()
+        );
+    } else if lost > 0 {
+        let _ = writeln!(
+            stderr,
+            "filemap: the recording in '{name}' is not whole, as {lost} events or more were lost; \
+             run it again on a machine that does less"
         );
     } else if touches == 0 {
-        let _ = writeln!(
-            stderr,
-            "filemap: no page of a file was touched through a mapping; --min-size {} is the \
-             smallest file that is recorded",
-            format_size(filemap_control::SMALLEST_RECORDED)
-        );
+        let _ = writeln!(stderr, "filemap: {}", nothing(args));
     } else if stderr.is_terminal() {
         let _ = writeln!(stderr, "filemap: {touches} first touches of pages are in '{name}'");
     }
     Ok(())
+}
+
+/// What is said where no touch was recorded.
+fn nothing(args: &RecordArgs) -> String {
+    let least = format_size(args.min_size.unwrap_or(filemap_control::SMALLEST_RECORDED));
+    let files = if args.files.is_empty() { "" } else { " whose path matches --files" };
+    format!(
+        "no touch of a mapped page was recorded; files of {least} (--min-size) or more{files} are, \
+         on a disk, and pages that nobody else has in use"
+    )
 }

@@ -1,0 +1,176 @@
+//! A program with a change made to it.
+
+use filemap_core::address::vma::{AdviceFlag, ReadHint};
+use filemap_core::series::Series;
+use filemap_core::units::PageCount;
+use filemap_job::program::{Fadvise, Madvise, Program, ProgramStep};
+use filemap_report::advise::Change;
+
+/// `program` with `changes`.
+pub fn with(program: &Program, changes: &[Change]) -> Program {
+    let mut program = program.clone();
+    changes.iter().for_each(|change| apply(&mut program, change));
+    program
+}
+
+fn apply(program: &mut Program, change: &Change) {
+    let page_size = program.page_size();
+    match change {
+        Change::Madvise(on, hint) => {
+            for number in &on.numbers {
+                program.mappings[*number].mapping.advice.read = *hint;
+            }
+            remove_steps(program, |step| {
+                is_read_advice(step).is_some_and(|mapping| on.numbers.contains(&mapping))
+            });
+        }
+        Change::WillNeed(on, parts) => {
+            for (number, part) in on.numbers.iter().zip(parts) {
+                ask_before_touches(program, *number, *part);
+            }
+        }
+        Change::Fadvise(on, hint) => {
+            remove_steps(program, |step| {
+                is_file_advice(step).is_some_and(|open| on.numbers.contains(&open))
+            });
+            for open in &on.numbers {
+                advise_open(program, *open, *hint);
+            }
+        }
+        Change::ReadAhead(kb) => program.machine.read_ahead = PageCount(kb * 1024 / page_size),
+        Change::FaultAround(bytes) => program.machine.fault_around = PageCount(bytes / page_size),
+        Change::Governor => program.machine.governor = true,
+        Change::Series(name) => {
+            let series: Series = name.parse().expect("it is a series");
+            program.rules.series = program.rules.series.union(series);
+        }
+    }
+}
+
+/// The mapping that `step` advises how it is read.
+pub fn is_read_advice(step: &ProgramStep) -> Option<usize> {
+    match step {
+        ProgramStep::Madvise { mapping, advice: Madvise::Flag(AdviceFlag::Read(_)), .. } => {
+            Some(*mapping)
+        }
+        _ => None,
+    }
+}
+
+/// The open that `step` advises how it is read.
+pub fn is_file_advice(step: &ProgramStep) -> Option<usize> {
+    use Fadvise::{Normal, Random, Sequential};
+    match step {
+        ProgramStep::Fadvise { open, advice: Normal | Random | Sequential, .. } => Some(*open),
+        _ => None,
+    }
+}
+
+/// Removes the steps that `is_gone` names. A thread keeps one step at least.
+fn remove_steps(program: &mut Program, is_gone: impl Fn(&ProgramStep) -> bool) {
+    for thread in &mut program.threads {
+        if !thread.steps.iter().all(&is_gone) {
+            thread.steps.retain(|step| !is_gone(step));
+        }
+    }
+}
+
+/// Asks for a part of a mapping, its first page and how many, before it is first touched: once, or
+/// each time that it is made.
+fn ask_before_touches(program: &mut Program, number: usize, (first, pages): (u64, u64)) {
+    let at_start = program.mappings[number].at_start;
+    let (first, pages) = (PageCount(first), PageCount(pages));
+    let ask = ProgramStep::Madvise { mapping: number, advice: Madvise::WillNeed, first, pages };
+    let mut is_due = at_start;
+    for thread in &mut program.threads {
+        let mut steps = Vec::with_capacity(thread.steps.len() + 1);
+        for step in thread.steps.drain(..) {
+            match &step {
+                ProgramStep::Map { mapping } if *mapping == number => is_due = true,
+                ProgramStep::Touch { mapping, .. } if *mapping == number && is_due => {
+                    is_due = false;
+                    steps.push(ask.clone());
+                }
+                _ => {}
+            }
+            steps.push(step);
+        }
+        thread.steps = steps;
+    }
+}
+
+/// Advises an open in each thread that reads it, before it does.
+fn advise_open(program: &mut Program, number: usize, hint: ReadHint) {
+    let advice = match hint {
+        ReadHint::Normal => Fadvise::Normal,
+        ReadHint::Random => Fadvise::Random,
+        ReadHint::Sequential => Fadvise::Sequential,
+    };
+    for thread in &mut program.threads {
+        let reads =
+            |step: &ProgramStep| matches!(step, ProgramStep::Read { open, .. } if *open == number);
+        if let Some(at) = thread.steps.iter().position(reads) {
+            let advise =
+                ProgramStep::Fadvise { open: number, advice, offset_bytes: 0, len_bytes: None };
+            thread.steps.insert(at, advise);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::ProgramSpec;
+    use filemap_report::advise::Target;
+
+    use super::*;
+
+    fn program() -> Program {
+        let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
+            [[mapping]]\nname = 'm'\nopen = 'a'\n[[thread]]\n\
+            [[thread.phase]]\nmapping = 'm'\nmadvise = 'random'\n\
+            [[thread.phase]]\nmap = 'n'\n[[thread.phase]]\nmapping = 'n'\npages = [1]\n\
+            [[thread.phase]]\nunmap = 'n'\n[[thread.phase]]\nmap = 'n'\n\
+            [[thread.phase]]\nmapping = 'n'\npages = [2]\n\
+            [[thread.phase]]\nmapping = 'm'\npages = [3]\n\
+            [[thread.phase]]\nopen = 'a'\nworkload = 'read-sequential'\naccesses = 1\n\
+            [[mapping]]\nname = 'n'\nopen = 'a'\n";
+        ProgramSpec::from_toml(text).unwrap().validate(None).unwrap()
+    }
+
+    fn target(numbers: &[usize]) -> Target {
+        Target { file: 0, name: "a".to_string(), numbers: numbers.to_vec() }
+    }
+
+    fn steps(program: &Program) -> Vec<String> {
+        program.threads[0].steps.iter().map(|step| program.shown(step)).collect()
+    }
+
+    #[test]
+    fn advice_takes_the_place_of_the_programs_own() {
+        let own = program();
+        assert_eq!(steps(&own)[0], "madvise m: random");
+        let changed = with(&own, &[Change::Madvise(target(&[0]), ReadHint::Sequential)]);
+        assert_eq!(steps(&changed), steps(&own)[1..]);
+        let hints = changed.mappings.iter().map(|of| of.mapping.advice.read);
+        assert_eq!(hints.collect::<Vec<_>>(), [ReadHint::Sequential, ReadHint::Normal]);
+    }
+
+    #[test]
+    fn what_is_needed_is_asked_for_each_time_it_is_mapped() {
+        let parts = vec![(3, 1), (1, 2)];
+        let changed = steps(&with(&program(), &[Change::WillNeed(target(&[0, 1]), parts)]));
+        let asked = |name: &str| {
+            let begin = format!("madvise {name}: willneed");
+            let asks = |step: &&String| step.starts_with(&begin);
+            changed.iter().filter(asks).count()
+        };
+        assert_eq!((asked("m"), asked("n")), (1, 2), "{changed:?}");
+    }
+
+    #[test]
+    fn an_open_is_advised_before_it_is_read() {
+        let changed = steps(&with(&program(), &[Change::Fadvise(target(&[0]), ReadHint::Random)]));
+        let end = &changed[changed.len() - 2..];
+        assert_eq!(end, ["fadvise a: random", "read a: read-sequential"]);
+    }
+}

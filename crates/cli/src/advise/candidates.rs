@@ -1,0 +1,179 @@
+//! What is tried.
+
+use filemap_core::address::vma::ReadHint;
+use filemap_job::program::{Program, ProgramStep};
+use filemap_report::advise::{Change, Outcome, Target};
+
+use super::apply::{is_file_advice, is_read_advice};
+use super::used::Used;
+
+/// Files of which less than this share of all pages are read are left as they are.
+const LEAST_SHARE: f64 = 0.01;
+
+/// Most files that are advised.
+const MOST_FILES: usize = 6;
+
+/// Most mappings of one file that are advised one by one.
+const MOST_MAPPINGS: usize = 4;
+
+/// MADV_WILLNEED is tried where one page of so many is used, from the first to the last.
+const DENSE: u64 = 4;
+
+/// Readahead sizes that are tried, in KiB.
+const READ_AHEAD_KB: [u64; 6] = [0, 64, 128, 512, 2048, 8192];
+
+/// Fault-around sizes that are tried beside one page, in bytes.
+const FAULT_AROUND: [u64; 2] = [64 << 10, 512 << 10];
+
+/// Patch series that are tried.
+const SERIES: [&str; 2] = ["mmap-miss", "vma-bound"];
+
+const HINTS: [ReadHint; 3] = [ReadHint::Normal, ReadHint::Random, ReadHint::Sequential];
+
+/// Everything that is tried for `program`, which comes to `now`.
+pub fn all(program: &Program, used: &Used, now: &Outcome) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for file in files(now) {
+        let mappings = targets(program, used, file);
+        for on in &mappings {
+            let others = HINTS.into_iter().filter(|hint| !is_so(program, on, *hint));
+            changes.extend(others.map(|hint| Change::Madvise(on.clone(), hint)));
+            changes.extend(will_need(used, on));
+        }
+        if mappings.is_empty() {
+            changes.extend(file_advice(program, file));
+        }
+    }
+    let page_size = program.page_size();
+    let whole = READ_AHEAD_KB.into_iter().filter(|kb| (kb * 1024).is_multiple_of(page_size));
+    let others = whole.filter(|kb| kb * 1024 != program.machine.read_ahead.bytes(page_size));
+    changes.extend(others.map(Change::ReadAhead));
+    if !program.mappings.is_empty() {
+        let around = [page_size].into_iter().chain(FAULT_AROUND);
+        let around = around.filter(|bytes| *bytes >= page_size);
+        let now = program.machine.fault_around.bytes(page_size);
+        changes.extend(around.filter(|bytes| *bytes != now).map(Change::FaultAround));
+    }
+    let is_governed =
+        |of: &filemap_job::program::NamedMapping| of.mapping.ungoverned(page_size).is_none();
+    if !program.machine.governor && program.mappings.iter().any(is_governed) {
+        changes.push(Change::Governor);
+    }
+    let series = program.rules.series;
+    let is_new = |name: &&str| name.parse().is_ok_and(|own| series.union(own) != series);
+    changes.extend(SERIES.into_iter().filter(is_new).map(Change::Series));
+    changes
+}
+
+/// Files that are worth advice, the one that is read most first.
+fn files(now: &Outcome) -> Vec<usize> {
+    let all: u64 = now.pages.iter().sum();
+    let counts =
+        |file: &usize| now.pages[*file] > 0 && now.pages[*file] as f64 >= all as f64 * LEAST_SHARE;
+    let mut files: Vec<usize> = (0..now.pages.len()).filter(counts).collect();
+    files.sort_by_key(|file| std::cmp::Reverse(now.pages[*file]));
+    files.truncate(MOST_FILES);
+    files
+}
+
+/// The mappings of a file that are touched: together, and one by one where they are a few.
+fn targets(program: &Program, used: &Used, file: usize) -> Vec<Target> {
+    let is_used = |number: &usize| {
+        program.opens[program.mappings[*number].open].file == file
+            && used.mappings[*number].pages > 0
+    };
+    let numbers: Vec<usize> = (0..program.mappings.len()).filter(is_used).collect();
+    let name = &program.files[file].name;
+    let one = |number: &usize| Target {
+        file,
+        name: format!("mapping '{}'", program.mappings[*number].name),
+        numbers: vec![*number],
+    };
+    let single: Vec<Target> = match numbers.len() {
+        2..=MOST_MAPPINGS => numbers.iter().map(one).collect(),
+        _ => Vec::new(),
+    };
+    let whole = Target { file, name: name.clone(), numbers };
+    match whole.numbers.is_empty() {
+        true => Vec::new(),
+        false => [whole].into_iter().chain(single).collect(),
+    }
+}
+
+/// Whether the mappings have this advice already, from their beginning and throughout.
+fn is_so(program: &Program, on: &Target, hint: ReadHint) -> bool {
+    let steps = program.steps().filter_map(is_read_advice);
+    let is_advised = steps.into_iter().any(|mapping| on.numbers.contains(&mapping));
+    let has = |number: &usize| program.mappings[*number].mapping.advice.read == hint;
+    !is_advised && on.numbers.iter().all(has)
+}
+
+/// MADV_WILLNEED of what is used of the mappings, where that is dense.
+fn will_need(used: &Used, on: &Target) -> Option<Change> {
+    let parts = on.numbers.iter().map(|number| used.mappings[*number]);
+    let is_dense = parts.clone().all(|part| part.pages * DENSE >= part.span);
+    let parts = parts.map(|part| (part.first, part.span)).collect();
+    is_dense.then(|| Change::WillNeed(on.clone(), parts))
+}
+
+/// Advice for the opens of a file that is only read.
+fn file_advice(program: &Program, file: usize) -> Vec<Change> {
+    let is_read = |number: &usize| {
+        let reads =
+            |step: &ProgramStep| matches!(step, ProgramStep::Read { open, .. } if open == number);
+        program.opens[*number].file == file && program.steps().any(reads)
+    };
+    let numbers: Vec<usize> = (0..program.opens.len()).filter(is_read).collect();
+    if numbers.is_empty() {
+        return Vec::new();
+    }
+    let mut advised = program.steps().filter_map(is_file_advice);
+    let is_advised = advised.any(|open| numbers.contains(&open));
+    let on = Target { file, name: program.files[file].name.clone(), numbers };
+    let others = HINTS.into_iter().filter(|hint| is_advised || *hint != ReadHint::Normal);
+    others.map(|hint| Change::Fadvise(on.clone(), hint)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::ProgramSpec;
+
+    use super::super::used;
+    use super::*;
+
+    fn labels(phases: &str, advice: &str) -> Vec<String> {
+        let text = format!(
+            "read_ahead_kb = 128\n[[file]]\nname = 'a'\nsize = '64m'\n[[open]]\nname = 'a'\n\
+             file = 'a'\n[[mapping]]\nname = 'm'\nopen = 'a'\n{advice}[[thread]]\n{phases}"
+        );
+        let program = ProgramSpec::from_toml(&text).unwrap().validate(None).unwrap();
+        let now = Outcome { pages: vec![9], major_faults: 9, ns: [1.0; 3] };
+        all(&program, &used::of(&program), &now).iter().map(Change::label).collect()
+    }
+
+    const ELSEWHERE: [&str; 10] = [
+        "read_ahead_kb=0",
+        "read_ahead_kb=64",
+        "read_ahead_kb=512",
+        "read_ahead_kb=2048",
+        "read_ahead_kb=8192",
+        "fault_around=4k",
+        "fault_around=512k",
+        "filemap govern",
+        "mmap-miss (patched kernel)",
+        "vma-bound (patched kernel)",
+    ];
+
+    #[test]
+    fn what_is_tried_differs_from_what_is_done() {
+        let sparse = labels("[[thread.phase]]\nmapping = 'm'\npages = [1, 900]\n", "");
+        let own = ["MADV_RANDOM on a", "MADV_SEQUENTIAL on a"];
+        assert_eq!(sparse, [&own[..], &ELSEWHERE].concat());
+        let random =
+            labels("[[thread.phase]]\nmapping = 'm'\npages = [1, 2, 3]\n", "advice = 'random'\n");
+        assert_eq!(random[..3], ["MADV_NORMAL on a", "MADV_SEQUENTIAL on a", "MADV_WILLNEED on a"]);
+        assert!(!random.iter().any(|label| label == "filemap govern"), "{random:?}");
+        let read = labels("[[thread.phase]]\nopen = 'a'\nbs = '4k'\noffsets = [0, 40960]\n", "");
+        assert_eq!(read[..2], ["POSIX_FADV_RANDOM on a", "POSIX_FADV_SEQUENTIAL on a"]);
+    }
+}

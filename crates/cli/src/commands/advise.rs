@@ -1,0 +1,85 @@
+//! `filemap advise`: what would help a program that reads too much.
+
+use std::io::Read;
+
+use filemap_job::program::NamedFile;
+use filemap_job::{Engine, EngineKind, Ready, shell_word};
+use filemap_model::Model;
+use filemap_report::advise::{self, Contents, FIRST_BYTES};
+
+use super::program::{GivenProgram, in_file, profile};
+use crate::Outcome;
+use crate::advise::study;
+use crate::args::AdviseArgs;
+use crate::error::Error;
+use crate::input::{self, GivenFile};
+use crate::judged::{self, Judged};
+use crate::output::Output;
+use crate::provenance;
+use crate::recording;
+
+/// Tries what one could do about the program of a recording, and prints what is best.
+pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
+    args.job.check_one_kernel()?;
+    let path = args.recording.clone();
+    input::regular("recording", &path)?;
+    let given = input::program(&path)?.ok_or_else(|| {
+        Error::Usage(format!(
+            "'{path}' is a job of one file, for which filemap explain tries settings; give a \
+             recording of filemap record, or a job file of a program"
+        ))
+    })?;
+    of_program(given, &path, args).map_err(|error| in_file(&path, error))
+}
+
+fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome, Error> {
+    let is_recording = given.of_recording.is_some();
+    let asked = GivenProgram::new(given, path, args.job)?;
+    let output = Output::open(&args.output, &asked.inputs, &[])?;
+    if asked.spec.runs.is_some_and(|runs| runs != 1) {
+        let message = "--runs does not go with advise, which tries things in the model; remove it";
+        return Err(Error::Usage(message.to_string()));
+    }
+    let is_model = |on: &String| on == EngineKind::Model.name();
+    if asked.spec.image.is_some() || !asked.spec.on.as_ref().is_none_or(is_model) {
+        let message = "advise tries things in the model; leave out --on and --image, or try what \
+                       it names with filemap compare";
+        return Err(Error::CannotRun(message.to_string()));
+    }
+    let mut spec = asked.spec.clone();
+    let found = asked.resolve(&mut spec)?;
+    let profile = found.on_device(profile(&mut spec)?);
+    let program = asked.validate(&spec)?;
+    let contents: Vec<Contents> = program.files.iter().map(contents).collect();
+    let (mut study, run) = study(&program, &profile, &contents)?;
+    study.name = path.to_string();
+    study.program = if is_recording { command(path)? } else { None };
+    study.warnings = found.warnings;
+    let kernel = asked.spec.kernel.as_deref();
+    study.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
+    let ready = Model { profile }.prepare_all(&[&program])?.pop();
+    let mut record = ready.expect("one program is made ready").record(vec![run]);
+    provenance::stamp_record(&mut record);
+    output.write(&advise::report(&study, &record, asked.command("advise")))?;
+    Ok(Outcome::Done)
+}
+
+/// The program that was recorded, with its arguments, where the recording says it.
+fn command(path: &str) -> Result<Option<String>, Error> {
+    let recording = recording::open(path)?;
+    let words = recording.header().command.iter();
+    let words: Vec<String> = words.map(|word| shell_word(&word.to_string_lossy())).collect();
+    let shown = words.join(" ").replace(char::is_control, "?");
+    Ok((!shown.is_empty()).then_some(shown))
+}
+
+/// The kind of `file`: by its first bytes where it is there.
+fn contents(file: &NamedFile) -> Contents {
+    let first = file.file.path.as_deref().and_then(|path| {
+        let (file, _) = input::regular("file", path).ok()?;
+        let mut first = Vec::new();
+        file.take(FIRST_BYTES as u64).read_to_end(&mut first).ok()?;
+        Some(first)
+    });
+    Contents::of(&first.unwrap_or_default(), &file.name)
+}

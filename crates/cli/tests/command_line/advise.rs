@@ -1,0 +1,150 @@
+//! What would help a program that was recorded.
+
+use filemap_recording::{Event, Header, Mode, What, Writer};
+use serde_json::Value;
+
+use crate::schema::{check, check_closed};
+use crate::{Scratch, filemap, json, stderr, stdout};
+
+/// Pages of the file: 256 MiB.
+const PAGES: u64 = 65536;
+
+/// A recording of a program that maps a file of [`PAGES`] and touches `pages` of it. The file is
+/// not there.
+fn recording(pages: impl Iterator<Item = u64>) -> Vec<u8> {
+    let mut header = Header::new(Mode::FirstTouches);
+    header.command = vec!["./lookups".into(), "data file".into()];
+    let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();
+    let bytes = PAGES * 4096;
+    let begin = [
+        What::Process { pid: 7, parent: None, program: "/bin/lookups".into() },
+        What::Thread { process: 0, tid: 7 },
+        What::File { path: "/nowhere/data.mdb".into(), size_bytes: bytes, device: 1, inode: 2 },
+        What::Open { file: 0 },
+        What::Map {
+            open: 0,
+            address: 1 << 30,
+            length_bytes: bytes,
+            offset_bytes: 0,
+            protection: 1,
+            flags: 1,
+            callers: Vec::new(),
+        },
+    ];
+    let touches = pages.map(|page| What::Touch { mapping: 0, page, is_write: false });
+    for what in begin.into_iter().chain(touches) {
+        writer.write(&Event { thread: 0, wait_ns: 0, what }).unwrap();
+    }
+    writer.finish().unwrap().0
+}
+
+/// Pages in no order, each once: a linear congruential generator with a full period.
+fn random(count: usize) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(12345), |page| Some((page * 1_664_525 + 1_013_904_223) % PAGES))
+        .take(count)
+}
+
+/// What is named as the best of all, if anything is.
+fn best(report: &Value, answer: &Value) -> Option<String> {
+    let number = answer["best"].as_u64()?;
+    let changes = &report["tried"][number as usize]["changes"];
+    assert_eq!(changes.as_array().unwrap().len(), 1, "{changes}");
+    Some(changes[0].as_str().unwrap().to_string())
+}
+
+#[test]
+fn random_lookups_are_advised_random() {
+    let scratch = Scratch::new("advise_random");
+    let path = scratch.file("r", recording(random(2000)));
+    let report = json(&format!("advise {path} --read-ahead-kb 8192 --json -"));
+    check("advise", &report);
+    check_closed("advise", &report);
+    let file = &report["files"][0];
+    assert_eq!((&file["pages_used"], &file["contents"]), (&2000.into(), &"lmdb".into()));
+    assert!(file["pages_read"].as_u64().unwrap() > 50_000, "{file}");
+    assert_eq!(best(&report, &file["answer"]).as_deref(), Some("MADV_RANDOM on data.mdb"));
+    assert_eq!(best(&report, &report["answer"]).as_deref(), Some("MADV_RANDOM on data.mdb"));
+    let number = file["answer"]["best"].as_u64().unwrap() as usize;
+    assert_eq!(report["tried"][number]["outcome"]["data_pages_read"], 2000);
+    assert_eq!(report["tried"][number]["verdict"], "best");
+    let text = stdout(&format!("advise {path} --read-ahead-kb 8192"));
+    for words in ["MDB_NORDAHEAD", "filemap govern -- ./lookups 'data file'", "read_ahead_kb=128"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+/// What is predicted is what `run` predicts of the same program with the same setting.
+#[test]
+fn what_is_predicted_is_what_run_says() {
+    let scratch = Scratch::new("advise_run");
+    let path = scratch.file("r", recording(random(500)));
+    let report = json(&format!("advise {path} --json -"));
+    for (setting, flags) in [
+        (None, ""),
+        (Some("read_ahead_kb=2048"), "--read-ahead-kb 2048"),
+        (Some("fault_around=512k"), "--fault-around 512k"),
+        (Some("filemap govern"), "--governor"),
+        (Some("mmap-miss (patched kernel)"), "--with mmap-miss"),
+    ] {
+        let run = json(&format!("run {path} {flags} --json -"));
+        let tried = report["tried"].as_array().unwrap();
+        let outcome = match setting {
+            None => &report["now"],
+            Some(setting) => {
+                let is_it = |tried: &&Value| tried["changes"] == serde_json::json!([setting]);
+                &tried.iter().find(is_it).unwrap_or_else(|| panic!("{setting}"))["outcome"]
+            }
+        };
+        let own = &run["run"];
+        for name in ["data_pages_read", "major_faults"] {
+            assert_eq!(outcome[name], own["counters"][name], "{setting:?}");
+        }
+        assert_eq!(outcome["elapsed_ns"], own["elapsed_ns"], "{setting:?}");
+    }
+}
+
+#[test]
+fn a_scan_uses_what_it_reads() {
+    let scratch = Scratch::new("advise_scan");
+    let path = scratch.file("r", recording(0..PAGES));
+    let report = json(&format!("advise {path} --read-ahead-kb 8192 --json -"));
+    let file = &report["files"][0];
+    assert_eq!((&file["pages_read"], &file["pages_used"]), (&PAGES.into(), &PAGES.into()));
+    let answer = best(&report, &file["answer"]);
+    assert!(answer.as_deref().is_none_or(|best| best.starts_with("MADV_SEQUENTIAL")), "{answer:?}");
+}
+
+#[test]
+fn the_same_recording_gets_the_same_advice() {
+    let scratch = Scratch::new("advise_again");
+    let path = scratch.file("r", recording(random(300)));
+    let command = format!("advise {path} --ram 64m --format csv");
+    let first = stdout(&command);
+    assert!(first.lines().count() > 10, "{first}");
+    assert_eq!(first, stdout(&command));
+    let report = json(&format!("advise {path} --ram 64m --json -"));
+    let names = report["conditions"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|of| of["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+}
+
+#[test]
+fn what_is_no_recording_is_refused() {
+    let scratch = Scratch::new("advise_refused");
+    let job = scratch.file("job.toml", "workload = 'random'\nfile_size = '1m'\naccesses = 2\n");
+    let path = scratch.file("r", recording(random(3)));
+    for (args, code, words) in [
+        ("advise /nowhere/r".to_string(), 2, "'/nowhere/r'"),
+        (format!("advise {job}"), 2, "filemap explain"),
+        (format!("advise {path} --workload random"), 2, "--workload"),
+        (format!("advise {path} --runs 3"), 2, "--runs"),
+        (format!("advise {path} --on kernel"), 4, "--on"),
+        (format!("advise {path} --json {path}"), 2, "'"),
+    ] {
+        let output = filemap(&args).output().unwrap();
+        let line = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{args}: {line}");
+        assert!(line.contains(words) && line.lines().count() == 1, "{args}: {line}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), recording(random(3)));
+}

@@ -1,0 +1,132 @@
+//! What one could do about a program that reads too much.
+
+use filemap_core::address::vma::ReadHint;
+use filemap_job::format_size;
+
+/// Mappings of a file, or opens of one that is not mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The file, as an index.
+    pub file: usize,
+    /// What it is called: the file, or one of its mappings.
+    pub name: String,
+    /// Its mappings, as indexes of those of the program; of a file that is only read, its opens.
+    pub numbers: Vec<usize>,
+}
+
+/// One thing that can be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// `madvise(2)` of how mappings are read, in place of the program's own advice.
+    Madvise(Target, ReadHint),
+    /// MADV_WILLNEED for what is used of mappings, before they are first touched: for each mapping
+    /// its first page and how many.
+    WillNeed(Target, Vec<(u64, u64)>),
+    /// `posix_fadvise(2)` of how opens are read, in place of the program's own.
+    Fadvise(Target, ReadHint),
+    /// The readahead size of the device, in KiB.
+    ReadAhead(u64),
+    /// The fault-around size, in bytes.
+    FaultAround(u64),
+    /// `filemap govern`.
+    Governor,
+    /// A patched kernel with this series.
+    Series(&'static str),
+}
+
+impl Change {
+    /// What is done, such as `MADV_RANDOM on data.mdb`.
+    pub fn label(&self) -> String {
+        match self {
+            Change::Madvise(on, hint) => format!("MADV_{} on {}", hint_name(*hint), on.name),
+            Change::WillNeed(on, _) => format!("MADV_WILLNEED on {}", on.name),
+            Change::Fadvise(on, hint) => {
+                format!("POSIX_FADV_{} on {}", hint_name(*hint), on.name)
+            }
+            Change::ReadAhead(kb) => format!("read_ahead_kb={kb}"),
+            Change::FaultAround(bytes) => format!("fault_around={}", format_size(*bytes)),
+            Change::Governor => "filemap govern".to_string(),
+            Change::Series(name) => format!("{name} (patched kernel)"),
+        }
+    }
+
+    /// Whether a user can do it on the kernel that is there.
+    pub fn is_for_users(&self) -> bool {
+        !matches!(self, Change::Series(_))
+    }
+
+    /// How far it reaches: what is as good otherwise is done with the least of it. Advice is about
+    /// one mapping, a governed program about its own mappings, and sizes about every program.
+    pub fn reach(&self) -> u32 {
+        match self {
+            Change::Madvise(..) | Change::Fadvise(..) => 0,
+            Change::WillNeed(..) => 1,
+            Change::Governor => 2,
+            Change::ReadAhead(_) => 3,
+            Change::FaultAround(_) => 4,
+            Change::Series(_) => 5,
+        }
+    }
+
+    /// Whether every program on the machine, or on the device, gets it.
+    pub fn is_for_all(&self) -> bool {
+        matches!(self, Change::ReadAhead(_) | Change::FaultAround(_) | Change::Series(_))
+    }
+
+    /// The file that it is about; of every file where there is none.
+    pub fn file(&self) -> Option<usize> {
+        match self {
+            Change::Madvise(on, _) | Change::WillNeed(on, _) | Change::Fadvise(on, _) => {
+                Some(on.file)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether both can be done together, and are not two values of one thing.
+    pub fn goes_with(&self, other: &Change) -> bool {
+        // A governor leaves a mapping alone that is advised.
+        let is_governor = |change: &Change| matches!(change, Change::Governor);
+        if is_governor(self) || is_governor(other) {
+            return false;
+        }
+        match (self, other) {
+            (
+                Change::Madvise(one, _) | Change::Fadvise(one, _),
+                Change::Madvise(two, _) | Change::Fadvise(two, _),
+            )
+            | (Change::WillNeed(one, _), Change::WillNeed(two, _)) => {
+                one.numbers.iter().all(|number| !two.numbers.contains(number))
+                    && (one.file, &one.name) != (two.file, &two.name)
+            }
+            _ => std::mem::discriminant(self) != std::mem::discriminant(other),
+        }
+    }
+}
+
+/// `RANDOM`.
+pub(super) fn hint_name(hint: ReadHint) -> &'static str {
+    match hint {
+        ReadHint::Normal => "NORMAL",
+        ReadHint::Random => "RANDOM",
+        ReadHint::Sequential => "SEQUENTIAL",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_values_of_one_thing_are_no_pair() {
+        let on = |file: usize| Target { file, name: format!("f{file}"), numbers: vec![file] };
+        let random = |file| Change::Madvise(on(file), ReadHint::Random);
+        let sequential = |file| Change::Madvise(on(file), ReadHint::Sequential);
+        assert!(!random(0).goes_with(&sequential(0)));
+        assert!(random(0).goes_with(&sequential(1)));
+        assert!(random(0).goes_with(&Change::WillNeed(on(0), vec![(0, 9)])));
+        assert!(random(0).goes_with(&Change::ReadAhead(128)));
+        assert!(!Change::ReadAhead(64).goes_with(&Change::ReadAhead(128)));
+        assert!(!random(0).goes_with(&Change::Governor));
+    }
+}

@@ -1,0 +1,79 @@
+//! What kind of file it is, as far as that says where advice is given.
+
+/// A kind of file whose programs have settings of their own for what is read ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contents {
+    /// An LMDB environment.
+    Lmdb,
+    /// An SQLite database.
+    Sqlite,
+    /// An array of NumPy.
+    Numpy,
+    /// Any other.
+    #[default]
+    Other,
+}
+
+/// The first bytes of a file that tell its kind.
+pub const FIRST_BYTES: usize = 24;
+
+/// How an SQLite database begins.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// How an array of NumPy begins.
+const NUMPY: &[u8] = b"\x93NUMPY";
+
+/// The magic number of LMDB and where it is, behind the header of the first page.
+const LMDB: (usize, u32) = (16, 0xbeef_c0de);
+
+impl Contents {
+    /// Of a file that begins with `first` and is called `name`. Where `first` is empty, since the
+    /// file is not there, the name alone tells.
+    pub fn of(first: &[u8], name: &str) -> Contents {
+        let magic = first.get(LMDB.0..LMDB.0 + 4).and_then(|bytes| bytes.try_into().ok());
+        let magic =
+            magic.map(|bytes: [u8; 4]| [u32::from_le_bytes(bytes), u32::from_be_bytes(bytes)]);
+        match name.rsplit_once('.') {
+            _ if first.starts_with(SQLITE) => Contents::Sqlite,
+            _ if first.starts_with(NUMPY) => Contents::Numpy,
+            _ if magic.is_some_and(|either| either.contains(&LMDB.1)) => Contents::Lmdb,
+            _ if !first.is_empty() => Contents::Other,
+            Some((_, "mdb")) => Contents::Lmdb,
+            Some((_, "sqlite" | "sqlite3")) => Contents::Sqlite,
+            Some((_, "npy")) => Contents::Numpy,
+            _ => Contents::Other,
+        }
+    }
+
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Contents::Lmdb => "lmdb",
+            Contents::Sqlite => "sqlite",
+            Contents::Numpy => "numpy",
+            Contents::Other => "other",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_bytes_tell_before_the_name_does() {
+        let lmdb = [&[0; 16][..], &0xbeef_c0de_u32.to_le_bytes(), &[1, 0, 0, 0]].concat();
+        for (first, name, contents) in [
+            (&lmdb[..], "anything", Contents::Lmdb),
+            (b"SQLite format 3\0\x10\0", "data.mdb", Contents::Sqlite),
+            (b"\x93NUMPY\x01\0", "a", Contents::Numpy),
+            (b"", "data.mdb", Contents::Lmdb),
+            (b"", "x.npy", Contents::Numpy),
+            (b"no database at all..", "data.mdb", Contents::Other),
+            (b"", "mdb", Contents::Other),
+            (&lmdb[..18], "a", Contents::Other),
+        ] {
+            assert_eq!(Contents::of(first, name), contents, "{name}");
+        }
+    }
+}
