@@ -12,9 +12,11 @@
 //! | `observer`, `disposition` | what reports faults, and the signal by which that is done |
 //! | `start`, `stand_down` | how all of this begins and ends in a process |
 //! | `purpose` | is told by all of these, and hands on to what the library is there for |
-//! | `govern`, `lending` | the purpose: what is done about mappings |
+//! | `govern`, `lending` | a purpose: what is done about mappings |
+//! | `record` | the other one: the program's doings are told on a tape |
 //! | `table`, `statistics` | what is known of each mapping, and what is told of it |
-//! | `standard_error` | what is said where nothing is governed |
+//! | `standard_error` | what is said where nothing is governed or recorded |
+//! | `shared_file` | the file by which a process tells the command |
 //! | `advice`, `file`, `page_tables`, `next`, `lock` | what the kernel and libc are asked for |
 //!
 //! Rules that all code here keeps: nothing that runs in the handler allocates, waits for a lock or
@@ -42,6 +44,7 @@ mod observer;
 mod page_tables;
 mod purpose;
 mod record;
+mod shared_file;
 mod stand_down;
 mod standard_error;
 mod start;

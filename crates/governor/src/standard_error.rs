@@ -23,8 +23,8 @@ pub fn write(line: &str) {
     let mut pending = empty_set();
     // SAFETY: the set is ours.
     unsafe { libc::sigpending(&mut pending) };
-    // SAFETY: the call only reads the line.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    // Not the C library's, which is interposed, and where a thread may be cancelled.
+    let _ = rustix::io::write(rustix::stdio::stderr(), line.as_bytes());
     for signal in OF_WRITES {
         // SAFETY: the sets are initialised. One that was pending before is the program's.
         unsafe {

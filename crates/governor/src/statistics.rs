@@ -2,7 +2,6 @@
 //! time (`filemap_control::layout`). Without a file they are counted all the same.
 
 use std::ffi::CStr;
-use std::fmt::Write;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -12,12 +11,11 @@ use filemap_control::layout::{
     mapping,
 };
 use filemap_control::{Unkept, socket_name};
-use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::file::{ShortText, start_ticks};
+use crate::shared_file;
 use crate::table::Mapping;
 
 type Words = [AtomicU64; WORDS];
@@ -33,9 +31,6 @@ static IMAGE: AtomicU32 = AtomicU32::new(0);
 
 /// Making a file was tried.
 static IS_TRIED: AtomicBool = AtomicBool::new(false);
-
-/// The most images that one process may have, by exec, of which statistics are kept.
-const MOST_IMAGES: u32 = 100;
 
 fn words() -> &'static Words {
     let file = FILE.load(Ordering::Acquire);
@@ -132,35 +127,10 @@ pub fn open(directory: &CStr, page_size: usize, is_collected: bool) {
     if IS_TRIED.swap(true, Ordering::Relaxed) {
         return;
     }
-    match make(directory) {
-        Ok((mapped, image)) => begin_in(mapped, image, page_size),
+    match shared_file::make(directory, size_of::<Words>()) {
+        Ok((mapped, image)) => begin_in(mapped.cast(), image, page_size),
         Err(failed) if is_collected => tell(directory, failed),
         Err(_) => {}
-    }
-}
-
-/// A file in `directory`, mapped, and its number.
-fn make(directory: &CStr) -> Result<(*mut Words, u32), Errno> {
-    let length = size_of::<Words>();
-    // A file beyond the process's limit is a fatal signal.
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
-    if limit.is_some_and(|limit| limit < length as u64) {
-        return Err(Errno::FBIG);
-    }
-    let (file, image) = create(directory)?;
-    // Without room on the disk a write to the mapping would be a fatal signal.
-    let mapped = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length as u64);
-    let mapped = mapped.and_then(|()| {
-        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: the kernel chooses an address where nothing is.
-        unsafe { rustix::mm::mmap(ptr::null_mut(), length, protection, flags, &file, 0) }
-    });
-    match mapped {
-        Ok(mapped) => Ok((mapped.cast(), image)),
-        Err(failed) => {
-            unlink(directory, image);
-            Err(failed)
-        }
     }
 }
 
@@ -196,39 +166,9 @@ fn begin_in(mapped: *mut Words, image: u32, page_size: usize) {
     word(header::MAGIC).store(MAGIC_WORD, Ordering::Release);
 }
 
-/// The first name `{pid}-{n}` that no image of this process has.
-fn create(directory: &CStr) -> Result<(rustix::fd::OwnedFd, u32), Errno> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    for image in 0..MOST_IMAGES {
-        let name = name(directory, image);
-        let path = name.as_c_str().ok_or(Errno::NAMETOOLONG)?;
-        match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => return Ok((file, image)),
-            Err(Errno::EXIST) => {}
-            Err(failed) => return Err(failed),
-        }
-    }
-    Err(Errno::EXIST)
-}
-
-fn name(directory: &CStr, image: u32) -> ShortText {
-    let mut name = ShortText::new();
-    name.push(directory.to_bytes());
-    let pid = rustix::process::getpid().as_raw_pid();
-    // What does not fit is no path, which `as_c_str` says.
-    let _ = write!(name, "/{pid}-{image}");
-    name
-}
-
-fn unlink(directory: &CStr, image: u32) {
-    if let Some(path) = name(directory, image).as_c_str() {
-        let _ = rustix::fs::unlink(path);
-    }
-}
-
 /// Removes the files of this process and of what it was before exec.
 pub fn remove(directory: &CStr) {
-    (0..IMAGE.load(Ordering::Relaxed)).for_each(|image| unlink(directory, image));
+    (0..IMAGE.load(Ordering::Relaxed)).for_each(|image| shared_file::unlink(directory, image));
 }
 
 /// In the child of a fork: it has mappings of its own from here on, and not its parent's numbers.

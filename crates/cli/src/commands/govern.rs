@@ -9,7 +9,7 @@ use filemap_control::{Settings, variable};
 use filemap_job::{EngineKind, format_size, shell_word};
 use filemap_kernel::engine::host_environment;
 use filemap_kernel::governor;
-use filemap_report::govern::{self as report, Ended, Process};
+use filemap_report::govern::{self as report, Process};
 use filemap_report::{Footer, Format};
 
 use crate::args::GovernArgs;
@@ -114,16 +114,7 @@ fn run_and_tell(args: &GovernArgs, program: &Program, path: &str) -> Result<Outc
     let json = report::run(&words, ungoverned.as_deref(), ended, &told, &footer);
     let written = check_only("--json", path, &mapped(&told.processes))
         .and_then(|()| target.write(format!("{json}\n").as_bytes()));
-    if let Err(error) = &written {
-        crate::tell(error);
-    }
-    let Ended { exit_code, signal, .. } = ended;
-    Ok(match (signal, exit_code, written) {
-        (Some(signal), ..) => Outcome::Ended(parent::die_by(signal)),
-        (None, Some(0), Err(error)) => Outcome::Ended(error.exit_code()),
-        // An exit code has eight bits.
-        (None, code, _) => Outcome::Ended(code.unwrap_or(0) as u8),
-    })
+    Ok(parent::outcome(ended, written))
 }
 
 /// What `program` may read.

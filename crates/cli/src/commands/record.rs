@@ -62,17 +62,7 @@ fn import(kind: &str, path: &str, out: Option<&str>) -> Result<Outcome, Error> {
     let kind = found
         .ok_or_else(|| Error::Usage(format!("--import: unknown kind '{kind}'; known: {known}")))?;
     let (trace, _) = input::regular("trace", path)?;
-    let usual = format!("{path}{ENDING}");
-    let name = match out {
-        Some(name) => name,
-        None if std::fs::symlink_metadata(&usual).is_ok() => {
-            return Err(Error::Usage(format!(
-                "'{usual}' is there already; give --out another file, or --out '{usual}' to \
-                 replace it"
-            )));
-        }
-        None => &usual,
-    };
+    let name = &place(out, path)?;
     let mut inputs = Inputs::default();
     inputs.add("the trace", path);
     let mut target = output::open_one("--out", name, &inputs)?;
@@ -85,6 +75,18 @@ fn import(kind: &str, path: &str, out: Option<&str>) -> Result<Outcome, Error> {
     }
     target.finish()?;
     told(&mut Target::stdout()?, &imported, name)
+}
+
+/// Where the recording of `what` goes, if `out` does not say so: a file that is not there yet.
+fn place(out: Option<&str>, what: &str) -> Result<String, Error> {
+    let usual = format!("{what}{ENDING}");
+    match out {
+        Some(name) => Ok(name.to_string()),
+        None if std::fs::symlink_metadata(&usual).is_ok() => Err(Error::Usage(format!(
+            "'{usual}' is there already; give --out another file, or --out '{usual}' to replace it"
+        ))),
+        None => Ok(usual),
+    }
 }
 
 /// Says what came of a trace.

@@ -15,6 +15,7 @@ use rustix::process::getpid;
 use super::inherited;
 use super::lookup::Program;
 use super::start::refused;
+use crate::Outcome;
 use crate::error::Error;
 use crate::signal_set;
 
@@ -88,7 +89,7 @@ fn stop(signal: i32) {
 
 /// Ends this process by `signal`, without a core of its own. It returns the code to exit with only
 /// where it is not ended by that.
-pub fn die_by(signal: i32) -> u8 {
+fn die_by(signal: i32) -> u8 {
     // SAFETY: none of the calls touches memory; a default disposition runs no code of ours.
     unsafe {
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -97,6 +98,20 @@ pub fn die_by(signal: i32) -> u8 {
     }
     signal_set::change_mask(libc::SIG_UNBLOCK, &signal_set::of([signal]));
     u8::try_from(SIGNALLED + signal).unwrap_or(u8::MAX)
+}
+
+/// Ends as the program has `ended`, after what had to be `written` about it. An error of that is
+/// told, and is the exit code where the program has done well.
+pub fn outcome(ended: Ended, written: Result<(), Error>) -> Outcome {
+    if let Err(error) = &written {
+        crate::tell(error);
+    }
+    match (ended.signal, ended.exit_code, written) {
+        (Some(signal), ..) => Outcome::Ended(die_by(signal)),
+        (None, Some(0), Err(error)) => Outcome::Ended(error.exit_code()),
+        // An exit code has eight bits.
+        (None, code, _) => Outcome::Ended(code.unwrap_or(0) as u8),
+    }
 }
 
 /// What became of a child.

@@ -149,6 +149,12 @@ pub unsafe extern "C-unwind" fn mprotect(
     result
 }
 
+/// Whether the kernel is to hear of an advice. It refuses what does not begin with a page.
+fn is_heard(address: *mut c_void, length: size_t, advice: c_int) -> bool {
+    let range = pages(address, length);
+    address.addr() != range.start || purpose::advising(&range, advice)
+}
+
 /// madvise(2).
 ///
 /// # Safety
@@ -159,9 +165,7 @@ pub unsafe extern "C-unwind" fn madvise(
     length: size_t,
     advice: c_int,
 ) -> c_int {
-    let range = pages(address, length);
-    // The kernel refuses what does not begin with a page.
-    if address.addr() == range.start && !purpose::advising(&range, advice) {
+    if !is_heard(address, length, advice) {
         return 0;
     }
     next!(
@@ -181,9 +185,7 @@ pub unsafe extern "C-unwind" fn posix_madvise(
     length: size_t,
     advice: c_int,
 ) -> c_int {
-    let range = pages(address, length);
-    // The kernel refuses what does not begin with a page.
-    if address.addr() == range.start && !purpose::advising(&range, advice) {
+    if !is_heard(address, length, advice) {
         return 0;
     }
     next!(

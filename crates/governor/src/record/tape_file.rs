@@ -1,7 +1,7 @@
 //! The tape of this process: a file that is mapped, in the directory that the command reads.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::fmt::Write;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use filemap_control::layout::Reason;
 use filemap_control::tape::{BYTES, Entry, Full, Kind, Tape, WORDS};
-use rustix::fs::{FallocateFlags, Mode, OFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::io::Errno;
 
 use crate::disposition::with_signals_blocked;
 use crate::file::{self, ShortText};
-use crate::stand_down;
 use crate::start::{self, Run};
+use crate::{shared_file, stand_down, standard_error};
 
 type Words = [AtomicU64; WORDS];
 
@@ -29,9 +28,6 @@ static IMAGE: AtomicU64 = AtomicU64::new(0);
 
 /// Forks of this process so far.
 static FORKS: AtomicU64 = AtomicU64::new(0);
-
-/// The most programs that one process may be, by exec, of which there are tapes.
-const MOST_IMAGES: u32 = 100;
 
 /// How long is waited for the command to make room, and how long between two tries.
 const PATIENCE_NS: u64 = 1_000_000_000;
@@ -83,7 +79,7 @@ pub fn begin(run: &Run, fork: u64) {
     }
     if let Err(error) = open(directory) {
         // Where the directory is gone the command has ended, and nobody wants to know.
-        if error != rustix::io::Errno::NOENT {
+        if error != Errno::NOENT {
             let mut line = ShortText::new();
             let (pid, error) = (rustix::process::getpid().as_raw_pid(), error.raw_os_error());
             let _ = writeln!(
@@ -91,7 +87,7 @@ pub fn begin(run: &Run, fork: u64) {
                 "filemap: nothing is recorded of process {pid}: its tape cannot be made in the \
                  directory of FILEMAP_RECORD (error {error}); make room there"
             );
-            let _ = rustix::io::write(rustix::stdio::stderr(), line.as_bytes());
+            standard_error::write(str::from_utf8(line.as_bytes()).unwrap_or_default());
         }
         stand_down::now(Reason::None);
         return;
@@ -104,39 +100,10 @@ pub fn begin(run: &Run, fork: u64) {
     tell_text(Kind::Begin, [parent as u64, fork, 0, 0], program.as_bytes());
 }
 
-fn open(directory: &CStr) -> Result<(), rustix::io::Errno> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let pid = rustix::process::getpid().as_raw_pid();
-    for image in 0..MOST_IMAGES {
-        let mut name = ShortText::new();
-        name.push(directory.to_bytes());
-        let _ = write!(name, "/{pid}-{image}");
-        let path = name.as_c_str().ok_or(rustix::io::Errno::NAMETOOLONG)?;
-        let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(file) => file,
-            Err(rustix::io::Errno::EXIST) => continue,
-            Err(error) => return Err(error),
-        };
-        IMAGE.store(image.into(), Ordering::Relaxed);
-        return map(&file).inspect_err(|_| {
-            let _ = rustix::fs::unlink(path);
-        });
-    }
-    Err(rustix::io::Errno::EXIST)
-}
-
-fn map(file: &rustix::fd::OwnedFd) -> Result<(), rustix::io::Errno> {
-    // A file beyond the process's limit is a fatal signal.
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
-    if limit.is_some_and(|limit| limit < BYTES as u64) {
-        return Err(rustix::io::Errno::FBIG);
-    }
-    // Without room on the disk a write to the mapping would be a fatal signal.
-    rustix::fs::fallocate(file, FallocateFlags::empty(), 0, BYTES as u64)?;
-    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-    // SAFETY: the kernel chooses an address where nothing is.
-    let mapped = unsafe { rustix::mm::mmap(ptr::null_mut(), BYTES, protection, flags, file, 0) }?;
-    TAPE.store(mapped.cast::<c_void>().cast(), Ordering::Release);
+fn open(directory: &CStr) -> Result<(), Errno> {
+    let (mapped, image) = shared_file::make(directory, BYTES)?;
+    IMAGE.store(image.into(), Ordering::Relaxed);
+    TAPE.store(mapped.cast(), Ordering::Release);
     if let Some(tape) = tape() {
         let pid = rustix::process::getpid().as_raw_pid();
         tape.begin(pid.cast_unsigned(), file::start_ticks().unwrap_or(0));

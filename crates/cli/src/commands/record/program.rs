@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use filemap_control::variable;
-use filemap_job::{format_size, shell_word};
+use filemap_job::format_size;
 use filemap_kernel::governor::{self, PRELOAD, preloaded};
 use filemap_recording::{Header, Mode, Totals};
 use filemap_report::govern::Ended;
 
-use super::ENDING;
 use crate::Outcome;
 use crate::args::RecordArgs;
 use crate::error::Error;
@@ -44,42 +43,18 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     environment::set(&variables(args, &library, collecting.directory()));
     let (ended, recorded) = record(&program, &waited, &collecting, target, &name, &args.program)?;
     drop((collecting, waited));
-    let result = kept(recorded, &name, args);
-    if let Err(error) = &result {
-        crate::tell(error);
-    }
-    let Ended { exit_code, signal, .. } = ended;
-    Ok(match (signal, exit_code, result) {
-        (Some(signal), ..) => Outcome::Ended(parent::die_by(signal)),
-        (None, Some(0), Err(error)) => Outcome::Ended(error.exit_code()),
-        // An exit code has eight bits.
-        (None, code, _) => Outcome::Ended(code.unwrap_or(0) as u8),
-    })
+    Ok(parent::outcome(ended, kept(recorded, &name, args)))
 }
 
 /// Where the recording goes.
 fn place(args: &RecordArgs, program: &Program) -> Result<String, Error> {
-    match args.out.as_deref() {
-        Some("-") => {
-            return Err(Error::Usage(
-                "--out - would mix the recording with what the program prints; give a file"
-                    .to_string(),
-            ));
-        }
-        Some(out) => return Ok(out.to_string()),
-        None => {}
+    if args.out.as_deref() == Some("-") {
+        return Err(Error::Usage(
+            "--out - would mix the recording with what the program prints; give a file".to_string(),
+        ));
     }
     let name = program.path.file_name().unwrap_or_default().to_string_lossy();
-    let usual = format!("{name}{ENDING}");
-    match std::fs::symlink_metadata(&usual) {
-        Err(_) => Ok(usual),
-        Ok(_) => {
-            let usual = shell_word(&usual);
-            Err(Error::Usage(format!(
-                "{usual} is there already; give --out another file, or --out {usual} to replace it"
-            )))
-        }
-    }
+    super::place(args.out.as_deref(), &name)
 }
 
 /// What is said to the library.
