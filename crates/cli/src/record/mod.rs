@@ -33,8 +33,9 @@ pub struct Recorded<W> {
     pub stopped: Option<(u32, Reason)>,
 }
 
-/// Records what is told in `directory` to `output`, which errors call `name`, until `is_over`.
-/// Where it cannot be written, tapes are read all the same, so that no program waits.
+/// Records what is told in `directory` to `output`, which errors call `name`, until `is_over`, of
+/// which whoever sets it wakes this thread. Where it cannot be written, tapes are read all the
+/// same, so that no program waits.
 pub fn record<W: Write>(
     directory: PathBuf,
     output: W,
@@ -58,7 +59,7 @@ pub fn record<W: Write>(
             break;
         }
         if is_idle {
-            thread::sleep(PAUSE);
+            thread::park_timeout(PAUSE);
         }
     }
     recording.end(tapes.lost())

@@ -87,6 +87,7 @@ fn record(
         let reading = scope.spawn(|| record::record(directory, target, name, &header, &is_over));
         let ended = parent::run(program, waited);
         is_over.store(true, Ordering::Release);
+        reading.thread().unpark();
         let recorded = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         ended.map(|ended| (ended, recorded))
     })
