@@ -22,7 +22,7 @@ pub mod variable {
     /// The directory in which each recorded process has its tape. Where it is set, the library
     /// records, and governs nothing.
     pub const RECORD: &str = "FILEMAP_RECORD";
-    /// Bytes of the smallest file that is recorded, as `1m`.
+    /// Bytes of the smallest file that is recorded, as `16k`.
     pub const RECORD_MIN_SIZE: &str = "FILEMAP_RECORD_MIN_SIZE";
     /// Patterns of paths, separated by `:`. Only files that match one are recorded.
     pub const RECORD_FILES: &str = "FILEMAP_RECORD_FILES";
@@ -72,7 +72,7 @@ pub struct Settings {
 }
 
 /// Bytes of the smallest file that is recorded, if nothing else is said.
-pub const SMALLEST_RECORDED: u64 = 1 << 20;
+pub const SMALLEST_RECORDED: u64 = 16 << 10;
 
 impl Default for Settings {
     fn default() -> Settings {
