@@ -296,7 +296,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
     pub files: Vec<OsString>,
-    /// Smallest file that is recorded [default: 16k].
+    /// Smallest file that is recorded [default: 16k where it is mapped, 1m where it is only
+    /// read].
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
     pub min_size: Option<u64>,

@@ -16,6 +16,8 @@ pub mod tape;
 mod unkept;
 
 pub use process::start_ticks;
-pub use settings::{BadSetting, Purpose, SMALLEST_RECORDED, Settings, variable};
+pub use settings::{
+    BadSetting, Purpose, SMALLEST_READ_RECORDED, SMALLEST_RECORDED, Settings, variable,
+};
 pub use snapshot::{Malformed, MappingSnapshot, Snapshot};
 pub use unkept::{Unkept, socket_name};

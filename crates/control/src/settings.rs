@@ -55,8 +55,11 @@ impl Purpose {
 pub struct Settings {
     /// What the library is there for.
     pub purpose: Purpose,
-    /// Bytes of the smallest mapping that is governed, or of the smallest file that is recorded.
+    /// Bytes of the smallest mapping that is governed, or of the smallest file that is recorded
+    /// where it is mapped.
     pub min_bytes: u64,
+    /// Bytes of the smallest file that is recorded where it is only read.
+    pub min_read_bytes: u64,
     /// Bytes of the largest window that one fault asks for.
     pub largest_window_bytes: u64,
     /// Patterns of paths, as for fnmatch(3). Empty: all files.
@@ -71,14 +74,19 @@ pub struct Settings {
     pub tapes: Option<PathBuf>,
 }
 
-/// Bytes of the smallest file that is recorded, if nothing else is said.
+/// Bytes of the smallest file that is recorded where it is mapped, if nothing else is said.
 pub const SMALLEST_RECORDED: u64 = 16 << 10;
+
+/// The same where it is only read. Programs read many small files, such as modules of Python, of
+/// which nobody asks how they are mapped.
+pub const SMALLEST_READ_RECORDED: u64 = 1 << 20;
 
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
             purpose: Purpose::Govern,
             min_bytes: 16 << 20,
+            min_read_bytes: SMALLEST_READ_RECORDED,
             largest_window_bytes: 16 << 20,
             include: Vec::new(),
             exclude: Vec::new(),
@@ -159,6 +167,7 @@ impl Settings {
             return Ok(Some(Settings {
                 purpose: Purpose::Record,
                 min_bytes: size(variable::RECORD_MIN_SIZE, SMALLEST_RECORDED)?,
+                min_read_bytes: size(variable::RECORD_MIN_SIZE, SMALLEST_READ_RECORDED)?,
                 include: patterns(variable::RECORD_FILES),
                 tapes: Some(tapes.into()),
                 ..default
@@ -167,6 +176,7 @@ impl Settings {
         Ok(Some(Settings {
             purpose: Purpose::Govern,
             min_bytes: size(variable::MIN_SIZE, default.min_bytes)?,
+            min_read_bytes: default.min_read_bytes,
             largest_window_bytes: size(variable::LARGEST_WINDOW, default.largest_window_bytes)?,
             include: patterns(variable::INCLUDE),
             exclude: patterns(variable::EXCLUDE),
@@ -230,6 +240,7 @@ mod tests {
         let settings = Settings {
             purpose: Purpose::Govern,
             min_bytes: 1 << 20,
+            min_read_bytes: SMALLEST_READ_RECORDED,
             largest_window_bytes: 0,
             include: vec!["*.db".into(), "/a b/?".into()],
             exclude: vec!["/tmp/*".into()],

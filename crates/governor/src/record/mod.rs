@@ -54,7 +54,7 @@ pub fn mapped(new: &Mapped) {
     if !is_of_file || stand_down::is_due() {
         return;
     }
-    let Some(open) = opens::number(run, new.descriptor) else { return };
+    let Some(open) = opens::number_mapped(run, new.descriptor) else { return };
     // SAFETY: the program has just mapped what this descriptor stands for.
     let file = unsafe { BorrowedFd::borrow_raw(new.descriptor) };
     // Pages that are not on the disk yet would stay, and those that somebody has mapped do.
@@ -163,7 +163,7 @@ fn open_of(descriptor: c_int) -> Option<u64> {
     if descriptor < 0 {
         return None;
     }
-    opens::number(start::running()?, descriptor)
+    opens::number_read(start::running()?, descriptor)
 }
 
 /// The program has read from a file.

@@ -39,8 +39,19 @@ fn place(descriptor: c_int) -> Option<&'static Place> {
     OPENS.get(usize::try_from(descriptor).ok()?)
 }
 
-/// The number of a descriptor's open file; `None` where that is not to be recorded.
-pub fn number(run: &Run, descriptor: c_int) -> Option<u64> {
+/// The number of the open file of a descriptor that is mapped; `None` where it is not to be
+/// recorded.
+pub fn number_mapped(run: &Run, descriptor: c_int) -> Option<u64> {
+    number(run, descriptor, run.settings.min_bytes)
+}
+
+/// The same of a descriptor that is read. A file that is mapped already may be smaller.
+pub fn number_read(run: &Run, descriptor: c_int) -> Option<u64> {
+    number(run, descriptor, run.settings.min_read_bytes)
+}
+
+/// The number where it is known, or the file has `least_bytes` or more.
+fn number(run: &Run, descriptor: c_int, least_bytes: u64) -> Option<u64> {
     // SAFETY: it is only asked for; where it is not open the kernel says so.
     let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
     let stat = rustix::fs::fstat(file).ok()?;
@@ -54,6 +65,7 @@ pub fn number(run: &Run, descriptor: c_int) -> Option<u64> {
     let place = place(descriptor);
     let known = place.filter(|place| place.identity.load(Ordering::Relaxed) == identity);
     let number = match known.map_or(UNKNOWN, |place| place.number.load(Ordering::Relaxed)) {
+        UNKNOWN if bytes < least_bytes => return None,
         UNKNOWN => {
             let number = seen(run, file).unwrap_or(NOT_RECORDED);
             if let Some(place) = place {

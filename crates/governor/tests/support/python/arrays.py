@@ -2,6 +2,7 @@
 
 arrays.py COMMAND PATH COUNT [timed] [random]
 
+For the command "column", COUNT is the length of a row in bytes.
 With "timed" it prints the seconds that it took; with "random" it advises MADV_RANDOM.
 """
 
@@ -32,6 +33,8 @@ def main():
         for batch in order:
             first = int(batch) * BATCH_ROWS
             total += int(rows[first : first + BATCH_ROWS].sum(dtype=numpy.uint64))
+    elif command == "column":
+        total = mapped.reshape(-1, int(count))[:, 7].sum(dtype=numpy.uint64)
     else:
         total = rows.sum(dtype=numpy.uint64)
     print(total)
