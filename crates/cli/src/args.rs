@@ -288,7 +288,7 @@ pub struct GovernArgs {
 pub struct RecordArgs {
     /// Program to run and record, and its arguments. It has the input, the terminal and the outputs
     /// of this command, and this command ends as the program does. Its files are read anew: they
-    /// are dropped from the page cache when it maps them.
+    /// are dropped from the page cache when it maps them, unless --apply is given.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, conflicts_with_all = ["show", "import"])]
     pub program: Vec<OsString>,
     /// Record files only whose path matches this pattern, in which * stands for any characters.
@@ -300,6 +300,16 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
     pub min_size: Option<u64>,
+    /// Set fault-around of the whole machine to one page while the program runs, as root. Files
+    /// stay in the page cache then, and each first touch of a page by a process is recorded,
+    /// whoever has the page cached. The setting is restored on every way out.
+    #[arg(long, conflicts_with_all = ["show", "import"])]
+    pub apply: bool,
+    /// Load nothing into the program: the kernel tells root what it does. So are recorded static
+    /// programs, set-user-ID ones, and what the loader maps. Without --apply, touches are missing
+    /// of pages that fault-around has mapped.
+    #[arg(long, conflicts_with_all = ["show", "import"])]
+    pub without_library: bool,
     /// Print this recording as a job file, which the other commands take as they take the
     /// recording itself. What the job says otherwise stands first, as comments.
     #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "import")]

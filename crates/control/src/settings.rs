@@ -26,6 +26,9 @@ pub mod variable {
     pub const RECORD_MIN_SIZE: &str = "FILEMAP_RECORD_MIN_SIZE";
     /// Patterns of paths, separated by `:`. Only files that match one are recorded.
     pub const RECORD_FILES: &str = "FILEMAP_RECORD_FILES";
+    /// `1` has minor faults recorded too, of files that stay in the page cache: somebody has set
+    /// fault-around to one page. Nothing else can be said.
+    pub const RECORD_WARM: &str = "FILEMAP_RECORD_WARM";
     /// `1` leaves these files where they are when a process ends: somebody collects them. Nothing
     /// else can be said.
     pub const KEEP: &str = "FILEMAP_GOVERN_KEEP";
@@ -38,16 +41,6 @@ pub enum Purpose {
     Govern,
     /// It tells what the program does with its files ([`crate::tape`]).
     Record,
-}
-
-impl Purpose {
-    /// What is not done to files where the library gives up, as in "nothing is governed".
-    pub const fn participle(self) -> &'static str {
-        match self {
-            Purpose::Govern => "governed",
-            Purpose::Record => "recorded",
-        }
-    }
 }
 
 /// What is wanted of the library.
@@ -69,6 +62,8 @@ pub struct Settings {
     pub keeps_statistics: bool,
     /// Where the tapes of processes are that are recorded.
     pub tapes: Option<PathBuf>,
+    /// Minor faults are recorded too, and files stay in the page cache.
+    pub is_warm: bool,
 }
 
 /// Bytes of the smallest file that is recorded, if nothing else is said.
@@ -85,6 +80,7 @@ impl Default for Settings {
             statistics: None,
             keeps_statistics: false,
             tapes: None,
+            is_warm: false,
         }
     }
 }
@@ -141,26 +137,26 @@ impl Settings {
             }
         };
         // The program may change its directory before anything is governed.
-        let statistics = match set(variable::STATISTICS).map(PathBuf::from) {
+        let directory = |name| match set(name).map(PathBuf::from) {
             Some(path) if !path.is_absolute() => {
-                let (name, expected) = (variable::STATISTICS, "an absolute path");
-                return Err(BadSetting::new(name, path.into(), expected));
+                Err(BadSetting::new(name, path.into(), "an absolute path"))
             }
-            statistics => statistics,
+            path => Ok(path),
         };
-        let keeps_statistics = match set(variable::KEEP) {
-            Some(value) if value != "1" => {
-                return Err(BadSetting::new(variable::KEEP, value, "1"));
-            }
-            value => value.is_some(),
+        let statistics = directory(variable::STATISTICS)?;
+        let flag = |name| match set(name) {
+            Some(value) if value != "1" => Err(BadSetting::new(name, value, "1")),
+            value => Ok(value.is_some()),
         };
+        let keeps_statistics = flag(variable::KEEP)?;
         let patterns = |name| set(name).map_or(Vec::new(), |value| split(&value));
-        if let Some(tapes) = set(variable::RECORD) {
+        if let Some(tapes) = directory(variable::RECORD)? {
             return Ok(Some(Settings {
                 purpose: Purpose::Record,
                 min_bytes: size(variable::RECORD_MIN_SIZE, SMALLEST_RECORDED)?,
                 include: patterns(variable::RECORD_FILES),
-                tapes: Some(tapes.into()),
+                tapes: Some(tapes),
+                is_warm: flag(variable::RECORD_WARM)?,
                 ..default
             }));
         }
@@ -172,7 +168,7 @@ impl Settings {
             exclude: patterns(variable::EXCLUDE),
             statistics,
             keeps_statistics,
-            tapes: None,
+            ..default
         }))
     }
 
@@ -235,7 +231,7 @@ mod tests {
             exclude: vec!["/tmp/*".into()],
             statistics: Some("/run/x".into()),
             keeps_statistics: true,
-            tapes: None,
+            ..Settings::default()
         };
         for settings in [settings, Settings::default()] {
             let said: BTreeMap<_, _> = settings.environment().into_iter().collect();
@@ -262,9 +258,20 @@ mod tests {
             (variable::KEEP, "0"),
             (variable::STATISTICS, "here"),
             (variable::STATISTICS, "./here"),
+            (variable::RECORD, "here"),
         ] {
             let message = of(&[(name, wrong)]).unwrap_err().to_string();
             assert!(message.contains(name) && message.contains(wrong), "{message}");
         }
+    }
+
+    #[test]
+    fn what_is_recorded_may_stay_in_the_page_cache() {
+        let warm = |value| {
+            let said = of(&[(variable::RECORD, "/run/x"), (variable::RECORD_WARM, value)]);
+            said.map(|settings| settings.unwrap().is_warm)
+        };
+        assert_eq!((warm("1"), warm("")), (Ok(true), Ok(false)));
+        assert!(warm("0").unwrap_err().to_string().contains(variable::RECORD_WARM));
     }
 }
