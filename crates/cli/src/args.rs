@@ -57,10 +57,11 @@ pub enum Command {
     /// Measure the device and the fault costs of this machine, as a machine profile.
     #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
-    /// Print a recording of what a program does with its files, or make one of a trace.
+    /// Run a program and record what it does with its files; make a recording of a trace, or print
+    /// one.
     #[command(after_long_help = examples::help("record"))]
-    #[command(override_usage = "filemap record [--files GLOB] [--out RECORDING] -- PROGRAM \
-                                ARGS...\n       \
+    #[command(override_usage = "filemap record [--apply] [--without-library] [--files GLOB] \
+                                [--out RECORDING] -- PROGRAM ARGS...\n       \
                                 filemap record --show RECORDING\n       \
                                 filemap record --import KIND FILE [--out RECORDING]")]
     Record(RecordArgs),

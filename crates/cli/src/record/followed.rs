@@ -61,6 +61,8 @@ pub struct Followed {
 struct Process {
     image: u32,
     parent: u32,
+    /// Its path, as far as it is known.
+    program: Vec<u8>,
     /// It was told that it begins.
     is_told: bool,
     is_in_exec: bool,
@@ -148,16 +150,17 @@ impl Followed {
         let made_by = self.process(parent);
         made_by.forks += 1;
         let (fork, is_told) = (made_by.forks, made_by.is_told);
-        let opens = made_by.opens.clone();
+        let (opens, program) = (made_by.opens.clone(), made_by.program.clone());
         let image = next_image(&mut self.images, seen.pid);
         let threads = HashSet::from([seen.tid]);
-        let process = Process { image, parent, is_told, opens, threads, ..Process::default() };
+        let text = program.clone();
+        let process =
+            Process { image, parent, program, is_told, threads, opens, ..Process::default() };
         self.processes.insert(seen.pid, process);
         if is_told {
             let forks = Seen { pid: parent, tid: parent, ..seen.clone() };
             self.tell(&forks, Kind::Fork, [fork, 0, 0, 0], b"");
-            let program = program_of(seen.pid);
-            self.tell(seen, Kind::Begin, [parent.into(), fork, 0, 0], &program);
+            self.tell(seen, Kind::Begin, [parent.into(), fork, 0, 0], &text);
         }
     }
 
@@ -293,6 +296,7 @@ impl Followed {
             if program.is_empty() {
                 program = stored.path.as_os_str().as_bytes().to_vec();
             }
+            self.process(seen.pid).program.clone_from(&program);
             self.tell(seen, Kind::Begin, [parent.into(), 0, 0, 0], &program);
         }
         self.opens += 1;

@@ -32,6 +32,7 @@ pub struct Said {
     pub has_think_times: bool,
     pub grown: Vec<String>,
     pub gone: Vec<String>,
+    pub unnamed: Vec<String>,
     pub changed: Vec<String>,
     pub twins: Vec<String>,
     pub is_first_touches: bool,
@@ -105,6 +106,13 @@ impl Said {
                 "the size recorded is taken for {}: not there any more, or not where pages can be \
                  counted",
                 names(&self.gone)
+            ),
+        );
+        say(
+            !self.unnamed.is_empty(),
+            format!(
+                "the size recorded is taken for {}: no job can name a path that is not UTF-8",
+                names(&self.unnamed)
             ),
         );
         say(

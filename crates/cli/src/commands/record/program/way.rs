@@ -21,8 +21,15 @@ use crate::record::{Followed, Source, Tapes, WantedFiles};
 /// What cannot load the library is recorded so.
 const WITHOUT_LIBRARY: &str = "give --without-library --apply as root";
 
-/// Refuses a program that cannot be recorded in the way that `args` say.
+/// Refuses a program that cannot be recorded in the way that `args` say, and to record in a program
+/// that is recorded.
 pub fn check(args: &RecordArgs, program: &Program) -> Result<(), Error> {
+    if std::env::var_os(variable::RECORD).is_some_and(|directory| !directory.is_empty()) {
+        let set = variable::RECORD;
+        return Err(Error::Usage(format!(
+            "{set} is set, as in a program that is recorded already; record it once, or unset {set}"
+        )));
+    }
     let obstacle = if args.without_library { None } else { govern::obstacle(&program.path) };
     match obstacle {
         None => Ok(()),
@@ -82,7 +89,7 @@ impl Way {
     /// # Errors
     /// When the kernel does not tell it.
     pub fn source(&self, args: &RecordArgs) -> Result<Begun, Error> {
-        let own_pages = self.single_pages.is_some();
+        let is_each_fault = self.repeats();
         let (source, events): (Box<dyn Source + Send>, Vec<RawFd>) = match &self.collecting {
             Some(collecting) => (Box::new(Tapes::of(collecting.directory())), Vec::new()),
             None => {
@@ -102,7 +109,7 @@ impl Way {
             }
         };
         let before = move || {
-            if own_pages {
+            if is_each_fault {
                 without_huge_pages();
             }
             switch_on(&events);
