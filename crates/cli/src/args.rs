@@ -289,7 +289,7 @@ pub struct GovernArgs {
 pub struct RecordArgs {
     /// Program to run and record, and its arguments. It has the input, the terminal and the outputs
     /// of this command, and this command ends as the program does. Its files are read anew: they
-    /// are dropped from the page cache when it maps them, unless --apply is given.
+    /// are dropped from the page cache when it maps them. For --apply see there.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, conflicts_with_all = ["show", "import"])]
     pub program: Vec<OsString>,
     /// Record files only whose path matches this pattern, in which * stands for any characters.
@@ -301,14 +301,15 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
     pub min_size: Option<u64>,
-    /// Set fault-around of the whole machine to one page while the program runs, as root. Files
-    /// stay in the page cache then, and each first touch of a page by a process is recorded,
-    /// whoever has the page cached. The setting is restored on every way out.
+    /// Set fault-around of the whole machine to one page while the program runs, as root. Each
+    /// first touch of a page by a process is then recorded, also where another one has it cached,
+    /// and files of ext4 stay in the page cache before Linux 6.16. The setting is restored on every
+    /// way out.
     #[arg(long, conflicts_with_all = ["show", "import"])]
     pub apply: bool,
     /// Load nothing into the program: the kernel tells root what it does. So are recorded static
-    /// programs, set-user-ID ones, and what the loader maps. Without --apply, touches are missing
-    /// of pages that fault-around has mapped.
+    /// programs, set-user-ID ones, and what the loader maps. Without --apply, and from Linux 6.16
+    /// on, touches are missing of pages that one fault has mapped beside another.
     #[arg(long, conflicts_with_all = ["show", "import"])]
     pub without_library: bool,
     /// Print this recording as a job file, which the other commands take as they take the

@@ -26,8 +26,11 @@ pub mod variable {
     pub const RECORD_MIN_SIZE: &str = "FILEMAP_RECORD_MIN_SIZE";
     /// Patterns of paths, separated by `:`. Only files that match one are recorded.
     pub const RECORD_FILES: &str = "FILEMAP_RECORD_FILES";
-    /// `1` has minor faults recorded too, of files that stay in the page cache: somebody has set
-    /// fault-around to one page. Nothing else can be said.
+    /// `all` has minor faults recorded too: somebody has set fault-around to one page. Nothing else
+    /// can be said.
+    pub const RECORD_FAULTS: &str = "FILEMAP_RECORD_FAULTS";
+    /// `1` leaves files in the page cache that are recorded, where that hides no touches. Nothing
+    /// else can be said.
     pub const RECORD_WARM: &str = "FILEMAP_RECORD_WARM";
     /// `1` leaves these files where they are when a process ends: somebody collects them. Nothing
     /// else can be said.
@@ -62,7 +65,9 @@ pub struct Settings {
     pub keeps_statistics: bool,
     /// Where the tapes of processes are that are recorded.
     pub tapes: Option<PathBuf>,
-    /// Minor faults are recorded too, and files stay in the page cache.
+    /// Minor faults are recorded too.
+    pub all_faults: bool,
+    /// Files that are recorded stay in the page cache, where they have no large folios there.
     pub is_warm: bool,
 }
 
@@ -80,6 +85,7 @@ impl Default for Settings {
             statistics: None,
             keeps_statistics: false,
             tapes: None,
+            all_faults: false,
             is_warm: false,
         }
     }
@@ -144,11 +150,11 @@ impl Settings {
             path => Ok(path),
         };
         let statistics = directory(variable::STATISTICS)?;
-        let flag = |name| match set(name) {
-            Some(value) if value != "1" => Err(BadSetting::new(name, value, "1")),
+        let word = |name, word| match set(name) {
+            Some(value) if value != word => Err(BadSetting::new(name, value, word)),
             value => Ok(value.is_some()),
         };
-        let keeps_statistics = flag(variable::KEEP)?;
+        let keeps_statistics = word(variable::KEEP, "1")?;
         let patterns = |name| set(name).map_or(Vec::new(), |value| split(&value));
         if let Some(tapes) = directory(variable::RECORD)? {
             return Ok(Some(Settings {
@@ -156,7 +162,8 @@ impl Settings {
                 min_bytes: size(variable::RECORD_MIN_SIZE, SMALLEST_RECORDED)?,
                 include: patterns(variable::RECORD_FILES),
                 tapes: Some(tapes),
-                is_warm: flag(variable::RECORD_WARM)?,
+                all_faults: word(variable::RECORD_FAULTS, "all")?,
+                is_warm: word(variable::RECORD_WARM, "1")?,
                 ..default
             }));
         }
@@ -266,12 +273,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_may_stay_in_the_page_cache() {
-        let warm = |value| {
-            let said = of(&[(variable::RECORD, "/run/x"), (variable::RECORD_WARM, value)]);
-            said.map(|settings| settings.unwrap().is_warm)
+    fn minor_faults_of_cached_files_are_recorded_where_both_is_said() {
+        let of = |name, value| {
+            let said = of(&[(variable::RECORD, "/run/x"), (name, value)]);
+            said.map(|settings| settings.unwrap()).map(|said| (said.all_faults, said.is_warm))
         };
-        assert_eq!((warm("1"), warm("")), (Ok(true), Ok(false)));
-        assert!(warm("0").unwrap_err().to_string().contains(variable::RECORD_WARM));
+        assert_eq!(of(variable::RECORD_FAULTS, "all"), Ok((true, false)));
+        assert_eq!(of(variable::RECORD_WARM, "1"), Ok((false, true)));
+        assert_eq!(of(variable::RECORD_WARM, ""), Ok((false, false)));
+        for (name, wrong) in [(variable::RECORD_FAULTS, "1"), (variable::RECORD_WARM, "0")] {
+            let message = of(name, wrong).unwrap_err().to_string();
+            assert!(message.contains(name) && message.contains(wrong), "{message}");
+        }
     }
 }

@@ -88,7 +88,7 @@ pub fn is_applied(output: &Output) -> bool {
     !is_refused
 }
 
-/// With a page to each fault, what is in the page cache has the same touches as what is not.
+/// With a page to each fault, all faults are the touches that major ones are on a cold file.
 #[test]
 fn a_warm_recording_has_the_touches_of_a_cold_one() {
     let place = Place::new("record_warm");
@@ -106,8 +106,6 @@ fn a_warm_recording_has_the_touches_of_a_cold_one() {
         assert!(output.status.success(), "{}", stderr(&output));
         let shown = |events: &[Event]| events.iter().filter_map(shown).collect::<Vec<_>>();
         assert_eq!(shown(&events(&path)), shown(&cold), "{words:?}");
-        let pages = residency::resident_pages(&File::open(&data).unwrap(), PAGES).unwrap();
-        assert_eq!(pages.len() as u64, PAGES, "the file stays in the page cache");
         assert!(journals(&place).is_empty(), "{:?}", journals(&place));
     }
 }

@@ -13,8 +13,8 @@ use crate::start;
 /// Opens the event for this thread and all that it will start. It reports nothing until it is
 /// enabled. Returns whether that was permitted.
 pub fn open() -> bool {
-    let is_warm = start::settings().is_some_and(|settings| settings.is_warm);
-    let faults = if is_warm { event::Faults::All } else { event::Faults::Major };
+    let is_all = start::settings().is_some_and(|settings| settings.all_faults);
+    let faults = if is_all { event::Faults::All } else { event::Faults::Major };
     let attributes = event::attributes(faults);
     // SAFETY: the kernel reads as many bytes as the attributes say that they have.
     let opened = unsafe {

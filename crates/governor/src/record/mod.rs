@@ -6,8 +6,9 @@
 //! the observer reports. The program's own advice is told and not carried out, as it would bring
 //! pages before they are touched.
 //!
-//! Where the command has set fault-around to one page, each first touch is a fault whatever is in
-//! the page cache. Files stay there then, mappings are not advised, and all faults are reported.
+//! Where the command has set fault-around to one page, each first touch is a fault whatever single
+//! pages are in the page cache, and all faults are reported. Files whose pages are single stay
+//! there then, and their mappings are not advised.
 //!
 //! The functions are called by `purpose`, for the hooks and the observer.
 
@@ -51,9 +52,14 @@ const OF_FILES_CARRIED_OUT: [c_int; 2] = [libc::POSIX_FADV_DONTNEED, libc::POSIX
 /// Something that is recorded is private to the process and may be written to.
 static HAS_COPIES: AtomicBool = AtomicBool::new(false);
 
-/// Whether minor faults are recorded too.
-fn is_warm() -> bool {
-    start::settings().is_some_and(|settings| settings.is_warm)
+/// Whether a file stays in the page cache, as that is wanted and hides no touch. A large folio is
+/// mapped by one fault; ext4 had none in the kernels for which it is wanted.
+fn stays_warm(run: &start::Run, file: BorrowedFd<'_>) -> bool {
+    let is_ext4 = || {
+        let filesystem = rustix::fs::fstatfs(file);
+        filesystem.is_ok_and(|filesystem| filesystem.f_type == libc::EXT4_SUPER_MAGIC)
+    };
+    run.settings.is_warm && is_ext4()
 }
 
 /// Asks the kernel to drop a file from the page cache, and to read single pages of a mapping.
@@ -80,7 +86,7 @@ pub fn mapped(new: &Mapped) {
     // SAFETY: the program has just mapped what this descriptor stands for.
     let file = unsafe { BorrowedFd::borrow_raw(new.descriptor) };
     RANGES.add(&new.range);
-    if !is_warm() {
+    if !stays_warm(run, file) {
         make_cold(file, &new.range);
     }
     if new.flags & libc::MAP_PRIVATE != 0 && new.protection & libc::PROT_WRITE != 0 {
@@ -238,7 +244,7 @@ pub fn duplicated(from: c_int, to: c_int) {
 pub fn fault(address: usize) {
     let Some(run) = start::observing() else { return };
     // Most minor faults are those of other memory.
-    if run.settings.is_warm && !RANGES.may_have(address) {
+    if run.settings.all_faults && !RANGES.may_have(address) {
         return;
     }
     // The signal does not say it, but the page is another one than the file's by now.

@@ -85,8 +85,8 @@ impl Said {
         );
         say(
             self.is_faults,
-            "the recording shows faults only: pages that fault-around has mapped beside them are \
-             not in it"
+            "the recording shows faults only: pages that fault-around or a large folio has mapped \
+             beside them are not in it"
                 .to_string(),
         );
         say(self.has_no_waits, "the recording has no think times".to_string());

@@ -83,13 +83,14 @@ fn record(
 fn header(args: &RecordArgs) -> Header {
     let system = rustix::system::uname();
     let words_of = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
-    let is_first = args.apply || !args.without_library;
+    let release = words_of(system.release());
+    let is_first = !args.without_library || args.apply && way::maps_single_pages(&release);
     let clock = if args.without_library { "" } else { "user time of the thread" };
     Header {
         command: args.program.clone(),
         page_size: rustix::param::page_size() as u64,
         clock: clock.to_string(),
-        kernel: words_of(system.release()),
+        kernel: release,
         machine: words_of(system.machine()),
         ..Header::new(if is_first { Mode::FirstTouches } else { Mode::Faults })
     }

@@ -57,7 +57,8 @@ pub fn kept(
 fn nothing(args: &RecordArgs) -> String {
     let least = format_size(args.min_size.unwrap_or(filemap_control::SMALLEST_RECORDED));
     let files = if args.files.is_empty() { "" } else { " whose path matches --files" };
-    let cached = if args.apply { "" } else { ", and pages that nobody else has in use" };
+    let is_each_fault = args.apply || args.without_library;
+    let cached = if is_each_fault { "" } else { ", and pages that nobody else has in use" };
     format!(
         "no touch of a mapped page was recorded; files of {least} (--min-size) or more{files} are, \
          on a disk{cached}"

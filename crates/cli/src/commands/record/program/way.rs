@@ -30,15 +30,25 @@ pub fn check(args: &RecordArgs, program: &Program) -> Result<(), Error> {
             "{set} is set, as in a program that is recorded already; record it once, or unset {set}"
         )));
     }
-    let obstacle = if args.without_library { None } else { govern::obstacle(&program.path) };
-    match obstacle {
+    let path = program.path.display();
+    let refused = |text: String| Err(Error::CannotRun(text));
+    if !args.without_library {
+        return match govern::obstacle(&program.path) {
+            None => Ok(()),
+            Some(reason) => refused(format!(
+                "'{path}' cannot be recorded with the library: {reason}; {WITHOUT_LIBRARY}, or \
+                 record its faults with perf record -e major-faults -c 1 -d, and give --import \
+                 what perf script prints of them"
+            )),
+        };
+    }
+    // The kernel ends the events of a program that gains something by exec.
+    match govern::gain(&program.path) {
         None => Ok(()),
-        Some(reason) => Err(Error::CannotRun(format!(
-            "'{}' cannot be recorded with the library: {reason}; {WITHOUT_LIBRARY}, or record its \
-             faults with perf record -e major-faults -d, and give --import what perf script prints \
-             of them",
-            program.path.display()
-        ))),
+        Some(reason) => refused(format!(
+            "'{path}' cannot be recorded: it {reason}, of which the kernel tells nothing; start it \
+             as that user, as in filemap record --without-library -- setpriv --reuid USER {path}"
+        )),
     }
 }
 
@@ -89,7 +99,6 @@ impl Way {
     /// # Errors
     /// When the kernel does not tell it.
     pub fn source(&self, args: &RecordArgs) -> Result<Begun, Error> {
-        let is_each_fault = self.repeats();
         let (source, events): (Box<dyn Source + Send>, Vec<RawFd>) = match &self.collecting {
             Some(collecting) => (Box::new(Tapes::of(collecting.directory())), Vec::new()),
             None => {
@@ -108,13 +117,7 @@ impl Way {
                 (Box::new(Followed::new(following, page_bytes, wanted(args))), events)
             }
         };
-        let before = move || {
-            if is_each_fault {
-                without_huge_pages();
-            }
-            switch_on(&events);
-        };
-        Ok((source, Box::new(before)))
+        Ok((source, Box::new(move || switch_on(&events))))
     }
 
     /// Restores what was changed. Returns whether it was so until now.
@@ -123,10 +126,16 @@ impl Way {
     }
 }
 
-/// A huge page in the page cache would be mapped by one fault.
-fn without_huge_pages() {
-    // SAFETY: the request takes numbers.
-    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+/// Linux up to this has single pages of files in the page cache of ext4. Later ones have large
+/// folios there, and one fault maps a folio whole.
+const SINGLE_PAGES_BEFORE: (u32, u32) = (6, 16);
+
+/// Whether the kernel of this `release` maps one page of a cached file at a fault where
+/// fault-around is one page.
+pub fn maps_single_pages(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    let version = numbers.next().and_then(Result::ok).zip(numbers.next().and_then(Result::ok));
+    version.is_some_and(|version| version < SINGLE_PAGES_BEFORE)
 }
 
 fn wanted(args: &RecordArgs) -> WantedFiles {
@@ -137,6 +146,8 @@ fn wanted(args: &RecordArgs) -> WantedFiles {
 /// What is said to the library.
 fn variables(args: &RecordArgs, library: &Path, directory: &Path) -> Variables {
     let files = args.files.join(OsStr::new(":"));
+    let system = rustix::system::uname();
+    let is_warm = args.apply && maps_single_pages(&system.release().to_string_lossy());
     let least = args.min_size.map(|bytes| OsString::from(bytes.to_string())).unwrap_or_default();
     vec![
         (PRELOAD, preloaded(library, std::env::var_os(PRELOAD).as_deref())),
@@ -144,6 +155,19 @@ fn variables(args: &RecordArgs, library: &Path, directory: &Path) -> Variables {
         (variable::RECORD, directory.as_os_str().to_owned()),
         (variable::RECORD_FILES, files),
         (variable::RECORD_MIN_SIZE, least),
-        (variable::RECORD_WARM, if args.apply { "1" } else { "" }.into()),
+        (variable::RECORD_FAULTS, if args.apply { "all" } else { "" }.into()),
+        (variable::RECORD_WARM, if is_warm { "1" } else { "" }.into()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_with_large_folios_are_known_by_their_release() {
+        assert!(maps_single_pages("6.12.117+deb12-cloud-amd64") && maps_single_pages("5.15.0"));
+        assert!(!maps_single_pages("6.16.0") && !maps_single_pages("7.0-rc1"));
+        assert!(!maps_single_pages("unknown"));
+    }
 }
