@@ -129,8 +129,8 @@ fn fault_around_is_restored_on_every_way_out() {
         running.signal(signal);
         drop(running.output());
         if signal == "KILL" {
-            let doctor = place.command("doctor", "").output().unwrap();
-            let message = stderr(&doctor);
+            let next = place.command("record", "--show /nowhere").output().unwrap();
+            let message = stderr(&next);
             assert!(message.contains("fault_around_bytes' to '"), "{message}");
         }
         assert!(journals(&place).is_empty(), "{signal}: {:?}", journals(&place));

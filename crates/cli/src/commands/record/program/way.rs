@@ -81,7 +81,6 @@ impl Way {
             way.collecting = Some(collecting);
         }
         if args.apply || args.without_library {
-            crate::undo_what_was_left();
             let journal = Journal::open()?;
             way.single_pages = args.apply.then(|| SinglePages::set(&journal)).transpose()?;
             way.journal = Some(journal);
