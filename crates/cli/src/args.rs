@@ -57,10 +57,11 @@ pub enum Command {
     /// Measure the device and the fault costs of this machine, as a machine profile.
     #[command(after_long_help = examples::help("calibrate"))]
     Calibrate(CalibrateArgs),
-    /// Print a recording of what a program does with its files, or make one of a trace.
+    /// Run a program and record what it does with its files; make a recording of a trace, or print
+    /// one.
     #[command(after_long_help = examples::help("record"))]
-    #[command(override_usage = "filemap record [--files GLOB] [--out RECORDING] -- PROGRAM \
-                                ARGS...\n       \
+    #[command(override_usage = "filemap record [--apply] [--without-library] [--files GLOB] \
+                                [--out RECORDING] -- PROGRAM ARGS...\n       \
                                 filemap record --show RECORDING\n       \
                                 filemap record --import KIND FILE [--out RECORDING]")]
     Record(RecordArgs),
@@ -288,7 +289,7 @@ pub struct GovernArgs {
 pub struct RecordArgs {
     /// Program to run and record, and its arguments. It has the input, the terminal and the outputs
     /// of this command, and this command ends as the program does. Its files are read anew: they
-    /// are dropped from the page cache when it maps them.
+    /// are dropped from the page cache when it maps them. For --apply see there.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, conflicts_with_all = ["show", "import"])]
     pub program: Vec<OsString>,
     /// Record files only whose path matches this pattern, in which * stands for any characters.
@@ -301,6 +302,17 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
     pub min_size: Option<u64>,
+    /// Set fault-around of the whole machine to one page while the program runs, as root. Each
+    /// first touch of a page by a process is then recorded, also where another one has it cached,
+    /// and files of ext4 stay in the page cache before Linux 6.16. The setting is restored on every
+    /// way out.
+    #[arg(long, conflicts_with_all = ["show", "import"])]
+    pub apply: bool,
+    /// Load nothing into the program: the kernel tells root what it does. So are recorded static
+    /// programs, set-user-ID ones, and what the loader maps. Without --apply, and from Linux 6.16
+    /// on, touches are missing of pages that one fault has mapped beside another.
+    #[arg(long, conflicts_with_all = ["show", "import"])]
+    pub without_library: bool,
     /// Print this recording as a job file, which the other commands take as they take the
     /// recording itself. What the job says otherwise stands first, as comments.
     #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "import")]

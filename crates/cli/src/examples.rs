@@ -138,6 +138,14 @@ const CALIBRATE: &[Example] = &[example(
 
 const RECORD: &[Example] = &[
     example(
+        "Run a program and record which pages of its files it touches. It reads them anew.",
+        "filemap record -- ./lookups data.db",
+    ),
+    example(
+        "Record the start of a program as root, with its libraries of 4 KiB and more.",
+        "filemap record --apply --without-library --min-size 4k --out start.recording -- git log",
+    ),
+    example(
         "Make a recording of the faults that perf has written down.",
         "filemap record --import perf-script trace.txt --out trace.recording",
     ),

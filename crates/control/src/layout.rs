@@ -180,4 +180,38 @@ impl Reason {
             }
         }
     }
+
+    /// The same of a program that is to be recorded, with what can be done about it.
+    pub const fn not_recorded(self) -> &'static str {
+        macro_rules! or_without_library {
+            ($text:literal) => {
+                concat!(
+                    $text,
+                    "--without-library --apply as root, or perf record -e major-faults -c 1 -d and \
+                     --import of what perf script prints (docs/RECORDING.md)"
+                )
+            };
+        }
+        match self {
+            Reason::None => "",
+            Reason::NoObserver => or_without_library!(
+                "the kernel does not permit perf events (kernel.perf_event_paranoid above 2, or a \
+                 filter of system calls); sysctl kernel.perf_event_paranoid=2 permits them, \
+                 --changes needs none, and others are "
+            ),
+            Reason::Traced => or_without_library!(
+                "a debugger or tracer is attached; record the program without it, or give "
+            ),
+            Reason::SigtrapTaken => or_without_library!(
+                "SIGTRAP was ignored or blocked when the program started; start it otherwise, or \
+                 give "
+            ),
+            Reason::Seccomp => {
+                or_without_library!("the program has a filter of system calls; give ")
+            }
+            Reason::HandlerLost => or_without_library!(
+                "the program uses SIGTRAP in a way that the library cannot share; give "
+            ),
+        }
+    }
 }

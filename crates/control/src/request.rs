@@ -1,7 +1,7 @@
-//! What the kernel is asked for to learn of major faults, as numbers of its interface. The library
+//! What the kernel is asked for to learn of faults, as numbers of its interface. The library
 //! asks for it in a program, and `filemap doctor` tries it. Both make the call themselves.
 
-/// The perf event that reports each major fault of a program by a signal: `struct perf_event_attr`
+/// The perf event that reports faults of a program by a signal: `struct perf_event_attr`
 /// of `linux/perf_event.h`.
 pub mod event {
     /// Words of the attributes, up to `sig_data`, which Linux 5.13 added.
@@ -21,7 +21,6 @@ pub mod event {
     pub const IOC_DISABLE: u64 = 0x2401;
 
     const TYPE_SOFTWARE: u64 = 1;
-    const PAGE_FAULTS_MAJ: u64 = 6;
     /// Each fault is reported.
     const SAMPLE_PERIOD: u64 = 1;
     const SAMPLE_ADDR: u64 = 1 << 3;
@@ -33,13 +32,23 @@ pub mod event {
     const REMOVE_ON_EXEC: u64 = 1 << 36;
     const SIGTRAP: u64 = 1 << 37;
 
-    /// The attributes: major faults of the program itself, each as a SIGTRAP in the thread that
-    /// made it. The event is off until it is enabled. Threads inherit it, and exec removes it.
+    /// Which faults are reported, by their number in the interface.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u64)]
+    pub enum Faults {
+        /// All: `PERF_COUNT_SW_PAGE_FAULTS`.
+        All = 2,
+        /// Those that read from a disk: `PERF_COUNT_SW_PAGE_FAULTS_MAJ`.
+        Major = 6,
+    }
+
+    /// The attributes: `faults` of the program itself, each as a SIGTRAP in the thread that made
+    /// it. The event is off until it is enabled. Threads inherit it, and exec removes it.
     #[must_use]
-    pub const fn attributes() -> [u64; WORDS] {
+    pub const fn attributes(faults: Faults) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         words[0] = TYPE_SOFTWARE | ((WORDS * size_of::<u64>()) as u64) << 32;
-        words[1] = PAGE_FAULTS_MAJ;
+        words[1] = faults as u64;
         words[2] = SAMPLE_PERIOD;
         words[3] = SAMPLE_ADDR;
         words[5] = DISABLED
@@ -121,7 +130,7 @@ mod tests {
     /// PERF_ATTR_SIZE_VER7, and the number of the request holds the size of its structure.
     #[test]
     fn sizes_are_those_of_the_kernels_headers() {
-        assert_eq!(event::attributes()[0] >> 32, 128);
+        assert_eq!(event::attributes(event::Faults::Major)[0] >> 32, 128);
         assert_eq!(scan::PAGEMAP_SCAN >> 16 & 0x3fff, size_of::<scan::Scan>() as u64);
         assert_eq!(size_of::<scan::Region>(), 24);
     }

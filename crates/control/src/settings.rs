@@ -26,6 +26,12 @@ pub mod variable {
     pub const RECORD_MIN_SIZE: &str = "FILEMAP_RECORD_MIN_SIZE";
     /// Patterns of paths, separated by `:`. Only files that match one are recorded.
     pub const RECORD_FILES: &str = "FILEMAP_RECORD_FILES";
+    /// `all` has minor faults recorded too: somebody has set fault-around to one page. Nothing else
+    /// can be said.
+    pub const RECORD_FAULTS: &str = "FILEMAP_RECORD_FAULTS";
+    /// `1` leaves files in the page cache that are recorded, where that hides no touches. Nothing
+    /// else can be said.
+    pub const RECORD_WARM: &str = "FILEMAP_RECORD_WARM";
     /// `1` leaves these files where they are when a process ends: somebody collects them. Nothing
     /// else can be said.
     pub const KEEP: &str = "FILEMAP_GOVERN_KEEP";
@@ -38,16 +44,6 @@ pub enum Purpose {
     Govern,
     /// It tells what the program does with its files ([`crate::tape`]).
     Record,
-}
-
-impl Purpose {
-    /// What is not done to files where the library gives up, as in "nothing is governed".
-    pub const fn participle(self) -> &'static str {
-        match self {
-            Purpose::Govern => "governed",
-            Purpose::Record => "recorded",
-        }
-    }
 }
 
 /// What is wanted of the library.
@@ -72,6 +68,10 @@ pub struct Settings {
     pub keeps_statistics: bool,
     /// Where the tapes of processes are that are recorded.
     pub tapes: Option<PathBuf>,
+    /// Minor faults are recorded too.
+    pub all_faults: bool,
+    /// Files that are recorded stay in the page cache, where they have no large folios there.
+    pub is_warm: bool,
 }
 
 /// Bytes of the smallest file that is recorded where it is mapped, if nothing else is said.
@@ -93,6 +93,8 @@ impl Default for Settings {
             statistics: None,
             keeps_statistics: false,
             tapes: None,
+            all_faults: false,
+            is_warm: false,
         }
     }
 }
@@ -149,27 +151,28 @@ impl Settings {
             }
         };
         // The program may change its directory before anything is governed.
-        let statistics = match set(variable::STATISTICS).map(PathBuf::from) {
+        let directory = |name| match set(name).map(PathBuf::from) {
             Some(path) if !path.is_absolute() => {
-                let (name, expected) = (variable::STATISTICS, "an absolute path");
-                return Err(BadSetting::new(name, path.into(), expected));
+                Err(BadSetting::new(name, path.into(), "an absolute path"))
             }
-            statistics => statistics,
+            path => Ok(path),
         };
-        let keeps_statistics = match set(variable::KEEP) {
-            Some(value) if value != "1" => {
-                return Err(BadSetting::new(variable::KEEP, value, "1"));
-            }
-            value => value.is_some(),
+        let statistics = directory(variable::STATISTICS)?;
+        let word = |name, word| match set(name) {
+            Some(value) if value != word => Err(BadSetting::new(name, value, word)),
+            value => Ok(value.is_some()),
         };
+        let keeps_statistics = word(variable::KEEP, "1")?;
         let patterns = |name| set(name).map_or(Vec::new(), |value| split(&value));
-        if let Some(tapes) = set(variable::RECORD) {
+        if let Some(tapes) = directory(variable::RECORD)? {
             return Ok(Some(Settings {
                 purpose: Purpose::Record,
                 min_bytes: size(variable::RECORD_MIN_SIZE, SMALLEST_RECORDED)?,
                 min_read_bytes: size(variable::RECORD_MIN_SIZE, SMALLEST_READ_RECORDED)?,
                 include: patterns(variable::RECORD_FILES),
-                tapes: Some(tapes.into()),
+                tapes: Some(tapes),
+                all_faults: word(variable::RECORD_FAULTS, "all")?,
+                is_warm: word(variable::RECORD_WARM, "1")?,
                 ..default
             }));
         }
@@ -182,7 +185,7 @@ impl Settings {
             exclude: patterns(variable::EXCLUDE),
             statistics,
             keeps_statistics,
-            tapes: None,
+            ..default
         }))
     }
 
@@ -246,7 +249,7 @@ mod tests {
             exclude: vec!["/tmp/*".into()],
             statistics: Some("/run/x".into()),
             keeps_statistics: true,
-            tapes: None,
+            ..Settings::default()
         };
         for settings in [settings, Settings::default()] {
             let said: BTreeMap<_, _> = settings.environment().into_iter().collect();
@@ -273,8 +276,24 @@ mod tests {
             (variable::KEEP, "0"),
             (variable::STATISTICS, "here"),
             (variable::STATISTICS, "./here"),
+            (variable::RECORD, "here"),
         ] {
             let message = of(&[(name, wrong)]).unwrap_err().to_string();
+            assert!(message.contains(name) && message.contains(wrong), "{message}");
+        }
+    }
+
+    #[test]
+    fn minor_faults_of_cached_files_are_recorded_where_both_is_said() {
+        let of = |name, value| {
+            let said = of(&[(variable::RECORD, "/run/x"), (name, value)]);
+            said.map(|settings| settings.unwrap()).map(|said| (said.all_faults, said.is_warm))
+        };
+        assert_eq!(of(variable::RECORD_FAULTS, "all"), Ok((true, false)));
+        assert_eq!(of(variable::RECORD_WARM, "1"), Ok((false, true)));
+        assert_eq!(of(variable::RECORD_WARM, ""), Ok((false, false)));
+        for (name, wrong) in [(variable::RECORD_FAULTS, "1"), (variable::RECORD_WARM, "0")] {
+            let message = of(name, wrong).unwrap_err().to_string();
             assert!(message.contains(name) && message.contains(wrong), "{message}");
         }
     }

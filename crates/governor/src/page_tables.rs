@@ -1,4 +1,5 @@
-//! Which pages of a mapping are mapped, by the PAGEMAP_SCAN request of Linux 6.7.
+//! What is mapped where: single pages by their entries, and ranges by the PAGEMAP_SCAN request of
+//! Linux 6.7.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -9,10 +10,24 @@ use rustix::fs::{Mode, OFlags};
 /// Runs of pages that one request returns: they are on the stack, which may be small.
 const REGIONS: usize = 16;
 
+/// Bits of an entry of the page tables: it is mapped, and it is a file's or shared.
+const PRESENT: u64 = 1 << 63;
+const OF_FILE: u64 = 1 << 61;
+
 /// The page tables of this process; `None` where they cannot be read.
 pub fn open() -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     rustix::fs::open(c"/proc/self/pagemap", flags, Mode::empty()).ok()
+}
+
+/// Whether the page at `address` is a copy of the process's own, as one is that was written to in a
+/// private mapping. It is not where the page tables cannot be read.
+pub fn is_copy(address: usize, page_size: usize) -> bool {
+    let mut entry = [0; size_of::<u64>()];
+    let at = address / page_size * size_of::<u64>();
+    let read = open().and_then(|tables| rustix::io::pread(tables, &mut entry, at as u64).ok());
+    let entry = u64::from_ne_bytes(entry);
+    read == Some(size_of::<u64>()) && entry & PRESENT != 0 && entry & OF_FILE == 0
 }
 
 /// Tells `each` the runs of pages of `range` that are mapped, in order. `None` where the kernel has

@@ -149,7 +149,7 @@ fn begin() {
     statistics::reason(reason);
     run.tell_collector();
     if run.settings.purpose == Purpose::Record {
-        give_up(&format!("nothing is recorded: {}", reason.text()));
+        give_up(&format!("nothing is recorded: {}", reason.not_recorded()));
     }
 }
 
@@ -184,8 +184,11 @@ fn observe(run: &Run) {
     let Some(observer) = observer::open(run.settings.purpose) else {
         statistics::reason(Reason::NoObserver);
         run.tell_collector();
-        let participle = run.settings.purpose.participle();
-        give_up(&format!("nothing is {participle}: {}", Reason::NoObserver.text()));
+        let none = Reason::NoObserver;
+        give_up(&match run.settings.purpose {
+            Purpose::Govern => format!("nothing is governed: {}", none.text()),
+            Purpose::Record => format!("nothing is recorded: {}", none.not_recorded()),
+        });
         return;
     };
     if observer == Observer::PerfEvent {

@@ -21,11 +21,13 @@ pub enum Mode {
     Changes,
     /// The faults that another tool has written down.
     Import,
+    /// The faults, also those that the page cache serves.
+    Faults,
 }
 
 impl Mode {
     /// Every one.
-    pub const ALL: [Mode; 3] = [Mode::FirstTouches, Mode::Changes, Mode::Import];
+    pub const ALL: [Mode; 4] = [Mode::FirstTouches, Mode::Changes, Mode::Import, Mode::Faults];
 
     /// The name in the file, and for users.
     pub fn name(self) -> &'static str {
@@ -33,6 +35,7 @@ impl Mode {
             Mode::FirstTouches => "first-touches",
             Mode::Changes => "changes",
             Mode::Import => "import",
+            Mode::Faults => "faults",
         }
     }
 }
@@ -49,7 +52,7 @@ pub struct Header {
     pub resolution_ns: u64,
     /// Base page size in bytes.
     pub page_size: u64,
-    /// The clock that waits are taken from, such as `CLOCK_MONOTONIC`.
+    /// The clock that waits are taken from, such as `CLOCK_MONOTONIC`; empty where there are none.
     pub clock: String,
     /// The release of the kernel, such as `6.18.3-amd64`.
     pub kernel: String,

@@ -103,7 +103,7 @@ fn run_and_tell(args: &GovernArgs, program: &Program, path: &str) -> Result<Outc
     let collecting = Collecting::begin()?;
     variables.extend(collecting.variables());
     environment::set(&variables);
-    let ended = parent::run(program, &waited)?;
+    let ended = parent::run(program, &waited, || ())?;
     let told = collecting.told();
     drop((collecting, waited));
     let footer = footer(SCOPE, command(args));

@@ -19,6 +19,8 @@ const ENDING: &str = ".recording";
 
 /// Shows a recording, or makes one.
 pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
+    // Fault-around that an earlier command has left at one page is another program's too.
+    crate::undo_what_was_left();
     match (&args.show, args.import.as_deref()) {
         (Some(path), _) => show(path),
         (None, Some([kind, trace])) => import(kind, trace, args.out.as_deref()),

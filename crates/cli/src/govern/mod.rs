@@ -18,7 +18,7 @@ pub mod status;
 pub use collecting::{Collecting, abandon};
 pub use environment::Wanted;
 pub use lookup::{Program, find};
-pub use obstacle::obstacle;
+pub use obstacle::{gain, obstacle};
 pub use start::exec;
 
 use std::ffi::OsString;

@@ -50,9 +50,14 @@ fn behind_env(interpreter: &Path, told: Option<&std::ffi::OsStr>) -> Option<Path
     file_of(name, std::env::var_os("PATH").as_deref()).ok()
 }
 
+/// What the program at `path` gains that its caller does not have, as the end of a sentence that
+/// names it; `None` where that is nothing.
+pub fn gain(path: &Path) -> Option<&'static str> {
+    fs::metadata(path).ok().and_then(|data| privilege(path, &data))
+}
+
 fn own_obstacle(path: &Path) -> Option<String> {
-    let privileged = fs::metadata(path).ok().and_then(|data| privilege(path, &data));
-    if let Some(reason) = privileged {
+    if let Some(reason) = gain(path) {
         return Some(reason.to_string());
     }
     match Executable::of(path) {

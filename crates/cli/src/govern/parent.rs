@@ -27,11 +27,16 @@ const OF_TIMERS: [i32; 3] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF];
 const SIGNALLED: i32 = 128;
 
 /// Runs `program` to its end. The environment and the files of this process are its own too, and
-/// so is what is `waited` for.
+/// so is what is `waited` for. `before` runs in it just before it becomes the program, and makes
+/// system calls only.
 ///
 /// # Errors
 /// When it cannot be run.
-pub fn run(program: &Program, waited: &Waited) -> Result<Ended, Error> {
+pub fn run(
+    program: &Program,
+    waited: &Waited,
+    before: impl Fn() + Send + Sync + 'static,
+) -> Result<Ended, Error> {
     let mut command = Command::new(&program.path);
     command.arg0(&program.words[0]).args(&program.words[1..]);
     let parent = getpid();
@@ -40,7 +45,9 @@ pub fn run(program: &Program, waited: &Waited) -> Result<Ended, Error> {
         command.pre_exec(move || {
             inherited::restore();
             // Nobody can hand SIGKILL on.
-            killed_with(parent)
+            killed_with(parent)?;
+            before();
+            Ok(())
         });
     }
     let start = Instant::now();

@@ -3,7 +3,9 @@
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
+use super::executable::Executable;
 use super::inherited;
 use super::lookup::{Program, not_executable, not_found};
 use crate::error::{Error, reason};
@@ -23,12 +25,25 @@ pub fn exec(program: &Program) -> Error {
     refused(program, &io::Error::last_os_error())
 }
 
+/// Why the program at `path` is there and yet not found.
+fn without_interpreter(path: &Path) -> String {
+    let interpreter = match Executable::of(path) {
+        Executable::Script(interpreter, _) => Some(interpreter),
+        Executable::Elf { loader, .. } => loader,
+        _ => None,
+    };
+    match interpreter {
+        Some(interpreter) => format!("its interpreter '{}' is missing", interpreter.display()),
+        None => "its interpreter is missing".to_string(),
+    }
+}
+
 /// What `error` says, with which the kernel refused to run `program`.
 pub fn refused(program: &Program, error: &io::Error) -> Error {
     match error.kind() {
         // Its interpreter may be what is missing.
         io::ErrorKind::NotFound if program.path.exists() => {
-            not_executable(&program.path, "its interpreter is missing")
+            not_executable(&program.path, &without_interpreter(&program.path))
         }
         io::ErrorKind::NotFound => not_found(&program.words[0]),
         _ => not_executable(&program.path, &reason(error)),

@@ -11,6 +11,7 @@ use filemap_control::layout::Reason;
 use filemap_control::tape::Kind;
 use filemap_recording::{Event, Pages, What};
 
+use super::firsts::Firsts;
 use super::space::{Mapped, Space};
 use super::tapes::{Image, Told};
 
@@ -23,6 +24,8 @@ pub struct Assembly {
     opens: HashMap<u64, u32>,
     files: HashMap<(u64, u64), u32>,
     counts: Counts,
+    /// Where pages are told again that are mapped anew: those that were told.
+    firsts: Option<Firsts>,
     events: Vec<Event>,
     /// Entries that name what was not told before, as what had told it was lost.
     pub unknown: u64,
@@ -64,7 +67,9 @@ fn next(count: &mut u32) -> u32 {
 }
 
 impl Assembly {
-    pub fn new(page_bytes: u64) -> Assembly {
+    /// An assembly of first touches. Those that are `repeated`, as each new entry in a page table
+    /// is told, are left out.
+    pub fn new(page_bytes: u64, repeated: bool) -> Assembly {
         Assembly {
             page_bytes,
             processes: HashMap::new(),
@@ -72,6 +77,7 @@ impl Assembly {
             opens: HashMap::new(),
             files: HashMap::new(),
             counts: Counts::default(),
+            firsts: repeated.then(Firsts::default),
             events: Vec::new(),
             unknown: 0,
             paths: Vec::new(),
@@ -173,7 +179,11 @@ impl Assembly {
             Kind::Touch => {
                 let page_bytes = self.page_bytes;
                 if let Some((mapping, page)) = self.space(told).page_at(a, page_bytes) {
-                    self.tell(told, What::Touch { mapping, page, is_write: false });
+                    let is_write = b != 0;
+                    let is_first = |firsts: &mut Firsts| firsts.is_first(mapping, page, is_write);
+                    if self.firsts.as_mut().is_none_or(is_first) {
+                        self.tell(told, What::Touch { mapping, page, is_write });
+                    }
                 }
             }
             Kind::TouchByCall => {
@@ -300,8 +310,9 @@ impl Assembly {
     }
 
     fn move_to(&mut self, told: &Told, from: (u64, u64), to: (u64, u64)) {
+        // Most memory that moves is no file's.
         let Some(mapped) = self.space(told).at(from.0).copied() else {
-            self.unknown += 1;
+            self.unmap(told, to.0, to.1);
             return;
         };
         let is_whole = (mapped.address, mapped.length) == from && mapped.first_page == 0;
@@ -358,7 +369,7 @@ mod tests {
     #[test]
     fn addresses_become_pages_of_mappings() {
         let (parent, child) = ((7, 0), (8, 0));
-        let mut assembly = Assembly::new(PAGE);
+        let mut assembly = Assembly::new(PAGE, false);
         let all = &mut assembly;
         assert_eq!(of(all, parent, Kind::Begin, [1, 0, 0, 0]).len(), 1);
         assert_eq!(of(all, parent, Kind::Open, [55, 1, 2, 1 << 20]).len(), 3);

@@ -2,12 +2,13 @@
 //! while the program runs, and written as a recording.
 
 mod assembly;
+mod firsts;
+mod followed;
 mod space;
 mod tapes;
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -16,7 +17,10 @@ use filemap_control::layout::Reason;
 use filemap_recording::{Error as RecordingError, Event, Header, Totals, What, Writer};
 
 use assembly::Assembly;
-use tapes::{Tapes, Told};
+use tapes::Told;
+
+pub use followed::{Followed, WantedFiles};
+pub use tapes::Tapes;
 
 /// Between two looks at tapes on which nothing was found.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -33,36 +37,45 @@ pub struct Recorded<W> {
     pub stopped: Option<(u32, Reason)>,
 }
 
-/// Records what is told in `directory` to `output`, which errors call `name`, until `is_over`, of
-/// which whoever sets it wakes this thread. Where it cannot be written, tapes are read all the
-/// same, so that no program waits.
+/// Where it is told what programs do.
+pub trait Source {
+    /// What was told since this was asked last, in order of time. Nothing is told any more where it
+    /// `is_over`.
+    fn told(&mut self, is_over: bool) -> Vec<Told>;
+
+    /// Entries that were lost.
+    fn lost(&self) -> u64;
+}
+
+/// Records what is told by `source` to `output`, which errors call `name`, until `is_over`, of
+/// which whoever sets it wakes this thread. A page that is told again is left out where touches
+/// may be `repeated`. Where the recording cannot be written, the source is read all the same, so
+/// that no program waits.
 pub fn record<W: Write>(
-    directory: PathBuf,
+    source: &mut dyn Source,
     output: W,
     name: &str,
     header: &Header,
+    repeated: bool,
     is_over: &AtomicBool,
 ) -> Recorded<W> {
     let mut recording = Recording {
         writer: Writer::new(output, name, header),
-        assembly: Assembly::new(header.page_size),
+        assembly: Assembly::new(header.page_size, repeated),
     };
-    let mut tapes = Tapes::of(&directory);
     loop {
         // What was told before the end is read after it.
         let was_over = is_over.load(Ordering::Acquire);
-        let told = tapes.told();
-        let is_idle = told.is_empty();
+        let told = source.told(was_over);
         recording.take(&told);
-        recording.take(&tapes.let_go(was_over));
         if was_over {
             break;
         }
-        if is_idle {
+        if told.is_empty() {
             thread::park_timeout(PAUSE);
         }
     }
-    recording.end(tapes.lost())
+    recording.end(source.lost())
 }
 
 struct Recording<W: Write> {

@@ -10,6 +10,8 @@ use std::sync::atomic::AtomicU64;
 use filemap_control::tape::{BYTES, Entry, Kind, Reader, Tape, WORDS};
 use rustix::mm::{MapFlags, ProtFlags};
 
+use super::Source;
+
 /// An entry of a tape.
 pub struct Told {
     /// The process and which of its programs, as in the name of the tape.
@@ -48,7 +50,7 @@ impl Tapes {
     }
 
     /// What was told since this was asked last, in order of time.
-    pub fn told(&mut self) -> Vec<Told> {
+    fn read(&mut self) -> Vec<Told> {
         self.find();
         let mut told = Vec::new();
         // The youngest first: what a process did before it made another one is then there too.
@@ -77,8 +79,8 @@ impl Tapes {
     }
 
     /// Lets go of the tapes of processes that have ended, or all of them, and returns what was told
-    /// there since [`Tapes::told`]. What was being written there is lost.
-    pub fn let_go(&mut self, all: bool) -> Vec<Told> {
+    /// there since [`Tapes::read`]. What was being written there is lost.
+    fn let_go(&mut self, all: bool) -> Vec<Told> {
         let mut rest = Vec::new();
         let mut lost = 0;
         self.open.retain(|process, open| {
@@ -101,9 +103,17 @@ impl Tapes {
         self.lost += lost;
         rest
     }
+}
 
-    /// Entries that were lost on all tapes that were let go of.
-    pub fn lost(&self) -> u64 {
+impl Source for Tapes {
+    fn told(&mut self, is_over: bool) -> Vec<Told> {
+        let mut told = self.read();
+        told.extend(self.let_go(is_over));
+        told
+    }
+
+    /// Those of tapes that were let go of.
+    fn lost(&self) -> u64 {
         self.lost
     }
 }

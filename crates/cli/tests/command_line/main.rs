@@ -10,6 +10,7 @@ mod endings;
 mod explain;
 mod folio_ops;
 mod folios;
+mod followed;
 mod govern;
 mod govern_endings;
 mod govern_failures;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -14,9 +15,9 @@ use crate::running::Running;
 use crate::{skip, stderr};
 
 /// Pages of the file that is read.
-const PAGES: u64 = 8192;
+pub const PAGES: u64 = 8192;
 
-fn events(path: &str) -> Vec<Event> {
+pub fn events(path: &str) -> Vec<Event> {
     let reader = Reader::new(File::open(path).expect("it was written"), path).expect("it is whole");
     reader.collect::<Result<_, _>>().expect("it is whole")
 }
@@ -32,7 +33,7 @@ fn is_recorded(output: &Output) -> bool {
 }
 
 /// Records `words` to a file `name`, and compares what the program does with what it does alone.
-fn recorded(place: &Place, name: &str, words: &[&str]) -> Option<Vec<Event>> {
+pub fn recorded(place: &Place, name: &str, words: &[&str]) -> Option<Vec<Event>> {
     let path = place.scratch.path(name);
     let alone = Command::new(words[0]).args(&words[1..]).output().expect("it starts");
     let mut command = place.command("record", &format!("--out {path} --"));
@@ -45,7 +46,7 @@ fn recorded(place: &Place, name: &str, words: &[&str]) -> Option<Vec<Event>> {
 }
 
 /// The pages that random accesses touch first, by the same generator as the program's.
-fn first_touches(accesses: u64) -> Vec<u64> {
+pub fn first_touches(accesses: u64) -> Vec<u64> {
     let mut state: u64 = 88_172_645_463_325_252;
     let mut seen = HashSet::new();
     let pages = (0..accesses).map(|_| {
@@ -68,6 +69,72 @@ fn a_recording_has_each_first_touch_in_order() {
     });
     assert_eq!(touches.collect::<Vec<_>>(), first_touches(3000));
     assert!(!events.iter().any(|event| matches!(event.what, What::Lost { .. })));
+}
+
+/// The journals of runs that have changed something.
+fn journals(place: &Place) -> Vec<String> {
+    let entries = fs::read_dir(place.scratch.path("state")).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.ends_with(".journal")).collect()
+}
+
+/// Whether fault-around could be set; says that a part is skipped where it could not.
+pub fn is_applied(output: &Output) -> bool {
+    let message = stderr(output);
+    let is_refused = output.status.code() == Some(4) && message.contains("here: ");
+    if is_refused {
+        skip(&message);
+    }
+    !is_refused
+}
+
+/// With a page to each fault, all faults are the touches that major ones are on a cold file.
+#[test]
+fn a_warm_recording_has_the_touches_of_a_cold_one() {
+    let place = Place::new("record_warm");
+    let [lookups, data] = place.lookups();
+    let steps = place.compiled("steps");
+    for words in [&[&lookups[..], &data, "3000"][..], &[&steps, &data]] {
+        let Some(cold) = recorded(&place, "cold", words) else { return };
+        fs::read(&data).expect("it is there");
+        let path = place.scratch.path("warm");
+        let mut command = place.command("record", &format!("--apply --out {path} --"));
+        let output = command.args(words).output().expect("the command starts");
+        if !is_applied(&output) {
+            return;
+        }
+        assert!(output.status.success(), "{}", stderr(&output));
+        let shown = |events: &[Event]| events.iter().filter_map(shown).collect::<Vec<_>>();
+        assert_eq!(shown(&events(&path)), shown(&cold), "{words:?}");
+        assert!(journals(&place).is_empty(), "{:?}", journals(&place));
+    }
+}
+
+/// However the command ends, fault-around is as it was, or the next command restores it.
+#[test]
+fn fault_around_is_restored_on_every_way_out() {
+    let place = Place::new("record_restored");
+    let [lookups, data] = place.lookups();
+    for signal in ["INT", "TERM", "KILL"] {
+        let path = place.scratch.path(signal);
+        let mut command = place.command("record", &format!("--apply --out {path} --"));
+        with_usual_signals(command.args([&lookups, &data, "200", "wait"]));
+        let mut running = Running::start(&mut command);
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));
+        if !lines.any(|line| line.is_ok_and(|line| line == "ready")) {
+            assert!(!is_applied(&running.output()), "it has not run");
+            return;
+        }
+        assert_eq!(journals(&place).len(), 1, "{signal}");
+        running.signal(signal);
+        drop(running.output());
+        if signal == "KILL" {
+            let next = place.command("record", "--show /nowhere").output().unwrap();
+            let message = stderr(&next);
+            assert!(message.contains("fault_around_bytes' to '"), "{message}");
+        }
+        assert!(journals(&place).is_empty(), "{signal}: {:?}", journals(&place));
+    }
 }
 
 /// Time for a window of 8 MiB to arrive, also on a busy disk.
@@ -111,7 +178,7 @@ fn the_model_of_a_recording_reads_what_the_program_reads() {
 }
 
 /// A short form of an event, without what differs from run to run.
-fn shown(event: &Event) -> Option<String> {
+pub fn shown(event: &Event) -> Option<String> {
     let thread = event.thread;
     Some(match &event.what {
         What::Process { parent, .. } => format!("process of {parent:?}"),
@@ -211,6 +278,8 @@ fn what_cannot_be_recorded_is_told_in_one_line() {
     let there = place.scratch.file("there", "precious");
     let set_id = place.scratch.path("set-id");
     fs::copy("/bin/true", &set_id).unwrap();
+    let orphan = place.scratch.file("orphan", "#!/no/such/interpreter\n");
+    fs::set_permissions(&orphan, fs::Permissions::from_mode(0o755)).unwrap();
     for (args, code, words) in [
         ("-- no-such-program".to_string(), 127, "no-such-program"),
         ("-- /".to_string(), 126, "directory"),
@@ -219,6 +288,7 @@ fn what_cannot_be_recorded_is_told_in_one_line() {
         (format!("--out {there} -- cat {there}"), 2, "--out"),
         (format!("--out {}/no/such -- true", place.scratch.path("run")), 2, "no/such"),
         (format!("--show {there}"), 2, "there"),
+        (format!("--out {} -- {orphan}", place.scratch.path("o")), 126, "'/no/such/interpreter'"),
     ] {
         let output = place.command("record", &args).output().unwrap();
         let message = stderr(&output);
@@ -229,6 +299,39 @@ fn what_cannot_be_recorded_is_told_in_one_line() {
     }
     assert_eq!(fs::read_to_string(&there).unwrap(), "precious");
     assert!(place.statistics().is_empty(), "{:?}", place.statistics());
+}
+
+/// What the library cannot record is told with the ways that need no library.
+#[test]
+fn other_ways_are_named_where_the_library_cannot_record() {
+    let place = Place::new("record_other_ways");
+    let [program, data] = place.lookups();
+    let filemap = place.scratch.path("filemap");
+    let out = place.scratch.path("r");
+    let ignoring = format!("trap '' TRAP; exec {filemap} record --out {out} -- {program} {data} 9");
+    let nested = format!("FILEMAP_RECORD=/run exec {filemap} record --out {out} -- true");
+    let traced = format!("exec strace -o /dev/null -f {filemap} record --out {out} -- true");
+    for (script, code, words) in [
+        (&ignoring, 0, "nothing is recorded: SIGTRAP was ignored"),
+        (&traced, 0, "nothing is recorded: a debugger or tracer is attached"),
+        (&nested, 2, "FILEMAP_RECORD is set"),
+    ] {
+        if *script == traced && Command::new("strace").arg("-V").output().is_err() {
+            skip("there is no strace");
+            continue;
+        }
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).env("XDG_RUNTIME_DIR", place.scratch.path("run"));
+        let output = shell.output().expect("there is a shell");
+        let message = stderr(&output);
+        if !message.contains(words) && message.contains("nothing is recorded") {
+            skip(&message);
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(code), "{script}: {message}");
+        assert!(message.contains(words), "{script}: {message}");
+        assert!(code != 0 || message.contains("--without-library --apply as root"), "{message}");
+    }
 }
 
 /// The default name of a recording is not taken from one that is there.

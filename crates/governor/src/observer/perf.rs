@@ -1,5 +1,6 @@
 //! A perf event that reports each major fault to the thread that made it, before its next
-//! instruction: nothing is lost, and minor faults cost nothing.
+//! instruction: nothing is lost, and minor faults cost nothing. Where they are wanted, it reports
+//! them too.
 
 use std::ffi::c_int;
 
@@ -7,11 +8,14 @@ use filemap_control::request::event;
 use libc::siginfo_t;
 
 use super::descriptor;
+use crate::start;
 
 /// Opens the event for this thread and all that it will start. It reports nothing until it is
 /// enabled. Returns whether that was permitted.
 pub fn open() -> bool {
-    let attributes = event::attributes();
+    let is_all = start::settings().is_some_and(|settings| settings.all_faults);
+    let faults = if is_all { event::Faults::All } else { event::Faults::Major };
+    let attributes = event::attributes(faults);
     // SAFETY: the kernel reads as many bytes as the attributes say that they have.
     let opened = unsafe {
         libc::syscall(

@@ -6,6 +6,10 @@
 //! the observer reports. The program's own advice is told and not carried out, as it would bring
 //! pages before they are touched.
 //!
+//! Where the command has set fault-around to one page, each first touch is a fault whatever single
+//! pages are in the page cache, and all faults are reported. Files whose pages are single stay
+//! there then, and their mappings are not advised.
+//!
 //! The functions are called by `purpose`, for the hooks and the observer.
 
 mod opens;
@@ -15,6 +19,7 @@ mod tape_file;
 use std::ffi::c_int;
 use std::ops::{Range, RangeInclusive};
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use filemap_control::layout::Reason;
 use filemap_control::tape::Kind;
@@ -22,7 +27,7 @@ use rustix::fs::SeekFrom;
 
 use crate::purpose::{Mapped, Taken};
 use crate::start;
-use crate::{advice, observer, stand_down};
+use crate::{advice, observer, page_tables, stand_down};
 use ranges::RANGES;
 use tape_file::{tell, tell_in_handler};
 
@@ -44,6 +49,29 @@ const POPULATE_READ: u64 = libc::MADV_POPULATE_READ as u64;
 /// Advice of posix_fadvise(3) that is carried out: it brings no pages.
 const OF_FILES_CARRIED_OUT: [c_int; 2] = [libc::POSIX_FADV_DONTNEED, libc::POSIX_FADV_NOREUSE];
 
+/// Something that is recorded is private to the process and may be written to.
+static HAS_COPIES: AtomicBool = AtomicBool::new(false);
+
+/// Whether a file stays in the page cache, as that is wanted and hides no touch. A large folio is
+/// mapped by one fault; ext4 had none in the kernels for which it is wanted.
+fn stays_warm(run: &start::Run, file: BorrowedFd<'_>) -> bool {
+    let is_ext4 = || {
+        let filesystem = rustix::fs::fstatfs(file);
+        filesystem.is_ok_and(|filesystem| filesystem.f_type == libc::EXT4_SUPER_MAGIC)
+    };
+    run.settings.is_warm && is_ext4()
+}
+
+/// Asks the kernel to drop a file from the page cache, and to read single pages of a mapping.
+fn make_cold(file: BorrowedFd<'_>, range: &Range<usize>) {
+    // Pages that are not on the disk yet would stay, and those that somebody has mapped do.
+    let _ = rustix::fs::fdatasync(file);
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+    if RANGES.has(range) {
+        advice::single_pages(range);
+    }
+}
+
 /// A mapping was made. What was mapped in its place is gone.
 pub fn mapped(new: &Mapped) {
     unmapping(&new.range);
@@ -57,11 +85,12 @@ pub fn mapped(new: &Mapped) {
     let Some(open) = opens::number_mapped(run, new.descriptor) else { return };
     // SAFETY: the program has just mapped what this descriptor stands for.
     let file = unsafe { BorrowedFd::borrow_raw(new.descriptor) };
-    // Pages that are not on the disk yet would stay, and those that somebody has mapped do.
-    let _ = rustix::fs::fdatasync(file);
-    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-    if RANGES.add(&new.range) {
-        advice::single_pages(&new.range);
+    RANGES.add(&new.range);
+    if !stays_warm(run, file) {
+        make_cold(file, &new.range);
+    }
+    if new.flags & libc::MAP_PRIVATE != 0 && new.protection & libc::PROT_WRITE != 0 {
+        HAS_COPIES.store(true, Ordering::Relaxed);
     }
     if start::running().is_none() {
         // Recording has stopped meanwhile.
@@ -107,6 +136,9 @@ pub fn moved(from: &Range<usize>, to: &Range<usize>) {
 /// `range` has another protection.
 pub fn protected(range: &Range<usize>, protection: c_int) {
     if start::running().is_some() && RANGES.has(range) {
+        if protection & libc::PROT_WRITE != 0 {
+            HAS_COPIES.store(true, Ordering::Relaxed);
+        }
         let protection = u64::from(protection.cast_unsigned());
         tell(Kind::Protect, [range.start as u64, range.len() as u64, protection, 0]);
     }
@@ -208,11 +240,17 @@ pub fn duplicated(from: c_int, to: c_int) {
     }
 }
 
-/// A major fault at `address`, in the handler.
+/// A fault at `address`, in the handler.
 pub fn fault(address: usize) {
-    if start::observing().is_some() {
-        tell_in_handler(Kind::Touch, [address as u64, 0, 0, 0]);
+    let Some(run) = start::observing() else { return };
+    // Most minor faults are those of other memory.
+    if run.settings.all_faults && !RANGES.may_have(address) {
+        return;
     }
+    // The signal does not say it, but the page is another one than the file's by now.
+    let is_write =
+        HAS_COPIES.load(Ordering::Relaxed) && page_tables::is_copy(address, run.page_size);
+    tell_in_handler(Kind::Touch, [address as u64, is_write.into(), 0, 0]);
 }
 
 /// Nothing is observed any more.

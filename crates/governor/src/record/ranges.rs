@@ -1,13 +1,13 @@
 //! The addresses that are recorded.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::advice;
 use crate::disposition::with_signals_blocked;
 use crate::lock::Lock;
 
-/// The most ranges. Of more only the major faults are told that the kernel's own readahead leaves.
+/// The most ranges. Of more only the faults are told that the kernel's own readahead leaves.
 const MOST: usize = 1024;
 
 /// Ranges of addresses; an empty one is free.
@@ -21,12 +21,15 @@ pub struct Ranges {
     lock: Lock,
     /// Places behind the last one that was ever used.
     used: AtomicUsize,
+    /// There was no room for one.
+    is_full: AtomicBool,
     places: [Place; MOST],
 }
 
 pub static RANGES: Ranges = Ranges {
     lock: Lock::new(),
     used: AtomicUsize::new(0),
+    is_full: AtomicBool::new(false),
     places: [const { Place { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; MOST],
 };
 
@@ -36,11 +39,11 @@ impl Place {
         self.start.load(Ordering::Acquire)..end
     }
 
-    fn set(&self, range: &Range<usize>) {
-        // Whoever looks meanwhile finds less rather than more.
+    /// Fills a place that is empty.
+    fn fill(&self, range: &Range<usize>) {
         self.end.store(0, Ordering::Release);
         self.start.store(range.start, Ordering::Release);
-        self.end.store(if range.is_empty() { 0 } else { range.end }, Ordering::Release);
+        self.end.store(range.end, Ordering::Release);
     }
 }
 
@@ -59,6 +62,11 @@ impl Ranges {
     /// Whether something of `range` is recorded.
     pub fn has(&self, range: &Range<usize>) -> bool {
         self.overlapping(range).next().is_some()
+    }
+
+    /// Whether `address` is recorded, or may be since there was no room for all.
+    pub fn may_have(&self, address: usize) -> bool {
+        self.is_full.load(Ordering::Relaxed) || self.has(&(address..address + 1))
     }
 
     /// Whether nothing is.
@@ -82,11 +90,13 @@ impl Ranges {
     /// The lock is held.
     fn put(&self, range: &Range<usize>) -> bool {
         let free = self.places.iter().enumerate().find(|(_, place)| place.range().is_empty());
-        free.is_some_and(|(index, place)| {
-            place.set(range);
-            self.used.fetch_max(index + 1, Ordering::AcqRel);
-            true
-        })
+        let Some((index, place)) = free else {
+            self.is_full.store(true, Ordering::Relaxed);
+            return false;
+        };
+        place.fill(range);
+        self.used.fetch_max(index + 1, Ordering::AcqRel);
+        true
     }
 
     /// Takes a range out. Returns whether something of it was there.
@@ -99,11 +109,14 @@ impl Ranges {
             for place in self.overlapping(range) {
                 let had = place.range();
                 let behind = range.end.min(had.end)..had.end;
-                place.set(&(had.start..range.start.max(had.start)));
-                if place.range().is_empty() {
-                    place.set(&behind);
-                } else if !behind.is_empty() && !self.put(&behind) {
-                    advice::as_by_itself(&behind);
+                // One word changes at a time, so that other threads find what stays.
+                if range.start <= had.start {
+                    place.start.store(behind.start, Ordering::Release);
+                } else {
+                    if !behind.is_empty() && !self.put(&behind) {
+                        advice::as_by_itself(&behind);
+                    }
+                    place.end.store(range.start, Ordering::Release);
                 }
             }
         });

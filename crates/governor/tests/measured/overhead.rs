@@ -81,7 +81,7 @@ fn observe_with_an_empty_handler() -> bool {
     action.sa_sigaction = empty_handler as *const () as usize;
     // As the library has them.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-    let attributes = event::attributes();
+    let attributes = event::attributes(event::Faults::Major);
     // SAFETY: the sets and the action are ours, the attributes are as long as they say, and the
     // request takes no argument.
     unsafe {

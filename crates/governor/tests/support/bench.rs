@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use filemap_control::Snapshot;
 use filemap_control::layout::Observer;
+use filemap_control::request::event;
 use filemap_kernel::cold;
 
 use super::draws::Draws;
@@ -235,7 +236,7 @@ impl Both {
 
 /// Whether this process may have perf events.
 pub fn has_observer() -> bool {
-    let attributes = filemap_control::request::event::attributes();
+    let attributes = event::attributes(event::Faults::Major);
     // SAFETY: the attributes are as long as they say.
     let opened =
         unsafe { libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, 0) };

@@ -74,7 +74,7 @@ fn refusal(error: &io::Error, level: &str) -> Error {
 
 /// Opens the event for this thread, switched off.
 fn open_event() -> io::Result<OwnedFd> {
-    let attributes = event::attributes();
+    let attributes = event::attributes(event::Faults::Major);
     let (own_thread, any_cpu, no_group) = (0, -1, -1);
     // SAFETY: the kernel reads as many bytes as the attributes say that they have. The event
     // reports nothing, so that no signal comes.

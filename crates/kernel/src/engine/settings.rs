@@ -6,11 +6,16 @@ use std::path::Path;
 
 use filemap_job::Machine;
 
+use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
+use crate::mounted::Mounted;
 use crate::{Error, page_size};
 
 /// Where the kernel tells its size of fault-around, if debugfs is mounted and open.
 pub(crate) const FAULT_AROUND_FILE: &str = "/sys/kernel/debug/fault_around_bytes";
+
+/// What it is called in debugfs.
+const FAULT_AROUND_NAME: &str = "fault_around_bytes";
 
 /// Size of fault-around that kernels have unless told otherwise, in bytes.
 const FAULT_AROUND_BYTES: u64 = 65536;
@@ -47,6 +52,46 @@ impl Settings {
         let write = || fs::write(path, wanted.to_string()).map_err(locked);
         let ((), guard) = journal.change(undo, write)?;
         Ok(Settings { _fault_around: Some(guard) })
+    }
+}
+
+/// Fault-around of one page on the whole machine, as long as it lives: the first touch of a page by
+/// a process is a fault of its own, whatever is in the page cache.
+#[derive(Debug)]
+pub struct SinglePages {
+    // Undone from the first to the last.
+    _fault_around: Option<Guard>,
+    debugfs: Mounted,
+}
+
+impl SinglePages {
+    /// Sets it, unless the machine has it already.
+    ///
+    /// # Errors
+    /// Not root; a kernel without debugfs; one locked down.
+    pub fn set(journal: &Journal) -> Result<Self, Error> {
+        require_root("setting fault-around to one page")?;
+        let remedy = "leave out --apply, or use a kernel with debugfs that is not locked down";
+        let debugfs = Mounted::open(journal, "debugfs", remedy)?;
+        let path = debugfs.root().join(FAULT_AROUND_NAME);
+        let refused = |error: io::Error| {
+            Error::unavailable(format!("fault-around of one page ({error})"), remedy)
+        };
+        let value = fs::read_to_string(&path).map_err(refused)?;
+        let wanted = page_size().to_string();
+        let mut changed = None;
+        if value.trim() != wanted {
+            let undo = Undo::Restore { path: path.clone(), value, set: Some(wanted.clone()) };
+            let write = || fs::write(&path, &wanted).map_err(refused);
+            changed = Some(journal.change(undo, write)?.1);
+        }
+        Ok(SinglePages { _fault_around: changed, debugfs })
+    }
+
+    /// Whether it is still so: somebody else may have set it since.
+    pub fn holds(&self) -> bool {
+        let value = fs::read_to_string(self.debugfs.root().join(FAULT_AROUND_NAME));
+        value.is_ok_and(|value| value.trim() == page_size().to_string())
     }
 }
 

@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use rustix::mount::{MountFlags, mount};
-
 use super::event::{Event, Inode, parse};
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
+use crate::mounted::Mounted;
 use crate::{Error, ending};
 
 /// Bytes that one event takes in the buffer, with room to spare.
@@ -27,18 +26,11 @@ const EVENTS: [(&str, bool); 9] = [
     ("readahead/page_cache_ra_order", true),
     ("readahead/page_cache_ra_unbounded", true),
 ];
-/// How our own mount points are called. Another process's goes when it ends.
-const PRIVATE_MOUNT: &str = "filemap-tracefs";
 const USER_FAULTS: &str = "exceptions/page_fault_user";
 
 /// A mounted tracefs: the machine's, or one of our own for as long as this lives.
 #[derive(Debug)]
-pub struct TraceFs {
-    root: PathBuf,
-    // Undone from the first to the last.
-    _mount: Option<Guard>,
-    _mount_point: Option<Guard>,
-}
+pub struct TraceFs(Mounted);
 
 impl TraceFs {
     /// Uses the tracefs that is mounted, or mounts one beside the journal.
@@ -47,30 +39,18 @@ impl TraceFs {
     /// Not root; a kernel without tracefs; one locked down.
     pub fn open(journal: &Journal) -> Result<Self, Error> {
         require_root("reading the kernel's tracepoints")?;
-        let mounts = Path::new("/proc/self/mounts");
-        let text = fs::read_to_string(mounts).map_err(|error| Error::os("read", mounts, error))?;
-        if let Some(root) = mounted(&text) {
-            return Ok(TraceFs { root, _mount: None, _mount_point: None });
-        }
-        let (root, mount_point) =
-            journal.directory_in(journal.directory(), PRIVATE_MOUNT, Undo::RemoveDir)?;
-        let ((), mounted) = journal.change(Undo::Unmount(root.clone()), || {
-            mount("tracefs", &root, "tracefs", MountFlags::empty(), None).map_err(|errno| {
-                Error::unavailable("tracefs", format!("use a kernel with CONFIG_TRACING ({errno})"))
-            })
-        })?;
-        Ok(TraceFs { root, _mount: Some(mounted), _mount_point: Some(mount_point) })
+        Mounted::open(journal, "tracefs", "use a kernel with CONFIG_TRACING").map(TraceFs)
     }
 
     /// Its mount point.
     pub fn root(&self) -> &Path {
-        &self.root
+        self.0.root()
     }
 
     /// The events that a [`Trace`] needs and this kernel does not have.
     pub fn missing_events(&self) -> Vec<&'static str> {
         let needed = EVENTS.iter().filter(|(_, needed)| *needed).map(|(name, _)| *name);
-        needed.filter(|name| !self.root.join("events").join(name).exists()).collect()
+        needed.filter(|name| !self.root().join("events").join(name).exists()).collect()
     }
 }
 
@@ -100,7 +80,7 @@ impl Trace {
                 "use a kernel that has it (6.18)",
             ));
         }
-        let instances = tracefs.root.join("instances");
+        let instances = tracefs.root().join("instances");
         let (path, guard) =
             journal.directory_in(&instances, "filemap", Undo::RemoveTraceInstance)?;
         let buffer_kib = (events.saturating_mul(EVENT_BYTES) / 1024).max(SMALLEST_BUFFER_KIB);
@@ -181,16 +161,6 @@ impl Trace {
     }
 }
 
-/// Mount point of the first tracefs that is not some process's own.
-fn mounted(mounts: &str) -> Option<PathBuf> {
-    mounts.lines().find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
-        [_, point, "tracefs", ..] if !point.contains('\\') && !point.contains(PRIVATE_MOUNT) => {
-            Some(point.into())
-        }
-        _ => None,
-    })
-}
-
 /// Events that a CPU's buffer, whose `stats` these are, had no room for.
 pub(super) fn lost_events(stats: &str) -> u64 {
     stats
@@ -210,14 +180,6 @@ fn inode_filter(files: &[Inode]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_mounted_tracefs_is_found() {
-        let mounts = "sysfs /sys sysfs rw 0 0\ntracefs /sys/kernel/tracing tracefs rw 0 0\n";
-        assert_eq!(mounted(mounts), Some("/sys/kernel/tracing".into()));
-        assert_eq!(mounted("sysfs /sys sysfs rw 0 0\n"), None);
-        assert_eq!(mounted("tracefs /var/tmp/j/filemap-tracefs-7-0 tracefs rw 0 0\n"), None);
-    }
 
     #[test]
     fn every_kind_of_loss_counts() {

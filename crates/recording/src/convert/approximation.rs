@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::header::Mode;
+use crate::header::{Header, Mode};
 use crate::reader::Truncated;
 
 /// Something that the job of a recording leaves out or says otherwise, as a sentence without its
@@ -32,10 +32,13 @@ pub struct Said {
     pub has_think_times: bool,
     pub grown: Vec<String>,
     pub gone: Vec<String>,
+    pub unnamed: Vec<String>,
     pub changed: Vec<String>,
     pub twins: Vec<String>,
     pub is_first_touches: bool,
     pub is_import: bool,
+    is_faults: bool,
+    has_no_waits: bool,
     resolution_ns: u64,
     lost: u64,
     truncated: Option<Truncated>,
@@ -45,10 +48,12 @@ pub struct Said {
 const MOST_NAMES: usize = 3;
 
 impl Said {
-    pub fn mode(&mut self, mode: Mode, resolution_ns: u64) {
-        self.is_first_touches = mode == Mode::FirstTouches;
-        self.is_import = mode == Mode::Import;
-        self.resolution_ns = resolution_ns;
+    pub fn header(&mut self, header: &Header) {
+        self.is_first_touches = header.mode == Mode::FirstTouches;
+        self.is_import = header.mode == Mode::Import;
+        self.is_faults = header.mode == Mode::Faults;
+        self.has_no_waits = header.clock.is_empty() && !self.is_import;
+        self.resolution_ns = header.resolution_ns;
     }
 
     pub fn lost(&mut self, events: u64) {
@@ -79,7 +84,14 @@ impl Said {
                 .to_string(),
         );
         say(
-            self.is_first_touches,
+            self.is_faults,
+            "the recording shows faults only: pages that fault-around or a large folio has mapped \
+             beside them are not in it"
+                .to_string(),
+        );
+        say(self.has_no_waits, "the recording has no think times".to_string());
+        say(
+            self.is_first_touches || self.is_faults,
             "the recording has the first touch of each page only, so that pages which a memory \
              limit evicts are not read again"
                 .to_string(),
@@ -94,6 +106,13 @@ impl Said {
                 "the size recorded is taken for {}: not there any more, or not where pages can be \
                  counted",
                 names(&self.gone)
+            ),
+        );
+        say(
+            !self.unnamed.is_empty(),
+            format!(
+                "the size recorded is taken for {}: no job can name a path that is not UTF-8",
+                names(&self.unnamed)
             ),
         );
         say(

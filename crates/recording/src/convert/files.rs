@@ -25,6 +25,7 @@ pub fn table(
     let shown = || file.path.display().to_string().replace(char::is_control, "?");
     let path = file.path.to_str();
     match existing(&file.path).zip(path) {
+        None if path.is_none() => said.unnamed.push(shown()),
         None => said.gone.push(shown()),
         Some((now, _)) if now.size_bytes != size_bytes => said.changed.push(shown()),
         Some((now, _)) if !seen.insert(now.identity) => said.twins.push(shown()),

@@ -1,49 +1,39 @@
 //! `filemap record -- PROGRAM`.
 
-use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
-use std::path::Path;
+mod told;
+mod way;
+
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 
-use filemap_control::variable;
-use filemap_job::format_size;
-use filemap_kernel::governor::{self, PRELOAD, preloaded};
-use filemap_recording::{Header, Mode, Totals};
+use filemap_recording::{Header, Mode};
 use filemap_report::govern::Ended;
 
 use crate::Outcome;
 use crate::args::RecordArgs;
 use crate::error::Error;
-use crate::govern::environment::{self, Variables};
 use crate::govern::parent::{self, Waited};
-use crate::govern::{self, Collecting, Program, run_directory};
+use crate::govern::{self, Program};
 use crate::output::{self, Inputs, Target};
 use crate::record::{self, Recorded};
+use way::Way;
 
 /// Runs a program and records what it does with its files.
 pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     let program = govern::find(&args.program)?;
-    if let Some(reason) = govern::obstacle(&program.path) {
-        return Err(Error::CannotRun(format!(
-            "'{}' cannot be recorded: {reason}; record its faults with perf record -e \
-             major-faults -d, and give --import what perf script prints of them",
-            program.path.display()
-        )));
-    }
+    way::check(args, &program)?;
     let name = place(args, &program)?;
     let mut inputs = Inputs::default();
     inputs.add_program(&program.path, &args.program[1..]);
     let target = output::open_one("--out", &name, &inputs)?;
-    let library = governor::library()?;
-    run_directory::run_directory().iter().for_each(|directory| run_directory::sweep(directory));
     // From here on no signal ends this process and leaves what it has made.
     let waited = Waited::block();
-    let collecting = Collecting::begin()?;
-    environment::set(&variables(args, &library, collecting.directory()));
-    let (ended, recorded) = record(&program, &waited, &collecting, target, &name, &args.program)?;
-    drop((collecting, waited));
-    Ok(parent::outcome(ended, kept(recorded, &name, args)))
+    let way = Way::begin(args)?;
+    let (ended, recorded) = record(&program, &waited, &way, target, &name, args)?;
+    let is_whole = way.end();
+    drop(waited);
+    Ok(parent::outcome(ended, told::kept(recorded, is_whole, &name, args)))
 }
 
 /// Where the recording goes.
@@ -57,92 +47,52 @@ fn place(args: &RecordArgs, program: &Program) -> Result<String, Error> {
     super::place(args.out.as_deref(), &name)
 }
 
-/// What is said to the library.
-fn variables(args: &RecordArgs, library: &Path, directory: &Path) -> Variables {
-    let files = args.files.join(std::ffi::OsStr::new(":"));
-    let least = args.min_size.map(|bytes| OsString::from(bytes.to_string())).unwrap_or_default();
-    vec![
-        (PRELOAD, preloaded(library, std::env::var_os(PRELOAD).as_deref())),
-        (variable::SWITCH, "on".into()),
-        (variable::RECORD, directory.as_os_str().to_owned()),
-        (variable::RECORD_FILES, files),
-        (variable::RECORD_MIN_SIZE, least),
-    ]
-}
-
-/// Runs the program and reads its tapes meanwhile.
+/// Runs the program and reads meanwhile what it is told to do.
 fn record(
     program: &Program,
     waited: &Waited,
-    collecting: &Collecting,
+    way: &Way,
     target: Target,
     name: &str,
-    words: &[OsString],
+    args: &RecordArgs,
 ) -> Result<(Ended, Recorded<Target>), Error> {
-    let header = header(words);
-    let directory = collecting.directory().to_owned();
+    let header = header(args);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // It has the mask of this thread, so that no signal comes to it.
-        let reading = scope.spawn(|| record::record(directory, target, name, &header, &is_over));
-        let ended = parent::run(program, waited);
+        let (sender, source) = channel();
+        // It has the mask of this thread, so that no signal comes to it. It is there before any
+        // event is opened, which it would have too.
+        let reading = scope.spawn(|| {
+            // What is to be read cannot be had where nothing comes.
+            let mut source: Box<dyn record::Source + Send> = source.into_iter().next()?;
+            let source = source.as_mut();
+            Some(record::record(source, target, name, &header, way.repeats(), &is_over))
+        });
+        let ended = way.source(args).and_then(|(source, before)| {
+            // It is heard, as the other side waits for nothing else.
+            let _ = sender.send(source);
+            parent::run(program, waited, before)
+        });
+        drop(sender);
         is_over.store(true, Ordering::Release);
         reading.thread().unpark();
         let recorded = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        ended.map(|ended| (ended, recorded))
+        ended.map(|ended| (ended, recorded.expect("a program that has run was recorded")))
     })
 }
 
-fn header(words: &[OsString]) -> Header {
+fn header(args: &RecordArgs) -> Header {
     let system = rustix::system::uname();
     let words_of = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    let release = words_of(system.release());
+    let is_first = !args.without_library || args.apply && way::maps_single_pages(&release);
+    let clock = if args.without_library { "" } else { "user time of the thread" };
     Header {
-        command: words.to_vec(),
+        command: args.program.clone(),
         page_size: rustix::param::page_size() as u64,
-        clock: "user time of the thread".to_string(),
-        kernel: words_of(system.release()),
+        clock: clock.to_string(),
+        kernel: release,
         machine: words_of(system.machine()),
-        ..Header::new(Mode::FirstTouches)
+        ..Header::new(if is_first { Mode::FirstTouches } else { Mode::Faults })
     }
-}
-
-/// Keeps the recording, and says what is in it where a user looks.
-fn kept(recorded: Recorded<Target>, name: &str, args: &RecordArgs) -> Result<(), Error> {
-    let (target, totals) = recorded.written?;
-    let mut files = Inputs::default();
-    recorded.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
-    output::check_only("--out", name, &files)?;
-    target.finish()?;
-    let Totals { touches, lost, .. } = totals;
-    let lost = lost + recorded.unknown;
-    let mut stderr = std::io::stderr();
-    // Nobody is left to be told if stderr is closed.
-    if let Some((pid, reason)) = recorded.stopped {
-        let _ = writeln!(
-            stderr,
-            "filemap: process {pid} is in '{name}' only in part: {}",
-            reason.text()
-        );
-    } else if lost > 0 {
-        let _ = writeln!(
-            stderr,
-            "filemap: the recording in '{name}' is not whole, as {lost} events or more were lost; \
-             run it again on a machine that does less"
-        );
-    } else if touches == 0 {
-        let _ = writeln!(stderr, "filemap: {}", nothing(args));
-    } else if stderr.is_terminal() {
-        let _ = writeln!(stderr, "filemap: {touches} first touches of pages are in '{name}'");
-    }
-    Ok(())
-}
-
-/// What is said where no touch was recorded.
-fn nothing(args: &RecordArgs) -> String {
-    let least = format_size(args.min_size.unwrap_or(filemap_control::SMALLEST_RECORDED));
-    let files = if args.files.is_empty() { "" } else { " whose path matches --files" };
-    format!(
-        "no touch of a mapped page was recorded; files of {least} (--min-size) or more{files} are, \
-         on a disk, and pages that nobody else has in use"
-    )
 }
