@@ -5,6 +5,8 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use crate::rule::{self, Rule};
+
 /// Names of the variables.
 pub mod variable {
     /// `off` switches the library off.
@@ -26,6 +28,11 @@ pub mod variable {
     pub const RECORD_MIN_SIZE: &str = "FILEMAP_RECORD_MIN_SIZE";
     /// Patterns of paths, separated by `:`. Only files that match one are recorded.
     pub const RECORD_FILES: &str = "FILEMAP_RECORD_FILES";
+    /// Advice for files, as [`crate::rule`] writes it. Where it is set, the library gives it in
+    /// place of the program's own, and does nothing else.
+    pub const ADVISE: &str = "FILEMAP_ADVISE";
+    /// The file to which a line is added for each piece of that advice that was given.
+    pub const ADVISED: &str = "FILEMAP_ADVISED";
     /// `1` leaves these files where they are when a process ends: somebody collects them. Nothing
     /// else can be said.
     pub const KEEP: &str = "FILEMAP_GOVERN_KEEP";
@@ -38,6 +45,8 @@ pub enum Purpose {
     Govern,
     /// It tells what the program does with its files ([`crate::tape`]).
     Record,
+    /// It gives the advice that it is told to give, in place of the program's own.
+    Advise,
 }
 
 impl Purpose {
@@ -46,6 +55,7 @@ impl Purpose {
         match self {
             Purpose::Govern => "governed",
             Purpose::Record => "recorded",
+            Purpose::Advise => "advised",
         }
     }
 }
@@ -69,6 +79,10 @@ pub struct Settings {
     pub keeps_statistics: bool,
     /// Where the tapes of processes are that are recorded.
     pub tapes: Option<PathBuf>,
+    /// The advice to give.
+    pub rules: Vec<Rule>,
+    /// Where it is told which of it was given: a line with the position of each in `rules`.
+    pub given: Option<PathBuf>,
 }
 
 /// Bytes of the smallest file that is recorded, if nothing else is said.
@@ -85,6 +99,8 @@ impl Default for Settings {
             statistics: None,
             keeps_statistics: false,
             tapes: None,
+            rules: Vec::new(),
+            given: None,
         }
     }
 }
@@ -155,6 +171,16 @@ impl Settings {
             value => value.is_some(),
         };
         let patterns = |name| set(name).map_or(Vec::new(), |value| split(&value));
+        if let Some(text) = set(variable::ADVISE) {
+            let expected = "lines of a kind, two parts of a file and a path";
+            let wrong = || BadSetting::new(variable::ADVISE, text.clone(), expected);
+            return Ok(Some(Settings {
+                purpose: Purpose::Advise,
+                rules: rule::rules(&text).ok_or_else(wrong)?,
+                given: set(variable::ADVISED).map(PathBuf::from),
+                ..default
+            }));
+        }
         if let Some(tapes) = set(variable::RECORD) {
             return Ok(Some(Settings {
                 purpose: Purpose::Record,
@@ -172,7 +198,7 @@ impl Settings {
             exclude: patterns(variable::EXCLUDE),
             statistics,
             keeps_statistics,
-            tapes: None,
+            ..default
         }))
     }
 
@@ -235,7 +261,7 @@ mod tests {
             exclude: vec!["/tmp/*".into()],
             statistics: Some("/run/x".into()),
             keeps_statistics: true,
-            tapes: None,
+            ..Settings::default()
         };
         for settings in [settings, Settings::default()] {
             let said: BTreeMap<_, _> = settings.environment().into_iter().collect();
@@ -262,6 +288,7 @@ mod tests {
             (variable::KEEP, "0"),
             (variable::STATISTICS, "here"),
             (variable::STATISTICS, "./here"),
+            (variable::ADVISE, "random * * here"),
         ] {
             let message = of(&[(name, wrong)]).unwrap_err().to_string();
             assert!(message.contains(name) && message.contains(wrong), "{message}");
