@@ -18,7 +18,7 @@ const FAULT_AROUND_BYTES: u64 = 65536;
 /// Settings as a job wants them; restored when this drops.
 #[derive(Debug)]
 pub(super) struct Settings {
-    _fault_around: Option<Guard>,
+    _fault_around: FaultAround,
 }
 
 impl Settings {
@@ -32,9 +32,25 @@ impl Settings {
             check(machine)?;
         }
         let wanted = machine.fault_around.bytes(page_size());
+        Ok(Settings { _fault_around: FaultAround::set(wanted, journal)? })
+    }
+}
+
+/// A fault-around size of the whole machine; restored when this drops.
+#[derive(Debug)]
+pub struct FaultAround {
+    _changed: Option<Guard>,
+}
+
+impl FaultAround {
+    /// Sets it to `wanted` bytes, unless the machine has that already.
+    ///
+    /// # Errors
+    /// Not root; debugfs that is not mounted, or a kernel that is locked down.
+    pub fn set(wanted: u64, journal: &Journal) -> Result<Self, Error> {
         let path = Path::new(FAULT_AROUND_FILE);
         if wanted == fault_around_bytes() {
-            return Ok(Settings { _fault_around: None });
+            return Ok(FaultAround { _changed: None });
         }
         let locked = |error: io::Error| {
             Error::unavailable(
@@ -46,7 +62,7 @@ impl Settings {
         let undo = Undo::Restore { path: path.to_owned(), value, set: Some(wanted.to_string()) };
         let write = || fs::write(path, wanted.to_string()).map_err(locked);
         let ((), guard) = journal.change(undo, write)?;
-        Ok(Settings { _fault_around: Some(guard) })
+        Ok(FaultAround { _changed: Some(guard) })
     }
 }
 
