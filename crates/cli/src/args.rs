@@ -224,6 +224,19 @@ pub struct AdviseArgs {
     /// alone and then the best in pairs.
     #[arg(value_name = "RECORDING")]
     pub recording: String,
+    /// Also run the best answers for real: the recorded program again, as it is and with each of
+    /// them in turn, --runs times each [default: 5] and once before, in this directory, with this
+    /// environment and without input. Its recorded files are dropped from the page cache before
+    /// each run, and what it prints is thrown away. WARNING: what the program writes, sends or
+    /// removes, it does each time. A program that may write to its files through a mapping is
+    /// refused; whether it writes with write(2) is not in a recording. The exit code is 1 where the
+    /// program reads more or is slower with the answer, or does something else.
+    #[arg(long)]
+    pub check: bool,
+    /// Also run answers that are a fault-around size, which is a setting of the whole machine. It
+    /// is restored after each run.
+    #[arg(long, requires = "check")]
+    pub apply: bool,
     #[command(flatten)]
     pub job: JobFlags,
     #[command(flatten)]

@@ -129,6 +129,10 @@ const ADVISE: &[Example] = &[
         "Say the same for a machine with 2 GiB of RAM and another readahead size.",
         "filemap advise lookups.recording --ram 2g --read-ahead-kb 8192",
     ),
+    example(
+        "Run the recorded program again with the best answers, to see whether they hold.",
+        "filemap advise lookups.recording --check",
+    ),
 ];
 
 const CALIBRATE: &[Example] = &[example(

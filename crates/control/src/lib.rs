@@ -10,6 +10,7 @@
 pub mod layout;
 mod process;
 pub mod request;
+pub mod rule;
 mod settings;
 mod snapshot;
 pub mod tape;

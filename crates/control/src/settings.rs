@@ -5,6 +5,8 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use crate::rule::{self, Rule};
+
 /// Names of the variables.
 pub mod variable {
     /// `off` switches the library off.
@@ -32,6 +34,11 @@ pub mod variable {
     /// `1` leaves files in the page cache that are recorded, where that hides no touches. Nothing
     /// else can be said.
     pub const RECORD_WARM: &str = "FILEMAP_RECORD_WARM";
+    /// Advice for files, as [`crate::rule`] writes it. Where it is set, the library gives it in
+    /// place of the program's own, and does nothing else.
+    pub const ADVISE: &str = "FILEMAP_ADVISE";
+    /// The file to which a line is added for each piece of that advice that was given.
+    pub const ADVISED: &str = "FILEMAP_ADVISED";
     /// `1` leaves these files where they are when a process ends: somebody collects them. Nothing
     /// else can be said.
     pub const KEEP: &str = "FILEMAP_GOVERN_KEEP";
@@ -44,6 +51,8 @@ pub enum Purpose {
     Govern,
     /// It tells what the program does with its files ([`crate::tape`]).
     Record,
+    /// It gives the advice that it is told to give, in place of the program's own.
+    Advise,
 }
 
 /// What is wanted of the library.
@@ -72,6 +81,10 @@ pub struct Settings {
     pub all_faults: bool,
     /// Files that are recorded stay in the page cache, where they have no large folios there.
     pub is_warm: bool,
+    /// The advice to give.
+    pub rules: Vec<Rule>,
+    /// Where it is told which of it was given: a line with the position of each in `rules`.
+    pub given: Option<PathBuf>,
 }
 
 /// Bytes of the smallest file that is recorded where it is mapped, if nothing else is said.
@@ -95,6 +108,8 @@ impl Default for Settings {
             tapes: None,
             all_faults: false,
             is_warm: false,
+            rules: Vec::new(),
+            given: None,
         }
     }
 }
@@ -164,6 +179,16 @@ impl Settings {
         };
         let keeps_statistics = word(variable::KEEP, "1")?;
         let patterns = |name| set(name).map_or(Vec::new(), |value| split(&value));
+        if let Some(text) = set(variable::ADVISE) {
+            let expected = "lines of a kind, two parts of a file and a path";
+            let wrong = || BadSetting::new(variable::ADVISE, text.clone(), expected);
+            return Ok(Some(Settings {
+                purpose: Purpose::Advise,
+                rules: rule::rules(&text).ok_or_else(wrong)?,
+                given: set(variable::ADVISED).map(PathBuf::from),
+                ..default
+            }));
+        }
         if let Some(tapes) = directory(variable::RECORD)? {
             return Ok(Some(Settings {
                 purpose: Purpose::Record,
@@ -277,6 +302,7 @@ mod tests {
             (variable::STATISTICS, "here"),
             (variable::STATISTICS, "./here"),
             (variable::RECORD, "here"),
+            (variable::ADVISE, "random * * here"),
         ] {
             let message = of(&[(name, wrong)]).unwrap_err().to_string();
             assert!(message.contains(name) && message.contains(wrong), "{message}");

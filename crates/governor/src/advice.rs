@@ -8,7 +8,7 @@ use rustix::mm::{Advice, madvise};
 
 fn advise(range: &Range<usize>, advice: Advice) -> bool {
     let address = ptr::with_exposed_provenance_mut::<c_void>(range.start);
-    // SAFETY: none of the three kinds of advice below changes what memory contains, whatever is
+    // SAFETY: none of the kinds of advice below changes what memory contains, whatever is
     // mapped there by now.
     unsafe { madvise(address, range.len(), advice) }.is_ok()
 }
@@ -26,4 +26,14 @@ pub fn as_by_itself(range: &Range<usize>) -> bool {
 /// The kernel begins to read the pages of `range` that are not in the page cache.
 pub fn read(range: &Range<usize>) -> bool {
     advise(range, Advice::WillNeed)
+}
+
+/// The kernel reads ahead in `range` as for who reads it in order.
+pub fn in_order(range: &Range<usize>) -> bool {
+    advise(range, Advice::Sequential)
+}
+
+/// The kernel reads and maps all pages of `range` before this returns.
+pub fn populate(range: &Range<usize>) -> bool {
+    advise(range, Advice::LinuxPopulateRead)
 }

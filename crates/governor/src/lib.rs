@@ -13,7 +13,8 @@
 //! | `start`, `stand_down` | how all of this begins and ends in a process |
 //! | `purpose` | is told by all of these, and hands on to what the library is there for |
 //! | `govern`, `lending` | a purpose: what is done about mappings |
-//! | `record` | the other one: the program's doings are told on a tape |
+//! | `record` | another one: the program's doings are told on a tape |
+//! | `advise` | the third: it gives the advice that it is told, in place of the program's own |
 //! | `table`, `statistics` | what is known of each mapping, and what is told of it |
 //! | `standard_error` | what is said where nothing is governed or recorded |
 //! | `shared_file` | the file by which a process tells the command |
@@ -32,6 +33,7 @@
 )]
 
 mod advice;
+mod advise;
 mod ahead;
 mod disposition;
 mod file;

@@ -17,7 +17,7 @@ use filemap_policy::Reads;
 
 use crate::start::{self, Run};
 use crate::table::Mapping;
-use crate::{govern, lending, record};
+use crate::{advise, govern, lending, record};
 
 /// What a program has mapped.
 pub struct Mapped {
@@ -38,6 +38,11 @@ pub struct Moving {
     governed: Option<govern::Moving>,
 }
 
+/// Whether the purpose wants to know of faults.
+pub fn observes(run: &Run) -> bool {
+    run.settings.purpose != Purpose::Advise
+}
+
 fn chosen() -> Option<Purpose> {
     start::settings().map(|settings| settings.purpose)
 }
@@ -47,6 +52,7 @@ pub fn mapped(new: &Mapped) {
     match chosen() {
         Some(Purpose::Govern) => govern::mapped(new),
         Some(Purpose::Record) => record::mapped(new),
+        Some(Purpose::Advise) => advise::mapped(new),
         None => {}
     }
 }
@@ -56,6 +62,7 @@ pub fn unmapping(range: &Range<usize>) -> bool {
     match chosen() {
         Some(Purpose::Govern) => govern::forget(range),
         Some(Purpose::Record) => record::unmapping(range),
+        Some(Purpose::Advise) => advise::unmapping(range),
         None => false,
     }
 }
@@ -65,7 +72,8 @@ pub fn not_unmapped(range: &Range<usize>) {
     match chosen() {
         Some(Purpose::Govern) => govern::left_in_place(range),
         Some(Purpose::Record) => record::not_unmapped(range),
-        None => {}
+        // It has been advised before.
+        Some(Purpose::Advise) | None => {}
     }
 }
 
@@ -86,6 +94,7 @@ pub fn moved(Moving { from, governed }: Moving, to: Range<usize>) {
         (Some(Purpose::Govern), None) if from.is_empty() => govern::doubled(from.start, &to),
         (Some(Purpose::Govern), None) => govern::moved_unseen(&to),
         (Some(Purpose::Record), _) => record::moved(&from, &to),
+        (Some(Purpose::Advise), _) => advise::moved(&from, &to),
         (None, _) => {}
     }
 }
@@ -102,7 +111,7 @@ pub fn protected(range: &Range<usize>, protection: c_int) {
     match chosen() {
         Some(Purpose::Govern) => govern::protected(range, protection),
         Some(Purpose::Record) => record::protected(range, protection),
-        None => {}
+        Some(Purpose::Advise) | None => {}
     }
 }
 
@@ -114,7 +123,15 @@ pub fn advising(range: &Range<usize>, advice: c_int) -> bool {
             true
         }
         Some(Purpose::Record) => record::advising(range, advice),
+        Some(Purpose::Advise) => advise::advising(range, advice),
         None => true,
+    }
+}
+
+/// The program is about to read from a descriptor.
+pub fn reading(descriptor: c_int) {
+    if let Some(Purpose::Advise) = chosen() {
+        advise::reading(descriptor);
     }
 }
 
@@ -131,6 +148,7 @@ pub fn has_read(descriptor: c_int, offset: Option<u64>, length: u64) {
 pub fn advising_file(descriptor: c_int, offset: u64, length: u64, advice: c_int) -> bool {
     match chosen() {
         Some(Purpose::Record) => record::advising_file(descriptor, offset, length, advice),
+        Some(Purpose::Advise) => advise::advising_file(descriptor, advice),
         Some(Purpose::Govern) | None => true,
     }
 }
@@ -140,7 +158,7 @@ pub fn advising_file(descriptor: c_int, offset: u64, length: u64, advice: c_int)
 pub fn reading_ahead(descriptor: c_int, offset: u64, length: u64) -> bool {
     match chosen() {
         Some(Purpose::Record) => record::reading_ahead(descriptor, offset, length),
-        Some(Purpose::Govern) | None => true,
+        Some(Purpose::Govern | Purpose::Advise) | None => true,
     }
 }
 
@@ -175,7 +193,7 @@ pub fn locked<R: Taken>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
     match chosen() {
         Some(Purpose::Govern) => lending::lend(range, call),
         Some(Purpose::Record) => record::locked(&range, call),
-        None => call(),
+        Some(Purpose::Advise) | None => call(),
     }
 }
 
@@ -184,7 +202,7 @@ pub fn is_told_of_reads() -> bool {
     match chosen() {
         Some(Purpose::Govern) => govern::is_anything(),
         Some(Purpose::Record) => record::is_anything(),
-        None => false,
+        Some(Purpose::Advise) | None => false,
     }
 }
 
@@ -201,7 +219,7 @@ pub fn all_read_by_kernel<R: Taken>(
     match chosen() {
         Some(Purpose::Govern) => lending::all_read_by_kernel(ranges, call),
         Some(Purpose::Record) => record::read_by_kernel(ranges, call),
-        None => call(),
+        Some(Purpose::Advise) | None => call(),
     }
 }
 
@@ -209,6 +227,7 @@ pub fn all_read_by_kernel<R: Taken>(
 pub fn closing(descriptors: RangeInclusive<c_int>) {
     match chosen() {
         Some(Purpose::Record) => record::closing(descriptors),
+        Some(Purpose::Advise) => advise::closing(descriptors),
         // No file is kept open for a mapping that is governed, and none is looked for again.
         Some(Purpose::Govern) | None => {}
     }
@@ -218,6 +237,7 @@ pub fn closing(descriptors: RangeInclusive<c_int>) {
 pub fn duplicated(from: c_int, to: c_int) {
     match chosen() {
         Some(Purpose::Record) => record::duplicated(from, to),
+        Some(Purpose::Advise) => advise::closing(to..=to),
         // The same.
         Some(Purpose::Govern) | None => {}
     }
@@ -228,7 +248,7 @@ pub fn fault(address: usize) {
     match chosen() {
         Some(Purpose::Govern) => govern::fault(address),
         Some(Purpose::Record) => record::fault(address),
-        None => {}
+        Some(Purpose::Advise) | None => {}
     }
 }
 
@@ -244,7 +264,7 @@ pub fn watched() -> impl Iterator<Item = (usize, Mapping)> {
 pub fn has_come(run: &Run, number: usize, address: usize) -> Reads {
     match run.settings.purpose {
         Purpose::Govern => govern::has_come(run, number, address),
-        Purpose::Record => Reads::NONE,
+        Purpose::Record | Purpose::Advise => Reads::NONE,
     }
 }
 
@@ -252,8 +272,7 @@ pub fn has_come(run: &Run, number: usize, address: usize) -> Reads {
 pub fn not_watched(range: &Range<usize>) {
     match chosen() {
         Some(Purpose::Govern) => govern::give_back(range),
-        Some(Purpose::Record) => {}
-        None => {}
+        Some(Purpose::Record | Purpose::Advise) | None => {}
     }
 }
 
@@ -262,6 +281,8 @@ pub fn stopped(run: &Run, reason: Reason) {
     match run.settings.purpose {
         Purpose::Govern => govern::give_all_back(run, reason),
         Purpose::Record => record::stopped(reason),
+        // What was advised stays so, as if the program had advised it.
+        Purpose::Advise => {}
     }
 }
 
@@ -277,6 +298,7 @@ pub fn after_fork() {
     match chosen() {
         Some(Purpose::Govern) => govern::after_fork(),
         Some(Purpose::Record) => record::after_fork(),
+        Some(Purpose::Advise) => advise::after_fork(),
         None => {}
     }
 }
@@ -286,6 +308,7 @@ pub fn goes_on(run: &Run) -> bool {
     match run.settings.purpose {
         Purpose::Govern => govern::goes_on(run),
         Purpose::Record => record::is_anything(),
+        Purpose::Advise => false,
     }
 }
 
@@ -294,5 +317,6 @@ pub fn ends(run: &Run) {
     match run.settings.purpose {
         Purpose::Govern => govern::complete(run),
         Purpose::Record => record::ends(),
+        Purpose::Advise => {}
     }
 }

@@ -21,6 +21,7 @@ pub struct Run {
     exclude: Vec<CString>,
     statistics: Option<CString>,
     tapes: Option<CString>,
+    given: Option<CString>,
 }
 
 static RUN: OnceLock<Run> = OnceLock::new();
@@ -121,15 +122,16 @@ fn begin() {
     };
     let page_size = page_size();
     let c_string = |text: &OsString| CString::new(text.as_bytes()).ok();
-    let directory = |path: &Option<PathBuf>| {
+    let c_path = |path: &Option<PathBuf>| {
         path.as_ref().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok())
     };
     let run = Run {
         page_size,
         include: settings.include.iter().filter_map(c_string).collect(),
         exclude: settings.exclude.iter().filter_map(c_string).collect(),
-        statistics: directory(&settings.statistics).filter(|path| may_be_directory(path)),
-        tapes: directory(&settings.tapes),
+        statistics: c_path(&settings.statistics).filter(|path| may_be_directory(path)),
+        tapes: c_path(&settings.tapes),
+        given: c_path(&settings.given),
         settings,
     };
     if let Some(reason) = run.tapes().and_then(unwritable) {
@@ -138,6 +140,10 @@ fn begin() {
     }
     OWNER.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
     let run = RUN.get_or_init(|| run);
+    if !purpose::observes(run) {
+        switch_on();
+        return;
+    }
     let reason = match () {
         () if file::is_traced() => Reason::Traced,
         () if disposition::is_taken() => Reason::SigtrapTaken,
@@ -186,8 +192,8 @@ fn observe(run: &Run) {
         run.tell_collector();
         let none = Reason::NoObserver;
         give_up(&match run.settings.purpose {
-            Purpose::Govern => format!("nothing is governed: {}", none.text()),
             Purpose::Record => format!("nothing is recorded: {}", none.not_recorded()),
+            Purpose::Govern | Purpose::Advise => format!("nothing is governed: {}", none.text()),
         });
         return;
     };
@@ -195,7 +201,12 @@ fn observe(run: &Run) {
         disposition::install();
     }
     statistics::observer(observer);
-    // SAFETY: the function only does what the child of a fork may do.
+    switch_on();
+}
+
+/// From here on the purpose does its work.
+fn switch_on() {
+    // SAFETY: the functions only do what a parent, or the child of a fork, may do.
     unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork)) };
     IS_ON.store(true, Ordering::Release);
 }
@@ -237,7 +248,7 @@ pub extern "C" fn after_fork() {
     file::release_after_fork();
     observer::after_fork();
     purpose::after_fork();
-    if let Some(run) = running() {
+    if let Some(run) = running().filter(|run| purpose::observes(run)) {
         if !observer::reopen() {
             crate::stand_down::now(Reason::NoObserver);
         } else if purpose::goes_on(run) {
@@ -284,6 +295,11 @@ impl Run {
     /// The directory of tapes.
     pub fn tapes(&self) -> Option<&CStr> {
         self.tapes.as_deref()
+    }
+
+    /// The file to which it is added which advice was given.
+    pub fn given(&self) -> Option<&CStr> {
+        self.given.as_deref()
     }
 
     /// Removes the file of statistics if nobody collects it.

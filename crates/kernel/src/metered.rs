@@ -1,13 +1,14 @@
 //! A program that is run to its end, and what it cost with all that it started.
 
+use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::child::{Running, die_with_parent_in_session};
+use crate::child::{Ended, Running, die_with_parent_in_session};
 use crate::ending::Adopting;
 
 /// Bytes of a block in the kernel's count of what was read.
@@ -45,7 +46,8 @@ impl Metered {
 /// have ended.
 ///
 /// # Errors
-/// When it cannot be started or waited for.
+/// When it cannot be started or waited for. [`io::ErrorKind::TimedOut`] where it has stopped and
+/// nobody lets it go on; it is ended then.
 pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered> {
     let adopting = Adopting::begin()?;
     die_with_parent_in_session(command);
@@ -56,7 +58,7 @@ pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered
     let (stdout, stderr) = (running.0.stdout.take(), running.0.stderr.take());
     let readers = [(stdout.map(boxed), &b""[..]), (stderr.map(boxed), left_out)];
     let readers = readers.map(|(pipe, left_out)| thread::spawn(move || digest(pipe, left_out)));
-    let status = running.ended()?;
+    let status = ended(&mut running)?;
     let elapsed_ns = start.elapsed().as_nanos() as u64;
     drop(adopting);
     let after = Usage::of_children();
@@ -70,6 +72,26 @@ pub fn run(command: &mut Command, left_out: &'static [u8]) -> io::Result<Metered
         cpu_ns: after.cpu_ns - before.cpu_ns,
         outputs: [stdout?, stderr?],
     })
+}
+
+/// A program that is stopped so long is taken for one that nobody lets go on.
+const STOPPED_FOR: Duration = Duration::from_secs(5);
+
+/// Waits for the end of a program, which may stop for a while.
+fn ended(running: &mut Running) -> io::Result<ExitStatus> {
+    let path = format!("/proc/{}/stat", running.0.id());
+    let mut since = None;
+    let waits = || {
+        // What stands between the parentheses is the program's word.
+        let stat = fs::read_to_string(&path).unwrap_or_default();
+        let is_stopped = stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T"));
+        since = if is_stopped { since.or_else(|| Some(Instant::now())) } else { None };
+        since.filter(|since| since.elapsed() >= STOPPED_FOR)
+    };
+    match running.wait(Duration::MAX, waits)? {
+        Ended::Itself(status) => Ok(status),
+        Ended::Because(_) | Ended::Late => Err(io::ErrorKind::TimedOut.into()),
+    }
 }
 
 fn boxed(pipe: impl Read + Send + 'static) -> Box<dyn Read + Send> {

@@ -4,7 +4,7 @@ use filemap_core::address::vma::{AdviceFlag, ReadHint};
 use filemap_core::series::Series;
 use filemap_core::units::PageCount;
 use filemap_job::program::{Fadvise, Madvise, Program, ProgramStep};
-use filemap_report::advise::Change;
+use filemap_report::advise::{Change, Target};
 
 /// `program` with `changes`.
 pub fn with(program: &Program, changes: &[Change]) -> Program {
@@ -16,17 +16,24 @@ pub fn with(program: &Program, changes: &[Change]) -> Program {
 fn apply(program: &mut Program, change: &Change) {
     let page_size = program.page_size();
     match change {
-        Change::Madvise(on, hint) => {
+        Change::Madvise(on, hint) => read_as(program, on, *hint),
+        Change::Part(on, hint, part) => {
+            read_as(program, on, ReadHint::Normal);
             for number in &on.numbers {
-                program.mappings[*number].mapping.advice.read = *hint;
+                let advice = Madvise::Flag(AdviceFlag::Read(*hint));
+                if let Some(part) = clipped(program, *number, *part) {
+                    ask(program, *number, part, advice);
+                }
             }
-            remove_steps(program, |step| {
-                is_read_advice(step).is_some_and(|mapping| on.numbers.contains(&mapping))
-            });
         }
         Change::WillNeed(on, parts) => {
             for (number, part) in on.numbers.iter().zip(parts) {
-                ask_before_touches(program, *number, *part);
+                ask(program, *number, *part, Madvise::WillNeed);
+            }
+        }
+        Change::Populate(on, parts) => {
+            for (number, part) in on.numbers.iter().zip(parts) {
+                ask(program, *number, *part, Madvise::PopulateRead);
             }
         }
         Change::Fadvise(on, hint) => {
@@ -45,6 +52,22 @@ fn apply(program: &mut Program, change: &Change) {
             program.rules.series = program.rules.series.union(series);
         }
     }
+}
+
+/// Has mappings read as `hint` says, whatever the program itself advises.
+fn read_as(program: &mut Program, on: &Target, hint: ReadHint) {
+    for number in &on.numbers {
+        program.mappings[*number].mapping.advice.read = hint;
+    }
+    remove_steps(program, |step| {
+        is_read_advice(step).is_some_and(|mapping| on.numbers.contains(&mapping))
+    });
+}
+
+/// What a mapping has of the `pages` from its page `first` on, if it has any.
+fn clipped(program: &Program, number: usize, (first, pages): (u64, u64)) -> Option<(u64, u64)> {
+    let has = program.mappings[number].mapping.pages.0.checked_sub(first)?;
+    (has > 0).then_some((first, pages.min(has)))
 }
 
 /// The mapping that `step` advises how it is read.
@@ -75,25 +98,24 @@ fn remove_steps(program: &mut Program, is_gone: impl Fn(&ProgramStep) -> bool) {
     }
 }
 
-/// Asks for a part of a mapping, its first page and how many, before it is first touched: once, or
-/// each time that it is made.
-fn ask_before_touches(program: &mut Program, number: usize, (first, pages): (u64, u64)) {
-    let at_start = program.mappings[number].at_start;
+/// Asks for a part of a mapping, its first page and how many: behind each `mmap(2)` of it, or
+/// before its first touch where it is there from the beginning.
+fn ask(program: &mut Program, number: usize, (first, pages): (u64, u64), advice: Madvise) {
+    let mut is_due = program.mappings[number].at_start;
     let (first, pages) = (PageCount(first), PageCount(pages));
-    let ask = ProgramStep::Madvise { mapping: number, advice: Madvise::WillNeed, first, pages };
-    let mut is_due = at_start;
+    let ask = ProgramStep::Madvise { mapping: number, advice, first, pages };
     for thread in &mut program.threads {
         let mut steps = Vec::with_capacity(thread.steps.len() + 1);
         for step in thread.steps.drain(..) {
-            match &step {
-                ProgramStep::Map { mapping } if *mapping == number => is_due = true,
-                ProgramStep::Touch { mapping, .. } if *mapping == number && is_due => {
-                    is_due = false;
-                    steps.push(ask.clone());
-                }
-                _ => {}
+            let maps = matches!(&step, ProgramStep::Map { mapping } if *mapping == number);
+            if is_due && step.touched() == Some(number) {
+                is_due = false;
+                steps.push(ask.clone());
             }
             steps.push(step);
+            if maps {
+                steps.push(ask.clone());
+            }
         }
         thread.steps = steps;
     }
@@ -120,7 +142,6 @@ fn advise_open(program: &mut Program, number: usize, hint: ReadHint) {
 #[cfg(test)]
 mod tests {
     use filemap_job::ProgramSpec;
-    use filemap_report::advise::Target;
 
     use super::*;
 
@@ -165,6 +186,17 @@ mod tests {
             changed.iter().filter(asks).count()
         };
         assert_eq!((asked("m"), asked("n")), (1, 2), "{changed:?}");
+    }
+
+    #[test]
+    fn a_part_is_advised_and_the_rest_is_as_by_itself() {
+        let part = Change::Part(target(&[0]), ReadHint::Random, (200, 100));
+        let changed = with(&program(), &[part]);
+        assert_eq!(changed.mappings[0].mapping.advice.read, ReadHint::Normal);
+        let advised: Vec<String> =
+            steps(&changed).into_iter().filter(|step| step.starts_with("madvise")).collect();
+        // The mapping has 256 pages.
+        assert_eq!(advised, ["madvise m: random of 224k from 800k"]);
     }
 
     #[test]

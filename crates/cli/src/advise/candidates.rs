@@ -38,8 +38,9 @@ pub fn all(program: &Program, used: &Used, now: &Outcome) -> Vec<Change> {
         for on in &mappings {
             let others = HINTS.into_iter().filter(|hint| !is_so(program, on, *hint));
             changes.extend(others.map(|hint| Change::Madvise(on.clone(), hint)));
-            changes.extend(will_need(used, on));
+            changes.extend(asked(used, on));
         }
+        changes.extend(mappings.first().and_then(|on| part(program, used, on)));
         if mappings.is_empty() {
             changes.extend(file_advice(program, file));
         }
@@ -108,12 +109,27 @@ fn is_so(program: &Program, on: &Target, hint: ReadHint) -> bool {
     !is_advised && on.numbers.iter().all(has)
 }
 
-/// MADV_WILLNEED of what is used of the mappings, where that is dense.
-fn will_need(used: &Used, on: &Target) -> Option<Change> {
+/// MADV_WILLNEED and MADV_POPULATE_READ of what is used of the mappings, where that is dense.
+fn asked(used: &Used, on: &Target) -> Vec<Change> {
     let parts = on.numbers.iter().map(|number| used.mappings[*number]);
-    let is_dense = parts.clone().all(|part| part.pages * DENSE >= part.span);
-    let parts = parts.map(|part| (part.first, part.span)).collect();
-    is_dense.then(|| Change::WillNeed(on.clone(), parts))
+    if !parts.clone().all(|part| part.pages * DENSE >= part.span) {
+        return Vec::new();
+    }
+    let parts: Vec<(u64, u64)> = parts.map(|part| (part.first, part.span)).collect();
+    vec![Change::WillNeed(on.clone(), parts.clone()), Change::Populate(on.clone(), parts)]
+}
+
+/// MADV_RANDOM for the part of a file that is touched in no order, where another part is touched in
+/// order. All its mappings begin at one place, so that the part is the same for each.
+fn part(program: &Program, used: &Used, on: &Target) -> Option<Change> {
+    let boundary = used.orders[on.file].boundary()?;
+    let start = program.mappings[*on.numbers.first()?].mapping.offset;
+    let is_one = |number: &usize| program.mappings[*number].mapping.offset == start;
+    let longest =
+        on.numbers.iter().map(|number| program.mappings[*number].mapping.pages.0).max()?;
+    let page = boundary.page.checked_sub(start.0).filter(|page| (1..longest).contains(page))?;
+    let part = if boundary.is_random_before { (0, page) } else { (page, longest - page) };
+    on.numbers.iter().all(is_one).then(|| Change::Part(on.clone(), ReadHint::Random, part))
 }
 
 /// Advice for the opens of a file that is only read.

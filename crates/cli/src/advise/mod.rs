@@ -2,7 +2,12 @@
 
 mod apply;
 mod candidates;
+pub mod check;
+mod order;
+mod rules;
+mod selected;
 mod trials;
 mod used;
+mod writes;
 
 pub use self::trials::study;

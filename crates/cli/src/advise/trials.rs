@@ -57,6 +57,7 @@ pub fn study(
         read_ahead_kb: program.machine.read_ahead.bytes(program.page_size()) / 1024,
         latency_ns: profile.device.latency_ns,
         warnings: Vec::new(),
+        check: None,
     };
     Ok((study, run))
 }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use filemap_job::program::{Program, ProgramStep};
 
+use super::order::Order;
+
 /// Pages of one word of bits.
 const WORD: u64 = u64::BITS as u64;
 
@@ -47,21 +49,27 @@ pub struct Used {
     pub files: Vec<u64>,
     /// Of each mapping; nothing of one that is not touched.
     pub mappings: Vec<UsedPart>,
+    /// In which order the pages of each file are touched through mappings.
+    pub orders: Vec<Order>,
 }
 
 /// What `program` uses.
 pub fn of(program: &Program) -> Used {
     let mut files: Vec<Pages> = program.files.iter().map(|_| Pages::default()).collect();
     let mut mappings: Vec<Pages> = program.mappings.iter().map(|_| Pages::default()).collect();
+    let order = |file: usize| Order::new(program.file_pages(file).0);
+    let mut orders: Vec<Order> = (0..program.files.len()).map(order).collect();
     let size = program.page_size();
     for step in program.steps() {
         match step {
             ProgramStep::Touch { mapping, accesses, .. } => {
                 let of = &program.mappings[*mapping];
-                let file = &mut files[program.opens[of.open].file];
+                let number = program.opens[of.open].file;
+                let (file, order) = (&mut files[number], &mut orders[number]);
                 for page in program.touches(*mapping, accesses) {
                     mappings[*mapping].add(page);
                     file.add(of.mapping.offset.0 + page);
+                    order.touch(of.mapping.offset.0 + page);
                 }
             }
             ProgramStep::Read { open, offset_bytes, len_bytes, accesses, .. } => {
@@ -82,6 +90,7 @@ pub fn of(program: &Program) -> Used {
     Used {
         files: files.iter().map(Pages::count).collect(),
         mappings: mappings.iter().map(part).collect(),
+        orders,
     }
 }
 

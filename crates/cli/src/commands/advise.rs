@@ -3,12 +3,13 @@
 use std::io::Read;
 
 use filemap_job::program::NamedFile;
-use filemap_job::{Engine, EngineKind, Ready, shell_word};
+use filemap_job::{Engine, EngineKind, JobSpec, Ready, shell_word};
 use filemap_model::Model;
 use filemap_report::advise::{self, Contents, FIRST_BYTES};
 
 use super::program::{GivenProgram, in_file, profile};
 use crate::Outcome;
+use crate::advise::check::{self, Again};
 use crate::advise::study;
 use crate::args::AdviseArgs;
 use crate::error::Error;
@@ -34,10 +35,19 @@ pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
 
 fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome, Error> {
     let is_recording = given.of_recording.is_some();
-    let asked = GivenProgram::new(given, path, args.job)?;
+    if args.check && !is_recording {
+        return Err(Error::Usage(format!(
+            "--check runs the program again, and '{path}' is a job file; give a recording of \
+             filemap record"
+        )));
+    }
+    let again = args.check.then(|| Again::of(path)).transpose()?;
+    let mut asked = GivenProgram::new(given, path, args.job)?;
     let output = Output::open(&args.output, &asked.inputs, &[])?;
+    let runs = if args.check { asked.spec.runs.take() } else { None };
     if asked.spec.runs.is_some_and(|runs| runs != 1) {
-        let message = "--runs does not go with advise, which tries things in the model; remove it";
+        let message = "--runs does not go with advise, which tries things in the model; remove it, \
+                       or give --check too";
         return Err(Error::Usage(message.to_string()));
     }
     let is_model = |on: &String| on == EngineKind::Model.name();
@@ -57,11 +67,29 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
     study.warnings = found.warnings;
     let kernel = asked.spec.kernel.as_deref();
     study.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
+    if let Some(again) = &again {
+        study.warnings.extend(other_machine(&asked.flags));
+        let runs = runs.unwrap_or(check::RUNS);
+        study.check = Some(check::run(again, &study, &program, runs, args.apply)?);
+    }
     let ready = Model { profile }.prepare_all(&[&program])?.pop();
     let mut record = ready.expect("one program is made ready").record(vec![run]);
     provenance::stamp_record(&mut record);
-    output.write(&advise::report(&study, &record, asked.command("advise")))?;
-    Ok(Outcome::Done)
+    let mut command = asked.command("advise");
+    command.extend(args.check.then_some(" --check"));
+    command.extend(args.apply.then_some(" --apply"));
+    output.write(&advise::report(&study, &record, command))?;
+    let fails = study.check.as_ref().is_some_and(|check| check.fails(&study));
+    Ok(if fails { Outcome::CheckFailed } else { Outcome::Done })
+}
+
+/// What is to be said where `flags` give the model another machine than the one that was measured.
+fn other_machine(flags: &JobSpec) -> Option<String> {
+    let given = JobSpec { machine: None, runs: None, ..flags.clone() }.flags();
+    let given: Vec<String> = given.into_iter().collect();
+    (!given.is_empty()).then(|| {
+        format!("the model has {}, and what was measured is this machine as it is", given.join(" "))
+    })
 }
 
 /// The program that was recorded, with its arguments, where the recording says it.

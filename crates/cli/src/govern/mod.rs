@@ -14,6 +14,7 @@ mod smaps;
 pub mod start;
 mod statistics;
 pub mod status;
+pub mod trial;
 
 pub use collecting::{Collecting, abandon};
 pub use environment::Wanted;
@@ -26,8 +27,16 @@ use std::ffi::OsString;
 /// The names of the commands that run a program.
 const COMMANDS: [&str; 2] = ["govern", "record"];
 
+/// Another command, and the flag by which it runs a program.
+const WITH_FLAG: (&str, &str) = ("advise", "--check");
+
 /// Whether `words` are those of a command line that runs a program. What stands behind the
 /// program's name is the program's.
 pub fn is_meant(words: impl IntoIterator<Item = OsString>) -> bool {
-    words.into_iter().nth(1).is_some_and(|word| COMMANDS.iter().any(|name| word == *name))
+    let mut words = words.into_iter().skip(1);
+    let (name, flag) = WITH_FLAG;
+    words.next().is_some_and(|word| {
+        COMMANDS.iter().any(|name| word == *name)
+            || (word == name && words.any(|word| word == flag))
+    })
 }

@@ -3,6 +3,7 @@
 mod advise;
 mod bad_input;
 mod calibrate;
+mod checked;
 mod compare;
 mod conform;
 mod determinism;

@@ -26,6 +26,7 @@ pub unsafe extern "C-unwind" fn read(
     buffer: *mut c_void,
     length: size_t,
 ) -> ssize_t {
+    purpose::reading(descriptor);
     let result = next!(
         c"read",
         unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t) -> ssize_t;
@@ -45,6 +46,7 @@ pub unsafe extern "C-unwind" fn pread(
     length: size_t,
     offset: off_t,
 ) -> ssize_t {
+    purpose::reading(descriptor);
     let result = next!(
         c"pread",
         unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off_t) -> ssize_t;
@@ -64,6 +66,7 @@ pub unsafe extern "C-unwind" fn pread64(
     length: size_t,
     offset: off64_t,
 ) -> ssize_t {
+    purpose::reading(descriptor);
     let result = next!(
         c"pread64",
         unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off64_t) -> ssize_t;
@@ -83,6 +86,7 @@ pub unsafe extern "C-unwind" fn __read_chk(
     length: size_t,
     room: size_t,
 ) -> ssize_t {
+    purpose::reading(descriptor);
     let result = next!(
         c"__read_chk",
         unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, size_t) -> ssize_t;
@@ -103,6 +107,7 @@ pub unsafe extern "C-unwind" fn __pread_chk(
     offset: off_t,
     room: size_t,
 ) -> ssize_t {
+    purpose::reading(descriptor);
     let result = next!(
         c"__pread_chk",
         unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off_t, size_t) -> ssize_t;
@@ -123,6 +128,7 @@ pub unsafe extern "C-unwind" fn __pread64_chk(
     offset: off64_t,
     room: size_t,
 ) -> ssize_t {
+    purpose::reading(descriptor);
     let result = next!(
         c"__pread64_chk",
         unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off64_t, size_t) -> ssize_t;
@@ -141,6 +147,7 @@ pub unsafe extern "C-unwind" fn readv(
     vector: *const iovec,
     count: c_int,
 ) -> ssize_t {
+    purpose::reading(descriptor);
     let result = next!(
         c"readv",
         unsafe extern "C-unwind" fn(c_int, *const iovec, c_int) -> ssize_t;
@@ -160,6 +167,7 @@ pub unsafe extern "C-unwind" fn preadv(
     count: c_int,
     offset: off_t,
 ) -> ssize_t {
+    purpose::reading(descriptor);
     let result = next!(
         c"preadv",
         unsafe extern "C-unwind" fn(c_int, *const iovec, c_int, off_t) -> ssize_t;
@@ -179,6 +187,7 @@ pub unsafe extern "C-unwind" fn preadv64(
     count: c_int,
     offset: off64_t,
 ) -> ssize_t {
+    purpose::reading(descriptor);
     let result = next!(
         c"preadv64",
         unsafe extern "C-unwind" fn(c_int, *const iovec, c_int, off64_t) -> ssize_t;

@@ -6,6 +6,7 @@
 //! is not installed is passed over with a line that says so. Names or parts of them choose tests.
 
 mod advice;
+mod advised;
 mod arrays;
 mod cancelled;
 mod changing;
@@ -32,7 +33,7 @@ use support::skip::skip;
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 44] = [
+const TESTS: [Test; 47] = [
     ("files are read in several orders", readers::orders),
     ("a scan reads all once", readers::scans_read_once),
     ("what the program advises stands", readers::own_advice),
@@ -59,6 +60,9 @@ const TESTS: [Test; 44] = [
     ("the governor's advice does not stay behind", advice::left),
     ("a program takes all descriptors", advice::all_descriptors),
     ("a fork without handlers", advice::bare_fork),
+    ("advice is given in place of the program's", advised::mappings),
+    ("parts of a mapping are advised", advised::parts),
+    ("files are advised before they are read", advised::reads),
     ("perf events are refused", refused::without_perf),
     ("a program filters its own calls", refused::own_filter),
     ("a static program", refused::static_program),
@@ -82,7 +86,7 @@ const TESTS: [Test; 44] = [
 type Program = (&'static str, fn(&[String]));
 
 /// The programs that this binary is.
-const PROGRAMS: [Program; 21] = [
+const PROGRAMS: [Program; 22] = [
     ("reader", readers::program),
     ("threads", readers::threads_program),
     ("churn", readers::churn_program),
@@ -101,6 +105,7 @@ const PROGRAMS: [Program; 21] = [
     ("sends", vectors::program),
     ("small stack", vectors::small_stack_program),
     ("advice", advice::program),
+    ("advised", advised::program),
     ("bare fork", advice::bare_fork_program),
     ("filtered", refused::filtered_program),
     ("tight", tight::program),

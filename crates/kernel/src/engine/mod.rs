@@ -36,7 +36,7 @@ pub use guest::{in_guest, mount_memory_cgroups};
 pub use limits::available_bytes;
 pub use plan::{MAX_RUN_ACCESSES, plan};
 pub use sent::{Bootable, Returned};
-pub use settings::SinglePages;
+pub use settings::FaultAround;
 
 pub(crate) use environment::chosen;
 pub(crate) use file::{may_drop, scratch_directory, storage_of};

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 
 use filemap_job::Machine;
 
@@ -23,7 +22,7 @@ const FAULT_AROUND_BYTES: u64 = 65536;
 /// Settings as a job wants them; restored when this drops.
 #[derive(Debug)]
 pub(super) struct Settings {
-    _fault_around: Option<Guard>,
+    _fault_around: FaultAround,
 }
 
 impl Settings {
@@ -37,61 +36,58 @@ impl Settings {
             check(machine)?;
         }
         let wanted = machine.fault_around.bytes(page_size());
-        let path = Path::new(FAULT_AROUND_FILE);
-        if wanted == fault_around_bytes() {
-            return Ok(Settings { _fault_around: None });
-        }
-        let locked = |error: io::Error| {
-            Error::unavailable(
-                format!("a fault-around of {wanted} bytes ({}: {error})", path.display()),
-                "mount debugfs as root on a kernel that is not locked down, or use --image",
-            )
-        };
-        let value = fs::read_to_string(path).map_err(locked)?;
-        let undo = Undo::Restore { path: path.to_owned(), value, set: Some(wanted.to_string()) };
-        let write = || fs::write(path, wanted.to_string()).map_err(locked);
-        let ((), guard) = journal.change(undo, write)?;
-        Ok(Settings { _fault_around: Some(guard) })
+        Ok(Settings { _fault_around: FaultAround::set(wanted, journal)? })
     }
 }
 
-/// Fault-around of one page on the whole machine, as long as it lives: the first touch of a page by
-/// a process is a fault of its own, whatever is in the page cache.
+/// A fault-around size of the whole machine; restored when this drops.
+///
+/// With one page the first touch of a page by a process is a fault of its own, whatever is in the
+/// page cache.
 #[derive(Debug)]
-pub struct SinglePages {
+pub struct FaultAround {
+    wanted_bytes: u64,
     // Undone from the first to the last.
-    _fault_around: Option<Guard>,
-    debugfs: Mounted,
+    _changed: Option<Guard>,
+    debugfs: Option<Mounted>,
 }
 
-impl SinglePages {
+impl FaultAround {
     /// Sets it, unless the machine has it already.
     ///
     /// # Errors
     /// Not root; a kernel without debugfs; one locked down.
-    pub fn set(journal: &Journal) -> Result<Self, Error> {
-        require_root("setting fault-around to one page")?;
-        let remedy = "leave out --apply, or use a kernel with debugfs that is not locked down";
+    pub fn set(wanted_bytes: u64, journal: &Journal) -> Result<Self, Error> {
+        if wanted_bytes == fault_around_bytes() {
+            return Ok(FaultAround { wanted_bytes, _changed: None, debugfs: None });
+        }
+        let what = format!("a fault-around of {wanted_bytes} bytes");
+        require_root("setting fault-around")?;
+        let remedy = "use a kernel with debugfs that is not locked down, leave out --apply, or use \
+                      --image";
         let debugfs = Mounted::open(journal, "debugfs", remedy)?;
         let path = debugfs.root().join(FAULT_AROUND_NAME);
-        let refused = |error: io::Error| {
-            Error::unavailable(format!("fault-around of one page ({error})"), remedy)
-        };
+        let refused = |error: io::Error| Error::unavailable(format!("{what} ({error})"), remedy);
         let value = fs::read_to_string(&path).map_err(refused)?;
-        let wanted = page_size().to_string();
+        let wanted = wanted_bytes.to_string();
         let mut changed = None;
         if value.trim() != wanted {
             let undo = Undo::Restore { path: path.clone(), value, set: Some(wanted.clone()) };
             let write = || fs::write(&path, &wanted).map_err(refused);
             changed = Some(journal.change(undo, write)?.1);
         }
-        Ok(SinglePages { _fault_around: changed, debugfs })
+        Ok(FaultAround { wanted_bytes, _changed: changed, debugfs: Some(debugfs) })
     }
 
     /// Whether it is still so: somebody else may have set it since.
     pub fn holds(&self) -> bool {
-        let value = fs::read_to_string(self.debugfs.root().join(FAULT_AROUND_NAME));
-        value.is_ok_and(|value| value.trim() == page_size().to_string())
+        match &self.debugfs {
+            None => fault_around_bytes() == self.wanted_bytes,
+            Some(debugfs) => {
+                let value = fs::read_to_string(debugfs.root().join(FAULT_AROUND_NAME));
+                value.is_ok_and(|value| value.trim() == self.wanted_bytes.to_string())
+            }
+        }
     }
 }
 

@@ -180,8 +180,18 @@ fn call(change: &Change) -> String {
         Change::Madvise(target, hint) => {
             on(&format!("madvise(MADV_{})", super::change::hint_name(*hint)), &target.name)
         }
+        Change::Part(target, hint, (first, pages)) => format!(
+            "madvise(MADV_{}) on {} pages of {} from page {}, MADV_NORMAL on the rest",
+            super::change::hint_name(*hint),
+            number(*pages as f64),
+            target.name,
+            number(*first as f64)
+        ),
         Change::WillNeed(target, _) => {
             on("madvise(MADV_WILLNEED) of what is used, once it is mapped,", &target.name)
+        }
+        Change::Populate(target, _) => {
+            on("madvise(MADV_POPULATE_READ) of what is used, once it is mapped,", &target.name)
         }
         change => change.label(),
     }
@@ -259,6 +269,7 @@ mod tests {
             read_ahead_kb: 8192,
             latency_ns: 54_000,
             warnings: Vec::new(),
+            check: None,
         }
     }
 

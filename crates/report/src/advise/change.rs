@@ -19,9 +19,14 @@ pub struct Target {
 pub enum Change {
     /// `madvise(2)` of how mappings are read, in place of the program's own advice.
     Madvise(Target, ReadHint),
+    /// `madvise(2)` of how a part of mappings is read, its first page and how many, and MADV_NORMAL
+    /// for the rest of them, in place of the program's own advice.
+    Part(Target, ReadHint, (u64, u64)),
     /// MADV_WILLNEED for what is used of mappings, before they are first touched: for each mapping
     /// its first page and how many.
     WillNeed(Target, Vec<(u64, u64)>),
+    /// MADV_POPULATE_READ for what is used of mappings, in the same way.
+    Populate(Target, Vec<(u64, u64)>),
     /// `posix_fadvise(2)` of how opens are read, in place of the program's own.
     Fadvise(Target, ReadHint),
     /// The readahead size of the device, in KiB.
@@ -39,7 +44,11 @@ impl Change {
     pub fn label(&self) -> String {
         match self {
             Change::Madvise(on, hint) => format!("MADV_{} on {}", hint_name(*hint), on.name),
+            Change::Part(on, hint, (first, pages)) => {
+                format!("MADV_{} on {}, {pages} pages from {first}", hint_name(*hint), on.name)
+            }
             Change::WillNeed(on, _) => format!("MADV_WILLNEED on {}", on.name),
+            Change::Populate(on, _) => format!("MADV_POPULATE_READ on {}", on.name),
             Change::Fadvise(on, hint) => {
                 format!("POSIX_FADV_{} on {}", hint_name(*hint), on.name)
             }
@@ -60,7 +69,7 @@ impl Change {
     pub fn reach(&self) -> u32 {
         match self {
             Change::Madvise(..) | Change::Fadvise(..) => 0,
-            Change::WillNeed(..) => 1,
+            Change::Part(..) | Change::WillNeed(..) | Change::Populate(..) => 1,
             Change::Governor => 2,
             Change::ReadAhead(_) => 3,
             Change::FaultAround(_) => 4,
@@ -76,9 +85,8 @@ impl Change {
     /// The file that it is about; of every file where there is none.
     pub fn file(&self) -> Option<usize> {
         match self {
-            Change::Madvise(on, _) | Change::WillNeed(on, _) | Change::Fadvise(on, _) => {
-                Some(on.file)
-            }
+            Change::Madvise(on, _) | Change::Part(on, ..) | Change::Fadvise(on, _) => Some(on.file),
+            Change::WillNeed(on, _) | Change::Populate(on, _) => Some(on.file),
             _ => None,
         }
     }
@@ -92,10 +100,13 @@ impl Change {
         }
         match (self, other) {
             (
-                Change::Madvise(one, _) | Change::Fadvise(one, _),
-                Change::Madvise(two, _) | Change::Fadvise(two, _),
+                Change::Madvise(one, _) | Change::Part(one, ..) | Change::Fadvise(one, _),
+                Change::Madvise(two, _) | Change::Part(two, ..) | Change::Fadvise(two, _),
             )
-            | (Change::WillNeed(one, _), Change::WillNeed(two, _)) => {
+            | (
+                Change::WillNeed(one, _) | Change::Populate(one, _),
+                Change::WillNeed(two, _) | Change::Populate(two, _),
+            ) => {
                 one.numbers.iter().all(|number| !two.numbers.contains(number))
                     && (one.file, &one.name) != (two.file, &two.name)
             }
@@ -128,5 +139,8 @@ mod tests {
         assert!(random(0).goes_with(&Change::ReadAhead(128)));
         assert!(!Change::ReadAhead(64).goes_with(&Change::ReadAhead(128)));
         assert!(!random(0).goes_with(&Change::Governor));
+        let part = |file| Change::Part(on(file), ReadHint::Random, (0, 9));
+        assert!(!part(0).goes_with(&random(0)) && part(0).goes_with(&random(1)));
+        assert_eq!(part(0).label(), "MADV_RANDOM on f0, 9 pages from 0");
     }
 }

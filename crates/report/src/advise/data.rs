@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::answer::files;
 use super::choice::Choice;
 use super::tables::verdict;
-use super::{Condition, Outcome, Study, answer};
+use super::{Condition, Outcome, Study, answer, check};
 use crate::footer::Footer;
 use crate::report::to_json;
 use crate::table::{Column, Table};
@@ -31,6 +31,8 @@ pub(crate) struct Json<'a> {
     now: OutcomeEntry,
     tried: Vec<TriedEntry>,
     conditions: Vec<ConditionEntry>,
+    /// What was measured; `null` where nothing was.
+    check: Option<check::Entry<'a>>,
 }
 
 /// A file and its answer.
@@ -156,6 +158,7 @@ pub(super) fn json(study: &Study, footer: &Footer) -> String {
         now: OutcomeEntry::from(&study.now),
         tried: tried.collect(),
         conditions: study.conditions.iter().map(condition).collect(),
+        check: study.check.as_ref().map(|of| check::entry(study, of)),
     })
 }
 

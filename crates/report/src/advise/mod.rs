@@ -6,6 +6,7 @@
 
 mod answer;
 mod change;
+pub mod check;
 mod choice;
 mod contents;
 mod data;
@@ -15,6 +16,7 @@ mod writing;
 use filemap_job::program::ProgramRecord;
 
 pub use self::change::{Change, Target};
+pub use self::check::Check;
 pub use self::choice::{Beside, Choice, Figures, LATENCIES, Tried, choose};
 pub use self::contents::{Contents, FIRST_BYTES};
 #[cfg(feature = "schema")]
@@ -46,6 +48,8 @@ pub struct Study {
     pub latency_ns: u64,
     /// What a reader should know, a sentence each without its full stop.
     pub warnings: Vec<String>,
+    /// What was measured, if anything was.
+    pub check: Option<Check>,
 }
 
 /// A file of the program.
@@ -135,13 +139,28 @@ pub struct Under {
 
 /// The trial that answers for all of `trials`, as an index, if any does, with its ties.
 pub fn answer(now: &Outcome, trials: &[Trial]) -> Choice {
-    among(now.figures(), trials, |trial| trial.tried()).unwrap_or(Choice::Nothing)
+    answer_among(now, trials, |_| true)
+}
+
+/// The same among those of `trials` that are `wanted`, as indexes of all.
+pub fn answer_among(now: &Outcome, trials: &[Trial], wanted: impl Fn(usize) -> bool) -> Choice {
+    let open = (0..trials.len()).filter(|index| trials[*index].is_for_users() && wanted(*index));
+    let tried = |trial: &Trial| trial.tried();
+    among_these(now.figures(), trials, open.collect(), tried).unwrap_or(Choice::Nothing)
 }
 
 /// [`choose`] among those of `trials` that a user can do.
 fn among(now: Figures, trials: &[Trial], tried: impl Fn(&Trial) -> Tried) -> Option<Choice> {
-    let open: Vec<usize> =
-        (0..trials.len()).filter(|index| trials[*index].is_for_users()).collect();
+    let open = (0..trials.len()).filter(|index| trials[*index].is_for_users()).collect();
+    among_these(now, trials, open, tried)
+}
+
+fn among_these(
+    now: Figures,
+    trials: &[Trial],
+    open: Vec<usize>,
+    tried: impl Fn(&Trial) -> Tried,
+) -> Option<Choice> {
     let figures: Vec<Tried> = open.iter().map(|index| tried(&trials[*index])).collect();
     match choose(now, &figures) {
         Choice::Nothing => None,
@@ -160,6 +179,7 @@ pub fn report(study: &Study, record: &ProgramRecord, command: String) -> Report 
     let json = data::json(study, &footer);
     let mut parts = vec![Part::Heading(format!("What would help {}", study.name))];
     parts.extend(answer::parts(study));
+    parts.extend(study.check.iter().flat_map(|check| check::parts(study, check)));
     parts.push(Part::Heading("What was tried in the model".to_string()));
     parts.push(Part::Table(tables::tried(study)));
     parts.push(Part::Paragraph(tables::note(study)));

@@ -12,7 +12,9 @@ pub type Written = (&'static str, String);
 pub fn lines(change: &Change, contents: Contents) -> Vec<Written> {
     match change {
         Change::Madvise(_, hint) => madvise(*hint, contents),
+        Change::Part(_, hint, part) => of_part(*hint, *part, contents),
         Change::WillNeed(_, parts) => will_need(parts, contents),
+        Change::Populate(_, parts) => populate(parts),
         Change::Fadvise(_, hint) => {
             let name = hint_name(*hint);
             vec![
@@ -76,6 +78,28 @@ fn madvise(hint: ReadHint, contents: Contents) -> Vec<Written> {
     lines
 }
 
+fn of_part(hint: ReadHint, (first, pages): (u64, u64), contents: Contents) -> Vec<Written> {
+    let name = hint_name(hint);
+    let mapping = if contents == Contents::Numpy { "array._mmap" } else { "mapping" };
+    vec![
+        ("C", format!("madvise(address + {first} * page, {pages} * page, MADV_{name});")),
+        (
+            "Python",
+            format!(
+                "{mapping}.madvise(mmap.MADV_{name}, {first} * mmap.PAGESIZE, {pages} * \
+                 mmap.PAGESIZE)"
+            ),
+        ),
+        (
+            "Rust",
+            format!(
+                "mapping.advise_range(memmap2::Advice::{}, {first} * page, {pages} * page)?;",
+                rust(hint)
+            ),
+        ),
+    ]
+}
+
 fn will_need(parts: &[(u64, u64)], contents: Contents) -> Vec<Written> {
     // All of them are ranges of pages that were counted before.
     let [(first, pages)] = parts else {
@@ -96,6 +120,24 @@ fn will_need(parts: &[(u64, u64)], contents: Contents) -> Vec<Written> {
             "Rust",
             format!(
                 "mapping.advise_range(memmap2::Advice::WillNeed, {first} * page, {pages} * page)?;"
+            ),
+        ),
+    ]
+}
+
+fn populate(parts: &[(u64, u64)]) -> Vec<Written> {
+    // All of them are ranges of pages that were counted before.
+    let [(first, pages)] = parts else {
+        let all = "madvise(MADV_POPULATE_READ) of the used part of each mapping, once it is made";
+        return vec![("C", all.to_string())];
+    };
+    vec![
+        ("C", format!("madvise(address + {first} * page, {pages} * page, MADV_POPULATE_READ);")),
+        (
+            "Rust",
+            format!(
+                "mapping.advise_range(memmap2::Advice::PopulateRead, {first} * page, {pages} * \
+                 page)?;"
             ),
         ),
     ]

@@ -1,27 +1,20 @@
 //! `filemap govern --compare`.
 
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use filemap_kernel::governor::PRELOAD;
-use filemap_kernel::{Error as KernelError, cold, metered, page_size};
 use filemap_report::govern::{Comparison, Measured, Process, Told, Variant};
 
 use crate::args::GovernArgs;
 use crate::error::Error;
-use crate::govern::environment::{self, Variables};
-use crate::govern::{self, Collecting, Program, inherited, parent, start};
+use crate::govern::environment::Variables;
+use crate::govern::{self, Collecting, Program, parent, trial};
 use crate::output::check_only;
 use crate::progress::Progress;
 use crate::{Outcome, interrupt};
 
 /// How often a program is run in each way.
 const RUNS: u64 = 5;
-
-/// How the lines begin that filemap and the library write to the stderr of a program.
-const OWN_LINES: &[u8] = b"filemap: ";
 
 /// What the comparison says nothing of.
 const SCOPE: &str = "one program without input, run alone, with what it starts; read-only \
@@ -71,7 +64,8 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     progress.advance();
     for pair in 0..runs {
         for variant in in_turn(pair) {
-            let cached_bytes = drop_all(&files, &mut comparison.notes)?;
+            let paths = files.iter().map(|(path, _)| path.as_path());
+            let cached_bytes = trial::drop_all(paths, &mut comparison.notes)?;
             comparison.runs.push(trial.run(variant, cached_bytes)?);
             progress.advance();
         }
@@ -103,26 +97,11 @@ impl Trial<'_> {
     /// Runs the program once, with so much of its files in the page cache.
     fn run(&self, variant: Variant, cached_bytes: u64) -> Result<Measured, Error> {
         self.collecting.clear();
-        let mut command = Command::new(&self.program.path);
-        command.arg0(&self.program.words[0]).args(&self.program.words[1..]);
-        // Whoever runs this command may be governed.
-        let is_governed = std::env::var_os(PRELOAD).is_some();
-        match variant {
-            Variant::Governed => command.envs(self.said.iter().cloned()),
-            Variant::Plain if is_governed => command.envs(environment::off()),
-            Variant::Plain => &mut command,
+        let said = match variant {
+            Variant::Governed => Some(&self.said),
+            Variant::Plain => None,
         };
-        // SAFETY: between fork and exec only system calls are made; nothing is allocated.
-        unsafe {
-            command.pre_exec(|| {
-                inherited::restore_signals();
-                Ok(())
-            });
-        }
-        let metered = metered::run(&mut command, OWN_LINES)
-            .map_err(|error| start::refused(self.program, &error))?;
-        // A program that was ended with this command has not come to an end of its own.
-        interrupt::wait_if_ending();
+        let metered = trial::run(self.program, said)?;
         let (exit_code, signal) = metered.end();
         let [stdout, stderr] = metered.outputs.map(|digest| format!("{digest:016x}"));
         Ok(Measured {
@@ -160,30 +139,4 @@ fn governed_files(processes: &[Process]) -> (Vec<(PathBuf, u64)>, Vec<String>) {
         }
     }
     (files, notes)
-}
-
-/// Drops `files` from the page cache, and says how many of their bytes stay there. What cannot be
-/// dropped at all goes to `notes`, once.
-fn drop_all(files: &[(PathBuf, u64)], notes: &mut Vec<String>) -> Result<u64, Error> {
-    let mut cached_bytes = 0;
-    for (path, _) in files {
-        let opened = File::open(path).map_err(|error| error.to_string());
-        let dropped = opened.map(|file| cold::drop_open_file(&file, path));
-        let failed = match dropped {
-            Ok(Ok(())) => continue,
-            Ok(Err(KernelError::StillCached { pages, .. })) => {
-                cached_bytes += pages * page_size();
-                continue;
-            }
-            Ok(Err(error @ KernelError::Ending)) => return Err(error.into()),
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error,
-        };
-        let note =
-            format!("'{}' could not be dropped from the page cache: {failed}.", path.display());
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
-    Ok(cached_bytes)
 }

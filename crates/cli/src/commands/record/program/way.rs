@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 
 use filemap_control::{SMALLEST_RECORDED, variable};
-use filemap_kernel::engine::SinglePages;
+use filemap_kernel::engine::FaultAround;
 use filemap_kernel::following::{Following, switch_on};
 use filemap_kernel::governor::{self, PRELOAD, preloaded};
 use filemap_kernel::journal::Journal;
@@ -57,7 +57,7 @@ pub struct Way {
     /// Where processes have their tapes, if the library is loaded into them.
     collecting: Option<Collecting>,
     // Undone before the journal goes.
-    single_pages: Option<SinglePages>,
+    single_pages: Option<FaultAround>,
     /// Where either is changed or mounted.
     journal: Option<Journal>,
 }
@@ -82,7 +82,9 @@ impl Way {
         }
         if args.apply || args.without_library {
             let journal = Journal::open()?;
-            way.single_pages = args.apply.then(|| SinglePages::set(&journal)).transpose()?;
+            let page_bytes = rustix::param::page_size() as u64;
+            let set = || FaultAround::set(page_bytes, &journal);
+            way.single_pages = args.apply.then(set).transpose()?;
             way.journal = Some(journal);
         }
         Ok(way)
@@ -121,7 +123,7 @@ impl Way {
 
     /// Restores what was changed. Returns whether it was so until now.
     pub fn end(self) -> bool {
-        self.single_pages.as_ref().is_none_or(SinglePages::holds)
+        self.single_pages.as_ref().is_none_or(FaultAround::holds)
     }
 }
 

@@ -1,0 +1,292 @@
+//! The best answers, run for real: the recorded program again and again, cold, as it is and with
+//! each of them in turn.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use filemap_control::rule;
+use filemap_job::program::Program;
+use filemap_job::shell_word;
+use filemap_kernel::engine::FaultAround;
+use filemap_kernel::{governor, page_size};
+use filemap_report::advise::Study;
+use filemap_report::advise::check::{Check, CheckRun, Checked, LeftOut};
+
+use super::selected::{self, How, Selected};
+use super::writes;
+use crate::error::Error;
+use crate::govern::environment::{self, Variables};
+use crate::govern::{self, Collecting, Wanted, parent, trial};
+use crate::progress::Progress;
+use crate::{interrupt, recording};
+
+/// How often each is run, if nobody says.
+pub const RUNS: u64 = 5;
+
+/// Files of which less than this share of all pages are read need not be there as recorded.
+const LEAST_SHARE: f64 = 0.01;
+
+/// A program that can be run again.
+pub struct Again {
+    program: govern::Program,
+    library: PathBuf,
+}
+
+impl Again {
+    /// The program of the recording at `path`. From here on every signal that ends a program ends
+    /// this command in order.
+    ///
+    /// # Errors
+    /// A recording that does not name it; a program that may write to its files, or that cannot be
+    /// advised.
+    pub fn of(path: &str) -> Result<Again, Error> {
+        parent::wait_for_children();
+        interrupt::exit_on_all_signals();
+        crate::undo_what_was_left();
+        let words = recording::open(path)?.header().command.clone();
+        if words.is_empty() {
+            return Err(Error::Usage(format!(
+                "--check runs the program again, and '{path}' does not say which it is of; record \
+                 it with filemap record -- PROGRAM"
+            )));
+        }
+        let program = govern::find(&words)?;
+        if let Some(reason) = govern::obstacle(&program.path) {
+            return Err(Error::CannotRun(format!(
+                "'{}' cannot be advised: {reason}; leave out --check",
+                program.path.display()
+            )));
+        }
+        if let Some(does) = writes::of(path)? {
+            return Err(Error::CannotRun(format!(
+                "the program of '{path}' {does}: --check would have it write again and again; \
+                 leave out --check, or record a run that only reads"
+            )));
+        }
+        Ok(Again { program, library: governor::library()? })
+    }
+}
+
+/// Runs the best answers of `study` of `program`, each `runs` times. Settings of the machine are
+/// changed for that where it `applies` them.
+///
+/// # Errors
+/// When the program cannot be run, is not as it was recorded, or changes its files.
+pub fn run(
+    again: &Again,
+    study: &Study,
+    program: &Program,
+    runs: u64,
+    applies: bool,
+) -> Result<Check, Error> {
+    let files = files(study, program)?;
+    let Selected { answer, trials, left_out } = selected::of(study, program, applies);
+    let collecting = Collecting::begin()?;
+    let mut running = Running { again, files, collecting, notes: Vec::new() };
+    running.warn(runs * (trials.len() as u64 + 1) + 1);
+    let mut variants: Vec<Variant> = vec![Variant::new(None, None)];
+    variants.extend(trials.into_iter().map(|(trial, how)| Variant::new(Some(trial), Some(how))));
+    let progress = Progress::new(usize::try_from(runs).unwrap_or(0) * variants.len() + 1);
+    // What a first run brings into memory beside the files favours nobody then.
+    running.run(&mut Variant::new(None, None))?;
+    progress.advance();
+    for round in 0..usize::try_from(runs).unwrap_or(usize::MAX) {
+        for place in 0..variants.len() {
+            let number = (round + place) % variants.len();
+            running.run(&mut variants[number])?;
+            progress.advance();
+        }
+    }
+    drop(progress);
+    Ok(running.check(runs, answer, variants, left_out))
+}
+
+/// A variant, and how it came out.
+struct Variant {
+    trial: Option<usize>,
+    how: Option<How>,
+    runs: Vec<CheckRun>,
+    /// Runs in which all of its advice was given to something.
+    given: usize,
+}
+
+impl Variant {
+    fn new(trial: Option<usize>, how: Option<How>) -> Variant {
+        Variant { trial, how, runs: Vec::new(), given: 0 }
+    }
+}
+
+/// What tells whether a file was changed.
+type Stamp = (u64, i64, i64, u64);
+
+/// The program between two runs.
+struct Running<'a> {
+    again: &'a Again,
+    files: Vec<(PathBuf, Stamp)>,
+    collecting: Collecting,
+    notes: Vec<String>,
+}
+
+impl Running<'_> {
+    /// Says before anything runs what is going to run, and what that may do.
+    fn warn(&self, runs: u64) {
+        let words = self.again.program.words.iter();
+        let words: Vec<String> = words.map(|word| shell_word(&word.to_string_lossy())).collect();
+        let shown = words.join(" ").replace(char::is_control, "?");
+        // Nobody is left to be told if stderr is closed.
+        let _ = writeln!(
+            std::io::stderr(),
+            "filemap: {shown} is run {runs} times now; what it writes, sends or removes, it does \
+             each time, and what it prints is thrown away"
+        );
+    }
+
+    fn run(&mut self, variant: &mut Variant) -> Result<(), Error> {
+        self.collecting.clear();
+        let said = variant.how.as_ref().map(|how| self.said(how)).transpose()?;
+        let _size = match variant.how {
+            Some(How::FaultAround(bytes, _)) => {
+                let (journal, undoing) = interrupt::journal()?;
+                Some((FaultAround::set(bytes, &journal)?, undoing))
+            }
+            _ => None,
+        };
+        let paths = self.files.iter().map(|(path, _)| path.as_path());
+        let cached_bytes = trial::drop_all(paths, &mut self.notes)?;
+        let metered = trial::run(&self.again.program, said.as_ref())?;
+        let (exit_code, signal) = metered.end();
+        let [stdout, stderr] = metered.outputs.map(|digest| format!("{digest:016x}"));
+        variant.runs.push(CheckRun {
+            exit_code,
+            signal,
+            pages_read: metered.bytes_read / page_size(),
+            major_faults: metered.major_faults,
+            elapsed_ns: metered.elapsed_ns,
+            cpu_ns: metered.cpu_ns,
+            cached_bytes,
+            stdout,
+            stderr,
+        });
+        variant.given += usize::from(self.is_given(variant.how.as_ref()));
+        self.unchanged()
+    }
+
+    /// What is said to the library.
+    fn said(&self, how: &How) -> Result<Variables, Error> {
+        let library = &self.again.library;
+        match how {
+            How::Governed => {
+                let mut said = Wanted::default().variables(library, None)?;
+                said.extend(self.collecting.variables());
+                Ok(said)
+            }
+            How::Advised(rules) | How::FaultAround(_, rules) => {
+                if rules.is_empty() {
+                    return Ok(environment::off());
+                }
+                let failed = || {
+                    Error::CannotRun("a path with a line break cannot be advised; rename it".into())
+                };
+                let text: OsString = rule::text(rules).ok_or_else(failed)?;
+                let given = self.given();
+                // Where it cannot be made, nothing is told, which is said then.
+                let _ = fs::write(&given, "");
+                Ok(environment::advised(library, text, &given))
+            }
+        }
+    }
+
+    /// Where the library tells what it has given.
+    fn given(&self) -> PathBuf {
+        self.collecting.directory().join("given")
+    }
+
+    /// Whether all that was to be advised in the last run was.
+    fn is_given(&self, how: Option<&How>) -> bool {
+        match how {
+            None => true,
+            Some(How::Governed) => {
+                self.collecting.told().processes.iter().any(|process| !process.mappings.is_empty())
+            }
+            Some(How::Advised(rules) | How::FaultAround(_, rules)) => {
+                let told = fs::read_to_string(self.given()).unwrap_or_default();
+                let is_told = |number: usize| {
+                    told.lines().any(|line| line.parse().is_ok_and(|told: usize| told == number))
+                };
+                (0..rules.len()).all(is_told)
+            }
+        }
+    }
+
+    /// Refuses to go on where the program has changed a file.
+    fn unchanged(&self) -> Result<(), Error> {
+        for (path, before) in &self.files {
+            if stamp(path) != Some(*before) {
+                return Err(Error::CannotRun(format!(
+                    "'{}' was changed while the program ran, so that its runs are not the same and \
+                     no more are made; check on a copy that nobody writes to, or leave out --check",
+                    path.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(
+        self,
+        runs: u64,
+        answer: Option<usize>,
+        variants: Vec<Variant>,
+        mut left_out: Vec<LeftOut>,
+    ) -> Check {
+        let mut kept = Vec::new();
+        for Variant { trial, how, runs, given } in variants {
+            match trial.filter(|_| given < runs.len()) {
+                None => kept.push(Checked { trial, runs }),
+                Some(trial) => {
+                    let reason = match how {
+                        Some(How::Governed) => {
+                            "nothing of the program was governed, as filemap govern --json tells"
+                        }
+                        _ => {
+                            "in some run the program made no such mapping or read, or the library \
+                             could not tell"
+                        }
+                    };
+                    left_out.push(LeftOut { trial, reason: reason.to_string() });
+                }
+            }
+        }
+        Check { runs, answer, variants: kept, left_out, notes: self.notes }
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let data = fs::metadata(path).ok()?;
+    Some((data.len(), data.mtime(), data.mtime_nsec(), data.ino()))
+}
+
+/// The recorded files, which are there as they were.
+fn files(study: &Study, program: &Program) -> Result<Vec<(PathBuf, Stamp)>, Error> {
+    let all: u64 = study.now.pages.iter().sum();
+    let mut files = Vec::new();
+    for (file, pages) in program.files.iter().zip(&study.now.pages) {
+        let path = file.file.path.as_ref().map(PathBuf::from);
+        let found = path.and_then(|path| stamp(&path).map(|stamp| (path, stamp)));
+        match found {
+            Some(found) => files.push(found),
+            None if (*pages as f64) < all as f64 * LEAST_SHARE => {}
+            None => {
+                return Err(Error::CannotRun(format!(
+                    "'{}' is not there as it was recorded, so that --check would run something \
+                     else; record the program again",
+                    file.name
+                )));
+            }
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,227 @@
+//! A change of a program's advice, as the library is told to make it.
+//!
+//! What the library does has to mean what `apply` does to the model's program: the same mappings,
+//! the same parts, and none of the program's own advice that it takes the place of.
+
+use filemap_control::rule::{Extent, Rule, RuleKind};
+use filemap_core::address::vma::ReadHint;
+use filemap_job::program::{NamedMapping, Program};
+use filemap_report::advise::{Change, Target};
+
+/// Most rules: the library tells of so many which were given.
+const MOST: usize = 64;
+
+/// The rules for `changes` of `program`; the end of a sentence that says why there are none.
+///
+/// # Errors
+/// What cannot be said to the library.
+pub fn of(program: &Program, changes: &[Change]) -> Result<Vec<Rule>, String> {
+    let mut rules = Vec::new();
+    for change in changes {
+        match change {
+            Change::Madvise(on, hint) => {
+                for mapping in mappings(program, on)? {
+                    let path = path(program, on)?;
+                    rules.push(Rule { kind: kind(*hint), mapping, part: None, path });
+                }
+            }
+            Change::Part(on, hint, (first, pages)) => {
+                // A first rule, so that none of the program's own advice is left.
+                let from =
+                    on.numbers.first().map_or(0, |of| program.mappings[*of].mapping.offset.0);
+                let part = Extent {
+                    offset_bytes: (from + first) * program.page_size(),
+                    length_bytes: pages * program.page_size(),
+                };
+                for mapping in mappings(program, on)? {
+                    for (kind, part) in [(RuleKind::Normal, None), (kind(*hint), Some(part))] {
+                        rules.push(Rule { kind, mapping, part, path: path(program, on)? });
+                    }
+                }
+            }
+            Change::WillNeed(on, parts) => {
+                rules.extend(asked(program, on, parts, RuleKind::WillNeed)?);
+            }
+            Change::Populate(on, parts) => {
+                rules.extend(asked(program, on, parts, RuleKind::Populate)?);
+            }
+            Change::Fadvise(on, hint) => {
+                let kind = match hint {
+                    ReadHint::Normal => RuleKind::FileNormal,
+                    ReadHint::Random => RuleKind::FileRandom,
+                    ReadHint::Sequential => RuleKind::FileSequential,
+                };
+                let path = path(program, on)?;
+                rules.push(Rule { kind, mapping: None, part: None, path });
+            }
+            // Whoever runs the program does these otherwise.
+            Change::ReadAhead(_)
+            | Change::FaultAround(_)
+            | Change::Governor
+            | Change::Series(_) => {}
+        }
+    }
+    if rules.len() > MOST {
+        return Err(format!("it is advice for more than {MOST} different mappings"));
+    }
+    Ok(rules)
+}
+
+fn kind(hint: ReadHint) -> RuleKind {
+    match hint {
+        ReadHint::Normal => RuleKind::Normal,
+        ReadHint::Random => RuleKind::Random,
+        ReadHint::Sequential => RuleKind::Sequential,
+    }
+}
+
+fn path(program: &Program, on: &Target) -> Result<std::ffi::OsString, String> {
+    let path = program.files[on.file].file.path.as_ref();
+    path.map(|path| path.clone().into())
+        .ok_or_else(|| format!("'{}' is not there as it was recorded", program.files[on.file].name))
+}
+
+/// What tells a mapping from others of its file.
+fn extent(program: &Program, of: &NamedMapping) -> Extent {
+    Extent {
+        offset_bytes: of.mapping.offset.0 * program.page_size(),
+        length_bytes: of.mapping.pages.bytes(program.page_size()),
+    }
+}
+
+/// The mappings of `on`: `None` is all of the file's.
+fn mappings(program: &Program, on: &Target) -> Result<Vec<Option<Extent>>, String> {
+    let others = others(program, on);
+    if others.is_empty() {
+        return Ok(vec![None]);
+    }
+    let mut own = Vec::new();
+    for number in &on.numbers {
+        let extent = extent(program, &program.mappings[*number]);
+        if others.contains(&extent) {
+            return Err("another mapping of the file is of the same part, so that the library \
+                        cannot tell them apart"
+                .to_string());
+        }
+        if !own.contains(&Some(extent)) {
+            own.push(Some(extent));
+        }
+    }
+    Ok(own)
+}
+
+/// The mappings of the file of `on` that are touched and not its own.
+fn others(program: &Program, on: &Target) -> Vec<Extent> {
+    let mut touched = vec![false; program.mappings.len()];
+    program.steps().filter_map(|step| step.touched()).for_each(|of| touched[of] = true);
+    let is_other = |number: &usize| {
+        let of = &program.mappings[*number];
+        touched[*number] && program.opens[of.open].file == on.file && !on.numbers.contains(number)
+    };
+    let numbers = (0..program.mappings.len()).filter(is_other);
+    numbers.map(|number| extent(program, &program.mappings[number])).collect()
+}
+
+/// Rules by which the used part of each mapping is asked for. Mappings of the same part of the file
+/// are one to the library, which then asks for what any of them uses.
+fn asked(
+    program: &Program,
+    on: &Target,
+    parts: &[(u64, u64)],
+    kind: RuleKind,
+) -> Result<Vec<Rule>, String> {
+    let mut rules: Vec<Rule> = Vec::new();
+    for (number, (first, pages)) in on.numbers.iter().zip(parts) {
+        let of = extent(program, &program.mappings[*number]);
+        let part = Extent {
+            offset_bytes: of.offset_bytes + first * program.page_size(),
+            length_bytes: pages * program.page_size(),
+        };
+        match rules.iter_mut().find(|rule| rule.mapping == Some(of)) {
+            Some(rule) => rule.part = rule.part.map(|known| around(known, part)),
+            None => {
+                let path = path(program, on)?;
+                rules.push(Rule { kind, mapping: Some(of), part: Some(part), path });
+            }
+        }
+    }
+    Ok(rules)
+}
+
+/// The least part that has both.
+fn around(one: Extent, other: Extent) -> Extent {
+    let end = |of: Extent| of.offset_bytes + of.length_bytes;
+    let offset_bytes = one.offset_bytes.min(other.offset_bytes);
+    Extent { offset_bytes, length_bytes: end(one).max(end(other)) - offset_bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::ProgramSpec;
+
+    use super::*;
+
+    /// A file of 256 pages with a mapping of all of it and, where it is said, another of a half.
+    fn program(second: &str) -> Program {
+        let text = format!(
+            "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
+             [[mapping]]\nname = 'm'\nopen = 'a'\n{second}[[thread]]\n\
+             [[thread.phase]]\nmapping = 'm'\npages = [1]\n"
+        );
+        let touch =
+            if second.is_empty() { "" } else { "[[thread.phase]]\nmapping = 'n'\npages = [2]\n" };
+        let spec = ProgramSpec::from_toml(&(text + touch)).unwrap();
+        let mut program = spec.validate(None).unwrap();
+        program.files[0].file.path = Some("/data/a".to_string());
+        program
+    }
+
+    const HALF: &str = "[[mapping]]\nname = 'n'\nopen = 'a'\noffset = '512k'\n";
+    const SAME: &str = "[[mapping]]\nname = 'n'\nopen = 'a'\n";
+
+    fn target(numbers: &[usize]) -> Target {
+        Target { file: 0, name: "a".to_string(), numbers: numbers.to_vec() }
+    }
+
+    fn text(program: &Program, change: Change) -> Result<String, String> {
+        let rules = of(program, &[change])?;
+        Ok(filemap_control::rule::text(&rules).unwrap().into_string().unwrap())
+    }
+
+    #[test]
+    fn all_mappings_of_a_file_or_one_of_them() {
+        let random = |numbers: &[usize]| Change::Madvise(target(numbers), ReadHint::Random);
+        let said = |program: &Program, numbers: &[usize]| text(program, random(numbers));
+        assert_eq!(said(&program(""), &[0]).unwrap(), "random * * /data/a\n");
+        assert_eq!(said(&program(HALF), &[0, 1]).unwrap(), "random * * /data/a\n");
+        assert_eq!(said(&program(HALF), &[1]).unwrap(), "random 524288+524288 * /data/a\n");
+        assert!(said(&program(SAME), &[1]).unwrap_err().contains("tell them apart"));
+        let mut gone = program("");
+        gone.files[0].file.path = None;
+        assert!(said(&gone, &[0]).unwrap_err().contains("'a' is not there"));
+    }
+
+    #[test]
+    fn parts_are_parts_of_the_file() {
+        let part = Change::Part(target(&[0]), ReadHint::Random, (16, 100));
+        let expected = "normal * * /data/a\nrandom * 65536+409600 /data/a\n";
+        assert_eq!(text(&program(""), part).unwrap(), expected);
+        let needed = Change::WillNeed(target(&[0, 1]), vec![(1, 2), (3, 4)]);
+        let expected = "willneed 0+1048576 4096+8192 /data/a\n\
+                        willneed 524288+524288 536576+16384 /data/a\n";
+        assert_eq!(text(&program(HALF), needed).unwrap(), expected);
+        // Two mappings of one part are one to the library.
+        let needed = Change::Populate(target(&[0, 1]), vec![(1, 2), (3, 4)]);
+        let expected = "populate 0+1048576 4096+24576 /data/a\n";
+        assert_eq!(text(&program(SAME), needed).unwrap(), expected);
+    }
+
+    #[test]
+    fn files_that_are_read_are_advised_as_files() {
+        let read = Change::Fadvise(target(&[0]), ReadHint::Sequential);
+        assert_eq!(text(&program(""), read).unwrap(), "file-sequential * * /data/a\n");
+        for other in [Change::Governor, Change::ReadAhead(64), Change::FaultAround(4096)] {
+            assert_eq!(text(&program(""), other).unwrap(), "");
+        }
+    }
+}

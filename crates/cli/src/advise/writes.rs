@@ -1,0 +1,72 @@
+//! Whether a program may write to its files, as far as its recording says.
+
+use std::path::PathBuf;
+
+use filemap_recording::What;
+
+use crate::error::Error;
+use crate::recording;
+
+/// `PROT_WRITE`.
+const WRITABLE: u32 = 2;
+
+/// The bits of a mapping's flags that say its kind, of which 2 is `MAP_PRIVATE`.
+const KIND: u32 = 0xf;
+const PRIVATE: u32 = 2;
+
+/// Where a mapping is: which file, and whether what is written there reaches it.
+struct Made {
+    open: usize,
+    is_shared: bool,
+}
+
+/// What the recording at `path` has of a program that may write to its files, as a sentence without
+/// its subject; `None` where it has nothing of the kind. Files that are written with `write(2)` are
+/// not in a recording.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn of(path: &str) -> Result<Option<String>, Error> {
+    let (mut files, mut opens): (Vec<PathBuf>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut made: Vec<Made> = Vec::new();
+    for event in recording::open(path)? {
+        let (file, does) = match event?.what {
+            What::File { path, .. } => {
+                files.push(path);
+                continue;
+            }
+            What::Open { file } => {
+                opens.push(file as usize);
+                continue;
+            }
+            What::Map { open, protection, flags, .. } => {
+                let open = open as usize;
+                let is_shared = flags & KIND != PRIVATE;
+                made.push(Made { open, is_shared });
+                if !is_shared || protection & WRITABLE == 0 {
+                    continue;
+                }
+                (opens.get(open), "maps it so that it can be written")
+            }
+            What::Protect { mapping, protection, .. } if protection & WRITABLE != 0 => {
+                let of = made.get(mapping as usize).filter(|made| made.is_shared);
+                let Some(of) = of else { continue };
+                (opens.get(of.open), "makes a mapping of it writable")
+            }
+            What::Touch { mapping, is_write: true, .. } => {
+                let of = made.get(mapping as usize).filter(|made| made.is_shared);
+                let Some(of) = of else { continue };
+                (opens.get(of.open), "writes to it through a mapping")
+            }
+            What::Truncate { file, .. } => {
+                let shown = files.get(file as usize).map(|path| path.display().to_string());
+                return Ok(Some(format!("changes the size of '{}'", shown.unwrap_or_default())));
+            }
+            _ => continue,
+        };
+        let shown = file.and_then(|file| files.get(*file)).map(|path| path.display().to_string());
+        let shown = shown.unwrap_or_default().replace(char::is_control, "?");
+        return Ok(Some(format!("uses '{shown}' and {does}")));
+    }
+    Ok(None)
+}

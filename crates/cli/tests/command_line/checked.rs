@@ -1,0 +1,218 @@
+//! `filemap advise --check` runs the recorded program again, with the best answers.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use filemap_recording::{Event, Header, Mode, What, Writer};
+use serde_json::Value;
+
+use crate::governed::{Place, sleeping, with_usual_signals};
+use crate::running::Running;
+use crate::schema::{check, check_closed};
+use crate::{skip, stderr};
+
+/// Records `words` to a file `r`; nothing where the kernel does not permit that.
+fn record(place: &Place, words: &[&str]) -> Option<String> {
+    let path = place.scratch.path("r");
+    let mut command = place.command("record", &format!("--out {path} --"));
+    let output = command.args(words).output().expect("the command starts");
+    let message = stderr(&output);
+    if message.contains("nothing is recorded") {
+        skip(&message);
+        return None;
+    }
+    assert!(output.status.success(), "{message}");
+    Some(path)
+}
+
+/// What `advise --check` makes of the recording at `path`.
+fn checked(place: &Place, path: &str, more: &str) -> Output {
+    let args = format!("{path} --check --runs 1 {more}");
+    place.command("advise", &args).output().expect("the command starts")
+}
+
+/// What was measured with `label`, or as it is where there is none.
+fn variant<'a>(report: &'a Value, label: Option<&str>) -> Option<&'a Value> {
+    let changes: Vec<&str> = label.into_iter().collect();
+    let variants = report["check"]["variants"].as_array().expect("a list");
+    variants.iter().find(|of| of["changes"] == serde_json::json!(changes))
+}
+
+fn pages(variant: &Value) -> u64 {
+    variant["pages_read"]["median"].as_f64().expect("a number") as u64
+}
+
+/// The advice of the answer takes the place of the program's own, which is bad.
+#[test]
+fn what_is_predicted_is_measured() {
+    if !crate::has_disk() {
+        return;
+    }
+    let place = Place::new("check_measured");
+    let [program, data] = place.lookups();
+    let Some(path) = record(&place, &[&program, &data, "300"]) else { return };
+    let output = checked(&place, &path, "--json -");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let warned = stderr(&output);
+    assert!(warned.contains("is run") && warned.contains("thrown away"), "{warned}");
+    assert_eq!(warned.lines().count(), 1, "{warned}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    check("advise", &report);
+    check_closed("advise", &report);
+    assert_eq!(report["check"]["verdict"], "not-tested", "{}", report["check"]["text"]);
+    let plain = variant(&report, None).expect("it is run as it is");
+    if pages(plain) == 0 {
+        return skip("the filesystem does not say what is read");
+    }
+    let random = variant(&report, Some("MADV_RANDOM on data")).expect("it is among the best");
+    let tried = random["tried"].as_u64().unwrap() as usize;
+    let predicted = report["tried"][tried]["outcome"]["data_pages_read"].as_u64().unwrap();
+    // What the program itself needs may have to be read again on a busy machine.
+    assert!(pages(random).abs_diff(predicted) < 200, "{random} {predicted}");
+    assert!(pages(plain) > 3 * pages(random), "{plain}");
+    assert!(report["command"].as_str().unwrap().contains("--runs 1 --check"), "{report}");
+    assert!(place.statistics().is_empty(), "{:?}", place.statistics());
+    let text = String::from_utf8(checked(&place, &path, "").stdout).unwrap();
+    let measured = text.find("What was measured").expect("a part of the report");
+    assert!(measured < text.find("What was tried").expect("the next part"), "{text}");
+}
+
+/// A program that prints something else where the library is loaded has not been checked.
+#[test]
+fn another_output_fails_the_check() {
+    if !crate::has_disk() {
+        return;
+    }
+    let place = Place::new("check_differs");
+    let [program, data] = place.lookups();
+    let script = format!("{program} {data} 300; echo $FILEMAP_ADVISE");
+    let Some(path) = record(&place, &["sh", "-c", &script]) else { return };
+    let output = checked(&place, &path, "");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
+    assert!(text.contains("Check failed: what stdout has with MADV_RANDOM"), "{text}");
+}
+
+#[test]
+fn a_program_that_changes_its_file_is_run_once() {
+    let place = Place::new("check_changes");
+    let [program, data] = place.lookups();
+    let ran = place.scratch.path("ran");
+    let script = format!("{program} {data} 300; touch {data}; echo >> {ran}");
+    let Some(path) = record(&place, &["sh", "-c", &script]) else { return };
+    fs::remove_file(&ran).unwrap();
+    let output = checked(&place, &path, "");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(4), "{message}");
+    assert!(message.contains(&data) && message.contains("was changed"), "{message}");
+    assert_eq!(fs::read_to_string(&ran).unwrap(), "\n", "it was run once");
+    assert!(output.stdout.is_empty());
+}
+
+/// A recording of a program with a shared mapping of a file, with this command.
+fn recording(command: &[&str], path: &Path, protection: u32, more: Option<What>) -> Vec<u8> {
+    let mut header = Header::new(Mode::FirstTouches);
+    header.command = command.iter().map(Into::into).collect();
+    let mut writer = Writer::new(Vec::new(), "r", &header).unwrap();
+    let size_bytes = 4096 * 4096;
+    let touch = |page| What::Touch { mapping: 0, page, is_write: false };
+    let all = [
+        What::Process { pid: 7, parent: None, program: "/bin/x".into() },
+        What::Thread { process: 0, tid: 7 },
+        What::File { path: path.into(), size_bytes, device: 1, inode: 2 },
+        What::Open { file: 0 },
+        What::Map {
+            open: 0,
+            address: 1 << 30,
+            length_bytes: size_bytes,
+            offset_bytes: 0,
+            protection,
+            flags: 1,
+            callers: Vec::new(),
+        },
+        touch(1),
+        touch(3000),
+    ];
+    for what in all.into_iter().chain(more) {
+        writer.write(&Event { thread: 0, wait_ns: 0, what }).unwrap();
+    }
+    writer.finish().unwrap().0
+}
+
+#[test]
+fn what_cannot_be_checked_is_told_in_one_line() {
+    let place = Place::new("check_refused");
+    let nowhere = Path::new("/nowhere/data");
+    let ran = place.scratch.path("ran");
+    let touch: &[&str] = &["touch", &ran];
+    let protect = What::Protect {
+        mapping: 0,
+        pages: filemap_recording::Pages { first: 0, pages: 1 },
+        protection: 3,
+    };
+    let write = What::Touch { mapping: 0, page: 5, is_write: true };
+    for (bytes, code, words) in [
+        (recording(&[], nowhere, 1, None), 2, "does not say which it is of"),
+        (recording(&["no-such-program"], nowhere, 1, None), 127, "no-such-program"),
+        (recording(touch, nowhere, 3, None), 4, "maps it so that it can be written"),
+        (recording(touch, nowhere, 1, Some(protect)), 4, "makes a mapping of it writable"),
+        (recording(touch, nowhere, 1, Some(write)), 4, "writes to it"),
+        (recording(touch, nowhere, 1, None), 4, "'data' is not there as it was recorded"),
+    ] {
+        let path = place.scratch.file("r", bytes);
+        let output = checked(&place, &path, "");
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{words}: {message}");
+        assert!(message.contains(words) && message.lines().count() == 1, "{words}: {message}");
+        assert!(output.stdout.is_empty() && !Path::new(&ran).exists());
+    }
+    let job = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
+        [[mapping]]\nname = 'm'\nopen = 'a'\n[[thread]]\n[[thread.phase]]\nmapping = 'm'\n\
+        pages = [1]\n";
+    let job = place.scratch.file("job.toml", job);
+    let output = checked(&place, &job, "");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is a job file"), "{}", stderr(&output));
+    let output = place.command("advise", &format!("{job} --apply")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--check"), "{}", stderr(&output));
+}
+
+/// A signal ends the program with the command, and nothing is left.
+#[test]
+fn a_check_that_is_ended_leaves_nothing_behind() {
+    let place = Place::new("check_ended");
+    let [program, data] = place.lookups();
+    let slow = place.scratch.path("slow");
+    let script = format!("{program} {data} 300; [ ! -e {slow} ] || sleep 1011");
+    let Some(path) = record(&place, &["sh", "-c", &script]) else { return };
+    fs::write(&slow, "").unwrap();
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let mut command = place.command("advise", &format!("{path} --check"));
+        let mut running = Running::start(with_usual_signals(&mut command));
+        assert!(running.reaches(|| !sleeping(1011).is_empty()));
+        running.signal(signal);
+        let output = running.output();
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
+        assert!(sleeping(1011).is_empty());
+        assert!(place.statistics().is_empty(), "{:?}", place.statistics());
+    }
+}
+
+/// A program that stops itself is told of, and ended.
+#[test]
+fn a_program_that_stops_is_ended() {
+    let place = Place::new("check_stops");
+    let [program, data] = place.lookups();
+    let stops = place.scratch.path("stops");
+    let script = format!("{program} {data} 300; [ ! -e {stops} ] || kill -STOP $$");
+    let Some(path) = record(&place, &["sh", "-c", &script]) else { return };
+    fs::write(&stops, "").unwrap();
+    let output = checked(&place, &path, "");
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(4), "{message}");
+    assert!(message.contains("has stopped itself"), "{message}");
+    assert!(place.statistics().is_empty(), "{:?}", place.statistics());
+}
