@@ -288,7 +288,7 @@ pub struct GovernArgs {
 pub struct RecordArgs {
     /// Program to run and record, and its arguments. It has the input, the terminal and the outputs
     /// of this command, and this command ends as the program does. Its files are read anew: they
-    /// are dropped from the page cache when it maps them.
+    /// are dropped from the page cache when it maps them, but with --changes.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, conflicts_with_all = ["show", "import"])]
     pub program: Vec<OsString>,
     /// Record files only whose path matches this pattern, in which * stands for any characters.
@@ -300,6 +300,12 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
     pub min_size: Option<u64>,
+    /// Record each change of page, also of pages that were touched before, and which touches write:
+    /// for files that memory does not hold. Mapped pages are protected but for the last 8 that the
+    /// program touched, so that it runs several times as long as on cached files. Files are left in
+    /// the page cache, and no perf events are needed.
+    #[arg(long, conflicts_with_all = ["show", "import"])]
+    pub changes: bool,
     /// Print this recording as a job file, which the other commands take as they take the
     /// recording itself. What the job says otherwise stands first, as comments.
     #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "import")]

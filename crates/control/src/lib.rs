@@ -16,6 +16,6 @@ pub mod tape;
 mod unkept;
 
 pub use process::start_ticks;
-pub use settings::{BadSetting, Purpose, SMALLEST_RECORDED, Settings, variable};
+pub use settings::{BadSetting, OPEN_PAGES, Purpose, SMALLEST_RECORDED, Settings, variable};
 pub use snapshot::{Malformed, MappingSnapshot, Snapshot};
 pub use unkept::{Unkept, socket_name};

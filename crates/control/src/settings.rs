@@ -26,6 +26,8 @@ pub mod variable {
     pub const RECORD_MIN_SIZE: &str = "FILEMAP_RECORD_MIN_SIZE";
     /// Patterns of paths, separated by `:`. Only files that match one are recorded.
     pub const RECORD_FILES: &str = "FILEMAP_RECORD_FILES";
+    /// `1` records each change of page in place of first touches. Nothing else can be said.
+    pub const RECORD_CHANGES: &str = "FILEMAP_RECORD_CHANGES";
     /// `1` leaves these files where they are when a process ends: somebody collects them. Nothing
     /// else can be said.
     pub const KEEP: &str = "FILEMAP_GOVERN_KEEP";
@@ -69,10 +71,16 @@ pub struct Settings {
     pub keeps_statistics: bool,
     /// Where the tapes of processes are that are recorded.
     pub tapes: Option<PathBuf>,
+    /// Each change of page is recorded, and not only first touches.
+    pub changes: bool,
 }
 
 /// Bytes of the smallest file that is recorded, if nothing else is said.
 pub const SMALLEST_RECORDED: u64 = 1 << 20;
+
+/// Pages of a process that are open at a time where each change of page is recorded: a touch of one
+/// of them is not told.
+pub const OPEN_PAGES: usize = 8;
 
 impl Default for Settings {
     fn default() -> Settings {
@@ -85,6 +93,7 @@ impl Default for Settings {
             statistics: None,
             keeps_statistics: false,
             tapes: None,
+            changes: false,
         }
     }
 }
@@ -148,12 +157,11 @@ impl Settings {
             }
             statistics => statistics,
         };
-        let keeps_statistics = match set(variable::KEEP) {
-            Some(value) if value != "1" => {
-                return Err(BadSetting::new(variable::KEEP, value, "1"));
-            }
-            value => value.is_some(),
+        let is_set = |name| match set(name) {
+            Some(value) if value != "1" => Err(BadSetting::new(name, value, "1")),
+            value => Ok(value.is_some()),
         };
+        let keeps_statistics = is_set(variable::KEEP)?;
         let patterns = |name| set(name).map_or(Vec::new(), |value| split(&value));
         if let Some(tapes) = set(variable::RECORD) {
             return Ok(Some(Settings {
@@ -161,6 +169,7 @@ impl Settings {
                 min_bytes: size(variable::RECORD_MIN_SIZE, SMALLEST_RECORDED)?,
                 include: patterns(variable::RECORD_FILES),
                 tapes: Some(tapes.into()),
+                changes: is_set(variable::RECORD_CHANGES)?,
                 ..default
             }));
         }
@@ -172,7 +181,7 @@ impl Settings {
             exclude: patterns(variable::EXCLUDE),
             statistics,
             keeps_statistics,
-            tapes: None,
+            ..default
         }))
     }
 
@@ -235,7 +244,7 @@ mod tests {
             exclude: vec!["/tmp/*".into()],
             statistics: Some("/run/x".into()),
             keeps_statistics: true,
-            tapes: None,
+            ..Settings::default()
         };
         for settings in [settings, Settings::default()] {
             let said: BTreeMap<_, _> = settings.environment().into_iter().collect();

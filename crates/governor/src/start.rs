@@ -1,6 +1,6 @@
 //! How the library starts in a process, in the child of a fork, and how it ends.
 
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString, c_int};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -140,7 +140,7 @@ fn begin() {
     let run = RUN.get_or_init(|| run);
     let reason = match () {
         () if file::is_traced() => Reason::Traced,
-        () if disposition::is_taken() => Reason::SigtrapTaken,
+        () if disposition::is_taken(run.signal()) => Reason::SigtrapTaken,
         () => {
             observe(run);
             return;
@@ -179,21 +179,34 @@ fn may_be_directory(path: &CStr) -> bool {
     false
 }
 
+/// What is said where first touches cannot be recorded.
+const NO_FIRST_TOUCHES: &str = "nothing is recorded: the kernel does not permit perf events \
+    (kernel.perf_event_paranoid above 2, or a filter of system calls); record --changes needs none";
+
 /// Begins to observe.
 fn observe(run: &Run) {
-    let Some(observer) = observer::open(run.settings.purpose) else {
-        statistics::reason(Reason::NoObserver);
-        run.tell_collector();
-        let participle = run.settings.purpose.participle();
-        give_up(&format!("nothing is {participle}: {}", Reason::NoObserver.text()));
-        return;
-    };
-    if observer == Observer::PerfEvent {
-        disposition::install();
+    // What is protected tells of itself.
+    if !run.settings.changes {
+        let Some(observer) = observer::open(run.settings.purpose) else {
+            statistics::reason(Reason::NoObserver);
+            run.tell_collector();
+            give_up(&match run.settings.purpose {
+                Purpose::Govern => format!("nothing is governed: {}", Reason::NoObserver.text()),
+                Purpose::Record => NO_FIRST_TOUCHES.to_string(),
+            });
+            return;
+        };
+        if observer == Observer::PerfEvent {
+            disposition::install(run.signal());
+        }
+        statistics::observer(observer);
+    } else {
+        disposition::install(run.signal());
     }
-    statistics::observer(observer);
-    // SAFETY: the function only does what the child of a fork may do.
-    unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork)) };
+    // SAFETY: the functions only do what a fork may do in parent and child.
+    unsafe {
+        libc::pthread_atfork(Some(before_fork), Some(fork_is_over), Some(after_fork));
+    };
     IS_ON.store(true, Ordering::Release);
 }
 
@@ -220,8 +233,14 @@ pub extern "C" fn before_fork() {
     }
 }
 
+/// The process has forked, and this is the parent.
+pub extern "C" fn fork_is_over() {
+    purpose::fork_is_over();
+}
+
 /// The child of a fork begins.
 pub extern "C" fn after_fork() {
+    fork_is_over();
     if is_silent() {
         return;
     }
@@ -235,7 +254,7 @@ pub extern "C" fn after_fork() {
     observer::after_fork();
     purpose::after_fork();
     if let Some(run) = running() {
-        if !observer::reopen() {
+        if !run.settings.changes && !observer::reopen() {
             crate::stand_down::now(Reason::NoObserver);
         } else if purpose::goes_on(run) {
             observer::begin();
@@ -262,6 +281,11 @@ impl Run {
         };
         let is_included = self.include.is_empty() || self.include.iter().any(matches);
         is_included && !self.exclude.iter().any(matches)
+    }
+
+    /// The signal that the library shares with the program.
+    fn signal(&self) -> c_int {
+        if self.settings.changes { libc::SIGSEGV } else { libc::SIGTRAP }
     }
 
     /// Makes the file of statistics, if one is wanted and was not tried.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::header::Mode;
+use crate::header::{Header, Mode};
 use crate::reader::Truncated;
 
 /// Something that the job of a recording leaves out or says otherwise, as a sentence without its
@@ -34,9 +34,9 @@ pub struct Said {
     pub gone: Vec<String>,
     pub changed: Vec<String>,
     pub twins: Vec<String>,
-    pub is_first_touches: bool,
-    pub is_import: bool,
+    mode: Option<Mode>,
     resolution_ns: u64,
+    open_pages: u64,
     lost: u64,
     truncated: Option<Truncated>,
 }
@@ -45,10 +45,10 @@ pub struct Said {
 const MOST_NAMES: usize = 3;
 
 impl Said {
-    pub fn mode(&mut self, mode: Mode, resolution_ns: u64) {
-        self.is_first_touches = mode == Mode::FirstTouches;
-        self.is_import = mode == Mode::Import;
-        self.resolution_ns = resolution_ns;
+    pub fn header(&mut self, header: &Header) {
+        self.mode = Some(header.mode);
+        self.resolution_ns = header.resolution_ns;
+        self.open_pages = header.open_pages;
     }
 
     pub fn lost(&mut self, events: u64) {
@@ -73,16 +73,26 @@ impl Said {
         }
         say(self.lost > 0, format!("{} were lost while recording", many(self.lost, "event")));
         say(
-            self.is_import,
+            self.mode == Some(Mode::Import),
             "the recording was imported and shows faults only: what fault-around mapped, reads, \
              advice, think times, and what was cached before are not in it"
                 .to_string(),
         );
         say(
-            self.is_first_touches,
+            self.mode == Some(Mode::FirstTouches),
             "the recording has the first touch of each page only, so that pages which a memory \
-             limit evicts are not read again"
+             limit evicts are not read again; record --changes has them"
                 .to_string(),
+        );
+        say(
+            self.mode == Some(Mode::Changes),
+            match self.open_pages {
+                0 => "the recording has each touch of another page than before".to_string(),
+                open => format!(
+                    "the recording has each change of page, but not the touch of a page that is \
+                     among the last {open} that its process opened"
+                ),
+            },
         );
         say(
             self.resolution_ns > 0,

@@ -58,7 +58,7 @@ pub struct Gathered {
 impl Gathered {
     pub fn new(header: &Header) -> Gathered {
         let mut said = Said::default();
-        said.mode(header.mode, header.resolution_ns);
+        said.header(header);
         Gathered {
             page_size: header.page_size,
             machine: header.machine.clone(),

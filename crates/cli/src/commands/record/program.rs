@@ -41,7 +41,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     let waited = Waited::block();
     let collecting = Collecting::begin()?;
     environment::set(&variables(args, &library, collecting.directory()));
-    let (ended, recorded) = record(&program, &waited, &collecting, target, &name, &args.program)?;
+    let (ended, recorded) = record(&program, &waited, &collecting, target, &name, args)?;
     drop((collecting, waited));
     Ok(parent::outcome(ended, kept(recorded, &name, args)))
 }
@@ -67,6 +67,7 @@ fn variables(args: &RecordArgs, library: &Path, directory: &Path) -> Variables {
         (variable::RECORD, directory.as_os_str().to_owned()),
         (variable::RECORD_FILES, files),
         (variable::RECORD_MIN_SIZE, least),
+        (variable::RECORD_CHANGES, if args.changes { "1" } else { "" }.into()),
     ]
 }
 
@@ -77,9 +78,9 @@ fn record(
     collecting: &Collecting,
     target: Target,
     name: &str,
-    words: &[OsString],
+    args: &RecordArgs,
 ) -> Result<(Ended, Recorded<Target>), Error> {
-    let header = header(words);
+    let header = header(args);
     let directory = collecting.directory().to_owned();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -92,16 +93,17 @@ fn record(
     })
 }
 
-fn header(words: &[OsString]) -> Header {
+fn header(args: &RecordArgs) -> Header {
     let system = rustix::system::uname();
     let words_of = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     Header {
-        command: words.to_vec(),
+        command: args.program.clone(),
+        open_pages: if args.changes { filemap_control::OPEN_PAGES as u64 } else { 0 },
         page_size: rustix::param::page_size() as u64,
         clock: "user time of the thread".to_string(),
         kernel: words_of(system.release()),
         machine: words_of(system.machine()),
-        ..Header::new(Mode::FirstTouches)
+        ..Header::new(if args.changes { Mode::Changes } else { Mode::FirstTouches })
     }
 }
 
@@ -131,7 +133,9 @@ fn kept(recorded: Recorded<Target>, name: &str, args: &RecordArgs) -> Result<(),
     } else if touches == 0 {
         let _ = writeln!(stderr, "filemap: {}", nothing(args));
     } else if stderr.is_terminal() {
-        let _ = writeln!(stderr, "filemap: {touches} first touches of pages are in '{name}'");
+        let what =
+            if args.changes { "touches after another page" } else { "first touches of pages" };
+        let _ = writeln!(stderr, "filemap: {touches} {what} are in '{name}'");
     }
     Ok(())
 }
@@ -140,8 +144,9 @@ fn kept(recorded: Recorded<Target>, name: &str, args: &RecordArgs) -> Result<(),
 fn nothing(args: &RecordArgs) -> String {
     let least = format_size(args.min_size.unwrap_or(filemap_control::SMALLEST_RECORDED));
     let files = if args.files.is_empty() { "" } else { " whose path matches --files" };
+    let cached = if args.changes { "" } else { ", and pages that nobody else has in use" };
     format!(
         "no touch of a mapped page was recorded; files of {least} (--min-size) or more{files} are, \
-         on a disk, and pages that nobody else has in use"
+         on a disk{cached}"
     )
 }
