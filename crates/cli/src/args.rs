@@ -302,7 +302,8 @@ pub struct GovernArgs {
 pub struct RecordArgs {
     /// Program to run and record, and its arguments. It has the input, the terminal and the outputs
     /// of this command, and this command ends as the program does. Its files are read anew: they
-    /// are dropped from the page cache when it maps them. For --apply see there.
+    /// are dropped from the page cache when it maps them, but with --changes, and for --apply see
+    /// there.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, conflicts_with_all = ["show", "import"])]
     pub program: Vec<OsString>,
     /// Record files only whose path matches this pattern, in which * stands for any characters.
@@ -326,6 +327,12 @@ pub struct RecordArgs {
     /// on, touches are missing of pages that one fault has mapped beside another.
     #[arg(long, conflicts_with_all = ["show", "import"])]
     pub without_library: bool,
+    /// Record each change of page, also of pages that were touched before, and which touches write:
+    /// for files that memory does not hold. Mapped pages are protected but for the last 8 that the
+    /// program touched, so that it runs several times as long as on cached files. Files are left in
+    /// the page cache, and no perf events are needed.
+    #[arg(long, conflicts_with_all = ["show", "import", "apply", "without_library"])]
+    pub changes: bool,
     /// Print this recording as a job file, which the other commands take as they take the
     /// recording itself. What the job says otherwise stands first, as comments.
     #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "import")]

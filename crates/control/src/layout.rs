@@ -116,11 +116,12 @@ pub enum Reason {
     NoObserver = 1,
     /// A debugger or tracer is attached, which would see the signals.
     Traced = 2,
-    /// The program ignores or blocks SIGTRAP for the programs that it starts.
+    /// The program was started with the signal ignored or blocked that the library needs.
     SigtrapTaken = 3,
     /// A filter of system calls is in force.
     Seccomp = 4,
-    /// The handler of SIGTRAP was replaced in a way that the library does not see.
+    /// The handler of that signal was replaced in a way that the library does not see, or the
+    /// program ignores the signal.
     HandlerLost = 5,
 }
 
@@ -173,10 +174,14 @@ impl Reason {
                  filter of system calls) nor PAGEMAP_SCAN (Linux 6.7)"
             }
             Reason::Traced => "a debugger or tracer is attached",
-            Reason::SigtrapTaken => "SIGTRAP was ignored or blocked when the program started",
+            Reason::SigtrapTaken => {
+                "SIGTRAP (SIGSEGV of record --changes) was ignored or blocked when the program \
+                 started"
+            }
             Reason::Seccomp => "the program has a filter of system calls",
             Reason::HandlerLost => {
-                "the program uses SIGTRAP in a way that the library cannot share"
+                "the program uses SIGTRAP (SIGSEGV of record --changes) in a way that the library \
+                 cannot share"
             }
         }
     }

@@ -18,7 +18,7 @@ mod unkept;
 
 pub use process::start_ticks;
 pub use settings::{
-    BadSetting, Purpose, SMALLEST_READ_RECORDED, SMALLEST_RECORDED, Settings, variable,
+    BadSetting, OPEN_PAGES, Purpose, SMALLEST_READ_RECORDED, SMALLEST_RECORDED, Settings, variable,
 };
 pub use snapshot::{Malformed, MappingSnapshot, Snapshot};
 pub use unkept::{Unkept, socket_name};

@@ -39,6 +39,8 @@ pub mod variable {
     pub const ADVISE: &str = "FILEMAP_ADVISE";
     /// The file to which a line is added for each piece of that advice that was given.
     pub const ADVISED: &str = "FILEMAP_ADVISED";
+    /// `1` records each change of page in place of first touches. Nothing else can be said.
+    pub const RECORD_CHANGES: &str = "FILEMAP_RECORD_CHANGES";
     /// `1` leaves these files where they are when a process ends: somebody collects them. Nothing
     /// else can be said.
     pub const KEEP: &str = "FILEMAP_GOVERN_KEEP";
@@ -85,6 +87,8 @@ pub struct Settings {
     pub rules: Vec<Rule>,
     /// Where it is told which of it was given: a line with the position of each in `rules`.
     pub given: Option<PathBuf>,
+    /// Each change of page is recorded, and not only first touches.
+    pub changes: bool,
 }
 
 /// Bytes of the smallest file that is recorded where it is mapped, if nothing else is said.
@@ -93,6 +97,10 @@ pub const SMALLEST_RECORDED: u64 = 16 << 10;
 /// The same where it is only read. Programs read many small files, such as modules of Python, of
 /// which nobody asks how they are mapped.
 pub const SMALLEST_READ_RECORDED: u64 = 1 << 20;
+
+/// Pages of a process that are open at a time where each change of page is recorded: a touch of one
+/// of them is not told.
+pub const OPEN_PAGES: usize = 8;
 
 impl Default for Settings {
     fn default() -> Settings {
@@ -110,6 +118,7 @@ impl Default for Settings {
             is_warm: false,
             rules: Vec::new(),
             given: None,
+            changes: false,
         }
     }
 }
@@ -198,6 +207,7 @@ impl Settings {
                 tapes: Some(tapes),
                 all_faults: word(variable::RECORD_FAULTS, "all")?,
                 is_warm: word(variable::RECORD_WARM, "1")?,
+                changes: word(variable::RECORD_CHANGES, "1")?,
                 ..default
             }));
         }

@@ -83,9 +83,10 @@ pub enum Kind {
     Protect = 7,
     /// An address and a length were advised.
     Madvise = 8,
-    /// A page at an address was touched for the first time.
+    /// A page at an address was touched, for the first time or after others, and 1 where it was
+    /// written to.
     Touch = 9,
-    /// A system call read memory at an address and length.
+    /// A system call read memory at an address and length, or wrote to it where 1 follows.
     TouchByCall = 10,
     /// An open file was read: its number, the offset and the length.
     Read = 11,

@@ -1,21 +1,23 @@
-//! SIGTRAP, which the program and the observer share. The handler is installed here. What the
-//! program wants done with the signal is kept, and done with those that are not the observer's.
+//! The signal that the program and the library share: SIGTRAP, by which an observer reports faults,
+//! or SIGSEGV, by which the kernel says that protected memory was touched. The handler is installed
+//! here. What the program wants done with the signal is kept, and done with those that are its own.
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use filemap_control::layout::Reason;
 use libc::{sigaction, siginfo_t, sigset_t, ucontext_t};
 
-use crate::hooks::mask::{believed, is_marked};
+use crate::access::Access;
+use crate::hooks::mask::{believed, is_marked, marked};
 use crate::lock::Lock;
 use crate::next::next;
 use crate::{observer, purpose, stand_down, start};
 
-/// What the program wants done with SIGTRAP.
+/// What the program wants done with the signal.
 struct Wanted {
     lock: Lock,
     action: UnsafeCell<MaybeUninit<sigaction>>,
@@ -28,6 +30,20 @@ static WANTED: Wanted =
     Wanted { lock: Lock::new(), action: UnsafeCell::new(MaybeUninit::zeroed()) };
 
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+
+/// Which signal is shared.
+static SIGNAL: AtomicI32 = AtomicI32::new(libc::SIGTRAP);
+
+/// The signal that is shared.
+pub fn signal() -> c_int {
+    SIGNAL.load(Ordering::Relaxed)
+}
+
+/// Whether the kernel itself sends the signal for what an instruction does. Blocked truly it would
+/// end the process then, so that no thread may block it.
+pub fn is_forced() -> bool {
+    signal() == libc::SIGSEGV
+}
 
 type Handler = extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
 
@@ -50,10 +66,10 @@ fn full_set() -> sigset_t {
     set
 }
 
-pub fn only_sigtrap() -> sigset_t {
+pub fn only_shared() -> sigset_t {
     let mut set = empty_set();
     // SAFETY: the set is initialised and the signal exists.
-    unsafe { libc::sigaddset(&mut set, libc::SIGTRAP) };
+    unsafe { libc::sigaddset(&mut set, signal()) };
     set
 }
 
@@ -76,6 +92,16 @@ pub fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Blocks all signals in this thread. Returns what it blocked before.
+pub fn block_all() -> sigset_t {
+    mask(libc::SIG_SETMASK, &full_set())
+}
+
+/// Has this thread block `before` again.
+pub fn unblock(before: &sigset_t) {
+    mask(libc::SIG_SETMASK, before);
+}
+
 /// The C library's sigaction(2).
 fn kernels(signal: c_int, new: *const sigaction, old: *mut sigaction) -> c_int {
     next!(
@@ -85,9 +111,9 @@ fn kernels(signal: c_int, new: *const sigaction, old: *mut sigaction) -> c_int {
     )
 }
 
-fn current() -> sigaction {
+fn current(signal: c_int) -> sigaction {
     let mut action = MaybeUninit::<sigaction>::zeroed();
-    kernels(libc::SIGTRAP, ptr::null(), action.as_mut_ptr());
+    kernels(signal, ptr::null(), action.as_mut_ptr());
     // SAFETY: all of its fields may be zero.
     unsafe { action.assume_init() }
 }
@@ -102,11 +128,11 @@ fn own_flags(wanted: &sigaction) -> c_int {
 }
 
 fn own(wanted: &sigaction) -> sigaction {
-    let handler: Handler = on_sigtrap;
+    let handler: Handler = on_signal;
     sigaction {
         sa_sigaction: handler as usize,
-        // Another signal's handler could miss a page, whose report would take the place of a
-        // SIGTRAP of the program's that is sent again, or never return, with a lock held.
+        // Another signal's handler could miss a page, whose report would take the place of one
+        // of the program's that is sent again, or never return, with a lock held.
         sa_mask: full_set(),
         sa_flags: own_flags(wanted),
         sa_restorer: None,
@@ -138,21 +164,25 @@ pub fn with_true_mask<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether the program was started with SIGTRAP ignored or blocked.
-pub fn is_taken() -> bool {
+/// Whether the program was started with `signal` ignored or blocked.
+pub fn is_taken(signal: c_int) -> bool {
     let blocked = mask(libc::SIG_BLOCK, &empty_set());
     // SAFETY: the set is initialised.
-    let is_blocked = unsafe { libc::sigismember(&blocked, libc::SIGTRAP) } == 1;
-    is_blocked || current().sa_sigaction == libc::SIG_IGN
+    let is_blocked = unsafe { libc::sigismember(&blocked, signal) } == 1;
+    is_blocked || current(signal).sa_sigaction == libc::SIG_IGN
 }
 
-/// Installs the handler.
-pub fn install() {
-    let before = current();
+/// Shares `signal`, and installs its handler.
+pub fn install(signal: c_int) {
+    SIGNAL.store(signal, Ordering::Relaxed);
+    let before = current(signal);
+    if is_forced() {
+        unblock_in_handlers();
+    }
     let _held = WANTED.lock.hold();
     // SAFETY: the lock is held.
     unsafe { (*WANTED.action.get()).write(before) };
-    if kernels(libc::SIGTRAP, &own(&before), ptr::null_mut()) == 0 {
+    if kernels(signal, &own(&before), ptr::null_mut()) == 0 {
         IS_INSTALLED.store(true, Ordering::Release);
     }
 }
@@ -164,8 +194,21 @@ pub fn is_installed() -> bool {
 
 /// Whether the handler was installed and is no more, as the program went around the C library.
 pub fn is_lost() -> bool {
-    let handler: Handler = on_sigtrap;
-    is_installed() && current().sa_sigaction != handler as usize
+    let handler: Handler = on_signal;
+    is_installed() && current(signal()).sa_sigaction != handler as usize
+}
+
+/// Has handlers that were there before the library run with the signal unblocked.
+fn unblock_in_handlers() {
+    for other in (1..=libc::SIGRTMAX()).filter(|other| *other != signal()) {
+        let mut action = current(other);
+        let has_handler = !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN);
+        // SAFETY: the set is initialised.
+        if has_handler && unsafe { libc::sigismember(&action.sa_mask, signal()) } == 1 {
+            action.sa_mask = marked(libc::SIG_SETMASK, &action.sa_mask);
+            kernels(other, &action, ptr::null_mut());
+        }
+    }
 }
 
 /// Frees the lock in the child of a fork.
@@ -173,8 +216,8 @@ pub fn release_after_fork() {
     WANTED.lock.release_after_fork();
 }
 
-/// The program ignores SIGTRAP. A handler cannot do that for it, as it would interrupt calls, and
-/// the next program would not ignore it. So the library stands down, and the signal is the
+/// The program ignores the signal. A handler cannot do that for it, as it would interrupt calls,
+/// and the next program would not ignore it. So the library stands down, and the signal is the
 /// program's alone.
 pub fn leave_to_program() {
     stand_down::now(Reason::HandlerLost);
@@ -190,7 +233,7 @@ pub fn unmark() {
     }
 }
 
-/// sigaction(2) of SIGTRAP, for the program.
+/// sigaction(2) of the signal, for the program.
 ///
 /// # Safety
 /// The pointers are null or valid, as sigaction(2) wants them.
@@ -213,7 +256,7 @@ pub unsafe fn exchange(new: *const sigaction, old: *mut sigaction) -> c_int {
         if let Some(new) = new {
             *wanted = *new;
             let action = if is_left { *new } else { own(new) };
-            kernels(libc::SIGTRAP, &action, ptr::null_mut());
+            kernels(signal(), &action, ptr::null_mut());
         }
         // SAFETY: the same.
         if let Some(old) = unsafe { old.as_mut() } {
@@ -230,8 +273,8 @@ pub unsafe fn exchange(new: *const sigaction, old: *mut sigaction) -> c_int {
 /// # Safety
 /// `old` is null or valid.
 unsafe fn exchange_borrowed(new: Option<&sigaction>, old: *mut sigaction) -> c_int {
-    let handler: Handler = on_sigtrap;
-    let result = kernels(libc::SIGTRAP, new.map_or(ptr::null(), ptr::from_ref), old);
+    let handler: Handler = on_signal;
+    let result = kernels(signal(), new.map_or(ptr::null(), ptr::from_ref), old);
     // SAFETY: the caller's contract.
     let ours = unsafe { old.as_mut() }.filter(|old| old.sa_sigaction == handler as usize);
     if let Some(old) = ours {
@@ -241,7 +284,7 @@ unsafe fn exchange_borrowed(new: Option<&sigaction>, old: *mut sigaction) -> c_i
     result
 }
 
-/// Takes what the program wants done with a SIGTRAP that has come, and resets it where that is
+/// Takes what the program wants done with a signal that has come, and resets it where that is
 /// wanted.
 fn take() -> sigaction {
     let _held = WANTED.lock.hold();
@@ -258,7 +301,10 @@ fn take() -> sigaction {
 /// The code of a SIGTRAP that a perf event sends.
 const TRAP_PERF: c_int = 6;
 
-extern "C-unwind" fn on_sigtrap(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+/// The code of a SIGSEGV for memory that may not be touched in this way.
+const SEGV_ACCERR: c_int = 2;
+
+extern "C-unwind" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: errno belongs to this thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: the same.
@@ -271,12 +317,18 @@ extern "C-unwind" fn on_sigtrap(signal: c_int, info: *mut siginfo_t, context: *m
     }
 }
 
-/// Does what is to be done with a SIGTRAP, but for the program's own handler, which is returned
+/// Does what is to be done with a signal, but for the program's own handler, which is returned
 /// where it is to be called.
 fn receive(info: *mut siginfo_t, context: *mut c_void) -> Option<sigaction> {
     // SAFETY: the kernel passes a valid pointer.
     let of = unsafe { &*info };
-    if of.si_code == TRAP_PERF && observer::perf::sent(info) {
+    if is_forced() {
+        // SAFETY: si_addr is there for this code, and the kernel passes the thread's context.
+        let access = || unsafe { Access::of(of.si_addr(), context.cast()) };
+        if of.si_code == SEGV_ACCERR && purpose::touched(&access()) {
+            return None;
+        }
+    } else if of.si_code == TRAP_PERF && observer::perf::sent(info) {
         // SAFETY: si_addr is there for this code.
         purpose::fault(unsafe { of.si_addr() }.expose_provenance());
         return None;
@@ -289,7 +341,7 @@ fn receive(info: *mut siginfo_t, context: *mut c_void) -> Option<sigaction> {
         // What an instruction has caused is not ignored, but kills.
         libc::SIG_IGN if of.si_code <= 0 => return None,
         libc::SIG_IGN | libc::SIG_DFL => {
-            die();
+            die(of, context);
             return None;
         }
         _ => {}
@@ -300,38 +352,47 @@ fn receive(info: *mut siginfo_t, context: *mut c_void) -> Option<sigaction> {
     Some(wanted)
 }
 
-/// A SIGTRAP that the program blocks in this thread, as far as it knows: it is blocked truly from
+/// A signal that the program blocks in this thread, as far as it knows: it is blocked truly from
 /// here on, and sent again. So the library stands down. Returns whether that was so.
 fn hold_back(info: &siginfo_t, context: *mut c_void) -> bool {
-    // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
-    let context = unsafe { &mut *context.cast::<ucontext_t>() };
+    let interrupted = context.cast::<ucontext_t>();
     // Blocked truly it only comes to a call that waits with another mask.
-    if !is_marked(&context.uc_sigmask) {
+    // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
+    if !is_marked(unsafe { &(*interrupted).uc_sigmask }) {
         return false;
     }
     // What an instruction has caused cannot wait, and kills.
     if info.si_code > 0 {
-        die();
+        die(info, context);
         return true;
     }
     // Blocked truly, those of the event would wait for the program to take them.
     stand_down::now(Reason::HandlerLost);
     // SAFETY: the set is initialised.
-    unsafe { libc::sigaddset(&mut context.uc_sigmask, libc::SIGTRAP) };
+    unsafe { libc::sigaddset(&mut (*interrupted).uc_sigmask, signal()) };
+    if info.si_code == libc::SI_TKILL {
+        send_to_thread(info);
+        return true;
+    }
     let pid = rustix::process::getpid().as_raw_pid();
-    let thread = rustix::thread::gettid().as_raw_pid();
-    let information = ptr::from_ref(info);
-    // SAFETY: the calls only read `info`. SIGTRAP is blocked while this handler runs.
+    // SAFETY: the calls only read `info`. The signal is blocked while this handler runs.
     unsafe {
-        if info.si_code == libc::SI_TKILL {
-            let call = libc::SYS_rt_tgsigqueueinfo;
-            libc::syscall(call, pid, thread, libc::SIGTRAP, information);
-        } else if libc::syscall(libc::SYS_rt_sigqueueinfo, pid, libc::SIGTRAP, information) != 0 {
+        let information = ptr::from_ref(info);
+        if libc::syscall(libc::SYS_rt_sigqueueinfo, pid, signal(), information) != 0 {
             // Only the first thread may send what seems to come from another process.
-            libc::kill(pid, libc::SIGTRAP);
+            libc::kill(pid, signal());
         }
     }
     true
+}
+
+/// Sends a signal to this thread again, as it came.
+fn send_to_thread(info: &siginfo_t) {
+    let pid = rustix::process::getpid().as_raw_pid();
+    let thread = rustix::thread::gettid().as_raw_pid();
+    let call = libc::SYS_rt_tgsigqueueinfo;
+    // SAFETY: the call only reads `info`.
+    unsafe { libc::syscall(call, pid, thread, signal(), ptr::from_ref(info)) };
 }
 
 /// Calls the program's handler.
@@ -359,23 +420,35 @@ fn mask_of_handler(wanted: &sigaction, interrupted: sigset_t) -> sigset_t {
             }
         }
         if wanted.sa_flags & libc::SA_NODEFER == 0 {
-            libc::sigaddset(&mut mask, libc::SIGTRAP);
+            libc::sigaddset(&mut mask, signal());
         }
     }
-    mask
+    // The handler may touch what is protected.
+    if is_forced() { marked(libc::SIG_SETMASK, &mask) } else { mask }
 }
 
-/// Ends the process by SIGTRAP, as would have happened without a handler.
-fn die() {
+/// Ends the process by the signal, as would have happened without a handler.
+fn die(info: &siginfo_t, context: *mut c_void) {
+    if is_forced() {
+        // A core has the memory as it would be without the library.
+        stand_down::now(Reason::None);
+    }
     let default = sigaction {
         sa_sigaction: libc::SIG_DFL,
         sa_mask: empty_set(),
         sa_flags: 0,
         sa_restorer: None,
     };
-    kernels(libc::SIGTRAP, &default, ptr::null_mut());
+    kernels(signal(), &default, ptr::null_mut());
+    if is_forced() {
+        // It arrives at the instruction that is to be blamed, when the handler returns.
+        send_to_thread(info);
+        // SAFETY: the kernel passes the context of the interrupted thread, with its mask.
+        unsafe { libc::sigdelset(&mut (*context.cast::<ucontext_t>()).uc_sigmask, signal()) };
+        return;
+    }
     // It arrives when the handler returns, which blocks it.
     // SAFETY: the signal exists.
-    unsafe { libc::raise(libc::SIGTRAP) };
-    mask(libc::SIG_UNBLOCK, &only_sigtrap());
+    unsafe { libc::raise(signal()) };
+    mask(libc::SIG_UNBLOCK, &only_shared());
 }

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `hooks` | the functions of the C library that are interposed: what the program does |
 //! | `observer`, `disposition` | what reports faults, and the signal by which that is done |
+//! | `access` | what was refused, where the kernel says that by a signal |
 //! | `start`, `stand_down` | how all of this begins and ends in a process |
 //! | `purpose` | is told by all of these, and hands on to what the library is there for |
 //! | `govern`, `lending` | a purpose: what is done about mappings |
@@ -32,6 +33,7 @@
     clippy::unwrap_used
 )]
 
+mod access;
 mod advice;
 mod advise;
 mod ahead;

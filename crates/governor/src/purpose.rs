@@ -7,7 +7,7 @@
 //! What is told may come in a signal handler, and from any thread. So no arm allocates, changes
 //! errno, or waits for a lock without having all signals blocked.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 use std::iter;
 use std::ops::{Range, RangeInclusive};
 
@@ -15,6 +15,7 @@ use filemap_control::Purpose;
 use filemap_control::layout::Reason;
 use filemap_policy::Reads;
 
+use crate::access::Access;
 use crate::start::{self, Run};
 use crate::table::Mapping;
 use crate::{advise, govern, lending, record};
@@ -36,6 +37,7 @@ pub struct Mapped {
 pub struct Moving {
     from: Range<usize>,
     governed: Option<govern::Moving>,
+    recorded: Option<record::Moving>,
 }
 
 /// Whether the purpose wants to know of faults.
@@ -45,6 +47,15 @@ pub fn observes(run: &Run) -> bool {
 
 fn chosen() -> Option<Purpose> {
     start::settings().map(|settings| settings.purpose)
+}
+
+/// The program is about to map something in place of what is at `range`.
+pub fn mapping_over(range: &Range<usize>) {
+    match chosen() {
+        Some(Purpose::Record) => record::mapping_over(range),
+        // What is governed there is forgotten when it is gone.
+        Some(Purpose::Govern | Purpose::Advise) | None => {}
+    }
 }
 
 /// A mapping was made.
@@ -78,53 +89,73 @@ pub fn not_unmapped(range: &Range<usize>) {
 }
 
 /// The program is about to move or resize what is mapped at `from`, or to make a second mapping of
-/// it where that is empty.
-pub fn moving(from: Range<usize>) -> Moving {
-    let governed = match chosen() {
-        Some(Purpose::Govern) if !from.is_empty() => govern::lift(&from),
-        _ => None,
+/// it where that is empty. It is to come in place of what is at `onto`, which may be empty.
+pub fn moving(from: Range<usize>, onto: &Range<usize>) -> Moving {
+    let (governed, recorded) = match chosen() {
+        Some(Purpose::Govern) if !from.is_empty() => (govern::lift(&from), None),
+        Some(Purpose::Record) => (None, Some(record::moving(&from, onto))),
+        Some(Purpose::Govern | Purpose::Advise) | None => (None, None),
     };
-    Moving { from, governed }
+    Moving { from, governed, recorded }
 }
 
 /// It is at `to` now.
-pub fn moved(Moving { from, governed }: Moving, to: Range<usize>) {
+pub fn moved(Moving { from, governed, recorded }: Moving, to: Range<usize>) {
     match (chosen(), governed) {
         (Some(Purpose::Govern), Some(governed)) => govern::set_down(governed, to),
         (Some(Purpose::Govern), None) if from.is_empty() => govern::doubled(from.start, &to),
         (Some(Purpose::Govern), None) => govern::moved_unseen(&to),
-        (Some(Purpose::Record), _) => record::moved(&from, &to),
+        (Some(Purpose::Record), _) => {
+            recorded.iter().for_each(|recorded| record::moved(recorded, &from, &to));
+        }
         (Some(Purpose::Advise), _) => advise::moved(&from, &to),
         (None, _) => {}
     }
 }
 
 /// It has stayed as it was.
-pub fn not_moved(Moving { from, governed }: Moving) {
-    if let (Some(Purpose::Govern), Some(governed)) = (chosen(), governed) {
-        govern::set_down(governed, from);
+pub fn not_moved(Moving { from, governed, recorded }: Moving) {
+    match (chosen(), governed) {
+        (Some(Purpose::Govern), Some(governed)) => govern::set_down(governed, from),
+        (Some(Purpose::Record), _) => {
+            recorded.iter().for_each(|recorded| record::not_moved(recorded, &from));
+        }
+        _ => {}
     }
 }
 
-/// `range` has another protection.
-pub fn protected(range: &Range<usize>, protection: c_int) {
+/// The program gives `range` another protection, by `call`, which returns 0 where it could.
+pub fn protect(range: &Range<usize>, protection: c_int, call: impl FnOnce() -> c_int) -> c_int {
     match chosen() {
-        Some(Purpose::Govern) => govern::protected(range, protection),
-        Some(Purpose::Record) => record::protected(range, protection),
-        Some(Purpose::Advise) | None => {}
+        Some(Purpose::Govern) => {
+            let result = call();
+            if result == 0 {
+                govern::protected(range, protection);
+            }
+            result
+        }
+        Some(Purpose::Record) => record::protect(range, protection, call),
+        Some(Purpose::Advise) | None => call(),
     }
 }
 
-/// The program is about to advise `range`. Returns whether the kernel is to hear of it.
-pub fn advising(range: &Range<usize>, advice: c_int) -> bool {
+/// The program advises `range`, by `call`. Where the kernel is not to hear of it the advice was
+/// taken.
+pub fn advise(range: &Range<usize>, advice: c_int, call: impl FnOnce() -> c_int) -> c_int {
     match chosen() {
         Some(Purpose::Govern) => {
             govern::advising(range, advice);
-            true
+            call()
         }
-        Some(Purpose::Record) => record::advising(range, advice),
-        Some(Purpose::Advise) => advise::advising(range, advice),
-        None => true,
+        Some(Purpose::Record) => record::advise(range, advice, call).unwrap_or(0),
+        Some(Purpose::Advise) => {
+            if advise::advising(range, advice) {
+                call()
+            } else {
+                0
+            }
+        }
+        None => call(),
     }
 }
 
@@ -213,13 +244,51 @@ pub fn read_by_kernel<R: Taken>(range: Range<usize>, call: impl FnOnce() -> R) -
 
 /// The same of several ranges.
 pub fn all_read_by_kernel<R: Taken>(
-    ranges: impl Iterator<Item = Range<usize>>,
+    ranges: impl Iterator<Item = Range<usize>> + Clone,
     call: impl FnOnce() -> R,
 ) -> R {
     match chosen() {
         Some(Purpose::Govern) => lending::all_read_by_kernel(ranges, call),
-        Some(Purpose::Record) => record::read_by_kernel(ranges, call),
+        Some(Purpose::Record) => record::taken_by_kernel(ranges, false, call),
         Some(Purpose::Advise) | None => call(),
+    }
+}
+
+/// Runs `call`, in which the kernel writes to the program's memory at `range`.
+pub fn written_by_kernel<R: Taken>(range: Range<usize>, call: impl FnOnce() -> R) -> R {
+    all_written_by_kernel(iter::once(range), call)
+}
+
+/// The same of several ranges.
+pub fn all_written_by_kernel<R: Taken>(
+    ranges: impl Iterator<Item = Range<usize>> + Clone,
+    call: impl FnOnce() -> R,
+) -> R {
+    match chosen() {
+        Some(Purpose::Record) => record::taken_by_kernel(ranges, true, call),
+        // What may be written to is not governed.
+        Some(Purpose::Govern | Purpose::Advise) | None => call(),
+    }
+}
+
+/// Runs `call`, in which the kernel reads texts that end with a zero.
+pub fn texts_read_by_kernel<R, const COUNT: usize>(
+    texts: [*const c_char; COUNT],
+    call: impl FnOnce() -> R,
+) -> R {
+    match chosen() {
+        Some(Purpose::Record) => record::texts_read_by_kernel(texts, call),
+        // Few pages, which are read on demand.
+        Some(Purpose::Govern | Purpose::Advise) | None => call(),
+    }
+}
+
+/// Runs `call`, of which nobody knows where in memory the kernel comes to. Where it could not come
+/// there it changes nothing, and is run again if that was for the library.
+pub fn tried_again<R>(mut call: impl FnMut() -> R, has_failed: impl Fn(&R) -> bool) -> R {
+    match chosen() {
+        Some(Purpose::Record) => record::tried_again(call, has_failed),
+        Some(Purpose::Govern | Purpose::Advise) | None => call(),
     }
 }
 
@@ -249,6 +318,15 @@ pub fn fault(address: usize) {
         Some(Purpose::Govern) => govern::fault(address),
         Some(Purpose::Record) => record::fault(address),
         Some(Purpose::Advise) | None => {}
+    }
+}
+
+/// A touch of memory that the kernel has refused, in the handler, in the thread that has made it.
+/// Returns whether that was for the library, so that it can be tried again.
+pub fn touched(access: &Access) -> bool {
+    match chosen() {
+        Some(Purpose::Record) => record::touched(access),
+        Some(Purpose::Govern | Purpose::Advise) | None => false,
     }
 }
 
@@ -290,6 +368,13 @@ pub fn stopped(run: &Run, reason: Reason) {
 pub fn before_fork() {
     if let Some(Purpose::Record) = chosen() {
         record::before_fork();
+    }
+}
+
+/// It has forked, and this is the parent or the child; or it could not.
+pub fn fork_is_over() {
+    if let Some(Purpose::Record) = chosen() {
+        record::fork_is_over();
     }
 }
 

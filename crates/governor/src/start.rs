@@ -1,6 +1,6 @@
 //! How the library starts in a process, in the child of a fork, and how it ends.
 
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString, c_int};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -146,7 +146,7 @@ fn begin() {
     }
     let reason = match () {
         () if file::is_traced() => Reason::Traced,
-        () if disposition::is_taken() => Reason::SigtrapTaken,
+        () if disposition::is_taken(run.signal()) => Reason::SigtrapTaken,
         () => {
             observe(run);
             return;
@@ -187,6 +187,12 @@ fn may_be_directory(path: &CStr) -> bool {
 
 /// Begins to observe.
 fn observe(run: &Run) {
+    // What is protected tells of itself.
+    if run.settings.changes {
+        disposition::install(run.signal());
+        switch_on();
+        return;
+    }
     let Some(observer) = observer::open(run.settings.purpose) else {
         statistics::reason(Reason::NoObserver);
         run.tell_collector();
@@ -198,7 +204,7 @@ fn observe(run: &Run) {
         return;
     };
     if observer == Observer::PerfEvent {
-        disposition::install();
+        disposition::install(run.signal());
     }
     statistics::observer(observer);
     switch_on();
@@ -206,8 +212,8 @@ fn observe(run: &Run) {
 
 /// From here on the purpose does its work.
 fn switch_on() {
-    // SAFETY: the functions only do what a parent, or the child of a fork, may do.
-    unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork)) };
+    // SAFETY: the functions only do what a fork may do in parent and child.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(fork_is_over), Some(after_fork)) };
     IS_ON.store(true, Ordering::Release);
 }
 
@@ -234,8 +240,14 @@ pub extern "C" fn before_fork() {
     }
 }
 
+/// The process has forked, and this is the parent.
+pub extern "C" fn fork_is_over() {
+    purpose::fork_is_over();
+}
+
 /// The child of a fork begins.
 pub extern "C" fn after_fork() {
+    fork_is_over();
     if is_silent() {
         return;
     }
@@ -249,7 +261,7 @@ pub extern "C" fn after_fork() {
     observer::after_fork();
     purpose::after_fork();
     if let Some(run) = running().filter(|run| purpose::observes(run)) {
-        if !observer::reopen() {
+        if !run.settings.changes && !observer::reopen() {
             crate::stand_down::now(Reason::NoObserver);
         } else if purpose::goes_on(run) {
             observer::begin();
@@ -276,6 +288,11 @@ impl Run {
         };
         let is_included = self.include.is_empty() || self.include.iter().any(matches);
         is_included && !self.exclude.iter().any(matches)
+    }
+
+    /// The signal that the library shares with the program.
+    fn signal(&self) -> c_int {
+        if self.settings.changes { libc::SIGSEGV } else { libc::SIGTRAP }
     }
 
     /// Makes the file of statistics, if one is wanted and was not tried.

@@ -50,6 +50,9 @@ pub struct Header {
     /// Where touches were looked for at an interval only, that interval in nanoseconds; otherwise
     /// 0.
     pub resolution_ns: u64,
+    /// With [`Mode::Changes`] how many pages of a process were open at a time: a touch of one of
+    /// them is not in it. Otherwise 0.
+    pub open_pages: u64,
     /// Base page size in bytes.
     pub page_size: u64,
     /// The clock that waits are taken from, such as `CLOCK_MONOTONIC`; empty where there are none.
@@ -67,6 +70,7 @@ impl Header {
             command: Vec::new(),
             mode,
             resolution_ns: 0,
+            open_pages: 0,
             page_size: 4096,
             clock: String::new(),
             kernel: String::new(),
@@ -82,6 +86,7 @@ const PAGE_SIZE: u64 = 4;
 const CLOCK: u64 = 5;
 const KERNEL: u64 = 6;
 const MACHINE: u64 = 7;
+const OPEN_PAGES: u64 = 8;
 
 /// The bytes of `header`: fields, each a number, and a text. Readers skip the fields that they do
 /// not know.
@@ -103,6 +108,9 @@ pub fn put(header: &Header) -> Vec<u8> {
     field(CLOCK, header.clock.as_bytes());
     field(KERNEL, header.kernel.as_bytes());
     field(MACHINE, header.machine.as_bytes());
+    if header.open_pages > 0 {
+        field(OPEN_PAGES, &number(header.open_pages));
+    }
     bytes
 }
 
@@ -122,6 +130,7 @@ pub fn take(bytes: &[u8]) -> Result<Header, Problem> {
             CLOCK => header.clock = words(),
             KERNEL => header.kernel = words(),
             MACHINE => header.machine = words(),
+            OPEN_PAGES => header.open_pages = Bytes::new(text).number()?,
             _ => {}
         }
     }

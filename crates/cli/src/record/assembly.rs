@@ -189,7 +189,7 @@ impl Assembly {
             Kind::TouchByCall => {
                 for (mapping, pages) in self.parts(told, a, b) {
                     for page in pages.first..pages.first + pages.pages {
-                        self.tell(told, What::Touch { mapping, page, is_write: false });
+                        self.tell(told, What::Touch { mapping, page, is_write: c != 0 });
                     }
                 }
             }
@@ -301,10 +301,12 @@ impl Assembly {
     fn unmap(&mut self, told: &Told, address: u64, length: u64) {
         let parts = self.parts(told, address, length);
         let page_bytes = self.page_bytes;
-        self.space(told).remove(address, length, page_bytes);
+        let mut gone = HashSet::new();
+        self.space(told).remove(address, length, page_bytes, |mapping| {
+            gone.insert(mapping);
+        });
         for (mapping, pages) in parts {
-            // What is left of it is none of it.
-            let is_whole = self.space(told).all().all(|left| left.index != mapping);
+            let is_whole = gone.contains(&mapping);
             self.tell(told, What::Unmap { mapping, part: (!is_whole).then_some(pages) });
         }
     }
@@ -318,7 +320,7 @@ impl Assembly {
         let is_whole = (mapped.address, mapped.length) == from && mapped.first_page == 0;
         if is_whole {
             let page_bytes = self.page_bytes;
-            self.space(told).remove(from.0, from.1, page_bytes);
+            self.space(told).remove(from.0, from.1, page_bytes, |_| ());
             self.unmap(told, to.0, to.1);
             let what = What::Move { mapping: mapped.index, to: to.0, length_bytes: to.1 };
             self.tell(told, what);

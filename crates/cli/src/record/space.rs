@@ -1,6 +1,6 @@
 //! The mappings of a process that are recorded, by their addresses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use filemap_recording::Pages;
 
@@ -41,22 +41,31 @@ impl Mapped {
 
 /// Mappings, no two of which overlap.
 #[derive(Clone, Debug, Default)]
-pub struct Space(BTreeMap<u64, Mapped>);
+pub struct Space {
+    by_address: BTreeMap<u64, Mapped>,
+    /// In how many parts each mapping is there that is not there in one.
+    parts: HashMap<u32, usize>,
+}
 
 impl Space {
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = &Mapped> {
-        self.0.values()
+        self.by_address.values()
     }
 
     /// Adds one, where none is.
     pub fn add(&mut self, mapped: Mapped) {
-        self.0.insert(mapped.address, mapped);
+        self.by_address.insert(mapped.address, mapped);
+    }
+
+    /// In how many parts a mapping is there, of which something was.
+    fn parts_of(&self, index: u32) -> usize {
+        self.parts.get(&index).copied().unwrap_or(1)
     }
 
     /// The one at `address`.
     pub fn at(&self, address: u64) -> Option<&Mapped> {
-        let (_, mapped) = self.0.range(..=address).next_back()?;
+        let (_, mapped) = self.by_address.range(..=address).next_back()?;
         (address < mapped.end()).then_some(mapped)
     }
 
@@ -68,7 +77,7 @@ impl Space {
 
     fn overlapping(&self, address: u64, length: u64) -> Vec<Mapped> {
         let end = address.saturating_add(length);
-        let all = self.0.range(..end).rev().map(|(_, mapped)| *mapped);
+        let all = self.by_address.range(..end).rev().map(|(_, mapped)| *mapped);
         let mut found: Vec<Mapped> = all.take_while(|mapped| mapped.end() > address).collect();
         found.reverse();
         found
@@ -88,23 +97,48 @@ impl Space {
         .collect()
     }
 
-    /// Takes out what is from `address` on.
-    pub fn remove(&mut self, address: u64, length: u64, page_bytes: u64) {
+    /// Takes out what is from `address` on. Tells `gone` of each mapping of which nothing is left.
+    pub fn remove(
+        &mut self,
+        address: u64,
+        length: u64,
+        page_bytes: u64,
+        mut gone: impl FnMut(u32),
+    ) {
         let end = address.saturating_add(length);
         for mapped in self.overlapping(address, length) {
-            self.0.remove(&mapped.address);
+            let mut parts = self.parts_of(mapped.index) - 1;
+            self.by_address.remove(&mapped.address);
             let before = mapped.cut(mapped.address, address, page_bytes);
             let behind = mapped.cut(end, mapped.end(), page_bytes);
-            before.into_iter().chain(behind).for_each(|left| self.add(left));
+            for left in before.into_iter().chain(behind) {
+                parts += 1;
+                self.add(left);
+            }
+            if parts > 1 {
+                self.parts.insert(mapped.index, parts);
+            } else {
+                self.parts.remove(&mapped.index);
+            }
+            if parts == 0 {
+                gone(mapped.index);
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     const PAGE: u64 = 4096;
+
+    /// The mappings that an array has something of.
+    fn there(array: &[Option<(u32, u64)>]) -> impl Iterator<Item = u32> {
+        array.iter().flatten().map(|(index, _)| *index)
+    }
 
     /// Against an array of what is at each page.
     #[test]
@@ -122,7 +156,12 @@ mod tests {
             let (first, pages) = (draw(64), 1 + draw(16));
             let pages = pages.min(64 - first);
             let (address, length) = (first * PAGE, pages * PAGE);
-            space.remove(address, length, PAGE);
+            let mut gone = Vec::new();
+            space.remove(address, length, PAGE, |index| gone.push(index));
+            let was: HashSet<u32> = there(&array).collect();
+            array[first as usize..(first + pages) as usize].fill(None);
+            let left: HashSet<u32> = there(&array).collect();
+            assert_eq!(HashSet::from_iter(gone), &was - &left, "step {index}");
             let is_mapped = draw(2) == 0;
             if is_mapped {
                 space.add(Mapped { address, length, index, ..Mapped::default() });

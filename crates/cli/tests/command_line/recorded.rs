@@ -1,11 +1,12 @@
 //! `filemap record -- PROGRAM` has what the program did, and the program does as it does alone.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use filemap_control::OPEN_PAGES;
 use filemap_kernel::{cold, residency};
 use filemap_recording::{Event, Reader, What};
 use serde_json::Value;
@@ -135,6 +136,68 @@ fn fault_around_is_restored_on_every_way_out() {
         }
         assert!(journals(&place).is_empty(), "{signal}: {:?}", journals(&place));
     }
+}
+
+/// The pages that are told of the same accesses where each change of page is.
+fn changes(accesses: u64) -> Vec<u64> {
+    let mut state: u64 = 88_172_645_463_325_252;
+    let mut open = VecDeque::new();
+    let pages = (0..accesses).map(|_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % PAGES
+    });
+    let mut told = Vec::new();
+    for page in pages {
+        if !open.contains(&page) {
+            told.push(page);
+            open.push_back(page);
+            if open.len() > OPEN_PAGES {
+                open.pop_front();
+            }
+        }
+    }
+    told
+}
+
+/// With --changes pages are told again, and files stay cached. Reports say so, and nothing of
+/// first touches.
+#[test]
+fn each_change_of_page_is_recorded() {
+    let place = Place::new("record_changes");
+    let [program, data] = place.lookups();
+    let path = place.scratch.path("r");
+    let alone = Command::new(&program).args([&data, "30000"]).output().expect("it starts");
+    let mut command = place.command("record", &format!("--changes --out {path} --"));
+    let output = command.args([&program, &data, "30000"]).output().expect("the command starts");
+    assert_eq!(output, alone);
+    let touches: Vec<u64> = events(&path)
+        .iter()
+        .filter_map(|event| match event.what {
+            What::Touch { mapping: 0, page, is_write: false } => Some(page),
+            _ => None,
+        })
+        .collect();
+    assert!(touches.len() > first_touches(30_000).len() * 3);
+    assert_eq!(touches, changes(30_000));
+    let cached = residency::resident_pages(&File::open(&data).unwrap(), PAGES).unwrap().len();
+    assert_eq!(cached, PAGES, "the file was dropped");
+    let shown = place.command("record", &format!("--show {path}")).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).expect("text");
+    assert!(shown.contains("# the recording has each change of page"), "{shown}");
+    assert!(shown.contains(&format!("among the last {OPEN_PAGES} that")), "{shown}");
+    assert!(!shown.contains("first touch"), "{shown}");
+    let run = |limit: &str| {
+        let mut command = place.command("run", &format!("{path} --json - {limit}"));
+        let output = command.args(["--kernel", "6.18"]).output().expect("it starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let record: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+        record["run"]["counters"]["data_pages_read"].as_u64().expect("a number")
+    };
+    // Where memory does not hold the file, pages are read again.
+    assert!(run("--memory-max 16m") > PAGES + PAGES / 2);
+    assert!(run("") <= PAGES);
 }
 
 /// Time for a window of 8 MiB to arrive, also on a busy disk.

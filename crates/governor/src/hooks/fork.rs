@@ -19,6 +19,8 @@ pub unsafe extern "C-unwind" fn _Fork() -> pid_t {
     let child = next!(c"_Fork", unsafe extern "C-unwind" fn() -> pid_t;);
     if child == 0 && has_begun {
         start::after_fork();
+    } else if has_begun {
+        start::fork_is_over();
     }
     child
 }

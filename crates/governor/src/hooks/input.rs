@@ -4,8 +4,10 @@ use std::ffi::{c_int, c_void};
 
 use libc::{iovec, off_t, off64_t, size_t, ssize_t};
 
+use super::output::bytes;
+use super::vectors::{from_int, parts};
 use crate::next::next;
-use crate::purpose;
+use crate::purpose::{self, all_written_by_kernel, written_by_kernel};
 
 /// Tells of what was read, if anything was, and returns the call's result.
 fn told(descriptor: c_int, offset: Option<i64>, result: ssize_t) -> ssize_t {
@@ -27,11 +29,13 @@ pub unsafe extern "C-unwind" fn read(
     length: size_t,
 ) -> ssize_t {
     purpose::reading(descriptor);
-    let result = next!(
-        c"read",
-        unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t) -> ssize_t;
-        descriptor, buffer, length
-    );
+    let result = written_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"read",
+            unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t) -> ssize_t;
+            descriptor, buffer, length
+        )
+    });
     told(descriptor, None, result)
 }
 
@@ -47,11 +51,13 @@ pub unsafe extern "C-unwind" fn pread(
     offset: off_t,
 ) -> ssize_t {
     purpose::reading(descriptor);
-    let result = next!(
-        c"pread",
-        unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off_t) -> ssize_t;
-        descriptor, buffer, length, offset
-    );
+    let result = written_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"pread",
+            unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off_t) -> ssize_t;
+            descriptor, buffer, length, offset
+        )
+    });
     told(descriptor, Some(offset), result)
 }
 
@@ -67,11 +73,13 @@ pub unsafe extern "C-unwind" fn pread64(
     offset: off64_t,
 ) -> ssize_t {
     purpose::reading(descriptor);
-    let result = next!(
-        c"pread64",
-        unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off64_t) -> ssize_t;
-        descriptor, buffer, length, offset
-    );
+    let result = written_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"pread64",
+            unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off64_t) -> ssize_t;
+            descriptor, buffer, length, offset
+        )
+    });
     told(descriptor, Some(offset), result)
 }
 
@@ -87,11 +95,13 @@ pub unsafe extern "C-unwind" fn __read_chk(
     room: size_t,
 ) -> ssize_t {
     purpose::reading(descriptor);
-    let result = next!(
-        c"__read_chk",
-        unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, size_t) -> ssize_t;
-        descriptor, buffer, length, room
-    );
+    let result = written_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"__read_chk",
+            unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, size_t) -> ssize_t;
+            descriptor, buffer, length, room
+        )
+    });
     told(descriptor, None, result)
 }
 
@@ -108,11 +118,13 @@ pub unsafe extern "C-unwind" fn __pread_chk(
     room: size_t,
 ) -> ssize_t {
     purpose::reading(descriptor);
-    let result = next!(
-        c"__pread_chk",
-        unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off_t, size_t) -> ssize_t;
-        descriptor, buffer, length, offset, room
-    );
+    let result = written_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"__pread_chk",
+            unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off_t, size_t) -> ssize_t;
+            descriptor, buffer, length, offset, room
+        )
+    });
     told(descriptor, Some(offset), result)
 }
 
@@ -129,11 +141,13 @@ pub unsafe extern "C-unwind" fn __pread64_chk(
     room: size_t,
 ) -> ssize_t {
     purpose::reading(descriptor);
-    let result = next!(
-        c"__pread64_chk",
-        unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off64_t, size_t) -> ssize_t;
-        descriptor, buffer, length, offset, room
-    );
+    let result = written_by_kernel(bytes(buffer, length), || {
+        next!(
+            c"__pread64_chk",
+            unsafe extern "C-unwind" fn(c_int, *mut c_void, size_t, off64_t, size_t) -> ssize_t;
+            descriptor, buffer, length, offset, room
+        )
+    });
     told(descriptor, Some(offset), result)
 }
 
@@ -148,11 +162,15 @@ pub unsafe extern "C-unwind" fn readv(
     count: c_int,
 ) -> ssize_t {
     purpose::reading(descriptor);
-    let result = next!(
-        c"readv",
-        unsafe extern "C-unwind" fn(c_int, *const iovec, c_int) -> ssize_t;
-        descriptor, vector, count
-    );
+    // SAFETY: the caller's contract.
+    let parts = unsafe { parts(vector, from_int(count)) };
+    let result = all_written_by_kernel(parts, || {
+        next!(
+            c"readv",
+            unsafe extern "C-unwind" fn(c_int, *const iovec, c_int) -> ssize_t;
+            descriptor, vector, count
+        )
+    });
     told(descriptor, None, result)
 }
 
@@ -168,11 +186,15 @@ pub unsafe extern "C-unwind" fn preadv(
     offset: off_t,
 ) -> ssize_t {
     purpose::reading(descriptor);
-    let result = next!(
-        c"preadv",
-        unsafe extern "C-unwind" fn(c_int, *const iovec, c_int, off_t) -> ssize_t;
-        descriptor, vector, count, offset
-    );
+    // SAFETY: the caller's contract.
+    let parts = unsafe { parts(vector, from_int(count)) };
+    let result = all_written_by_kernel(parts, || {
+        next!(
+            c"preadv",
+            unsafe extern "C-unwind" fn(c_int, *const iovec, c_int, off_t) -> ssize_t;
+            descriptor, vector, count, offset
+        )
+    });
     told(descriptor, Some(offset), result)
 }
 
@@ -188,11 +210,15 @@ pub unsafe extern "C-unwind" fn preadv64(
     offset: off64_t,
 ) -> ssize_t {
     purpose::reading(descriptor);
-    let result = next!(
-        c"preadv64",
-        unsafe extern "C-unwind" fn(c_int, *const iovec, c_int, off64_t) -> ssize_t;
-        descriptor, vector, count, offset
-    );
+    // SAFETY: the caller's contract.
+    let parts = unsafe { parts(vector, from_int(count)) };
+    let result = all_written_by_kernel(parts, || {
+        next!(
+            c"preadv64",
+            unsafe extern "C-unwind" fn(c_int, *const iovec, c_int, off64_t) -> ssize_t;
+            descriptor, vector, count, offset
+        )
+    });
     told(descriptor, Some(offset), result)
 }
 

@@ -1,16 +1,17 @@
-//! The thread's mask of signals. A thread that blocked SIGTRAP truly would not be observed, and
-//! many programs block all signals in threads that read. So SIGTRAP stays unblocked, and that the
-//! program has asked for it is kept in the mask itself, as a signal that nobody sends: wherever the
-//! kernel or the C library saves, restores or hands on the mask, this goes with it.
+//! The thread's mask of signals. A thread that blocked the shared signal truly would not be
+//! observed, or would be killed by it, and many programs block all signals in threads that read. So
+//! that signal (`disposition::signal`) stays unblocked, and that the program has asked for it is
+//! kept in the mask itself, as a signal that nobody sends: wherever the kernel or the C library
+//! saves, restores or hands on the mask, this goes with it.
 
 use std::ffi::c_int;
 
-use libc::sigset_t;
+use libc::{pthread_attr_t, sigset_t};
 
 use crate::disposition;
 use crate::next::next;
 
-/// Blocked in place of SIGTRAP. Neither the kernel nor the C library has any use for it.
+/// Blocked in place of the shared signal. Neither the kernel nor the C library has any use for it.
 const MARK: c_int = libc::SIGSTKFLT;
 
 /// Whoever blocks so many signals that this one is among them blocks that one too.
@@ -32,27 +33,27 @@ fn put(set: &mut sigset_t, signal: c_int, is_in: bool) {
     }
 }
 
-/// Whether a thread with this mask believes that SIGTRAP is blocked while it is not.
+/// Whether a thread with this mask believes that the shared signal is blocked while it is not.
 pub fn is_marked(mask: &sigset_t) -> bool {
-    has(mask, MARK) && !has(mask, libc::SIGTRAP)
+    has(mask, MARK) && !has(mask, disposition::signal())
 }
 
 /// The mask that a thread believes to have.
 pub fn believed(mask: &sigset_t) -> sigset_t {
     let mut believed = *mask;
     if has(mask, MARK) {
-        put(&mut believed, libc::SIGTRAP, true);
+        put(&mut believed, disposition::signal(), true);
     }
     put(&mut believed, MARK, has(mask, NEIGHBOUR));
     believed
 }
 
 /// The set to use in place of the program's.
-fn marked(how: c_int, wanted: &sigset_t) -> sigset_t {
+pub fn marked(how: c_int, wanted: &sigset_t) -> sigset_t {
     let mut set = *wanted;
-    let has_sigtrap = has(wanted, libc::SIGTRAP);
-    put(&mut set, MARK, has_sigtrap);
-    put(&mut set, libc::SIGTRAP, has_sigtrap && how == libc::SIG_UNBLOCK);
+    let has_shared = has(wanted, disposition::signal());
+    put(&mut set, MARK, has_shared);
+    put(&mut set, disposition::signal(), has_shared && how == libc::SIG_UNBLOCK);
     set
 }
 
@@ -60,7 +61,7 @@ fn marked(how: c_int, wanted: &sigset_t) -> sigset_t {
 ///
 /// # Safety
 /// `set` and `old` are null or valid.
-unsafe fn with_sigtrap_kept(
+unsafe fn with_shared_kept(
     how: c_int,
     set: *const sigset_t,
     old: *mut sigset_t,
@@ -99,7 +100,7 @@ pub unsafe extern "C-unwind" fn sigprocmask(
         )
     };
     // SAFETY: the caller's contract.
-    unsafe { with_sigtrap_kept(how, set, old, change) }
+    unsafe { with_shared_kept(how, set, old, change) }
 }
 
 /// pthread_sigmask(3).
@@ -120,11 +121,11 @@ pub unsafe extern "C-unwind" fn pthread_sigmask(
         )
     };
     // SAFETY: the caller's contract.
-    unsafe { with_sigtrap_kept(how, set, old, change) }
+    unsafe { with_shared_kept(how, set, old, change) }
 }
 
 /// The set of the first signals whose bits are set in `mask`, as functions older than sets have it.
-fn set_of(mask: c_int) -> sigset_t {
+pub fn set_of(mask: c_int) -> sigset_t {
     // SAFETY: a set is plain memory, which the first call fills.
     unsafe {
         let mut set = std::mem::zeroed();
@@ -165,4 +166,44 @@ pub extern "C-unwind" fn sigblock(mask: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn siggetmask() -> c_int {
     change_of(libc::SIG_BLOCK, 0)
+}
+
+/// pthread_attr_setsigmask_np(3): the mask with which a thread begins.
+///
+/// # Safety
+/// That of pthread_attr_setsigmask_np(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_attr_setsigmask_np(
+    attributes: *mut pthread_attr_t,
+    set: *const sigset_t,
+) -> c_int {
+    let change = |set| {
+        next!(
+            c"pthread_attr_setsigmask_np",
+            unsafe extern "C-unwind" fn(*mut pthread_attr_t, *const sigset_t) -> c_int;
+            attributes, set
+        )
+    };
+    // SAFETY: the caller's contract.
+    unsafe { with_shared_kept(libc::SIG_SETMASK, set, std::ptr::null_mut(), change) }
+}
+
+/// pthread_attr_getsigmask_np(3).
+///
+/// # Safety
+/// That of pthread_attr_getsigmask_np(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_attr_getsigmask_np(
+    attributes: *const pthread_attr_t,
+    set: *mut sigset_t,
+) -> c_int {
+    let ask = |_| {
+        next!(
+            c"pthread_attr_getsigmask_np",
+            unsafe extern "C-unwind" fn(*const pthread_attr_t, *mut sigset_t) -> c_int;
+            attributes, set
+        )
+    };
+    // SAFETY: the caller's contract.
+    unsafe { with_shared_kept(libc::SIG_SETMASK, std::ptr::null(), set, ask) }
 }

@@ -30,6 +30,13 @@ fn noted(address: *mut c_void, new: (size_t, c_int, c_int, c_int), offset: i64) 
     address
 }
 
+/// Tells of what a new mapping takes the place of.
+fn mapping_over(address: *mut c_void, length: size_t, flags: c_int) {
+    if flags & libc::MAP_FIXED != 0 && length > 0 {
+        purpose::mapping_over(&pages(address, length));
+    }
+}
+
 /// mmap(2).
 ///
 /// # Safety
@@ -43,6 +50,7 @@ pub unsafe extern "C-unwind" fn mmap(
     descriptor: c_int,
     offset: off_t,
 ) -> *mut c_void {
+    mapping_over(address, length, flags);
     let made = next!(
         c"mmap",
         unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
@@ -64,6 +72,7 @@ pub unsafe extern "C-unwind" fn mmap64(
     descriptor: c_int,
     offset: off64_t,
 ) -> *mut c_void {
+    mapping_over(address, length, flags);
     let made = next!(
         c"mmap64",
         unsafe extern "C-unwind" fn(
@@ -113,7 +122,9 @@ pub unsafe extern "C-unwind" fn mremap(
 ) -> *mut c_void {
     // Without a length nothing moves: the same pages get a second mapping.
     let from = if length == 0 { address.addr()..address.addr() } else { pages(address, length) };
-    let moving = purpose::moving(from);
+    let is_fixed = flags & libc::MREMAP_FIXED != 0 && new_length > 0;
+    let onto = if is_fixed { pages(to, new_length) } else { 0..0 };
+    let moving = purpose::moving(from, &onto);
     let made = next!(
         c"mremap",
         unsafe extern "C-unwind" fn(*mut c_void, size_t, size_t, c_int, *mut c_void) -> *mut c_void;
@@ -138,21 +149,25 @@ pub unsafe extern "C-unwind" fn mprotect(
     length: size_t,
     protection: c_int,
 ) -> c_int {
-    let result = next!(
-        c"mprotect",
-        unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int) -> c_int;
-        address, length, protection
-    );
-    if result == 0 {
-        purpose::protected(&pages(address, length), protection);
-    }
-    result
+    purpose::protect(&pages(address, length), protection, || {
+        next!(
+            c"mprotect",
+            unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int) -> c_int;
+            address, length, protection
+        )
+    })
 }
 
-/// Whether the kernel is to hear of an advice. It refuses what does not begin with a page.
-fn is_heard(address: *mut c_void, length: size_t, advice: c_int) -> bool {
+/// Gives advice by `call`, where the kernel is to hear of it. It refuses what does not begin with a
+/// page.
+fn given(
+    address: *mut c_void,
+    length: size_t,
+    advice: c_int,
+    call: impl FnOnce() -> c_int,
+) -> c_int {
     let range = pages(address, length);
-    address.addr() != range.start || purpose::advising(&range, advice)
+    if address.addr() == range.start { purpose::advise(&range, advice, call) } else { call() }
 }
 
 /// madvise(2).
@@ -165,14 +180,13 @@ pub unsafe extern "C-unwind" fn madvise(
     length: size_t,
     advice: c_int,
 ) -> c_int {
-    if !is_heard(address, length, advice) {
-        return 0;
-    }
-    next!(
-        c"madvise",
-        unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int) -> c_int;
-        address, length, advice
-    )
+    given(address, length, advice, || {
+        next!(
+            c"madvise",
+            unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int) -> c_int;
+            address, length, advice
+        )
+    })
 }
 
 /// posix_madvise(3), whose advice has the same numbers.
@@ -185,14 +199,13 @@ pub unsafe extern "C-unwind" fn posix_madvise(
     length: size_t,
     advice: c_int,
 ) -> c_int {
-    if !is_heard(address, length, advice) {
-        return 0;
-    }
-    next!(
-        c"posix_madvise",
-        unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int) -> c_int;
-        address, length, advice
-    )
+    given(address, length, advice, || {
+        next!(
+            c"posix_madvise",
+            unsafe extern "C-unwind" fn(*mut c_void, size_t, c_int) -> c_int;
+            address, length, advice
+        )
+    })
 }
 
 /// mlock(2), which reads all pages.

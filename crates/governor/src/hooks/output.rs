@@ -1,15 +1,16 @@
 //! Calls that hand the program's memory to the kernel. Where that is a mapping of a file, it is the
 //! kernel that comes to pages that are missing, and no signal can report these.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 
 use libc::{FILE, off_t, off64_t, size_t, sockaddr, socklen_t, ssize_t};
 
 use crate::next::next;
-use crate::purpose::read_by_kernel;
+use crate::purpose::{is_told_of_reads, read_by_kernel};
 
-fn bytes(buffer: *const c_void, length: size_t) -> Range<usize> {
+/// The bytes of a buffer.
+pub fn bytes(buffer: *const c_void, length: size_t) -> Range<usize> {
     buffer.addr()..buffer.addr().saturating_add(length)
 }
 
@@ -159,4 +160,46 @@ pub unsafe extern "C-unwind" fn fwrite_unlocked(
             buffer, size, count, stream
         )
     })
+}
+
+/// The bytes of a text. The C library reads it in any case.
+///
+/// # Safety
+/// It ends with a zero.
+unsafe fn bytes_of_text(text: *const c_char) -> Range<usize> {
+    if !is_told_of_reads() || text.is_null() {
+        return 0..0;
+    }
+    // SAFETY: the caller's contract.
+    let length = unsafe { CStr::from_ptr(text) }.count_bytes();
+    bytes(text.cast(), length)
+}
+
+/// fputs(3).
+///
+/// # Safety
+/// That of fputs(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn fputs(text: *const c_char, stream: *mut FILE) -> c_int {
+    // SAFETY: the caller's contract.
+    read_by_kernel(unsafe { bytes_of_text(text) }, || {
+        next!(
+            c"fputs",
+            unsafe extern "C-unwind" fn(*const c_char, *mut FILE) -> c_int;
+            text, stream
+        )
+    })
+}
+
+/// puts(3).
+///
+/// # Safety
+/// That of puts(3).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn puts(text: *const c_char) -> c_int {
+    // SAFETY: the caller's contract.
+    read_by_kernel(
+        unsafe { bytes_of_text(text) },
+        || next!(c"puts", unsafe extern "C-unwind" fn(*const c_char) -> c_int; text),
+    )
 }

@@ -62,9 +62,13 @@ pub unsafe extern "C-unwind" fn syscall(
     if number == libc::SYS_seccomp {
         leave();
     }
-    // The program goes around sigaction(3).
-    let is_sigtrap = number == libc::SYS_rt_sigaction && first == libc::SIGTRAP.into();
-    if is_sigtrap && second != 0 && disposition::is_installed() && !start::is_borrowed() {
+    // The program goes around sigaction(3), or around sigprocmask(2) where nobody may.
+    let is_changed = match number {
+        libc::SYS_rt_sigaction => first == disposition::signal().into(),
+        libc::SYS_rt_sigprocmask => disposition::is_forced(),
+        _ => false,
+    };
+    if is_changed && second != 0 && disposition::is_installed() && !start::is_borrowed() {
         disposition::leave_to_program();
     }
     next!(

@@ -1,16 +1,17 @@
-//! What the program wants done with SIGTRAP. Other signals are none of the library's.
+//! What the program wants done with the signal that it shares with the library. Other signals are
+//! none of the library's, but for what is blocked in their handlers.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
 use libc::{sigaction as Action, sighandler_t};
 
-use super::mask;
-use crate::disposition::{self, empty_set, only_sigtrap, with_true_mask};
+use super::{mask, waits};
+use crate::disposition::{self, empty_set, only_shared, with_true_mask};
 use crate::next::next;
 
 fn is_shared(signal: c_int) -> bool {
-    signal == libc::SIGTRAP && disposition::is_installed()
+    disposition::is_installed() && signal == disposition::signal()
 }
 
 /// sigaction(2).
@@ -27,11 +28,26 @@ pub unsafe extern "C-unwind" fn sigaction(
         // SAFETY: the caller's contract.
         return unsafe { disposition::exchange(new, old) };
     }
-    next!(
-        c"sigaction",
-        unsafe extern "C-unwind" fn(c_int, *const Action, *mut Action) -> c_int;
-        signal, new, old
-    )
+    let set = |new: *const Action| {
+        next!(
+            c"sigaction",
+            unsafe extern "C-unwind" fn(c_int, *const Action, *mut Action) -> c_int;
+            signal, new, old
+        )
+    };
+    if !disposition::is_installed() || !disposition::is_forced() {
+        return set(new);
+    }
+    // A handler of another signal may touch what is protected.
+    // SAFETY: the caller's pointers are null or valid.
+    let marked = unsafe { new.as_ref() }
+        .map(|new| Action { sa_mask: mask::marked(libc::SIG_SETMASK, &new.sa_mask), ..*new });
+    let result = set(marked.as_ref().map_or(new, std::ptr::from_ref));
+    // SAFETY: the same.
+    if let Some(old) = unsafe { old.as_mut() }.filter(|_| result == 0) {
+        old.sa_mask = mask::believed(&old.sa_mask);
+    }
+    result
 }
 
 /// The other name of sigaction(2).
@@ -53,7 +69,7 @@ fn set(handler: sighandler_t, flags: c_int) -> sighandler_t {
     let mut mask = empty_set();
     if flags & libc::SA_NODEFER == 0 {
         // SAFETY: the set is initialised.
-        unsafe { libc::sigaddset(&mut mask, libc::SIGTRAP) };
+        unsafe { libc::sigaddset(&mut mask, disposition::signal()) };
     }
     let new = Action { sa_sigaction: handler, sa_mask: mask, sa_flags: flags, sa_restorer: None };
     let mut old = MaybeUninit::<Action>::zeroed();
@@ -145,12 +161,13 @@ pub unsafe extern "C-unwind" fn sigignore(signal: c_int) -> c_int {
 /// What sigset(3) calls it that a signal is blocked.
 const SIG_HOLD: sighandler_t = 2;
 
-/// Blocks or unblocks SIGTRAP as far as the program knows. Returns whether it was blocked.
+/// Blocks or unblocks the shared signal as far as the program knows. Returns whether it was
+/// blocked.
 fn hold(how: c_int) -> bool {
     let mut before = empty_set();
     // SAFETY: both sets are initialised.
-    unsafe { mask::sigprocmask(how, &only_sigtrap(), &mut before) };
-    mask::has(&before, libc::SIGTRAP)
+    unsafe { mask::sigprocmask(how, &only_shared(), &mut before) };
+    mask::has(&before, disposition::signal())
 }
 
 /// sigset(3).
@@ -211,6 +228,10 @@ pub unsafe extern "C-unwind" fn sigrelse(signal: c_int) -> c_int {
 /// That of sigpause(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sigpause(mask: c_int) -> c_int {
+    if disposition::is_installed() && disposition::is_forced() {
+        // SAFETY: the set lives while the call waits.
+        return unsafe { waits::sigsuspend(&mask::set_of(mask)) };
+    }
     with_true_mask(|| next!(c"sigpause", unsafe extern "C-unwind" fn(c_int) -> c_int; mask))
 }
 

@@ -17,7 +17,10 @@ const MOST: usize = 1024;
 ///
 /// # Safety
 /// There are as many while the parts are used.
-unsafe fn parts(vector: *const iovec, count: size_t) -> impl Iterator<Item = Range<usize>> {
+pub unsafe fn parts(
+    vector: *const iovec,
+    count: size_t,
+) -> impl Iterator<Item = Range<usize>> + Clone {
     let is_one = count <= MOST && !vector.is_null() && vector.is_aligned() && is_told_of_reads();
     let count = if is_one { count } else { 0 };
     (0..count).map(move |number| {
@@ -31,7 +34,7 @@ unsafe fn parts(vector: *const iovec, count: size_t) -> impl Iterator<Item = Ran
 ///
 /// # Safety
 /// It is one, or null, while the parts are used.
-unsafe fn parts_of(message: *const msghdr) -> impl Iterator<Item = Range<usize>> {
+pub unsafe fn parts_of(message: *const msghdr) -> impl Iterator<Item = Range<usize>> + Clone {
     let is_one = !message.is_null() && message.is_aligned() && is_told_of_reads();
     // SAFETY: the caller says that it is one.
     let message = is_one.then(|| unsafe { message.read() });
@@ -42,7 +45,7 @@ unsafe fn parts_of(message: *const msghdr) -> impl Iterator<Item = Range<usize>>
 }
 
 /// What is no number of parts is too many.
-fn from_int(count: c_int) -> size_t {
+pub fn from_int(count: c_int) -> size_t {
     size_t::try_from(count).unwrap_or(size_t::MAX)
 }
 

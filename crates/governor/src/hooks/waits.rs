@@ -1,12 +1,33 @@
-//! Calls that wait with another mask of signals: while they wait, SIGTRAP is blocked or not as the
-//! program believes.
+//! Calls that wait with another mask of signals: while they wait, the shared signal is blocked or
+//! not as the program believes. One that must not be blocked truly is not: handlers of others run
+//! meanwhile.
 
 use std::ffi::c_int;
 
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespec};
 
-use crate::disposition::with_true_mask;
+use super::mask::{has, marked};
+use crate::disposition::{self, with_true_mask};
 use crate::next::next;
+
+/// Runs `call`, which waits with the mask that it is given in place of the program's.
+///
+/// # Safety
+/// The mask is null or valid.
+unsafe fn with_mask<R>(mask: *const sigset_t, call: impl FnOnce(*const sigset_t) -> R) -> R {
+    if !disposition::is_installed() || !disposition::is_forced() {
+        return with_true_mask(|| call(mask));
+    }
+    // SAFETY: the caller's contract.
+    match unsafe { mask.as_ref() } {
+        // A handler of another signal may touch what is protected while this waits.
+        Some(wanted) if has(wanted, disposition::signal()) => {
+            call(&marked(libc::SIG_SETMASK, wanted))
+        }
+        Some(_) => with_true_mask(|| call(mask)),
+        None => call(mask),
+    }
+}
 
 /// sigsuspend(2).
 ///
@@ -14,9 +35,10 @@ use crate::next::next;
 /// That of sigsuspend(2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sigsuspend(mask: *const sigset_t) -> c_int {
-    with_true_mask(
-        || next!(c"sigsuspend", unsafe extern "C-unwind" fn(*const sigset_t) -> c_int; mask),
-    )
+    let wait =
+        |mask| next!(c"sigsuspend", unsafe extern "C-unwind" fn(*const sigset_t) -> c_int; mask);
+    // SAFETY: the caller's contract.
+    unsafe { with_mask(mask, wait) }
 }
 
 /// ppoll(2).
@@ -30,7 +52,7 @@ pub unsafe extern "C-unwind" fn ppoll(
     limit: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    with_true_mask(|| {
+    let wait = |mask| {
         next!(
             c"ppoll",
             unsafe extern "C-unwind" fn(
@@ -41,7 +63,9 @@ pub unsafe extern "C-unwind" fn ppoll(
             ) -> c_int;
             descriptors, count, limit, mask
         )
-    })
+    };
+    // SAFETY: the caller's contract.
+    unsafe { with_mask(mask, wait) }
 }
 
 /// ppoll(2) as programs call it that were compiled to check sizes.
@@ -56,7 +80,7 @@ pub unsafe extern "C-unwind" fn __ppoll_chk(
     mask: *const sigset_t,
     bytes: size_t,
 ) -> c_int {
-    with_true_mask(|| {
+    let wait = |mask| {
         next!(
             c"__ppoll_chk",
             unsafe extern "C-unwind" fn(
@@ -68,7 +92,9 @@ pub unsafe extern "C-unwind" fn __ppoll_chk(
             ) -> c_int;
             descriptors, count, limit, mask, bytes
         )
-    })
+    };
+    // SAFETY: the caller's contract.
+    unsafe { with_mask(mask, wait) }
 }
 
 /// pselect(2).
@@ -84,7 +110,7 @@ pub unsafe extern "C-unwind" fn pselect(
     limit: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    with_true_mask(|| {
+    let wait = |mask| {
         next!(
             c"pselect",
             unsafe extern "C-unwind" fn(
@@ -97,7 +123,9 @@ pub unsafe extern "C-unwind" fn pselect(
             ) -> c_int;
             end, read, write, except, limit, mask
         )
-    })
+    };
+    // SAFETY: the caller's contract.
+    unsafe { with_mask(mask, wait) }
 }
 
 /// epoll_pwait(2).
@@ -112,7 +140,7 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
     limit: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    with_true_mask(|| {
+    let wait = |mask| {
         next!(
             c"epoll_pwait",
             unsafe extern "C-unwind" fn(
@@ -124,7 +152,9 @@ pub unsafe extern "C-unwind" fn epoll_pwait(
             ) -> c_int;
             descriptor, events, most, limit, mask
         )
-    })
+    };
+    // SAFETY: the caller's contract.
+    unsafe { with_mask(mask, wait) }
 }
 
 /// epoll_pwait2(2).
@@ -139,7 +169,7 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
     limit: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    with_true_mask(|| {
+    let wait = |mask| {
         next!(
             c"epoll_pwait2",
             unsafe extern "C-unwind" fn(
@@ -151,5 +181,7 @@ pub unsafe extern "C-unwind" fn epoll_pwait2(
             ) -> c_int;
             descriptor, events, most, limit, mask
         )
-    })
+    };
+    // SAFETY: the caller's contract.
+    unsafe { with_mask(mask, wait) }
 }

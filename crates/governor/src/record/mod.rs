@@ -10,13 +10,19 @@
 //! pages are in the page cache, and all faults are reported. Files whose pages are single stay
 //! there then, and their mappings are not advised.
 //!
+//! Where changes of page are wanted (`changes`) files are left as they are, and advice is carried
+//! out: what is told does not depend on what is cached.
+//!
 //! The functions are called by `purpose`, for the hooks and the observer.
 
+mod changes;
 mod opens;
 mod ranges;
+mod recorded;
 mod tape_file;
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
+use std::iter;
 use std::ops::{Range, RangeInclusive};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,10 +31,12 @@ use filemap_control::layout::Reason;
 use filemap_control::tape::Kind;
 use rustix::fs::SeekFrom;
 
+use crate::access::Access;
 use crate::purpose::{Mapped, Taken};
 use crate::start;
 use crate::{advice, observer, page_tables, stand_down};
-use ranges::RANGES;
+use changes::Touched;
+use recorded::RECORDED;
 use tape_file::{tell, tell_in_handler};
 
 /// Advice on which pages are read and when.
@@ -49,6 +57,9 @@ const POPULATE_READ: u64 = libc::MADV_POPULATE_READ as u64;
 /// Advice of posix_fadvise(3) that is carried out: it brings no pages.
 const OF_FILES_CARRIED_OUT: [c_int; 2] = [libc::POSIX_FADV_DONTNEED, libc::POSIX_FADV_NOREUSE];
 
+/// There was no room for a range, of which faults are told all the same.
+static LACKS_SOME: AtomicBool = AtomicBool::new(false);
+
 /// Something that is recorded is private to the process and may be written to.
 static HAS_COPIES: AtomicBool = AtomicBool::new(false);
 
@@ -67,14 +78,38 @@ fn make_cold(file: BorrowedFd<'_>, range: &Range<usize>) {
     // Pages that are not on the disk yet would stay, and those that somebody has mapped do.
     let _ = rustix::fs::fdatasync(file);
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-    if RANGES.has(range) {
+    if RECORDED.has(range) {
         advice::single_pages(range);
     }
 }
 
+/// Advice for which it does not matter what may be touched.
+const WITHOUT_TOUCH: [c_int; 8] = [
+    libc::MADV_NORMAL,
+    libc::MADV_RANDOM,
+    libc::MADV_SEQUENTIAL,
+    libc::MADV_WILLNEED,
+    libc::MADV_DONTNEED,
+    libc::MADV_DONTFORK,
+    libc::MADV_DOFORK,
+    libc::MADV_DONTDUMP,
+];
+
+/// Whether changes of page are wanted. Otherwise it is first touches.
+fn has_changes() -> bool {
+    start::settings().is_some_and(|settings| settings.changes)
+}
+
+/// The program is about to map something in place of what is at `range`.
+pub fn mapping_over(range: &Range<usize>) {
+    unmapping(range);
+}
+
 /// A mapping was made. What was mapped in its place is gone.
 pub fn mapped(new: &Mapped) {
-    unmapping(&new.range);
+    if start::running().is_some() && take_out(&new.range) {
+        tell_unmapped(&new.range);
+    }
     let Some(run) = start::running() else { return };
     let is_of_file = new.descriptor >= 0
         && new.flags & (libc::MAP_ANONYMOUS | libc::MAP_HUGETLB) == 0
@@ -83,9 +118,18 @@ pub fn mapped(new: &Mapped) {
         return;
     }
     let Some(open) = opens::number_mapped(run, new.descriptor) else { return };
+    if has_changes() {
+        tell_mapped(new, open);
+        if !changes::begin(&new.range, new.protection) {
+            tape_file::lose();
+        }
+        return;
+    }
     // SAFETY: the program has just mapped what this descriptor stands for.
     let file = unsafe { BorrowedFd::borrow_raw(new.descriptor) };
-    RANGES.add(&new.range);
+    if !RECORDED.add(&new.range, new.protection) {
+        LACKS_SOME.store(true, Ordering::Relaxed);
+    }
     if !stays_warm(run, file) {
         make_cold(file, &new.range);
     }
@@ -96,94 +140,222 @@ pub fn mapped(new: &Mapped) {
         // Recording has stopped meanwhile.
         advice::as_by_itself(&new.range);
     }
-    let mode = [new.protection, new.flags].map(|bits| u64::from(bits.cast_unsigned()));
-    tell(Kind::Mode, [mode[0], mode[1], 0, 0]);
+    tell_mapped(new, open);
+    observer::begin();
+}
+
+fn tell_mapped(new: &Mapped, open: u64) {
+    let [protection, flags] =
+        [new.protection, new.flags].map(|bits| u64::from(bits.cast_unsigned()));
+    tell(Kind::Mode, [protection, flags, 0, 0]);
     let length = new.range.len() as u64;
     tell(Kind::Map, [new.range.start as u64, length, new.offset_bytes, open]);
     if new.flags & (libc::MAP_POPULATE | libc::MAP_LOCKED) != 0 {
         tell(Kind::Madvise, [new.range.start as u64, length, POPULATE_READ, 0]);
     }
-    observer::begin();
+}
+
+/// Takes out of what is recorded what is there no more. Returns whether it was recorded.
+fn take_out(range: &Range<usize>) -> bool {
+    if has_changes() {
+        return changes::forget(range);
+    }
+    RECORDED.remove(range, |left| {
+        advice::as_by_itself(left);
+    })
+}
+
+fn tell_unmapped(range: &Range<usize>) {
+    tell(Kind::Unmap, [range.start as u64, range.len() as u64, 0, 0]);
 }
 
 /// The program is about to unmap `range`. Returns whether something of it is recorded.
 pub fn unmapping(range: &Range<usize>) -> bool {
-    let is_recorded = start::running().is_some() && RANGES.remove(range);
+    if start::running().is_none() {
+        return false;
+    }
+    // Another thread may map something there as soon as it is free. If nothing is unmapped it has
+    // to be as the program wants it.
+    let is_recorded = if has_changes() { changes::give_up(range).1 } else { take_out(range) };
     if is_recorded {
-        tell(Kind::Unmap, [range.start as u64, range.len() as u64, 0, 0]);
+        tell_unmapped(range);
     }
     is_recorded
 }
 
 /// Something of `range` that was to be unmapped is still there, and is recorded no more.
 pub fn not_unmapped(range: &Range<usize>) {
-    advice::as_by_itself(range);
-}
-
-/// What was mapped at `from` is at `to` now, or has a second mapping there where `from` is empty.
-pub fn moved(from: &Range<usize>, to: &Range<usize>) {
-    let is_recorded = start::running().is_some() && RANGES.remove(from);
-    unmapping(to);
-    if is_recorded {
-        if !RANGES.add(to) {
-            advice::as_by_itself(to);
-        }
-        let [start, length] = [from.start as u64, from.len() as u64];
-        tell(Kind::Move, [start, length, to.start as u64, to.len() as u64]);
+    if !has_changes() {
+        advice::as_by_itself(range);
     }
 }
 
-/// `range` has another protection.
-pub fn protected(range: &Range<usize>, protection: c_int) {
-    if start::running().is_some() && RANGES.has(range) {
+/// What moves.
+pub struct Moving {
+    /// The protection of all of it, if it is recorded and has one.
+    protection: Option<c_int>,
+    /// The protection where a second mapping is made of.
+    doubled: Option<c_int>,
+}
+
+/// The program is about to move or resize what is mapped at `from`, in place of what is at `onto`.
+pub fn moving(from: &Range<usize>, onto: &Range<usize>) -> Moving {
+    let nothing = Moving { protection: None, doubled: None };
+    if !has_changes() || start::running().is_none() {
+        return nothing;
+    }
+    if from.is_empty() {
+        return Moving { doubled: changes::protection_at(from.start), ..nothing };
+    }
+    unmapping(onto);
+    let (protection, is_recorded) = changes::give_up(from);
+    if is_recorded && protection.is_none() {
+        tell_unmapped(from);
+    }
+    Moving { protection, ..nothing }
+}
+
+/// What was mapped at `from` is at `to` now, or has a second mapping there where `from` is empty.
+pub fn moved(moving: &Moving, from: &Range<usize>, to: &Range<usize>) {
+    let values = [from.start as u64, from.len() as u64, to.start as u64, to.len() as u64];
+    if !has_changes() {
+        let is_recorded = start::running().is_some() && !from.is_empty() && take_out(from);
+        unmapping(to);
+        if is_recorded {
+            if !RECORDED.add(to, 0) {
+                advice::as_by_itself(to);
+            }
+            tell(Kind::Move, values);
+        }
+        return;
+    }
+    if let Some(protection) = moving.doubled {
+        // It has the protection that the first one has just now.
+        changes::set_unrecorded(to, protection);
+    }
+    if let Some(protection) = moving.protection {
+        tell(Kind::Move, values);
+        if !changes::begin(to, protection) {
+            tape_file::lose();
+        }
+    }
+}
+
+/// It is where it was.
+pub fn not_moved(moving: &Moving, from: &Range<usize>) {
+    if let Some(protection) = moving.protection
+        && !changes::begin(from, protection)
+    {
+        tape_file::lose();
+    }
+}
+
+/// The program gives `range` another protection, by `call`.
+pub fn protect(range: &Range<usize>, protection: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    if start::running().is_none() || !RECORDED.has(range) {
+        return call();
+    }
+    let result = if has_changes() { changes::protect(range, protection, call) } else { call() };
+    if result == 0 {
         if protection & libc::PROT_WRITE != 0 {
             HAS_COPIES.store(true, Ordering::Relaxed);
         }
         let protection = u64::from(protection.cast_unsigned());
         tell(Kind::Protect, [range.start as u64, range.len() as u64, protection, 0]);
     }
+    result
 }
 
-/// The program is about to advise `range`. Returns whether that is to be carried out.
-pub fn advising(range: &Range<usize>, advice: c_int) -> bool {
-    if start::running().is_none() || !RANGES.has(range) {
-        return true;
+/// The program advises `range`, by `call`. `None` says that this is not to be carried out.
+pub fn advise(range: &Range<usize>, advice: c_int, call: impl FnOnce() -> c_int) -> Option<c_int> {
+    if start::running().is_none() || !RECORDED.has(range) {
+        return Some(call());
     }
     let number = u64::from(advice.cast_unsigned());
     tell(Kind::Madvise, [range.start as u64, range.len() as u64, number, 0]);
-    advice == libc::MADV_POPULATE_READ || !ON_READING.contains(&advice)
+    if has_changes() {
+        let lent = !WITHOUT_TOUCH.contains(&advice);
+        let _lent = lent.then(|| changes::lend(iter::once(range.clone()), true)).flatten();
+        return Some(call());
+    }
+    let is_carried_out = advice == libc::MADV_POPULATE_READ || !ON_READING.contains(&advice);
+    is_carried_out.then(call)
 }
 
 /// Whether anything is recorded.
 pub fn is_anything() -> bool {
-    !RANGES.is_empty()
+    !RECORDED.is_empty()
 }
 
-/// Runs `call`, in which the kernel reads the memory at `ranges`, in this order. No signal
-/// reports its faults.
-pub fn read_by_kernel<R: Taken>(
-    ranges: impl Iterator<Item = Range<usize>>,
+/// Runs `call`, in which the kernel reads the memory at `ranges`, or writes to it, in this order.
+/// No signal reports its faults.
+pub fn taken_by_kernel<R: Taken>(
+    ranges: impl Iterator<Item = Range<usize>> + Clone,
+    writes: bool,
     call: impl FnOnce() -> R,
 ) -> R {
+    if !is_anything() {
+        return call();
+    }
+    let lent = has_changes().then(|| changes::lend(ranges.clone(), writes)).flatten();
     let result = call();
-    if !is_anything() || start::running().is_none() {
+    drop(lent);
+    if start::running().is_none() {
         return result;
     }
     let mut left = result.bytes();
     for range in ranges {
         let taken = range.len().min(left);
         left -= taken;
-        if taken > 0 && RANGES.has(&range) {
-            tell(Kind::TouchByCall, [range.start as u64, taken as u64, 0, 0]);
+        if taken > 0 && RECORDED.has(&range) {
+            tell(Kind::TouchByCall, [range.start as u64, taken as u64, writes.into(), 0]);
         }
     }
     result
 }
 
+/// The longest path that the kernel reads.
+const MOST_TEXT: usize = libc::PATH_MAX as usize;
+
+/// Runs `call`, in which the kernel reads texts that end with a zero.
+pub fn texts_read_by_kernel<R, const COUNT: usize>(
+    texts: [*const c_char; COUNT],
+    call: impl FnOnce() -> R,
+) -> R {
+    let recorded = |text: &*const c_char| RECORDED.has(&(text.addr()..text.addr() + 1));
+    if !is_anything() || !has_changes() || !texts.iter().any(recorded) {
+        return call();
+    }
+    let ranges = texts.into_iter().map(|text| text.addr()..text.addr() + MOST_TEXT);
+    let lent = changes::lend(ranges, false);
+    let result = call();
+    drop(lent);
+    if start::running().is_some() {
+        for text in texts.iter().filter(|text| recorded(text)) {
+            tell(Kind::TouchByCall, [text.addr() as u64, 1, 0, 0]);
+        }
+    }
+    result
+}
+
+/// Runs `call`, and again with everything open where it `has_failed` as the kernel could not come
+/// to memory.
+pub fn tried_again<R>(mut call: impl FnMut() -> R, has_failed: impl Fn(&R) -> bool) -> R {
+    let result = call();
+    if !has_failed(&result) || !is_anything() || !has_changes() {
+        return result;
+    }
+    let everything = 0..usize::MAX;
+    let _lent = changes::lend(iter::once(everything), true);
+    call()
+}
+
 /// Runs `call`, in which the kernel reads all pages of `range`.
 pub fn locked<R: Taken>(range: &Range<usize>, call: impl FnOnce() -> R) -> R {
+    let lent = has_changes().then(|| changes::lend(iter::once(range.clone()), true)).flatten();
     let result = call();
-    let is_recorded = result.bytes() > 0 && start::running().is_some() && RANGES.has(range);
+    drop(lent);
+    let is_recorded = result.bytes() > 0 && start::running().is_some() && RECORDED.has(range);
     if is_recorded {
         tell(Kind::Madvise, [range.start as u64, range.len() as u64, POPULATE_READ, 0]);
     }
@@ -215,7 +387,7 @@ pub fn has_read(descriptor: c_int, offset: Option<u64>, length: u64) {
 pub fn advising_file(descriptor: c_int, offset: u64, length: u64, advice: c_int) -> bool {
     let Some(open) = open_of(descriptor) else { return true };
     tell(Kind::Fadvise, [open, offset, length, u64::from(advice.cast_unsigned())]);
-    OF_FILES_CARRIED_OUT.contains(&advice)
+    has_changes() || OF_FILES_CARRIED_OUT.contains(&advice)
 }
 
 /// The program is about to have a part of a file read ahead. Returns whether that is to be carried
@@ -223,7 +395,7 @@ pub fn advising_file(descriptor: c_int, offset: u64, length: u64, advice: c_int)
 pub fn reading_ahead(descriptor: c_int, offset: u64, length: u64) -> bool {
     let Some(open) = open_of(descriptor) else { return true };
     tell(Kind::Readahead, [open, offset, length, 0]);
-    false
+    has_changes()
 }
 
 /// The program is about to close descriptors.
@@ -244,7 +416,9 @@ pub fn duplicated(from: c_int, to: c_int) {
 pub fn fault(address: usize) {
     let Some(run) = start::observing() else { return };
     // Most minor faults are those of other memory.
-    if run.settings.all_faults && !RANGES.may_have(address) {
+    let is_recorded =
+        || LACKS_SOME.load(Ordering::Relaxed) || RECORDED.has(&(address..address + 1));
+    if run.settings.all_faults && !is_recorded() {
         return;
     }
     // The signal does not say it, but the page is another one than the file's by now.
@@ -253,28 +427,61 @@ pub fn fault(address: usize) {
     tell_in_handler(Kind::Touch, [address as u64, is_write.into(), 0, 0]);
 }
 
+/// A touch that the kernel has refused, in the handler. Returns whether it was refused for the
+/// recording, so that it can be tried again.
+pub fn touched(access: &Access) -> bool {
+    let touched = changes::touched(access);
+    if let Touched::Told { is_write } = touched {
+        tell_in_handler(Kind::Touch, [access.address as u64, is_write.into(), 0, 0]);
+    }
+    touched != Touched::NotOurs
+}
+
 /// Nothing is observed any more.
 pub fn stopped(reason: Reason) {
-    RANGES.each(|range| {
-        advice::as_by_itself(&range);
-    });
+    give_back();
     tell(Kind::End, [reason as u64, 0, 0, 0]);
+}
+
+/// Nothing that was done for mappings stays.
+fn give_back() {
+    if has_changes() {
+        changes::give_all_back();
+        return;
+    }
+    RECORDED.parts(&(0..usize::MAX)).for_each(|found| {
+        advice::as_by_itself(&found.range);
+    });
 }
 
 /// The process is about to fork.
 pub fn before_fork() {
     tell(Kind::Fork, [tape_file::next_fork(), 0, 0, 0]);
+    RECORDED.hold_over_fork();
+}
+
+/// It has forked, and this is the parent or the child; or it could not.
+pub fn fork_is_over() {
+    RECORDED.fork_is_over();
 }
 
 /// This is the child of a fork now. It has its parent's mappings.
 pub fn after_fork() {
-    RANGES.release_after_fork();
+    RECORDED.release_after_fork();
     tape_file::after_fork();
+    if has_changes() {
+        changes::after_fork();
+    }
 }
 
 /// The process ends.
 pub fn ends() {
     if start::running().is_none() {
+        return;
+    }
+    if has_changes() {
+        // Some of the program may still run.
+        stand_down::now(Reason::None);
         return;
     }
     tell(Kind::End, [Reason::None as u64, 0, 0, 0]);

@@ -134,6 +134,13 @@ pub fn tell(kind: Kind, values: [u64; 4]) {
     tell_text(kind, values, b"");
 }
 
+/// Counts something that is lost.
+pub fn lose() {
+    if let Some(tape) = tape() {
+        tape.lose();
+    }
+}
+
 /// Tells something that has a text.
 pub fn tell_text(kind: Kind, values: [u64; 4], text: &[u8]) {
     // A handler that left by siglongjmp in between would leave a hole in the tape.

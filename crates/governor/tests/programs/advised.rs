@@ -181,7 +181,7 @@ pub fn parts(bench: &Bench) {
 }
 
 /// The pages of the file that are in memory once the program has run on a cold file.
-fn read(bench: &Bench, way: &str, rules: &[Rule]) -> usize {
+fn read(bench: &Bench, way: &str, rules: &[Rule]) -> u64 {
     let data = bench.data();
     cold::drop_file(&data).expect("it can be dropped");
     let (_, told) = with(bench, way, rules);

@@ -328,7 +328,9 @@ pub fn writes(bench: &Bench) {
             Duration::from_micros(micros.unwrap_or_else(|_| panic!("{how}: {text}")))
         });
         println!("programs: {how} takes {plain:.1?}, {governed:.1?} when governed");
-        assert!(governed < plain * 2 + Duration::from_millis(100), "{how}: {governed:?}");
+        // Recording is slower, as METHOD says.
+        let is_quick = governed < plain * 2 + Duration::from_millis(100);
+        assert!(is_quick || bench.records(), "{how}: {governed:?}");
         both.reads_as_much();
     }
 }

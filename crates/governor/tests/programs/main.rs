@@ -9,6 +9,7 @@ mod advice;
 mod advised;
 mod arrays;
 mod cancelled;
+mod changes;
 mod changing;
 mod databases;
 mod descriptors;
@@ -22,6 +23,7 @@ mod tight;
 mod tools;
 mod vectors;
 
+use std::any::Any;
 use std::panic::resume_unwind;
 use std::thread;
 use std::time::Instant;
@@ -83,10 +85,42 @@ const TESTS: [Test; 47] = [
     ("the Rust compiler", tools::rust_compiler),
 ];
 
+/// What programs do while each change of page is recorded.
+const RECORDED: [Test; 27] = [
+    ("each change of page", changes::changes),
+    ("recorded: files are read in several orders", readers::orders),
+    ("recorded: a program advises", readers::own_advice),
+    ("recorded: threads read at once", readers::threads),
+    ("recorded: threads map and unmap", readers::threads_that_map),
+    ("recorded: a program forks, execs and spawns", readers::forks),
+    ("recorded: a program uses SIGSEGV itself", signals::own_signals),
+    ("recorded: memory calls do what they do", memory::calls),
+    ("recorded: files change under their mapping", changing::files),
+    ("recorded: what is no regular file", changing::odd_files),
+    ("recorded: numbers of descriptors", descriptors::numbers),
+    ("recorded: record locks stay", descriptors::locks_stay),
+    ("recorded: a program writes from its mapping", descriptors::writes),
+    ("recorded: little room", tight::ways),
+    ("recorded: threads are cancelled while they wait", cancelled::threads),
+    ("recorded: a program sends from its mapping", vectors::sends),
+    ("recorded: many parts and little stack", vectors::small_stack),
+    ("recorded: a program takes all descriptors", advice::all_descriptors),
+    ("recorded: a fork without handlers", advice::bare_fork),
+    ("recorded: lmdb", databases::lmdb),
+    ("recorded: sqlite reads", databases::sqlite_reads),
+    ("recorded: sqlite locks", databases::sqlite_locks),
+    ("recorded: numpy", arrays::numpy),
+    ("recorded: ripgrep", tools::ripgrep),
+    ("recorded: programs of a shell", tools::shell),
+    ("recorded: a C compiler", tools::c_compiler),
+    ("recorded: the Rust compiler", tools::rust_compiler),
+];
+
 type Program = (&'static str, fn(&[String]));
 
 /// The programs that this binary is.
-const PROGRAMS: [Program; 22] = [
+const PROGRAMS: [Program; 23] = [
+    ("changes", changes::program),
     ("reader", readers::program),
     ("threads", readers::threads_program),
     ("churn", readers::churn_program),
@@ -121,18 +155,33 @@ fn main() {
         return program(rest);
     }
     let wanted: Vec<String> = arguments.into_iter().filter(|a| !a.starts_with('-')).collect();
-    let bench = Bench::new("programs");
+    let mut bench = Bench::new("programs");
     if let Some(reason) = Storage::of(&bench.directory).expect("the directory's disk").unsuited() {
         return skip(format!("{} {reason}", bench.directory.display()));
     }
+    let mut failed = run(&bench, &wanted, &TESTS);
+    bench.record();
+    failed.extend(run(&bench, &wanted, &RECORDED));
+    let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
+    if let Some((_, panic)) = failed.pop() {
+        println!("programs: failed: {}", names.join(", "));
+        drop(bench);
+        resume_unwind(panic);
+    }
+}
+
+type Panic = Box<dyn Any + Send>;
+
+/// Runs the tests that are wanted, and returns those that failed.
+fn run(bench: &Bench, wanted: &[String], tests: &[Test]) -> Vec<(&'static str, Panic)> {
     let mut failed = Vec::new();
-    for (name, test) in TESTS {
+    for &(name, test) in tests {
         if wanted.iter().all(|part| name.contains(part.as_str())) {
             let begun = Instant::now();
             // Skips name the test by its thread.
             let ended = thread::scope(|scope| {
                 let running = thread::Builder::new().name(name.to_string());
-                running.spawn_scoped(scope, || test(&bench)).expect("a thread").join()
+                running.spawn_scoped(scope, || test(bench)).expect("a thread").join()
             });
             println!("programs: {name}: {:.1?}", begun.elapsed());
             if let Err(panic) = ended {
@@ -140,10 +189,5 @@ fn main() {
             }
         }
     }
-    let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
-    if let Some((_, panic)) = failed.pop() {
-        println!("programs: failed: {}", names.join(", "));
-        drop(bench);
-        resume_unwind(panic);
-    }
+    failed
 }

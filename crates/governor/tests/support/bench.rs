@@ -17,6 +17,7 @@ use super::library::{Library, statistics};
 use super::mapping::PAGE_BYTES;
 use super::outcome::{Outcome, run};
 use super::skip::skip;
+use super::tapes::{self, Told};
 
 /// What has this test program run as one of its own programs.
 pub const AS: &str = "as";
@@ -24,10 +25,15 @@ pub const AS: &str = "as";
 /// What no program here takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Bytes of the smallest file that is recorded at most.
+const SMALLEST_RECORDED: u64 = 64 << 10;
+
 /// A directory of the test's own, removed in the end, also on a panic.
 pub struct Bench {
     pub directory: PathBuf,
     pub library: Library,
+    /// Programs are recorded, change by change, and not governed.
+    records: bool,
     runs: AtomicU64,
 }
 
@@ -39,7 +45,17 @@ impl Bench {
         let directory =
             PathBuf::from(format!("/var/tmp/filemap-governor-{name}-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory of the test's own");
-        Bench { directory, library: Library::find(), runs: AtomicU64::new(0) }
+        Bench { directory, library: Library::find(), records: false, runs: AtomicU64::new(0) }
+    }
+
+    /// Records programs from here on, change by change, in place of governing them.
+    pub fn record(&mut self) {
+        self.records = true;
+    }
+
+    /// Whether programs are recorded, and not governed.
+    pub fn records(&self) -> bool {
+        self.records
     }
 
     /// A new file of `bytes` bytes that look random, on its disk.
@@ -101,8 +117,12 @@ impl Bench {
             before();
             files.iter().for_each(|file| cold::drop_file(file).expect("the file can be dropped"));
             let mut command = command();
-            if let Some(statistics) = governed {
-                library.govern(&mut command, min_bytes, statistics);
+            match governed {
+                Some(tapes) if self.records => {
+                    library.record(&mut command, min_bytes.min(SMALLEST_RECORDED), tapes);
+                }
+                Some(statistics) => library.govern(&mut command, min_bytes, statistics),
+                None => {}
             }
             run(command.current_dir(&self.directory), &self.directory, LIMIT)
         };
@@ -112,9 +132,13 @@ impl Bench {
         fs::create_dir(&directory).expect("a directory for statistics");
         // Whoever the program is, it has statistics.
         open_to_all(&directory);
-        let governed = run(Some(&directory));
         let what = format!("{:?}", command());
-        Both { what, plain, governed, statistics: statistics(&directory) }
+        if self.records {
+            let (governed, told) = tapes::while_running(&directory, || run(Some(&directory)));
+            return Both { what, plain, governed, statistics: Vec::new(), told: Some(told) };
+        }
+        let governed = run(Some(&directory));
+        Both { what, plain, governed, statistics: statistics(&directory), told: None }
     }
 }
 
@@ -154,6 +178,8 @@ pub struct Both {
     pub plain: Outcome,
     pub governed: Outcome,
     pub statistics: Vec<Snapshot>,
+    /// What was told where it was recorded in place of being governed.
+    pub told: Option<Told>,
 }
 
 impl Both {
@@ -188,6 +214,12 @@ impl Both {
 
     /// Faults in mappings of `path` were governed, if they can be here.
     pub fn governs(self, path: &Path) -> Both {
+        if let Some(told) = &self.told {
+            let touches = told.touches().count();
+            assert!(touches > 0, "{}: nothing was recorded: {told:?}", self.what);
+            assert_eq!(told.lost, 0, "{}", self.what);
+            return self;
+        }
         if !has_observer() {
             skip("perf events are not permitted, so that nothing is governed");
             return self;
@@ -207,7 +239,7 @@ impl Both {
     /// The governed program has read less, at most one byte in `divisor`.
     pub fn reads_less(self, divisor: u64) -> Both {
         let Both { what, plain, governed, .. } = &self;
-        if !has_observer() {
+        if !has_observer() || self.told.is_some() {
             return self;
         }
         let (plain, governed) = (plain.read_bytes, governed.read_bytes);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use filemap_control::{Settings, Snapshot};
+use filemap_control::{Settings, Snapshot, variable};
 
 /// The library under test.
 pub struct Library {
@@ -39,6 +39,16 @@ impl Library {
             ..Settings::default()
         };
         command.env("LD_PRELOAD", &self.path).envs(settings.environment());
+    }
+}
+
+impl Library {
+    /// Has `command` run with the library, which records each change of page of files of
+    /// `min_bytes` or more on tapes in `tapes`.
+    pub fn record(&self, command: &mut Command, min_bytes: u64, tapes: &Path) {
+        command.env("LD_PRELOAD", &self.path).env(variable::RECORD, tapes);
+        command.env(variable::RECORD_MIN_SIZE, min_bytes.to_string());
+        command.env(variable::RECORD_CHANGES, "1");
     }
 }
 

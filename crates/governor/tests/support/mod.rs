@@ -10,3 +10,4 @@ pub mod outcome;
 pub mod reader;
 #[path = "../../../kernel/tests/support/skip.rs"]
 pub mod skip;
+pub mod tapes;

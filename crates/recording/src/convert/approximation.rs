@@ -35,11 +35,10 @@ pub struct Said {
     pub unnamed: Vec<String>,
     pub changed: Vec<String>,
     pub twins: Vec<String>,
-    pub is_first_touches: bool,
-    pub is_import: bool,
-    is_faults: bool,
+    mode: Option<Mode>,
     has_no_waits: bool,
     resolution_ns: u64,
+    open_pages: u64,
     lost: u64,
     truncated: Option<Truncated>,
 }
@@ -49,11 +48,10 @@ const MOST_NAMES: usize = 3;
 
 impl Said {
     pub fn header(&mut self, header: &Header) {
-        self.is_first_touches = header.mode == Mode::FirstTouches;
-        self.is_import = header.mode == Mode::Import;
-        self.is_faults = header.mode == Mode::Faults;
-        self.has_no_waits = header.clock.is_empty() && !self.is_import;
+        self.mode = Some(header.mode);
         self.resolution_ns = header.resolution_ns;
+        self.open_pages = header.open_pages;
+        self.has_no_waits = header.clock.is_empty() && header.mode != Mode::Import;
     }
 
     pub fn lost(&mut self, events: u64) {
@@ -78,23 +76,33 @@ impl Said {
         }
         say(self.lost > 0, format!("{} were lost while recording", many(self.lost, "event")));
         say(
-            self.is_import,
+            self.mode == Some(Mode::Import),
             "the recording was imported and shows faults only: what fault-around mapped, reads, \
              advice, think times, and what was cached before are not in it"
                 .to_string(),
         );
         say(
-            self.is_faults,
+            self.mode == Some(Mode::Faults),
             "the recording shows faults only: pages that fault-around or a large folio has mapped \
              beside them are not in it"
                 .to_string(),
         );
         say(self.has_no_waits, "the recording has no think times".to_string());
         say(
-            self.is_first_touches || self.is_faults,
+            matches!(self.mode, Some(Mode::FirstTouches | Mode::Faults)),
             "the recording has the first touch of each page only, so that pages which a memory \
-             limit evicts are not read again"
+             limit evicts are not read again; record --changes has them"
                 .to_string(),
+        );
+        say(
+            self.mode == Some(Mode::Changes),
+            match self.open_pages {
+                0 => "the recording has each touch of another page than before".to_string(),
+                open => format!(
+                    "the recording has each change of page, but not the touch of a page that is \
+                     among the last {open} that its process opened"
+                ),
+            },
         );
         say(
             self.resolution_ns > 0,

@@ -1,6 +1,6 @@
 //! Names of tables: from paths, each once.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Longest name, in characters, without what tells it from others.
@@ -10,6 +10,8 @@ const MAX_LENGTH: usize = 60;
 #[derive(Debug, Default)]
 pub struct Names {
     given: HashSet<String>,
+    /// The last number behind each of them that several have wanted.
+    numbers: HashMap<String, u64>,
 }
 
 impl Names {
@@ -21,13 +23,17 @@ impl Names {
             "" => "unnamed",
             wanted => wanted,
         };
-        let mut name = wanted.to_string();
-        let mut number = 1;
-        while !self.given.insert(name.clone()) {
-            number += 1;
-            name = format!("{wanted} {number}");
+        if self.given.insert(wanted.to_string()) {
+            return wanted.to_string();
         }
-        name
+        let number = self.numbers.entry(wanted.to_string()).or_insert(1);
+        loop {
+            *number += 1;
+            let name = format!("{wanted} {number}");
+            if self.given.insert(name.clone()) {
+                return name;
+            }
+        }
     }
 }
 

@@ -87,12 +87,18 @@ fn header(args: &RecordArgs) -> Header {
     let release = words_of(system.release());
     let is_first = !args.without_library || args.apply && way::maps_single_pages(&release);
     let clock = if args.without_library { "" } else { "user time of the thread" };
+    let mode = match (args.changes, is_first) {
+        (true, _) => Mode::Changes,
+        (false, true) => Mode::FirstTouches,
+        (false, false) => Mode::Faults,
+    };
     Header {
         command: args.program.clone(),
+        open_pages: if args.changes { filemap_control::OPEN_PAGES as u64 } else { 0 },
         page_size: rustix::param::page_size() as u64,
         clock: clock.to_string(),
         kernel: release,
         machine: words_of(system.machine()),
-        ..Header::new(if is_first { Mode::FirstTouches } else { Mode::Faults })
+        ..Header::new(mode)
     }
 }

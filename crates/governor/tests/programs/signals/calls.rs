@@ -1,32 +1,59 @@
-//! What the programs do with SIGTRAP, and what can be seen of it.
+//! What the programs do with their signal, and what can be seen of it.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
-use libc::{SIG_BLOCK, SIG_DFL, SIG_IGN, SIGTRAP, SIGUSR1, c_int, c_void, siginfo_t, sigset_t};
+use libc::{SIG_BLOCK, SIG_DFL, SIG_IGN, SIGUSR1, c_int, c_void, siginfo_t, sigset_t};
+
+/// The signal that the programs use.
+static USED: AtomicI32 = AtomicI32::new(libc::SIGTRAP);
+
+/// The signal that the programs use.
+pub fn used() -> c_int {
+    USED.load(Ordering::SeqCst)
+}
+
+/// Has the programs use SIGSEGV.
+pub fn use_segv() {
+    USED.store(libc::SIGSEGV, Ordering::SeqCst);
+}
+
+/// A page that cannot be touched until a handler makes it one that can.
+static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
 pub static COUNT: AtomicU32 = AtomicU32::new(0);
 pub static DEPTH: AtomicU32 = AtomicU32::new(0);
 pub static DEEPEST: AtomicU32 = AtomicU32::new(0);
 pub static CODE: AtomicI32 = AtomicI32::new(0);
 pub static VALUE: AtomicUsize = AtomicUsize::new(0);
-/// What is blocked in the handler: SIGTRAP and SIGUSR1.
+/// What is blocked in the handler: the signal and SIGUSR1.
 pub static BLOCKS: AtomicU32 = AtomicU32::new(0);
 pub static STACK: AtomicUsize = AtomicUsize::new(0);
 pub static IS_ON_STACK: AtomicBool = AtomicBool::new(false);
 
 pub const STACK_BYTES: usize = 256 << 10;
 
+/// Has the instruction that was refused go on.
+fn open_refused() {
+    let page = REFUSED.swap(0, Ordering::SeqCst);
+    if page != 0 {
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the page is ours.
+        unsafe { libc::mprotect(ptr::with_exposed_provenance_mut(page), 4096, rights) };
+    }
+}
+
 pub extern "C" fn handler(_: c_int) {
+    open_refused();
     COUNT.fetch_add(1, Ordering::SeqCst);
     let place = ptr::from_ref(&0_u8).addr();
     let stack = STACK.load(Ordering::SeqCst);
     IS_ON_STACK.store((stack..stack + STACK_BYTES).contains(&place), Ordering::SeqCst);
     let mask = blocked();
     BLOCKS.store(
-        u32::from(has(&mask, SIGTRAP)) | u32::from(has(&mask, SIGUSR1)) << 1,
+        u32::from(has(&mask, used())) | u32::from(has(&mask, SIGUSR1)) << 1,
         Ordering::SeqCst,
     );
 }
@@ -106,7 +133,7 @@ pub fn act(handler: usize, flags: c_int, masked: &[c_int]) {
         sa_restorer: None,
     };
     // SAFETY: the action is valid.
-    let failed = unsafe { libc::sigaction(SIGTRAP, &action, ptr::null_mut()) };
+    let failed = unsafe { libc::sigaction(used(), &action, ptr::null_mut()) };
     println!("sigaction: {failed}; {}", disposition());
 }
 
@@ -125,11 +152,11 @@ pub fn handler_address() -> usize {
     handler as *const () as usize
 }
 
-/// What the program wants done with SIGTRAP, as it is told.
+/// What the program wants done with the signal, as it is told.
 pub fn disposition() -> String {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: a null pointer asks.
-    let failed = unsafe { libc::sigaction(SIGTRAP, ptr::null(), action.as_mut_ptr()) };
+    let failed = unsafe { libc::sigaction(used(), ptr::null(), action.as_mut_ptr()) };
     // SAFETY: all of it may be zero.
     let action = unsafe { action.assume_init() };
     let masked: Vec<c_int> = (1..32).filter(|&signal| has(&action.sa_mask, signal)).collect();
@@ -140,22 +167,32 @@ pub fn disposition() -> String {
 
 pub fn signal(handler: usize) {
     // SAFETY: the handler is one of ours.
-    let before = unsafe { libc::signal(SIGTRAP, handler) };
+    let before = unsafe { libc::signal(used(), handler) };
     println!("signal: it was {}", kind(before));
 }
 
 pub fn raise() {
     // SAFETY: the signal exists.
-    unsafe { libc::raise(SIGTRAP) };
+    unsafe { libc::raise(used()) };
 }
 
 pub fn kill() {
     // SAFETY: the signal exists, and the process is ours.
-    unsafe { libc::kill(libc::getpid(), SIGTRAP) };
+    unsafe { libc::kill(libc::getpid(), used()) };
 }
 
-/// The instruction of a breakpoint.
+/// An instruction that causes the signal: a breakpoint, or a write where nobody may write.
 pub fn breakpoint() {
+    if used() == libc::SIGSEGV {
+        // SAFETY: the page is a new one, which the handler opens if there is one.
+        unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let page = libc::mmap(ptr::null_mut(), 4096, libc::PROT_NONE, flags, -1, 0);
+            REFUSED.store(page.expose_provenance(), Ordering::SeqCst);
+            page.cast::<u8>().write_volatile(1);
+        }
+        return;
+    }
     #[cfg(target_arch = "x86_64")]
     // SAFETY: it has no effect but the signal.
     unsafe {
@@ -165,13 +202,13 @@ pub fn breakpoint() {
     raise();
 }
 
-/// Takes a SIGTRAP that is blocked, by sigtimedwait(2).
+/// Takes a signal that is blocked, by sigtimedwait(2).
 pub fn take() {
     let mut info = MaybeUninit::<siginfo_t>::zeroed();
     let limit = libc::timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     // SAFETY: the places are valid, and all of the information may be zero.
     let (signal, info) = unsafe {
-        let signal = libc::sigtimedwait(&set_of(&[SIGTRAP]), info.as_mut_ptr(), &limit);
+        let signal = libc::sigtimedwait(&set_of(&[used()]), info.as_mut_ptr(), &limit);
         (signal, info.assume_init())
     };
     let error = io::Error::last_os_error().raw_os_error();
@@ -182,5 +219,5 @@ pub fn pending() {
     let mut set = set_of(&[]);
     // SAFETY: the set is initialised.
     unsafe { libc::sigpending(&mut set) };
-    println!("pending: {}", has(&set, SIGTRAP));
+    println!("pending: {}", has(&set, used()));
 }

@@ -1,4 +1,4 @@
-//! Programs that handle SIGTRAP, ignore it, or let it end them.
+//! Programs that handle a signal, ignore it, or let it end them.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use libc::{SIG_DFL, SIG_IGN, SIGTRAP, SIGUSR1};
+use libc::{SIG_DFL, SIG_IGN, SIGUSR1};
 
 use super::Looks;
 use super::calls::{
     COUNT, STACK, STACK_BYTES, act, breakpoint, disposition, handler_address, handler_of_three,
-    handler_that_raises, kill, mask_text, raise, seen, signal,
+    handler_that_raises, kill, mask_text, raise, seen, signal, used,
 };
 
 pub fn with_sigaction(looks: &mut Looks) {
@@ -114,7 +114,7 @@ pub fn masks_of_a_handler(looks: &mut Looks) {
     for (flags, masked) in [
         (0, &[][..]),
         (libc::SA_NODEFER, &[]),
-        (libc::SA_NODEFER, &[SIGTRAP]),
+        (libc::SA_NODEFER, &[used()]),
         (libc::SA_NODEFER, &[SIGUSR1]),
         (0, &[SIGUSR1]),
     ] {
@@ -131,7 +131,7 @@ pub fn from_a_timer(looks: &mut Looks) {
     // SAFETY: all of it may be zero.
     let mut event: libc::sigevent = unsafe { MaybeUninit::zeroed().assume_init() };
     event.sigev_notify = libc::SIGEV_SIGNAL;
-    event.sigev_signo = SIGTRAP;
+    event.sigev_signo = used();
     let mut timer = ptr::null_mut();
     let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let once = libc::itimerspec {

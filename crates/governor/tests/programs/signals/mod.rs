@@ -1,4 +1,4 @@
-//! Programs that use SIGTRAP themselves, in each way that there is.
+//! Programs that use SIGTRAP or SIGSEGV themselves, in each way that there is.
 
 use std::fs::File;
 
@@ -11,7 +11,7 @@ mod waits;
 use crate::support::bench::Bench;
 use crate::support::draws::{Digest, Draws};
 use crate::support::mapping::Mapping;
-use calls::{disposition, mask_text};
+use calls::{disposition, mask_text, use_segv};
 
 type Program = (&'static str, fn(&mut Looks));
 
@@ -54,11 +54,28 @@ const PROGRAMS: [Program; 33] = [
 pub fn own_signals(bench: &Bench) {
     let data = bench.data();
     let path = data.to_str().expect("a plain name");
-    for (name, _) in PROGRAMS {
-        let both = bench.both(1 << 20, &[&data], || bench.own("signals", &[name, path]));
-        both.alike().governs(&data);
+    let signals: &[&str] = if bench.records() { &["SEGV", "TRAP"] } else { &["TRAP"] };
+    for signal in signals {
+        for (name, _) in PROGRAMS {
+            let command = || {
+                let mut command = bench.own("signals", &[name, path]);
+                command.env(USED, signal);
+                command
+            };
+            let both = bench.both(1 << 20, &[&data], command);
+            both.alike_but(without_refusal).governs(&data);
+        }
     }
 }
+
+/// What is printed, but that a program is not recorded that began with the signal ignored.
+fn without_refusal(text: &[u8]) -> Vec<u8> {
+    let is_kept = |line: &&[u8]| !line.starts_with(b"filemap: nothing is recorded: SIGTRAP");
+    text.split_inclusive(|byte| *byte == b'\n').filter(is_kept).flatten().copied().collect()
+}
+
+/// The variable that says which signal the programs use.
+const USED: &str = "FILEMAP_TEST_SIGNAL";
 
 /// The mapping that each program looks at, between what it does.
 struct Looks {
@@ -80,6 +97,9 @@ impl Looks {
 /// The program itself.
 pub fn program(arguments: &[String]) {
     let [name, path] = arguments else { panic!("a name and a path are needed") };
+    if std::env::var(USED).is_ok_and(|name| name == "SEGV") {
+        use_segv();
+    }
     if name == "what is left" {
         println!("{} {}", disposition(), mask_text());
         return;

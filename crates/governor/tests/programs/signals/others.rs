@@ -5,12 +5,12 @@ use std::io;
 use std::ptr;
 use std::thread;
 
-use libc::{SIG_BLOCK, SIG_DFL, SIG_IGN, SIG_SETMASK, SIGTRAP, c_int};
+use libc::{SIG_BLOCK, SIG_DFL, SIG_IGN, SIG_SETMASK, c_int};
 
 use super::Looks;
 use super::calls::{
     act, breakpoint, handler_address, handler_of_three, kill, mask, mask_text, pending, raise,
-    seen, signal, take,
+    seen, signal, take, used,
 };
 use crate::support::bench::AS;
 
@@ -35,7 +35,7 @@ pub fn in_another_thread(looks: &mut Looks) {
 
 /// The mask goes to new threads, one of which waits for the signal.
 pub fn blocked_for_a_thread(looks: &mut Looks) {
-    mask(SIG_BLOCK, &[SIGTRAP]);
+    mask(SIG_BLOCK, &[used()]);
     thread::scope(|scope| {
         scope.spawn(|| {
             println!("{}", mask_text());
@@ -91,7 +91,7 @@ pub fn exec_ignored(looks: &mut Looks) {
 
 pub fn exec_blocked(looks: &mut Looks) {
     signal(handler_address());
-    mask(SIG_BLOCK, &[SIGTRAP]);
+    mask(SIG_BLOCK, &[used()]);
     looks.look();
     exec(looks);
 }
@@ -106,7 +106,7 @@ fn command(looks: &Looks) -> CString {
 }
 
 pub fn system_blocked(looks: &mut Looks) {
-    mask(SIG_BLOCK, &[SIGTRAP]);
+    mask(SIG_BLOCK, &[used()]);
     looks.look();
     // SAFETY: the command ends with a zero.
     println!("system: {}", unsafe { libc::system(command(looks).as_ptr()) });
@@ -114,7 +114,7 @@ pub fn system_blocked(looks: &mut Looks) {
 }
 
 pub fn popen_blocked(looks: &mut Looks) {
-    mask(SIG_BLOCK, &[SIGTRAP]);
+    mask(SIG_BLOCK, &[used()]);
     looks.look();
     let mut said = [0_u8; 4096];
     // SAFETY: the words end with zeros, and there is as much room as is said.

@@ -48,7 +48,9 @@ pub fn kept(
     } else if touches == 0 {
         let _ = writeln!(stderr, "filemap: {}", nothing(args));
     } else if stderr.is_terminal() {
-        let _ = writeln!(stderr, "filemap: {touches} first touches of pages are in '{name}'");
+        let what =
+            if args.changes { "touches after another page" } else { "first touches of pages" };
+        let _ = writeln!(stderr, "filemap: {touches} {what} are in '{name}'");
     }
     Ok(())
 }
@@ -57,7 +59,7 @@ pub fn kept(
 fn nothing(args: &RecordArgs) -> String {
     let least = format_size(args.min_size.unwrap_or(filemap_control::SMALLEST_RECORDED));
     let files = if args.files.is_empty() { "" } else { " whose path matches --files" };
-    let is_each_fault = args.apply || args.without_library;
+    let is_each_fault = args.apply || args.without_library || args.changes;
     let cached = if is_each_fault { "" } else { ", and pages that nobody else has in use" };
     format!(
         "no touch of a mapped page was recorded; files of {least} (--min-size) or more{files} are, \

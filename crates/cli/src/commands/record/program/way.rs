@@ -157,6 +157,7 @@ fn variables(args: &RecordArgs, library: &Path, directory: &Path) -> Variables {
         (variable::RECORD_FILES, files),
         (variable::RECORD_MIN_SIZE, least),
         (variable::RECORD_FAULTS, if args.apply { "all" } else { "" }.into()),
+        (variable::RECORD_CHANGES, if args.changes { "1" } else { "" }.into()),
         (variable::RECORD_WARM, if is_warm { "1" } else { "" }.into()),
     ]
 }
