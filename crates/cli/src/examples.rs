@@ -129,6 +129,10 @@ const ADVISE: &[Example] = &[
         "Say the same for a machine with 2 GiB of RAM and another readahead size.",
         "filemap advise lookups.recording --ram 2g --read-ahead-kb 8192",
     ),
+    example(
+        "Write what was tried as a page to look at, with pictures.",
+        "filemap advise lookups.recording --html advice.html",
+    ),
 ];
 
 const CALIBRATE: &[Example] = &[example(

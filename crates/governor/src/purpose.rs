@@ -42,6 +42,14 @@ fn chosen() -> Option<Purpose> {
     start::settings().map(|settings| settings.purpose)
 }
 
+/// The program is about to begin.
+pub fn begins(run: &Run) {
+    match run.settings.purpose {
+        Purpose::Govern => {}
+        Purpose::Record => record::look_up(),
+    }
+}
+
 /// A mapping was made.
 pub fn mapped(new: &Mapped) {
     match chosen() {

@@ -138,6 +138,7 @@ fn begin() {
     }
     OWNER.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
     let run = RUN.get_or_init(|| run);
+    purpose::begins(run);
     let reason = match () {
         () if file::is_traced() => Reason::Traced,
         () if disposition::is_taken() => Reason::SigtrapTaken,

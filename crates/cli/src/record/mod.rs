@@ -3,6 +3,7 @@
 
 mod assembly;
 mod space;
+mod stacks;
 mod tapes;
 
 use std::ffi::OsString;

@@ -8,6 +8,7 @@
 //!
 //! The functions are called by `purpose`, for the hooks and the observer.
 
+mod callers;
 mod opens;
 mod ranges;
 mod tape_file;
@@ -44,6 +45,11 @@ const POPULATE_READ: u64 = libc::MADV_POPULATE_READ as u64;
 /// Advice of posix_fadvise(3) that is carried out: it brings no pages.
 const OF_FILES_CARRIED_OUT: [c_int; 2] = [libc::POSIX_FADV_DONTNEED, libc::POSIX_FADV_NOREUSE];
 
+/// Looks up what of the C library is used, before the program begins.
+pub fn look_up() {
+    callers::look_up();
+}
+
 /// A mapping was made. What was mapped in its place is gone.
 pub fn mapped(new: &Mapped) {
     unmapping(&new.range);
@@ -68,7 +74,9 @@ pub fn mapped(new: &Mapped) {
         advice::as_by_itself(&new.range);
     }
     let mode = [new.protection, new.flags].map(|bits| u64::from(bits.cast_unsigned()));
-    tell(Kind::Mode, [mode[0], mode[1], 0, 0]);
+    callers::callers().with_bytes(|callers| {
+        tape_file::tell_text(Kind::Mode, [mode[0], mode[1], 0, 0], callers);
+    });
     let length = new.range.len() as u64;
     tell(Kind::Map, [new.range.start as u64, length, new.offset_bytes, open]);
     if new.flags & (libc::MAP_POPULATE | libc::MAP_LOCKED) != 0 {
@@ -231,6 +239,7 @@ pub fn before_fork() {
 /// This is the child of a fork now. It has its parent's mappings.
 pub fn after_fork() {
     RANGES.release_after_fork();
+    callers::after_fork();
     tape_file::after_fork();
 }
 
