@@ -32,7 +32,7 @@ pub fn tried(study: &Study) -> Table {
             number(outcome.major_faults as f64),
             time(outcome.ns[0]),
             range(outcome),
-            verdict.to_string(),
+            folded(verdict, VERDICT_COLUMNS),
         ]
     };
     let now = row("as it is".to_string(), &study.now, "");
@@ -74,9 +74,10 @@ fn range(outcome: &Outcome) -> String {
     time_range(least, most)
 }
 
-/// Most columns of what is tried, and of what is best under other conditions: a table is to fit
-/// into 80.
-const LABEL_COLUMNS: usize = 27;
+/// Most columns of what is tried, of a verdict, and of what is best under other conditions: a table
+/// is to fit into 80.
+const LABEL_COLUMNS: usize = 19;
+const VERDICT_COLUMNS: usize = 7;
 const BEST_COLUMNS: usize = 22;
 
 /// `text` in lines of at most `columns`, as far as its words allow.

@@ -12,6 +12,9 @@ use super::{Advised, Outcome, told};
 const PLOT: (f64, f64) = (210.0, 22.0);
 const MARGIN: f64 = 10.0;
 
+/// Amounts that are so many times what is read as it is lie beyond their scale.
+const MOST_MORE: f64 = 3.0;
+
 /// From such a ratio of the longest time to the shortest on their scale is logarithmic.
 const MOST_LINEAR: f64 = 30.0;
 
@@ -52,7 +55,11 @@ struct Scale {
 }
 
 impl Scale {
-    fn of_bytes(most: f64) -> Scale {
+    /// Of amounts, beside what is read as it is: what is far more would leave no room for what is
+    /// less.
+    fn of_bytes(now: f64, all: impl Iterator<Item = f64>) -> Scale {
+        let near = all.filter(|value| *value <= now * MOST_MORE);
+        let most = near.fold(now, f64::max);
         Scale::linear(most, byte_unit(most))
     }
 
@@ -104,14 +111,15 @@ pub(super) fn section(advised: &Advised) -> Markup {
     let rows = rows(advised);
     let page_bytes = advised.page_bytes;
     let all = || rows.iter().map(|row| row.outcome);
-    let read = Scale::of_bytes(all().map(|of| of.bytes(page_bytes)).fold(0.0, f64::max));
+    let read = Scale::of_bytes(advised.now.bytes(page_bytes), all().map(|of| of.bytes(page_bytes)));
     let ranges = || all().map(Outcome::range_ns);
     let least = ranges().map(|(least, _)| least).fold(f64::INFINITY, f64::min);
     let times = Scale::of_times(least, ranges().map(|(_, most)| most).fold(0.0, f64::max));
     html! {
         h2 { "What was tried in the model" }
         p {
-            "Dashed lines are at what the program reads and takes as it is. A dot is the time that "
+            "Dashed lines are at what the program reads and takes as it is. A bar that ends in a "
+            "tip goes on beyond its scale. A dot is the time that "
             "is predicted with the machine profile, whose device has a latency of "
             (time(advised.latency_ns as f64)) ". The line through it reaches from half of that "
             "latency to double, as a device's latency moves from hour to hour. What the latency "
@@ -219,10 +227,18 @@ fn plot(scale: &Scale, now: f64, told: &str, marks: &Markup) -> Markup {
 
 fn amount(row: &Row, advised: &Advised, scale: &Scale, told: &str) -> Markup {
     let value = row.outcome.bytes(advised.page_bytes);
-    let width = (scale.at(value) - MARGIN).max(if value > 0.0 { 1.0 } else { 0.0 });
-    let marks = html! {
-        rect class=(row.class()) x=(MARGIN) y="5" width=(round(width)) height=(PLOT.1 - 10.0) {}
-    };
+    let end = PLOT.0 - MARGIN;
+    let is_beyond = scale.at(value) > end + 0.1;
+    let at = scale.at(value).min(end).max(MARGIN + if value > 0.0 { 1.0 } else { 0.0 });
+    let tip = if is_beyond { MARGIN - 2.0 } else { 0.0 };
+    let (top, middle, bottom) = (5.0, PLOT.1 / 2.0, PLOT.1 - 5.0);
+    let shape = format!(
+        "M{MARGIN} {top}H{}L{} {middle}L{} {bottom}H{MARGIN}z",
+        round(at),
+        round(at + tip),
+        round(at)
+    );
+    let marks = html! { path class=(row.class()) d=(shape) {} };
     plot(scale, advised.now.bytes(advised.page_bytes), told, &marks)
 }
 
