@@ -240,7 +240,7 @@ pub struct AdviseArgs {
     #[command(flatten)]
     pub job: JobFlags,
     #[command(flatten)]
-    pub output: OutputFlags,
+    pub output: PageFlags,
 }
 
 #[derive(Debug, Args)]

@@ -133,6 +133,10 @@ const ADVISE: &[Example] = &[
         "Run the recorded program again with the best answers, to see whether they hold.",
         "filemap advise lookups.recording --check",
     ),
+    example(
+        "Write what was tried as a page to look at, with pictures.",
+        "filemap advise lookups.recording --html advice.html",
+    ),
 ];
 
 const CALIBRATE: &[Example] = &[example(

@@ -25,6 +25,7 @@ mod record;
 mod recording;
 mod seeds;
 mod signal_set;
+mod symbols;
 mod variants;
 mod words;
 

@@ -72,8 +72,9 @@ pub enum Kind {
     /// A mapping was made: its address and length, where it begins in the file, and the number of
     /// the open file. `protection` and `flags` are in an entry [`Kind::Mode`] before it.
     Map = 3,
-    /// What the next mapping of this thread is: PROT_READ and so on, MAP_SHARED and so on, and the
-    /// address in the program from which it was made.
+    /// What the next mapping of this thread is: PROT_READ and so on, MAP_SHARED and so on. Its text
+    /// is who called, from the inside to the outside: addresses of 8 bytes, each inside of the
+    /// instruction that called.
     Mode = 4,
     /// An address and a length were unmapped.
     Unmap = 5,
@@ -98,10 +99,13 @@ pub enum Kind {
     Fork = 14,
     /// Nothing is told any more: the process ends, or a number of [`crate::layout::Reason`].
     End = 15,
+    /// A program or library is loaded that callers lie in: what is added to the addresses in its
+    /// headers, and how much of the address space it takes from there. Its text is the path.
+    Module = 16,
 }
 
 impl Kind {
-    const ALL: [Kind; 16] = [
+    const ALL: [Kind; 17] = [
         Kind::Text,
         Kind::Begin,
         Kind::Open,
@@ -118,6 +122,7 @@ impl Kind {
         Kind::Readahead,
         Kind::Fork,
         Kind::End,
+        Kind::Module,
     ];
 
     fn of(word: u64) -> Option<Kind> {

@@ -244,6 +244,28 @@ pub trait Log {
     /// Is told the number of the access, from 0, to which the decisions from here on belong. It
     /// is no decision: what is logged does not depend on it.
     fn access(&mut self, _number: u64) {}
+
+    /// Is told the number of the open file description that decisions from here on go through. It
+    /// is no decision either.
+    fn through(&mut self, _open: u32) {}
+
+    /// Is told what the access at hand is to, when it begins: pages of the file in the cache. What
+    /// is to a private copy is not told.
+    fn accessed(&mut self, _start: PageIndex, _pages: PageCount) {}
+
+    /// Is told that a task could not go on for so long, in nanoseconds, when it can.
+    fn waited(&mut self, _task: usize, _wait: Wait, _ns: u64) {}
+}
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A page of a file that is being read.
+    Page(FileId, PageIndex),
+    /// Memory, all of which holds what is being read.
+    Room,
+    /// A CPU.
+    Cpu,
 }
 
 /// Drops every decision.

@@ -143,6 +143,87 @@ pub fn with_path(descriptor: BorrowedFd<'_>, work: impl FnOnce(&PathText)) {
     work(path);
 }
 
+/// Tells `work` the path of what is mapped at `address`, as the kernel names it; it is empty where
+/// nothing is. Signals are blocked in this thread.
+pub fn with_path_mapped_at(address: usize, work: impl FnOnce(&PathText)) {
+    let _held = ROOM.lock.hold();
+    // SAFETY: the lock is held.
+    let path = unsafe { &mut *ROOM.path.get() };
+    let _ = path.refill(|_| Some(0));
+    let maps =
+        rustix::fs::open(c"/proc/self/maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    if let Ok(maps) = maps {
+        let mut line = MapsLine::default();
+        let mut room = [0; 512];
+        'read: while let Ok(count) = rustix::io::read(&maps, &mut room) {
+            if count == 0 {
+                break;
+            }
+            for byte in room.get(..count).unwrap_or_default() {
+                if line.take(*byte, address, path) {
+                    break 'read;
+                }
+            }
+        }
+    }
+    work(path);
+}
+
+/// A line of /proc/self/maps while it is read: `start-end rights offset device inode path`.
+#[derive(Default)]
+struct MapsLine {
+    /// The number at hand, in hexadecimal digits.
+    number: usize,
+    start: usize,
+    has_address: bool,
+    /// Blanks so far, of which several in a row are one.
+    fields: usize,
+    is_blank: bool,
+    has_path: bool,
+}
+
+impl MapsLine {
+    /// Takes the next byte; what belongs to the path of the line with `address` goes to `path`.
+    /// Returns whether that line has ended.
+    fn take(&mut self, byte: u8, address: usize, path: &mut PathText) -> bool {
+        const PATH: usize = 5;
+        match byte {
+            b'\n' => {
+                let is_it = self.has_address;
+                *self = MapsLine::default();
+                return is_it;
+            }
+            _ if self.has_path => {
+                if self.has_address {
+                    path.push(&[byte]);
+                }
+            }
+            b' ' => {
+                if self.fields == 0 {
+                    self.has_address = (self.start..self.number).contains(&address);
+                }
+                self.fields += usize::from(!self.is_blank);
+                self.is_blank = true;
+            }
+            b'-' if self.fields == 0 => self.start = std::mem::take(&mut self.number),
+            _ if self.fields >= PATH => {
+                self.has_path = true;
+                if self.has_address {
+                    path.push(&[byte]);
+                }
+            }
+            _ => {
+                self.is_blank = false;
+                let digit = char::from(byte).to_digit(16).unwrap_or(0);
+                if self.fields == 0 {
+                    self.number = self.number << 4 | digit as usize;
+                }
+            }
+        }
+        false
+    }
+}
+
 /// Frees the lock in the child of a fork.
 pub fn release_after_fork() {
     ROOM.lock.release_after_fork();

@@ -49,6 +49,14 @@ fn chosen() -> Option<Purpose> {
     start::settings().map(|settings| settings.purpose)
 }
 
+/// The program is about to begin.
+pub fn begins(run: &Run) {
+    match run.settings.purpose {
+        Purpose::Govern | Purpose::Advise => {}
+        Purpose::Record => record::look_up(),
+    }
+}
+
 /// The program is about to map something in place of what is at `range`.
 pub fn mapping_over(range: &Range<usize>) {
     match chosen() {

@@ -140,6 +140,7 @@ fn begin() {
     }
     OWNER.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
     let run = RUN.get_or_init(|| run);
+    purpose::begins(run);
     if !purpose::observes(run) {
         switch_on();
         return;

@@ -23,10 +23,14 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         open: &OpenFile,
     ) -> Option<FaultUnderWay> {
         let world = &mut *self.world;
-        let number = world.begin_access(open.file);
+        let number = world.begin_access(open);
         let mut file = world.memory.cache.mapped(open.file, at.layer);
-        if file.touch(at.index) {
-            let is_copied = || file.pages(at.index, at.index + PageCount(1)).copied;
+        let is_mapped = file.touch(at.index);
+        let is_copied = || file.pages(at.index, at.index + PageCount(1)).copied;
+        if L::IS_KEPT && !(is_mapped && is_copied()) {
+            world.log.accessed(at.index, PageCount(1));
+        }
+        if is_mapped {
             if access == Access::Read || is_copied() {
                 return None;
             }
@@ -73,7 +77,11 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
 
     /// Begins to read `bytes` bytes at byte `offset` of `open`.
     pub fn begin_read(&mut self, offset: u64, bytes: u64, open: &OpenFile) -> ReadUnderWay {
-        let number = self.world.begin_access(open.file);
+        let number = self.world.begin_access(open);
+        let (size, end) = (open.limits.arch.page_size, offset.saturating_add(bytes));
+        let (first, end) = (offset / size, end.min(open.size_bytes).div_ceil(size));
+        let pages = PageCount(end.saturating_sub(first));
+        self.world.log.accessed(PageIndex(first), pages);
         ReadUnderWay::new(number, offset, bytes, open)
     }
 

@@ -1,7 +1,9 @@
 //! The log of a run, in which each decision belongs to a file and an access.
 
-use filemap_core::decision::{Decision, Log};
-use filemap_core::units::FileId;
+use filemap_core::decision::{Decision, Log, Wait};
+use filemap_core::units::{FileId, PageCount, PageIndex};
+
+use crate::open::OpenFile;
 
 /// The log of a run. A file is named where decisions begin to be about another one.
 #[derive(Debug)]
@@ -17,9 +19,10 @@ impl<'a, L: Log> Journal<'a, L> {
         Journal { log, file: FileId::FIRST }
     }
 
-    /// Decisions from here on belong to access `number`, which goes on in `file`.
-    pub fn resume(&mut self, file: FileId, number: u64) {
-        self.about(file);
+    /// Decisions from here on belong to access `number`, which goes on through `open`.
+    pub fn resume(&mut self, open: &OpenFile, number: u64) {
+        self.about(open.file);
+        self.log.through(open.number);
         self.log.access(number);
     }
 }
@@ -33,6 +36,18 @@ impl<L: Log> Log for Journal<'_, L> {
 
     fn access(&mut self, number: u64) {
         self.log.access(number);
+    }
+
+    fn through(&mut self, open: u32) {
+        self.log.through(open);
+    }
+
+    fn accessed(&mut self, start: PageIndex, pages: PageCount) {
+        self.log.accessed(start, pages);
+    }
+
+    fn waited(&mut self, task: usize, wait: Wait, ns: u64) {
+        self.log.waited(task, wait, ns);
     }
 
     fn about(&mut self, file: FileId) {

@@ -6,6 +6,8 @@ use filemap_core::units::{FileId, PageCount};
 /// An open file description: what `open(2)` makes, and what mappings keep a reference to.
 #[derive(Debug)]
 pub struct OpenFile {
+    /// Which of the open file descriptions it is.
+    pub number: u32,
     /// The file.
     pub file: FileId,
     /// Its size in bytes.
@@ -26,6 +28,7 @@ impl OpenFile {
     /// What `open(2)` makes.
     pub fn new(file: FileId, size_bytes: u64, device: usize, limits: Limits) -> OpenFile {
         OpenFile {
+            number: 0,
             file,
             size_bytes,
             device,

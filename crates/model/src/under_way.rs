@@ -74,7 +74,7 @@ impl FaultUnderWay {
         task: &mut Task<'_, '_, C, L>,
         open: &mut OpenFile,
     ) -> Result<Option<Pause>, Error> {
-        task.world.log.resume(open.file, self.number);
+        task.world.log.resume(open, self.number);
         match std::mem::replace(&mut self.next, Next::Step) {
             Next::Step => {}
             Next::Hold => return self.hold_copy(task, open),
@@ -203,7 +203,7 @@ impl ReadUnderWay {
         open: &mut OpenFile,
     ) -> Result<Option<Pause>, Error> {
         let Task { world, process } = task;
-        world.log.resume(open.file, self.number);
+        world.log.resume(open, self.number);
         loop {
             if world.turn_is_over() {
                 return Ok(Some(Pause::Turn));

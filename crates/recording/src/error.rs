@@ -40,6 +40,12 @@ pub enum Problem {
         /// What it says.
         what: String,
     },
+    /// The file goes on where the recording has ended.
+    #[error(
+        "the recording ends there, and the file goes on; cut it off there with head -c, or give \
+         each recording as a file of its own"
+    )]
+    Behind,
     /// Nothing of it can be run.
     #[error(
         "it has no access to a file, so that there is no job of it; record a program that reads or \

@@ -53,8 +53,13 @@ pub enum What {
         path: PathBuf,
         /// Where it was loaded: what is added to the addresses in its headers.
         address: u64,
-        /// How much of the address space it takes, in bytes.
+        /// How much of the address space it takes from there, in bytes.
         length_bytes: u64,
+        /// What its linker called the build (`NT_GNU_BUILD_ID`); empty where it has none, or the
+        /// file was gone.
+        build_id: Vec<u8>,
+        /// When the file was changed last, in nanoseconds since 1970; 0 where that is not known.
+        modified_ns: u64,
     },
     /// A file is seen first.
     File {
@@ -86,7 +91,8 @@ pub enum What {
         protection: u32,
         /// `MAP_` bits.
         flags: u32,
-        /// Who called, from the inside to the outside: at most [`MAX_CALLERS`] addresses.
+        /// Who called, from the inside to the outside: at most [`MAX_CALLERS`] addresses, each
+        /// inside of the instruction that called.
         callers: Vec<u64>,
     },
     /// A mapping, or a part of it, is taken away.

@@ -40,9 +40,10 @@ pub fn put(bytes: &mut Vec<u8>, what: &What) {
             put_path(bytes, program);
         }
         What::Thread { process, tid } => kind(THREAD, &[u64::from(*process), u64::from(*tid)]),
-        What::Module { process, path, address, length_bytes } => {
-            kind(MODULE, &[u64::from(*process), *address, *length_bytes]);
+        What::Module { process, path, address, length_bytes, build_id, modified_ns } => {
+            kind(MODULE, &[u64::from(*process), *address, *length_bytes, *modified_ns]);
             put_path(bytes, path);
+            put_text(bytes, build_id);
         }
         What::File { path, size_bytes, device, inode } => {
             kind(FILE, &[*size_bytes, *device, *inode]);
@@ -102,7 +103,9 @@ pub fn take(bytes: &mut Bytes<'_>) -> Result<What, Problem> {
         MODULE => {
             let process = bytes.small("the process of a module")?;
             let (address, length_bytes) = (bytes.number()?, bytes.number()?);
-            What::Module { process, path: path(bytes)?, address, length_bytes }
+            let (modified_ns, path) = (bytes.number()?, path(bytes)?);
+            let build_id = bytes.text()?.to_vec();
+            What::Module { process, path, address, length_bytes, build_id, modified_ns }
         }
         FILE => {
             let (size_bytes, device, inode) = (bytes.number()?, bytes.number()?, bytes.number()?);

@@ -134,7 +134,13 @@ impl<R: Read> Reader<R> {
             Kind::End if frame.contents != self.totals.put() => {
                 return Err(Problem::malformed("its end tells of other events than it has"));
             }
-            Kind::End => return Ok(false),
+            Kind::End => {
+                self.at += frame.bytes;
+                return match frame::take(&mut self.input, 1)? {
+                    None => Ok(false),
+                    Some(_) => Err(Problem::Behind),
+                };
+            }
             Kind::Block => self.events = block::take(&frame.contents)?,
         }
         self.given = (0, 0);

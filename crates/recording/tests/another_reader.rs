@@ -15,20 +15,21 @@ use support::{begin, drafts, events, written};
 
 /// The words that the reader in Python has for an event.
 fn words(event: &Event) -> String {
-    let hex = |path: &Path| {
-        let bytes = path.as_os_str().as_bytes().iter();
-        bytes.fold(String::new(), |mut text, byte| {
+    let hex_of = |bytes: &[u8]| {
+        bytes.iter().fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
             text
         })
     };
+    let hex = |path: &Path| hex_of(path.as_os_str().as_bytes());
     let what = match &event.what {
         What::Process { pid, parent, program } => {
             format!("process {pid} {} {}", parent.map_or(0, |parent| parent + 1), hex(program))
         }
         What::Thread { process, tid } => format!("thread {process} {tid}"),
-        What::Module { process, path, address, length_bytes } => {
-            format!("module {process} {address} {length_bytes} {}", hex(path))
+        What::Module { process, path, address, length_bytes, build_id, modified_ns } => {
+            let texts = format!("{} {}", hex(path), hex_of(build_id));
+            format!("module {process} {address} {length_bytes} {modified_ns} {texts}")
         }
         What::File { path, size_bytes, device, inode } => {
             format!("file {size_bytes} {device} {inode} {}", hex(path))

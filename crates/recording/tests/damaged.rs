@@ -5,7 +5,7 @@ mod support;
 use filemap_recording::{Event, MAGIC, Reader};
 use proptest::prelude::*;
 
-use support::{drafts, events, written};
+use support::{begin, drafts, events, written};
 
 /// What a reader says of `bytes`: the events before an error, the error, where it was cut off.
 fn read(bytes: &[u8]) -> (Vec<Event>, Option<String>, bool) {
@@ -144,6 +144,22 @@ fn foreign_files_are_told() {
         let error = read(bytes).1.expect("it is refused");
         check_line(&error);
         assert!(error.contains(words), "{error}");
+    }
+}
+
+/// What stands behind a recording is no part of it: a second one would be forgotten otherwise.
+#[test]
+fn what_is_behind_the_end_is_told() {
+    let whole = written(&begin(16), 10);
+    for more in [&whole[..], b"x"] {
+        let (events, error, _) = read(&[&whole[..], more].concat());
+        let error = error.expect("it is refused");
+        check_line(&error);
+        assert!(
+            error.contains(&format!("byte {}: the recording ends there", whole.len())),
+            "{error}"
+        );
+        assert_eq!(events.len(), begin(16).len());
     }
 }
 

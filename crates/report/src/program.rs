@@ -6,8 +6,9 @@ use filemap_job::{Counters, EngineKind, Spread};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::explain::ProgramHistory;
 use crate::footer::Footer;
-use crate::report::{Part, Report, to_json};
+use crate::report::{Part, Report, in_one_line, to_json};
 use crate::table::{Column, Table};
 use crate::units::number;
 
@@ -17,15 +18,19 @@ use crate::units::number;
 pub(crate) struct Json<'a> {
     #[serde(flatten)]
     record: &'a ProgramRecord,
+    /// The course of the first run, in the model; null on a kernel.
+    #[serde(serialize_with = "in_one_line")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<ProgramHistory>"))]
+    history: Option<&'a ProgramHistory>,
     scope: &'a str,
     command: &'a str,
 }
 
-/// The report on `record`, which `command` repeats.
-pub fn report(record: &ProgramRecord, command: String) -> Report {
+/// The report on `record`, which `command` repeats. `history` is that of its first run.
+pub fn report(record: &ProgramRecord, history: Option<&ProgramHistory>, command: String) -> Report {
     let environment = record.environment.clone();
     let footer = Footer { scope: scope(record), command, environment };
-    let json = to_json(&Json { record, scope: &footer.scope, command: &footer.command });
+    let json = to_json(&Json { record, history, scope: &footer.scope, command: &footer.command });
     let run = &record.run;
     let tables = [in_all(record), files(record), mappings(run), threads(run), phases(run)];
     let tables = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Part::Table);
@@ -244,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_program_by_file_and_phase() {
-        let report = report(&record(2), "filemap run p.toml".to_string());
+        let report = report(&record(2), None, "filemap run p.toml".to_string());
         let tables = report.parts.iter().map(|part| match part {
             Part::Heading(text) => text.clone(),
             Part::Table(table) => table.text(),

@@ -14,7 +14,8 @@ pub struct Table {
     pub title: String,
     /// Its columns.
     pub columns: Vec<Column>,
-    /// Its rows: as many cells as there are columns.
+    /// Its rows: as many cells as there are columns. A cell may have several lines, which only
+    /// text keeps.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -75,7 +76,13 @@ impl Table {
         let rules: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
         text += &self.line(rules.iter().map(String::as_str), &widths);
         for row in &self.rows {
-            text += &self.line(row.iter().map(String::as_str), &widths);
+            let height = row.iter().map(|cell| cell.split('\n').count()).max().unwrap_or(0);
+            for number in 0..height {
+                let part =
+                    |cell: &'_ String| cell.split('\n').nth(number).unwrap_or_default().to_string();
+                let parts: Vec<String> = row.iter().map(part).collect();
+                text += &self.line(parts.iter().map(String::as_str), &widths);
+            }
         }
         text
     }
@@ -91,7 +98,7 @@ impl Table {
         let rules = self.columns.iter().map(|column| if column.right { "---:" } else { "---" });
         text += &markdown_row(rules.map(str::to_string));
         for row in &self.rows {
-            text += &markdown_row(row.iter().map(|cell| cell.replace('|', "\\|")));
+            text += &markdown_row(row.iter().map(|cell| in_one_line(cell).replace('|', "\\|")));
         }
         text
     }
@@ -131,7 +138,8 @@ impl Table {
     /// Widths of the columns in characters.
     fn widths(&self) -> Vec<usize> {
         let width = |(index, column): (usize, &Column)| {
-            let cells = self.rows.iter().map(|row| row[index].chars().count());
+            let lines = self.rows.iter().flat_map(|row| row[index].split('\n'));
+            let cells = lines.map(|line| line.chars().count());
             let heading = column.heading().map(|text| text.chars().count());
             heading.chain(cells).max().unwrap_or(0)
         };
@@ -160,6 +168,11 @@ impl Table {
             cells.map(|((column, cell), &width)| column.pad(cell, width)).collect();
         format!("{}\n", padded.join("  ").trim_end())
     }
+}
+
+/// A cell where it has one line.
+pub(crate) fn in_one_line(cell: &str) -> String {
+    cell.replace('\n', " ")
 }
 
 fn markdown_row(cells: impl Iterator<Item = String>) -> String {

@@ -56,6 +56,16 @@ fn joined(one: f64, words: &str, other: f64) -> String {
     format!("{} {words} {} {name}", digits(one / unit), digits(other / unit))
 }
 
+/// Times from one to another, both in the unit of the longer: `0.20 to 0.80 s`.
+pub fn time_range(from_ns: f64, to_ns: f64) -> String {
+    let (name, unit) = time_unit(to_ns);
+    let least = from_ns / unit;
+    match least != 0.0 && least < 0.01 {
+        true => format!("{} to {}", time(from_ns), time(to_ns)),
+        false => format!("{} to {} {name}", digits(least), digits(to_ns / unit)),
+    }
+}
+
 /// The largest unit of which `value` bytes are one or more, with its bytes.
 pub(crate) fn byte_unit(value: f64) -> (&'static str, f64) {
     BYTE_UNITS.into_iter().find(|(_, unit)| value >= *unit).unwrap_or(("bytes", 1.0))

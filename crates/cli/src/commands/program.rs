@@ -5,6 +5,7 @@ use filemap_job::program::{Program, ProgramRecord};
 use filemap_job::thrash::THRASH;
 use filemap_job::{EngineKind, Flag, JobSpec, Of, ProgramSpec};
 use filemap_model::{Profile, trace_program};
+use filemap_report::explain::{ProgramHistory, ProgramRecorder};
 use filemap_report::program;
 
 use crate::Outcome;
@@ -56,8 +57,24 @@ pub fn run(
     record.warnings = found.warnings;
     let kernel = asked.spec.kernel.as_deref();
     record.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
-    output.write(&program::report(&record, asked.command("run")))?;
+    let history = match output.has_record() && program.engine == EngineKind::Model {
+        true => Some(history(&program, &profiles[0], &record)?),
+        false => None,
+    };
+    output.write(&program::report(&record, history.as_ref(), asked.command("run")))?;
     Ok(Outcome::Done)
+}
+
+/// The course of the first run in `record`, which is of `program`.
+fn history(
+    program: &Program,
+    profile: &Profile,
+    record: &ProgramRecord,
+) -> Result<ProgramHistory, Error> {
+    let read = record.run.files.iter().map(|file| file.data_pages_read.unwrap_or(0));
+    let mut recorder = ProgramRecorder::new(program, &read.collect::<Vec<_>>());
+    trace_program(program, profile, &mut recorder)?;
+    Ok(recorder.finish())
 }
 
 /// A program as it was asked for.
@@ -79,7 +96,7 @@ impl GivenProgram {
     /// # Errors
     /// A flag that no program has.
     pub fn new(given: GivenFile, path: &str, flags: JobFlags) -> Result<Self, Error> {
-        let GivenFile { spec, of_recording } = given;
+        let GivenFile { spec, of_recording, .. } = given;
         let (images, modules) = (flags.image.clone(), flags.modules.clone());
         let flags = JobSpec::from(flags);
         if let Some(name) = flags.workload.as_ref().filter(|_| is_job_by_itself(&flags)) {

@@ -13,7 +13,9 @@ use filemap_recording::{Event, Pages, What};
 
 use super::firsts::Firsts;
 use super::space::{Mapped, Space};
+use super::stacks::Stacks;
 use super::tapes::{Image, Told};
+use crate::symbols::{self, Identity};
 
 /// What is known of the processes that are recorded.
 pub struct Assembly {
@@ -27,6 +29,10 @@ pub struct Assembly {
     /// Where pages are told again that are mapped anew: those that were told.
     firsts: Option<Firsts>,
     events: Vec<Event>,
+    /// Touches behind these, of which there may be too many to keep: a thread, and the pages of
+    /// mappings in order.
+    touches: (u32, bool, Vec<(u32, Pages)>),
+    stacks: Stacks,
     /// Entries that name what was not told before, as what had told it was lost.
     pub unknown: u64,
     /// The paths of all files.
@@ -57,8 +63,8 @@ struct Process {
 struct Thread {
     index: u32,
     user_ns: u64,
-    /// PROT_ bits and MAP_ bits of its next mapping.
-    mode: (u32, u32),
+    /// PROT_ bits and MAP_ bits of its next mapping, and the number of who calls to make it.
+    mode: (u32, u32, u32),
 }
 
 fn next(count: &mut u32) -> u32 {
@@ -79,6 +85,8 @@ impl Assembly {
             counts: Counts::default(),
             firsts: repeated.then(Firsts::default),
             events: Vec::new(),
+            touches: (0, false, Vec::new()),
+            stacks: Stacks::default(),
             unknown: 0,
             paths: Vec::new(),
             ended: HashSet::new(),
@@ -86,8 +94,9 @@ impl Assembly {
         }
     }
 
-    /// Takes what was told next, and returns the events that it is.
-    pub fn take(&mut self, told: &Told) -> Vec<Event> {
+    /// Takes what was told next, and returns the events that it is: one after the other, as a call
+    /// may have read any number of pages.
+    pub fn take(&mut self, told: &Told) -> impl Iterator<Item = Event> + use<> {
         if told.entry.kind == Kind::Begin {
             self.begin(told);
         }
@@ -96,7 +105,15 @@ impl Assembly {
         } else if !self.ended.contains(&told.process) {
             self.unknown += 1;
         }
-        std::mem::take(&mut self.events)
+        let (thread, is_write, parts) = std::mem::take(&mut self.touches);
+        let touches = parts.into_iter().flat_map(move |(mapping, pages)| {
+            (pages.first..pages.first + pages.pages).map(move |page| Event {
+                thread,
+                wait_ns: 0,
+                what: What::Touch { mapping, page, is_write },
+            })
+        });
+        std::mem::take(&mut self.events).into_iter().chain(touches)
     }
 
     fn begin(&mut self, told: &Told) {
@@ -131,7 +148,7 @@ impl Assembly {
             return (thread.index, wait_ns);
         }
         let index = next(&mut self.counts.threads);
-        process.threads.insert(entry.thread, Thread { index, user_ns, mode: (0, 0) });
+        process.threads.insert(entry.thread, Thread { index, user_ns, mode: (0, 0, 0) });
         let what = What::Thread { process: process.index, tid: entry.thread };
         self.events.push(Event { thread: index, wait_ns: 0, what });
         (index, 0)
@@ -154,10 +171,25 @@ impl Assembly {
             Kind::Open => self.open(told),
             Kind::Mode => {
                 self.thread(told);
+                let stack = self.stacks.number(&told.text);
                 let process = self.processes.get_mut(&told.process).expect("it was looked for");
                 if let Some(thread) = process.threads.get_mut(&told.entry.thread) {
-                    thread.mode = (a as u32, b as u32);
+                    thread.mode = (a as u32, b as u32, stack);
                 }
+            }
+            Kind::Module => {
+                let process = self.processes[&told.process].index;
+                let path = path_of(&told.text);
+                let Identity { build_id, modified_ns } = symbols::identity(&path);
+                let module = What::Module {
+                    process,
+                    path,
+                    address: a,
+                    length_bytes: b,
+                    build_id,
+                    modified_ns,
+                };
+                self.tell(told, module);
             }
             Kind::Map => self.new_mapping(told),
             Kind::Unmap => self.unmap(told, a, b),
@@ -187,10 +219,14 @@ impl Assembly {
                 }
             }
             Kind::TouchByCall => {
-                for (mapping, pages) in self.parts(told, a, b) {
-                    for page in pages.first..pages.first + pages.pages {
-                        self.tell(told, What::Touch { mapping, page, is_write: c != 0 });
-                    }
+                let is_write = c != 0;
+                let mut parts = self.parts(told, a, b);
+                // The time since what the thread did before is in the first of them.
+                if let Some((mapping, pages)) = parts.first_mut() {
+                    let (mapping, page) = (*mapping, pages.first);
+                    (pages.first, pages.pages) = (page + 1, pages.pages - 1);
+                    self.tell(told, What::Touch { mapping, page, is_write });
+                    self.touches = (self.thread(told).0, is_write, parts);
                 }
             }
             Kind::Read => {
@@ -256,9 +292,17 @@ impl Assembly {
         };
         let process = &self.processes[&told.process];
         let thread = process.threads.get(&told.entry.thread);
-        let (protection, flags) = thread.map_or((0, 0), |thread| thread.mode);
-        let of =
-            Mapped { address, length, offset_bytes, open, protection, flags, ..Mapped::default() };
+        let (protection, flags, stack) = thread.map_or((0, 0, 0), |thread| thread.mode);
+        let of = Mapped {
+            address,
+            length,
+            offset_bytes,
+            open,
+            protection,
+            flags,
+            stack,
+            ..Mapped::default()
+        };
         self.map(told, address, length, &of);
     }
 
@@ -275,7 +319,7 @@ impl Assembly {
                 offset_bytes: of.offset_bytes,
                 protection: of.protection,
                 flags: of.flags,
-                callers: Vec::new(),
+                callers: self.stacks.callers(of.stack),
             },
         );
         self.space(told).add(mapped);
@@ -355,8 +399,35 @@ mod tests {
     }
 
     fn of(assembly: &mut Assembly, process: Image, kind: Kind, values: [u64; 4]) -> Vec<What> {
-        let events = assembly.take(&told(process, kind, values));
-        events.into_iter().map(|event| event.what).collect()
+        assembly.take(&told(process, kind, values)).map(|event| event.what).collect()
+    }
+
+    /// A mapping has those who called before it, and so has that of a child; those of another
+    /// thread do not count.
+    #[test]
+    fn callers_are_those_of_the_mapping() {
+        let mut assembly = Assembly::new(PAGE, false);
+        of(&mut assembly, (7, 0), Kind::Begin, [1, 0, 0, 0]);
+        of(&mut assembly, (7, 0), Kind::Open, [55, 1, 2, 1 << 20]);
+        for callers in [&[0x1234_u64, 0x5678][..], &[]] {
+            let text = callers.iter().flat_map(|address| address.to_ne_bytes()).collect();
+            assembly.take(&Told { text, ..told((7, 0), Kind::Mode, [1, 2, 0, 0]) }).for_each(drop);
+            let other = Entry { thread: 99, ..told((7, 0), Kind::Mode, [3, 4, 0, 0]).entry };
+            assembly
+                .take(&Told { entry: other, ..told((7, 0), Kind::Mode, [0; 4]) })
+                .for_each(drop);
+            let mapped = of(&mut assembly, (7, 0), Kind::Map, [100 * PAGE, PAGE, 0, 55]);
+            let [What::Map { protection: 1, flags: 2, callers: found, .. }] = &mapped[..] else {
+                panic!("{mapped:?}");
+            };
+            assert_eq!(found, callers);
+            of(&mut assembly, (7, 0), Kind::Fork, [1, 0, 0, 0]);
+            let pid = 8 + callers.len() as u32;
+            let child = of(&mut assembly, (pid, 0), Kind::Begin, [7, 1, 0, 0]);
+            let is_so =
+                |what: &What| matches!(what, What::Map { callers: of, .. } if of == callers);
+            assert!(child.iter().any(is_so), "{child:?}");
+        }
     }
 
     fn touch(assembly: &mut Assembly, process: Image, page: u64) -> Option<(u32, u64)> {
@@ -382,6 +453,14 @@ mod tests {
         assert!(matches!(&mapped[..], [What::Map { open: 1, protection: 1, flags: 2, .. }]));
         assert_eq!(touch(all, parent, 101), Some((0, 1)));
         assert_eq!(touch(all, parent, 116), None);
+        // A call that read 5 bytes more than 3 pages, in two mappings.
+        let other = [116 * PAGE, 2 * PAGE, 0, 55];
+        assert_eq!(of(all, parent, Kind::Map, other).len(), 1);
+        let by_call = of(all, parent, Kind::TouchByCall, [114 * PAGE, 3 * PAGE + 5, 0, 0]);
+        let pages = [(0, 14), (0, 15), (1, 0), (1, 1)];
+        let touches = pages.map(|(mapping, page)| What::Touch { mapping, page, is_write: false });
+        assert_eq!(by_call, touches);
+        assert_eq!(of(all, parent, Kind::Unmap, [116 * PAGE, 2 * PAGE, 0, 0]).len(), 1);
         assert_eq!(of(all, parent, Kind::Fork, [1, 0, 0, 0]), []);
         let unmapped = of(all, parent, Kind::Unmap, [104 * PAGE, 2 * PAGE, 0, 0]);
         let part = Some(Pages { first: 4, pages: 2 });
@@ -393,13 +472,13 @@ mod tests {
             panic!("{moved:?}");
         };
         assert_eq!(offset_bytes, 10 * PAGE);
-        assert_eq!(touch(all, parent, 309), Some((1, 9)));
+        assert_eq!(touch(all, parent, 309), Some((2, 9)));
         // The child begins late, with all 16 pages.
         assert_eq!(of(all, child, Kind::Begin, [7, 1, 0, 0]).len(), 3);
-        assert_eq!(touch(all, child, 105), Some((2, 5)));
+        assert_eq!(touch(all, child, 105), Some((3, 5)));
         assert_eq!(
             of(all, child, Kind::Unmap, [0, 1000 * PAGE, 0, 0]),
-            [What::Unmap { mapping: 2, part: None }]
+            [What::Unmap { mapping: 3, part: None }]
         );
         assert_eq!(assembly.unknown, 0);
         assert_eq!(of(&mut assembly, (9, 0), Kind::Touch, [0; 4]), []);

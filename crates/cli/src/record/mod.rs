@@ -5,6 +5,7 @@ mod assembly;
 mod firsts;
 mod followed;
 mod space;
+mod stacks;
 mod tapes;
 
 use std::ffi::OsString;

@@ -18,6 +18,8 @@ pub struct Mapped {
     pub open: u32,
     pub protection: u32,
     pub flags: u32,
+    /// The number of who called to make it.
+    pub stack: u32,
 }
 
 impl Mapped {

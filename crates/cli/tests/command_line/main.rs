@@ -26,6 +26,7 @@ mod lacking;
 mod live;
 mod live_programs;
 mod losses;
+mod mapped_by;
 mod one_meaning;
 mod outputs;
 mod pages;

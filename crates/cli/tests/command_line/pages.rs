@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{Scratch, filemap, stderr, stdout};
 
 /// Commands whose pages are looked at, under short names.
-const COMMANDS: [(&str, &str); 11] = [
+const COMMANDS: [(&str, &str); 14] = [
     ("run", "run --workload random --file-size 4g --read-ahead-kb 8192"),
     ("grid", "run --workload random --file-size 256m --cache-limit 32m --accesses 9000"),
     ("far", "run --workload sequential --file-size 1p --sparse --map-offset 512t --map-len 1m"),
@@ -29,6 +29,9 @@ const COMMANDS: [(&str, &str); 11] = [
     ("published", "published mmap-miss vma-bound exec-order --seeds 5"),
     ("program", "run PROGRAM"),
     ("explain-program", "explain PROGRAM"),
+    ("threads", "run THREADS"),
+    ("advise", "advise PROGRAM"),
+    ("advise-threads", "advise THREADS"),
 ];
 
 const PROGRAM: &str = "memory_max = '8m'\n[[file]]\nname = 'data <b>'\nsize = '64m'\n\
@@ -36,6 +39,25 @@ const PROGRAM: &str = "memory_max = '8m'\n[[file]]\nname = 'data <b>'\nsize = '6
     [[mapping]]\nname = 'tree'\nopen = 'index'\nlen = '16m'\n[[thread]]\nname = 'search'\n\
     [[thread.phase]]\nmapping = 'tree'\nworkload = 'random'\naccesses = 700\n\
     [[thread.phase]]\nopen = 'scan'\nworkload = 'read-sequential'\nbs = '64k'\naccesses = 256\n";
+
+/// Threads with files of their own and one that they share, more than there is memory for.
+const THREADS: &str = "memory_max = '24m'\ncpus = 2\nread_ahead_kb = 2048\n\
+    [[file]]\nname = 'a name of a file that is too long for one line of a table of 80.columns'\n\
+    size = '64m'\n[[file]]\nname = 'b.mdb'\nsize = '128m'\n[[file]]\nname = 'c'\nsize = '8m'\n\
+    [[open]]\nname = 'a'\n\
+    file = 'a name of a file that is too long for one line of a table of 80.columns'\n\
+    [[open]]\nname = 'b'\nfile = 'b.mdb'\n[[open]]\nname = 'b again'\nfile = 'b.mdb'\n\
+    [[open]]\nname = 'c'\nfile = 'c'\n[[mapping]]\nname = 'a'\nopen = 'a'\n\
+    [[mapping]]\nname = 'b'\nopen = 'b'\n[[mapping]]\nname = 'tail of b'\nopen = 'b again'\n\
+    offset = '64m'\n[[mapping]]\nname = 'c'\nopen = 'c'\nprivate = true\n\
+    [[thread]]\nname = 'scan'\n[[thread.phase]]\nmapping = 'a'\nworkload = 'sequential'\n\
+    accesses = 16384\n[[thread]]\nname = 'lookups'\n[[thread.phase]]\nmapping = 'b'\n\
+    workload = 'random'\naccesses = 3000\nthink_ns = 2000\n[[thread]]\nname = 'more lookups'\n\
+    [[thread.phase]]\nmapping = 'tail of b'\nworkload = 'random'\naccesses = 3000\n\
+    [[thread]]\nname = 'copies'\n[[thread.phase]]\nmapping = 'c'\nworkload = 'random'\n\
+    accesses = 900\nwrite = true\n[[thread.phase]]\nmapping = 'c'\nworkload = 'random'\n\
+    accesses = 900\n[[thread.phase]]\nopen = 'c'\nworkload = 'read-sequential'\nbs = '64k'\n\
+    accesses = 128\n";
 
 /// What conform prints needs a kernel; this is one of its records.
 const CONFORMED: &str = r#"{ "schema": 1, "scope": "s", "command": "filemap conform",
@@ -56,9 +78,10 @@ const CONFORMED: &str = r#"{ "schema": 1, "scope": "s", "command": "filemap conf
 /// Makes the pages of all kinds in `scratch`, and returns their names.
 fn pages(scratch: &Scratch) -> Vec<&'static str> {
     let program = scratch.file("program.toml", PROGRAM);
+    let threads = scratch.file("threads.toml", THREADS);
     for (name, command) in COMMANDS {
         let (json, html) = (scratch.path(&format!("{name}.json")), page_of(scratch, name));
-        let args = command.replace("PROGRAM", &program);
+        let args = command.replace("PROGRAM", &program).replace("THREADS", &threads);
         let output = filemap(&format!("{args} --json {json} --html {html}")).output().unwrap();
         // Seeds so few that a published cell cannot be judged are no failure of the page.
         assert!(output.status.code().is_some_and(|code| code < 2), "{args}: {}", stderr(&output));
@@ -160,6 +183,99 @@ fn a_history_is_that_of_the_log() {
                 .map(|key| history["grid"][key].as_array().unwrap().iter().map(sum).sum()),
         };
         assert_eq!(marks, [sum(&history["read"]), sum(&history["used"])], "{job}");
+    }
+}
+
+/// What came into the cache in a line of a log, and what left it.
+fn pages_of_line(line: &Value) -> (u64, u64) {
+    let number = |key: &str| line[key].as_u64().unwrap();
+    match line["decision"].as_str().unwrap() {
+        "added" => (number("folios") << number("order"), 0),
+        "evicted" => (0, number("pages")),
+        _ => (0, 0),
+    }
+}
+
+/// The history of each file of a program is what the log says of that file, and where one thread
+/// makes all accesses, what `explain` makes of them by itself.
+#[test]
+fn a_history_of_a_program_is_that_of_the_log() {
+    let scratch = Scratch::new("pages-program");
+    let (log, json) = (scratch.path("log.jsonl"), scratch.path("record.json"));
+    for (text, names) in [
+        (PROGRAM, &["data <b>"][..]),
+        (
+            THREADS,
+            &[
+                "a name of a file that is too long for one line of a table of 80.columns",
+                "b.mdb",
+                "c",
+            ],
+        ),
+    ] {
+        let program = scratch.file("program.toml", text);
+        stdout(&format!("run {program} --log {log} --json {json}"));
+        let record: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+        let history = &record["history"];
+        let accesses = history["accesses"].as_u64().unwrap();
+        assert_eq!(history["accesses"], record["run"]["counters"]["accesses"]);
+        let files = history["files"].as_array().unwrap();
+        assert_eq!(files.len(), names.len());
+        let list = |of: &Value| -> Vec<u64> {
+            of.as_array().expect("a list").iter().map(|value| value.as_u64().unwrap()).collect()
+        };
+        let sum = |of: &Value| list(of).iter().sum::<u64>();
+        for (number_of, name) in names.iter().enumerate() {
+            let file = files.iter().find(|file| file["name"] == **name).expect("it is drawn");
+            let own = &file["history"];
+            let intervals = own["read"].as_array().unwrap().len() as u64;
+            let mut read = vec![0; intervals as usize];
+            let (mut now, mut at_end, mut of_file) = (0, 0, 0);
+            for line in fs::read_to_string(&log).unwrap().lines() {
+                let line: Value = serde_json::from_str(line).unwrap();
+                if line["decision"] == "file" {
+                    of_file = line["file"].as_u64().unwrap() as usize;
+                }
+                if of_file == number_of {
+                    let (came, left) = pages_of_line(&line);
+                    let at = line["access"].as_u64().unwrap() * intervals / accesses;
+                    read[at as usize] += came;
+                    now = now + came - left;
+                    at_end = now;
+                }
+            }
+            assert_eq!(list(&own["read"]), read, "{name}");
+            assert_eq!(list(&own["resident"]).last(), Some(&at_end), "{name}");
+            let of_run = &record["run"]["files"][number_of];
+            assert_eq!(of_run["data_pages_read"], sum(&own["read"]), "{name}");
+            assert_eq!(of_run["cached"], at_end, "{name}");
+            let causes = own["causes"].as_array().unwrap().iter();
+            let used = causes
+                .filter(|cause| ["used", "refetched"].contains(&cause["cause"].as_str().unwrap()));
+            let used: u64 = used.map(|cause| cause["pages"].as_u64().unwrap()).sum();
+            assert_eq!(sum(&own["used"]), used, "{name}");
+            assert!(used > 0 && used <= sum(&own["read"]), "{name}");
+        }
+        if text == PROGRAM {
+            let explained = stdout(&format!("explain {program} --json -"));
+            let explained: Value = serde_json::from_str(&explained).unwrap();
+            let causes = explained["files"][0]["causes"].as_array().unwrap().iter();
+            for cause in causes {
+                let own = files[0]["history"]["causes"].as_array().unwrap().iter();
+                let own = own.clone().find(|own| own["cause"] == cause["cause"]).unwrap();
+                assert_eq!((&own["pages"], &own["again"]), (&cause["pages"], &cause["again"]));
+            }
+        }
+        // A thread computes or waits, and waits no longer than it runs.
+        let threads = history["threads"].as_array().unwrap();
+        for (own, of_run) in threads.iter().zip(record["run"]["threads"].as_array().unwrap()) {
+            assert_eq!(own["name"], of_run["name"]);
+            let (waited, elapsed) = (sum(&own["ns"]), of_run["elapsed_ns"].as_u64().unwrap());
+            assert!(waited > 0 && waited <= elapsed, "{own}: {elapsed} ns");
+        }
+        let by_interval = history["waits"].as_array().unwrap().iter().map(|of| sum(&of["ns"]));
+        let by_thread = threads.iter().map(|of| sum(&of["ns"]));
+        assert_eq!(by_interval.sum::<u64>(), by_thread.sum::<u64>());
     }
 }
 

@@ -15,6 +15,7 @@
 //!
 //! The functions are called by `purpose`, for the hooks and the observer.
 
+mod callers;
 mod changes;
 mod opens;
 mod ranges;
@@ -56,6 +57,11 @@ const POPULATE_READ: u64 = libc::MADV_POPULATE_READ as u64;
 
 /// Advice of posix_fadvise(3) that is carried out: it brings no pages.
 const OF_FILES_CARRIED_OUT: [c_int; 2] = [libc::POSIX_FADV_DONTNEED, libc::POSIX_FADV_NOREUSE];
+
+/// Looks up what of the C library is used, before the program begins.
+pub fn look_up() {
+    callers::look_up();
+}
 
 /// There was no room for a range, of which faults are told all the same.
 static LACKS_SOME: AtomicBool = AtomicBool::new(false);
@@ -145,9 +151,10 @@ pub fn mapped(new: &Mapped) {
 }
 
 fn tell_mapped(new: &Mapped, open: u64) {
-    let [protection, flags] =
-        [new.protection, new.flags].map(|bits| u64::from(bits.cast_unsigned()));
-    tell(Kind::Mode, [protection, flags, 0, 0]);
+    let mode = [new.protection, new.flags].map(|bits| u64::from(bits.cast_unsigned()));
+    callers::callers().with_bytes(|callers| {
+        tape_file::tell_text(Kind::Mode, [mode[0], mode[1], 0, 0], callers);
+    });
     let length = new.range.len() as u64;
     tell(Kind::Map, [new.range.start as u64, length, new.offset_bytes, open]);
     if new.flags & (libc::MAP_POPULATE | libc::MAP_LOCKED) != 0 {
@@ -468,6 +475,7 @@ pub fn fork_is_over() {
 /// This is the child of a fork now. It has its parent's mappings.
 pub fn after_fork() {
     RECORDED.release_after_fork();
+    callers::after_fork();
     tape_file::after_fork();
     if has_changes() {
         changes::after_fork();

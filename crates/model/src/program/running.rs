@@ -54,12 +54,14 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let mut memory = Memory::new(&program.machine, files, cache, flushes);
         memory.hold(program.anonymous);
         let devices = vec![device(false), device(true)];
-        let opens = program.opens.iter().map(|open| {
+        let opens = program.opens.iter().enumerate().map(|(number, open)| {
             let file = &program.files[open.file].file;
             let pages = program.file_pages(open.file);
             let device = if file.sparse { HOLES } else { DISK };
             let limits = setup::limits(program.rules, &program.machine, pages, profile);
-            OpenFile::new(FileId::new(open.file as u32), file.size_bytes, device, limits)
+            let of_file = FileId::new(open.file as u32);
+            let open = OpenFile::new(of_file, file.size_bytes, device, limits);
+            OpenFile { number: number as u32, ..open }
         });
         let mut running = Running {
             program,

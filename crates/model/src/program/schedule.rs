@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use filemap_core::decision::Log;
+use filemap_core::decision::{Log, Wait};
 use filemap_core::page_cache::PageCache;
 
 use super::cursor::Cursor;
@@ -26,9 +26,14 @@ pub fn run<C: PageCache, L: Log>(
     let cpus = running.program.cpus.map_or(cursors.len(), |cpus| cpus as usize);
     let mut schedule = Schedule::new(cursors.len(), cpus);
     let mut left = cursors.len();
+    let mut idle = vec![Idle { since_ns: 0, wait: Wait::Cpu }; left];
     running.world.is_alone = left == 1;
     loop {
         for woken in running.world.waiting.take_woken() {
+            let Idle { since_ns, wait } = idle[woken.task];
+            let waited_ns = woken.at_ns.saturating_sub(since_ns);
+            running.world.log.waited(woken.task, wait, waited_ns);
+            idle[woken.task] = Idle { since_ns: woken.at_ns, wait: Wait::Cpu };
             schedule.wake(&woken);
         }
         let is_first = |arrives_ns: &u64| schedule.next_ns().is_none_or(|ns| *arrives_ns <= ns);
@@ -37,13 +42,23 @@ pub fn run<C: PageCache, L: Log>(
             continue;
         }
         let Some((thread, now_ns)) = schedule.take() else { break };
+        let waited_ns = now_ns.saturating_sub(idle[thread].since_ns);
+        if waited_ns > 0 {
+            running.world.log.waited(thread, Wait::Cpu, waited_ns);
+        }
         let turn_ns = schedule.turn_ns(thread);
         let until_ns = schedule.next_ns().map_or(turn_ns, |next_ns| next_ns.min(turn_ns));
-        running.world.begin_turn(now_ns, until_ns, turn_ns);
+        running.world.begin_turn(thread, now_ns, until_ns, turn_ns);
         let cursor = &mut cursors[thread];
         let pause = cursor.go_on(running);
         let pause = pause.map_err(|error| running.told(error, thread, cursor.done.len()))?;
         let now_ns = running.world.now_ns();
+        let wait = match pause {
+            Some(Pause::Folio(file, index)) => Wait::Page(file, index),
+            Some(Pause::Room) => Wait::Room,
+            Some(Pause::Turn) | None => Wait::Cpu,
+        };
+        idle[thread] = Idle { since_ns: now_ns, wait };
         match pause {
             Some(Pause::Turn) => schedule.push(thread, now_ns),
             Some(Pause::Folio(file, index)) => {
@@ -63,6 +78,13 @@ pub fn run<C: PageCache, L: Log>(
     }
     assert!(left == 0, "every thread that waits is woken");
     Ok(cursors.into_iter().map(|cursor| cursor.done).collect())
+}
+
+/// Since when a thread has not gone on, and what it waits for.
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    since_ns: u64,
+    wait: Wait,
 }
 
 /// The CPUs, and the threads that have one: which goes on first is decided by time, and at the

@@ -1,6 +1,6 @@
 //! What is being read arrives, and tasks wait for it.
 
-use filemap_core::decision::Log;
+use filemap_core::decision::{Log, Wait};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageIndex};
 
@@ -18,6 +18,10 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         let arrival_ns = arrival.next()?;
         if !self.is_alone {
             return Some(Pause::Folio(file, index));
+        }
+        let waited_ns = arrival_ns.saturating_sub(self.now_ns);
+        if waited_ns > 0 {
+            self.log.waited(self.task, Wait::Page(file, index), waited_ns);
         }
         self.now_ns = self.now_ns.max(arrival_ns);
         self.unlock_arrived();

@@ -7,12 +7,12 @@ mod room;
 use filemap_core::address::page_table::PageTables;
 use filemap_core::decision::Log;
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::FileId;
 
 use crate::Error;
 use crate::device::Device;
 use crate::journal::Journal;
 use crate::memory::Memory;
+use crate::open::OpenFile;
 use crate::profile::Profile;
 use crate::tally::Tally;
 use crate::waiting::Waiting;
@@ -47,6 +47,8 @@ pub struct World<'a, C, L> {
     pub waiting: Waiting,
     /// Whether only one task is left, which then waits by letting the time pass.
     pub is_alone: bool,
+    /// The task at work.
+    pub task: usize,
     /// The time of the task at work.
     now_ns: u64,
     /// Up to when it may go on before something else comes first.
@@ -80,6 +82,7 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
             tally: Tally::default(),
             waiting: Waiting::default(),
             is_alone: true,
+            task: 0,
             now_ns: 0,
             turn_ns: u64::MAX,
             slice_ends_ns: u64::MAX,
@@ -104,9 +107,10 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         self.tally
     }
 
-    /// Gives the turn to a task at `now_ns`, until something else comes first at `until_ns`. Its
-    /// CPU is its own until `slice_ends_ns`.
-    pub fn begin_turn(&mut self, now_ns: u64, until_ns: u64, slice_ends_ns: u64) {
+    /// Gives the turn to task `task` at `now_ns`, until something else comes first at `until_ns`.
+    /// Its CPU is its own until `slice_ends_ns`.
+    pub fn begin_turn(&mut self, task: usize, now_ns: u64, until_ns: u64, slice_ends_ns: u64) {
+        self.task = task;
         self.now_ns = now_ns;
         self.slice_ends_ns = slice_ends_ns;
         let arrives_ns = self.awaited_ns().map_or(u64::MAX, |done_ns| done_ns.saturating_sub(1));
@@ -139,11 +143,10 @@ impl<'a, C: PageCache, L: Log> World<'a, C, L> {
         think_ns - now_ns
     }
 
-    /// Notes that an access to `file` begins. Returns its number.
-    pub fn begin_access(&mut self, file: FileId) -> u64 {
+    /// Notes that an access through `open` begins. Returns its number.
+    pub fn begin_access(&mut self, open: &OpenFile) -> u64 {
         let number = self.begun;
-        self.log.about(file);
-        self.log.access(number);
+        self.log.resume(open, number);
         self.begun += 1;
         self.tally.accesses += 1;
         self.pass(self.profile.cost.touch_ns);

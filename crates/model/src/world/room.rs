@@ -1,7 +1,7 @@
 //! Room in memory, for what a task cannot do without.
 
 use filemap_core::address::page_table::PageTables;
-use filemap_core::decision::Log;
+use filemap_core::decision::{Log, Wait};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, PageIndex};
 
@@ -40,7 +40,9 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
             if !self.is_alone {
                 return Ok(Some(Pause::Room));
             }
+            let began_ns = self.now_ns;
             self.wait_for_device();
+            self.log.waited(self.task, Wait::Room, self.now_ns - began_ns);
         }
         Ok(None)
     }

@@ -7,6 +7,7 @@ use filemap_job::bounds::MAX_READ_BYTES;
 
 use super::advice::{self, EXECUTABLE, POPULATE, WILLNEED, WRITABLE};
 use super::approximation::Said;
+use super::callers::{Loaded, Module};
 use super::drafts::{Draft, Drafts};
 use super::mappings::{Made, Mapping};
 use super::names;
@@ -52,6 +53,7 @@ pub struct Gathered {
     /// The mappings of the job: of each process its own.
     pub mappings: Vec<Mapping>,
     by_process: HashMap<(u32, u32), usize>,
+    loaded: Loaded,
     at_hand: Option<((u32, u32), usize)>,
 }
 
@@ -72,6 +74,7 @@ impl Gathered {
             made: Vec::new(),
             mappings: Vec::new(),
             by_process: HashMap::new(),
+            loaded: Loaded::default(),
             at_hand: None,
         }
     }
@@ -80,7 +83,10 @@ impl Gathered {
     pub fn take(&mut self, event: Event) {
         let Event { thread, wait_ns, what } = event;
         match what {
-            What::Process { program, .. } => return self.processes.push(names::of_path(&program)),
+            What::Process { program, parent, .. } => {
+                self.loaded.begin(parent);
+                return self.processes.push(names::of_path(&program));
+            }
             What::Thread { process, tid } => {
                 return self.threads.push(Thread { process, tid, drafts: Drafts::default() });
             }
@@ -90,8 +96,14 @@ impl Gathered {
             What::Touch { mapping, page, is_write } => self.touch(thread, mapping, page, is_write),
             What::File { path, size_bytes, .. } => self.add_file(path, size_bytes),
             What::Open { file } => self.opens.push(self.same_files[file as usize]),
-            What::Map { open, length_bytes, offset_bytes, protection, flags, .. } => {
+            What::Module { process, path, address, length_bytes, build_id, modified_ns } => {
+                let module = Module { path, address, length_bytes, build_id, modified_ns };
+                self.loaded.add(process, module);
+            }
+            What::Map { open, length_bytes, offset_bytes, protection, flags, callers, .. } => {
+                let process = self.threads[thread as usize].process;
                 self.made.push(Made {
+                    callers: self.loaded.callers(process, callers),
                     open,
                     first: offset_bytes / self.page_size,
                     pages: length_bytes.div_ceil(self.page_size),
@@ -162,7 +174,6 @@ impl Gathered {
             }
             What::Process { .. }
             | What::Thread { .. }
-            | What::Module { .. }
             | What::Readahead { .. }
             | What::Read { .. }
             | What::Close { .. }

@@ -6,6 +6,7 @@
 
 mod advice;
 mod approximation;
+mod callers;
 mod drafts;
 mod files;
 mod gather;
@@ -19,6 +20,7 @@ use std::path::Path;
 use filemap_job::ProgramSpec;
 
 pub use self::approximation::Approximation;
+pub use self::callers::{Caller, MappedAt, Module};
 use self::gather::Gathered;
 use crate::error::{Error, Problem};
 use crate::reader::Reader;
@@ -30,6 +32,8 @@ pub struct Conversion {
     pub program: ProgramSpec,
     /// What a job cannot say, or the recording does not know.
     pub approximations: Vec<Approximation>,
+    /// Where its mappings were made, as far as the recording says it.
+    pub mapped_at: Vec<MappedAt>,
 }
 
 /// A file that exists.

@@ -54,6 +54,8 @@ pub fn events(drafts: &[Draft]) -> Vec<Event> {
                 path: path(&draft.text),
                 address: b,
                 length_bytes: c,
+                build_id: draft.text.iter().rev().copied().collect(),
+                modified_ns: d,
             }),
             4 => Some(What::File { path: path(&draft.text), size_bytes: a, device: b, inode: c }),
             5 => pick(counts.files).map(|file| What::Open { file }),

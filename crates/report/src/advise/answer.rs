@@ -1,7 +1,10 @@
 //! The answer in words: a line for each file, and what to write.
 
+use serde::Serialize;
+
 use super::choice::{Beside, Choice};
 use super::contents::Contents;
+use super::mapped_by::mapped_by;
 use super::{Change, Figures, FileUse, Outcome, Study, Trial, among, answer, writing};
 use crate::report::Part;
 use crate::units::{number, time};
@@ -62,8 +65,36 @@ pub fn files(study: &Study) -> Vec<FileAnswer<'_>> {
         .collect()
 }
 
+/// The answer as it is told.
+pub struct Words {
+    /// What helps each file, and what is best together.
+    pub lines: Vec<String>,
+    /// What to write for that.
+    pub written: Vec<Written>,
+    /// What the governor does for a program that cannot be changed, where that helps.
+    pub governed: Option<String>,
+}
+
+/// What to write for a change.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Written {
+    /// The change.
+    change: String,
+    lines: Vec<WrittenLine>,
+}
+
+/// What to write in one place.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct WrittenLine {
+    /// A language, or a setting.
+    place: &'static str,
+    text: String,
+}
+
 /// The answer for each file, what is best together, and what to write.
-pub fn parts(study: &Study) -> Vec<Part> {
+pub fn words(study: &Study) -> Words {
     let files = files(study);
     let mut lines: Vec<String> = files.iter().map(|file| line(study, file)).collect();
     let rest = study.files.len() - files.len();
@@ -72,9 +103,18 @@ pub fn parts(study: &Study) -> Vec<Part> {
         lines.push(format!("{rest} more {plural} next to nothing."));
     }
     lines.extend(together(study));
-    let mut parts = vec![Part::List(lines)];
-    parts.extend(written(study, &files));
-    parts.extend(governed(study));
+    Words { lines, written: written(study, &files), governed: governed(study) }
+}
+
+/// `words` as parts of a report.
+pub fn parts(words: &Words) -> Vec<Part> {
+    let mut parts = vec![Part::List(words.lines.clone())];
+    for Written { change, lines } in &words.written {
+        parts.push(Part::Paragraph(format!("What to write for {change}:")));
+        let facts = lines.iter().map(|line| (line.place.to_string(), line.text.clone()));
+        parts.push(Part::Facts(facts.collect()));
+    }
+    parts.extend(words.governed.clone().map(Part::Paragraph));
     parts
 }
 
@@ -105,6 +145,7 @@ fn line(study: &Study, answer: &FileAnswer) -> String {
     );
     line += &tie(study, ties, *ties_with_now);
     line += &for_this_program(study, answer.file, trial);
+    line += &mapped_by(&answer.of.mapped_by);
     line
 }
 
@@ -198,7 +239,7 @@ fn call(change: &Change) -> String {
 }
 
 /// What to write for the answers, each once.
-fn written(study: &Study, files: &[FileAnswer]) -> Vec<Part> {
+fn written(study: &Study, files: &[FileAnswer]) -> Vec<Written> {
     let mut changes: Vec<(&Change, Contents)> = Vec::new();
     let together = match answer(&study.now, &study.trials) {
         Choice::Best { best, .. } => study.trials[best].changes.as_slice(),
@@ -214,32 +255,29 @@ fn written(study: &Study, files: &[FileAnswer]) -> Vec<Part> {
             changes.push((change, contents));
         }
     }
-    let mut parts = Vec::new();
-    for (change, contents) in changes {
-        let lines = writing::lines(change, contents);
-        if !lines.is_empty() {
-            parts.push(Part::Paragraph(format!("What to write for {}:", change.label())));
-            let facts = lines.into_iter().map(|(place, text)| (place.to_string(), text));
-            parts.push(Part::Facts(facts.collect()));
-        }
-    }
-    parts
+    let of_change = |(change, contents): (&Change, Contents)| {
+        let lines = writing::lines(change, contents).into_iter();
+        let lines = lines.map(|(place, text)| WrittenLine { place, text });
+        Written { change: change.label(), lines: lines.collect() }
+    };
+    let written = changes.into_iter().map(of_change);
+    written.filter(|written| !written.lines.is_empty()).collect()
 }
 
 /// What the governor does for a program that cannot be changed, where that helps.
-fn governed(study: &Study) -> Option<Part> {
+fn governed(study: &Study) -> Option<String> {
     let trial = study.trials.iter().find(|trial| trial.changes == [Change::Governor])?;
     let now: Figures = study.now.figures();
     let own = trial.outcome.figures();
     (own.verdict(now) == Beside::Better).then(|| {
         let program = study.program.as_deref().unwrap_or("PROGRAM");
-        Part::Paragraph(format!(
+        format!(
             "Where the program cannot be changed: filemap govern -- {program}: {} instead of {} \
              pages, {}.",
             number(own.pages),
             number(now.pages),
             instead(&trial.outcome, &study.now)
-        ))
+        )
     })
 }
 
@@ -261,7 +299,7 @@ mod tests {
         Study {
             name: "lookups".to_string(),
             program: Some("./lookups data.mdb".to_string()),
-            files: vec![FileUse { name, used_pages, contents }],
+            files: vec![FileUse { name, used_pages, contents, mapped_by: Vec::new() }],
             now,
             trials: trials.into_iter().map(trial).collect(),
             conditions: Vec::new(),
@@ -282,7 +320,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         };
-        parts(study).into_iter().map(text).collect()
+        parts(&words(study)).into_iter().map(text).collect()
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use filemap_job::record::SCHEMA;
 use serde::Serialize;
 
-use super::answer::files;
+use super::answer::{Words, Written, files};
 use super::choice::Choice;
 use super::tables::verdict;
-use super::{Condition, Outcome, Study, answer, check};
+use super::{Condition, MappedBy, Outcome, Study, answer, check};
 use crate::footer::Footer;
 use crate::report::to_json;
 use crate::table::{Column, Table};
@@ -19,13 +19,21 @@ pub(crate) struct Json<'a> {
     #[serde(flatten)]
     footer: &'a Footer,
     warnings: &'a [String],
+    /// What the recording or job file is called.
+    name: &'a str,
+    /// The answer in words: what helps each file, and what is best together.
+    words: &'a [String],
+    /// What to write for it.
+    to_write: &'a [Written],
+    /// What `filemap govern` does for it, where that helps.
+    governed: Option<&'a str>,
     /// Base page size in bytes.
     page_bytes: u64,
     read_ahead_kb: u64,
     /// Latency of the machine profile.
     latency_ns: u64,
     /// The answer for each file that is read, the one that reads most first.
-    files: Vec<FileEntry>,
+    files: Vec<FileEntry<'a>>,
     /// The answer for the whole program.
     answer: AnswerEntry,
     now: OutcomeEntry,
@@ -38,11 +46,13 @@ pub(crate) struct Json<'a> {
 /// A file and its answer.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct FileEntry {
+struct FileEntry<'a> {
     name: String,
     contents: &'static str,
     pages_read: u64,
     pages_used: u64,
+    /// Where in the program its mappings were made, as far as that is known.
+    mapped_by: &'a [MappedBy],
     answer: AnswerEntry,
 }
 
@@ -123,12 +133,13 @@ impl From<&Outcome> for OutcomeEntry {
 }
 
 /// `study` as one object.
-pub(super) fn json(study: &Study, footer: &Footer) -> String {
+pub(super) fn json(study: &Study, words: &Words, footer: &Footer) -> String {
     let files = files(study).into_iter().map(|file| FileEntry {
         name: file.of.name.clone(),
         contents: file.of.contents.name(),
         pages_read: study.now.pages[file.file],
         pages_used: file.of.used_pages,
+        mapped_by: &file.of.mapped_by,
         answer: AnswerEntry::from(&file.choice),
     });
     let tried = study.trials.iter().enumerate().map(|(index, trial)| TriedEntry {
@@ -150,6 +161,10 @@ pub(super) fn json(study: &Study, footer: &Footer) -> String {
         schema: SCHEMA,
         footer,
         warnings: &study.warnings,
+        name: &study.name,
+        words: &words.lines,
+        to_write: &words.written,
+        governed: words.governed.as_deref(),
         page_bytes: study.page_bytes,
         read_ahead_kb: study.read_ahead_kb,
         latency_ns: study.latency_ns,

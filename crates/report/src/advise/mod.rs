@@ -10,6 +10,7 @@ pub mod check;
 mod choice;
 mod contents;
 mod data;
+mod mapped_by;
 mod tables;
 mod writing;
 
@@ -21,6 +22,7 @@ pub use self::choice::{Beside, Choice, Figures, LATENCIES, Tried, choose};
 pub use self::contents::{Contents, FIRST_BYTES};
 #[cfg(feature = "schema")]
 pub(crate) use self::data::Json;
+pub use self::mapped_by::{Caller, MappedBy};
 use crate::footer::Footer;
 use crate::program;
 use crate::report::{Part, Report};
@@ -61,6 +63,9 @@ pub struct FileUse {
     pub used_pages: u64,
     /// What kind it is.
     pub contents: Contents,
+    /// Where in the program mappings of it were made, as far as that is known; where most were
+    /// made first.
+    pub mapped_by: Vec<MappedBy>,
 }
 
 /// What a run of the model came to.
@@ -176,9 +181,10 @@ fn among_these(
 pub fn report(study: &Study, record: &ProgramRecord, command: String) -> Report {
     let environment = record.environment.clone();
     let footer = Footer { scope: program::scope(record), command, environment };
-    let json = data::json(study, &footer);
+    let words = answer::words(study);
+    let json = data::json(study, &words, &footer);
     let mut parts = vec![Part::Heading(format!("What would help {}", study.name))];
-    parts.extend(answer::parts(study));
+    parts.extend(answer::parts(&words));
     parts.extend(study.check.iter().flat_map(|check| check::parts(study, check)));
     parts.push(Part::Heading("What was tried in the model".to_string()));
     parts.push(Part::Table(tables::tried(study)));

@@ -3,7 +3,7 @@
 use super::choice::{Beside, Choice};
 use super::{Condition, Outcome, Study, Trial, answer};
 use crate::table::{Column, Table};
-use crate::units::{number, time};
+use crate::units::{number, time, time_range};
 
 /// How the verdict on a trial is named, in tables and in JSON.
 pub fn verdict(study: &Study, index: usize) -> &'static str {
@@ -27,12 +27,12 @@ pub fn verdict(study: &Study, index: usize) -> &'static str {
 pub fn tried(study: &Study) -> Table {
     let row = |label: String, outcome: &Outcome, verdict: &str| {
         vec![
-            label,
+            folded(&label, LABEL_COLUMNS),
             number(outcome.figures().pages),
             number(outcome.major_faults as f64),
             time(outcome.ns[0]),
             range(outcome),
-            verdict.to_string(),
+            folded(verdict, VERDICT_COLUMNS),
         ]
     };
     let now = row("as it is".to_string(), &study.now, "");
@@ -46,10 +46,10 @@ pub fn tried(study: &Study) -> Table {
         title: String::new(),
         columns: vec![
             Column::left("tried"),
-            Column::right("pages read"),
-            Column::right("major faults"),
+            Column::right("pages\nread"),
+            Column::right("major\nfaults"),
             Column::right("time"),
-            Column::right("least to most"),
+            Column::right("least\nto most"),
             Column::left("verdict"),
         ],
         rows: [now].into_iter().chain(rows).collect(),
@@ -67,11 +67,33 @@ pub fn note(study: &Study) -> String {
     )
 }
 
-/// `0.2 s to 0.8 s`.
+/// `0.20 to 0.80 s`.
 fn range(outcome: &Outcome) -> String {
     let least = outcome.ns.iter().copied().fold(f64::INFINITY, f64::min);
     let most = outcome.ns.iter().copied().fold(0.0, f64::max);
-    format!("{} to {}", time(least), time(most))
+    time_range(least, most)
+}
+
+/// Most columns of what is tried, of a verdict, and of what is best under other conditions: a table
+/// is to fit into 80.
+const LABEL_COLUMNS: usize = 19;
+const VERDICT_COLUMNS: usize = 7;
+const BEST_COLUMNS: usize = 22;
+
+/// `text` in lines of at most `columns`, as far as its words allow.
+fn folded(text: &str, columns: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        // What is tried together with something else begins a line.
+        let is_next = lines.last().is_none_or(|line| {
+            word == "+" || line.chars().count() + 1 + word.chars().count() > columns
+        });
+        match lines.last_mut().filter(|_| !is_next) {
+            Some(line) => *line += &format!(" {word}"),
+            None => lines.push(word.to_string()),
+        }
+    }
+    lines.join("\n")
 }
 
 /// The answer under other conditions.
@@ -80,10 +102,10 @@ pub fn conditions(study: &Study) -> Table {
         |outcome: &Outcome| format!("{}, {}", number(outcome.figures().pages), time(outcome.ns[0]));
     let row = |condition: &Condition| {
         let Some(under) = &condition.under else {
-            let nothing = "the program does not run so";
-            return vec![condition.name.clone(), nothing.to_string(), String::new(), String::new()];
+            let nothing = folded("the program does not run so", BEST_COLUMNS);
+            return vec![condition.name.clone(), nothing, String::new(), String::new()];
         };
-        let best = under.best.clone().unwrap_or("nothing".to_string());
+        let best = folded(under.best.as_deref().unwrap_or("nothing"), BEST_COLUMNS);
         let answer = under.answer.as_ref().map_or(String::new(), figures);
         vec![condition.name.clone(), figures(&under.now), answer, best]
     };
@@ -96,5 +118,67 @@ pub fn conditions(study: &Study) -> Table {
             Column::left("best there"),
         ],
         rows: study.conditions.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::change::Target;
+    use super::super::{Change, Under};
+    use super::*;
+    use filemap_core::address::vma::ReadHint;
+
+    #[test]
+    fn labels_are_folded_between_words() {
+        assert_eq!(folded("read_ahead_kb=64", 27), "read_ahead_kb=64");
+        assert_eq!(
+            folded("MADV_SEQUENTIAL on mapping 'data.mdb' + read_ahead_kb=64", 27),
+            "MADV_SEQUENTIAL on mapping\n'data.mdb'\n+ read_ahead_kb=64"
+        );
+        let long = "a-name-that-is-longer-than-the-room-for-it";
+        assert_eq!(
+            folded(&format!("MADV_RANDOM on {long}"), 27),
+            format!("MADV_RANDOM on\n{long}")
+        );
+    }
+
+    /// Figures as large as those of real programs.
+    #[test]
+    fn tables_fit_into_80_columns() {
+        let outcome = |pages: u64, ms: f64| Outcome {
+            pages: vec![pages],
+            major_faults: pages,
+            ns: [ms * 1e6, ms * 5e5, ms * 2e6],
+        };
+        let on = Target { file: 0, name: "mapping 'data.mdb'".to_string(), numbers: vec![0] };
+        let random = Change::Madvise(on.clone(), ReadHint::Sequential);
+        let trials = vec![Trial {
+            changes: vec![random, Change::WillNeed(on, vec![(0, 1)])],
+            outcome: outcome(1_545_166, 999.9),
+        }];
+        let study = Study {
+            name: String::new(),
+            program: None,
+            files: Vec::new(),
+            now: outcome(12_345_678, 123_456.0),
+            conditions: vec![Condition {
+                name: "page cache of 123456m".to_string(),
+                under: Some(Under {
+                    now: outcome(12_345_678, 123_456.0),
+                    answer: Some(outcome(12_345_678, 999.9)),
+                    best: Some(trials[0].label()),
+                }),
+            }],
+            trials,
+            page_bytes: 4096,
+            read_ahead_kb: 8192,
+            latency_ns: 1,
+            warnings: Vec::new(),
+        };
+        for table in [tried(&study), conditions(&study)] {
+            let text = table.text();
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(80), "{text}");
+        }
     }
 }

@@ -51,10 +51,10 @@ pub struct History {
 }
 
 /// Longer histories than any of ours are not drawn.
-const MOST_KEPT: usize = 4096;
+pub(super) const MOST_KEPT: usize = 4096;
 
 /// Pages and accesses beyond this are not exact in a picture.
-const MOST_COUNTED: u64 = 1 << 52;
+pub(super) const MOST_COUNTED: u64 = 1 << 52;
 
 impl History {
     /// Whether its numbers can be drawn: a record may have come from elsewhere.
@@ -148,6 +148,7 @@ pub(super) struct Recorder {
     resident_used: Vec<u64>,
     /// The first windows, as many as are listed at most.
     windows: Vec<Window>,
+    most_windows: usize,
     windows_in_all: u64,
     mark: Mark,
     present: u64,
@@ -158,8 +159,14 @@ pub(super) struct Recorder {
 pub(super) type Mark = u16;
 
 impl Recorder {
-    /// Of a run of so many accesses, which reads pages of `start..end`.
-    pub(super) fn new(accesses: u64, start: PageIndex, end: PageIndex) -> Self {
+    /// Of a run of so many accesses, which reads pages of `start..end`. Up to `most_windows`, which
+    /// are [`MAX_WINDOWS`] at most, are listed one by one.
+    pub(super) fn new(
+        accesses: u64,
+        most_windows: usize,
+        start: PageIndex,
+        end: PageIndex,
+    ) -> Self {
         let intervals = accesses.clamp(1, INTERVALS);
         let cells = (intervals * ROWS) as usize;
         Recorder {
@@ -174,6 +181,7 @@ impl Recorder {
             resident: Vec::new(),
             resident_used: Vec::new(),
             windows: Vec::new(),
+            most_windows,
             windows_in_all: 0,
             mark: MAX_WINDOWS as Mark,
             present: 0,
@@ -187,7 +195,7 @@ impl Recorder {
         self.calls[interval as usize] += 1;
         self.windows_in_all += 1;
         self.mark = MAX_WINDOWS as Mark + interval as Mark;
-        if self.windows.len() < MAX_WINDOWS {
+        if self.windows.len() < self.most_windows {
             self.mark = self.windows.len() as Mark;
             let by = by.key().to_string();
             self.windows.push(Window { access: done, by, start: start.0, pages, read: 0, used: 0 });
@@ -263,7 +271,7 @@ impl Recorder {
             cells.chunks(ROWS as usize).map(<[u64]>::to_vec).collect()
         };
         let (read, used) = (by_interval(&self.read), by_interval(&self.used));
-        let is_listed = self.windows_in_all <= MAX_WINDOWS as u64;
+        let is_listed = self.windows_in_all <= self.most_windows as u64;
         let sums = |cells: &[Vec<u64>]| cells.iter().map(|rows| rows.iter().sum()).collect();
         let (sum_read, sum_used) = (sums(&read), sums(&used));
         let grid = Grid { start: self.start, row_pages: self.row_pages, read, used };
@@ -285,7 +293,7 @@ impl Recorder {
 }
 
 /// The interval of an access.
-fn interval_of(access: u64, accesses: u64, intervals: u64) -> u64 {
+pub(super) fn interval_of(access: u64, accesses: u64, intervals: u64) -> u64 {
     let interval = u128::from(access) * u128::from(intervals) / u128::from(accesses.max(1));
     (interval as u64).min(intervals - 1)
 }

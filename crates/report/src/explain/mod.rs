@@ -26,6 +26,7 @@ mod origin;
 mod pages;
 mod parts;
 mod program;
+mod program_history;
 mod program_tables;
 pub(crate) mod remedies;
 mod svg;
@@ -43,6 +44,7 @@ pub use history::{CausePages, Grid, History, INTERVALS, MAX_WINDOWS, ROWS, Windo
 pub use map::{Cell, Map};
 pub use origin::{Amount, Brought, Origin, PerOrigin};
 pub use program::{ProgramExplainer, ProgramExplanation};
+pub use program_history::{FileHistory, ProgramHistory, ProgramRecorder, ThreadWaits, WaitHistory};
 #[cfg(feature = "schema")]
 pub(crate) use program_tables::Json as ProgramJson;
 pub use program_tables::of_program;
@@ -143,7 +145,7 @@ impl<'a> Explainer<'a> {
         Explainer {
             job,
             touches: Touches::new(job),
-            pages: Pages::new(Parts::of(job), Some(Recorder::new(accesses, from, to))),
+            pages: Pages::new(Parts::of(job), Some(Recorder::new(accesses, MAX_WINDOWS, from, to))),
             counter: Counter::new(job, sight),
             fault: None,
             window: None,

@@ -47,6 +47,8 @@ const COPIED: u8 = 16;
 const MAPPED: u8 = 32;
 /// Lies between two parts of it.
 const BETWEEN: u8 = 64;
+/// An access is under way that brings it in.
+const WANTED: u8 = 128;
 
 impl Pages {
     pub(super) fn new(mapped: Parts, recorder: Option<Recorder>) -> Self {
@@ -73,7 +75,29 @@ impl Pages {
             page.by = by;
             page.mark = mark.unwrap_or_default();
             page.flags |= PRESENT;
+            if page.flags & WANTED != 0 {
+                page.flags = page.flags & !WANTED | TOUCHED;
+                pages.recorder.iter_mut().for_each(Recorder::touched);
+            }
         });
+    }
+
+    /// An access to a page begins, which brings it in if it is not in.
+    pub(super) fn want(&mut self, index: PageIndex) {
+        self.each(index, index + PageCount(1), |pages, _, page| {
+            if page.flags & PRESENT == 0 {
+                page.flags |= WANTED;
+            } else if page.flags & TOUCHED == 0 {
+                pages.recorder.iter_mut().for_each(Recorder::touched);
+                page.flags |= TOUCHED;
+            }
+        });
+    }
+
+    /// What brought a page in last.
+    pub(super) fn by(&self, index: PageIndex) -> Origin {
+        let chunk = self.chunks.get(&(index.0 / CHUNK_PAGES));
+        chunk.map_or(Origin::Single, |chunk| chunk[(index.0 % CHUNK_PAGES) as usize].by)
     }
 
     /// Pages of `start..end` left the cache.

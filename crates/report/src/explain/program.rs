@@ -245,7 +245,7 @@ fn brought_alone(brought: &PerOrigin<Brought>) -> PerOrigin<Amount> {
 }
 
 /// The pages of a file that the program reaches, through a mapping or by reading.
-fn reached(program: &Program, file: usize) -> Parts {
+pub(super) fn reached(program: &Program, file: usize) -> Parts {
     let mapped = program.mappings.iter().filter(|of| program.opens[of.open].file == file);
     let mapped = mapped.map(|of| (of.mapping.offset, of.mapping.pages));
     let size = program.page_size();

@@ -3,6 +3,7 @@
 //! A page is made of the JSON of a record alone, so that the same page can be made later. Texts of
 //! records are escaped where they are written: `maud` does that with every value.
 
+mod advise;
 mod bars;
 mod compare;
 mod conform;
@@ -11,9 +12,11 @@ mod explain;
 mod frame;
 mod parts;
 mod plot;
+mod program;
 mod published;
 mod run;
 mod spread;
+mod waited;
 mod waits;
 mod windows;
 
@@ -24,7 +27,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
-use crate::explain::History;
+use crate::explain::{History, ProgramHistory};
 
 use frame::About;
 
@@ -38,13 +41,14 @@ struct Shown {
 type Show = fn(&str) -> Result<Shown, Error>;
 
 /// Kinds of records by a key that no other kind has, in the order in which they are tried.
-const KINDS: [(&str, Show); 7] = [
+const KINDS: [(&str, Show); 8] = [
+    ("tried", advise::page),
     ("causes", explain::page),
     ("through", explain::program),
     ("patterns", conform::page),
     ("sources", published::page),
     ("regressions", compare::page),
-    ("program", run::program),
+    ("program", program::page),
     ("runs", run::page),
 ];
 
@@ -85,8 +89,28 @@ fn history(json: &str) -> Result<Option<History>, Error> {
     let is_sound = history.as_ref().is_none_or(History::is_sound);
     match is_sound {
         true => Ok(history),
-        false => Err(Error::NoRecord { reason: "its history contradicts itself".to_string() }),
+        false => Err(contradictory()),
     }
+}
+
+/// What of the record of a program is a history.
+#[derive(Deserialize)]
+struct WithProgramHistory {
+    #[serde(default)]
+    history: Option<ProgramHistory>,
+}
+
+/// The history in the record of a program, if there is one.
+fn program_history(json: &str) -> Result<Option<ProgramHistory>, Error> {
+    let WithProgramHistory { history } = read(json)?;
+    match history.as_ref().is_none_or(ProgramHistory::is_sound) {
+        true => Ok(history),
+        false => Err(contradictory()),
+    }
+}
+
+fn contradictory() -> Error {
+    Error::NoRecord { reason: "its history contradicts itself".to_string() }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::report::Part;
-use crate::table::Table;
+use crate::table::{Table, in_one_line};
 
 /// How a paragraph begins that warns.
 const WARNING: &str = "Warning: ";
@@ -63,7 +63,7 @@ pub(super) fn table(table: &Table) -> Markup {
                     @for row in &table.rows {
                         tr {
                             @for (index, cell) in row.iter().enumerate() {
-                                td class=[class(index)] { (cell) }
+                                td class=[class(index)] { (in_one_line(cell)) }
                             }
                         }
                     }

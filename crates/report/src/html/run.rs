@@ -1,6 +1,5 @@
 //! The record of one job, or of one program.
 
-use filemap_job::program::ProgramRecord;
 use filemap_job::{EngineKind, Record};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -8,11 +7,11 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::explain::{CausePages, History, Origin};
 use crate::figures::{self, ELAPSED, FIGURES, MISSES_PER_DROP, ROUNDS_A_SECOND};
+use crate::record;
 use crate::report::Part;
 use crate::spread::bytes_read;
 use crate::stats::Sample;
 use crate::units::{bytes, factor, number};
-use crate::{program, record};
 
 use super::bars::{Bar, bars};
 use super::spread::{self, Outcomes};
@@ -81,6 +80,13 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
 pub(super) fn of_history(history: &History) -> Markup {
     html! {
         @if let Some(causes) = &history.causes { (causes_of(causes, history.page_bytes)) }
+        (of_course(history))
+    }
+}
+
+/// What a history shows along the run.
+pub(super) fn of_course(history: &History) -> Markup {
+    html! {
         @if let Some(windows) = windows::picture(history) { (windows) }
         @if let Some(residency) = course::residency(history) { (residency) }
         @if let Some(points) = &history.mmap_miss {
@@ -89,8 +95,16 @@ pub(super) fn of_history(history: &History) -> Markup {
     }
 }
 
-/// Bytes read by cause.
+/// Bytes read by cause, under a heading.
 pub(super) fn causes_of(causes: &[CausePages], page_bytes: u64) -> Markup {
+    html! {
+        h2 { "Bytes read, by cause" }
+        (bars_of_causes(causes, page_bytes))
+    }
+}
+
+/// Bytes read by cause.
+pub(super) fn bars_of_causes(causes: &[CausePages], page_bytes: u64) -> Markup {
     let all = causes.iter().fold(0, |sum: u64, cause| sum.saturating_add(cause.pages));
     let page = page_bytes as f64;
     let bar = |cause: &CausePages| {
@@ -114,7 +128,6 @@ pub(super) fn causes_of(causes: &[CausePages], page_bytes: u64) -> Markup {
     };
     let shown: Vec<Bar> = causes.iter().filter(|cause| cause.pages > 0).map(bar).collect();
     html! {
-        h2 { "Bytes read, by cause" }
         @if shown.is_empty() { p { "Nothing was read." } }
         @else {
             p {
@@ -189,33 +202,4 @@ pub(super) fn runs_are(record: &Record) -> &'static str {
         true => "seed",
         false => "run",
     }
-}
-
-/// The page of the record of a program.
-pub(super) fn program(json: &str) -> Result<Shown, Error> {
-    let record: ProgramRecord = read(json)?;
-    let report = program::report(&record, String::new());
-    let (warnings, below) = warnings_first(report.parts.into_iter().skip(1).collect());
-    let of_file = |file: &filemap_job::program::FileSummary| {
-        let spread = file.data_pages_read?;
-        let (faults, cached) = (file.major_faults, file.cached);
-        let text = |of: Option<filemap_job::Spread>| of.map_or("-".into(), |of| number(of.median));
-        Some(Bar {
-            name: file.name.clone(),
-            value: Some(spread.median),
-            class: "u4",
-            texts: vec![number(spread.median), text(faults), text(cached)],
-        })
-    };
-    let shown: Vec<Bar> = record.summary.files.iter().filter_map(of_file).collect();
-    let (shown, rest) = shown.split_at(shown.len().min(program::MAX_ROWS));
-    let heads = ["file", "pages read", "major faults", "cached at the end"];
-    let body = html! {
-        (parts::all(&warnings))
-        @if !shown.is_empty() { (bars("Pages read, by file", &heads, shown)) }
-        @if !rest.is_empty() { p { "and " (rest.len()) " more, in JSON." } }
-        h2 { "Figures" }
-        (parts::all(&below))
-    };
-    Ok(Shown { title: program::title(&record), body })
 }

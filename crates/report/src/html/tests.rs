@@ -1,12 +1,16 @@
 //! Pages of records that were made here: escaping, sizes, and what no record is.
 
 use filemap_core::readahead::miss::CAP;
-use filemap_job::{Job, JobSpec, Record, Run};
+use filemap_job::program::{ProgramRecord, ProgramRun};
+use filemap_job::{Job, JobSpec, ProgramSpec, Record, Run};
 use serde_json::{Value, json};
 
 use super::page;
-use crate::explain::{Grid, History, INTERVALS, Point, ROWS, Window};
-use crate::record;
+use crate::explain::{
+    FileHistory, Grid, History, INTERVALS, Point, ProgramHistory, ROWS, ThreadWaits, WaitHistory,
+    Window,
+};
+use crate::{program, record};
 
 fn job(toml: &str) -> Job {
     JobSpec::from_toml(toml).unwrap().validate(None).unwrap()
@@ -76,6 +80,73 @@ fn windows(count: u64) -> History {
     }
 }
 
+/// As many files as are drawn at most, each with `history`, and waits of all kinds.
+fn program_of(history: &History) -> String {
+    let text = "[[file]]\nname = 'a'\nsize = '1m'\n[[open]]\nname = 'a'\nfile = 'a'\n\
+        [[thread]]\n[[thread.phase]]\nopen = 'a'\nworkload = 'read-sequential'\naccesses = 1\n";
+    let file = |number: usize| FileHistory {
+        name: format!("<b>file {number}"),
+        counter_of: Some("open <i>".to_string()),
+        history: history.clone(),
+    };
+    let wait = |cause: &&str| WaitHistory {
+        cause: cause.to_string(),
+        ns: (0..INTERVALS).map(|number| number * 7_919_173 % 99_999_989).collect(),
+    };
+    let waits: Vec<WaitHistory> =
+        ["read-around", "single", "async", "memory", "cpu", "<u>"].iter().map(wait).collect();
+    let thread = |number: u64| ThreadWaits {
+        name: format!("thread <s> {number}"),
+        ns: (0..waits.len() as u64).map(|cause| cause * 1000 + number).collect(),
+    };
+    let history = ProgramHistory {
+        accesses: history.accesses,
+        files: (0..6).map(file).collect(),
+        other_files: 3,
+        threads: (0..64).map(thread).collect(),
+        waits,
+    };
+    let spec = ProgramSpec::from_toml(text).unwrap().validate(None).unwrap();
+    let record =
+        ProgramRecord::new(&spec, "model", serde_json::Map::new(), vec![ProgramRun::default()]);
+    program::report(&record, Some(&history), "filemap run p.toml".to_string()).json
+}
+
+/// What `advise` writes, with texts that are no HTML.
+fn advised() -> Value {
+    let outcome = |pages: u64, ns: u64| {
+        json!({ "data_pages_read": pages, "files": [pages], "major_faults": 9, "elapsed_ns": ns,
+            "elapsed_ns_at_half_latency": ns / 2, "elapsed_ns_at_double_latency": ns * 2 })
+    };
+    let tried = |change: &str, verdict: &str, pages, ns| {
+        json!({ "changes": [change], "for_users": true, "verdict": verdict,
+            "outcome": outcome(pages, ns) })
+    };
+    json!({
+        "schema": 1, "scope": "s", "command": "filemap advise 'r'", "environment": {},
+        "warnings": ["look at <b>"], "name": "<i>r</i>", "page_bytes": 4096,
+        "words": ["<s>data.mdb reads 545 166 pages for 3624 touched (150x).", "Together: more."],
+        "to_write": [{ "change": "MADV_RANDOM on <u>",
+            "lines": [{ "place": "C", "text": "a < b;" }] }],
+        "governed": "Where it cannot be changed.", "read_ahead_kb": 8192, "latency_ns": 54_000,
+        "files": [{ "name": "a", "contents": "lmdb", "pages_read": 545_166, "pages_used": 3624,
+            "mapped_by": [], "answer": { "best": 0, "ties": [1], "ties_with_now": false } }],
+        "answer": { "best": 0, "ties": [1], "ties_with_now": false },
+        "now": outcome(545_166, 1_600_000_000),
+        "tried": [
+            tried("MADV_RANDOM on <u>", "best", 3624, 400_000_000),
+            tried("read_ahead_kb=0", "tied", 3624, 410_000_000),
+            tried("slow", "slower", 3624, 60_000_000_000),
+            tried("more", "reads more", 999_999, 1_700_000_000),
+        ],
+        "conditions": [
+            { "name": "read_ahead_kb=128", "now": outcome(9, 9), "answer": outcome(8, 8),
+                "best": "filemap govern" },
+            { "name": "page cache of 1m", "now": null, "answer": null, "best": null },
+        ],
+    })
+}
+
 const JOB: &str = "workload = 'random'\nfile_size = '64m'";
 
 #[test]
@@ -125,6 +196,39 @@ fn pictures_show_the_numbers_of_the_record() {
 }
 
 #[test]
+fn a_page_of_a_program_has_its_files_and_is_small_enough() {
+    for history in [largest(), windows(1000 / 6)] {
+        let json = program_of(&history);
+        let page = page(&json).unwrap();
+        println!("{} bytes of JSON, {} bytes", json.len(), page.len());
+        assert!(json.len() < 3_000_000 && page.len() < 3_000_000, "{} bytes", page.len());
+        assert!(page.contains("File &lt;b&gt;file 5") && page.contains("open file open &lt;i&gt;"));
+        assert!(!["<b>", "<i>", "<u>", "<s>"].iter().any(|raw| page.contains(raw)));
+        assert!(page.contains("pages of read-around") && page.contains("By thread"));
+    }
+}
+
+#[test]
+fn a_page_of_advice_has_the_answer_and_its_figures() {
+    let page = page(&advised().to_string()).unwrap();
+    assert!(!["<b>", "<i>", "<u>", "<s>data"].iter().any(|raw| page.contains(raw)));
+    for text in [
+        "What would help &lt;i&gt;r&lt;/i&gt;",
+        "&lt;s&gt;data.mdb reads 545 166 pages",
+        "MADV_RANDOM on &lt;u&gt;: 3624 pages read (14.2 MiB), 9 major faults, 400 ms; 200 ms to \
+         800 ms with half and double latency",
+        "a &lt; b;",
+        "the program does not run so",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    // What is best comes first, whatever the order in the record.
+    let place = |text: &str| page.find(&format!("<th scope=\"row\">{text}")).expect("it is there");
+    let order = ["as it is", "MADV_RANDOM", "read_ahead_kb=0", "slow", "more"].map(place);
+    assert!(order.is_sorted(), "{order:?}");
+}
+
+#[test]
 fn what_is_no_record_is_told_in_one_line() {
     for (json, words) in [
         ("", "no record of filemap"),
@@ -152,11 +256,25 @@ fn a_history_that_contradicts_itself_is_refused() {
         ("/history/grid/row_pages", json!(0)),
         ("/history/mapped/0", json!(1u64 << 50)),
     ] {
-        let mut bad = good.clone();
-        *bad.pointer_mut(pointer).unwrap() = value;
-        let error = page(&bad.to_string()).unwrap_err().to_string();
-        assert!(error.contains("contradicts itself"), "{pointer}: {error}");
+        refused(&good, pointer, value);
     }
+    let good: Value = serde_json::from_str(&program_of(&largest())).unwrap();
+    for (pointer, value) in [
+        ("/history/files/0/history/calls", json!([])),
+        ("/history/waits/1/ns", json!([1, 2])),
+        ("/history/waits/0/ns/0", json!(1u64 << 60)),
+        ("/history/threads/3/ns", json!([])),
+        ("/history/accesses", json!(u64::MAX)),
+    ] {
+        refused(&good, pointer, value);
+    }
+}
+
+fn refused(good: &Value, pointer: &str, value: Value) {
+    let mut bad = good.clone();
+    *bad.pointer_mut(pointer).unwrap() = value;
+    let error = page(&bad.to_string()).unwrap_err().to_string();
+    assert!(error.contains("contradicts itself"), "{pointer}: {error}");
 }
 
 /// Numbers, texts and lists of a record replaced at random: a page or an error, and no panic.
@@ -169,8 +287,10 @@ fn records_from_elsewhere_do_no_harm() {
         seed ^= seed << 17;
         seed
     };
-    for history in [windows(20), largest()] {
-        let good: Value = serde_json::from_str(&run_of(JOB, Some(&history))).unwrap();
+    let of_jobs = [windows(20), largest()].map(|history| run_of(JOB, Some(&history)));
+    let others = [program_of(&windows(20)), advised().to_string()];
+    for json in of_jobs.into_iter().chain(others) {
+        let good: Value = serde_json::from_str(&json).unwrap();
         let mut pages = 0;
         for _ in 0..150 {
             let mut record = good.clone();

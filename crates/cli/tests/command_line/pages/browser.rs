@@ -116,6 +116,39 @@ fn a_page_of_500_000_windows_opens_at_once() {
     assert!(times.iter().any(|&ms| ms < LOADED_MS), "{times:?} ms");
 }
 
+/// The same of a program: six files are drawn, each with as many cells as there are at most.
+#[test]
+fn a_page_of_a_program_of_500_000_windows_opens_at_once() {
+    let Some(browser) = browser() else { return };
+    let scratch = Scratch::new("pages-large-program");
+    let mut program = "read_ahead_kb = 8192\n".to_string();
+    for number in 0..8 {
+        program += &format!(
+            "[[file]]\nname = 'file {number}'\nsize = '16g'\n[[open]]\nname = 'o{number}'\n\
+             file = 'file {number}'\n[[mapping]]\nname = 'm{number}'\nopen = 'o{number}'\n\
+             advice = 'random'\n[[thread]]\n[[thread.phase]]\nmapping = 'm{number}'\n\
+             workload = 'random'\naccesses = {}\n",
+            63_000 + number
+        );
+    }
+    let program = scratch.file("program.toml", program);
+    let page = page_of(&scratch, "large-program");
+    let json = scratch.path("large.json");
+    let output = filemap(&format!("run {program} --html {page} --json {json}")).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let record: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    assert_eq!(record["history"]["files"].as_array().unwrap().len(), 6);
+    assert_eq!(record["history"]["other_files"], 2);
+    assert!(record["run"]["counters"]["major_faults"].as_u64() > Some(490_000));
+    let bytes = [&page, &json].map(|path| fs::metadata(path).unwrap().len());
+    println!("page and JSON have {bytes:?} bytes");
+    assert!(bytes[0] < 3_000_000 && bytes[1] < 3_000_000, "{bytes:?}");
+    let times = (0..3).map(|_| opened(&scratch, browser, "large-program", 1280, false));
+    let times: Vec<f64> = times.map(|said| said["loaded_ms"].as_f64().unwrap()).collect();
+    println!("loaded in {times:?} ms");
+    assert!(times.iter().any(|&ms| ms < LOADED_MS), "{times:?} ms");
+}
+
 #[test]
 fn what_is_wrong_with_a_page_is_found() {
     let Some(browser) = browser() else { return };

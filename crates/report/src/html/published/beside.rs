@@ -102,7 +102,7 @@ fn row(cell: &Cell, heads: &[&'static str], scale: &Scale, view: &str) -> Markup
     let text = |value: Option<f64>| value.map_or("-".to_string(), figure);
     let unit = cell.error_unit.as_deref().unwrap_or_default();
     let unit = if unit == "%" { " %" } else { "" };
-    let error = cell.error.map_or("-".to_string(), |error| format!("{error:+.2}{unit}"));
+    let error = cell.error.map_or("-".to_string(), |error| signed(error) + unit);
     let class = match cell.ok {
         Some(true) => Some("good"),
         Some(false) => Some("bad"),
@@ -118,6 +118,14 @@ fn row(cell: &Cell, heads: &[&'static str], scale: &Scale, view: &str) -> Markup
             td.n { (error) }
             td class=[class] title=[cell.tolerance.as_deref()] { (cell.verdict) }
         }
+    }
+}
+
+/// An error with its sign; without one where it rounds to nothing.
+fn signed(error: f64) -> String {
+    match format!("{error:+.2}").as_str() {
+        "+0.00" | "-0.00" => "0.00".to_string(),
+        text => text.to_string(),
     }
 }
 
@@ -151,5 +159,16 @@ fn drawn(cell: &Cell, scale: &Scale, view: &str, told: &str) -> Markup {
             }
             rect.hit width=(PLOT.0) height=(PLOT.1) data-t=(told) {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::signed;
+
+    #[test]
+    fn nothing_has_no_sign() {
+        let shown = [-0.004, 0.004, 0.0, -0.006, 12.345].map(signed);
+        assert_eq!(shown, ["0.00", "0.00", "0.00", "-0.01", "+12.35"]);
     }
 }

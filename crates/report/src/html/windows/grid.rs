@@ -5,7 +5,7 @@ use std::fmt::Write;
 use maud::{Markup, html};
 
 use crate::canvas::Axis;
-use crate::explain::{Grid, History, MAX_WINDOWS};
+use crate::explain::{Grid, History};
 use crate::table::{Column, Table};
 use crate::units::{bytes, number};
 
@@ -118,12 +118,11 @@ pub(super) fn added_up(history: &History, grid: &Grid) -> Option<Picture> {
     Some(Picture {
         title: "Windows along the run".to_string(),
         note: format!(
-            "{} windows and single pages are too many to draw one by one (up to {} are). A cell \
+            "{} windows and single pages are too many to draw one by one. A cell \
              stands for {} of the file during about {} accesses. The upper plot shows how many \
              pages were read there, the lower one which share of them was accessed before they \
              left. What is blank had nothing to read.",
             number(calls as f64),
-            number(MAX_WINDOWS as f64),
             bytes(row_pages as f64 * page),
             number((history.accesses as f64 / shown.columns.max(1) as f64).round()),
         ),
