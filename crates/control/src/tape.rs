@@ -97,10 +97,12 @@ pub enum Kind {
     Fork = 14,
     /// Nothing is told any more: the process ends, or a number of [`crate::layout::Reason`].
     End = 15,
+    /// The file of an open file has another size: the number of the open file, and its size.
+    Size = 16,
 }
 
 impl Kind {
-    const ALL: [Kind; 16] = [
+    const ALL: [Kind; 17] = [
         Kind::Text,
         Kind::Begin,
         Kind::Open,
@@ -117,6 +119,7 @@ impl Kind {
         Kind::Readahead,
         Kind::Fork,
         Kind::End,
+        Kind::Size,
     ];
 
     fn of(word: u64) -> Option<Kind> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::header::{Header, Mode};
+use crate::header::{Header, Mode, NO_CLOCK};
 use crate::reader::Truncated;
 
 /// Something that the job of a recording leaves out or says otherwise, as a sentence without its
@@ -52,7 +52,7 @@ impl Said {
         self.is_first_touches = header.mode == Mode::FirstTouches;
         self.is_import = header.mode == Mode::Import;
         self.is_faults = header.mode == Mode::Faults;
-        self.has_no_waits = header.clock.is_empty() && !self.is_import;
+        self.has_no_waits = header.clock == NO_CLOCK;
         self.resolution_ns = header.resolution_ns;
     }
 
@@ -80,7 +80,8 @@ impl Said {
         say(
             self.is_import,
             "the recording was imported and shows faults only: what fault-around mapped, reads, \
-             advice, think times, and what was cached before are not in it"
+             advice, think times, and what was cached before are not in it; with major faults \
+             only, a scan has few touches"
                 .to_string(),
         );
         say(
