@@ -192,7 +192,7 @@ impl Reason {
             ($text:literal) => {
                 concat!(
                     $text,
-                    "--without-library --apply as root, or perf record -e major-faults -c 1 -d and \
+                    "--without-library --apply as root, or perf record -e page-faults -c 1 -d and \
                      --import of what perf script prints (docs/RECORDING.md)"
                 )
             };

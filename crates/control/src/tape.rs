@@ -102,6 +102,8 @@ pub enum Kind {
     /// A program or library is loaded that callers lie in: what is added to the addresses in its
     /// headers, and how much of the address space it takes from there. Its text is the path.
     Module = 16,
+    /// The file of an open file has another size: the number of the open file, and its size.
+    Size = 17,
 }
 
 impl Kind {
@@ -123,6 +125,7 @@ impl Kind {
         Kind::Fork,
         Kind::End,
         Kind::Module,
+        Kind::Size,
     ];
 
     fn of(word: u64) -> Option<Kind> {

@@ -40,6 +40,9 @@ impl Mode {
     }
 }
 
+/// What the clock of a recording is called that has no waits.
+pub const NO_CLOCK: &str = "none";
+
 /// What a recording says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -55,7 +58,7 @@ pub struct Header {
     pub open_pages: u64,
     /// Base page size in bytes.
     pub page_size: u64,
-    /// The clock that waits are taken from, such as `CLOCK_MONOTONIC`; empty where there are none.
+    /// The clock that waits are taken from, such as `CLOCK_MONOTONIC`, or [`NO_CLOCK`].
     pub clock: String,
     /// The release of the kernel, such as `6.18.3-amd64`.
     pub kernel: String,

@@ -26,6 +26,6 @@ mod writer;
 pub use error::{Error, Problem};
 pub use event::{Event, MAX_CALLERS, Pages, What};
 pub use frame::MAGIC;
-pub use header::{Header, Mode, VERSION};
+pub use header::{Header, Mode, NO_CLOCK, VERSION};
 pub use reader::{Reader, Truncated};
 pub use writer::{Totals, Writer};

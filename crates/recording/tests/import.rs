@@ -24,7 +24,7 @@ fn imported(kind: Kind, text: &str) -> Result<(Imported, Vec<u8>), String> {
     let mut bytes = Vec::new();
     let done = import(kind, (text.as_bytes(), "trace"), (&mut bytes, "out"), &nowhere);
     let (imported, totals) = done.map_err(|error| error.to_string())?;
-    assert_eq!(imported.faults, totals.touches);
+    assert_eq!(imported.faults + imported.assumed, totals.touches);
     Ok((imported, bytes))
 }
 
@@ -154,4 +154,31 @@ proptest::proptest! {
             }
         }
     }
+}
+
+/// A thread that goes through a file faults where each window of 16 pages begins.
+#[test]
+fn what_fault_around_hides_of_a_scan_is_assumed() {
+    let trace = |event: &str, pages: &[u64]| {
+        let mut text =
+            "s 7/7 1.0: PERF_RECORD_MMAP2 7/7: [0x1000000(0x800000) @ 0 fe:0 5 1]: r--s \
+                        /a/scanned\n"
+                .to_string();
+        for page in pages {
+            text += &format!("s 7/7 2.0: {event}: {:x}\n", 0x100_0000 + page * 4096 + 9);
+        }
+        let (imported, bytes) = imported(Kind::PerfScript, &text).expect("it has faults");
+        let touches = events(&bytes).into_iter().filter_map(|event| match event.what {
+            What::Touch { page, .. } => Some(page),
+            _ => None,
+        });
+        (imported.assumed, touches.collect::<Vec<_>>())
+    };
+    // A window, a folio of 64 pages, and one of 512.
+    let scan = [0, 16, 32, 96, 608];
+    assert_eq!(trace("page-faults", &scan), (604, (0..=608).collect()));
+    assert_eq!(trace("major-faults", &scan), (0, scan.to_vec()));
+    // Further than one fault maps, back, and not where a window begins.
+    let random = [0, 528, 160, 175, 7];
+    assert_eq!(trace("page-faults", &random), (0, random.to_vec()));
 }

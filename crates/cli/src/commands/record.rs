@@ -105,13 +105,23 @@ fn place(out: Option<&str>, what: &str) -> Result<String, Error> {
 /// Says what came of a trace.
 fn told(to: &mut impl Write, imported: &Imported, name: &str) -> Result<Outcome, Error> {
     let Imported { lines, unknown_lines, faults, other_faults, without_address, .. } = *imported;
-    let text = format!(
+    let mut text = format!(
         "{name}: {faults} faults on files, of {lines} lines\n\
          Left out: {other_faults} faults on other memory, {without_address} without an address, \
          {unknown_lines} lines of no known kind\n\
          It shows faults only: what fault-around mapped, reads, advice, think times, and what was \
          cached before are not in it.\n"
     );
+    if imported.assumed > 0 {
+        text += &format!(
+            "{} touches between faults are assumed, as these follow each other window by window.\n",
+            imported.assumed
+        );
+    }
+    if imported.major_faults == faults {
+        text += "It has major faults only, so that a scan looks like few touches: for advise, \
+                 record page-faults.\n";
+    }
     let written = to.write_all(text.as_bytes()).and_then(|()| to.flush());
     written.map_err(|error| output::failed_on_stdout(&error))?;
     Ok(Outcome::Done)

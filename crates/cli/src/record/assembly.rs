@@ -23,8 +23,10 @@ pub struct Assembly {
     processes: HashMap<Image, Process>,
     /// The address spaces that forked processes have got, until they are seen.
     forked: HashMap<(u32, u64), Rc<Space>>,
-    opens: HashMap<u64, u32>,
+    opens: HashMap<u64, Open>,
     files: HashMap<(u64, u64), u32>,
+    /// The size of each file, as it was told last.
+    sizes: Vec<u64>,
     counts: Counts,
     /// Where pages are told again that are mapped anew: those that were told.
     firsts: Option<Firsts>,
@@ -51,6 +53,13 @@ struct Counts {
     files: u32,
     opens: u32,
     mappings: u32,
+}
+
+/// An open file description.
+#[derive(Clone, Copy)]
+struct Open {
+    index: u32,
+    file: u32,
 }
 
 struct Process {
@@ -82,6 +91,7 @@ impl Assembly {
             forked: HashMap::new(),
             opens: HashMap::new(),
             files: HashMap::new(),
+            sizes: Vec::new(),
             counts: Counts::default(),
             firsts: repeated.then(Firsts::default),
             events: Vec::new(),
@@ -243,6 +253,7 @@ impl Assembly {
                 offset_bytes: b,
                 length_bytes: c,
             }),
+            Kind::Size => self.resize(told),
             Kind::Fork => {
                 let space = self.processes[&told.process].space.clone();
                 self.forked.insert((told.process.0, a), space);
@@ -270,23 +281,37 @@ impl Assembly {
         if known.is_none() {
             let path = path_of(&told.text);
             self.paths.push(path.clone().into_os_string());
+            self.sizes.push(size_bytes);
             self.tell(told, What::File { path, size_bytes, device, inode });
         }
         let open = next(&mut self.counts.opens);
-        self.opens.insert(number, open);
+        self.opens.insert(number, Open { index: open, file });
         self.tell(told, What::Open { file });
+    }
+
+    /// A file has another size. Each descriptor of it tells that.
+    fn resize(&mut self, told: &Told) {
+        let [number, size_bytes, ..] = told.entry.values;
+        let Some(Open { file, .. }) = self.opens.get(&number).copied() else {
+            self.unknown += 1;
+            return;
+        };
+        let known = &mut self.sizes[file as usize];
+        if std::mem::replace(known, size_bytes) != size_bytes {
+            self.tell(told, What::Truncate { file, size_bytes });
+        }
     }
 
     fn of_open(&mut self, told: &Told, what: impl FnOnce(u32) -> What) {
         match self.opens.get(&told.entry.values[0]).copied() {
-            Some(open) => self.tell(told, what(open)),
+            Some(open) => self.tell(told, what(open.index)),
             None => self.unknown += 1,
         }
     }
 
     fn new_mapping(&mut self, told: &Told) {
         let [address, length, offset_bytes, number] = told.entry.values;
-        let Some(open) = self.opens.get(&number).copied() else {
+        let Some(Open { index: open, .. }) = self.opens.get(&number).copied() else {
             self.unknown += 1;
             return;
         };

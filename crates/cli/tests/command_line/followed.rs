@@ -8,9 +8,10 @@ use std::process::Command;
 use filemap_recording::{Event, Mode, Reader, What};
 
 use crate::governed::Place;
-use crate::recorded::{PAGES, events, first_touches, is_applied, shown};
+use crate::recorded::{PAGES, events, first_touches, shown};
 use crate::skip::skip;
 use crate::stderr;
+use crate::warm::is_applied;
 
 /// The program `name` of a source beside this one, with the C library in it.
 fn linked_statically(place: &Place, name: &str) -> String {

@@ -43,6 +43,8 @@ mod schema;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
 mod thrash;
+mod traces;
+mod warm;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

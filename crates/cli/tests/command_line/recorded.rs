@@ -72,72 +72,6 @@ fn a_recording_has_each_first_touch_in_order() {
     assert!(!events.iter().any(|event| matches!(event.what, What::Lost { .. })));
 }
 
-/// The journals of runs that have changed something.
-fn journals(place: &Place) -> Vec<String> {
-    let entries = fs::read_dir(place.scratch.path("state")).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.ends_with(".journal")).collect()
-}
-
-/// Whether fault-around could be set; says that a part is skipped where it could not.
-pub fn is_applied(output: &Output) -> bool {
-    let message = stderr(output);
-    let is_refused = output.status.code() == Some(4) && message.contains("here: ");
-    if is_refused {
-        skip(&message);
-    }
-    !is_refused
-}
-
-/// With a page to each fault, all faults are the touches that major ones are on a cold file.
-#[test]
-fn a_warm_recording_has_the_touches_of_a_cold_one() {
-    let place = Place::new("record_warm");
-    let [lookups, data] = place.lookups();
-    let steps = place.compiled("steps");
-    for words in [&[&lookups[..], &data, "3000"][..], &[&steps, &data]] {
-        let Some(cold) = recorded(&place, "cold", words) else { return };
-        fs::read(&data).expect("it is there");
-        let path = place.scratch.path("warm");
-        let mut command = place.command("record", &format!("--apply --out {path} --"));
-        let output = command.args(words).output().expect("the command starts");
-        if !is_applied(&output) {
-            return;
-        }
-        assert!(output.status.success(), "{}", stderr(&output));
-        let shown = |events: &[Event]| events.iter().filter_map(shown).collect::<Vec<_>>();
-        assert_eq!(shown(&events(&path)), shown(&cold), "{words:?}");
-        assert!(journals(&place).is_empty(), "{:?}", journals(&place));
-    }
-}
-
-/// However the command ends, fault-around is as it was, or the next command restores it.
-#[test]
-fn fault_around_is_restored_on_every_way_out() {
-    let place = Place::new("record_restored");
-    let [lookups, data] = place.lookups();
-    for signal in ["INT", "TERM", "KILL"] {
-        let path = place.scratch.path(signal);
-        let mut command = place.command("record", &format!("--apply --out {path} --"));
-        with_usual_signals(command.args([&lookups, &data, "200", "wait"]));
-        let mut running = Running::start(&mut command);
-        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout()));
-        if !lines.any(|line| line.is_ok_and(|line| line == "ready")) {
-            assert!(!is_applied(&running.output()), "it has not run");
-            return;
-        }
-        assert_eq!(journals(&place).len(), 1, "{signal}");
-        running.signal(signal);
-        drop(running.output());
-        if signal == "KILL" {
-            let next = place.command("record", "--show /nowhere").output().unwrap();
-            let message = stderr(&next);
-            assert!(message.contains("fault_around_bytes' to '"), "{message}");
-        }
-        assert!(journals(&place).is_empty(), "{signal}: {:?}", journals(&place));
-    }
-}
-
 /// The pages that are told of the same accesses where each change of page is.
 fn changes(accesses: u64) -> Vec<u64> {
     let mut state: u64 = 88_172_645_463_325_252;
@@ -266,6 +200,7 @@ pub fn shown(event: &Event) -> Option<String> {
             format!("{thread} read {open} {}+{}", offset_bytes / 4096, length_bytes / 4096)
         }
         What::Touch { mapping, page, .. } => format!("{thread} touch {mapping} {page}"),
+        What::Truncate { file, size_bytes } => format!("file {file} is {}", size_bytes / 4096),
         What::Exit { process } => format!("exit of {process}"),
         _ => return None,
     })
@@ -312,6 +247,22 @@ fn steps_are_recorded_as_they_were() {
         "exit of 0",
     ];
     assert_eq!(found, expected);
+}
+
+/// A file that grows has each size from the mapping on that is made then.
+#[test]
+fn a_file_that_grows_is_recorded_with_its_sizes() {
+    let place = Place::new("record_grown");
+    let program = place.compiled("grow");
+    let data = place.scratch.file("grown", vec![1; 512 * 4096]);
+    let Some(events) = recorded(&place, "r", &[&program, &data]) else { return };
+    let found: Vec<String> = events.iter().filter_map(shown).collect();
+    let sizes: Vec<&str> = found
+        .iter()
+        .map(String::as_str)
+        .filter(|line| line.contains("file ") || line.contains("touch"))
+        .collect();
+    assert_eq!(sizes, ["file 512", "0 touch 0 7", "file 0 is 1024", "0 touch 1 1023"]);
 }
 
 /// A recording as a job file is the same job.

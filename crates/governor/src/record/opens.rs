@@ -27,10 +27,18 @@ struct Place {
     number: AtomicU64,
     /// Of the file it stood for. The C library closes some descriptors without a hook.
     identity: AtomicU64,
+    /// The size of the file that was told last.
+    bytes: AtomicU64,
 }
 
-static OPENS: [Place; MOST] =
-    [const { Place { number: AtomicU64::new(UNKNOWN), identity: AtomicU64::new(0) } }; MOST];
+impl Place {
+    const fn empty() -> Place {
+        let (identity, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        Place { number: AtomicU64::new(UNKNOWN), identity, bytes }
+    }
+}
+
+static OPENS: [Place; MOST] = [const { Place::empty() }; MOST];
 
 /// Open files so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -71,11 +79,17 @@ fn number(run: &Run, descriptor: c_int, least_bytes: u64) -> Option<u64> {
             if let Some(place) = place {
                 place.number.store(number, Ordering::Relaxed);
                 place.identity.store(identity, Ordering::Relaxed);
+                place.bytes.store(bytes, Ordering::Relaxed);
             }
             number
         }
         number => number,
     };
+    if number != NOT_RECORDED
+        && place.is_some_and(|place| place.bytes.swap(bytes, Ordering::Relaxed) != bytes)
+    {
+        tape_file::tell(Kind::Size, [number, bytes, 0, 0]);
+    }
     (number != NOT_RECORDED).then_some(number)
 }
 
@@ -121,5 +135,6 @@ pub fn copy(from: c_int, to: c_int) {
         place(from).map_or(UNKNOWN, |from| word(from).load(Ordering::Relaxed))
     };
     to.identity.store(of(|place| &place.identity), Ordering::Relaxed);
+    to.bytes.store(of(|place| &place.bytes), Ordering::Relaxed);
     to.number.store(of(|place| &place.number), Ordering::Relaxed);
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::header::{Header, Mode};
+use crate::header::{Header, Mode, NO_CLOCK};
 use crate::reader::Truncated;
 
 /// Something that the job of a recording leaves out or says otherwise, as a sentence without its
@@ -51,7 +51,7 @@ impl Said {
         self.mode = Some(header.mode);
         self.resolution_ns = header.resolution_ns;
         self.open_pages = header.open_pages;
-        self.has_no_waits = header.clock.is_empty() && header.mode != Mode::Import;
+        self.has_no_waits = header.clock == NO_CLOCK;
     }
 
     pub fn lost(&mut self, events: u64) {
@@ -78,7 +78,8 @@ impl Said {
         say(
             self.mode == Some(Mode::Import),
             "the recording was imported and shows faults only: what fault-around mapped, reads, \
-             advice, think times, and what was cached before are not in it"
+             advice, think times, and what was cached before are not in it; with major faults \
+             only, a scan has few touches"
                 .to_string(),
         );
         say(

@@ -50,8 +50,12 @@ pub struct Imported {
     pub lines: u64,
     /// Lines that are of no known kind.
     pub unknown_lines: u64,
-    /// Faults on pages of files: the touches of the recording.
+    /// Faults on pages of files: touches of the recording.
     pub faults: u64,
+    /// Those of them of which only major ones are told.
+    pub major_faults: u64,
+    /// Touches without a fault that are assumed, since faults follow each other window by window.
+    pub assumed: u64,
     /// Faults on other memory.
     pub other_faults: u64,
     /// Faults whose address is not told.
@@ -90,7 +94,7 @@ pub enum Error {
 
 /// What a command says that prints a trace of perf as it is read here.
 const PERF: &str = "print it with perf script --show-mmap-events --show-task-events --ns -F \
-    comm,pid,tid,time,event,addr, of perf record -e major-faults -c 1 -d";
+    comm,pid,tid,time,event,addr, of perf record -e page-faults -c 1 -d";
 
 /// What a line of the simple format has.
 const LINE: &str = "give lines of PID TID NANOSECONDS r|w PAGE SIZE NAME";

@@ -13,7 +13,26 @@ use super::sink::{Mapping, Sink};
 use super::{Error, Imported, each_line};
 
 /// Events that are faults.
-const FAULTS: [&str; 4] = ["major-faults", "minor-faults", "page-faults", "faults"];
+const FAULTS: [&str; 4] = [MAJOR_FAULTS, "minor-faults", "page-faults", "faults"];
+
+/// Faults that read from a disk: what the page cache served is not among them.
+const MAJOR_FAULTS: &str = "major-faults";
+
+/// Pages that a fault maps with its own, where nobody has set another number: a window begins at a
+/// multiple of it.
+const WINDOW_PAGES: u64 = 16;
+
+/// The most pages that one fault maps: those of a huge page.
+const MOST_MAPPED_PAGES: u64 = 512;
+
+/// The pages between two faults of a thread on one mapping that were touched without a fault, as
+/// far as it can be told: a thread that goes on faults where the next window, or the next folio,
+/// begins. One that touches a page here and there seldom comes to its first page.
+fn hidden(before: u64, page: u64) -> std::ops::Range<u64> {
+    let is_next = page.is_multiple_of(WINDOW_PAGES)
+        && page.checked_sub(before).is_some_and(|pages| pages <= MOST_MAPPED_PAGES);
+    if is_next { before + 1..page } else { page..page }
+}
 
 /// Paths of what is no file on a disk.
 const NO_FILES: [&str; 5] = ["//", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"];
@@ -70,6 +89,7 @@ enum Said {
     },
     Fault {
         address: Option<u64>,
+        is_major: bool,
     },
     /// Something that changes nothing.
     Other,
@@ -90,7 +110,8 @@ fn said(line: &Line<'_>) -> Option<Said> {
     let address = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
     // One place with its file in brackets is where the program was; the address comes with two.
     let places = line.rest.matches(" (").count();
-    Some(Said::Fault { address: address.filter(|_| places != 1) })
+    let is_major = name == MAJOR_FAULTS;
+    Some(Said::Fault { address: address.filter(|_| places != 1), is_major })
 }
 
 fn of_record(record: &str) -> Option<Said> {
@@ -148,6 +169,8 @@ pub fn read<W: Write>(
     let mut mappings: Vec<Mapping> = Vec::new();
     let mut spaces: HashMap<u32, Regions> = HashMap::new();
     let mut pids: HashMap<u32, u32> = HashMap::new();
+    // The last fault of each thread: its mapping and page.
+    let mut last: HashMap<u32, (usize, u64)> = HashMap::new();
     imported.lines = each_line(trace, name, |text| {
         if text.trim().is_empty() || text.starts_with('#') {
             return Ok(());
@@ -180,8 +203,8 @@ pub fn read<W: Write>(
                 spaces.remove(&pid);
                 sink.begin(pid, Some(pid), line.program)?;
             }
-            Said::Fault { address: None } => imported.without_address += 1,
-            Said::Fault { address: Some(address) } => {
+            Said::Fault { address: None, .. } => imported.without_address += 1,
+            Said::Fault { address: Some(address), is_major } => {
                 let found = spaces.get(&pid).and_then(|space| space.at(address));
                 let Some(found) = found else {
                     imported.other_faults += 1;
@@ -190,6 +213,13 @@ pub fn read<W: Write>(
                 let mapping = &mut mappings[found];
                 let page = (address - mapping.address) / 4096;
                 imported.faults += 1;
+                imported.major_faults += u64::from(is_major);
+                let before = last.insert(line.tid, (found, page)).filter(|(of, _)| *of == found);
+                let hidden = before.filter(|_| !is_major).map(|(_, before)| hidden(before, page));
+                for page in hidden.into_iter().flatten() {
+                    imported.assumed += 1;
+                    sink.fault((pid, line.tid, line.program), mapping, page, false)?;
+                }
                 sink.fault((pid, line.tid, line.program), mapping, page, false)?;
             }
             Said::Other => {}

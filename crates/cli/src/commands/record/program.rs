@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
-use filemap_recording::{Header, Mode};
+use filemap_recording::{Header, Mode, NO_CLOCK};
 use filemap_report::govern::Ended;
 
 use crate::Outcome;
@@ -86,7 +86,7 @@ fn header(args: &RecordArgs) -> Header {
     let words_of = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     let release = words_of(system.release());
     let is_first = !args.without_library || args.apply && way::maps_single_pages(&release);
-    let clock = if args.without_library { "" } else { "user time of the thread" };
+    let clock = if args.without_library { NO_CLOCK } else { "user time of the thread" };
     let mode = match (args.changes, is_first) {
         (true, _) => Mode::Changes,
         (false, true) => Mode::FirstTouches,

@@ -37,7 +37,7 @@ pub fn check(args: &RecordArgs, program: &Program) -> Result<(), Error> {
             None => Ok(()),
             Some(reason) => refused(format!(
                 "'{path}' cannot be recorded with the library: {reason}; {WITHOUT_LIBRARY}, or \
-                 record its faults with perf record -e major-faults -c 1 -d, and give --import \
+                 record its faults with perf record -e page-faults -c 1 -d, and give --import \
                  what perf script prints of them"
             )),
         };

@@ -1,0 +1,35 @@
+/* Maps and touches a file of 512 pages, makes it twice as long, and does the same with that. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096UL
+
+static int touch(int file, unsigned long pages, unsigned long page)
+{
+	const volatile unsigned char *map;
+	int value;
+
+	map = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED, file, 0);
+	if (map == MAP_FAILED)
+		return -1;
+	value = map[page * PAGE];
+	munmap((void *)map, pages * PAGE);
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	int file = argc == 2 ? open(argv[1], O_RDWR) : -1;
+	int before, behind;
+
+	if (file < 0 || ftruncate(file, 512 * PAGE))
+		return 2;
+	before = touch(file, 512, 7);
+	if (pwrite(file, "x", 1, 1024 * PAGE - 1) != 1)
+		return 2;
+	behind = touch(file, 1024, 1023);
+	printf("%d %d\n", before, behind);
+	return 0;
+}
