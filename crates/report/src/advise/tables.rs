@@ -74,11 +74,12 @@ fn range(outcome: &Outcome) -> String {
     time_range(least, most)
 }
 
-/// Most columns of what is tried, of a verdict, and of what is best under other conditions: a table
-/// is to fit into 80.
+/// Most columns of what is tried, of a verdict, of another condition, and of what is best there: a
+/// table is to fit into 80.
 const LABEL_COLUMNS: usize = 19;
 const VERDICT_COLUMNS: usize = 7;
-const BEST_COLUMNS: usize = 22;
+const CONDITION_COLUMNS: usize = 18;
+const BEST_COLUMNS: usize = 17;
 
 /// `text` in lines of at most `columns`, as far as its words allow.
 fn folded(text: &str, columns: usize) -> String {
@@ -101,13 +102,14 @@ pub fn conditions(study: &Study) -> Table {
     let figures =
         |outcome: &Outcome| format!("{}, {}", number(outcome.figures().pages), time(outcome.ns[0]));
     let row = |condition: &Condition| {
+        let name = folded(&condition.name, CONDITION_COLUMNS);
         let Some(under) = &condition.under else {
             let nothing = folded("the program does not run so", BEST_COLUMNS);
-            return vec![condition.name.clone(), nothing, String::new(), String::new()];
+            return vec![name, nothing, String::new(), String::new()];
         };
         let best = folded(under.best.as_deref().unwrap_or("nothing"), BEST_COLUMNS);
         let answer = under.answer.as_ref().map_or(String::new(), figures);
-        vec![condition.name.clone(), figures(&under.now), answer, best]
+        vec![name, figures(&under.now), answer, best]
     };
     Table {
         title: String::new(),

@@ -299,7 +299,8 @@ fn records_from_elsewhere_do_no_harm() {
             }
             pages += u32::from(page(&record.to_string()).is_ok());
         }
-        assert!(pages > 10, "{pages} pages");
+        // Most of what a record has must be as it is, but not all.
+        assert!(pages > 2, "{pages} pages");
     }
 }
 
