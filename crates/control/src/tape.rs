@@ -107,7 +107,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 17] = [
+    const ALL: [Kind; 18] = [
         Kind::Text,
         Kind::Begin,
         Kind::Open,
