@@ -175,6 +175,7 @@ mod tests {
             page_bytes: 4096,
             read_ahead_kb: 8192,
             latency_ns: 1,
+            check: None,
             warnings: Vec::new(),
         };
         for table in [tried(&study), conditions(&study)] {
