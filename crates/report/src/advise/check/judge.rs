@@ -147,11 +147,15 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
     let is_plain = own.trial.is_none();
     let found = own.beside(plain);
     let reads_more = |of: &&Checked| of.beside(plain)[0] == Beside::More;
-    let others = check.variants.iter().filter(|of| !reads_more(of));
-    let fastest = others.min_by(|a, b| median(&a.ns()).total_cmp(&median(&b.ns())));
-    let fastest = fastest.unwrap_or(plain);
-    let ratio = median(&own.ns()) / median(&fastest.ns()).max(1.0);
-    let beside_fastest = beside(&own.ns(), &fastest.ns(), SHORT_NS);
+    let others = || check.variants.iter().filter(|of| !reads_more(of));
+    let by_time = |a: &&Checked, b: &&Checked| median(&a.ns()).total_cmp(&median(&b.ns()));
+    let fastest = others().min_by(by_time).unwrap_or(plain);
+    let ratio = |of: &Checked| median(&own.ns()) / median(&of.ns()).max(1.0);
+    let is_as_good = ratio(fastest) <= 1.0 + AS_GOOD;
+    let beside_others = |of: &Checked| beside(&own.ns(), &of.ns(), SHORT_NS);
+    let beats = |of: &&Checked| ratio(of) > 1.0 + AS_GOOD && beside_others(of) == Beside::More;
+    let faster = others().filter(beats).min_by(by_time);
+    let is_tested = beside_others(fastest) != Beside::NotTested;
     let (verdict, text) = match () {
         () if found.contains(&Beside::More) => (
             Verdict::Refuted,
@@ -163,7 +167,7 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
                 cost(plain)
             ),
         ),
-        () if found.contains(&Beside::NotTested) || beside_fastest == Beside::NotTested => (
+        () if found.contains(&Beside::NotTested) || !is_tested => (
             Verdict::NotTested,
             format!(
                 "Not tested: {} runs of each are too few to tell a difference from chance; give \
@@ -171,7 +175,7 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
                 check.runs
             ),
         ),
-        () if ratio <= 1.0 + AS_GOOD && is_plain => (
+        () if is_as_good && is_plain => (
             Verdict::Confirmed,
             format!(
                 "Confirmed: nothing that was run is faster than the program as it is ({}) by 10 % \
@@ -179,7 +183,7 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
                 cost(plain)
             ),
         ),
-        () if ratio <= 1.0 + AS_GOOD && found == [Beside::Same; 2] => (
+        () if is_as_good && found == [Beside::Same; 2] => (
             Verdict::Tie,
             format!(
                 "A tie with doing nothing: {} with {}, {} as it is.",
@@ -188,7 +192,7 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
                 cost(plain)
             ),
         ),
-        () if ratio <= 1.0 + AS_GOOD => (
+        () if is_as_good => (
             Verdict::Confirmed,
             format!(
                 "Confirmed: {} with {}, {} as it is. Nothing else that was run is faster by 10 % \
@@ -198,26 +202,28 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
                 cost(plain)
             ),
         ),
-        () if beside_fastest == Beside::Same => (
-            Verdict::Tie,
-            format!(
-                "A tie: {} with {}, {} with {}, which chance explains.",
-                cost(own),
-                name(own),
-                cost(fastest),
-                name(fastest)
+        () => match faster {
+            None => (
+                Verdict::Tie,
+                format!(
+                    "A tie: {} with {}, {} with {}, which chance explains.",
+                    cost(own),
+                    name(own),
+                    cost(fastest),
+                    name(fastest)
+                ),
             ),
-        ),
-        () => (
-            Verdict::NotConfirmed,
-            format!(
-                "Not confirmed: {} is faster than {}: {}, and {} with the answer.",
-                name(fastest),
-                name(own),
-                cost(fastest),
-                cost(own)
+            Some(faster) => (
+                Verdict::NotConfirmed,
+                format!(
+                    "Not confirmed: {} is faster than {}: {}, and {} with the answer.",
+                    name(faster),
+                    name(own),
+                    cost(faster),
+                    cost(own)
+                ),
             ),
-        ),
+        },
     };
     Judged { verdict, text }
 }
