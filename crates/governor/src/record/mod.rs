@@ -16,13 +16,14 @@
 //! The functions are called by `purpose`, for the hooks and the observer.
 
 mod callers;
+mod calls;
 mod changes;
 mod opens;
 mod ranges;
 mod recorded;
 mod tape_file;
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::iter;
 use std::ops::{Range, RangeInclusive};
 use std::os::fd::BorrowedFd;
@@ -33,9 +34,10 @@ use filemap_control::tape::Kind;
 use rustix::fs::SeekFrom;
 
 use crate::access::Access;
-use crate::purpose::{Mapped, Taken};
+use crate::purpose::Mapped;
 use crate::start;
 use crate::{advice, observer, page_tables, stand_down};
+pub use calls::{locked, taken_by_kernel, texts_read_by_kernel, tried_again};
 use changes::Touched;
 use recorded::RECORDED;
 use tape_file::{tell, tell_in_handler};
@@ -292,81 +294,6 @@ pub fn advise(range: &Range<usize>, advice: c_int, call: impl FnOnce() -> c_int)
 /// Whether anything is recorded.
 pub fn is_anything() -> bool {
     !RECORDED.is_empty()
-}
-
-/// Runs `call`, in which the kernel reads the memory at `ranges`, or writes to it, in this order.
-/// No signal reports its faults.
-pub fn taken_by_kernel<R: Taken>(
-    ranges: impl Iterator<Item = Range<usize>> + Clone,
-    writes: bool,
-    call: impl FnOnce() -> R,
-) -> R {
-    if !is_anything() {
-        return call();
-    }
-    let lent = has_changes().then(|| changes::lend(ranges.clone(), writes)).flatten();
-    let result = call();
-    drop(lent);
-    if start::running().is_none() {
-        return result;
-    }
-    let mut left = result.bytes();
-    for range in ranges {
-        let taken = range.len().min(left);
-        left -= taken;
-        if taken > 0 && RECORDED.has(&range) {
-            tell(Kind::TouchByCall, [range.start as u64, taken as u64, writes.into(), 0]);
-        }
-    }
-    result
-}
-
-/// The longest path that the kernel reads.
-const MOST_TEXT: usize = libc::PATH_MAX as usize;
-
-/// Runs `call`, in which the kernel reads texts that end with a zero.
-pub fn texts_read_by_kernel<R, const COUNT: usize>(
-    texts: [*const c_char; COUNT],
-    call: impl FnOnce() -> R,
-) -> R {
-    let recorded = |text: &*const c_char| RECORDED.has(&(text.addr()..text.addr() + 1));
-    if !is_anything() || !has_changes() || !texts.iter().any(recorded) {
-        return call();
-    }
-    let ranges = texts.into_iter().map(|text| text.addr()..text.addr() + MOST_TEXT);
-    let lent = changes::lend(ranges, false);
-    let result = call();
-    drop(lent);
-    if start::running().is_some() {
-        for text in texts.iter().filter(|text| recorded(text)) {
-            tell(Kind::TouchByCall, [text.addr() as u64, 1, 0, 0]);
-        }
-    }
-    result
-}
-
-/// Runs `call`, and again with everything open where it `has_failed` as the kernel could not come
-/// to memory.
-pub fn tried_again<R>(mut call: impl FnMut() -> R, has_failed: impl Fn(&R) -> bool) -> R {
-    let result = call();
-    if !has_failed(&result) || !is_anything() || !has_changes() {
-        return result;
-    }
-    let everything = 0..usize::MAX;
-    let _lent = changes::lend(iter::once(everything), true);
-    call()
-}
-
-/// Runs `call`, in which the kernel reads all pages of `range`.
-pub fn locked<R: Taken>(range: &Range<usize>, call: impl FnOnce() -> R) -> R {
-    let lent = has_changes().then(|| changes::lend(iter::once(range.clone()), true)).flatten();
-    let result = call();
-    drop(lent);
-    let is_recorded = result.bytes() > 0 && start::running().is_some() && RECORDED.has(range);
-    if is_recorded {
-        tell(Kind::Madvise, [range.start as u64, range.len() as u64, POPULATE_READ, 0]);
-    }
-    result
 }
 
 /// The number of a descriptor's open file, if that is recorded.
