@@ -39,8 +39,9 @@ fn traced(place: &Place, file: &str, words: &[&str], name: &str) -> String {
     out
 }
 
-/// What `advise` says first of the file `data`: what to do, without figures.
-fn verdict(place: &Place, recording: &str) -> String {
+/// What `advise` says of the file `data`: what is best and what ties with it, each as the text of
+/// its changes, and how many pages the program uses.
+fn answer(place: &Place, recording: &str) -> (Vec<String>, u64) {
     let advise =
         place.command("advise", &format!("{recording} --read-ahead-kb 8192 --format json"));
     let output = { advise }.output().unwrap();
@@ -49,10 +50,11 @@ fn verdict(place: &Place, recording: &str) -> String {
     let files = record["files"].as_array().expect("a list").iter();
     let mut of = files.filter(|file| file["name"].as_str() == Some("data"));
     let file = of.next().unwrap_or_else(|| panic!("{record:#}"));
-    match file["answer"]["best"].as_u64() {
-        Some(best) => record["tried"][best as usize]["changes"].to_string(),
-        None => "nothing helps".to_string(),
-    }
+    let ties = file["answer"]["ties"].as_array().cloned().unwrap_or_default();
+    let best = [file["answer"]["best"].clone()].into_iter().chain(ties);
+    let changes = |tried: u64| record["tried"][tried as usize]["changes"].to_string();
+    let all = best.filter_map(|tried| tried.as_u64()).map(changes).collect();
+    (all, file["pages_used"].as_u64().expect("a number"))
 }
 
 #[test]
@@ -73,8 +75,17 @@ fn a_trace_of_perf_has_the_verdict_of_the_recording() {
             return;
         }
         let trace = traced(&place, &data, words, &format!("{name}.traced"));
-        let [recorded, traced] = [&out, &trace].map(|path| verdict(&place, path));
-        assert_eq!(traced, recorded, "{name}");
-        assert_eq!(recorded == "nothing helps", name == "all", "{name}: {recorded}");
+        let [(recorded, touched), (traced, seen)] = [&out, &trace].map(|path| answer(&place, path));
+        // Most touches are in the trace.
+        assert!(seen * 10 >= touched * 7 && seen <= touched, "{name}: {seen} of {touched}");
+        match name {
+            // Either is among what is best for the other: what ties depends on think times.
+            "few" => {
+                let is_in = |all: &[String], of: &[String]| all.contains(&of[0]);
+                let same = is_in(&recorded, &traced) || is_in(&traced, &recorded);
+                assert!(same && traced[0].contains("MADV_RANDOM"), "{recorded:?}, {traced:?}");
+            }
+            _ => assert!(!traced.iter().any(|way| way.contains("MADV_RANDOM")), "{traced:?}"),
+        }
     }
 }
