@@ -200,7 +200,6 @@ fn a_page_of_a_program_has_its_files_and_is_small_enough() {
     for history in [largest(), windows(1000 / 6)] {
         let json = program_of(&history);
         let page = page(&json).unwrap();
-        println!("{} bytes of JSON, {} bytes", json.len(), page.len());
         assert!(json.len() < 3_000_000 && page.len() < 3_000_000, "{} bytes", page.len());
         assert!(page.contains("File &lt;b&gt;file 5") && page.contains("open file open &lt;i&gt;"));
         assert!(!["<b>", "<i>", "<u>", "<s>"].iter().any(|raw| page.contains(raw)));
