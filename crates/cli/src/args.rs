@@ -328,9 +328,11 @@ pub struct RecordArgs {
     #[arg(long, conflicts_with_all = ["show", "import"])]
     pub without_library: bool,
     /// Record each change of page, also of pages that were touched before, and which touches write:
-    /// for files that memory does not hold. Mapped pages are protected but for the last 8 that the
-    /// program touched, so that it runs several times as long as on cached files. Files are left in
-    /// the page cache, and no perf events are needed.
+    /// for files that memory does not hold. Mapped pages are protected but for the 8 that the
+    /// program opened last, and each change costs a signal: a program runs several times as long as
+    /// on cached files, and one that changes pages all the time, as a Java VM in its own archives,
+    /// a hundred times. Give --files then. Files are left in the page cache, and no perf events are
+    /// needed.
     #[arg(long, conflicts_with_all = ["show", "import", "apply", "without_library"])]
     pub changes: bool,
     /// Print this recording as a job file, which the other commands take as they take the

@@ -208,14 +208,15 @@ impl Reason {
                 "a debugger or tracer is attached; record the program without it, or give "
             ),
             Reason::SigtrapTaken => or_without_library!(
-                "SIGTRAP was ignored or blocked when the program started; start it otherwise, or \
-                 give "
+                "SIGTRAP (SIGSEGV with --changes) was ignored or blocked when the program \
+                 started; start it otherwise, or give "
             ),
             Reason::Seccomp => {
                 or_without_library!("the program has a filter of system calls; give ")
             }
             Reason::HandlerLost => or_without_library!(
-                "the program uses SIGTRAP in a way that the library cannot share; give "
+                "the program uses SIGTRAP (SIGSEGV with --changes) in a way that the library \
+                 cannot share; give "
             ),
         }
     }

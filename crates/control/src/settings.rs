@@ -194,7 +194,7 @@ impl Settings {
             return Ok(Some(Settings {
                 purpose: Purpose::Advise,
                 rules: rule::rules(&text).ok_or_else(wrong)?,
-                given: set(variable::ADVISED).map(PathBuf::from),
+                given: directory(variable::ADVISED)?,
                 ..default
             }));
         }

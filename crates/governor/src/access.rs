@@ -25,6 +25,11 @@ impl Access {
         Access { address: address.expose_provenance(), is_write, instruction }
     }
 
+    /// Whether it is known to fetch an instruction.
+    pub fn is_fetch(&self) -> bool {
+        cfg!(target_arch = "x86_64") && self.instruction.is_none()
+    }
+
     /// Whether it is known to read, write and be seen by other threads as one, as locks are taken.
     /// `may_read` says whether the instruction at an address can be looked at.
     pub fn is_atomic(&self, may_read: impl FnOnce(usize) -> bool) -> bool {

@@ -291,11 +291,11 @@ pub fn texts_read_by_kernel<R, const COUNT: usize>(
     }
 }
 
-/// Runs `call`, of which nobody knows where in memory the kernel comes to. Where it could not come
-/// there it changes nothing, and is run again if that was for the library.
-pub fn tried_again<R>(mut call: impl FnMut() -> R, has_failed: impl Fn(&R) -> bool) -> R {
+/// Runs `call`, of which nobody knows where in memory the kernel comes to. It may have acted before
+/// it comes to memory that it may not touch, so that it is not tried a second time.
+pub fn open_to_kernel<R>(call: impl FnOnce() -> R) -> R {
     match chosen() {
-        Some(Purpose::Record) => record::tried_again(call, has_failed),
+        Some(Purpose::Record) => record::open_to_kernel(call),
         Some(Purpose::Govern | Purpose::Advise) | None => call(),
     }
 }

@@ -26,7 +26,7 @@ pub struct Run {
 
 static RUN: OnceLock<Run> = OnceLock::new();
 
-/// Whether mappings are governed.
+/// Whether mappings are governed, recorded or advised.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// The process that the library's state belongs to. The child of a vfork uses it as well, and must
@@ -36,7 +36,7 @@ static OWNER: AtomicI32 = AtomicI32::new(0);
 /// No system call is to be made any more on the library's own account.
 static IS_SILENT: AtomicBool = AtomicBool::new(false);
 
-/// The run, if mappings are governed in this process.
+/// The run, if mappings are governed, recorded or advised in this process.
 pub fn running() -> Option<&'static Run> {
     if IS_ON.load(Ordering::Acquire) { started() } else { None }
 }
@@ -60,7 +60,8 @@ pub fn started() -> Option<&'static Run> {
     is_owner.then_some(run)
 }
 
-/// Nothing is governed from here on. Returns the run if this call has ended it.
+/// Nothing is governed, recorded or advised from here on. Returns the run if this call has ended
+/// it.
 pub fn stop() -> Option<&'static Run> {
     let run = running()?;
     IS_ON.swap(false, Ordering::AcqRel).then_some(run)
@@ -116,7 +117,8 @@ fn begin() {
         Ok(Some(settings)) => settings,
         Ok(None) => return,
         Err(wrong) => {
-            give_up(&format!("nothing is governed: {wrong}"));
+            let done = done_where(|name| std::env::var_os(name).is_some_and(|of| !of.is_empty()));
+            give_up(&format!("nothing is {done}: {wrong}"));
             return;
         }
     };
@@ -157,6 +159,16 @@ fn begin() {
     run.tell_collector();
     if run.settings.purpose == Purpose::Record {
         give_up(&format!("nothing is recorded: {}", reason.not_recorded()));
+    }
+}
+
+/// What is done with mappings where the variables of which `is_set` says so are set, as
+/// [`Settings::from_environment`] chooses.
+fn done_where(is_set: impl Fn(&str) -> bool) -> &'static str {
+    match () {
+        () if is_set(variable::ADVISE) => "advised",
+        () if is_set(variable::RECORD) => "recorded",
+        () => "governed",
     }
 }
 
@@ -218,7 +230,7 @@ fn switch_on() {
     IS_ON.store(true, Ordering::Release);
 }
 
-/// Says in one line why nothing is governed, and only once: programs that this one starts do not
+/// Says in one line why nothing is done, and only once: programs that this one starts do not
 /// try.
 fn give_up(text: &str) {
     say(text, variable::SWITCH, "off");

@@ -7,7 +7,7 @@ use libc::{FILE, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 use super::output::bytes;
 use super::vectors::parts_of;
 use crate::next::next;
-use crate::purpose::{all_written_by_kernel, tried_again, written_by_kernel};
+use crate::purpose::{all_written_by_kernel, open_to_kernel, written_by_kernel};
 
 /// recv(2).
 ///
@@ -148,13 +148,11 @@ pub unsafe extern "C-unwind" fn ioctl(
     request: c_ulong,
     argument: *mut c_void,
 ) -> c_int {
-    let call = || {
+    open_to_kernel(|| {
         next!(
             c"ioctl",
             unsafe extern "C-unwind" fn(c_int, c_ulong, *mut c_void) -> c_int;
             descriptor, request, argument
         )
-    };
-    // SAFETY: errno belongs to this thread.
-    tried_again(call, |result| *result < 0 && unsafe { *libc::__errno_location() } == libc::EFAULT)
+    })
 }

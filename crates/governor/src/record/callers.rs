@@ -2,8 +2,11 @@
 //!
 //! The unwinder of the C compiler's library walks the stack, by the tables that exceptions use. It
 //! asks the loader which file an address lies in. Since 2.35 the GNU C library answers that without
-//! a lock and without memory (`_dl_find_object`), also in a signal handler. Where it does not, no
-//! callers are told, and neither are they on a stack for signals, which may be small.
+//! a lock and without memory (`_dl_find_object`), also in a signal handler. The unwinder itself may
+//! take a lock, and memory, where a program has registered tables of its own
+//! (`__register_frame`), as some that make code do. Where the loader does not answer, or does not
+//! know the direct caller, no callers are told, and neither are they on a stack for signals, which
+//! may be small.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -134,6 +137,10 @@ extern "C" fn each(context: *mut Context, walk: *mut c_void) -> c_int {
     let address = if is_before == 0 { address - 1 } else { address };
     if walk.own.contains(&address) {
         return GO_ON;
+    }
+    // Code that the program has made: its tables, if it has any, are the program's.
+    if walk.callers.count == 0 && object(address).is_none() {
+        return STOP;
     }
     match walk.callers.addresses.get_mut(walk.callers.count) {
         Some(place) => {

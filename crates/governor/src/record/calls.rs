@@ -42,16 +42,21 @@ pub fn taken_by_kernel<R: Taken>(
 /// The longest path that the kernel reads.
 const MOST_TEXT: usize = libc::PATH_MAX as usize;
 
+/// As many bytes at a pointer, which may be any.
+fn text_at(text: *const c_char, bytes: usize) -> Range<usize> {
+    text.addr()..text.addr().saturating_add(bytes)
+}
+
 /// Runs `call`, in which the kernel reads texts that end with a zero.
 pub fn texts_read_by_kernel<R, const COUNT: usize>(
     texts: [*const c_char; COUNT],
     call: impl FnOnce() -> R,
 ) -> R {
-    let recorded = |text: &*const c_char| RECORDED.has(&(text.addr()..text.addr() + 1));
+    let recorded = |text: &*const c_char| RECORDED.has(&text_at(*text, 1));
     if !is_anything() || !has_changes() || !texts.iter().any(recorded) {
         return call();
     }
-    let ranges = texts.into_iter().map(|text| text.addr()..text.addr() + MOST_TEXT);
+    let ranges = texts.into_iter().map(|text| text_at(text, MOST_TEXT));
     let lent = changes::lend(ranges, false);
     let result = call();
     drop(lent);
@@ -63,15 +68,11 @@ pub fn texts_read_by_kernel<R, const COUNT: usize>(
     result
 }
 
-/// Runs `call`, and again with everything open where it `has_failed` as the kernel could not come
-/// to memory.
-pub fn tried_again<R>(mut call: impl FnMut() -> R, has_failed: impl Fn(&R) -> bool) -> R {
-    let result = call();
-    if !has_failed(&result) || !is_anything() || !has_changes() {
-        return result;
-    }
-    let everything = 0..usize::MAX;
-    let _lent = changes::lend(iter::once(everything), true);
+/// Runs `call` with everything open. What it takes is not told.
+pub fn open_to_kernel<R>(call: impl FnOnce() -> R) -> R {
+    let is_open = !is_anything() || !has_changes();
+    let everything = iter::once(0..usize::MAX);
+    let _lent = if is_open { None } else { changes::lend(everything, true) };
     call()
 }
 

@@ -9,14 +9,14 @@
 use std::ffi::c_int;
 use std::ops::Range;
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use filemap_control::OPEN_PAGES;
 use libc::{PROT_EXEC, PROT_READ, PROT_WRITE};
 use rustix::mm::MprotectFlags;
 
 use super::ranges::{Found, Ranges};
-use super::recorded::RECORDED;
+use super::recorded::{RECORDED, this_thread};
 use super::tape_file;
 use crate::access::Access;
 use crate::start;
@@ -33,6 +33,13 @@ const MOST_CALLS: usize = 256;
 /// How often a thread may find a page refused that is open, before it is the program's affair.
 const MOST_RETRIES: usize = 1 << 14;
 
+/// The most pages that are left open one by one for atomic instructions. Each may cost the process
+/// two mappings, of which it may not have many.
+const MOST_LEFT_OPEN: usize = 1000;
+
+/// The most threads whose touches may be under way when everything is given back.
+const MOST_THREADS: usize = 1 << 12;
+
 /// The pages that are open, and the number of those that were opened so far.
 struct Open {
     pages: [AtomicUsize; OPEN_PAGES],
@@ -40,6 +47,8 @@ struct Open {
     /// The page that was found open last, and how often in a row.
     retried: AtomicUsize,
     retries: AtomicUsize,
+    /// Pages that were left open for atomic instructions.
+    left: AtomicUsize,
 }
 
 static OPEN: Open = Open {
@@ -47,16 +56,30 @@ static OPEN: Open = Open {
     count: AtomicUsize::new(0),
     retried: AtomicUsize::new(0),
     retries: AtomicUsize::new(0),
+    left: AtomicUsize::new(0),
 };
+
+/// Everything was given back, and nothing is recorded any more.
+static IS_GIVEN_BACK: AtomicBool = AtomicBool::new(false);
+
+/// The threads that have tried a touch again since then. 0 is free.
+static TRIED: [AtomicUsize; MOST_THREADS] = [const { AtomicUsize::new(0) }; MOST_THREADS];
 
 /// Memory that a call has been handed. An empty range is free.
 struct Handed {
     start: AtomicUsize,
     end: AtomicUsize,
+    /// The call writes to it.
+    is_written: AtomicBool,
 }
 
-static HANDED: [Handed; MOST_CALLS] =
-    [const { Handed { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; MOST_CALLS];
+static HANDED: [Handed; MOST_CALLS] = [const {
+    Handed {
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        is_written: AtomicBool::new(false),
+    }
+}; MOST_CALLS];
 
 /// Places of [`HANDED`] behind the last one that was ever used.
 static HANDED_USED: AtomicUsize = AtomicUsize::new(0);
@@ -66,14 +89,25 @@ impl Handed {
         self.start.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed)
     }
 
-    fn set(&self, range: &Range<usize>) {
+    fn set(&self, range: &Range<usize>, is_written: bool) {
         self.start.store(range.start, Ordering::Relaxed);
         self.end.store(range.end, Ordering::Relaxed);
+        self.is_written.store(is_written, Ordering::Relaxed);
+    }
+
+    fn is_written(&self) -> bool {
+        self.is_written.load(Ordering::Relaxed)
     }
 }
 
 fn handed() -> impl Iterator<Item = &'static Handed> {
     HANDED.iter().take(HANDED_USED.load(Ordering::Relaxed))
+}
+
+/// Whether a call writes to something of `range`: less rights would make it fail.
+fn is_written_by_call(range: &Range<usize>) -> bool {
+    let mut written = handed().filter(|handed| handed.is_written()).map(Handed::range);
+    written.any(|of| of.start < range.end && of.end > range.start)
 }
 
 /// What came of a touch.
@@ -148,11 +182,12 @@ fn close(ranges: &Ranges, range: &Range<usize>) {
     }
 }
 
-/// Opens `range` as the program wants it, for writing only where that is said.
+/// Opens `range` as the program wants it, for writing only where that is said, or a call writes.
 fn open(ranges: &Ranges, range: &Range<usize>, writes: bool) -> bool {
     let mut is_open = true;
     for Found { range: part, word } in ranges.parts(range) {
-        let protection = if writes { own(word) } else { for_reading(word) };
+        let is_written = writes || is_written_by_call(&part);
+        let protection = if is_written { own(word) } else { for_reading(word) };
         is_open &= word & STAYS_OPEN != 0 || set(&part, protection);
     }
     is_open
@@ -194,21 +229,44 @@ fn is_in_vain(page: usize) -> bool {
     retries > MOST_RETRIES
 }
 
+/// Whether a touch of what is not recorded may have been refused before everything was given back.
+/// It is tried again then, but once in each thread: all touches since are the program's affair.
+fn may_be_late() -> bool {
+    if !IS_GIVEN_BACK.load(Ordering::Relaxed) {
+        return false;
+    }
+    let thread = this_thread();
+    for tried in &TRIED {
+        match tried.compare_exchange(0, thread, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(known) if known == thread => return false,
+            Err(_) => {}
+        }
+    }
+    false
+}
+
 /// A touch that the kernel has refused, in the handler.
 pub fn touched(access: &Access) -> Touched {
     RECORDED.in_handler(|ranges| {
         let page = page_of(access.address);
         let Some(Found { range: whole, word }) = ranges.first(&page) else {
-            return Touched::NotOurs;
+            return if may_be_late() { Touched::Again } else { Touched::NotOurs };
         };
-        let wanted = if access.is_write { PROT_WRITE } else { PROT_READ | PROT_WRITE | PROT_EXEC };
+        let wanted = match () {
+            () if access.is_write => PROT_WRITE,
+            () if access.is_fetch() => PROT_EXEC,
+            () => PROT_READ | PROT_WRITE | PROT_EXEC,
+        };
         if own(word) & wanted == 0 {
             return Touched::NotOurs;
         }
         let known = open_pages().find(|(of, _)| of & !WRITABLE == page.start);
         let is_writable = known.is_some_and(|(of, _)| of & WRITABLE != 0);
         // Where the kernel does not say, what may be read already is written.
-        let is_write = access.is_write || !cfg!(target_arch = "x86_64") && known.is_some();
+        let may_write = own(word) & PROT_WRITE != 0;
+        let is_write =
+            access.is_write || !cfg!(target_arch = "x86_64") && known.is_some() && may_write;
         let is_open = known.is_some() && (is_writable || !is_write);
         if word & STAYS_OPEN != 0 || is_open || start::observing().is_none() {
             // Another thread has opened it, or the program has gone around the C library.
@@ -221,7 +279,12 @@ pub fn touched(access: &Access) -> Touched {
         OPEN.retried.store(0, Ordering::Relaxed);
         if access.is_atomic(|place| ranges.first(&page_of(place)).is_none()) {
             // There may be a lock, at which the kernel looks in futex(2).
-            leave_open(ranges, &page);
+            if OPEN.left.fetch_add(1, Ordering::Relaxed) < MOST_LEFT_OPEN {
+                leave_open(ranges, &page);
+            } else {
+                leave_open(ranges, &whole);
+                tape_file::lose();
+            }
             return Touched::Told { is_write: true };
         }
         let stored = page.start | if is_write { WRITABLE } else { 0 };
@@ -251,9 +314,13 @@ pub fn touched(access: &Access) -> Touched {
 /// Records a range that was mapped with `protection`. Returns whether there was room.
 pub fn begin(range: &Range<usize>, protection: c_int) -> bool {
     RECORDED.change(|ranges| {
+        if start::observing().is_none() {
+            // It has stopped meanwhile: nobody would give the range back.
+            return true;
+        }
         let word = protection.cast_unsigned() as usize;
         let is_added = ranges.add(range.clone(), word, || ());
-        if is_added && start::observing().is_some() {
+        if is_added {
             close(ranges, range);
         }
         is_added
@@ -300,9 +367,15 @@ fn drop_out(ranges: &Ranges, range: &Range<usize>) {
     }
 }
 
-/// Gives everything back. It stays recorded, as a touch may be under way.
+/// Gives everything back when nothing is observed any more, and records it no more: what the
+/// program does with its memory from here on is not followed.
 pub fn give_all_back() {
-    RECORDED.change(|ranges| give_back(ranges, &(0..usize::MAX)));
+    RECORDED.change(|ranges| {
+        let everything = 0..usize::MAX;
+        give_back(ranges, &everything);
+        drop_out(ranges, &everything);
+        IS_GIVEN_BACK.store(true, Ordering::Relaxed);
+    });
 }
 
 /// mprotect(2) of `range`, which is done by `call`.
@@ -335,7 +408,8 @@ pub fn set_unrecorded(range: &Range<usize>, protection: c_int) {
 pub struct Lent {
     place: &'static Handed,
     range: Range<usize>,
-    writes: bool,
+    /// Some of it was opened for writing.
+    is_writable: bool,
 }
 
 /// Hands a call what is recorded of `ranges`, to be written to where that is said. `None` where
@@ -349,36 +423,45 @@ pub fn lend(wanted: impl Iterator<Item = Range<usize>> + Clone, writes: bool) ->
     let found = wanted.filter(|range| RECORDED.has(range)).map(pages);
     let whole = found.clone().reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))?;
     RECORDED.change(|ranges| {
-        start::observing()?;
+        if start::observing().is_none() {
+            // What is about to be given back.
+            found.for_each(|range| give_back(ranges, &range));
+            return None;
+        }
         let free = HANDED.iter().enumerate().find(|(_, place)| place.range().is_empty());
         let Some((index, place)) = free else {
             leave_open(ranges, &whole);
             tape_file::lose();
             return None;
         };
-        place.set(&whole);
+        place.set(&whole, writes);
         HANDED_USED.fetch_max(index + 1, Ordering::Relaxed);
+        let mut is_writable = writes;
         for range in found {
-            // A page that is open for writing stays so.
+            // A page that is open for writing stays so, and what another call writes to.
             let mut pages = open_pages().filter(|(page, _)| page & WRITABLE != 0);
-            let writable = pages.any(|(page, _)| range.contains(&page));
-            open(ranges, &range, writes || writable);
+            let has_writable = pages.any(|(page, _)| range.contains(&page));
+            let for_writing = writes || has_writable || is_written_by_call(&range);
+            open(ranges, &range, for_writing);
+            is_writable |= for_writing;
         }
-        Some(Lent { place, range: whole.clone(), writes })
+        Some(Lent { place, range: whole.clone(), is_writable })
     })
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
         RECORDED.change(|ranges| {
-            self.place.set(&(0..0));
+            self.place.set(&(0..0), false);
             if start::observing().is_none() {
                 return;
             }
             close(ranges, &self.range);
-            // What was open for reading was open for the call to write to.
+            // What was open for reading was open for the call to write to. It stays so where
+            // another call still writes.
             let read = open_pages().filter(|(page, _)| page & WRITABLE == 0);
-            for (page, _) in read.filter(|(page, _)| self.writes && self.range.contains(page)) {
+            let inside = |page: &usize| self.is_writable && self.range.contains(page);
+            for (page, _) in read.filter(|(page, _)| inside(page)) {
                 open(ranges, &page_of(page), false);
             }
         });
@@ -387,10 +470,15 @@ impl Drop for Lent {
 
 /// In the child of a fork: the calls are those of other threads of its parent.
 pub fn after_fork() {
+    if start::observing().is_none() {
+        // The thread that gives everything back is not in the child.
+        give_all_back();
+        return;
+    }
     RECORDED.change(|ranges| {
         for place in handed() {
             let range = place.range();
-            place.set(&(0..0));
+            place.set(&(0..0), false);
             if !range.is_empty() && start::observing().is_some() {
                 close(ranges, &range);
             }

@@ -37,7 +37,7 @@ use crate::access::Access;
 use crate::purpose::Mapped;
 use crate::start;
 use crate::{advice, observer, page_tables, stand_down};
-pub use calls::{locked, taken_by_kernel, texts_read_by_kernel, tried_again};
+pub use calls::{locked, open_to_kernel, taken_by_kernel, texts_read_by_kernel};
 use changes::Touched;
 use recorded::RECORDED;
 use tape_file::{tell, tell_in_handler};
@@ -108,6 +108,13 @@ fn has_changes() -> bool {
     start::settings().is_some_and(|settings| settings.changes)
 }
 
+/// Whether it is noted what becomes of ranges: while the process is recorded, and where they are
+/// protected until they have been given back, which comes after that.
+fn are_followed() -> bool {
+    let is_left = || has_changes() && is_anything() && !start::is_borrowed();
+    start::running().is_some() || is_left()
+}
+
 /// The program is about to map something in place of what is at `range`.
 pub fn mapping_over(range: &Range<usize>) {
     unmapping(range);
@@ -115,14 +122,16 @@ pub fn mapping_over(range: &Range<usize>) {
 
 /// A mapping was made. What was mapped in its place is gone.
 pub fn mapped(new: &Mapped) {
-    if start::running().is_some() && take_out(&new.range) {
+    if are_followed() && take_out(&new.range) {
         tell_unmapped(&new.range);
     }
     let Some(run) = start::running() else { return };
     let is_of_file = new.descriptor >= 0
         && new.flags & (libc::MAP_ANONYMOUS | libc::MAP_HUGETLB) == 0
         && !new.range.is_empty();
-    if !is_of_file || stand_down::is_due() {
+    // A fault on a stack leaves no room for the handler.
+    let is_stack = new.flags & (libc::MAP_STACK | libc::MAP_GROWSDOWN) != 0;
+    if !is_of_file || is_stack && has_changes() || stand_down::is_due() {
         return;
     }
     let Some(open) = opens::number_mapped(run, new.descriptor) else { return };
@@ -175,12 +184,14 @@ fn take_out(range: &Range<usize>) -> bool {
 }
 
 fn tell_unmapped(range: &Range<usize>) {
-    tell(Kind::Unmap, [range.start as u64, range.len() as u64, 0, 0]);
+    if start::running().is_some() {
+        tell(Kind::Unmap, [range.start as u64, range.len() as u64, 0, 0]);
+    }
 }
 
 /// The program is about to unmap `range`. Returns whether something of it is recorded.
 pub fn unmapping(range: &Range<usize>) -> bool {
-    if start::running().is_none() {
+    if !are_followed() {
         return false;
     }
     // Another thread may map something there as soon as it is free. If nothing is unmapped it has
@@ -210,13 +221,13 @@ pub struct Moving {
 /// The program is about to move or resize what is mapped at `from`, in place of what is at `onto`.
 pub fn moving(from: &Range<usize>, onto: &Range<usize>) -> Moving {
     let nothing = Moving { protection: None, doubled: None };
-    if !has_changes() || start::running().is_none() {
+    if !has_changes() || !are_followed() {
         return nothing;
     }
+    unmapping(onto);
     if from.is_empty() {
         return Moving { doubled: changes::protection_at(from.start), ..nothing };
     }
-    unmapping(onto);
     let (protection, is_recorded) = changes::give_up(from);
     if is_recorded && protection.is_none() {
         tell_unmapped(from);
@@ -261,11 +272,11 @@ pub fn not_moved(moving: &Moving, from: &Range<usize>) {
 
 /// The program gives `range` another protection, by `call`.
 pub fn protect(range: &Range<usize>, protection: c_int, call: impl FnOnce() -> c_int) -> c_int {
-    if start::running().is_none() || !RECORDED.has(range) {
+    if !RECORDED.has(range) || !are_followed() {
         return call();
     }
     let result = if has_changes() { changes::protect(range, protection, call) } else { call() };
-    if result == 0 {
+    if result == 0 && start::running().is_some() {
         if protection & libc::PROT_WRITE != 0 {
             HAS_COPIES.store(true, Ordering::Relaxed);
         }

@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::mem;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::sigset_t;
 
@@ -16,8 +16,8 @@ use crate::lock::Lock;
 pub struct Recorded {
     lock: Lock,
     ranges: Ranges,
-    /// A fork is under way, over which the lock is held.
-    is_forking: AtomicBool,
+    /// The thread whose fork is under way, over which it holds the lock; 0 where there is none.
+    forking: AtomicUsize,
     /// The mask of the thread that forks.
     mask: UnsafeCell<Option<sigset_t>>,
 }
@@ -28,9 +28,16 @@ unsafe impl Sync for Recorded {}
 pub static RECORDED: Recorded = Recorded {
     lock: Lock::new(),
     ranges: Ranges::new(),
-    is_forking: AtomicBool::new(false),
+    forking: AtomicUsize::new(0),
     mask: UnsafeCell::new(None),
 };
+
+/// What tells this thread from the others that are running. The only thread of the child of a fork
+/// has the number of the one that forked. It is not asked of the kernel.
+pub fn this_thread() -> usize {
+    // SAFETY: the call takes nothing, and reads a register.
+    unsafe { libc::pthread_self() as usize }
+}
 
 impl Recorded {
     /// Whether something of `range` is recorded.
@@ -85,21 +92,24 @@ impl Recorded {
         mem::forget(self.lock.hold());
         // SAFETY: the lock is held.
         unsafe { *self.mask.get() = Some(mask) };
-        self.is_forking.store(true, Ordering::Relaxed);
+        self.forking.store(this_thread(), Ordering::Relaxed);
     }
 
+    /// Releases what this thread holds, if it does: another one may hold it over a fork of its own.
     pub fn fork_is_over(&self) {
-        if !self.is_forking.swap(false, Ordering::Relaxed) {
+        if self.forking.load(Ordering::Relaxed) != this_thread() {
             return;
         }
+        self.forking.store(0, Ordering::Relaxed);
         // SAFETY: this thread holds the lock, or the only thread of the child does.
         let mask = unsafe { (*self.mask.get()).take() };
         self.lock.release_after_fork();
         disposition::unblock(&mask.unwrap_or_else(empty_set));
     }
 
-    /// In the child of a fork by which nobody held anything.
+    /// In the child of a fork: who held anything is not in it.
     pub fn release_after_fork(&self) {
+        self.forking.store(0, Ordering::Relaxed);
         self.lock.release_after_fork();
         self.ranges.release_after_fork();
     }

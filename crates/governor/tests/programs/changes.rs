@@ -5,14 +5,16 @@ use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use filemap_control::OPEN_PAGES;
 use filemap_control::tape::Kind;
-use libc::{MAP_PRIVATE, MAP_SHARED, PROT_READ, PROT_WRITE, c_void};
+use libc::{MAP_PRIVATE, MAP_SHARED, PROT_NONE, PROT_READ, PROT_WRITE, c_int, c_void};
 
 use crate::support::bench::Bench;
 use crate::support::draws::Draws;
-use crate::support::mapping::PAGE_BYTES;
+use crate::support::mapping::{Mapping, PAGE_BYTES};
 
 /// Steps of a program.
 const STEPS: u64 = 4000;
@@ -186,4 +188,83 @@ pub fn program(arguments: &[String]) {
         }
     }
     println!("sum {sum}");
+}
+
+/// Touches that the program's handler was told of.
+static REFUSED: AtomicUsize = AtomicUsize::new(0);
+
+/// Lets the page be read that was touched.
+extern "C" fn on_refused(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+    REFUSED.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: the kernel passes the address of a page that the program has protected.
+    unsafe {
+        let page = (*info).si_addr().addr() & !(PAGE_BYTES - 1);
+        libc::mprotect(ptr::with_exposed_provenance_mut(page), PAGE_BYTES, PROT_READ);
+    }
+}
+
+/// Has [`on_refused`] called on SIGSEGV.
+fn handle_refused() {
+    // SAFETY: all of it may be zero.
+    let mut action: libc::sigaction = unsafe { std::mem::MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = on_refused as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO;
+    // SAFETY: the action is valid.
+    assert_eq!(unsafe { libc::sigaction(libc::SIGSEGV, &action, ptr::null_mut()) }, 0);
+}
+
+/// Protects pages of a mapping, some anew and some in the place of others, and touches them.
+/// Prints how often the handler was told.
+fn touch_refused(mapping: &Mapping, pages: std::ops::Range<u64>) {
+    for page in pages {
+        let place = mapping.start().wrapping_add(page as usize * PAGE_BYTES);
+        place.expose_provenance();
+        let before = REFUSED.load(Ordering::SeqCst);
+        if page.is_multiple_of(2) {
+            // SAFETY: the page is in the mapping.
+            assert_eq!(unsafe { libc::mprotect(place.cast(), PAGE_BYTES, PROT_NONE) }, 0);
+        } else {
+            let flags = MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+            // SAFETY: the page is in the mapping, and nobody refers to it.
+            let made = unsafe { libc::mmap(place.cast(), PAGE_BYTES, PROT_NONE, flags, -1, 0) };
+            assert_ne!(made, libc::MAP_FAILED);
+        }
+        // SAFETY: the handler lets the page be read.
+        let byte = unsafe { place.read_volatile() };
+        let told = REFUSED.load(Ordering::SeqCst) - before;
+        println!("page {page}: {byte}, told {told}");
+    }
+}
+
+/// The program: recording stops on the way, when it is about to filter its calls.
+pub fn afterwards_program(arguments: &[String]) {
+    let [path] = arguments else { panic!("a path is needed") };
+    let file = File::open(path).expect("it is there");
+    let mapping = Mapping::of(&file);
+    handle_refused();
+    let sum = (0..16).fold(0, |sum: u64, page| sum.wrapping_add(mapping.word(page)));
+    println!("sum {sum}");
+    touch_refused(&mapping, 16..20);
+    // There is no such filter.
+    // SAFETY: the call takes numbers.
+    let failed = unsafe { libc::prctl(libc::PR_SET_SECCOMP, 99_u64, 0_u64, 0_u64, 0_u64) };
+    println!("no filter: {failed}");
+    // Pages that were open, and others.
+    touch_refused(&mapping, 8..12);
+    touch_refused(&mapping, 30..34);
+    thread::scope(|scope| {
+        scope.spawn(|| touch_refused(&mapping, 40..44));
+    });
+    println!("{:x}", mapping.word(50));
+}
+
+/// When recording has stopped the program's own protection is what it was, and its handler is told
+/// of all touches of what it protects.
+pub fn afterwards(bench: &Bench) {
+    let data = bench.data();
+    let path = data.to_str().expect("a plain name");
+    let both = bench.both(64 << 10, &[], || bench.own("afterwards", &[path]));
+    let both = both.alike().governs(&data).well();
+    let text = both.plain.stdout();
+    assert_eq!(text.matches("told 1").count(), 16, "{text}");
 }

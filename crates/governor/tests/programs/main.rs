@@ -86,8 +86,9 @@ const TESTS: [Test; 47] = [
 ];
 
 /// What programs do while each change of page is recorded.
-const RECORDED: [Test; 27] = [
+const RECORDED: [Test; 28] = [
     ("each change of page", changes::changes),
+    ("recorded: memory is the program's own afterwards", changes::afterwards),
     ("recorded: files are read in several orders", readers::orders),
     ("recorded: a program advises", readers::own_advice),
     ("recorded: threads read at once", readers::threads),
@@ -119,8 +120,9 @@ const RECORDED: [Test; 27] = [
 type Program = (&'static str, fn(&[String]));
 
 /// The programs that this binary is.
-const PROGRAMS: [Program; 23] = [
+const PROGRAMS: [Program; 24] = [
     ("changes", changes::program),
+    ("afterwards", changes::afterwards_program),
     ("reader", readers::program),
     ("threads", readers::threads_program),
     ("churn", readers::churn_program),

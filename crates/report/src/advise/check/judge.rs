@@ -127,6 +127,26 @@ pub(super) fn in_words([pages, ns]: [Beside; 2]) -> String {
     }
 }
 
+/// Why the runs of the program as it is tell nothing of what was recorded, if that is so: a signal
+/// ended one, or one failed and they read next to nothing of what was predicted, as a program does
+/// that does not find its input.
+fn other_work(study: &Study, plain: &Checked) -> Option<String> {
+    if let Some(signal) = plain.runs.iter().find_map(|run| run.signal) {
+        return Some(format!("Not tested: signal {signal} ended the program as it is."));
+    }
+    let code = plain.runs.iter().find_map(|run| run.exit_code.filter(|code| *code != 0))?;
+    let (predicted, read) = (study.now.figures().pages, median(&plain.pages()));
+    (predicted > FEW_PAGES && read < predicted * LEAST_SHARE).then(|| {
+        format!(
+            "Not tested: the program as it is read {} pages, where {} were predicted, and ended \
+             with exit code {code}. It may not do what was recorded: run the check in the same \
+             directory, and with the same files.",
+            number(read),
+            number(predicted)
+        )
+    })
+}
+
 /// What `check` says of the answer of `study`.
 ///
 /// # Panics
@@ -144,6 +164,9 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
         let text = format!("Not tested: {}: {reason}.", label(study, check.answer));
         return Judged { verdict: Verdict::NotTested, text };
     };
+    if let Some(text) = other_work(study, plain) {
+        return Judged { verdict: Verdict::NotTested, text };
+    }
     let is_plain = own.trial.is_none();
     let found = own.beside(plain);
     let reads_more = |of: &&Checked| of.beside(plain)[0] == Beside::More;

@@ -94,6 +94,21 @@ fn a_wrong_answer_is_refuted() {
     assert!(!check(Some(0), &[PLAIN, (3000, 400, 5)]).fails(&study(None)));
 }
 
+/// As one does that is started in another directory.
+#[test]
+fn a_program_that_does_not_find_its_input_tells_nothing() {
+    let mut failing = check(None, &[(0, 2, 0), (0, 2, 0)]);
+    assert_eq!(judge(&study(None), &failing).verdict, Verdict::Confirmed);
+    for of in &mut failing.variants {
+        of.runs.iter_mut().for_each(|run| run.exit_code = Some(2));
+    }
+    let Judged { verdict, text } = judge(&study(None), &failing);
+    assert_eq!(verdict, Verdict::NotTested);
+    assert!(text.contains("500 000 were predicted") && text.contains("exit code 2"), "{text}");
+    failing.variants[0].runs[3].signal = Some(11);
+    assert!(judge(&study(None), &failing).text.contains("signal 11"));
+}
+
 #[test]
 fn what_chance_explains_is_a_tie() {
     let (with_now, text) = verdict(Some(0), &[PLAIN, (500_000, 1580, 10)]);

@@ -127,7 +127,7 @@ impl Way {
     }
 }
 
-/// Linux up to this has single pages of files in the page cache of ext4. Later ones have large
+/// Linux before this has single pages of files in the page cache of ext4. Later ones have large
 /// folios there, and one fault maps a folio whole.
 const SINGLE_PAGES_BEFORE: (u32, u32) = (6, 16);
 
@@ -153,6 +153,8 @@ fn variables(args: &RecordArgs, library: &Path, directory: &Path) -> Variables {
     vec![
         (PRELOAD, preloaded(library, std::env::var_os(PRELOAD).as_deref())),
         (variable::SWITCH, "on".into()),
+        // Whoever has started this command may have its advice checked.
+        (variable::ADVISE, OsString::new()),
         (variable::RECORD, directory.as_os_str().to_owned()),
         (variable::RECORD_FILES, files),
         (variable::RECORD_MIN_SIZE, least),
