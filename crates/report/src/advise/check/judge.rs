@@ -157,6 +157,10 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
     let cost = |of: &Checked| {
         format!("{} pages in {}", number(median(&of.pages())), time(median(&of.ns())))
     };
+    let with = |of: &Checked| match of.trial {
+        None => format!("{} as it is", cost(of)),
+        Some(_) => format!("{} with {}", cost(of), name(of)),
+    };
     let own = check.variants.iter().find(|of| of.trial == check.answer);
     let Some(own) = own else {
         let reason = check.left_out.iter().find(|of| Some(of.trial) == check.answer);
@@ -206,44 +210,30 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
                 cost(plain)
             ),
         ),
-        () if is_as_good && found == [Beside::Same; 2] => (
-            Verdict::Tie,
-            format!(
-                "A tie with doing nothing: {} with {}, {} as it is.",
-                cost(own),
-                name(own),
-                cost(plain)
-            ),
-        ),
+        () if is_as_good && found == [Beside::Same; 2] => {
+            (Verdict::Tie, format!("A tie with doing nothing: {}, {}.", with(own), with(plain)))
+        }
         () if is_as_good => (
             Verdict::Confirmed,
             format!(
-                "Confirmed: {} with {}, {} as it is. Nothing else that was run is faster by 10 % \
-                 without reading more than it does as it is.",
-                cost(own),
-                name(own),
-                cost(plain)
+                "Confirmed: {}, {}. Nothing else that was run is faster by 10 % without reading \
+                 more than it does as it is.",
+                with(own),
+                with(plain)
             ),
         ),
         () => match faster {
             None => (
                 Verdict::Tie,
-                format!(
-                    "A tie: {} with {}, {} with {}, which chance explains.",
-                    cost(own),
-                    name(own),
-                    cost(fastest),
-                    name(fastest)
-                ),
+                format!("A tie: {}, {}, which chance explains.", with(own), with(fastest)),
             ),
             Some(faster) => (
                 Verdict::NotConfirmed,
                 format!(
-                    "Not confirmed: {} is faster than {}: {}, and {} with the answer.",
+                    "Not confirmed: {} is faster: {}, {}.",
                     name(faster),
-                    name(own),
-                    cost(faster),
-                    cost(own)
+                    with(faster),
+                    with(own)
                 ),
             ),
         },
