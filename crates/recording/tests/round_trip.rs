@@ -59,7 +59,7 @@ fn the_header_and_the_totals_come_back() {
         command: ["python3", "get.py", "a b"].map(Into::into).to_vec(),
         mode: Mode::Changes,
         resolution_ns: 1_000_000,
-        open_pages: 8,
+        open_pages: 300,
         page_size: 65536,
         clock: "CLOCK_MONOTONIC".to_string(),
         kernel: "6.18.3-amd64".to_string(),

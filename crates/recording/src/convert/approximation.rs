@@ -96,14 +96,12 @@ impl Said {
                 .to_string(),
         );
         say(
-            self.mode == Some(Mode::Changes),
-            match self.open_pages {
-                0 => "the recording has each touch of another page than before".to_string(),
-                open => format!(
-                    "the recording has each change of page, but not the touch of a page that is \
-                     among the last {open} that its process opened"
-                ),
-            },
+            self.mode == Some(Mode::Changes) && self.open_pages > 0,
+            format!(
+                "the recording has each change of page, but not the touch of a page that is among \
+                 the last {} that its process opened",
+                self.open_pages
+            ),
         );
         say(
             self.resolution_ns > 0,
