@@ -48,6 +48,10 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
     let mut asked = GivenProgram::new(given, path, args.job)?;
     let output = args.output.open(&asked.inputs, &[])?;
     let runs = if args.check { asked.spec.runs.take() } else { None };
+    if runs == Some(0) {
+        let message = "--runs 0: a check runs the program at least once; give --runs 5";
+        return Err(Error::Usage(message.to_string()));
+    }
     if asked.spec.runs.is_some_and(|runs| runs != 1) {
         let message = "--runs does not go with advise, which tries things in the model; remove it, \
                        or give --check too";

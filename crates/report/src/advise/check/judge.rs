@@ -128,23 +128,42 @@ pub(super) fn in_words([pages, ns]: [Beside; 2]) -> String {
 }
 
 /// Why the runs of the program as it is tell nothing of what was recorded, if that is so: a signal
-/// ended one, or one failed and they read next to nothing of what was predicted, as a program does
-/// that does not find its input.
-fn other_work(study: &Study, plain: &Checked) -> Option<String> {
+/// ended one, or they read next to nothing of what was predicted, as a program does that does not
+/// find its input.
+pub(super) fn other_work(study: &Study, plain: &Checked) -> Option<String> {
     if let Some(signal) = plain.runs.iter().find_map(|run| run.signal) {
-        return Some(format!("Not tested: signal {signal} ended the program as it is."));
+        return Some(format!("Not checked: signal {signal} ended the program as it is."));
     }
-    let code = plain.runs.iter().find_map(|run| run.exit_code.filter(|code| *code != 0))?;
+    let code = plain.runs.iter().find_map(|run| run.exit_code.filter(|code| *code != 0));
     let (predicted, read) = (study.now.figures().pages, median(&plain.pages()));
-    (predicted > FEW_PAGES && read < predicted * LEAST_SHARE).then(|| {
+    let is_next_to_nothing = match code {
+        Some(_) => read < predicted * LEAST_SHARE,
+        None => read < FEW_PAGES && predicted * LEAST_SHARE > FEW_PAGES,
+    };
+    (predicted > FEW_PAGES && is_next_to_nothing).then(|| {
         format!(
-            "Not tested: the program as it is read {} pages, where {} were predicted, and ended \
-             with exit code {code}. It may not do what was recorded: run the check in the same \
-             directory, and with the same files.",
+            "Not checked: as it is the program read {} of the {} pages that the model has, and \
+             ended with exit code {}. It does not do what was recorded: run the check in the same \
+             directory, with the same files and without input from a pipe.",
             number(read),
-            number(predicted)
+            number(predicted),
+            code.unwrap_or(0)
         )
     })
+}
+
+/// Why so few runs can show nothing, if that is so.
+fn too_few(check: &Check) -> Option<String> {
+    let runs = check.variants[0].runs.len();
+    match check.variants.len() {
+        1 => Some("Not tested: nothing was run beside the program as it is.".to_string()),
+        _ => (least_p_value(runs, runs) > LEVEL).then(|| {
+            format!(
+                "Not tested: {runs} runs of each are too few to tell a difference from chance; \
+                 give --runs 4 or more."
+            )
+        }),
+    }
 }
 
 /// What `check` says of the answer of `study`.
@@ -168,7 +187,7 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
         let text = format!("Not tested: {}: {reason}.", label(study, check.answer));
         return Judged { verdict: Verdict::NotTested, text };
     };
-    if let Some(text) = other_work(study, plain) {
+    if let Some(text) = other_work(study, plain).or_else(|| too_few(check)) {
         return Judged { verdict: Verdict::NotTested, text };
     }
     let is_plain = own.trial.is_none();
@@ -182,7 +201,6 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
     let beside_others = |of: &Checked| beside(&own.ns(), &of.ns(), SHORT_NS);
     let beats = |of: &&Checked| ratio(of) > 1.0 + AS_GOOD && beside_others(of) == Beside::More;
     let faster = others().filter(beats).min_by(by_time);
-    let is_tested = beside_others(fastest) != Beside::NotTested;
     let (verdict, text) = match () {
         () if found.contains(&Beside::More) => (
             Verdict::Refuted,
@@ -192,14 +210,6 @@ pub fn judge(study: &Study, check: &Check) -> Judged {
                 name(own),
                 cost(own),
                 cost(plain)
-            ),
-        ),
-        () if found.contains(&Beside::NotTested) || !is_tested => (
-            Verdict::NotTested,
-            format!(
-                "Not tested: {} runs of each are too few to tell a difference from chance; give \
-                 --runs 4 or more.",
-                check.runs
             ),
         ),
         () if is_as_good && is_plain => (

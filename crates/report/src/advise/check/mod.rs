@@ -10,7 +10,7 @@ use serde::Serialize;
 
 pub(super) use self::data::{Entry, entry};
 pub use self::judge::{Judged, Verdict, judge};
-use super::Study;
+use super::{Choice, Study, answer};
 use crate::report::Part;
 
 /// One run of a program, and of all that it started.
@@ -93,7 +93,9 @@ impl Check {
 
     /// Whether the check says that the answer is wrong, or that the program did something else.
     pub fn fails(&self, study: &Study) -> bool {
-        judge(study, self).verdict == Verdict::Refuted || !self.differences(study).is_empty()
+        judge(study, self).verdict == Verdict::Refuted
+            || judge::other_work(study, &self.variants[0]).is_some()
+            || !self.differences(study).is_empty()
     }
 }
 
@@ -118,6 +120,14 @@ pub(super) fn parts(study: &Study, check: &Check) -> Vec<Part> {
     let differences = check.differences(study);
     parts.extend(differences.iter().map(|what| Part::Paragraph(format!("Check failed: {what}."))));
     parts.push(Part::Paragraph(judge(study, check).text));
+    if let Choice::Best { best, .. } = answer(&study.now, &study.trials)
+        && !check.variants.iter().any(|of| of.trial == Some(best))
+    {
+        parts.push(Part::Paragraph(format!(
+            "The answer above, {}, was not run, so nothing here confirms it.",
+            label(study, Some(best))
+        )));
+    }
     parts.push(Part::Table(tables::counts(study, check)));
     parts.push(Part::Table(tables::times(study, check)));
     parts.push(Part::Paragraph(tables::note(check)));
