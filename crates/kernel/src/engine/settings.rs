@@ -63,8 +63,7 @@ impl FaultAround {
         }
         let what = format!("a fault-around of {wanted_bytes} bytes");
         require_root("setting fault-around")?;
-        let remedy = "use a kernel with debugfs that is not locked down, leave out --apply, or use \
-                      --image";
+        let remedy = "use a kernel with debugfs that is not locked down, or leave it as it is";
         let debugfs = Mounted::open(journal, "debugfs", remedy)?;
         let path = debugfs.root().join(FAULT_AROUND_NAME);
         let refused = |error: io::Error| Error::unavailable(format!("{what} ({error})"), remedy);

@@ -175,8 +175,8 @@ fn for_this_program(study: &Study, file: usize, best: &Trial) -> String {
 fn tie(study: &Study, ties: &[usize], ties_with_now: bool) -> String {
     let mut text = String::new();
     if ties_with_now {
-        text += " It is a tie with doing nothing: at half or double the device's latency it is \
-                 slower.";
+        text += " It is a tie with doing nothing: at half or double the device's latency it \
+                 gains nothing worth the change.";
     }
     if !ties.is_empty() {
         let named: Vec<String> =
@@ -241,15 +241,18 @@ fn call(change: &Change) -> String {
 /// What to write for the answers, each once.
 fn written(study: &Study, files: &[FileAnswer]) -> Vec<Written> {
     let mut changes: Vec<(&Change, Contents)> = Vec::new();
-    let together = match answer(&study.now, &study.trials) {
-        Choice::Best { best, .. } => study.trials[best].changes.as_slice(),
-        Choice::Nothing => &[],
-    };
-    let of_files = files.iter().filter_map(|file| match &file.choice {
-        Choice::Best { best, .. } => Some(study.trials[*best].changes.as_slice()),
-        Choice::Nothing => None,
+    let together = answer(&study.now, &study.trials);
+    let chosen = files.iter().map(|file| &file.choice).chain([&together]);
+    // Nobody changes the whole machine for a tie with doing nothing.
+    let worth = chosen.flat_map(|choice| match choice {
+        Choice::Best { best, ties_with_now, .. } => study.trials[*best]
+            .changes
+            .iter()
+            .filter(|change| !(*ties_with_now && change.is_for_all()))
+            .collect(),
+        Choice::Nothing => Vec::new(),
     });
-    for change in of_files.chain([together]).flatten() {
+    for change in worth {
         let contents = change.file().map_or(Contents::Other, |file| study.files[file].contents);
         if !changes.iter().any(|(known, _)| *known == change) {
             changes.push((change, contents));
