@@ -157,11 +157,13 @@ fn main() {
         return program(rest);
     }
     let wanted: Vec<String> = arguments.into_iter().filter(|a| !a.starts_with('-')).collect();
-    let mut bench = Bench::new("programs");
+    let bench = Bench::new("programs");
     if let Some(reason) = Storage::of(&bench.directory).expect("the directory's disk").unsuited() {
         return skip(format!("{} {reason}", bench.directory.display()));
     }
     let mut failed = run(&bench, &wanted, &TESTS);
+    drop(bench);
+    let mut bench = Bench::new("recorded");
     bench.record();
     failed.extend(run(&bench, &wanted, &RECORDED));
     let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();

@@ -89,7 +89,9 @@ pub fn sends(bench: &Bench) {
             Duration::from_micros(micros.unwrap_or_else(|_| panic!("{how}: {}", of.stderr())))
         });
         println!("programs: {how} takes {plain:.1?}, {governed:.1?} when governed");
-        assert!(governed < plain * 2 + Duration::from_millis(100), "{how}: {governed:?}");
+        // Recording is slower, as METHOD says.
+        let is_quick = governed < plain * 2 + Duration::from_millis(100);
+        assert!(is_quick || bench.records(), "{how}: {governed:?}");
         both.reads_as_much();
     }
 }
