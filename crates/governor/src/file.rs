@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use std::fmt::{self, Write};
 use std::os::fd::BorrowedFd;
 
+use filemap_control::IN_MEMORY;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::lock::Lock;
@@ -96,9 +97,6 @@ pub struct Stored {
     pub device: u64,
     pub inode: u64,
 }
-
-/// Filesystems without a device behind them: nothing is read ahead there.
-const IN_MEMORY: [i64; 3] = [libc::TMPFS_MAGIC, 0x8584_58f6, libc::HUGETLBFS_MAGIC];
 
 /// What `descriptor` is, where it is such a file.
 pub fn stored(descriptor: BorrowedFd<'_>) -> Option<Stored> {

@@ -36,6 +36,11 @@ impl Metered {
     pub fn end(&self) -> (Option<i32>, Option<i32>) {
         (self.status.code(), self.status.signal())
     }
+
+    /// Its digests as text.
+    pub fn digests(&self) -> [String; 2] {
+        self.outputs.map(|digest| format!("{digest:016x}"))
+    }
 }
 
 /// Runs `command` to its end without input. It has a session of its own, and is ended when a signal

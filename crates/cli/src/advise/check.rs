@@ -158,7 +158,7 @@ impl Running<'_> {
         let cached_bytes = trial::drop_all(paths, &mut self.notes)?;
         let metered = trial::run(&self.again.program, said.as_ref())?;
         let (exit_code, signal) = metered.end();
-        let [stdout, stderr] = metered.outputs.map(|digest| format!("{digest:016x}"));
+        let [stdout, stderr] = metered.digests();
         variant.runs.push(CheckRun {
             exit_code,
             signal,

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use filemap_control::IN_MEMORY;
 use filemap_control::tape::{Entry, Kind};
 use filemap_kernel::following::{Following, Map, Seen, What};
 use filemap_kernel::trace::Inode;
@@ -16,9 +17,6 @@ use super::tapes::Told;
 
 /// Reads of files whose path is not known yet: so many are kept of a process.
 const MOST_HELD: usize = 4096;
-
-/// Filesystems without a device behind them: tmpfs, ramfs, hugetlbfs.
-const IN_MEMORY: [i64; 3] = [libc::TMPFS_MAGIC, 0x8584_58f6, libc::HUGETLBFS_MAGIC];
 
 /// Which files are recorded.
 pub struct WantedFiles {

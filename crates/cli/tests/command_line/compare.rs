@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Scratch, filemap, json, stderr, stdout};
+use crate::{Scratch, filemap, json, stderr, stdout, undated};
 
 const JOB: &str = "compare --workload random --file-size 64m --accesses 500";
 
@@ -43,11 +43,6 @@ fn lists_may_have_blanks() {
 
 #[test]
 fn the_command_of_a_report_repeats_it() {
-    let undated = |args: &str| {
-        let mut report = json(&format!("{args} --json -"));
-        report["environment"]["date"].take();
-        report
-    };
     let report = undated(&format!("{JOB} --seed 5 --variants baseline,mmap-miss"));
     let command = report["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
     assert_eq!(report, undated(command));

@@ -79,6 +79,13 @@ fn json(args: &str) -> Value {
     serde_json::from_str(&stdout(args)).expect("one JSON object")
 }
 
+/// What a command says in JSON, without the date, which is all that differs in another run of it.
+fn undated(args: &str) -> Value {
+    let mut report = json(&format!("{args} --json -"));
+    report["environment"]["date"].take();
+    report
+}
+
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

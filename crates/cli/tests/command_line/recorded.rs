@@ -46,17 +46,21 @@ pub fn recorded(place: &Place, name: &str, words: &[&str]) -> Option<Vec<Event>>
     Some(events(&path))
 }
 
-/// The pages that random accesses touch first, by the same generator as the program's.
-pub fn first_touches(accesses: u64) -> Vec<u64> {
+/// The pages of random accesses, by the same generator as the program's.
+fn pages(accesses: u64) -> impl Iterator<Item = u64> {
     let mut state: u64 = 88_172_645_463_325_252;
-    let mut seen = HashSet::new();
-    let pages = (0..accesses).map(|_| {
+    (0..accesses).map(move |_| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         state % PAGES
-    });
-    pages.filter(|page| seen.insert(*page)).collect()
+    })
+}
+
+/// Those that are touched first.
+pub fn first_touches(accesses: u64) -> Vec<u64> {
+    let mut seen = HashSet::new();
+    pages(accesses).filter(|page| seen.insert(*page)).collect()
 }
 
 #[test]
@@ -74,16 +78,9 @@ fn a_recording_has_each_first_touch_in_order() {
 
 /// The pages that are told of the same accesses where each change of page is.
 fn changes(accesses: u64) -> Vec<u64> {
-    let mut state: u64 = 88_172_645_463_325_252;
     let mut open = VecDeque::new();
-    let pages = (0..accesses).map(|_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state % PAGES
-    });
     let mut told = Vec::new();
-    for page in pages {
+    for page in pages(accesses) {
         if !open.contains(&page) {
             told.push(page);
             open.push_back(page);

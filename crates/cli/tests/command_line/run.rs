@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Scratch, filemap, json, stdout};
+use crate::{Scratch, filemap, json, stdout, undated};
 
 const JOB: &str = "run --workload random --file-size 8m --accesses 50";
 
@@ -154,12 +154,7 @@ fn verbose_adds_every_counter_by_its_name() {
 
 #[test]
 fn each_seed_is_a_run_of_its_own() {
-    let undated = |args: &str| {
-        let mut record = json(args);
-        record["environment"]["date"].take();
-        record
-    };
-    let record = undated(&format!("{JOB} --seeds 3 --json -"));
+    let record = undated(&format!("{JOB} --seeds 3"));
     let runs = record["runs"].as_array().unwrap();
     let seeds: Vec<u64> = runs.iter().map(|run| run["seed"].as_u64().unwrap()).collect();
     assert_eq!(seeds, [88172645463325252, 1363160026601443621, 14004281193724023956]);
@@ -168,7 +163,7 @@ fn each_seed_is_a_run_of_its_own() {
     }
     let command = record["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
     assert!(command.ends_with(" --seeds 3"), "{command}");
-    assert_eq!(record, undated(&format!("{command} --json -")));
+    assert_eq!(record, undated(command));
     let text = stdout(&format!("{JOB} --seeds 3"));
     assert!(text.contains("\n3 seeds "), "{text}");
 }

@@ -103,7 +103,7 @@ impl Trial<'_> {
         };
         let metered = trial::run(self.program, said)?;
         let (exit_code, signal) = metered.end();
-        let [stdout, stderr] = metered.outputs.map(|digest| format!("{digest:016x}"));
+        let [stdout, stderr] = metered.digests();
         Ok(Measured {
             variant,
             exit_code,
