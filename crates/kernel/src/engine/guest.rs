@@ -6,6 +6,7 @@ use std::path::Path;
 use filemap_job::program::Program;
 use filemap_job::{Engine, Job, Machine, Thrash};
 use rustix::mount::{MountFlags, mount};
+use serde_json::Value;
 
 use super::sent::{Bootable, Message, answer, refused};
 use super::switches::Switched;
@@ -31,7 +32,7 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
         Ok(switched) => switched,
         Err(error) => return refused(error),
     };
-    let (sent, observed) = (&message.job, message.is_observed);
+    let (sent, observed) = (&message.job, message.observed.as_ref());
     if let Some(job) = Job::received(sent, &release) {
         return answer::<Job>(run(&job.map_err(|error| wrong(&error))?, observed, log));
     }
@@ -46,17 +47,22 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
     }
 }
 
-fn run<W: Bootable>(job: &W, is_observed: bool, log: &mut Log) -> Result<W::Record, Error> {
+fn run<W: Bootable>(job: &W, how: Option<&Value>, log: &mut Log) -> Result<W::Record, Error> {
     prepare(&job.needs().machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
-    match is_observed {
-        true => observed(job, journal, log),
-        false => Kernel::in_directory(journal, guest::DATA_DIR.into()).run(job),
+    match how {
+        Some(how) => observed(job, journal, log, how),
+        None => Kernel::in_directory(journal, guest::DATA_DIR.into()).run(job),
     }
 }
 
 /// Runs `job` while its kernel tells what it decides, which goes to `log`.
-fn observed<W: Bootable>(_job: &W, _journal: Journal, _log: &mut Log) -> Result<W::Record, Error> {
+fn observed<W: Bootable>(
+    _job: &W,
+    _journal: Journal,
+    _log: &mut Log,
+    _how: &Value,
+) -> Result<W::Record, Error> {
     Err(Error::unavailable("a decision log of a booted kernel", "leave it out"))
 }
 

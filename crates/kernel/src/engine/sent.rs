@@ -214,8 +214,8 @@ pub(super) struct Message {
     pub(super) on: Series,
     /// Readahead of the disk that its files are on.
     pub(super) read_ahead_kb: u64,
-    /// Whether the kernel's decisions are wanted too.
-    pub(super) is_observed: bool,
+    /// How the kernel's decisions are observed, if they are.
+    pub(super) observed: Option<Value>,
 }
 
 impl Message {
@@ -226,7 +226,7 @@ impl Message {
         let mut sent = self.job.clone();
         sent[SWITCHES] = Value::Object(switches.collect());
         sent[READ_AHEAD_KB] = self.read_ahead_kb.into();
-        sent[OBSERVED] = self.is_observed.into();
+        sent[OBSERVED] = self.observed.clone().unwrap_or_default();
         sent.to_string()
     }
 
@@ -245,8 +245,8 @@ impl Message {
             }
         });
         let read_ahead_kb = job[READ_AHEAD_KB].as_u64().ok_or("it names no readahead")?;
-        let is_observed = job[OBSERVED].as_bool().unwrap_or(false);
-        Ok(Message { job, named, on, read_ahead_kb, is_observed })
+        let observed = Some(job[OBSERVED].clone()).filter(|how| !how.is_null());
+        Ok(Message { job, named, on, read_ahead_kb, observed })
     }
 }
 

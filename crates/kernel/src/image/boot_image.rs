@@ -72,6 +72,11 @@ impl Image {
         of(self) == of(other)
     }
 
+    /// Whether the machine is as large as `other`.
+    pub(crate) fn holds(&self, other: &Image) -> bool {
+        self.ram_bytes >= other.ram_bytes && self.disk_bytes >= other.disk_bytes
+    }
+
     /// Makes the machine as large as `other`, which also has jobs for it.
     pub(crate) fn grow(&mut self, other: &Image) {
         self.ram_bytes = self.ram_bytes.max(other.ram_bytes);

@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::frame::{Header, Kind};
 
@@ -17,6 +19,10 @@ pub(super) const BLOCK_BYTES: usize = 4096;
 
 /// What is read or written at once.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// How often the guest looks for another job, and for how long it looks at one that is not whole.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 100;
 
 /// The guest's end of it.
 #[derive(Debug)]
@@ -37,8 +43,23 @@ impl Channel {
         Ok(Channel { disk, memory: vec![0; PIECE_BYTES + BLOCK_BYTES], tasks_at: 0, answers_at })
     }
 
-    /// The next job of the list with its number; `None` behind the last one.
-    pub(super) fn next_task(&mut self) -> Result<Option<(usize, String)>, String> {
+    /// Waits for the next job of the list, and returns it with its number.
+    pub(super) fn await_task(&mut self) -> Result<(usize, String), String> {
+        let mut damaged = 0;
+        loop {
+            match self.next_task() {
+                Ok(Some(task)) => return Ok(task),
+                Ok(None) => damaged = 0,
+                // The host may be writing it.
+                Err(_) if damaged < LOOKS => damaged += 1,
+                Err(error) => return Err(error),
+            }
+            sleep(LOOK_EVERY);
+        }
+    }
+
+    /// The next job of the list; `None` behind the last one.
+    fn next_task(&mut self) -> Result<Option<(usize, String)>, String> {
         let wrong = |reason: &str| format!("the host's list makes no sense: {reason}");
         let failed = |error: io::Error| format!("read the host's list: {error}");
         let mut first = Vec::new();
@@ -138,8 +159,8 @@ mod tests {
     use super::*;
 
     fn both(tasks: &[&str]) -> (Exchange, Channel) {
-        let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
-        let host = Exchange::new(&tasks, 64 << 20).unwrap();
+        let mut host = Exchange::new().unwrap();
+        tasks.iter().for_each(|task| host.add(task).unwrap());
         let channel = Channel {
             disk: host.file.try_clone().unwrap(),
             memory: vec![0; PIECE_BYTES + BLOCK_BYTES],
@@ -165,6 +186,12 @@ mod tests {
         }
         assert_eq!(guest.next_task().unwrap(), None);
         assert_eq!(host.next_frame(), Ok(None));
+        host.add("another").unwrap();
+        assert_eq!(guest.await_task().unwrap(), (texts.len(), "another".to_string()));
+        host.task_at = host.answers_at - 2 * BLOCK_BYTES as u64;
+        let large = "x".repeat(BLOCK_BYTES);
+        assert_eq!(host.add(&large).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        host.add("the last").unwrap();
     }
 
     #[test]

@@ -17,24 +17,38 @@ pub(super) struct Exchange {
     pub(super) answers_at: u64,
     /// Where the next frame does.
     next_at: u64,
+    /// Where the next job is written, and its number.
+    pub(super) task_at: u64,
+    tasks: usize,
 }
 
+/// Room for jobs, and for answers. Memory is taken only for what was written and not yet read.
+const TASK_BYTES: u64 = 1 << 30;
+const ANSWER_BYTES: u64 = 1 << 40;
+
 impl Exchange {
-    /// A disk with the jobs `tasks` on it, and `answer_bytes` of room for what comes back. It takes
-    /// memory only for what was written and not yet read.
-    pub(super) fn new(tasks: &[String], answer_bytes: u64) -> io::Result<Self> {
+    /// An empty disk.
+    pub(super) fn new() -> io::Result<Self> {
         let file = File::from(memfd_create("filemap-jobs", MemfdFlags::CLOEXEC)?);
-        let mut at = 0;
-        for (number, task) in tasks.iter().enumerate() {
-            let frame = frame::encode(Kind::Task, number, task.as_bytes());
-            file.write_all_at(&frame, at)?;
-            at += frame.len().next_multiple_of(BLOCK_BYTES) as u64;
+        file.set_len(TASK_BYTES + ANSWER_BYTES)?;
+        let (answers_at, next_at) = (TASK_BYTES, TASK_BYTES);
+        Ok(Exchange { file, answers_at, next_at, task_at: 0, tasks: 0 })
+    }
+
+    /// Gives the guest another job.
+    pub(super) fn add(&mut self, payload: &str) -> io::Result<()> {
+        let frame = frame::encode(Kind::Task, self.tasks, payload.as_bytes());
+        let length = frame.len().next_multiple_of(BLOCK_BYTES) as u64;
+        // A block without a header is left behind the last.
+        if self.task_at + length >= self.answers_at {
+            return Err(io::ErrorKind::StorageFull.into());
         }
-        // A block without a header ends the list.
-        let answers_at = at + BLOCK_BYTES as u64;
-        let answer_bytes = answer_bytes.next_multiple_of(BLOCK_BYTES as u64);
-        file.set_len(answers_at + answer_bytes)?;
-        Ok(Exchange { file, answers_at, next_at: answers_at })
+        let (first, rest) = frame.split_at(frame.len().min(BLOCK_BYTES));
+        self.file.write_all_at(rest, self.task_at + BLOCK_BYTES as u64)?;
+        self.file.write_all_at(first, self.task_at)?;
+        self.task_at += length;
+        self.tasks += 1;
+        Ok(())
     }
 
     /// What the guest has sent next; `None` if nothing yet.

@@ -43,8 +43,8 @@ pub fn is_guest() -> bool {
     std::process::id() == 1 && Path::new(settings::PATH).exists()
 }
 
-/// Prepares the guest, gives the host's jobs to `run`, one after the other, sends each answer and
-/// ends the machine.
+/// Prepares the guest, gives the host's jobs to `run`, one after the other, and sends each answer.
+/// It is the host that ends the machine.
 ///
 /// `run` finds the scratch disk at [`DATA_DIR`], and what was cached of its files is dropped; its
 /// error, or its panic, reaches the host as [`Error::Guest`](super::Error::Guest). After a panic
@@ -74,7 +74,9 @@ fn run_all(
     run: &mut impl FnMut(&str, &mut Log) -> Result<String, String>,
 ) -> Result<(), String> {
     let lost = |error| format!("write an answer for the host: {error}");
-    while let Some((task, payload)) = channel.next_task()? {
+    // Until the host ends the machine.
+    loop {
+        let (task, payload) = channel.await_task()?;
         forget_files()?;
         channel.send(Kind::Begun, task, b"").map_err(lost)?;
         let mut log = Log::of(channel, task);
@@ -90,10 +92,9 @@ fn run_all(
         };
         channel.send(kind, task, text.as_bytes()).map_err(lost)?;
         if kind == Kind::Panic {
-            break;
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// Makes the machine ready; `None` where the host only wants to know that it runs.

@@ -12,9 +12,6 @@ use super::qemu::{Accelerator, Disks, Machine, Started};
 use super::settings::Settings;
 use super::{Error, accelerator, disk, unnamed};
 
-/// Room for the answer of a job, in bytes. It is not taken before something is written there.
-const ANSWER_BYTES: u64 = 16 << 20;
-
 /// A frame that is being written may look wrong; one that does after this time is.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 
@@ -25,8 +22,6 @@ pub struct Task {
     pub payload: String,
     /// The machine is killed that has not answered after this time.
     pub time_limit: Duration,
-    /// Most bytes that the job may write to its [`Log`](super::guest::Log).
-    pub log_bytes: u64,
 }
 
 /// What came of a job.
@@ -61,16 +56,14 @@ pub struct Guest {
 }
 
 impl Image {
-    /// Boots the image for `tasks`, at least one, and returns while it does.
+    /// Boots the image for `tasks`, and others that may [come](Guest::add). Returns while it boots.
     ///
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells a missing piece from a failed run.
     pub fn start(&self, tasks: &[Task]) -> Result<Guest, Error> {
         let (release, modules) = self.with_modules()?;
         let scratch = disk::create(&self.scratch_dir, self.disk_bytes, self.filesystem)?;
-        let payloads: Vec<String> = tasks.iter().map(|task| task.payload.clone()).collect();
-        let room = tasks.iter().map(|task| task.log_bytes.saturating_add(ANSWER_BYTES));
-        let exchange = Exchange::new(&payloads, room.fold(0, u64::saturating_add))
+        let exchange = Exchange::new()
             .map_err(|source| Error::io("make a disk for the jobs in memory", source))?;
         let settings = Settings {
             answers_at: Some(exchange.answers_at),
@@ -82,20 +75,22 @@ impl Image {
         let accelerator = accelerator::choose(self)?;
         let disks = Some(Disks { scratch: scratch.as_fd(), exchange: exchange.file.as_fd() });
         let machine = Machine { image: self, accelerator, initramfs: &initramfs, disks }.start()?;
-        Ok(Guest {
+        let mut guest = Guest {
             image: self.clone(),
             release,
             accelerator,
             machine,
             exchange,
-            limits: tasks.iter().map(|task| task.time_limit).collect(),
+            limits: Vec::new(),
             next: 0,
             since: Instant::now(),
             has_begun: false,
             is_over: false,
             log: None,
             _files: [scratch, initramfs],
-        })
+        };
+        tasks.iter().try_for_each(|task| guest.add(task))?;
+        Ok(guest)
     }
 }
 
@@ -110,25 +105,38 @@ impl Guest {
         self.accelerator
     }
 
+    /// Gives it another job.
+    ///
+    /// # Errors
+    /// When jobs have taken a GiB together.
+    pub fn add(&mut self, task: &Task) -> Result<(), Error> {
+        if self.next == self.limits.len() {
+            self.since = Instant::now();
+        }
+        self.limits.push(task.time_limit);
+        let added = self.exchange.add(&task.payload);
+        added.map_err(|source| Error::io("give a guest another job", source))
+    }
+
     /// Waits for the answer of the next job: the first time for that of the first.
     ///
     /// # Errors
-    /// Why the job gave none. While the machine [`answers`](Self::answers), the next call is about
+    /// Why the job gave none. Unless the machine [`is_over`](Self::is_over), the next call is about
     /// the job behind it.
     ///
     /// # Panics
-    /// When the machine answers no more.
+    /// When all jobs have been answered, or the machine is over.
     pub fn next_answer(&mut self) -> Result<Answer, Error> {
-        assert!(self.answers(), "no other answer comes");
+        assert!(!self.is_over && self.next < self.limits.len(), "no other answer comes");
         self.await_answer().unwrap_or_else(|error| {
             self.is_over = true;
             Err(error)
         })
     }
 
-    /// Whether it has other jobs to answer, and still can: it did not panic, hang or die.
-    pub fn answers(&self) -> bool {
-        !self.is_over && self.next < self.limits.len()
+    /// Whether it answers no other job, as it panicked, hung or died.
+    pub fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// The answer of the job, or why it gave none; the error is the end of the machine.

@@ -69,7 +69,7 @@ impl Image {
     pub fn run(&self, payload: &str) -> Result<Outcome, Error> {
         let started = Instant::now();
         let (payload, time_limit) = (payload.to_owned(), self.time_limit);
-        let mut guest = self.start(&[Task { payload, time_limit, log_bytes: 0 }])?;
+        let mut guest = self.start(&[Task { payload, time_limit }])?;
         Ok(Outcome {
             record: guest.next_answer()?.text,
             release: guest.release().to_owned(),

@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::Error;
-use crate::image::{Accelerator, Answer, Guest, Image, Task};
+use crate::image::{Accelerator, Answer, Filesystem, Guest, Image, Task};
 
 /// A job that is to run on a machine.
 #[derive(Debug)]
@@ -22,15 +23,29 @@ pub(super) struct Entry {
     pub(super) name: String,
 }
 
-impl Entry {
-    /// Whether it and `other` can run on one machine, and come out as on one each.
-    fn goes_with(&self, other: &Entry) -> bool {
-        let of = |entry: &Entry| {
-            let Image { kernel, modules, cpus, takes_turns, filesystem, .. } = entry.image.clone();
-            let ram = entry.names_ram.then_some(entry.image.ram_bytes);
-            (kernel, modules, cpus, takes_turns, filesystem, ram)
-        };
-        !self.is_alone && !other.is_alone && of(self) == of(other)
+/// What is the same of jobs that run on one machine, and come out as on one each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shape {
+    kernel: PathBuf,
+    modules: Option<PathBuf>,
+    filesystem: Filesystem,
+    cpus: u32,
+    takes_turns: bool,
+    /// Memory that a job names. Others have what the largest of them needs.
+    ram_bytes: Option<u64>,
+    is_alone: bool,
+}
+
+impl Shape {
+    fn of(entry: &Entry) -> Self {
+        let Image { kernel, modules, filesystem, cpus, takes_turns, .. } = entry.image.clone();
+        let ram_bytes = entry.names_ram.then_some(entry.image.ram_bytes);
+        let is_alone = entry.is_alone;
+        Shape { kernel, modules, filesystem, cpus, takes_turns, ram_bytes, is_alone }
+    }
+
+    fn is_shared(&self) -> bool {
+        !self.is_alone
     }
 }
 
@@ -65,9 +80,10 @@ impl Told {
     }
 }
 
-/// The lists of jobs that are asked for together. One machine runs at a time.
-#[derive(Debug)]
-pub(super) struct Lists {
+/// Lists of jobs, and the machine that runs one of them. One runs at a time, as the memory of this
+/// machine may not be enough for two.
+#[derive(Debug, Default)]
+pub(super) struct Machines {
     lists: Vec<List>,
     running: Option<Running>,
 }
@@ -75,6 +91,8 @@ pub(super) struct Lists {
 /// The jobs of one machine, in the order in which they were asked for.
 #[derive(Debug)]
 struct List {
+    shape: Shape,
+    /// Large enough for each of them.
     image: Image,
     jobs: Vec<Listed>,
 }
@@ -88,46 +106,33 @@ struct Listed {
     answer: Option<Result<Arrived, Error>>,
 }
 
-/// A machine, and the numbers of the jobs of its list that it has yet to answer.
+/// A machine that works on a list.
 #[derive(Debug)]
 struct Running {
     list: usize,
+    /// What was booted.
+    image: Image,
     guest: Guest,
+    /// Numbers of the jobs that it has yet to answer.
     left: VecDeque<usize>,
+    /// How many jobs of the list it was given, or had been answered before.
+    given: usize,
 }
 
 /// Where a job stands in lists.
 #[derive(Debug)]
 pub(super) struct Place {
-    lists: Rc<RefCell<Lists>>,
+    machines: Rc<RefCell<Machines>>,
     /// The number of its list.
     pub(super) list: usize,
     job: usize,
 }
 
 impl Place {
-    /// Lists of `entries`, and where each of these stands.
-    pub(super) fn of(entries: Vec<Entry>) -> Vec<Place> {
-        let mut firsts: Vec<Entry> = Vec::new();
-        let mut lists: Vec<List> = Vec::new();
-        let mut places = Vec::new();
-        for mut entry in entries {
-            let (task, name) = (entry.task.clone(), std::mem::take(&mut entry.name));
-            let job = Listed { name, task: Some(task), answer: None };
-            let found = firsts.iter().position(|first| first.goes_with(&entry));
-            let list = found.unwrap_or(lists.len());
-            if found.is_none() {
-                lists.push(List { image: entry.image.clone(), jobs: Vec::new() });
-                firsts.push(entry);
-            } else {
-                lists[list].image.grow(&entry.image);
-            }
-            lists[list].jobs.push(job);
-            places.push((list, lists[list].jobs.len() - 1));
-        }
-        let lists = Rc::new(RefCell::new(Lists { lists, running: None }));
-        let place = |(list, job)| Place { lists: Rc::clone(&lists), list, job };
-        places.into_iter().map(place).collect()
+    /// Where `entry` stands behind all others of `machines`.
+    pub(super) fn of(machines: &Rc<RefCell<Machines>>, entry: Entry) -> Place {
+        let (list, job) = machines.borrow_mut().add(entry);
+        Place { machines: Rc::clone(machines), list, job }
     }
 
     /// What came of the job. Boots its machine if that does not run, and waits.
@@ -135,58 +140,84 @@ impl Place {
     /// # Errors
     /// Why nothing did.
     pub(super) fn answer(self) -> Result<Arrived, Error> {
-        self.lists.borrow_mut().answer(self.list, self.job)
+        self.machines.borrow_mut().answer(self.list, self.job)
     }
 }
 
-impl Lists {
+impl Machines {
+    fn add(&mut self, entry: Entry) -> (usize, usize) {
+        let shape = Shape::of(&entry);
+        let found = self.lists.iter().position(|list| shape.is_shared() && list.shape == shape);
+        let list = found.unwrap_or_else(|| {
+            self.lists.push(List { shape, image: entry.image.clone(), jobs: Vec::new() });
+            self.lists.len() - 1
+        });
+        let List { image, jobs, .. } = &mut self.lists[list];
+        image.grow(&entry.image);
+        jobs.push(Listed { name: entry.name, task: Some(entry.task), answer: None });
+        (list, jobs.len() - 1)
+    }
+
     fn answer(&mut self, list: usize, job: usize) -> Result<Arrived, Error> {
         loop {
             if let Some(answer) = self.lists[list].jobs[job].answer.take() {
                 return answer;
             }
             match &self.running {
-                Some(running) if running.list == list => {}
-                Some(_) => {
-                    // It has begun, and the memory of this machine may not be enough for two.
-                    while self.running.is_some() {
-                        self.step();
-                    }
-                    continue;
+                Some(running) if running.list != list && !running.left.is_empty() => {}
+                Some(running) if running.list == list && running.image.holds(self.of(list)) => {
+                    self.give()?;
                 }
-                None => self.start(list)?,
+                _ => self.start(list)?,
             }
             self.step();
         }
     }
 
-    /// Boots the machine of `list` for what it has not answered.
+    fn of(&self, list: usize) -> &Image {
+        &self.lists[list].image
+    }
+
+    /// Boots the machine of `list` for what it has not answered, in place of any other.
     fn start(&mut self, list: usize) -> Result<(), Error> {
-        let List { image, jobs } = &self.lists[list];
+        self.running = None;
+        let List { image, jobs, .. } = &self.lists[list];
         let open = jobs.iter().enumerate().filter_map(|(job, of)| Some((job, of.task.clone()?)));
         let (left, tasks): (VecDeque<usize>, Vec<Task>) = open.unzip();
         let guest = image.start(&tasks)?;
-        self.running = Some(Running { list, guest, left });
+        self.running = Some(Running { list, image: image.clone(), guest, left, given: jobs.len() });
         Ok(())
     }
 
-    /// Waits for the next answer of the machine that runs. One that has no other to give is ended:
-    /// for what it has left, another is booted.
+    /// Gives the machine that runs what was added to its list meanwhile.
+    fn give(&mut self) -> Result<(), Error> {
+        let Some(running) = &mut self.running else { return Ok(()) };
+        let jobs = &self.lists[running.list].jobs;
+        while let Some(job) = jobs.get(running.given) {
+            running.guest.add(job.task.as_ref().expect("nobody else has answered it"))?;
+            running.left.push_back(running.given);
+            running.given += 1;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next answer of the machine that runs. One that is over is dropped: for what it
+    /// has left, another is booted.
     fn step(&mut self) {
         let Some(running) = &mut self.running else { return };
-        let Some(job) = running.left.pop_front() else { return self.running = None };
-        let List { image, jobs } = &mut self.lists[running.list];
+        let Some(job) = running.left.pop_front() else { return };
+        let jobs = &mut self.lists[running.list].jobs;
         let told = Told { number: job + 1, jobs: jobs.len(), name: jobs[job].name.clone() };
         let arrived = running.guest.next_answer().map(|answer| Arrived {
             answer,
-            image: image.clone(),
+            image: running.image.clone(),
             release: running.guest.release().to_owned(),
             accelerator: running.guest.accelerator(),
             told: told.clone(),
         });
         jobs[job].task = None;
         jobs[job].answer = Some(arrived.map_err(|error| told.of(error.into())));
-        if !running.guest.answers() {
+        if running.guest.is_over() {
             self.running = None;
         }
     }

@@ -2,7 +2,9 @@
 
 mod list;
 
+use std::cell::RefCell;
 use std::fs::File;
+use std::rc::Rc;
 use std::time::Duration;
 
 use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ready};
@@ -18,7 +20,7 @@ use crate::image::{self, Accelerator, Image, Task};
 use crate::temporary::require_space;
 use crate::{Error, page_size};
 
-use list::{Arrived, Entry, Place};
+use list::{Arrived, Entry, Machines, Place};
 
 /// RAM beside what the file takes.
 const OWN_RAM_BYTES: u64 = 768 << 20;
@@ -39,43 +41,49 @@ const SLOW_ACCESS: Duration = Duration::from_millis(2);
 /// What any job may take on a machine that has much else to do.
 const SLOW_JOB: Duration = Duration::from_secs(120);
 
-/// Room for the log of a job that is observed. It is not taken before something is written there.
-const LOG_BYTES: u64 = 64 << 30;
-
 /// Kernels that are booted for jobs that name their images. Jobs share a boot where that changes
-/// nothing for them.
-#[derive(Clone, Copy, Debug, Default)]
+/// nothing for them. A machine runs until another is needed; it goes with this, its clones, and
+/// what they have made ready.
+#[derive(Clone, Debug, Default)]
 pub struct Boot {
-    observes: bool,
+    machines: Rc<RefCell<Machines>>,
+    /// How jobs are observed, if they are.
+    observed: Option<Value>,
 }
 
 impl Boot {
-    /// The same, but jobs are observed: [`Booted::take_log`] has what the kernel decided.
-    pub fn observing(self) -> Self {
-        Boot { observes: true }
+    /// The same machines, but jobs that are made ready from now on are observed as `how` says:
+    /// [`Booted::take_log`] has what the kernel decided. Its `ram_bytes` are added to the memory of
+    /// the machine, and its `seconds` to the time limit of each job.
+    pub fn observing(self, how: Value) -> Self {
+        Boot { observed: Some(how), ..self }
     }
 
     /// `job`, to be run on the kernel of `named`.
-    fn entry<W: Bootable>(self, job: &W, named: &JobImage) -> Result<Entry, Error> {
+    fn entry<W: Bootable>(&self, job: &W, named: &JobImage) -> Result<Entry, Error> {
         let needs = job.needs();
         check::<W>(&needs)?;
-        let image = machine(job, &needs, named)?;
+        let mut image = machine(job, &needs, named)?;
+        let is_alone = image.ram_bytes < comfortable_bytes(&needs);
+        let of_observing =
+            |key: &str| self.observed.as_ref().and_then(|how| how[key].as_u64()).unwrap_or(0);
+        image.ram_bytes = image.ram_bytes.saturating_add(of_observing("ram_bytes"));
         let series = job.rules().series;
         let message = Message {
             job: job.sent(),
             named: named.switches.union(series),
             on: series,
             read_ahead_kb: needs.machine.read_ahead.bytes(page_size()) >> 10,
-            is_observed: self.observes,
+            observed: self.observed.clone(),
         };
+        let seconds = Duration::from_secs(of_observing("seconds"));
         Ok(Entry {
-            is_alone: image.ram_bytes < comfortable_bytes(&needs),
+            is_alone,
             names_ram: needs.machine.ram_bytes.is_some(),
             image,
             task: Task {
                 payload: message.to_json(),
-                time_limit: time_limit(job, &needs),
-                log_bytes: if self.observes { LOG_BYTES } else { 0 },
+                time_limit: time_limit(job, &needs).saturating_add(seconds),
             },
             name: job.words(),
         })
@@ -106,16 +114,19 @@ impl<W: Bootable> Engine<W> for Boot {
                 looked.push(image);
             }
         }
-        let ready = |(job, place): (&&W, Place)| Booted {
-            work: (*job).clone(),
-            image: image(job),
-            boot: *self,
-            batch: place.list,
-            place: Some(place),
-            environment: None,
-            log: None,
+        let ready = |(job, entry): (&&W, Entry)| {
+            let place = Place::of(&self.machines, entry);
+            Booted {
+                work: (*job).clone(),
+                image: image(job),
+                boot: self.clone(),
+                batch: place.list,
+                place: Some(place),
+                environment: None,
+                log: None,
+            }
         };
-        Ok(jobs.iter().zip(Place::of(entries)).map(ready).collect())
+        Ok(jobs.iter().zip(entries).map(ready).collect())
     }
 }
 
@@ -154,7 +165,7 @@ impl<W: Bootable> Ready for Booted<W> {
         self.batch
     }
 
-    /// Another turn than the first one with the job's own seed takes a boot of its own.
+    /// A turn with another seed, or another one with the job's own, is a job of its own.
     fn take_turn(&mut self, seed: u64) -> Result<Vec<W::Run>, Error> {
         let planned = self.place.take_if(|_| seed == self.work.seed());
         let work = self.work.with_seed(seed);
@@ -162,7 +173,7 @@ impl<W: Bootable> Ready for Booted<W> {
             Some(place) => place,
             None => {
                 let entry = self.boot.entry(&work, &self.image)?;
-                Place::of(vec![entry]).pop().expect("one job has one place")
+                Place::of(&self.boot.machines, entry)
             }
         };
         let mut arrived = place.answer()?;
