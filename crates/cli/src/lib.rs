@@ -21,8 +21,10 @@ mod output;
 mod parallel;
 mod progress;
 mod provenance;
+mod random_jobs;
 mod record;
 mod recording;
+mod search;
 mod seeds;
 mod signal_set;
 mod symbols;
@@ -89,6 +91,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(args, &Machine),
         Command::Compare(args) => commands::compare::run(args, &Machine),
         Command::Conform(args) => commands::conform::run(args),
+        Command::Search(args) => commands::search::run(args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Report(args) => commands::report::run(&args),

@@ -14,6 +14,7 @@ pub mod published;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod search;
 
 use filemap_job::JobSpec;
 
