@@ -326,6 +326,14 @@ pub struct SearchArgs {
     /// the report has the command that tries the same ones again.
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     pub time: Option<Duration>,
+    /// Keep what was found in this file after every 256 jobs, and go on from there where the file
+    /// is that of the same search. Give more --jobs or --time for a longer one.
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    pub state: Option<String>,
+    /// Write a job file of each case to this directory, which is made, or is empty. The commands of
+    /// the report are then those for these files.
+    #[arg(long, value_name = "DIR", help_heading = "Output", allow_hyphen_values = true)]
+    pub out: Option<String>,
     /// What every job has. --seed is that of the search [default: 1].
     #[command(flatten)]
     pub job: JobFlags,

@@ -50,6 +50,8 @@ pub use memory::OrExit;
 enum Outcome {
     Done,
     CheckFailed,
+    /// What there was when SIGINT came.
+    Interrupted,
     /// A program that was run ended with this code.
     Ended(u8),
 }
@@ -104,6 +106,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::CheckFailed) => ExitCode::from(1),
+        Ok(Outcome::Interrupted) => ExitCode::from(interrupt::INTERRUPTED),
         Ok(Outcome::Ended(code)) => ExitCode::from(code),
         Err(error) => fail(&error),
     }

@@ -1,7 +1,8 @@
 //! The smallest job that still shows something.
 
-use filemap_job::JobSpec;
+use filemap_job::{JobSpec, SizeText};
 
+use super::PAGE;
 use crate::error::Error;
 
 /// The smallest job found that still shows what `spec` does, after at most `most` tries, and what
@@ -63,5 +64,28 @@ fn smaller(spec: &JobSpec) -> Vec<JobSpec> {
     with(&|job| job.fs = None);
     with(&|job| (job.cache_limit, job.fault_around) = (None, None));
     with(&|job| job.read_ahead_kb = None);
+    with(&|job| job.seed = None);
+    for phase in 0..spec.phase.len() {
+        with(&|job| job.phase[phase].bs = None);
+    }
+    // Fewer pages, and no part of one.
+    let bytes = spec.file_size.as_ref().and_then(|size| size.bytes().ok()).unwrap_or(0);
+    let pages = bytes.div_ceil(PAGE);
+    for fewer in [pages / 8, pages / 2, pages - pages / 8, pages] {
+        with(&|job| job.file_size = Some(SizeText((fewer.max(1) * PAGE).to_string())));
+    }
+    // Of threads that wait for each other.
+    with(&|job| (job.writers, job.noise_threads) = (None, None));
+    with(&|job| job.noise_threads = None);
+    with(&|job| job.memory_high = None);
+    with(&|job| job.sparse = None);
+    with(&|job| job.cpus = None);
+    for fewer in [2, 4, 8] {
+        with(&|job| job.threads = job.threads.map(|threads| threads.min(fewer)));
+    }
+    with(&|job| job.rounds = job.rounds.map(|rounds| (rounds / 2).max(1)));
+    if let Some(split) = spec.split {
+        with(&|job| job.split = Some((split / 2).max(1)));
+    }
     jobs
 }
