@@ -55,8 +55,8 @@ enum Task {
     /// Runs every filemap command that README.md shows. Each has to work, or to say what this
     /// machine lacks.
     Tour,
-    /// Does what docs/TUTORIAL.md says in a copy of this tree: its diffs have to apply, and its
-    /// commands to print what it shows.
+    /// Does what docs/TUTORIAL.md and docs/MUTATIONS.md say in a copy of this tree: their diffs
+    /// have to apply, and their commands to print what they show.
     Tutorial,
     /// Runs the commands whose outputs the documents show, and puts the outputs there.
     Outputs {

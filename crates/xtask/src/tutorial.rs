@@ -1,5 +1,6 @@
 //! Does what docs/TUTORIAL.md says, as its reader would, in a copy of this tree: applies its diffs,
-//! runs its commands, and compares what they print with what it shows.
+//! runs its commands, and compares what they print with what it shows. The same in another copy
+//! with docs/MUTATIONS.md.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf, absolute};
@@ -12,7 +13,7 @@ use crate::blocks::{self, Block};
 use crate::repository::{Repository, root};
 use crate::shell;
 
-const DOCUMENT: &str = "docs/TUTORIAL.md";
+const DOCUMENTS: [&str; 2] = ["docs/TUTORIAL.md", "docs/MUTATIONS.md"];
 
 /// A command that takes longer has failed. Building takes a tenth of this on an idle machine.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
@@ -20,22 +21,32 @@ const TIME_LIMIT: Duration = Duration::from_secs(3600);
 /// Stands for lines that are not shown, and at the end of a line for what is left of it.
 const OMITTED: &str = "...";
 
-/// Does each step and prints a line for it. Returns whether all of them went as the document says.
+/// Does each step and prints a line for it. Returns whether all of them went as the documents say.
 ///
 /// # Errors
-/// When the tree cannot be copied, or the document shows no step.
+/// When the tree cannot be copied, or a document shows no step.
 pub fn run() -> Result<bool> {
     let repository = Repository::read()?;
-    let steps = steps(&repository)?;
     shell::end_on_signals();
-    let tree = Tree::copy(&repository, &root().join("target/tutorial"))?;
+    for document in DOCUMENTS {
+        if !follow(&repository, document)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The same for one document.
+fn follow(repository: &Repository, document: &str) -> Result<bool> {
+    let steps = steps(repository, document)?;
+    let tree = Tree::copy(repository, &root().join("target/tutorial"))?;
     let began = Instant::now();
     for (number, step) in steps.iter().enumerate() {
         let start = Instant::now();
         let done = tree.take(step);
         let seconds = start.elapsed().as_secs_f64();
         let verdict = done.as_ref().err().map_or("as shown".to_string(), |e| format!("{e:#}"));
-        println!("{DOCUMENT}:{}: {seconds:.1} s: {}: {verdict}", step.line, step.name());
+        println!("{document}:{}: {seconds:.1} s: {}: {verdict}", step.line, step.name());
         if done.is_err() {
             [&tree.printed, &tree.said].into_iter().for_each(|path| shell::show_end(path));
             println!("{} of {} steps were not taken", steps.len() - number - 1, steps.len());
@@ -70,10 +81,10 @@ impl Step<'_> {
     }
 }
 
-/// The steps of the document of `repository`: its blocks of `diff` and `sh`, and those of `text`,
+/// The steps of `document` of `repository`: its blocks of `diff` and `sh`, and those of `text`,
 /// which are what the command before them prints.
-fn steps(repository: &Repository) -> Result<Vec<Step<'_>>> {
-    let text = repository.text(DOCUMENT).with_context(|| format!("{DOCUMENT} is missing"))?;
+fn steps<'a>(repository: &'a Repository, document: &str) -> Result<Vec<Step<'a>>> {
+    let text = repository.text(document).with_context(|| format!("{document} is missing"))?;
     let mut steps: Vec<Step<'_>> = Vec::new();
     for Block { line, language, lines } in blocks::all(text) {
         match (language, steps.last_mut()) {
@@ -83,10 +94,10 @@ fn steps(repository: &Repository) -> Result<Vec<Step<'_>>> {
             }
             ("sh", _) => steps.extend(commands(line, &lines)),
             ("text", Some(Step { does: Does::Run(_, shown @ None), .. })) => *shown = Some(lines),
-            _ => bail!("{DOCUMENT}:{line}: a block of '{language}' belongs to no step"),
+            _ => bail!("{document}:{line}: a block of '{language}' belongs to no step"),
         }
     }
-    ensure!(!steps.is_empty(), "{DOCUMENT} shows no step");
+    ensure!(!steps.is_empty(), "{document} shows no step");
     Ok(steps)
 }
 
@@ -222,9 +233,11 @@ mod tests {
 
     #[test]
     fn blocks_are_steps_in_order() {
-        let text = "```diff\n--- a/x\n+++ b/x\n```\n\n```sh\na # why\nb \\\n  -c\n```\nso\n```text\nc\n```\n";
-        let repository = Repository::of(&[(DOCUMENT, text)]);
-        let steps = steps(&repository).unwrap();
+        let text = "```diff\n--- a/x\n+++ b/x\n```\n\n```sh\na # why\nb \\\n  -c\n```\nso\n\
+                    ```text\nc\n```\n";
+        let document = DOCUMENTS[0];
+        let repository = Repository::of(&[(document, text)]);
+        let steps = steps(&repository, document).unwrap();
         let does: Vec<_> = steps.iter().map(|step| (step.line, step.does.clone())).collect();
         let expected = [
             (2, Does::Patch("--- a/x\n+++ b/x\n".to_string())),
@@ -233,7 +246,10 @@ mod tests {
         ];
         assert_eq!(does, expected);
         for wrong in ["", "```text\nc\n```\n", "```toml\nc\n```\n"] {
-            assert!(super::steps(&Repository::of(&[(DOCUMENT, wrong)])).is_err(), "{wrong}");
+            assert!(
+                super::steps(&Repository::of(&[(document, wrong)]), document).is_err(),
+                "{wrong}"
+            );
         }
     }
 
@@ -259,19 +275,21 @@ mod tests {
 
     /// What takes seconds of it: a diff that no longer applies is told without a build.
     #[test]
-    fn the_diffs_of_the_tutorial_apply() {
+    fn the_diffs_of_the_documents_apply() {
         let directory = std::env::temp_dir().join(format!("tutorial-{}", std::process::id()));
         let repository = Repository::read().unwrap();
-        let tree = Tree::copy(&repository, &directory).unwrap();
-        let steps = steps(&repository).unwrap();
-        let diffs: Vec<_> =
-            steps.iter().filter(|step| matches!(step.does, Does::Patch(_))).collect();
-        assert!(diffs.len() >= 3, "{} diffs", diffs.len());
-        for diff in diffs {
-            tree.take(diff).unwrap();
+        for document in DOCUMENTS {
+            let tree = Tree::copy(&repository, &directory).unwrap();
+            let steps = steps(&repository, document).unwrap();
+            let diffs: Vec<_> =
+                steps.iter().filter(|step| matches!(step.does, Does::Patch(_))).collect();
+            assert!(!diffs.is_empty(), "{document} has no diff");
+            for diff in diffs {
+                tree.take(diff).unwrap();
+            }
+            assert!(tree.run("false").is_err());
+            drop(tree);
+            assert!(!directory.exists());
         }
-        assert!(tree.run("false").is_err());
-        drop(tree);
-        assert!(!directory.exists());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-use filemap_job::{Engine, EngineKind, Job, JobSpec, Ready, Record, Thrash};
+use filemap_job::{Engine, EngineKind, Job, JobSpec, Ready, Record, SizeText, Thrash};
 use filemap_model::{Model, Profile};
 use filemap_report::Footer;
 use filemap_report::search::{self, Goal, Study};
@@ -16,6 +16,7 @@ use crate::interrupt::Asked;
 use crate::machine_profile;
 use crate::output::Output;
 use crate::provenance;
+use crate::random_jobs::PAGE;
 use crate::search::{JobFiles, Search, Searched, Space, StateFile};
 use crate::variants::{self, Variant};
 
@@ -52,7 +53,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     };
     let profile = machine_profile::of(&mut spec)?;
     let seed = spec.seed.take().unwrap_or(DEFAULT_SEED);
-    let records = [first, second].map(|variant| record_of(variant, &spec, profile));
+    let records = [record_of(first, &spec, profile)?, record_of(second, &spec, profile)?];
     let is_thrash = spec.is_thrash();
     let search = Search {
         variants: [first, second],
@@ -80,7 +81,6 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     if let Some(files) = &files {
         files.write(&mut study, &search)?;
     }
-    let records = records.into_iter().collect::<Result<Vec<Record>, Error>>()?;
     let footer = Footer::new(&records, format!("{command} --jobs {drawn}"));
     output.write(&search::report(&study, footer))?;
     Ok(if wants.times() > 0 { Outcome::Interrupted } else { Outcome::Done })
@@ -167,13 +167,16 @@ fn check(spec: &JobSpec) -> Result<(), Error> {
 
 /// A record without runs, of where the jobs of `variant` ran.
 fn record_of(variant: &Variant, spec: &JobSpec, profile: Profile) -> Result<Record, Error> {
+    let of_variant = variant.applied(&JobSpec::default());
+    // Any job: only where it runs is told.
     let place = JobSpec {
-        kernel: spec.kernel.clone(),
+        kernel: of_variant.kernel.or(spec.kernel.clone()),
         machine: spec.machine.clone(),
+        workload: Some("first".to_string()),
+        accesses: Some(1),
+        file_size: Some(SizeText(PAGE.to_string())),
         ..JobSpec::default()
     };
-    let of_variant = variant.applied(&JobSpec::default());
-    let place = JobSpec { kernel: of_variant.kernel.or(place.kernel), ..place };
     let job = place.validate(input::host_release().as_deref())?;
     let ready = Model { profile }.prepare_all(&[&job])?.pop();
     let mut record = ready.expect("one job is made ready").record(Vec::new());

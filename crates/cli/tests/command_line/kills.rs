@@ -14,7 +14,7 @@ use crate::skip::skip;
 use crate::{Scratch, can_change_mounts, filemap, has_disk, stderr};
 
 /// Between them they change whatever commands change. FILE is a file of the user's.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "run --on kernel --workload random --file-size 8m --accesses 100 --runs 900 \
      --read-ahead-kb 512",
     "run --on kernel --workload stride:7 --file-size 32m --accesses 9000 --runs 900 \
@@ -30,6 +30,7 @@ const COMMANDS: [&str; 11] = [
     "doctor",
     "run --on kernel --workload thrash --threads 8 --file-size 1m --sparse --memory-max 4m \
      --read-ahead-kb 512 --writers 1 --duration 1s --runs 900",
+    "search --variants baseline,vma-bound --worse majors --jobs 1000000",
 ];
 
 /// Signals by name and number. The last one leaves no time to undo anything.

@@ -120,8 +120,10 @@ fn collision(scratch: &Scratch, rng: &mut Rng, about: &str) -> usize {
         ("calibrate --runs 1 --file-size 64m", &["--json", "--out"]),
         ("published", &["--html", "--json"]),
         ("doctor", &["--json"]),
+        ("search --differ --variants baseline,p1", &["--json", "--state"]),
     ]);
-    let own_inputs = ["calibrate", "published", "doctor"].iter().any(|c| command.starts_with(c));
+    let own_inputs =
+        ["calibrate", "published", "doctor", "search"].iter().any(|c| command.starts_with(c));
     let (inputs, input) = match own_inputs {
         true if flags.len() > 1 => ("", ""),
         true => ("", "home/filemap/machine-profile.toml"),

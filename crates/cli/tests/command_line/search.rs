@@ -4,6 +4,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
+use filemap_job::random::Rng;
 use serde_json::Value;
 
 use crate::running::Running;
@@ -148,6 +149,26 @@ fn an_interrupted_search_tells_what_it_has() {
         told.iter().filter(|line| !line.is_empty()).collect::<Vec<_>>(),
         again.iter().filter(|line| !line.is_empty()).collect::<Vec<_>>()
     );
+}
+
+/// A search that is killed at some moment leaves a state that is whole, or none.
+#[test]
+fn a_killed_search_goes_on() {
+    let scratch = Scratch::new("search_killed");
+    let state = scratch.path("state.search");
+    let mut rng = Rng(11);
+    println!("seed {}", rng.0);
+    for kill in 0..6 {
+        let running = Running::start(&mut filemap(&format!("{SPLITS} --state {state}")));
+        sleep(Duration::from_millis(rng.below(2000)));
+        // One that has ended is not there any more.
+        crate::running::signal(["KILL", "TERM", "INT"][kill % 3], running.id());
+        running.output();
+        let names = fs::read_dir(scratch.path("")).unwrap().flatten();
+        let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+        assert!(names.iter().all(|name| name == "state.search"), "{names:?}");
+    }
+    assert_eq!(stdout(&format!("{SPLITS} --state {state}")), stdout(SPLITS));
 }
 
 #[test]
