@@ -137,8 +137,20 @@ impl GivenProgram {
     /// # Errors
     /// What is wrong in the job file.
     pub fn validate(&self, spec: &ProgramSpec) -> Result<Program, Error> {
-        let (path, release) = (self.path.clone(), input::host_release());
-        spec.validate(release.as_deref())
+        self.validate_for(spec, input::host_release().as_deref())
+    }
+
+    /// The same, for a kernel of this release.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn validate_for(
+        &self,
+        spec: &ProgramSpec,
+        release: Option<&str>,
+    ) -> Result<Program, Error> {
+        let path = self.path.clone();
+        spec.validate(release)
             .map_err(|error| Error::InFile { path, error: Box::new(Error::from(error)) })
     }
 

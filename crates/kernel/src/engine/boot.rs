@@ -192,3 +192,30 @@ fn describe(environment: &mut Map<String, Value>, image: &Image, outcome: &Outco
         format!("Linux {} booted under QEMU, one child process, its {files} cold", outcome.release);
     environment.insert("scope".into(), scope.into());
 }
+
+/// TEMPORARY
+pub fn observe_each<W: Bootable<Process = crate::probe::Process>, E: From<Error>>(
+    jobs: &[(&W, super::Asked)],
+    mut each: impl FnMut(usize, Result<crate::trace::Recording, Error>) -> Result<bool, E>,
+) -> Result<(), E> {
+    for (number, (job, asked)) in jobs.iter().enumerate() {
+        let one = || {
+            let needs = job.needs();
+            let named = job.image().cloned().expect("the caller has jobs with an image");
+            check::<W>(&needs)?;
+            let mut image = machine(*job, &needs, &named)?;
+            image.ram_bytes += asked.ram_bytes();
+            let mut sent = job.sent();
+            sent["observed"] = asked.sent();
+            let outcome = image.run(&sent.to_string())?;
+            let bytes: Vec<u8> = (0..outcome.record.len() / 2)
+                .map(|at| u8::from_str_radix(&outcome.record[2 * at..2 * at + 2], 16).unwrap_or(0))
+                .collect();
+            crate::trace::Recording::decode(&bytes)
+        };
+        if !each(number, one())? {
+            break;
+        }
+    }
+    Ok(())
+}

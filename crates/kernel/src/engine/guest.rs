@@ -28,6 +28,16 @@ pub fn in_guest(payload: &str) -> Result<String, String> {
     if let Err(error) = set_switches(&sent) {
         return refused(error);
     }
+    if let Some(asked) = super::Asked::received(&sent["observed"]) {
+        let hex = |bytes: Vec<u8>| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let go = |bytes: Result<Vec<u8>, Error>| bytes.map(hex).map_err(|error| error.to_string());
+        if let Some(job) = Job::received(&sent, &release) {
+            return go(observed(&job.map_err(|error| wrong(&error))?, asked));
+        }
+        if let Some(job) = Program::received(&sent, &release) {
+            return go(observed(&job.map_err(|error| wrong(&error))?, asked));
+        }
+    }
     if let Some(job) = Job::received(&sent, &release) {
         return answer::<Job>(run(&job.map_err(|error| wrong(&error))?));
     }
@@ -44,6 +54,15 @@ pub fn in_guest(payload: &str) -> Result<String, String> {
 fn set_switches(sent: &Value) -> Result<(), Error> {
     let (named, on) = sent_switches(sent);
     switches::set(named, on)
+}
+
+fn observed<W: Bootable<Process = crate::probe::Process>>(
+    job: &W,
+    asked: super::Asked,
+) -> Result<Vec<u8>, Error> {
+    prepare(&job.needs().machine)?;
+    let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
+    super::observed::observe(job, &journal, guest::DATA_DIR.as_ref(), asked)
 }
 
 fn run<W: Bootable>(job: &W) -> Result<W::Record, Error> {

@@ -7,7 +7,7 @@ use filemap_report::conform::Comparison;
 use crate::error::Error;
 
 /// Most jobs that are tried to shrink one.
-const MAX_ATTEMPTS: u32 = 150;
+const MAX_ATTEMPTS: usize = 150;
 
 /// Seed of the patterns where none is given.
 const DEFAULT_SEED: u64 = 1;
@@ -34,33 +34,34 @@ pub fn seed(flags: &JobSpec) -> u64 {
     flags.seed.unwrap_or(DEFAULT_SEED)
 }
 
-/// The smallest job found that still differs. `differs` gives what differs in a job, if anything.
+/// The smallest job found that still differs. `differing` gives the first of several that does,
+/// if any.
 pub fn shrink(
     spec: &JobSpec,
     job: Job,
     found: Comparison,
-    mut differs: impl FnMut(&JobSpec) -> Result<Option<(Job, Comparison)>, Error>,
+    mut differing: impl FnMut(&[JobSpec]) -> Result<Option<(usize, Job, Comparison)>, Error>,
 ) -> Result<(Job, Comparison), Error> {
     let mut best = (spec.clone(), job, found);
-    let mut attempts = 0;
-    'smaller: loop {
-        for spec in smaller(&best.0) {
-            attempts += 1;
-            if attempts > MAX_ATTEMPTS {
-                break 'smaller;
+    let mut left = MAX_ATTEMPTS;
+    while left > 0 {
+        let access = best.2.first.as_ref().and_then(|first| first.access);
+        let mut specs = smaller(&best.0, access);
+        specs.truncate(left);
+        match differing(&specs)? {
+            Some((at, job, found)) => {
+                left -= at + 1;
+                best = (specs.swap_remove(at), job, found);
             }
-            if let Some((job, found)) = differs(&spec)? {
-                best = (spec, job, found);
-                continue 'smaller;
-            }
+            None => break,
         }
-        break;
     }
     Ok((best.1, best.2))
 }
 
-/// Jobs that are a little simpler than `spec`, the simplest first.
-fn smaller(spec: &JobSpec) -> Vec<JobSpec> {
+/// Jobs that are simpler than `spec`, which differs first in the access of this number: the
+/// simplest first.
+fn smaller(spec: &JobSpec, access: Option<u64>) -> Vec<JobSpec> {
     let mut jobs = Vec::new();
     let mut with = |change: &dyn Fn(&mut JobSpec)| {
         let mut job = spec.clone();
@@ -69,6 +70,9 @@ fn smaller(spec: &JobSpec) -> Vec<JobSpec> {
             jobs.push(job);
         }
     };
+    if let Some(access) = access {
+        with(&|job| job.phase = up_to(&spec.phase, access));
+    }
     for phase in 0..spec.phase.len() {
         if spec.phase.len() > 1 {
             with(&|job| drop(job.phase.remove(phase)));
@@ -88,6 +92,18 @@ fn smaller(spec: &JobSpec) -> Vec<JobSpec> {
     with(&|job| (job.map_offset, job.map_len) = (None, None));
     with(&|job| job.fs = None);
     jobs
+}
+
+/// `phases` without what comes behind the access of this number.
+fn up_to(phases: &[PhaseSpec], access: u64) -> Vec<PhaseSpec> {
+    let mut left = access.saturating_add(1);
+    let mut kept = Vec::new();
+    for phase in phases {
+        let accesses = phase.accesses.unwrap_or(1).min(left);
+        kept.extend((left > 0).then(|| PhaseSpec { accesses: Some(accesses), ..phase.clone() }));
+        left -= accesses;
+    }
+    kept
 }
 
 /// Pattern `number` of those that `seed` stands for: what a running kernel can do.
@@ -151,5 +167,58 @@ fn random_phase(rng: &mut Rng, pages: u64) -> PhaseSpec {
         accesses: Some(1 + rng.below(most)),
         bs: workload.is_read().then(|| SizeText(rng.pick(&READS).into())),
         ..PhaseSpec::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phases(accesses: &[u64]) -> Vec<PhaseSpec> {
+        let phase = |accesses: &u64| PhaseSpec {
+            workload: Some("random".to_string()),
+            accesses: Some(*accesses),
+            ..PhaseSpec::default()
+        };
+        accesses.iter().map(phase).collect()
+    }
+
+    #[test]
+    fn what_comes_behind_an_access_is_cut_off() {
+        let all = phases(&[3, 4, 5]);
+        for (access, left) in
+            [(0, vec![1]), (2, vec![3]), (3, vec![3, 1]), (11, vec![3, 4, 5]), (99, vec![3, 4, 5])]
+        {
+            assert_eq!(up_to(&all, access), phases(&left), "{access}");
+        }
+    }
+
+    /// A job that differs whenever its second phase has at least 3 accesses comes down to that.
+    #[test]
+    fn the_smallest_job_that_differs_is_found() {
+        let spec = JobSpec { file_size: Some(SizeText("1m".to_string())), ..JobSpec::default() };
+        let reverse = |accesses| PhaseSpec {
+            workload: Some("reverse".to_string()),
+            accesses: Some(accesses),
+            ..PhaseSpec::default()
+        };
+        let phase = [phases(&[40]), vec![reverse(60)], phases(&[9])].concat();
+        let spec = JobSpec { phase, private: Some(true), ..spec };
+        let job = spec.clone().validate(None).unwrap();
+        let differs = |spec: &JobSpec| {
+            let of = |phase: &PhaseSpec| phase.workload.as_deref() == Some("reverse");
+            spec.phase.iter().any(|phase| of(phase) && phase.accesses >= Some(3))
+        };
+        let mut tried = 0;
+        let (smallest, _) = shrink(&spec, job, Comparison::default(), |specs| {
+            tried += specs.len();
+            let found = specs.iter().position(differs);
+            Ok(found
+                .map(|at| (at, specs[at].clone().validate(None).unwrap(), Comparison::default())))
+        })
+        .unwrap();
+        assert_eq!(smallest.to_spec().phase.len().max(1), 1);
+        assert_eq!(smallest.phases[0].accesses, 3);
+        assert!(!smallest.mapping.private && tried > 5, "{tried}");
     }
 }
