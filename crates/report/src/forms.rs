@@ -51,8 +51,10 @@ pub(crate) struct AddedEntry {
 pub(crate) struct MissCounter {
     /// Whether the log shows each change.
     complete: bool,
-    last: u16,
-    max: u16,
+    /// Null where no tracepoint shows it.
+    last: Option<u16>,
+    /// Null where no tracepoint shows it.
+    max: Option<u16>,
     moves: Option<Moves>,
     misses: u64,
     misses_above_threshold: u64,

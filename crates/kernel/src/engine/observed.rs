@@ -20,18 +20,28 @@ pub struct Asked {
     pub settled: bool,
     /// About how many events there will be.
     pub expected: u64,
+    /// Whether a series without a switch is taken to be one that the kernel was built with.
+    pub may_lack_switches: bool,
 }
 
 impl Asked {
     /// As it is sent to the guest.
     pub(super) fn sent(self) -> Value {
-        json!({ "settled": self.settled, "expected": self.expected })
+        let Asked { settled, expected, may_lack_switches } = self;
+        json!({
+            "settled": settled,
+            "expected": expected,
+            "may_lack_switches": may_lack_switches,
+        })
     }
 
     /// What was sent.
     pub(super) fn received(sent: &Value) -> Option<Self> {
-        let expected = sent["expected"].as_u64()?;
-        Some(Asked { settled: sent["settled"].as_bool()?, expected })
+        Some(Asked {
+            settled: sent["settled"].as_bool()?,
+            expected: sent["expected"].as_u64()?,
+            may_lack_switches: sent["may_lack_switches"].as_bool()?,
+        })
     }
 
     /// RAM that observing takes in the guest, in bytes.

@@ -10,7 +10,7 @@ use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observed, Observer};
 use filemap_report::conform::{self, Comparison, Difference, Finding};
 
-use super::decided::Decided;
+use crate::decided::Decided;
 use crate::error::Error;
 
 /// How often a job is run again where the kernel found no memory for a large folio.
@@ -150,7 +150,7 @@ impl Bench {
             Kernel::Booted => {
                 let asked = jobs.iter().map(|job| {
                     let expected = job.expected_events(IO_BYTES)?;
-                    Ok((*job, Asked { settled: true, expected }))
+                    Ok((*job, Asked { settled: true, expected, may_lack_switches: true }))
                 });
                 let asked: Vec<(&W, Asked)> = asked.collect::<Result<_, Error>>()?;
                 return observe_each(&asked, |number, recording| {

@@ -2,7 +2,6 @@
 
 mod asked;
 mod bench;
-mod decided;
 mod fuzz;
 mod patterns;
 mod program;

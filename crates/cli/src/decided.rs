@@ -1,13 +1,16 @@
-//! Jobs whose decisions can be compared.
+//! Jobs whose decisions a kernel shows under a trace: the running one, or one that is booted.
 
 use filemap_job::program::Program;
 use filemap_job::{Job, Seen, Shown, ShownByFile, ShownLog};
-use filemap_kernel::engine::Bootable;
+use filemap_kernel::engine::{Asked, Bootable, observe_each};
+use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::probe::Process;
+use filemap_kernel::trace::{Observed, Observer};
 use filemap_model::extents::ExtentCache;
 use filemap_model::{Profile, Timing, trace_program_on, trace_settled};
 
 use crate::error::Error;
+use crate::interrupt;
 
 /// A job whose decisions can be compared.
 pub trait Decided: Bootable<Process = Process> {
@@ -41,6 +44,29 @@ pub trait Decided: Bootable<Process = Process> {
         let logs = self.decided(io_bytes, Seen::ALL)?;
         let events = |log: ShownLog| log.into_lines().iter().map(Shown::events).sum::<u64>();
         Ok(logs.into_iter().map(events).sum())
+    }
+
+    /// Runs it as it comes on its kernel, under a trace: on the running one, or on the one that is
+    /// booted for it.
+    ///
+    /// # Errors
+    /// A kernel that cannot be watched, or that cannot run it.
+    fn observe(&self) -> Result<Observed, Error> {
+        if self.image().is_some() {
+            let expected = self.expected_events(IO_BYTES)?;
+            let asked = Asked { settled: false, expected, may_lack_switches: false };
+            let mut observed = None;
+            observe_each(&[(self, asked)], |_, recording| {
+                observed = Some(recording.and_then(|recording| recording.of_job(self)));
+                Ok::<_, Error>(true)
+            })?;
+            return Ok(observed.expect("each job is told of")?);
+        }
+        let (journal, _undoing) = interrupt::journal()?;
+        let mut observer = Observer::open(&journal)?;
+        let subject = observer.subject(self)?;
+        let expected = self.expected_events(subject.io_bytes())?;
+        Ok(observer.observe(self, &subject, expected)?)
     }
 }
 
