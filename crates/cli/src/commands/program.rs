@@ -10,6 +10,7 @@ use filemap_report::program;
 
 use crate::Outcome;
 use crate::args::RunArgs;
+use crate::decided::Decided;
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host::{self, Found};
@@ -41,14 +42,19 @@ pub fn run(
     let profile = found.on_device(profile(&mut spec)?);
     let program = asked.validate(&spec)?;
     judged::check(&Judged::from(&program))?;
-    if program.engine == EngineKind::Kernel && args.log.is_some() {
-        let message = "--log is of the model's decisions; give --on model";
+    if program.engine == EngineKind::Kernel && args.log.is_some() && program.threads.len() > 1 {
+        let message = "--log of a kernel is of one thread; give --on model, or leave it out";
         return Err(Error::CannotRun(message.to_string()));
     }
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
-        trace_program(&program, &profile, &mut log)?;
-        log.finish()?;
+        match program.engine {
+            EngineKind::Model => {
+                trace_program(&program, &profile, &mut log)?;
+                log.finish()?;
+            }
+            EngineKind::Kernel => log.write_observed(&program.observe()?)?,
+        }
     }
     let (programs, mut profiles) = (std::slice::from_ref(&program), [profile]);
     let records = engine::run_seeds(engines, programs, &mut profiles, 1, args.apply)?;
