@@ -2,7 +2,7 @@
 
 use filemap_job::program::Program;
 use filemap_job::{Job, Seen, Shown, ShownByFile, ShownLog};
-use filemap_kernel::engine::{Asked, Bootable, observe_each};
+use filemap_kernel::engine::{Asked, Boot, Bootable};
 use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::probe::Process;
 use filemap_kernel::trace::{Observed, Observer};
@@ -56,7 +56,7 @@ pub trait Decided: Bootable<Process = Process> {
             let expected = self.expected_events(IO_BYTES)?;
             let asked = Asked { settled: false, expected, may_lack_switches: false };
             let mut observed = None;
-            observe_each(&[(self, asked)], |_, recording| {
+            Boot::default().observe_each(&[(self, asked)], |_, recording| {
                 observed = Some(recording.and_then(|recording| recording.of_job(self)));
                 Ok::<_, Error>(true)
             })?;

@@ -1,68 +1,69 @@
 //! The engine inside a kernel that was booted for a job.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use filemap_job::program::Program;
-use filemap_job::{Engine, Job, Machine, Thrash};
+use filemap_job::{Engine, EngineKind, Job, Machine, Thrash};
 use rustix::mount::{MountFlags, mount};
-use serde_json::Value;
 
-use super::sent::{Bootable, answer, refused, sent_switches};
-use super::{Kernel, settings, switches};
-use crate::image::guest;
+use super::observed::{self, Asked};
+use super::sent::{Bootable, Message, answer, refused};
+use super::switches::{self, Switched};
+use super::{Kernel, environment, settings};
+use crate::image::guest::{self, Log};
 use crate::journal::Journal;
+use crate::probe::Process;
 use crate::{Error, page_size};
 
 /// In the guest, which has no other place for it.
 const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
 
-/// Runs the job of `payload` on the kernel that was booted for it: for [`guest::main`].
+/// Runs the job of `payload` on the kernel that was booted for it and others: for [`guest::main`].
 ///
 /// # Errors
 /// In one line, for the host.
-pub fn in_guest(payload: &str) -> Result<String, String> {
+pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
     let wrong = |what: &str| format!("the host's job makes no sense: {what}");
-    let sent: Value = serde_json::from_str(payload).map_err(|error| wrong(&error.to_string()))?;
+    let message = Message::from_json(payload).map_err(|error| wrong(&error))?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    if let Err(error) = set_switches(&sent) {
-        return refused(error);
-    }
-    if let Some(asked) = super::Asked::received(&sent["observed"]) {
-        let hex = |bytes: Vec<u8>| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-        let go = |bytes: Result<Vec<u8>, Error>| bytes.map(hex).map_err(|error| error.to_string());
-        if let Some(job) = Job::received(&sent, &release) {
-            return go(observed(&job.map_err(|error| wrong(&error))?, asked));
+    guest::set_read_ahead(message.read_ahead_kb)?;
+    // Other jobs may come that want them as they were.
+    let asked = match &message.observed {
+        Some(how) => Some(Asked::received(how).ok_or_else(|| wrong("nobody observes so"))?),
+        None => None,
+    };
+    let named = match asked.is_some_and(|asked| asked.may_lack_switches) {
+        true => switches::those_here(message.named),
+        false => message.named,
+    };
+    let _switched = match Switched::set(named, message.on) {
+        Ok(switched) => switched,
+        Err(error) => return refused(error),
+    };
+    let sent = &message.job;
+    if let Some(asked) = asked {
+        if let Some(job) = Job::received(sent, &release) {
+            let ran = observed(&job.map_err(|error| wrong(&error))?, asked, log);
+            return answer::<Job>(ran);
         }
-        if let Some(job) = Program::received(&sent, &release) {
-            return go(observed(&job.map_err(|error| wrong(&error))?, asked));
+        if let Some(program) = Program::received(sent, &release) {
+            let ran = observed(&program.map_err(|error| wrong(&error))?, asked, log);
+            return answer::<Program>(ran);
         }
+        return Err(wrong("it is of no form that can be observed"));
     }
-    if let Some(job) = Job::received(&sent, &release) {
+    if let Some(job) = Job::received(sent, &release) {
         return answer::<Job>(run(&job.map_err(|error| wrong(&error))?));
     }
-    if let Some(program) = Program::received(&sent, &release) {
+    if let Some(program) = Program::received(sent, &release) {
         return answer::<Program>(run(&program.map_err(|error| wrong(&error))?));
     }
-    match Thrash::received(&sent, &release) {
+    match Thrash::received(sent, &release) {
         Some(thrash) => answer::<Thrash>(run(&thrash.map_err(|error| wrong(&error))?)),
         None => Err(wrong("it is of no known form")),
     }
-}
-
-/// Switches series of this kernel on and off, as the host's message says.
-fn set_switches(sent: &Value) -> Result<(), Error> {
-    let (named, on) = sent_switches(sent);
-    switches::set(named, on)
-}
-
-fn observed<W: Bootable<Process = crate::probe::Process>>(
-    job: &W,
-    asked: super::Asked,
-) -> Result<Vec<u8>, Error> {
-    prepare(&job.needs().machine)?;
-    let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
-    super::observed::observe(job, &journal, guest::DATA_DIR.as_ref(), asked)
 }
 
 fn run<W: Bootable>(job: &W) -> Result<W::Record, Error> {
@@ -71,15 +72,35 @@ fn run<W: Bootable>(job: &W) -> Result<W::Record, Error> {
     Kernel::in_directory(journal, guest::DATA_DIR.into()).run(job)
 }
 
-/// Sets the machine up as the job wants it. It is the job's own, so nothing is undone.
+/// Runs `job` under a trace, as it is `asked`; what the kernel decides goes to `log`. Its record
+/// has no runs.
+fn observed<W: Bootable<Process = Process>>(
+    job: &W,
+    asked: Asked,
+    log: &mut Log,
+) -> Result<W::Record, Error> {
+    prepare(&job.needs().machine)?;
+    let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
+    let recording = observed::record(job, &journal, Path::new(guest::DATA_DIR), asked)?;
+    let sent = log.write_all(&recording.encode());
+    sent.map_err(|error| Error::call("send what was observed", error))?;
+    Ok(job.record(EngineKind::Kernel, environment::host(), Vec::new()))
+}
+
+/// Sets the machine up as the job wants it. What is mounted stays for the jobs behind it, each of
+/// which says how it wants the settings.
 fn prepare(machine: &Machine) -> Result<(), Error> {
-    if machine.memory_max_bytes.or(machine.memory_high_bytes).is_some() {
-        mount_memory_cgroups(Path::new("/sys/fs/cgroup"))?;
+    let cgroups = Path::new("/sys/fs/cgroup");
+    let is_limited = machine.memory_max_bytes.or(machine.memory_high_bytes).is_some();
+    if is_limited && !cgroups.join("cgroup.procs").exists() {
+        mount_memory_cgroups(cgroups)?;
     }
     let fault_around = machine.fault_around.bytes(page_size());
     if fault_around != settings::fault_around_bytes() {
-        mount_at("debugfs", Path::new("/sys/kernel/debug"))?;
         let path = Path::new(settings::FAULT_AROUND_FILE);
+        if !path.exists() {
+            mount_at("debugfs", Path::new("/sys/kernel/debug"))?;
+        }
         fs::write(path, fault_around.to_string())
             .map_err(|error| Error::os("write", path, error))?;
     }

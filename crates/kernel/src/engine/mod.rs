@@ -30,7 +30,7 @@ use crate::journal::Journal;
 use crate::storage::io_bytes;
 use crate::temporary::require_space;
 
-pub use boot::{Boot, Booted, observe_each};
+pub use boot::{Boot, Booted};
 pub use environment::{CONFIG_OPTIONS, host as host_environment};
 pub use file::temporary_directory;
 pub use guest::{in_guest, mount_memory_cgroups};

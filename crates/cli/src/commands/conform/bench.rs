@@ -4,7 +4,7 @@
 use filemap_core::decision::Log;
 use filemap_job::{Seen, Shown, ShownByFile, ShownLog};
 use filemap_kernel::Error as KernelError;
-use filemap_kernel::engine::{Asked, observe_each};
+use filemap_kernel::engine::{Asked, Boot};
 use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::{Observed, Observer};
@@ -20,8 +20,8 @@ const REPEATS_WITHOUT_FOLIO: u64 = 3;
 enum Kernel {
     /// The running kernel.
     Running(Observer),
-    /// The one that each job names.
-    Booted,
+    /// Those that jobs name.
+    Booted(Boot),
 }
 
 /// What observes, and how often it was disturbed.
@@ -59,12 +59,17 @@ impl Bench {
 
     /// A bench for kernels that are booted, each for the jobs that name it.
     pub fn booting() -> Self {
-        Bench { kernel: Kernel::Booted, seen: Seen::ALL, disturbed: 0, without_folio: 0 }
+        Bench {
+            kernel: Kernel::Booted(Boot::default()),
+            seen: Seen::ALL,
+            disturbed: 0,
+            without_folio: 0,
+        }
     }
 
     /// The kernel, as a report says it.
     pub fn compared(&self) -> conform::Compared {
-        let is_booted = matches!(self.kernel, Kernel::Booted);
+        let is_booted = matches!(self.kernel, Kernel::Booted(_));
         conform::Compared { is_booted, seen: self.seen }
     }
 
@@ -92,14 +97,16 @@ impl Bench {
                 }
                 let found = match observed {
                     Ok(observed) => judge(jobs[number], io_bytes, &observed, &firsts[number])?,
-                    Err(KernelError::Disturbed { runs, .. }) => {
-                        disturbed += u64::from(runs);
-                        not_compared(jobs[number], disturbed_in(runs))
-                    }
-                    Err(error) => {
-                        goes_on = each(number, Err(error))?;
-                        return Ok(goes_on);
-                    }
+                    Err(error) => match *error.cause() {
+                        KernelError::Disturbed { runs, .. } => {
+                            disturbed += u64::from(runs);
+                            not_compared(jobs[number], disturbed_in(runs))
+                        }
+                        _ => {
+                            goes_on = each(number, Err(error))?;
+                            return Ok(goes_on);
+                        }
+                    },
                 };
                 match found {
                     Outcome::WithoutFolio(first) if round < REPEATS_WITHOUT_FOLIO => {
@@ -147,13 +154,13 @@ impl Bench {
     ) -> Result<(), Error> {
         let observer = match &mut self.kernel {
             Kernel::Running(observer) => observer,
-            Kernel::Booted => {
+            Kernel::Booted(boot) => {
                 let asked = jobs.iter().map(|job| {
                     let expected = job.expected_events(IO_BYTES)?;
                     Ok((*job, Asked { settled: true, expected, may_lack_switches: true }))
                 });
                 let asked: Vec<(&W, Asked)> = asked.collect::<Result<_, Error>>()?;
-                return observe_each(&asked, |number, recording| {
+                return boot.observe_each(&asked, |number, recording| {
                     let observed = recording.and_then(|it| it.of_job(jobs[number]));
                     each(number, IO_BYTES, observed)
                 });
