@@ -15,7 +15,7 @@ fn kernels_differ_in_these_fields() {
             "around_spares_file_end",
             old.around_spares_file_end,
             new.around_spares_file_end,
-            [false, true],
+            [true, true],
         ),
         ("executable_readahead", old.executable_readahead, new.executable_readahead, [false, true]),
         ("locked_hit_counts", old.locked_hit_counts, new.locked_hit_counts, [true, false]),
