@@ -9,8 +9,8 @@ use filemap_core::rules::Kernel;
 use filemap_job::program::Program;
 use filemap_job::{EngineKind, Job, JobSpec, Run, Thrash, shell_word};
 use filemap_model::{Digest, Profile};
-use filemap_report::compare::{self, Cell};
-use filemap_report::{Report, thrash};
+use filemap_report::compare::{self, Cell, JobFile};
+use filemap_report::{Letter, Report, thrash};
 
 use asked::{engines, variants};
 use booted::Booted;
@@ -48,11 +48,11 @@ pub fn run(
         "compare",
         "give filemap run, where all ways to count run side by side",
     )?;
-    let (output, report) = match given.1.is_thrash() {
+    let (output, report, letter) = match given.1.is_thrash() {
         true => reported::<Thrash>(given, args, on)?,
         false => reported::<Job>(given, args, on)?,
     };
-    output.write(&report)?;
+    output.write_compared(&report, &letter)?;
     Ok(Outcome::Done)
 }
 
@@ -61,13 +61,13 @@ fn reported<J: FlagJob>(
     (mut asked, mut spec): (GivenJob, JobSpec),
     args: CompareArgs,
     on: &impl Engines<J>,
-) -> Result<(Output, Report), Error> {
+) -> Result<(Output, Report, Letter), Error> {
     let (images, modules) = (args.job.image.clone(), args.job.modules.clone());
     let variants = variants(&spec, &args.variants)?;
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
     profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
     let svg = ("--svg", svg_of_thrash(args.svg.as_deref(), &spec)?);
-    let mut output = args.output.open(&asked.inputs, &[svg])?;
+    let mut output = args.output.open_compared(&asked.inputs, &[svg])?;
     let images = if images.is_empty() { spec.image.take().into_iter().collect() } else { images };
     let modules =
         if modules.is_empty() { spec.modules.take().into_iter().collect() } else { modules };
@@ -84,6 +84,7 @@ fn reported<J: FlagJob>(
     }
     check(&cells, args.apply)?;
     let command = command::<J>(&asked, &spec, &variants, &images, &modules);
+    let has_phases = !spec.phase.is_empty();
     let of_cell = |cell: &Planned<J>| match cell.job.machine().profile.as_deref() {
         name if name == spec.machine.as_deref() => Ok(cell.found.on_device(profile)),
         name => Ok(cell.found.on_device(machine_profile::named(name)?)),
@@ -125,7 +126,29 @@ fn reported<J: FlagJob>(
         target.write(thrash::svg_of_variants(&cells).as_bytes())?;
     }
     let command = with_seeds(command, args.seeds);
-    Ok((output, compare::report(&cells, &warnings, args.verbose, command)))
+    let letter = compare::letter(
+        &cells,
+        &warnings,
+        letter_command(&command, args.apply),
+        asked.file.as_deref().filter(|_| has_phases).map(job_file).as_ref(),
+    );
+    Ok((output, compare::report(&cells, &warnings, args.verbose, command), letter))
+}
+
+/// The command that prints the same letter as `command` prints a report.
+fn letter_command(command: &str, apply: bool) -> String {
+    let apply = if apply { " --apply" } else { "" };
+    format!("{command}{apply} --format kernel")
+}
+
+/// The job file at `path`, for a letter.
+fn job_file(path: &str) -> JobFile {
+    let text = match std::fs::metadata(path) {
+        // Anything else has been read already, and would be waited for.
+        Ok(data) if data.is_file() => input::read("job file", path, input::MAX_JOB_BYTES),
+        _ => return JobFile { path: path.to_string(), text: Err("it is no file".to_string()) },
+    };
+    JobFile { path: path.to_string(), text: text.map_err(|error| error.to_string()) }
 }
 
 /// A cell with its job and the profile that the model had for it.
@@ -265,7 +288,8 @@ fn command<J: FlagJob>(
     shown.machine = shown.machine.filter(|name| needs_said(name));
     shown = JobSpec { on: None, with: None, image: None, modules: None, ..shown };
     let mut words = vec!["filemap compare".to_string()];
-    words.extend(asked.file.clone().filter(|_| !spec.phase.is_empty()));
+    let file = asked.file.as_deref().filter(|_| !spec.phase.is_empty());
+    words.extend(file.map(shell_word));
     words.extend(shown.flags());
     words.extend(spec.on.iter().filter(|on| *on != "model").map(|on| format!("--on {on}")));
     let names: Vec<String> = variants.iter().map(Variant::name).collect();
@@ -289,7 +313,7 @@ mod tests {
         let cli = Cli::try_parse_from(words.split(' ').chain(flags.split(' '))).unwrap();
         let Command::Compare(args) = cli.command else { unreachable!("the words name it") };
         let given = GivenJob::new(args.job_file.clone(), args.job.clone())?;
-        let (_, report) = reported::<Job>(given, args, mock)?;
+        let (_, report, _) = reported::<Job>(given, args, mock)?;
         Ok(serde_json::from_str(&report.json).unwrap())
     }
 
