@@ -36,13 +36,17 @@ pub struct Check {
 }
 
 /// What can be asked of the program that uses more than a file and a processor.
-pub const COMMANDS: [&str; 13] = [
+pub const COMMANDS: [&str; 17] = [
     "run --on kernel",
     "compare --on kernel",
     "explain --on kernel",
     "conform",
     "calibrate",
     "published --full",
+    "record",
+    "record --apply",
+    "record --without-library",
+    "advise --check",
     "govern",
     "--workload folio-ops",
     "--kernel host",
@@ -52,8 +56,9 @@ pub const COMMANDS: [&str; 13] = [
     "--apply",
 ];
 
-/// Commands that run jobs on the running kernel.
-const ON_KERNEL: &str = "run --on kernel, compare --on kernel, explain --on kernel, conform";
+/// Commands that count what is read on the running kernel.
+const MEASURED: &str = "run --on kernel, compare --on kernel, explain --on kernel, conform, \
+                        advise --check";
 
 /// Commands that tell what is in the page cache.
 const CACHE_COUNTS: &str = "run --on kernel, compare --on kernel, conform, published --full";
@@ -64,6 +69,9 @@ const TEMPORARY: &str = "run --on kernel, compare --on kernel, explain --on kern
 
 /// Commands that make scratch filesystems, some of them with a flag only.
 const SCRATCH: &str = "--read-ahead-kb, explain --on kernel, conform";
+
+/// Commands that make filesystems, also on the disk of a guest.
+const FILESYSTEM: &str = "--read-ahead-kb, explain --on kernel, conform, --image";
 
 /// Looks at everything that commands use. Nothing that is changed for it stays.
 pub fn checks(journal: &Journal) -> Vec<Check> {
@@ -124,7 +132,8 @@ fn root() -> Check {
         note,
         ..check(
             "root",
-            "--read-ahead-kb, --memory-max, --apply, explain --on kernel, conform",
+            "--read-ahead-kb, --memory-max, --apply, explain --on kernel, conform, \
+             record --apply, record --without-library",
             found,
         )
     }
@@ -162,7 +171,7 @@ fn io_accounting() -> Check {
     let found = crate::procstat::read_bytes(&text).map(|_| "yes".to_owned());
     check(
         "I/O accounting",
-        ON_KERNEL,
+        MEASURED,
         found.ok_or_else(|| {
             Error::unavailable("/proc/self/io", "use a kernel with CONFIG_TASK_IO_ACCOUNTING")
         }),
@@ -208,14 +217,14 @@ fn mkfs(name: &'static str, filesystem: Filesystem) -> Check {
         false => Err(Error::unavailable(
             name,
             format!(
-                "install {}: without it no scratch filesystem is {}, and conform leaves such \
-                 patterns out",
+                "install {}: without it no scratch filesystem and no disk of --image is {}, and \
+                 conform leaves such patterns out",
                 filesystem.package(),
                 filesystem.name()
             ),
         )),
     };
-    check(name, SCRATCH, found)
+    check(name, FILESYSTEM, found)
 }
 
 fn debugfs() -> Check {
@@ -226,7 +235,7 @@ fn debugfs() -> Check {
             "mount -t debugfs debugfs /sys/kernel/debug as root, or leave out --fault-around",
         )),
     };
-    check("fault-around size", "--apply", found)
+    check("fault-around size", "--apply, record --apply", found)
 }
 
 fn folio_sizes(sizes: &Sizes) -> Check {
@@ -283,7 +292,7 @@ fn tracepoints(journal: &Journal) -> Check {
             false => format!("tracefs at {}", tracefs.root().display()),
         }
     });
-    check("tracepoints", "explain --on kernel, conform", found)
+    check("tracepoints", "explain --on kernel, conform, record --without-library", found)
 }
 
 fn qemu() -> Check {
@@ -316,7 +325,7 @@ fn interference() -> Check {
         Some(_) => Err("DAMON pages out".to_owned()),
         None => Ok("no other reclaim".to_owned()),
     };
-    Check { name: "quiet page cache", used_by: ON_KERNEL, state, note }
+    Check { name: "quiet page cache", used_by: MEASURED, state, note }
 }
 
 /// Whether a program can be started by its name.

@@ -67,6 +67,9 @@ pub(crate) struct MissCounter {
 /// A counter that got worse.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RegressionEntry {
+    /// The path of the job file, where several are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_file: Option<String>,
     variant: String,
     counter: String,
     /// Its median in the first variant.

@@ -21,6 +21,7 @@ pub mod footer;
 mod forms;
 pub mod govern;
 pub mod html;
+pub mod letter;
 pub mod phases;
 pub mod program;
 pub mod published;
@@ -39,5 +40,6 @@ pub mod units;
 
 pub use error::Error;
 pub use footer::Footer;
+pub use letter::Letter;
 pub use report::{Format, Report};
 pub use table::{Column, Table};

@@ -121,7 +121,7 @@ impl Report {
 }
 
 impl Part {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Part::Heading(text) => {
                 let lines = wrap(text, "", "");

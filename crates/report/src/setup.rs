@@ -257,7 +257,7 @@ fn memory(job: &JobSpec) -> String {
 }
 
 /// By which kernel `record` came about.
-fn kernel(record: &Record) -> String {
+pub(crate) fn kernel(record: &Record) -> String {
     let environment = |key: &str| record.environment.get(key).and_then(Value::as_str);
     if record.engine != EngineKind::Model.name() {
         let release = environment("kernel").unwrap_or("of unknown release");

@@ -33,7 +33,7 @@ const INSIDE: [(&str, &[&str]); 6] = [
     ("filemap-mapcount", &[]),
     ("filemap-job", &["object", "schemars", "serde", "serde_json", "thiserror", "toml"]),
     ("filemap-model", &["serde", "serde_json", "thiserror", "toml"]),
-    ("filemap-report", &["maud", "schemars", "serde", "serde_json", "thiserror", "toml"]),
+    ("filemap-report", &["maud", "schemars", "serde", "serde_json", "shlex", "thiserror", "toml"]),
 ];
 
 struct Package {

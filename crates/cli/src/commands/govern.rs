@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::govern::environment::{self, Variables};
 use crate::govern::parent::{self, Waited};
 use crate::govern::{self, Collecting, Program, Wanted, run_directory, status};
-use crate::output::{Inputs, Output, OutputFlags, check_only, open_one};
+use crate::output::{Form, Inputs, Output, OutputFlags, check_only, open_one};
 use crate::{Outcome, interrupt, provenance};
 
 /// Runs a program governed, or tells of one.
@@ -170,7 +170,11 @@ const SCOPE: &str = "read-only mappings of regular files, from --min-size on, in
 /// Where the report of `args` goes.
 fn output(args: &GovernArgs, inputs: &Inputs) -> Result<Output, Error> {
     let format = args.format.unwrap_or_default();
-    Output::open(&OutputFlags { format, json: args.json.clone() }, inputs, &[])
+    Output::open(
+        &OutputFlags { format: Form::Report(format), json: args.json.clone() },
+        inputs,
+        &[],
+    )
 }
 
 /// The end of a report that `command` repeats.

@@ -15,7 +15,7 @@ pub mod record;
 pub mod report;
 pub mod run;
 
-use filemap_job::JobSpec;
+use filemap_job::{JobSpec, shell_word};
 
 use self::flag_job::FlagJob;
 use crate::error::Error;
@@ -74,7 +74,7 @@ impl GivenJob {
     fn command(&self, name: &str, job: &impl FlagJob) -> String {
         match &self.file {
             Some(file) if job.needs_file() => {
-                let words = ["filemap".to_string(), name.to_string(), file.clone()];
+                let words = ["filemap".to_string(), name.to_string(), shell_word(file)];
                 words.into_iter().chain(self.flags.flags()).collect::<Vec<_>>().join(" ")
             }
             _ => {

@@ -7,12 +7,12 @@ mod replacement;
 mod stdout;
 mod target;
 
-use filemap_report::{Format, Report, html};
+use filemap_report::{Format, Letter, Report, html};
 
 use crate::error::Error;
 
 pub use collision::{Inputs, check_only, is_stdout};
-pub use flags::{OutputFlags, PageFlags};
+pub use flags::{Form, OutputFlags, PageFlags};
 pub use replacement::abandon;
 pub use target::{Target, failed_on_stdout};
 
@@ -35,7 +35,7 @@ pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Targe
 /// The places that a report goes to, open before the jobs are run: what cannot be written is
 /// known at once, and nothing is written over what the command reads.
 pub struct Output {
-    format: Format,
+    form: Form,
     json: Option<Target>,
     html: Option<Target>,
     /// What else the command writes, by its flag.
@@ -49,8 +49,19 @@ impl Output {
     /// flag and its value. A file keeps what is in it until the whole of the new is written.
     ///
     /// # Errors
-    /// When an output is one of `inputs` or another output, or cannot be written to.
+    /// When an output is one of `inputs` or another output, or cannot be written to, and where the
+    /// command has none of what is to be printed.
     pub fn open(
+        flags: &OutputFlags,
+        inputs: &Inputs,
+        others: &[(&'static str, Option<&str>)],
+    ) -> Result<Self, Error> {
+        flags.format.report()?;
+        Output::open_compared(flags, inputs, others)
+    }
+
+    /// Opens the same, for a command that has a letter too.
+    fn open_compared(
         flags: &OutputFlags,
         inputs: &Inputs,
         others: &[(&'static str, Option<&str>)],
@@ -66,7 +77,7 @@ impl Output {
         let taken = targets.iter().any(|(_, target)| target.is_stdout());
         let stdout = if taken { None } else { Some(Target::stdout()?) };
         let mut output =
-            Output { format: flags.format, json: None, html: None, others: targets, stdout };
+            Output { form: flags.format, json: None, html: None, others: targets, stdout };
         output.json = output.take("--json");
         output.html = output.take("--html");
         Ok(output)
@@ -80,7 +91,7 @@ impl Output {
 
     /// Whether the record goes anywhere: as JSON, or as a page.
     pub fn has_record(&self) -> bool {
-        let is_printed = self.stdout.is_some() && self.format == Format::Json;
+        let is_printed = self.stdout.is_some() && self.form == Form::Report(Format::Json);
         is_printed || self.json.is_some() || self.html.is_some()
     }
 
@@ -89,6 +100,24 @@ impl Output {
     /// # Errors
     /// When it cannot be written.
     pub fn write(self, report: &Report) -> Result<(), Error> {
+        let format = self.form.report()?;
+        self.write_both(report, &report.render(format))
+    }
+
+    /// Writes `report`, of which this is the letter.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_compared(self, report: &Report, letter: &Letter) -> Result<(), Error> {
+        let printed = match self.form {
+            Form::Report(format) => report.render(format),
+            Form::Letter => letter.text(),
+        };
+        self.write_both(report, &printed)
+    }
+
+    /// Writes `report` where its record and its page go, and prints `printed`.
+    fn write_both(self, report: &Report, printed: &str) -> Result<(), Error> {
         let page = self.html.map(|target| Ok::<_, Error>((target, html::page(&report.json)?)));
         let page = page.transpose()?;
         if let Some(target) = self.json {
@@ -98,7 +127,7 @@ impl Output {
             target.write(page.as_bytes())?;
         }
         match self.stdout {
-            Some(target) => target.write(report.render(self.format).as_bytes()),
+            Some(target) => target.write(printed.as_bytes()),
             None => Ok(()),
         }
     }

@@ -23,6 +23,7 @@ mod guests;
 mod kernel;
 mod kills;
 mod lacking;
+mod letters;
 mod live;
 mod live_programs;
 mod losses;

@@ -10,8 +10,14 @@ use filemap_control::request::scan::{PAGEMAP_SCAN, Scan};
 use super::{Check, check};
 use crate::{Error, governor, page_size};
 
-/// The commands that use it.
-const USED_BY: &str = "govern";
+/// The commands that load the library into a program.
+const PRELOADS: &str = "govern, record, record --apply, advise --check";
+
+/// Those of them that have to learn of faults.
+const SEES_FAULTS: &str = "govern, record, record --apply";
+
+/// The command that can do with less.
+const SCANS: &str = "govern";
 
 /// The library's file.
 pub(super) fn library() -> Check {
@@ -19,7 +25,7 @@ pub(super) fn library() -> Check {
     let name = |path: std::path::PathBuf| {
         path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     };
-    let check = check("governor library", USED_BY, found.map(name));
+    let check = check("governor library", PRELOADS, found.map(name));
     // Where it was looked for would be too long for a line; `govern` says it.
     Check {
         state: check.state.map_err(|_| "not found, or where it cannot be used".into()),
@@ -49,12 +55,13 @@ fn perf_events_of(opened: Result<OwnedFd, io::Error>, level: Option<i64>) -> Che
     let others = "kernels of some distributions refuse them to ordinary users at this level: \
                   sysctl kernel.perf_event_paranoid=2 permits them";
     let for_root = opened.is_ok() && level.is_some_and(|level| level > HIGHEST_LEVEL);
-    let check = check("perf events", USED_BY, found);
+    let check = check("perf events", SEES_FAULTS, found);
     Check { note: check.note.or(for_root.then(|| others.to_owned())), ..check }
 }
 
 fn refusal(error: &io::Error, level: &str) -> Error {
-    let weaker = "without them govern scans page tables, which sees less";
+    let weaker = "without them govern scans page tables, which sees less, and record needs \
+                  --changes or --without-library";
     match error.raw_os_error() {
         Some(libc::EACCES) => Error::unavailable(
             format!("perf events for this user (level {level})"),
@@ -114,7 +121,7 @@ pub(super) fn page_table_scan() -> Check {
             _ => Error::unavailable(format!("PAGEMAP_SCAN: {error}"), remedy),
         }
     });
-    check("page table scan", USED_BY, found)
+    check("page table scan", SCANS, found)
 }
 
 #[cfg(test)]
@@ -145,7 +152,9 @@ mod tests {
 
     #[test]
     fn what_is_tried_is_there_or_has_a_remedy() {
-        assert!(COMMANDS.contains(&USED_BY));
+        for commands in [PRELOADS, SEES_FAULTS, SCANS] {
+            assert!(commands.split(", ").all(|name| COMMANDS.contains(&name)), "{commands}");
+        }
         for check in [library(), perf_events(), page_table_scan()] {
             assert!(check.state.is_ok() || check.note.is_some(), "{check:?}");
         }

@@ -263,6 +263,7 @@ fn inside(mut spec: JobSpec) -> JobSpec {
 /// What errors call a job of one file.
 fn words(mut spec: JobSpec) -> String {
     (spec.on, spec.image, spec.modules, spec.kernel) = (None, None, None, None);
+    (spec.with, spec.runs, spec.arch, spec.page_size) = (None, None, None, None);
     let phases = match spec.phase.len() {
         0 => None,
         1 => Some("and a phase".to_owned()),

@@ -2,16 +2,20 @@
 
 mod cell;
 mod data;
+mod letter;
 mod program;
+mod several;
 mod tables;
 
 pub use cell::Cell;
 #[cfg(feature = "schema")]
 pub(crate) use data::{Json, JsonCell};
+pub use letter::{JobFile, letter, letter_of_program};
 #[cfg(feature = "schema")]
 pub(crate) use program::JsonCell as ProgramJsonCell;
 pub(crate) use program::in_all;
 pub use program::{ProgramCell, of_program};
+pub use several::{OfFile, of_several};
 
 use std::collections::BTreeSet;
 
@@ -39,7 +43,8 @@ pub fn report(cells: &[Cell], warnings: &[String], verbose: bool, command: Strin
     let records: Vec<_> = cells.iter().map(|cell| cell.record.clone()).collect();
     let footer = Footer::new(&records, command);
     let worse = worse(cells);
-    let json = data::json(data::cells(cells), cells, &worse, warnings, &footer);
+    let json =
+        data::json(data::cells(cells, None), data::regressions(cells, &worse), warnings, &footer);
     let mut parts = vec![
         Part::Heading(title(cells)),
         setup::of_records(&records),
@@ -70,6 +75,17 @@ fn body(
         (1, runs) => parts.push(Part::Paragraph(format!("Medians of {runs} runs."))),
         (seeds, _) => parts.push(Part::Paragraph(format!("Medians of {seeds} seeds."))),
     }
+    parts.extend(findings(cells, worse, warnings));
+    if verbose {
+        parts.extend(tables::counters(cells).into_iter().map(Part::Table));
+    }
+    parts.extend(conditions(records));
+    parts
+}
+
+/// What got worse in `cells`, where a job ended early, which times differ, and `warnings`.
+fn findings(cells: &[Cell], worse: &[Vec<Regression>], warnings: &[String]) -> Vec<Part> {
+    let mut parts = Vec::new();
     let lines = cells.iter().zip(worse);
     let lines =
         lines.filter_map(|(cell, worse)| regression::line(&name(cell, cells), &cell.record, worse));
@@ -79,7 +95,7 @@ fn body(
         let against = format!("{plural} against {}:", cells[0].variant);
         parts.extend([Part::Paragraph(against), Part::List(lines)]);
     }
-    let runs: Vec<_> = records.iter().flat_map(|record| &record.runs).collect();
+    let runs: Vec<_> = cells.iter().flat_map(|cell| &cell.record.runs).collect();
     let runs: Vec<_> = runs.into_iter().filter_map(|run| run.thrash.as_ref()).collect();
     parts.extend(thrash::pressure_note(&runs).map(Part::Paragraph));
     for cell in cells {
@@ -90,9 +106,12 @@ fn body(
     parts.extend(times(cells).map(Part::Paragraph));
     let warning = |warning: &String| Part::Paragraph(format!("Warning: {warning}."));
     parts.extend(warnings.iter().map(warning));
-    if verbose {
-        parts.extend(tables::counters(cells).into_iter().map(Part::Table));
-    }
+    parts
+}
+
+/// Under which conditions the figures of `records` hold.
+fn conditions(records: &[Record]) -> Vec<Part> {
+    let mut parts = Vec::new();
     parts.extend(records.iter().find_map(reclaim_note).map(Part::Paragraph));
     parts.extend(records.iter().filter_map(foreign_note).map(Part::Paragraph));
     let notes: BTreeSet<String> = records.iter().filter_map(elapsed_note).collect();

@@ -145,7 +145,7 @@ pub(super) fn heading(cell: &Cell, cells: &[Cell]) -> String {
 }
 
 /// A name of several parts on several lines.
-fn folded(variant: &str) -> String {
+pub(super) fn folded(variant: &str) -> String {
     if variant.len() <= 12 {
         return variant.to_string();
     }

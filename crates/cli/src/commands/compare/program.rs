@@ -4,11 +4,12 @@ use filemap_core::rules::Kernel;
 use filemap_job::program::Program;
 use filemap_job::{EngineKind, JobSpec, ProgramSpec, shell_word};
 use filemap_model::{Digest, Profile, trace_program};
-use filemap_report::compare::{self, ProgramCell};
+use filemap_report::compare::{self, JobFile, ProgramCell};
 
 use super::asked::{engines, variants};
 use super::booted::{self, Booted};
 use super::unseen::{OfModel, unseen};
+use super::{job_file, letter_command};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::commands::program::{GivenProgram, foreign, not_of_programs, profile, workload_of};
@@ -59,7 +60,7 @@ pub fn run(
     }
     let profiles = variants.iter().filter_map(|variant| variant.value("machine"));
     profiles.for_each(|name| asked.inputs.add_profile("machine of a variant", name));
-    let output = args.output.open(&asked.inputs, &[])?;
+    let output = args.output.open_compared(&asked.inputs, &[])?;
     let mut spec = asked.spec.clone();
     spec.on = spec.on.as_deref().map(engines).transpose()?;
     let images = booted(&mut spec, images, modules)?;
@@ -97,8 +98,16 @@ pub fn run(
             Ok(digest)
         }),
     }))?);
+    let is_recording = asked.of_recording.is_some();
     let command = command(asked, &variants, &images);
-    output.write(&compare::of_program(&compared, &warnings, args.verbose, command))?;
+    let job_file = match is_recording {
+        true => JobFile { path: path.to_string(), text: Err("it is a recording".to_string()) },
+        false => job_file(path),
+    };
+    let of_letter = letter_command(&command, args.apply);
+    let letter = compare::letter_of_program(&compared, &warnings, of_letter, &job_file);
+    let report = compare::of_program(&compared, &warnings, args.verbose, command);
+    output.write_compared(&report, &letter)?;
     Ok(Outcome::Done)
 }
 

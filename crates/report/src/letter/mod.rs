@@ -1,0 +1,152 @@
+//! A report as a mail to a kernel list has it: plain text in ASCII, in lines that nobody has to
+//! fold, with a command that can be pasted.
+
+mod shell;
+
+use std::cell::Cell;
+
+use crate::report::{Part, TEXT_COLUMNS};
+
+/// Longest word of a paragraph. Longer ones are paths and lists of settings.
+const LONGEST_WORD: usize = 48;
+
+/// What a word begins with that is shortened.
+const SHORTENED: &str = "...";
+
+/// A report for a mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    pub(crate) parts: Vec<Part>,
+    /// What repeats it, as a shell takes it.
+    pub(crate) command: String,
+}
+
+/// What was not written as it is.
+#[derive(Default)]
+struct Changed {
+    shortened: Cell<bool>,
+    replaced: Cell<bool>,
+}
+
+impl Letter {
+    /// The letter: lines of at most [`TEXT_COLUMNS`] characters of ASCII without blanks at their
+    /// ends and without tabs.
+    pub fn text(&self) -> String {
+        let changed = Changed::default();
+        let mut blocks: Vec<String> =
+            self.parts.iter().map(|part| changed.of_part(part).text()).collect();
+        match shell::folded(&self.command, TEXT_COLUMNS) {
+            Some(command) => blocks.push(format!("Command:\n\n{command}\n")),
+            None => blocks.push("The command that repeats this cannot be shown.\n".to_string()),
+        }
+        blocks.extend(changed.note().map(|note| Part::Paragraph(note).text()));
+        let lines = blocks.join("\n");
+        let lines = lines.lines().map(str::trim_end).map(|line| {
+            // A table that is wider was made a list, so that this has nothing to cut off.
+            debug_assert!(line.len() <= TEXT_COLUMNS, "{line}");
+            format!("{line}\n")
+        });
+        lines.collect()
+    }
+}
+
+impl Changed {
+    /// `part` with no word that is too long for a line, in ASCII.
+    fn of_part(&self, part: &Part) -> Part {
+        let text = |text: &String| self.words(text);
+        match part {
+            Part::Heading(heading) => Part::Heading(text(heading)),
+            Part::Facts(facts) => {
+                let facts = facts.iter().map(|(label, fact)| (label.clone(), text(fact)));
+                Part::Facts(facts.collect())
+            }
+            Part::List(items) => Part::List(items.iter().map(text).collect()),
+            Part::Paragraph(paragraph) => Part::Paragraph(text(paragraph)),
+            Part::Table(table) => {
+                let mut table = table.clone();
+                table.title = text(&table.title);
+                for cell in table.rows.iter_mut().flatten() {
+                    *cell = self.ascii(cell);
+                }
+                for column in &mut table.columns {
+                    column.name = self.ascii(&column.name);
+                }
+                Part::Table(table)
+            }
+            Part::Preformatted(text) => Part::Preformatted(self.ascii(text)),
+        }
+    }
+
+    fn words(&self, text: &str) -> String {
+        let text = self.ascii(text);
+        let word = |word: &str| match word.len() > LONGEST_WORD {
+            true => {
+                self.shortened.set(true);
+                // Of a path, its end says the most.
+                let end = &word[word.len() - (LONGEST_WORD - SHORTENED.len())..];
+                format!("{SHORTENED}{end}")
+            }
+            false => word.to_string(),
+        };
+        text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+    }
+
+    fn ascii(&self, text: &str) -> String {
+        let sign = |c: char| match c == '\n' || shell::is_printed(c) {
+            true => c,
+            false => {
+                self.replaced.set(true);
+                '?'
+            }
+        };
+        text.chars().map(sign).collect()
+    }
+
+    /// What is to be said of it, where something was.
+    fn note(&self) -> Option<String> {
+        let shortened = self.shortened.get().then(|| {
+            format!("A name that begins with {SHORTENED} is shortened; the command has all of it.")
+        });
+        let replaced = self.replaced.get().then(|| {
+            "A ? can stand for a character that is not ASCII; the command makes it by printf."
+                .to_string()
+        });
+        let said: Vec<String> = shortened.into_iter().chain(replaced).collect();
+        (!said.is_empty()).then(|| said.join(" "))
+    }
+}
+
+/// Whether each line of `text` can stand in a letter as it is.
+pub(crate) fn is_plain(text: &str) -> bool {
+    text.split('\n').all(|line| {
+        line.len() <= TEXT_COLUMNS && line.chars().all(shell::is_printed) && !line.ends_with(' ')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Column, Table};
+
+    #[test]
+    fn what_has_no_room_is_shortened_and_said() {
+        let path = format!("/{}/end", "x".repeat(200));
+        let table = Table {
+            title: String::new(),
+            columns: vec![Column::left("größe")],
+            rows: vec![vec!["1".to_string()]],
+        };
+        let letter = Letter {
+            parts: vec![Part::Paragraph(format!("It read {path} once.")), Part::Table(table)],
+            command: format!("filemap compare {path}"),
+        };
+        let text = letter.text();
+        assert!(is_plain(text.trim_end()), "{text}");
+        assert!(text.contains("It read ...xxx") && text.contains("xxx/end once."), "{text}");
+        assert!(text.contains("gr??e\n-----\n1\n"), "{text}");
+        let said = text.replace('\n', " ");
+        assert!(said.contains("begins with ... is shortened") && said.contains("A ? can"));
+        let plain = Letter { parts: Vec::new(), command: "filemap compare".to_string() };
+        assert_eq!(plain.text(), "Command:\n\nfilemap compare\n");
+    }
+}

@@ -1,0 +1,264 @@
+//! A command in lines that are short enough for a mail and can still be pasted.
+
+use std::fmt::Write;
+
+use filemap_job::shell_word;
+
+/// What stands at the end of a line that goes on.
+const GOES_ON: &str = " \\";
+
+/// Blanks before the words of the lines behind the first.
+const INDENT: &str = "    ";
+
+/// `command`, which is written for a shell, in lines of at most `columns` characters of ASCII. A
+/// shell reads the same words from them. `None` where no shell can read `command`.
+pub(super) fn folded(command: &str, columns: usize) -> Option<String> {
+    let words = shlex::split(command)?;
+    let mut lines = Lines { text: String::new(), column: 0, columns, is_begun: true };
+    for group in groups(&words) {
+        let group: Vec<Vec<String>> =
+            group.iter().map(|word| pieces(word, columns - INDENT.len() - 2)).collect();
+        lines.add(&group);
+    }
+    Some(lines.text)
+}
+
+/// Each flag with its value, and each other word alone.
+fn groups(words: &[String]) -> Vec<&[String]> {
+    let mut groups = Vec::new();
+    let mut rest = words;
+    while !rest.is_empty() {
+        let has_value = rest[0].starts_with("--") && !rest[0].contains('=');
+        let value = rest.get(1).filter(|value| has_value && !value.starts_with("--"));
+        let (group, others) = rest.split_at(1 + usize::from(value.is_some()));
+        groups.push(group);
+        rest = others;
+    }
+    groups
+}
+
+/// Lines that are being filled.
+struct Lines {
+    text: String,
+    column: usize,
+    columns: usize,
+    /// No word stands in the last line yet.
+    is_begun: bool,
+}
+
+impl Lines {
+    /// Adds words, each in pieces that a shell joins. All of them go into one line if one has room.
+    fn add(&mut self, words: &[Vec<String>]) {
+        let all: usize = words.iter().flatten().map(|piece| piece.len()).sum();
+        self.make_room(all + words.len() - 1);
+        for word in words {
+            self.make_room(last_line(&word[0]));
+            if !self.is_begun {
+                self.text.push(' ');
+                self.column += 1;
+            }
+            for (number, piece) in word.iter().enumerate() {
+                if number > 0 && self.column + last_line(piece) + GOES_ON.len() > self.columns {
+                    // A blank before it would end the word, and so would an indent behind it.
+                    self.text += "\\\n";
+                    self.column = 0;
+                }
+                self.text += piece;
+                self.column = match piece.contains('\n') {
+                    true => last_line(piece),
+                    false => self.column + piece.len(),
+                };
+            }
+            self.is_begun = false;
+        }
+    }
+
+    /// Begins a line where the last one has no room for so many characters.
+    fn make_room(&mut self, width: usize) {
+        if !self.is_begun && self.column + 1 + width + GOES_ON.len() > self.columns {
+            let _ = write!(self.text, "{GOES_ON}\n{INDENT}");
+            self.column = INDENT.len();
+            self.is_begun = true;
+        }
+    }
+}
+
+fn last_line(piece: &str) -> usize {
+    piece.rsplit('\n').next().unwrap_or_default().len()
+}
+
+/// `word` for a shell, in pieces of at most `columns` characters of ASCII, which a shell joins to
+/// the word where nothing or an escaped line break stands between them.
+fn pieces(word: &str, columns: usize) -> Vec<String> {
+    let whole = shell_word(word);
+    if whole.len() <= columns && whole.chars().all(is_printed) {
+        return vec![whole];
+    }
+    let mut pieces = Vec::new();
+    let mut rest = word;
+    while !rest.is_empty() {
+        if let Some(others) = rest.strip_prefix('\n') {
+            // A command in $() would lose it at the end of the word.
+            pieces.push("'\n'".to_string());
+            rest = others;
+            continue;
+        }
+        let end = longest(rest, columns);
+        pieces.push(quoted(&rest[..end]));
+        rest = &rest[end..];
+    }
+    pieces
+}
+
+/// Bytes of the longest beginning of `text` without a line break that is quoted within `columns`,
+/// up to a sign behind which a reader would divide it, where there is one.
+fn longest(text: &str, columns: usize) -> usize {
+    let ends = text.char_indices().map(|(at, c)| (at + c.len_utf8(), c));
+    let ends = ends.take_while(|&(end, c)| c != '\n' && quoted(&text[..end]).len() <= columns);
+    let ends: Vec<(usize, char)> = ends.collect();
+    let &(last, _) = ends.last().expect("one character has room");
+    if last == text.len() {
+        return last;
+    }
+    let second_half = || ends.iter().skip(ends.len() / 2).rev();
+    let behind = |signs: &str| second_half().find(|(_, c)| signs.contains(*c));
+    behind(", ").or_else(|| behind("/")).or_else(|| behind("+=")).map_or(last, |&(end, _)| end)
+}
+
+/// What a shell takes characters for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Itself, in quotes.
+    Printed,
+    Quote,
+    /// Nothing that a mail may have.
+    Other,
+}
+
+fn kind(c: char) -> Kind {
+    match c {
+        '\'' => Kind::Quote,
+        c if is_printed(c) => Kind::Printed,
+        _ => Kind::Other,
+    }
+}
+
+/// Whether a mail may have it.
+pub(super) fn is_printed(c: char) -> bool {
+    c == ' ' || c.is_ascii_graphic()
+}
+
+/// `text`, which has no line break, for a shell, in ASCII.
+fn quoted(text: &str) -> String {
+    let whole = shell_word(text);
+    if whole == text && text.is_ascii() {
+        return whole;
+    }
+    let characters: Vec<char> = text.chars().collect();
+    let mut quoted = String::new();
+    for run in characters.chunk_by(|&one, &next| kind(one) == kind(next)) {
+        let own: String = run.iter().collect();
+        match kind(run[0]) {
+            Kind::Printed => quoted += &format!("'{own}'"),
+            Kind::Quote => quoted += &r"\'".repeat(run.len()),
+            Kind::Other => {
+                let octal: String = own.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+                quoted += &format!("\"$(printf '{octal}')\"");
+            }
+        }
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// The words that a shell makes of `text`.
+    fn words(text: &str) -> Vec<String> {
+        let script = format!("words() {{ printf '%s\\0' \"$@\"; }}\nwords {text}");
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        let words = String::from_utf8(output.stdout).unwrap();
+        words.split_terminator('\0').map(String::from).collect()
+    }
+
+    fn folds(given: &[String], columns: usize) {
+        let command = given.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+        let folded = folded(&command, columns).unwrap();
+        assert_eq!(words(&folded), given, "{folded}");
+        for line in folded.lines() {
+            assert!(line.len() <= columns && line.chars().all(is_printed), "{folded}");
+            assert!(!line.ends_with(' '), "{folded}");
+        }
+    }
+
+    #[test]
+    fn a_short_command_stays_as_it_is() {
+        let command = "filemap compare --workload random --file-size 1g";
+        assert_eq!(folded(command, 75).as_deref(), Some(command));
+        assert_eq!(folded("filemap 'unclosed", 75), None);
+    }
+
+    #[test]
+    fn a_flag_and_its_value_stay_together() {
+        let command = "filemap compare --workload random --file-size 1g --variants baseline,p1";
+        let expected = "filemap compare --workload random \\\n    --file-size 1g \\\n    \
+                        --variants baseline,p1";
+        assert_eq!(folded(command, 36).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_shell_reads_the_same_words() {
+        let long = format!("/a/{}/b", "directory/".repeat(20));
+        let sweep = format!("read_ahead_kb={}", "128,".repeat(40));
+        let given = [
+            "filemap",
+            "compare",
+            "it's",
+            "",
+            "two  words",
+            " ",
+            "a\nb",
+            "\n",
+            "end\n",
+            "\ttab",
+            "größe/datei",
+            "$HOME `x` \"y\" \\",
+            "--image",
+            &long,
+            "--variants",
+            &sweep,
+            "''''''",
+        ];
+        let given: Vec<String> = given.map(String::from).to_vec();
+        for columns in [40, 50, 75] {
+            folds(&given, columns);
+        }
+    }
+
+    #[test]
+    fn any_words_can_be_folded() {
+        let seed: u64 = std::process::id().into();
+        println!("seed {seed}");
+        let mut state = seed | 1;
+        let mut draw = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let signs: Vec<char> = "ab/,+= '\"\\$`\n\té€~#*-".chars().collect();
+        for _ in 0..200 {
+            let mut given = vec!["filemap".to_string()];
+            for _ in 0..draw(8) {
+                let length = [3, 20, 200][draw(3) as usize];
+                let word = (0..draw(length)).map(|_| signs[draw(signs.len() as u64) as usize]);
+                given.push(word.collect());
+            }
+            folds(&given, [40, 75][draw(2) as usize]);
+        }
+    }
+}
