@@ -135,9 +135,10 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     /// Job file, or a recording. Its keys are the names of the flags, with underscores. A flag
-    /// overrides the key.
+    /// overrides the key. Several job files are compared one by one, each in all variants; each
+    /// kernel image is booted once for all of them.
     #[arg(value_name = "JOB.toml")]
-    pub job_file: Option<String>,
+    pub job_files: Vec<String>,
     /// Variants to compare with the first one: baseline, or series, governor and settings joined
     /// by +.
     ///

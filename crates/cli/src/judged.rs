@@ -81,18 +81,19 @@ pub fn check(job: &Judged) -> Result<(), Error> {
     )))
 }
 
-/// Refuses to hold the running kernel, `release`, against rules that are not its own, unless
-/// `kernel`, what was given with --kernel, names them.
+/// Refuses to hold a kernel, `release`, against rules that are not its own, unless `kernel`, what
+/// was given with --kernel, names them. The kernel is the running one unless it `is_booted`.
 ///
 /// # Errors
 /// Such a comparison.
-pub fn check_running(kernel: Option<&str>, release: &str) -> Result<(), Error> {
+pub fn check_conform(kernel: Option<&str>, release: &str, is_booted: bool) -> Result<(), Error> {
     let Some(nearest) = Kernel::nearest(release).filter(|nearest| !nearest.is_exact) else {
         return Ok(());
     };
+    let which = if is_booted { "booted" } else { "running" };
     match kernel {
         None | Some("host") => Err(Error::CannotRun(format!(
-            "the running kernel, {release}, is none of those that are modelled; give --kernel {} \
+            "the {which} kernel, {release}, is none of those that are modelled; give --kernel {} \
              to compare it with the nearest",
             nearest.kernel.name()
         ))),
@@ -154,15 +155,15 @@ mod tests {
     #[test]
     fn a_comparison_by_the_line_needs_the_rules_or_their_name() {
         for release in ["6.12.3", "6.18.44-fc-v669", "no version"] {
-            assert!(check_running(None, release).is_ok(), "{release}");
+            assert!(check_conform(None, release, false).is_ok(), "{release}");
         }
         for kernel in [None, Some("host")] {
-            let error = check_running(kernel, "6.1.0-18-amd64").unwrap_err();
+            let error = check_conform(kernel, "6.1.0-18-amd64", false).unwrap_err();
             assert_eq!(error.exit_code(), 4);
             let message = error.to_string();
             assert!(message.contains("6.1.0-18-amd64") && message.contains("--kernel 6.12"));
         }
-        assert!(check_running(Some("6.12"), "6.1.0-18-amd64").is_ok());
+        assert!(check_conform(Some("6.12"), "6.1.0-18-amd64", false).is_ok());
     }
 
     #[test]

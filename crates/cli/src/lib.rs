@@ -3,6 +3,7 @@
 mod advise;
 mod args;
 mod commands;
+mod decided;
 mod engine;
 mod error;
 pub mod examples;

@@ -3,7 +3,8 @@
 use std::io::{self, BufWriter, Write};
 
 use filemap_core::decision::{Decision, Log};
-use filemap_report::decisions::NumberedLine;
+use filemap_kernel::trace::Observed;
+use filemap_report::decisions::{NumberedLine, TracedLine};
 
 use crate::error::Error;
 use crate::output::Target;
@@ -19,6 +20,21 @@ impl LineLog {
     /// A log into `target`.
     pub fn new(target: Target) -> Self {
         LineLog { writer: BufWriter::with_capacity(1 << 16, target), access: 0 }
+    }
+
+    /// Writes what a kernel decided, as its tracepoints show it.
+    ///
+    /// # Errors
+    /// When a line could not be written.
+    pub fn write_observed(mut self, observed: &Observed) -> Result<(), Error> {
+        let lines = observed.decisions.iter();
+        for line in lines.filter_map(|decision| TracedLine::new(*decision, observed.seen)) {
+            let written = serde_json::to_writer(&mut self.writer, &line).map_err(io::Error::from);
+            if let Err(error) = written.and_then(|()| self.writer.write_all(b"\n")) {
+                return Err(self.writer.get_ref().failed(&error));
+            }
+        }
+        self.finish()
     }
 
     /// Ends the log.

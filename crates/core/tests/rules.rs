@@ -15,7 +15,7 @@ fn kernels_differ_in_these_fields() {
             "around_spares_file_end",
             old.around_spares_file_end,
             new.around_spares_file_end,
-            [false, true],
+            [true, true],
         ),
         ("executable_readahead", old.executable_readahead, new.executable_readahead, [false, true]),
         ("locked_hit_counts", old.locked_hit_counts, new.locked_hit_counts, [true, false]),
@@ -55,8 +55,11 @@ fn releases_find_their_kernel() {
         ("6.12", Some(Kernel::V6_12)),
         ("6.12.48+deb13-cloud-amd64", Some(Kernel::V6_12)),
         ("6.17.9", Some(Kernel::V6_12)),
-        ("6.1.0-18-amd64", Some(Kernel::V6_12)),
-        ("5.19.0", Some(Kernel::V6_12)),
+        ("6.11.2", Some(Kernel::V6_6)),
+        ("6.6.139", Some(Kernel::V6_6)),
+        ("6.2.0-39-generic", Some(Kernel::V6_1)),
+        ("6.1.0-18-amd64", Some(Kernel::V6_1)),
+        ("5.19.0", Some(Kernel::V6_1)),
         ("6.18", Some(Kernel::V6_18)),
         ("6.18.44-fc-v669", Some(Kernel::V6_18)),
         ("6.18-rc1", Some(Kernel::V6_18)),
@@ -76,19 +79,36 @@ fn releases_find_their_kernel() {
 }
 
 #[test]
+fn a_release_lies_between_two_kernels() {
+    let names = |release: &str| {
+        let (before, after) = Kernel::around(release).unwrap();
+        [before, after].map(|kernel| kernel.map_or("none", Kernel::name))
+    };
+    assert_eq!(names("6.2"), ["6.1", "6.6"]);
+    assert_eq!(names("6.17.9"), ["6.12", "6.18"]);
+    assert_eq!(names("6.12.48+deb13"), ["6.12", "6.12"]);
+    assert_eq!(names("5.19"), ["none", "6.1"]);
+    assert_eq!(names("7.1"), ["6.18", "none"]);
+    assert_eq!(Kernel::around("six"), None);
+}
+
+#[test]
 fn only_the_modelled_versions_are_exact() {
     let is_exact = |release: &str| Kernel::nearest(release).unwrap().is_exact;
+    for release in ["6.1.0-18-amd64", "6.6.3"] {
+        assert!(is_exact(release), "{release}");
+    }
     for release in ["6.12", "6.12.117+deb12-cloud-amd64", "6.18.0", "6.18-rc1", "6.18.44-fc-v669"] {
         assert!(is_exact(release), "{release}");
     }
-    for release in ["5.18.0", "6.1.0-18-amd64", "6.11", "6.13.2", "6.17.9", "6.19", "7.12", "7.18"]
-    {
+    for release in ["5.18.0", "6.2.0", "6.11", "6.13.2", "6.17.9", "6.19", "7.12", "7.18"] {
         assert!(!is_exact(release), "{release}");
     }
 }
 
 #[test]
 fn kernels_and_families_have_names() {
+    assert_eq!([Kernel::V6_1, Kernel::V6_6].map(Kernel::name), ["6.1", "6.6"]);
     assert_eq!(Kernel::V6_12.name(), "6.12");
     assert_eq!(Kernel::V6_18.name(), "6.18");
     assert!(Kernel::ALL.is_sorted());

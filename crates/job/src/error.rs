@@ -108,7 +108,9 @@ pub enum Error {
         nearest: String,
     },
     /// A switch of a series changes what the kernel does not have.
-    #[error("{switch} changes nothing in Linux {kernel}, which {lacks}; leave it out, or give {remedy}")]
+    #[error(
+        "{switch} changes nothing in Linux {kernel}, which {lacks}; leave it out, or give {remedy}"
+    )]
     NoPlace {
         /// The switch.
         switch: &'static str,

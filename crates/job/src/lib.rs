@@ -32,6 +32,7 @@ mod replay;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod seed;
+mod seen;
 pub mod shown;
 pub mod size;
 mod spec;
@@ -57,6 +58,7 @@ pub use job::{
 pub use phase_spec::PhaseSpec;
 pub use program::{Program, ProgramSpec};
 pub use record::{Cached, CachedSummary, Counters, PerCounter, PhaseRun, Record, Run, Summary};
+pub use seen::{Seen, ShownKind};
 pub use shown::{Shown, ShownByFile, ShownLog};
 pub use size::{SizeText, format_size, parse_count, parse_duration_ns, parse_size};
 pub use spread::Spread;

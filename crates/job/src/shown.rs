@@ -10,6 +10,8 @@ use std::fmt;
 use filemap_core::decision::{Cause, Decision, Found, Lock, Log};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
+use crate::seen::{Seen, ShownKind};
+
 /// A line of a log as tracepoints show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shown {
@@ -74,8 +76,10 @@ impl Shown {
 }
 
 /// A log that keeps of each decision what tracepoints show.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ShownLog {
+    /// The kinds of lines that are kept.
+    seen: Seen,
     lines: Vec<Shown>,
     /// Where the fault began that is not served yet.
     fault: Option<usize>,
@@ -85,9 +89,24 @@ pub struct ShownLog {
     access: u64,
 }
 
+impl Default for ShownLog {
+    fn default() -> Self {
+        ShownLog::seeing(Seen::ALL)
+    }
+}
+
 impl ShownLog {
-    /// Adds a line. Folios of one order that follow each other become one line.
+    /// A log that keeps only what is `seen`: what a kernel without some of the tracepoints shows.
+    pub fn seeing(seen: Seen) -> Self {
+        let (lines, fault, accesses, access) = (Vec::new(), None, Vec::new(), 0);
+        ShownLog { seen, lines, fault, accesses, access }
+    }
+
+    /// Adds a line, if it is seen. Folios of one order that follow each other become one line.
     fn push(&mut self, line: Shown) {
+        if !self.seen.has(ShownKind::from(&line)) {
+            return;
+        }
         if let Shown::Added { start, order, folios } = line
             && let Some(Shown::Added { start: first, order: known, folios: before }) =
                 self.lines.last_mut()
@@ -117,7 +136,7 @@ impl Log for ShownLog {
         match decision {
             // The first try of a fault takes the VMA's lock; which page it is for shows later.
             Decision::Locked(Lock::Vma) => {
-                self.fault = Some(self.lines.len());
+                self.fault = self.seen.has(ShownKind::Faulted).then_some(self.lines.len());
                 self.push(Shown::Faulted { index: PageIndex(0) });
             }
             Decision::Served { index, .. } => {
@@ -146,9 +165,9 @@ pub struct ShownByFile {
 }
 
 impl ShownByFile {
-    /// Logs of so many files.
-    pub fn new(files: usize) -> Self {
-        ShownByFile { logs: vec![ShownLog::default(); files], file: 0 }
+    /// Logs of so many files, which keep only what is `seen`.
+    pub fn new(files: usize, seen: Seen) -> Self {
+        ShownByFile { logs: vec![ShownLog::seeing(seen); files], file: 0 }
     }
 
     /// The log of each file.
@@ -239,6 +258,34 @@ mod tests {
         log.push(added(20, 2, 1));
         let expected = [added(0, 2, 3), added(12, 1, 1), added(14, 2, 1), added(20, 2, 1)];
         assert_eq!(log.into_lines(), expected);
+    }
+
+    /// Folios that only a line between them kept apart are one line where that is not seen.
+    #[test]
+    fn what_is_not_seen_is_left_out_before_folios_are_joined() {
+        let index = PageIndex(4);
+        let decisions = [
+            Decision::Locked(Lock::Vma),
+            Decision::Added { start: PageIndex(0), order: Order(2), folios: 1, marked: None },
+            Decision::Lookup { index, hit: true, tried: false, mmap_miss: 0 },
+            Decision::Added { start: index, order: Order(2), folios: 1, marked: None },
+            Decision::Served { index, major: false, tries: 1 },
+        ];
+        let lines = |seen: Seen| {
+            let mut log = ShownLog::seeing(seen);
+            decisions.iter().for_each(|decision| log.record(*decision));
+            assert_eq!(log.accesses().len(), log.lines.len());
+            log.into_lines()
+        };
+        let looked_up = Shown::LookedUp { index };
+        let faulted = Shown::Faulted { index };
+        assert_eq!(lines(Seen::ALL), [faulted, added(0, 2, 1), looked_up, added(4, 2, 1)]);
+        let additions = Seen::of(|kind| kind == ShownKind::Added);
+        assert_eq!(lines(additions), [added(0, 2, 2)]);
+        let faults = Seen::of(|kind| matches!(kind, ShownKind::Added | ShownKind::Faulted));
+        assert_eq!(lines(faults), [faulted, added(0, 2, 2)]);
+        let no_faults = Seen::of(|kind| kind != ShownKind::Faulted);
+        assert_eq!(lines(no_faults), [added(0, 2, 1), looked_up, added(4, 2, 1)]);
     }
 
     #[test]

@@ -92,13 +92,12 @@ impl JobSpec {
                     known: known.join(" or "),
                 }),
             },
-            name => Kernel::ALL
-                .into_iter()
-                .find(|kernel| kernel.name() == name)
-                .ok_or_else(|| match nearest(name) {
+            name => Kernel::ALL.into_iter().find(|kernel| kernel.name() == name).ok_or_else(|| {
+                match nearest(name) {
                     Some(nearest) => Error::NotModelled { version: shorten(name), nearest },
                     None => unknown("kernel", name, known.into_iter().chain(["host"])),
-                }),
+                }
+            }),
         };
         let names = self.with.as_deref().unwrap_or("baseline").replace(',', "+");
         let series: Result<Series, _> = names.parse();

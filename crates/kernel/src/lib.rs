@@ -8,6 +8,7 @@ pub mod cgroup;
 pub mod child;
 pub mod cold;
 mod contents;
+mod device_reads;
 pub mod doctor;
 pub mod ending;
 pub mod engine;

@@ -135,6 +135,21 @@ impl PageSet {
     }
 }
 
+/// How many pages of `file` are in the cache, those still being read included where `cachestat`
+/// tells; before Linux 6.5 by `mincore`.
+///
+/// # Errors
+/// Where neither tells.
+pub fn cached_pages(file: &File) -> Result<u64, Error> {
+    match CacheStat::of(file, ..) {
+        Ok(stat) => Ok(stat.cached),
+        Err(_) => {
+            let size = file.metadata().map_err(|error| Error::call("read a file's size", error))?;
+            Ok(resident_pages(file, size.len().div_ceil(page_size()))?.len())
+        }
+    }
+}
+
 /// The first `pages` pages of `file` that are in the cache and up to date, by `mincore`.
 pub fn resident_pages(file: &File, pages: u64) -> Result<PageSet, Error> {
     if pages == 0 {

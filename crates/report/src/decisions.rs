@@ -1,6 +1,7 @@
 //! Decisions as lines of JSON.
 
 use filemap_core::decision::Decision;
+use filemap_job::Seen;
 use serde::Serialize;
 
 /// A line of a decision log: a decision with the access that it was made in.
@@ -136,10 +137,105 @@ impl From<Decision> for Line {
     }
 }
 
+/// A decision of a kernel, as its tracepoints show it: a [`Line`] without the keys that they do
+/// not tell. Nor do they tell the access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "decision", rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the fields are those of Line")]
+pub enum TracedLine {
+    /// See [`Decision::Entered`].
+    Entered {
+        cause: &'static str,
+        index: u64,
+        req: u64,
+        order: u8,
+        size: u64,
+        async_size: u64,
+        mmap_miss: u16,
+        previous_end: Option<u64>,
+    },
+    /// See [`Decision::Readahead`]. The cause follows from what came before.
+    Readahead {
+        cause: &'static str,
+        index: u64,
+        order: u8,
+        start: u64,
+        size: u64,
+        /// Null on a kernel that shows windows only by what they add.
+        async_size: Option<u64>,
+    },
+    /// See [`Decision::BasePages`].
+    BasePages { start: u64, size: u64, async_size: u64 },
+    /// See [`Decision::NoReadahead`].
+    NoReadahead { index: u64 },
+    /// See [`Decision::Added`].
+    Added { start: u64, order: u8, folios: u64 },
+    /// See [`Decision::MapPages`].
+    MapPages { from: u64, last: u64 },
+    /// See [`Decision::Lookup`].
+    Lookup { index: u64, hit: bool },
+    /// See [`Decision::Served`].
+    Served { index: u64 },
+    /// See [`Decision::Evicted`].
+    Evicted { start: u64, pages: u64 },
+    /// See [`Decision::File`].
+    File { file: u64 },
+}
+
+impl TracedLine {
+    /// The line of `decision` of a kernel that shows what is `seen`; `None` where no tracepoint
+    /// stands for it.
+    pub fn new(decision: Decision, seen: Seen) -> Option<Self> {
+        Some(match Line::from(decision) {
+            Line::Entered {
+                cause,
+                index,
+                req,
+                order,
+                size,
+                async_size,
+                mmap_miss,
+                previous_end,
+            } => TracedLine::Entered {
+                cause,
+                index,
+                req,
+                order,
+                size,
+                async_size,
+                mmap_miss,
+                previous_end,
+            },
+            Line::Readahead { cause, index, order, start, size, async_size, .. } => {
+                let async_size = seen.has_readahead().then_some(async_size);
+                TracedLine::Readahead { cause, index, order, start, size, async_size }
+            }
+            Line::BasePages { start, size, async_size } => {
+                TracedLine::BasePages { start, size, async_size }
+            }
+            Line::NoReadahead { index, .. } => TracedLine::NoReadahead { index },
+            Line::Added { start, order, folios, .. } => TracedLine::Added { start, order, folios },
+            Line::MapPages { from, last, .. } => TracedLine::MapPages { from, last },
+            Line::Lookup { index, hit, .. } => TracedLine::Lookup { index, hit },
+            Line::Served { index, .. } => TracedLine::Served { index },
+            Line::Evicted { start, pages } => TracedLine::Evicted { start, pages },
+            Line::File { file } => TracedLine::File { file },
+            Line::NothingAbsent { .. }
+            | Line::MapHuge { .. }
+            | Line::Locked { .. }
+            | Line::Dropped { .. }
+            | Line::Waited { .. }
+            | Line::Copied { .. } => return None,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use filemap_core::decision::{Cause, Lock};
     use filemap_core::units::{Order, PageCount, PageIndex};
+    use filemap_job::ShownKind;
 
     use super::*;
 
@@ -156,7 +252,10 @@ mod tests {
                     async_size: PageCount(8),
                     mmap_miss: 1,
                 },
-                r#"{"decision":"readahead","cause":"read-around","index":40,"order":0,"start":24,"size":32,"async_size":8,"mmap_miss":1}"#,
+                concat!(
+                    r#"{"decision":"readahead","cause":"read-around","index":40,"order":0,"#,
+                    r#""start":24,"size":32,"async_size":8,"mmap_miss":1}"#
+                ),
             ),
             (Decision::Locked(Lock::Mmap), r#"{"decision":"locked","lock":"mmap"}"#),
             (
@@ -172,5 +271,31 @@ mod tests {
             let numbered = serde_json::to_string(&NumberedLine::new(7, decision)).unwrap();
             assert_eq!(numbered, expected.replacen('{', "{\"access\":7,", 1));
         }
+    }
+
+    #[test]
+    fn a_kernels_lines_say_what_its_tracepoints_show() {
+        let window = Decision::Readahead {
+            cause: Cause::ReadAround,
+            index: PageIndex(40),
+            order: Order(0),
+            start: PageIndex(24),
+            size: PageCount(32),
+            async_size: PageCount(8),
+            mmap_miss: 0,
+        };
+        let text = |decision, seen| {
+            TracedLine::new(decision, seen).map(|line| serde_json::to_string(&line).unwrap())
+        };
+        let keys = r#""cause":"read-around","index":40,"order":0,"start":24,"size":32"#;
+        let known = format!(r#"{{"decision":"readahead",{keys},"async_size":8}}"#);
+        assert_eq!(text(window, Seen::ALL), Some(known));
+        let additions = Seen::of(|kind| kind == ShownKind::Added);
+        let unknown = format!(r#"{{"decision":"readahead",{keys},"async_size":null}}"#);
+        assert_eq!(text(window, additions), Some(unknown));
+        assert_eq!(text(Decision::Locked(Lock::Vma), Seen::ALL), None);
+        let served = Decision::Served { index: PageIndex(5), major: false, tries: 1 };
+        let expected = r#"{"decision":"served","index":5}"#.to_string();
+        assert_eq!(text(served, Seen::ALL), Some(expected));
     }
 }

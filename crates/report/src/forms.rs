@@ -51,8 +51,10 @@ pub(crate) struct AddedEntry {
 pub(crate) struct MissCounter {
     /// Whether the log shows each change.
     complete: bool,
-    last: u16,
-    max: u16,
+    /// Null where no tracepoint shows it.
+    last: Option<u16>,
+    /// Null where no tracepoint shows it.
+    max: Option<u16>,
     moves: Option<Moves>,
     misses: u64,
     misses_above_threshold: u64,
@@ -65,6 +67,9 @@ pub(crate) struct MissCounter {
 /// A counter that got worse.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RegressionEntry {
+    /// The path of the job file, where several are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_file: Option<String>,
     variant: String,
     counter: String,
     /// Its median in the first variant.

@@ -6,14 +6,15 @@
 use filemap_job::schema::written;
 use schemars::Schema;
 
-use crate::decisions::NumberedLine;
+use crate::decisions::{NumberedLine, TracedLine};
 use crate::{
     advise, calibrate, compare, conform, doctor, explain, folio_maps, govern, program, published,
     record, search,
 };
 
-/// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`, the
-/// others are those of the commands' `--json`.
+/// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`,
+/// `log-kernel` that of a line of a kernel's own decisions, the others are those of the commands'
+/// `--json`.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("job", filemap_job::schema::job()),
@@ -34,5 +35,6 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("govern-status", written::<govern::StatusJson>()),
         ("govern-compare", written::<govern::CompareJson>()),
         ("log", written::<NumberedLine>()),
+        ("log-kernel", written::<TracedLine>()),
     ]
 }

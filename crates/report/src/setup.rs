@@ -29,10 +29,13 @@ pub fn of_record(record: &Record) -> Part {
     facts(lines_of(record, kernel(record)))
 }
 
-/// The lines on a job that says everything, where both the running kernel and the model's rules
-/// decide.
+/// The lines on a job that says everything, where both a kernel, the running one or that of the
+/// job's image, and the model's rules decide.
 pub fn of_job(job: &JobSpec) -> Part {
-    let rules = format!("rules of Linux {}, and the running kernel", text(&job.kernel));
+    let which = if job.image.is_some() { "booted" } else { "running" };
+    let series = job.with.as_deref().filter(|with| *with != "baseline");
+    let with = series.map_or(String::new(), |series| format!(" with {series}"));
+    let rules = format!("rules of Linux {}{with}, and the {which} kernel", text(&job.kernel));
     facts(lines(job, rules))
 }
 

@@ -9,9 +9,9 @@ mod remedies;
 
 use filemap_core::decision::Log;
 use filemap_core::series::Series;
-use filemap_job::{Counters, EngineKind, Job, Record, Run, Shown, ShownLog};
-use filemap_kernel::trace::{Observed, Observer};
-use filemap_model::{Profile, trace, trace_settled};
+use filemap_job::{Counters, EngineKind, Job, Record, Run, Seen, ShownKind};
+use filemap_kernel::trace::Observed;
+use filemap_model::{Profile, trace};
 use filemap_report::explain::{self, Explainer, Explanation, Sight};
 use serde_json::{Map, json};
 
@@ -19,11 +19,11 @@ use super::program::{foreign, in_file};
 use super::{GivenJob, with_seeds};
 use crate::Outcome;
 use crate::args::ExplainArgs;
+use crate::decided::Decided;
 use crate::engine::{self, Machine};
 use crate::error::Error;
 use crate::host;
 use crate::input;
-use crate::interrupt;
 use crate::judged::{self, Judged};
 use crate::machine_profile;
 use crate::provenance;
@@ -51,7 +51,6 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    check_image(spec.image.as_deref(), spec.on.as_deref())?;
     let seeds = args.seeds.unwrap_or(1);
     let found = host::resolve(&mut spec)?;
     let profile = found.on_device(machine_profile::of(&mut spec)?);
@@ -59,8 +58,7 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     check(&job)?;
     judged::check(&Judged::from(&job))?;
     if job.engine == EngineKind::Kernel && seeds > 1 {
-        let message =
-            "--seeds: a log of the running kernel is of one seed; leave it out, or give --on model";
+        let message = "--seeds: a log of a kernel is of one seed; leave it out, or give --on model";
         return Err(Error::CannotRun(message.to_string()));
     }
     let (explanation, mut record) = match job.engine {
@@ -84,25 +82,16 @@ pub fn run(args: ExplainArgs) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Refuses a kernel that is booted, before anybody looks whether it can be. With the model an
-/// image is refused for another reason.
-fn check_image(image: Option<&str>, on: Option<&str>) -> Result<(), Error> {
-    if image.is_none() || on == Some(EngineKind::Model.name()) {
-        return Ok(());
-    }
-    let message = "--image: a booted kernel gives no decision log; leave it out";
-    Err(Error::CannotRun(message.to_string()))
-}
-
-/// Refuses what there is no log of the running kernel of.
+/// Refuses what there is no log of a kernel of.
 fn check(job: &Job) -> Result<(), Error> {
     if job.engine == EngineKind::Model {
         return Ok(());
     }
     let refuse = |message: String| Err(Error::CannotRun(message));
-    if job.rules.series != Series::BASELINE {
+    if job.rules.series != Series::BASELINE && job.image.is_none() {
         return refuse(format!(
-            "the series {} are not in the running kernel; give --on model",
+            "the series {} are not in the running kernel; give --on model, or the kernel that was \
+             built with them to --image",
             job.rules.series
         ));
     }
@@ -124,23 +113,20 @@ fn of_model(job: &Job, profile: &Profile, seeds: u64) -> Result<(Explanation, Re
 }
 
 fn of_kernel(job: &Job) -> Result<(Explanation, Record), Error> {
-    let (journal, _undoing) = interrupt::journal()?;
-    let mut observer = Observer::open(&journal)?;
-    let subject = observer.subject(job)?;
-    let mut profile = Profile::DEFAULT;
-    profile.device.io_bytes = subject.io_bytes();
-    // The model says how much room the trace needs.
-    let mut expected = ShownLog::default();
-    trace_settled(job, &profile, &mut expected)?;
-    let events = expected.into_lines().iter().map(Shown::events).sum();
-    let observed = observer.observe(job, &subject, events)?;
-    let mut explainer = Explainer::new(job, Sight::Entered);
+    let observed = job.observe()?;
+    let mut explainer = Explainer::new(job, sight(observed.seen));
     for decision in &observed.decisions {
         explainer.record(*decision);
     }
     let explanation = explainer.finish();
     let record = record(job, &explanation, &observed);
     Ok((explanation, record))
+}
+
+/// What of the counter a kernel shows.
+fn sight(seen: Seen) -> Sight {
+    let entered = [ShownKind::Sync, ShownKind::Async];
+    if entered.into_iter().all(|kind| seen.has(kind)) { Sight::Entered } else { Sight::Nothing }
 }
 
 /// What the log itself says of the run.
@@ -150,7 +136,20 @@ fn record(job: &Job, explanation: &Explanation, observed: &Observed) -> Record {
     environment.insert("kernel".into(), json!(input::host_release()));
     environment.insert("pages_evicted_by_others".into(), observed.evicted_by_others.into());
     environment.insert("runs_repeated_after_that".into(), observed.repeated.into());
-    let scope = "the running kernel, tracepoints of one child process, its file cold before";
+    let kernel = match &job.image {
+        None => "the running kernel".to_string(),
+        Some(image) => {
+            let release = host::image_release(&image.path).ok();
+            environment.insert("image".into(), image.path.clone().into());
+            environment.insert("kernel".into(), json!(release));
+            format!("Linux {} booted under QEMU", release.unwrap_or_default())
+        }
+    };
+    let unseen = match observed.seen.has(ShownKind::Window) {
+        true => "",
+        false => "; it has no tracepoint of a window, which is told by the folios that it added",
+    };
+    let scope = format!("{kernel}, tracepoints of one child process, its file cold before{unseen}");
     environment.insert("scope".into(), scope.into());
     let counters = Counters {
         accesses: Some(explanation.course.accesses()),

@@ -2,10 +2,12 @@
 
 use filemap_core::decision::Log;
 use filemap_job::{EngineKind, Job, JobSpec, Record, Run, Thrash, Work};
+use filemap_kernel::trace::Observed;
 use filemap_model::thrash::trace_thrash;
 use filemap_model::{Profile, trace};
 use filemap_report::explain::{Explainer, History, Sight};
 
+use crate::decided::Decided;
 use crate::error::Error;
 use crate::input;
 
@@ -44,6 +46,12 @@ pub trait FlagJob: Work<Run = Run, Record = Record> {
     /// Those of the model.
     fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error>;
 
+    /// Runs it once more on its kernel, under a trace, and says what that decided.
+    ///
+    /// # Errors
+    /// A kernel that cannot be watched; a job of which there is no such log.
+    fn observe(&self) -> Result<Observed, Error>;
+
     /// What was read in the course of its run, where it runs in the model and on one file.
     ///
     /// # Errors
@@ -75,6 +83,10 @@ impl FlagJob for Job {
     fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error> {
         trace(self, profile, log)?;
         Ok(())
+    }
+
+    fn observe(&self) -> Result<Observed, Error> {
+        Decided::observe(self)
     }
 
     fn history(&self, profile: &Profile) -> Result<Option<History>, Error> {
@@ -111,6 +123,11 @@ impl FlagJob for Thrash {
     fn decide(&self, profile: &Profile, log: &mut impl Log) -> Result<(), Error> {
         trace_thrash(self, profile, log)?;
         Ok(())
+    }
+
+    fn observe(&self) -> Result<Observed, Error> {
+        let message = "--log of --workload thrash is of the model's decisions; give --on model";
+        Err(Error::CannotRun(message.to_string()))
     }
 
     fn history(&self, _: &Profile) -> Result<Option<History>, Error> {

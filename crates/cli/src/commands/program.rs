@@ -10,6 +10,7 @@ use filemap_report::program;
 
 use crate::Outcome;
 use crate::args::RunArgs;
+use crate::decided::Decided;
 use crate::engine::{self, Engines};
 use crate::error::Error;
 use crate::host::{self, Found};
@@ -41,14 +42,19 @@ pub fn run(
     let profile = found.on_device(profile(&mut spec)?);
     let program = asked.validate(&spec)?;
     judged::check(&Judged::from(&program))?;
-    if program.engine == EngineKind::Kernel && args.log.is_some() {
-        let message = "--log is of the model's decisions; give --on model";
+    if program.engine == EngineKind::Kernel && args.log.is_some() && program.threads.len() > 1 {
+        let message = "--log of a kernel is of one thread; give --on model, or leave it out";
         return Err(Error::CannotRun(message.to_string()));
     }
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
-        trace_program(&program, &profile, &mut log)?;
-        log.finish()?;
+        match program.engine {
+            EngineKind::Model => {
+                trace_program(&program, &profile, &mut log)?;
+                log.finish()?;
+            }
+            EngineKind::Kernel => log.write_observed(&program.observe()?)?,
+        }
     }
     let (programs, mut profiles) = (std::slice::from_ref(&program), [profile]);
     let records = engine::run_seeds(engines, programs, &mut profiles, 1, args.apply)?;
@@ -137,8 +143,20 @@ impl GivenProgram {
     /// # Errors
     /// What is wrong in the job file.
     pub fn validate(&self, spec: &ProgramSpec) -> Result<Program, Error> {
-        let (path, release) = (self.path.clone(), input::host_release());
-        spec.validate(release.as_deref())
+        self.validate_for(spec, input::host_release().as_deref())
+    }
+
+    /// The same, for a kernel of this release.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn validate_for(
+        &self,
+        spec: &ProgramSpec,
+        release: Option<&str>,
+    ) -> Result<Program, Error> {
+        let path = self.path.clone();
+        spec.validate(release)
             .map_err(|error| Error::InFile { path, error: Box::new(Error::from(error)) })
     }
 

@@ -59,19 +59,21 @@ where
     let mut profile = found.on_device(machine_profile::of(&mut spec)?);
     let job = J::of_spec(spec)?;
     judged::check(&Judged::from(&job))?;
-    if job.engine() == EngineKind::Kernel && args.log.is_some() {
-        let message = "--log is of the model's decisions; give --on model, or filemap conform";
-        return Err(Error::CannotRun(message.to_string()));
-    }
     if args.seeds.is_some_and(|seeds| seeds > 1) && args.log.is_some() {
         let message = "--log is of one seed; give that with --seed, and leave out --seeds";
         return Err(Error::Usage(message.to_string()));
     }
     if let Some(target) = output.take("--log") {
         let mut log = LineLog::new(target);
-        // The model's runs decide all the same.
-        job.decide(&profile, &mut log)?;
-        log.finish()?;
+        match job.engine() {
+            EngineKind::Model => {
+                // Its runs decide all the same.
+                job.decide(&profile, &mut log)?;
+                log.finish()?;
+            }
+            // A run of its own: a trace takes time.
+            EngineKind::Kernel => log.write_observed(&job.observe()?)?,
+        }
     }
     let (jobs, seeds) = (std::slice::from_ref(&job), args.seeds.unwrap_or(1));
     let profiles = std::slice::from_mut(&mut profile);

@@ -78,16 +78,70 @@ pub fn run_seeds<J: Work>(
     count: u64,
     apply: bool,
 ) -> Result<Vec<J::Record>, Error> {
-    let progress = |turns| {
+    run_seeds_telling(engines, jobs, profiles, count, apply, told())
+}
+
+/// [`run_seeds`] of several lists of jobs, each with its profiles: boots and progress are those of
+/// all, and each list's records are its own.
+pub fn run_lists<J: Work>(
+    engines: &impl Engines<J>,
+    lists: Vec<(&[J], &mut [Profile])>,
+    count: u64,
+    apply: bool,
+) -> Result<Vec<Vec<J::Record>>, Error> {
+    let jobs: Vec<J> = lists.iter().flat_map(|(jobs, _)| jobs.iter().cloned()).collect();
+    let mut profiles: Vec<Profile> = lists.iter().flat_map(|(_, of)| of.iter().copied()).collect();
+    let records = run_turns(engines, &jobs, &mut profiles, count, apply, told())?;
+    let (mut records, mut profiles) = (records.into_iter(), profiles.into_iter());
+    let mut of_lists = Vec::new();
+    for (jobs, of) in lists {
+        of.iter_mut().zip(&mut profiles).for_each(|(of, profile)| *of = profile);
+        let records = records.by_ref().take(jobs.len()).collect();
+        of_lists.push(flushed(engines, jobs, of, count, records)?);
+    }
+    Ok(of_lists)
+}
+
+/// A progress bar, which is told of the number of turns and of each.
+fn told() -> impl FnOnce(usize) -> Box<dyn Fn() + Sync> {
+    |turns| {
         let progress = Progress::new(turns);
-        move || progress.advance()
-    };
-    run_seeds_telling(engines, jobs, profiles, count, apply, progress)
+        Box::new(move || progress.advance())
+    }
+}
+
+/// `records` of `jobs` with `count` seeds each, those of the model with the flushes of the kernel's
+/// beside them.
+fn flushed<J: Work>(
+    engines: &impl Engines<J>,
+    jobs: &[J],
+    profiles: &[Profile],
+    count: u64,
+    records: Vec<J::Record>,
+) -> Result<Vec<J::Record>, Error> {
+    match count {
+        1 => flushed::with_flushes(engines, jobs, profiles, records),
+        // A record says of one seed only where its runs had their flushes.
+        _ => Ok(records),
+    }
 }
 
 /// [`run_seeds`]; `progress` is given the number of turns, and what it returns is called after
 /// each.
 fn run_seeds_telling<J: Work, T: Fn() + Sync>(
+    engines: &impl Engines<J>,
+    jobs: &[J],
+    profiles: &mut [Profile],
+    count: u64,
+    apply: bool,
+    progress: impl FnOnce(usize) -> T,
+) -> Result<Vec<J::Record>, Error> {
+    let records = run_turns(engines, jobs, profiles, count, apply, progress)?;
+    flushed(engines, jobs, profiles, count, records)
+}
+
+/// The records of `jobs`, each as it came out by itself.
+fn run_turns<J: Work, T: Fn() + Sync>(
     engines: &impl Engines<J>,
     jobs: &[J],
     profiles: &mut [Profile],
@@ -138,12 +192,7 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
         provenance::stamp_record(&mut record);
         record
     };
-    let records = jobs.iter().map(record).collect();
-    match count {
-        1 => flushed::with_flushes(engines, jobs, profiles, records),
-        // A record says of one seed only where its runs had their flushes.
-        _ => Ok(records),
-    }
+    Ok(jobs.iter().map(record).collect())
 }
 
 fn prepare<J: Work, E: WorkEngine<J>>(engine: &E, jobs: &[&J]) -> Result<Vec<E::Ready>, Error> {

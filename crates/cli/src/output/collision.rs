@@ -49,6 +49,13 @@ impl Inputs {
         inputs
     }
 
+    /// Adds all that `others` has.
+    pub fn extend(&mut self, others: Inputs) {
+        self.files.extend(others.files);
+        self.modules.extend(others.modules);
+        self.open.extend(others.open);
+    }
+
     /// Adds the file at `path`, which is `what`.
     pub fn add(&mut self, what: &str, path: &str) {
         self.files.push((what.to_string(), path.to_string()));

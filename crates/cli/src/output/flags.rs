@@ -105,6 +105,11 @@ impl PageFlags {
         Output::open_compared(&self.plain, inputs, &[others, &[page]].concat())
     }
 
+    /// Whether a letter is to be printed.
+    pub fn is_letter(&self) -> bool {
+        self.plain.format == Form::Letter
+    }
+
     /// Where the page goes, for a command that has none of what was asked for.
     pub fn html(&self) -> Option<&str> {
         self.html.as_deref()

@@ -1,41 +1,50 @@
 //! The smallest job that still shows something.
 
-use filemap_job::{JobSpec, SizeText};
+use filemap_job::{JobSpec, PhaseSpec, SizeText};
 
 use super::PAGE;
 use crate::error::Error;
 
 /// The smallest job found that still shows what `spec` does, after at most `most` tries, and what
-/// it shows. `shows` says what a job shows, if it does.
+/// it shows. `shows` gives the first of several jobs that does, by its position, and what it shows;
+/// `last` is the number of the access behind which a job shows nothing more, where that is known.
 ///
 /// # Errors
 /// Those of `shows`.
 pub fn shrink<T>(
     spec: &JobSpec,
     found: T,
-    most: u32,
-    mut shows: impl FnMut(&JobSpec) -> Result<Option<T>, Error>,
+    most: usize,
+    last: impl Fn(&T) -> Option<u64>,
+    mut shows: impl FnMut(&[JobSpec]) -> Result<Option<(usize, T)>, Error>,
 ) -> Result<(JobSpec, T), Error> {
     let mut best = (spec.clone(), found);
-    let mut tries = 0;
-    'smaller: loop {
-        for spec in smaller(&best.0) {
-            tries += 1;
-            if tries > most {
-                break 'smaller;
-            }
-            if let Some(found) = shows(&spec)? {
-                best = (spec, found);
-                continue 'smaller;
-            }
-        }
-        break;
+    let mut left = most;
+    while left > 0 {
+        let mut specs = smaller(&best.0, last(&best.1));
+        specs.truncate(left);
+        let Some((at, found)) = shows(&specs)? else { break };
+        left -= at + 1;
+        best = (specs.swap_remove(at), found);
     }
     Ok(best)
 }
 
-/// Jobs that are a little simpler than `spec`, the simplest first.
-fn smaller(spec: &JobSpec) -> Vec<JobSpec> {
+/// `phases` without what comes behind the access of this number.
+fn up_to(phases: &[PhaseSpec], access: u64) -> Vec<PhaseSpec> {
+    let mut left = access.saturating_add(1);
+    let mut kept = Vec::new();
+    for phase in phases {
+        let accesses = phase.accesses.unwrap_or(1).min(left);
+        kept.extend((left > 0).then(|| PhaseSpec { accesses: Some(accesses), ..phase.clone() }));
+        left -= accesses;
+    }
+    kept
+}
+
+/// Jobs that are simpler than `spec`, the simplest first. Of one in which nothing matters behind
+/// the access of number `last`, first what comes before.
+fn smaller(spec: &JobSpec, last: Option<u64>) -> Vec<JobSpec> {
     let mut jobs = Vec::new();
     let mut with = |change: &dyn Fn(&mut JobSpec)| {
         let mut job = spec.clone();
@@ -44,6 +53,9 @@ fn smaller(spec: &JobSpec) -> Vec<JobSpec> {
             jobs.push(job);
         }
     };
+    if let Some(access) = last {
+        with(&|job| job.phase = up_to(&spec.phase, access));
+    }
     for phase in 0..spec.phase.len() {
         if spec.phase.len() > 1 {
             with(&|job| drop(job.phase.remove(phase)));
@@ -88,4 +100,50 @@ fn smaller(spec: &JobSpec) -> Vec<JobSpec> {
         with(&|job| job.split = Some((split / 2).max(1)));
     }
     jobs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phases(workload: &str, accesses: &[u64]) -> Vec<PhaseSpec> {
+        let phase = |accesses: &u64| PhaseSpec {
+            workload: Some(workload.to_string()),
+            accesses: Some(*accesses),
+            ..PhaseSpec::default()
+        };
+        accesses.iter().map(phase).collect()
+    }
+
+    #[test]
+    fn what_comes_behind_an_access_is_cut_off() {
+        let all = phases("random", &[3, 4, 5]);
+        for (access, left) in
+            [(0, vec![1]), (2, vec![3]), (3, vec![3, 1]), (11, vec![3, 4, 5]), (99, vec![3, 4, 5])]
+        {
+            assert_eq!(up_to(&all, access), phases("random", &left), "{access}");
+        }
+    }
+
+    /// A job that shows something whenever a phase has at least 3 accesses in reverse comes down
+    /// to that.
+    #[test]
+    fn the_smallest_job_that_shows_it_is_found() {
+        let phase =
+            [phases("random", &[40]), phases("reverse", &[60]), phases("random", &[9])].concat();
+        let file_size = Some(SizeText("1m".to_string()));
+        let spec = JobSpec { phase, file_size, private: Some(true), ..JobSpec::default() };
+        let shows = |spec: &JobSpec| {
+            let of = |phase: &PhaseSpec| phase.workload.as_deref() == Some("reverse");
+            spec.phase.iter().any(|phase| of(phase) && phase.accesses >= Some(3))
+        };
+        let mut tried = 0;
+        let found = |specs: &[JobSpec]| {
+            tried += specs.len();
+            Ok(specs.iter().position(shows).map(|at| (at, ())))
+        };
+        let (smallest, ()) = shrink(&spec, (), 150, |()| None, found).unwrap();
+        assert_eq!(smallest.phase, phases("reverse", &[3]));
+        assert!(smallest.private.is_none() && tried > 5, "{tried}");
+    }
 }

@@ -40,7 +40,7 @@ const ROUND: u64 = 256;
 
 /// Most tries to make the smallest job of a mechanism smaller, and its worst ones simpler, which
 /// are longer jobs.
-const MOST_TRIES: [u32; 3] = [600, 150, 150];
+const MOST_TRIES: [usize; 3] = [600, 150, 150];
 
 /// A search.
 pub struct Search<'a> {
@@ -254,7 +254,15 @@ impl Search<'_> {
             };
             Ok((now == mechanism && holds).then_some(*tried))
         };
-        let (_, tried) = shrink(&case.spec.clone(), case, MOST_TRIES[of], still)?;
+        let first = |specs: &[JobSpec]| {
+            for (at, spec) in specs.iter().enumerate() {
+                if let Some(tried) = still(spec)? {
+                    return Ok(Some((at, tried)));
+                }
+            }
+            Ok(None)
+        };
+        let (_, tried) = shrink(&case.spec.clone(), case, MOST_TRIES[of], |_| None, first)?;
         self.case::<J>(tried)
     }
 

@@ -113,6 +113,48 @@ fn a_signal_leaves_nothing_of_a_guest() {
     }
 }
 
+/// Each image is booted once for all jobs and variants.
+#[test]
+fn jobs_of_several_files_share_the_boots_of_images() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_several");
+    let path = std::env::var("FILEMAP_TEST_IMAGE").expect("it is set");
+    // Two names for it: two images.
+    let images = ["old", "new"].map(|name| scratch.file(name, std::fs::read(&path).unwrap()));
+    let modules = image.split_once(" --modules ").map_or("", |(_, modules)| modules);
+    let modules = if modules.is_empty() { String::new() } else { format!(" --modules {modules}") };
+    let [one, two] = [("one", "random"), ("two", "stride:7")].map(|(name, workload)| {
+        let text = format!("workload = '{workload}'\nfile_size = '4m'\naccesses = 50\nruns = 2\n");
+        scratch.file(&format!("{name}.toml"), text)
+    });
+    let [old, new] = &images;
+    let compare = format!(
+        "compare {one} {two} --on kernel --image {old} --image {new}{modules} --variants \
+         baseline,advice=random,read_ahead_kb=16 --seeds 2 --json -"
+    );
+    let output = output(&scratch, &compare);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2 * 2 * 3);
+    for (number, cell) in cells.iter().enumerate() {
+        let file = if number < 6 { &one } else { &two };
+        assert_eq!(cell["job_file"], file.as_str());
+        assert_eq!(cell["runs"].as_array().unwrap().len(), 4);
+        // The same kernel by another name decides alike.
+        let twin = &cells[if number % 6 < 3 { number + 3 } else { number - 3 }];
+        assert_eq!(cell["figures"]["data_pages_read"], twin["figures"]["data_pages_read"]);
+        assert_eq!(cell["figures"]["major_faults"], twin["figures"]["major_faults"]);
+    }
+    // Two jobs in three variants with two seeds each.
+    let environment = report["environment"].to_string();
+    assert!(environment.contains("1 of 12"), "{environment}");
+    for name in images {
+        std::fs::remove_file(name).unwrap();
+    }
+    assert_eq!(left(&scratch), [""; 0]);
+}
+
 /// A kernel with a series may have a switch for it. One that has none is refused before a job runs.
 #[test]
 fn series_of_a_guest_are_switched_or_refused() {

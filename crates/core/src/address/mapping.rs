@@ -182,8 +182,7 @@ impl Mapping {
         if self.no_reuse {
             return Some(false);
         }
-        let mut pieces =
-            self.pieces.all().iter().map(|piece| self.has_recency_with(piece.advice));
+        let mut pieces = self.pieces.all().iter().map(|piece| self.has_recency_with(piece.advice));
         let Some(first) = pieces.next() else {
             return Some(self.has_recency_with(self.whole.advice));
         };

@@ -76,8 +76,7 @@ pub fn map_around<C: MappedFile, L: Log>(
     tables.install(vpn, entries);
     let (hits, mapped) = (0, PageCount(0));
     let counts_workingset = limits.rules.workingset_hits_count;
-    let mut visit =
-        Visit { index, tried, hits, counts_workingset, mapped, reached: Reached::No };
+    let mut visit = Visit { index, tried, hits, counts_workingset, mapped, reached: Reached::No };
     while let Some((first, folio, pages)) = found {
         let next = if folio.order == Order(0) {
             visit.base_pages(first, &pages, limits, cache);

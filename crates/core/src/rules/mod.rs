@@ -159,7 +159,7 @@ impl Rules {
                 entries_are_uses: false,
                 reclaim_flushes_statistics: false,
                 maps_whole_folio: false,
-                around_spares_file_end: false,
+                around_spares_file_end: true,
                 executable_readahead: false,
                 locked_hit_counts: true,
                 trims_async_end: false,

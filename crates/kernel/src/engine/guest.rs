@@ -1,18 +1,20 @@
 //! The engine inside a kernel that was booted for a job.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use filemap_job::program::Program;
-use filemap_job::{Engine, Job, Machine, Thrash};
+use filemap_job::{Engine, EngineKind, Job, Machine, Thrash};
 use rustix::mount::{MountFlags, mount};
-use serde_json::Value;
 
+use super::observed::{self, Asked};
 use super::sent::{Bootable, Message, answer, refused};
-use super::switches::Switched;
-use super::{Kernel, settings};
+use super::switches::{self, Switched};
+use super::{Kernel, environment, settings};
 use crate::image::guest::{self, Log};
 use crate::journal::Journal;
+use crate::probe::Process;
 use crate::{Error, page_size};
 
 /// In the guest, which has no other place for it.
@@ -28,42 +30,61 @@ pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     guest::set_read_ahead(message.read_ahead_kb)?;
     // Other jobs may come that want them as they were.
-    let _switched = match Switched::set(message.named, message.on) {
+    let asked = match &message.observed {
+        Some(how) => Some(Asked::received(how).ok_or_else(|| wrong("nobody observes so"))?),
+        None => None,
+    };
+    let named = match asked.is_some_and(|asked| asked.may_lack_switches) {
+        true => switches::those_here(message.named),
+        false => message.named,
+    };
+    let _switched = match Switched::set(named, message.on) {
         Ok(switched) => switched,
         Err(error) => return refused(error),
     };
-    let (sent, observed) = (&message.job, message.observed.as_ref());
+    let sent = &message.job;
+    if let Some(asked) = asked {
+        if let Some(job) = Job::received(sent, &release) {
+            let ran = observed(&job.map_err(|error| wrong(&error))?, asked, log);
+            return answer::<Job>(ran);
+        }
+        if let Some(program) = Program::received(sent, &release) {
+            let ran = observed(&program.map_err(|error| wrong(&error))?, asked, log);
+            return answer::<Program>(ran);
+        }
+        return Err(wrong("it is of no form that can be observed"));
+    }
     if let Some(job) = Job::received(sent, &release) {
-        return answer::<Job>(run(&job.map_err(|error| wrong(&error))?, observed, log));
+        return answer::<Job>(run(&job.map_err(|error| wrong(&error))?));
     }
     if let Some(program) = Program::received(sent, &release) {
-        return answer::<Program>(run(&program.map_err(|error| wrong(&error))?, observed, log));
+        return answer::<Program>(run(&program.map_err(|error| wrong(&error))?));
     }
     match Thrash::received(sent, &release) {
-        Some(thrash) => {
-            answer::<Thrash>(run(&thrash.map_err(|error| wrong(&error))?, observed, log))
-        }
+        Some(thrash) => answer::<Thrash>(run(&thrash.map_err(|error| wrong(&error))?)),
         None => Err(wrong("it is of no known form")),
     }
 }
 
-fn run<W: Bootable>(job: &W, how: Option<&Value>, log: &mut Log) -> Result<W::Record, Error> {
+fn run<W: Bootable>(job: &W) -> Result<W::Record, Error> {
     prepare(&job.needs().machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
-    match how {
-        Some(how) => observed(job, journal, log, how),
-        None => Kernel::in_directory(journal, guest::DATA_DIR.into()).run(job),
-    }
+    Kernel::in_directory(journal, guest::DATA_DIR.into()).run(job)
 }
 
-/// Runs `job` while its kernel tells what it decides, which goes to `log`.
-fn observed<W: Bootable>(
-    _job: &W,
-    _journal: Journal,
-    _log: &mut Log,
-    _how: &Value,
+/// Runs `job` under a trace, as it is `asked`; what the kernel decides goes to `log`. Its record
+/// has no runs.
+fn observed<W: Bootable<Process = Process>>(
+    job: &W,
+    asked: Asked,
+    log: &mut Log,
 ) -> Result<W::Record, Error> {
-    Err(Error::unavailable("a decision log of a booted kernel", "leave it out"))
+    prepare(&job.needs().machine)?;
+    let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
+    let recording = observed::record(job, &journal, Path::new(guest::DATA_DIR), asked)?;
+    let sent = log.write_all(&recording.encode());
+    sent.map_err(|error| Error::call("send what was observed", error))?;
+    Ok(job.record(EngineKind::Kernel, environment::host(), Vec::new()))
 }
 
 /// Sets the machine up as the job wants it. What is mounted stays for the jobs behind it, each of

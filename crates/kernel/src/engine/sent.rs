@@ -19,6 +19,8 @@ const RECORD: &str = "record";
 const OUT_OF_MEMORY: &str = "out_of_memory";
 const BEYOND_FILE: &str = "beyond_file";
 const UNAVAILABLE: &str = "unavailable";
+const DISTURBED: &str = "disturbed";
+const LOST_EVENTS: &str = "lost_events";
 
 /// The keys of a message beside the job: the series that are switched on and off before it runs,
 /// the readahead of the disk, and how the kernel's decisions are observed, if at all.
@@ -261,6 +263,7 @@ fn inside(mut spec: JobSpec) -> JobSpec {
 /// What errors call a job of one file.
 fn words(mut spec: JobSpec) -> String {
     (spec.on, spec.image, spec.modules, spec.kernel) = (None, None, None, None);
+    (spec.with, spec.runs, spec.arch, spec.page_size) = (None, None, None, None);
     let phases = match spec.phase.len() {
         0 => None,
         1 => Some("and a phase".to_owned()),
@@ -299,6 +302,10 @@ pub(super) fn refused(error: Error) -> Result<String, String> {
             json!({ BEYOND_FILE: [step, mapping, file], "page": page })
         }
         Error::Unavailable { what, remedy } => json!({ UNAVAILABLE: [what, remedy] }),
+        Error::Disturbed { path, runs } => {
+            json!({ DISTURBED: runs, "path": path.to_string_lossy() })
+        }
+        Error::LostEvents { lost, buffer_kib } => json!({ LOST_EVENTS: [lost, buffer_kib] }),
         error => return Err(error.to_string()),
     };
     Ok(answer.to_string())
@@ -324,6 +331,14 @@ pub(super) fn opened<W: Bootable>(answer: &str) -> Result<Returned<W::Run>, Erro
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (step, mapping, file) = (text(step), text(mapping), text(file));
         return Err(Error::BeyondFile { step, page, mapping, file });
+    }
+    if let (Some(runs), Some(path)) = (answer[DISTURBED].as_u64(), answer["path"].as_str()) {
+        let runs = u32::try_from(runs).unwrap_or(u32::MAX);
+        return Err(Error::Disturbed { path: path.into(), runs });
+    }
+    if let Some([lost, buffer_kib]) = answer[LOST_EVENTS].as_array().map(Vec::as_slice) {
+        let number = |value: &Value| value.as_u64().unwrap_or_default();
+        return Err(Error::LostEvents { lost: number(lost), buffer_kib: number(buffer_kib) });
     }
     let record: W::Record = serde_json::from_value(answer[RECORD].take()).map_err(damaged)?;
     let (environment, runs) = record.into_parts();
@@ -386,7 +401,9 @@ mod tests {
             file: "data".into(),
         };
         let unavailable = Error::unavailable("a switch", "leave it out");
-        for error in [out, beyond, unavailable] {
+        let disturbed = Error::Disturbed { path: "/data/file0".into(), runs: 12 };
+        let lost = Error::LostEvents { lost: 7, buffer_kib: 1024 };
+        for error in [out, beyond, unavailable, disturbed, lost] {
             let text = error.to_string();
             let back = opened::<Program>(&answer::<Program>(Err(error)).unwrap()).unwrap_err();
             assert_eq!(back.to_string(), text);

@@ -58,6 +58,12 @@ impl Drop for Switched {
     }
 }
 
+/// Those of `series` that this kernel has a switch for.
+pub(super) fn those_here(series: Series) -> Series {
+    let here = |switch: &Switch| Path::new(DIRECTORY).join(file(*switch)).exists();
+    series.switches().filter(here).fold(Series::BASELINE, Series::with)
+}
+
 /// What the switches hold that the kernel has, each under its name there.
 pub(super) fn state() -> Map<String, Value> {
     state_in(Path::new(DIRECTORY))

@@ -6,6 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::meter::Meter;
+use crate::device_reads::DeviceReads;
 use crate::residency::{CacheStat, View};
 use crate::{Error, page_size};
 
@@ -16,6 +17,8 @@ pub(super) struct Settle {
     view: View,
     file_pages: u64,
     present: Vec<u8>,
+    /// What its device is reading, on a kernel without `cachestat`.
+    device: Option<DeviceReads>,
 }
 
 /// Pages to either side of an access that readahead may have asked for.
@@ -30,7 +33,11 @@ impl Settle {
         let file_pages = bytes.div_ceil(page_size()).max(1);
         let view = View::map(&file, file_pages)?;
         let present = vec![1; file_pages.min(2 * REACH_PAGES) as usize];
-        Ok(Settle { file, view, file_pages, present })
+        let device = match CacheStat::of(&file, ..) {
+            Ok(_) => None,
+            Err(_) => Some(DeviceReads::of(&file)?),
+        };
+        Ok(Settle { file, view, file_pages, present, device })
     }
 
     /// Waits for what is being read of `pages` pages from `page` on.
@@ -45,6 +52,9 @@ impl Settle {
         let last_first = self.file_pages - self.present.len() as u64;
         let first = page.saturating_sub(REACH_PAGES).min(last_first);
         let start = Instant::now();
+        if let Some(device) = &self.device {
+            return device.wait(PATIENCE);
+        }
         loop {
             // A page in the cache is resident for mincore only once it was read.
             self.view.query(first, &mut self.present)?;

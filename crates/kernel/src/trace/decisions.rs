@@ -6,8 +6,10 @@ use filemap_core::decision::{Cause, Decision, Found};
 use filemap_core::fault::lock;
 use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+use filemap_job::Seen;
 
 use super::event::{Event, Tracepoint};
+use super::runs::Run;
 use crate::page_size;
 use crate::probe::{Area, Process, Segment};
 
@@ -24,10 +26,12 @@ pub(super) struct Child<'a> {
     pub(super) rules: &'a Rules,
     /// Order of a folio that one PMD entry maps.
     pub(super) pmd_order: Order,
+    /// What the kernel shows.
+    pub(super) seen: Seen,
 }
 
 /// The decisions that `events` show of a thread. Of others only what they evicted.
-pub(super) fn decisions(events: &[Event], child: &Child) -> Vec<Decision> {
+pub(super) fn decisions(events: impl Iterator<Item = Event>, child: &Child) -> Vec<Decision> {
     let area = child.process.mappings.first();
     let mut reader = Reader {
         child,
@@ -36,14 +40,16 @@ pub(super) fn decisions(events: &[Event], child: &Child) -> Vec<Decision> {
         fault: None,
         looked_up: None,
         found: None,
+        runs: Vec::new(),
         file: 0,
         out: Vec::new(),
     };
     for event in events {
         if event.pid == child.pid || matches!(event.tracepoint, Tracepoint::Removed { .. }) {
-            reader.event(event);
+            reader.event(&event);
         }
     }
+    reader.end_runs(None);
     reader.end_fault();
     reader.out
 }
@@ -60,6 +66,8 @@ struct Reader<'a> {
     looked_up: Option<LookedUp>,
     /// The readahead that was entered, and why.
     found: Option<(Found, Cause)>,
+    /// What was added since it was last known why, on a kernel that shows no call of readahead.
+    runs: Vec<Run>,
     /// What the last decision is about.
     file: usize,
     out: Vec<Decision>,
@@ -76,6 +84,11 @@ struct LookedUp {
 impl<'a> Reader<'a> {
     fn event(&mut self, event: &Event) {
         let file = event.file;
+        match event.tracepoint {
+            Tracepoint::Added { .. } | Tracepoint::Removed { .. } => {}
+            Tracepoint::Read { from, last } => self.end_runs(Some((file, from, last))),
+            _ => self.end_runs(None),
+        }
         match event.tracepoint {
             Tracepoint::UserFault { address } => self.begin_fault(address),
             Tracepoint::Read { .. } => self.end_fault(),
@@ -113,6 +126,10 @@ impl<'a> Reader<'a> {
                     self.asked_for(file, cause, single);
                 }
                 self.push(file, Decision::BasePages { start, size, async_size });
+            }
+            Tracepoint::Added { start, order } if !self.child.seen.has_readahead() => {
+                self.add_to_run(file, start, order);
+                self.push(file, Decision::Added { start, order, folios: 1, marked: None });
             }
             Tracepoint::Added { start, order } => {
                 let known = self.looked_up.as_ref().map(|known| (known.file, known.index));
@@ -168,15 +185,61 @@ impl<'a> Reader<'a> {
         if let Some((found, cause)) = self.found.take() {
             return (cause, found.index);
         }
+        (self.cause_of_miss(order), self.fault.map_or(start, |(_, index)| index))
+    }
+
+    /// Why a fault that missed asks for a window of this order, unless it is of a stream.
+    fn cause_of_miss(&self, order: Order) -> Cause {
         let huge = self.area.is_some_and(|area| area.advice.is_huge());
-        let cause = if huge && order == self.child.pmd_order {
+        if huge && order == self.child.pmd_order {
             Cause::HugePage
         } else if self.executable && self.child.rules.executable_readahead {
             Cause::Executable
         } else {
             Cause::ReadAround
-        };
-        (cause, self.fault.map_or(start, |(_, index)| index))
+        }
+    }
+
+    /// A folio was added, and nothing shows the window that it is of: folios that follow each
+    /// other are of one.
+    fn add_to_run(&mut self, file: usize, start: PageIndex, order: Order) {
+        let pages = PageCount(order.pages());
+        if let Some(run) = self.runs.last_mut().filter(|run| run.goes_on(file, start)) {
+            run.pages += pages;
+            return;
+        }
+        // Why it was asked for is known behind it.
+        let (cause, none) = (Cause::ReadAround, PageCount(0));
+        self.push(file, readahead(cause, start, order, start, pages, none));
+        let at = self.out.len() - 1;
+        self.runs.push(Run { file, at, start, order, pages });
+    }
+
+    /// What was added is complete, and where it was, this `read` or the fault at hand asked for it.
+    fn end_runs(&mut self, read: Option<(usize, PageIndex, PageIndex)>) {
+        for run in mem::take(&mut self.runs) {
+            let fault = self.fault.filter(|(file, _)| *file == run.file);
+            let decision = match (read, fault) {
+                (Some((file, from, last)), _) if file == run.file => {
+                    let is_miss = run.holds_any(from, last);
+                    let cause = if is_miss { Cause::ReadStream } else { Cause::AsyncRead };
+                    run.window(cause, from)
+                }
+                (_, Some((_, index))) if run.holds_any(index, index) => {
+                    self.missed();
+                    match self.area.is_some_and(|area| area.advice.is_sequential()) {
+                        _ if run.pages == PageCount(1) => {
+                            Decision::NoReadahead { index, mmap_miss: 0 }
+                        }
+                        true => run.window(Cause::SequentialFault, index),
+                        false => run.window(self.cause_of_miss(run.order), index),
+                    }
+                }
+                (_, Some((_, index))) => run.window(Cause::AsyncFault, index),
+                (_, None) => run.window(Cause::ReadStream, run.start),
+            };
+            self.out[run.at] = decision;
+        }
     }
 
     /// A window was asked for.
@@ -258,14 +321,19 @@ mod tests {
         decisions.iter().filter_map(cause).collect()
     }
 
-    fn read(job: &Job, seen: &[Tracepoint]) -> Vec<Decision> {
+    fn read(job: &Job, events: &[Tracepoint]) -> Vec<Decision> {
+        read_seeing(job, events, Seen::ALL)
+    }
+
+    fn read_seeing(job: &Job, shown: &[Tracepoint], seen: Seen) -> Vec<Decision> {
         let process = plan(job, "file".as_ref()).expect("a plan").process();
         let event =
-            |seen: &Tracepoint| Event { at_ns: 0, cpu: 0, pid: 7, file: 0, tracepoint: *seen };
-        let events: Vec<Event> = seen.iter().map(event).collect();
+            |shown: &Tracepoint| Event { at_ns: 0, cpu: 0, pid: 7, file: 0, tracepoint: *shown };
+        let events: Vec<Event> = shown.iter().map(event).collect();
         let (rules, pmd_order) = (&job.rules, job.machine.arch.pmd_order());
         let addresses = &[ADDRESS];
-        decisions(&events, &Child { pid: 7, process: &process, addresses, rules, pmd_order })
+        let child = Child { pid: 7, process: &process, addresses, rules, pmd_order, seen };
+        decisions(events.into_iter(), &child)
     }
 
     fn fault(page: u64) -> [Tracepoint; 2] {

@@ -1,17 +1,22 @@
 //! What the running kernel decides, by its tracepoints.
 //!
 //! A [`Trace`] records [`Event`]s. An [`Observer`] runs a job of either form under one, and reads
-//! the events as the [`Decision`](filemap_core::decision::Decision)s of the model.
+//! the events as the [`Decision`](filemap_core::decision::Decision)s of the model. What it runs in
+//! a guest it sends to the host as a [`Recording`].
 
 mod decisions;
 mod event;
 mod observer;
+mod packed;
+mod recording;
+mod runs;
 mod subject;
 mod tracefs;
 mod waits;
 
 pub use event::{Event, Inode, Tracepoint, parse};
 pub use observer::{Observed, Observer};
+pub use recording::Recording;
 pub use subject::Subject;
 pub use tracefs::{Trace, TraceFs};
 pub use waits::{TracedWaits, WaitTrace};

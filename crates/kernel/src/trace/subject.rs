@@ -49,18 +49,25 @@ impl Subject {
     }
 }
 
-/// Scratch filesystems on which the files of jobs are made, kept for the next job.
+/// Where the files of jobs are made.
 #[derive(Debug)]
-pub(super) struct Scratches {
-    /// Each with its kind and its room in bytes.
+pub(super) struct Places {
+    /// A directory for all of them. For none, scratch filesystems.
+    directory: Option<PathBuf>,
+    /// Those that were made, kept for the next job: each with its kind and its room in bytes.
     made: Vec<(Filesystem, u64, Scratch)>,
     journal: Journal,
 }
 
-impl Scratches {
-    /// None yet; what is made is written down in `journal`.
-    pub(super) fn new(journal: &Journal) -> Self {
-        Scratches { made: Vec::new(), journal: journal.clone() }
+impl Places {
+    /// Scratch filesystems, none yet; what is made is written down in `journal`.
+    pub(super) fn scratches(journal: &Journal) -> Self {
+        Places { directory: None, made: Vec::new(), journal: journal.clone() }
+    }
+
+    /// A directory, which has the filesystem and the readahead size that jobs ask for.
+    pub(super) fn directory(journal: &Journal, directory: &Path) -> Self {
+        Places { directory: Some(directory.to_owned()), ..Places::scratches(journal) }
     }
 
     /// The files that `needs` asks for: the user's own, or some that are made.
@@ -113,13 +120,21 @@ impl Scratches {
         number: usize,
     ) -> Result<(PathBuf, Guard), Error> {
         let journal = self.journal.clone();
-        let scratch = self.scratch(needs)?;
-        let path = scratch.root().join(format!("file{number}"));
+        let (root, behind) = match self.directory.clone() {
+            Some(directory) => {
+                require_space(&directory, needed.written_bytes())?;
+                (directory.clone(), directory)
+            }
+            None => {
+                let scratch = self.scratch(needs)?;
+                (scratch.root().to_owned(), scratch.directory().to_owned())
+            }
+        };
+        let path = root.join(format!("file{number}"));
         let (file, guard) = journal.change(Undo::RemoveFile(path.clone()), || {
             File::create_new(&path).map_err(|error| Error::os("create", &path, error))
         })?;
-        let (directory, bytes) = (scratch.directory(), needed.file.size_bytes);
-        temporary::write(&file, directory, bytes, &needed.contents)?;
+        temporary::write(&file, &behind, needed.file.size_bytes, &needed.contents)?;
         Ok((path, guard))
     }
 

@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use filemap_job::{Seen, ShownKind};
+
 use super::event::{Event, Inode, parse};
 use crate::error::require_root;
 use crate::journal::{Guard, Journal, Undo};
@@ -14,19 +16,21 @@ use crate::{Error, ending};
 const EVENT_BYTES: u64 = 112;
 const SMALLEST_BUFFER_KIB: u64 = 1024;
 
-/// What is switched on, and whether it can be done without.
-const EVENTS: [(&str, bool); 9] = [
-    ("filemap/mm_filemap_add_to_page_cache", true),
-    ("filemap/mm_filemap_delete_from_page_cache", true),
-    ("filemap/mm_filemap_fault", true),
-    ("filemap/mm_filemap_map_pages", true),
-    ("filemap/mm_filemap_get_pages", false),
-    ("readahead/page_cache_sync_ra", true),
-    ("readahead/page_cache_async_ra", true),
-    ("readahead/page_cache_ra_order", true),
-    ("readahead/page_cache_ra_unbounded", true),
-];
+/// What shows the addresses of faults, of a thread and not of files.
 const USER_FAULTS: &str = "exceptions/page_fault_user";
+
+/// What is switched on besides what is compared, where the kernel has it: it tells who disturbs a
+/// run, and reads from faults.
+const BESIDE: [&str; 2] =
+    ["filemap/mm_filemap_delete_from_page_cache", "filemap/mm_filemap_get_pages"];
+
+/// What has to be there: without it nothing tells a window.
+const NEEDED: [&str; 2] =
+    ["filemap/mm_filemap_add_to_page_cache", "filemap/mm_filemap_delete_from_page_cache"];
+
+/// What to do about a kernel that shows nothing.
+const REMEDY: &str = "use a kernel with tracepoints (CONFIG_FTRACE, and CONFIG_FTRACE_SYSCALLS or \
+                      CONFIG_ENABLE_DEFAULT_TRACERS)";
 
 /// A mounted tracefs: the machine's, or one of our own for as long as this lives.
 #[derive(Debug)]
@@ -39,7 +43,7 @@ impl TraceFs {
     /// Not root; a kernel without tracefs; one locked down.
     pub fn open(journal: &Journal) -> Result<Self, Error> {
         require_root("reading the kernel's tracepoints")?;
-        Mounted::open(journal, "tracefs", "use a kernel with CONFIG_TRACING").map(TraceFs)
+        Mounted::open(journal, "tracefs", REMEDY).map(TraceFs)
     }
 
     /// Its mount point.
@@ -47,10 +51,24 @@ impl TraceFs {
         self.0.root()
     }
 
-    /// The events that a [`Trace`] needs and this kernel does not have.
-    pub fn missing_events(&self) -> Vec<&'static str> {
-        let needed = EVENTS.iter().filter(|(_, needed)| *needed).map(|(name, _)| *name);
-        needed.filter(|name| !self.root().join("events").join(name).exists()).collect()
+    /// The kinds of lines that this kernel shows.
+    pub fn seen(&self) -> Seen {
+        Seen::of(|kind| self.has(kind.tracepoint()))
+    }
+
+    /// Refuses a kernel without the tracepoints that no [`Trace`] does without.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub fn check(&self) -> Result<(), Error> {
+        match NEEDED.into_iter().find(|event| !self.has(event)) {
+            Some(event) => Err(Error::unavailable(format!("the tracepoint {event}"), REMEDY)),
+            None => Ok(()),
+        }
+    }
+
+    fn has(&self, event: &str) -> bool {
+        self.root().join("events").join(event).exists()
     }
 }
 
@@ -74,26 +92,39 @@ impl Trace {
         files: &[Inode],
         events: u64,
     ) -> Result<Self, Error> {
-        if let Some(event) = tracefs.missing_events().first() {
-            return Err(Error::unavailable(
-                format!("the tracepoint {event}"),
-                "use a kernel that has it (6.18)",
-            ));
-        }
+        tracefs.check()?;
         let instances = tracefs.root().join("instances");
         let (path, guard) =
             journal.directory_in(&instances, "filemap", Undo::RemoveTraceInstance)?;
         let buffer_kib = (events.saturating_mul(EVENT_BYTES) / 1024).max(SMALLEST_BUFFER_KIB);
-        let trace = Trace { path, files: files.to_owned(), buffer_kib, _guard: guard };
+        let mut trace = Trace { path, files: Vec::new(), buffer_kib, _guard: guard };
         trace.write("tracing_on", "0")?;
         trace.write("buffer_size_kb", &buffer_kib.to_string())?;
         trace.write("trace_clock", "mono")?;
-        let filter = inode_filter(files);
-        for (event, _) in EVENTS.iter().filter(|(event, _)| trace.event(event).exists()) {
-            trace.write(&format!("events/{event}/filter"), &filter)?;
+        trace.watch(files)?;
+        for event in trace.events() {
             trace.write(&format!("events/{event}/enable"), "1")?;
         }
         Ok(trace)
+    }
+
+    /// Records the events of `files` from now on, and of no others.
+    pub fn watch(&mut self, files: &[Inode]) -> Result<(), Error> {
+        let filter = inode_filter(files);
+        if self.files.is_empty() || filter != inode_filter(&self.files) {
+            for event in self.events() {
+                self.write(&format!("events/{event}/filter"), &filter)?;
+            }
+        }
+        self.files = files.to_owned();
+        Ok(())
+    }
+
+    /// The events of files that this kernel has.
+    fn events(&self) -> impl Iterator<Item = &'static str> {
+        let shown = ShownKind::ALL.map(ShownKind::tracepoint).into_iter();
+        let of_files = shown.filter(|event| *event != USER_FAULTS).chain(BESIDE);
+        of_files.filter(|event| self.event(event).exists())
     }
 
     /// Records the addresses of a thread's faults too, where the machine shows them.
@@ -113,11 +144,11 @@ impl Trace {
         self.write("tracing_on", "1")
     }
 
-    /// Stops recording and reads what was recorded, in order of time.
+    /// Stops recording and gives `each` what was recorded, in order of time.
     ///
     /// # Errors
     /// [`Error::LostEvents`] when the buffer was too small.
-    pub fn stop(&self) -> Result<Vec<Event>, Error> {
+    pub fn stop(&self, mut each: impl FnMut(Event)) -> Result<(), Error> {
         self.write("tracing_on", "0")?;
         let lost = self.lost()?;
         if lost > 0 {
@@ -126,16 +157,18 @@ impl Trace {
         let path = self.path.join("trace");
         let file = File::open(&path).map_err(|error| Error::os("open", &path, error))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
-        let (mut events, mut line) = (Vec::new(), Vec::new());
+        let mut line = Vec::new();
         loop {
             // An instance that somebody reads cannot be removed.
             ending::check()?;
             line.clear();
             let read = reader.read_until(b'\n', &mut line);
             if read.map_err(|error| Error::os("read", &path, error))? == 0 {
-                return Ok(events);
+                return Ok(());
             }
-            events.extend(parse(&String::from_utf8_lossy(&line), &self.files)?);
+            if let Some(event) = parse(&String::from_utf8_lossy(&line), &self.files)? {
+                each(event);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fs;
 
 use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_job::Seen;
 use filemap_kernel::cold::drop_file;
 use filemap_kernel::probe::{Access, Advice, Plan, Probe};
 use filemap_kernel::trace::{Event, Inode, Trace, TraceFs, Tracepoint};
@@ -21,8 +22,10 @@ pub(crate) fn trace(bench: &Bench, tracefs: &TraceFs, plan: &Plan) -> Vec<Tracep
     drop_file(&plan.path).unwrap();
     trace.start().unwrap();
     probe.run().unwrap();
-    let ours = |event: &Event| event.pid == pid;
-    trace.stop().unwrap().iter().filter(|event| ours(event)).map(|event| event.tracepoint).collect()
+    let mut events = Vec::new();
+    trace.stop(|event: Event| events.push(event)).unwrap();
+    let ours = events.iter().filter(|event| event.pid == pid);
+    ours.map(|event| event.tracepoint).collect()
 }
 
 pub(crate) fn tracefs(bench: &Bench) -> Option<TraceFs> {
@@ -30,9 +33,9 @@ pub(crate) fn tracefs(bench: &Bench) -> Option<TraceFs> {
         return None;
     }
     match TraceFs::open(&bench.journal) {
-        Ok(tracefs) if tracefs.missing_events().is_empty() => Some(tracefs),
+        Ok(tracefs) if tracefs.seen() == Seen::ALL => Some(tracefs),
         Ok(tracefs) => {
-            skip(format!("this kernel lacks {:?}", tracefs.missing_events()));
+            skip(format!("this kernel lacks {:?}", tracefs.seen().missing().collect::<Vec<_>>()));
             None
         }
         Err(error) => {
@@ -86,5 +89,5 @@ pub(crate) fn overflow(bench: &Bench) {
     drop_file(&path).unwrap();
     trace.start().unwrap();
     probe.run().unwrap();
-    assert!(matches!(trace.stop(), Err(Error::LostEvents { .. })));
+    assert!(matches!(trace.stop(drop), Err(Error::LostEvents { .. })));
 }

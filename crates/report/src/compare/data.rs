@@ -67,6 +67,9 @@ pub(crate) struct Json<'a, C> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct JsonCell<'a> {
+    /// The path of its job file, where several are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_file: Option<&'a str>,
     variant: &'a str,
     engine: &'a str,
     job: &'a JobSpec,
@@ -80,23 +83,26 @@ pub(crate) struct JsonCell<'a> {
     ok: Option<bool>,
 }
 
-/// `cells` as one object, with what got worse in each of `in_all`.
+/// What got `worse` in each of `cells`.
+pub(super) fn regressions(cells: &[Cell], worse: &[Vec<Regression>]) -> Vec<Value> {
+    let named = cells.iter().zip(worse);
+    named.flat_map(|(cell, worse)| worse.iter().map(|w| w.json(&cell.variant))).collect()
+}
+
+/// `cells` as one object, with what got worse in them.
 pub(super) fn json(
     cells: Vec<impl Serialize>,
-    in_all: &[Cell],
-    worse: &[Vec<Regression>],
+    regressions: Vec<Value>,
     warnings: &[String],
     footer: &Footer,
 ) -> String {
-    let named = in_all.iter().zip(worse);
-    let regressions = named.flat_map(|(cell, worse)| worse.iter().map(|w| w.json(&cell.variant)));
-    let regressions = regressions.collect();
     to_json(&Json { schema: SCHEMA, footer, warnings, regressions, cells })
 }
 
-/// Each of `cells` as JSON.
-pub(super) fn cells<'c>(cells: &'c [Cell]) -> Vec<JsonCell<'c>> {
+/// Each of `cells`, whose job is in `job_file` where there are several, as JSON.
+pub(super) fn cells<'c>(cells: &'c [Cell], job_file: Option<&'c str>) -> Vec<JsonCell<'c>> {
     let cell = |cell: &'c Cell| JsonCell {
+        job_file,
         variant: &cell.variant,
         engine: &cell.record.engine,
         job: &cell.record.job,

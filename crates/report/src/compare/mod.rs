@@ -4,6 +4,7 @@ mod cell;
 mod data;
 mod letter;
 mod program;
+mod several;
 mod tables;
 
 pub use cell::Cell;
@@ -14,6 +15,7 @@ pub use letter::{JobFile, letter, letter_of_program};
 pub(crate) use program::JsonCell as ProgramJsonCell;
 pub(crate) use program::in_all;
 pub use program::{ProgramCell, of_program};
+pub use several::{OfFile, of_several};
 
 use std::collections::BTreeSet;
 
@@ -41,7 +43,8 @@ pub fn report(cells: &[Cell], warnings: &[String], verbose: bool, command: Strin
     let records: Vec<_> = cells.iter().map(|cell| cell.record.clone()).collect();
     let footer = Footer::new(&records, command);
     let worse = worse(cells);
-    let json = data::json(data::cells(cells), cells, &worse, warnings, &footer);
+    let json =
+        data::json(data::cells(cells, None), data::regressions(cells, &worse), warnings, &footer);
     let mut parts = vec![
         Part::Heading(title(cells)),
         setup::of_records(&records),

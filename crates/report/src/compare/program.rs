@@ -38,7 +38,12 @@ pub fn of_program(
     let records: Vec<Record> = in_all.iter().map(|cell| cell.record.clone()).collect();
     let footer = Footer::new(&records, command);
     let worse = worse(&in_all);
-    let json = data::json(json_cells(cells, &in_all), &in_all, &worse, warnings, &footer);
+    let json = data::json(
+        json_cells(cells, &in_all),
+        data::regressions(&in_all, &worse),
+        warnings,
+        &footer,
+    );
     let first = &cells[0];
     let title =
         format!("program of {}: changes against {}", files_of(&first.record), first.variant);

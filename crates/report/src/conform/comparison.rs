@@ -1,7 +1,7 @@
 //! The comparison of two logs.
 
-use filemap_core::units::PageIndex;
-use filemap_job::Shown;
+use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_job::{Seen, Shown, ShownKind};
 
 use super::in_flight::InFlight;
 
@@ -42,9 +42,13 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Whether the kernel goes on with base pages in the middle of a window that the model lays
-    /// out in large folios. It does so where it finds no memory for one, which no rule decides.
-    pub fn is_for_want_of_a_large_folio(&self) -> bool {
+    /// Whether the kernel, of which so much is `seen`, goes on with base pages in the middle of a
+    /// window that the model lays out in large folios. It does so where it finds no memory for
+    /// one, which no rule decides.
+    pub fn is_for_want_of_a_large_folio(&self, seen: Seen) -> bool {
+        if !seen.has(ShownKind::BasePages) {
+            return self.goes_on_with_a_base_page();
+        }
         match (&self.model[..], &self.kernel[..]) {
             ([Shown::Added { order, .. }, ..], [Shown::BasePages { .. }, ..]) => order.0 > 0,
             (
@@ -57,6 +61,24 @@ impl Difference {
             ) => order.0 > 0 && (start, order) == (also, same) && fewer < folios,
             _ => false,
         }
+    }
+
+    /// The same where no line says that base pages follow: they are all that shows it.
+    fn goes_on_with_a_base_page(&self) -> bool {
+        let is_base = |line: Option<&Shown>, at: PageIndex| {
+            let is_base = |order: Order, start: PageIndex| order.0 == 0 && start == at;
+            matches!(line, Some(Shown::Added { start, order, .. }) if is_base(*order, *start))
+        };
+        let Some(Shown::Added { start, order, .. }) = self.model.first() else { return false };
+        let behind = match self.kernel.first() {
+            Some(Shown::Added { start: also, order: same, folios })
+                if (start, order) == (also, same) =>
+            {
+                is_base(self.kernel.get(1), *start + PageCount(folios << order.0))
+            }
+            first => is_base(first, *start),
+        };
+        order.0 > 0 && behind
     }
 }
 
@@ -184,8 +206,6 @@ fn distance(log: &[Shown], wanted: Option<&Shown>, in_flight: &InFlight) -> usiz
 
 #[cfg(test)]
 mod tests {
-    use filemap_core::units::{Order, PageCount, PageIndex};
-
     use super::*;
 
     fn added(start: u64, folios: u64) -> Shown {
@@ -224,7 +244,7 @@ mod tests {
         let base =
             Shown::BasePages { start: PageIndex(4), size: PageCount(28), async_size: PageCount(0) };
         let is_it = |model: &[Shown], kernel: &[Shown]| {
-            compare(model, kernel).first.unwrap().is_for_want_of_a_large_folio()
+            compare(model, kernel).first.unwrap().is_for_want_of_a_large_folio(Seen::ALL)
         };
         assert!(is_it(&[added(0, 2, 8)], &[base, added(0, 0, 32)]));
         assert!(is_it(&[added(0, 2, 8)], &[added(0, 2, 1), base, added(4, 0, 28)]));
@@ -232,6 +252,25 @@ mod tests {
         assert!(!is_it(&[added(0, 2, 8)], &[added(0, 1, 1), base]), "another order");
         assert!(!is_it(&[added(0, 2, 8)], &[added(0, 2, 9), base]), "more than the model");
         assert!(!is_it(&[added(0, 0, 32)], &[base, added(0, 0, 32)]), "no large folio is due");
+    }
+
+    #[test]
+    fn base_pages_show_by_themselves_where_no_line_announces_them() {
+        let added = |start, order, folios| Shown::Added {
+            start: PageIndex(start),
+            order: Order(order),
+            folios,
+        };
+        let seen = Seen::of(|kind| kind != ShownKind::BasePages);
+        let is_it = |model: &[Shown], kernel: &[Shown]| {
+            compare(model, kernel).first.unwrap().is_for_want_of_a_large_folio(seen)
+        };
+        assert!(is_it(&[added(0, 2, 8)], &[added(0, 0, 32)]));
+        assert!(is_it(&[added(0, 2, 8)], &[added(0, 2, 1), added(4, 0, 28)]));
+        assert!(!is_it(&[added(0, 2, 8)], &[added(0, 2, 1), added(8, 0, 28)]), "elsewhere");
+        assert!(!is_it(&[added(0, 2, 8)], &[added(0, 1, 1)]), "another order");
+        assert!(!is_it(&[added(0, 2, 8)], &[added(0, 2, 9)]), "more than the model");
+        assert!(!is_it(&[added(0, 0, 32)], &[added(0, 0, 31)]), "no large folio is due");
     }
 
     #[test]

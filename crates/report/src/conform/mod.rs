@@ -10,7 +10,8 @@ mod report;
 pub use comparison::{Comparison, Difference, compare};
 #[cfg(feature = "schema")]
 pub(crate) use report::Json;
-pub use report::{Finding, Pattern, doubt, left_out, not_compared, report};
+pub(crate) use report::unseen;
+pub use report::{Compared, Finding, Pattern, doubt, left_out, not_compared, report};
 
 #[cfg(doc)]
 use filemap_job::Shown;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use filemap_job::Shown;
 use filemap_job::record::SCHEMA;
+use filemap_job::{Seen, Shown, ShownKind};
 use serde::Serialize;
 
 use super::comparison::{Comparison, Difference};
@@ -84,30 +84,71 @@ pub fn doubt(patterns: &[Pattern]) -> Option<String> {
     compared.then(|| total(patterns).doubt()).flatten()
 }
 
-/// The report on `patterns`.
-pub fn report(patterns: &[Pattern], footer: Footer) -> Report {
+/// The kernel that is compared with the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// It was booted for the comparison; else it is the running one.
+    pub is_booted: bool,
+    /// What its tracepoints show.
+    pub seen: Seen,
+}
+
+impl Compared {
+    /// What it does not show.
+    fn unseen(&self) -> Option<String> {
+        let missing: Vec<&str> = self.seen.missing().map(ShownKind::tracepoint).collect();
+        unseen(&missing)
+    }
+}
+
+/// What a kernel without the tracepoints `missing` does not show.
+pub(crate) fn unseen(missing: &[&str]) -> Option<String> {
+    let kinds = ShownKind::ALL.into_iter();
+    let kinds = kinds.filter(|kind| missing.contains(&kind.tracepoint()));
+    let what: Vec<&str> = kinds.map(ShownKind::what).collect();
+    let note = match missing.contains(&ShownKind::Window.tracepoint()) {
+        true => " A window is told by the folios that it added.",
+        false => "",
+    };
+    (!what.is_empty()).then(|| {
+        let what = what.join("; ");
+        format!("Not compared, as this kernel has no tracepoint of it: {what}.{note}")
+    })
+}
+
+/// The report on `patterns`, whose kernel is `kernel`.
+pub fn report(patterns: &[Pattern], kernel: Compared, footer: Footer) -> Report {
+    let entry = |pattern| Entry::new(pattern, kernel.seen);
     let json = to_json(&Json {
         schema: SCHEMA,
-        patterns: patterns.iter().map(Entry::new).collect(),
+        booted: kernel.is_booted,
+        not_shown: kernel.seen.missing().map(ShownKind::tracepoint).collect(),
+        patterns: patterns.iter().map(entry).collect(),
         footer: &footer,
     });
     let total = total(patterns);
-    let mut parts =
-        vec![Part::Heading("Decisions of the running kernel and of the model".to_string())];
-    parts.push(Part::Table(table(listed(patterns), Some(&total))));
-    parts.push(Part::Paragraph(summary(patterns, &total)));
+    let which = if kernel.is_booted { "booted" } else { "running" };
+    let heading = format!("Decisions of the {which} kernel and of the model");
+    let mut parts = vec![Part::Heading(heading)];
+    parts.push(Part::Table(table(listed(patterns), &total, kernel.seen)));
+    parts.push(Part::Paragraph(summary(patterns, &total, kernel.seen)));
+    parts.extend(kernel.unseen().map(Part::Paragraph));
     parts.extend(patterns.iter().filter_map(why_not));
     parts.extend(patterns.iter().filter_map(why_doubtful));
     parts.extend(doubt(patterns).map(|doubt| Part::Paragraph(format!("All patterns: {doubt}."))));
     parts.extend(why_left_out(patterns));
     parts.extend(patterns.iter().filter_map(difference));
-    Report { parts, rows: rows(patterns), footer, json }
+    Report { parts, rows: rows(patterns, kernel.seen), footer, json }
 }
 
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize)]
 pub(crate) struct Json<'a> {
     schema: u32,
+    /// Whether the kernel was booted for it; else it is the running one.
+    booted: bool,
+    /// Tracepoints that the kernel does not have: what they show was not compared.
+    not_shown: Vec<&'static str>,
     patterns: Vec<Entry<'a>>,
     #[serde(flatten)]
     footer: &'a Footer,
@@ -118,7 +159,8 @@ pub(crate) struct Json<'a> {
 struct Entry<'a> {
     name: &'a str,
     decisions: u64,
-    readahead_calls: u64,
+    /// Null where the kernel shows none.
+    readahead_calls: Option<u64>,
     excluded: u64,
     mismatches: u64,
     first_mismatch: Option<First>,
@@ -139,13 +181,13 @@ struct First {
 }
 
 impl<'a> Entry<'a> {
-    fn new(pattern: &'a Pattern) -> Self {
+    fn new(pattern: &'a Pattern, seen: Seen) -> Self {
         let none = Comparison::default();
         let found = pattern.found().unwrap_or(&none);
         Entry {
             name: &pattern.name,
             decisions: found.decisions,
-            readahead_calls: found.readahead_calls,
+            readahead_calls: calls(found, seen),
             excluded: found.excluded,
             mismatches: found.mismatches,
             first_mismatch: found.first.as_ref().map(|first| First {
@@ -161,6 +203,11 @@ impl<'a> Entry<'a> {
             job: &pattern.job,
         }
     }
+}
+
+/// Calls of readahead, where the kernel shows any.
+fn calls(found: &Comparison, seen: Seen) -> Option<u64> {
+    seen.has(ShownKind::Window).then_some(found.readahead_calls)
 }
 
 fn texts(lines: &[Shown]) -> Vec<String> {
@@ -186,17 +233,18 @@ fn listed(patterns: &[Pattern]) -> impl Iterator<Item = &Pattern> {
     patterns.iter().filter(move |pattern| all || pattern.differs() || pattern.found().is_none())
 }
 
-fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: Option<&Comparison>) -> Table {
+fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: &Comparison, seen: Seen) -> Table {
     let row = |name: &str, found: Option<&Comparison>| {
         let numbers = found.map_or([const { None }; 4], |found| {
-            [found.decisions, found.readahead_calls, found.excluded, found.mismatches].map(Some)
+            let Comparison { decisions, excluded, mismatches, .. } = *found;
+            [Some(decisions), calls(found, seen), Some(excluded), Some(mismatches)]
         });
         let numbers = numbers.map(|number| number.map_or("-".to_string(), |n| n.to_string()));
         [name.to_string()].into_iter().chain(numbers).collect()
     };
     let mut rows: Vec<Vec<String>> =
         patterns.map(|pattern| row(&pattern.name, pattern.found())).collect();
-    rows.extend(total.map(|total| row("all", Some(total))));
+    rows.push(row("all", Some(total)));
     let numbers = ["decisions", "readahead\ncalls", "excluded", "mismatches"];
     Table {
         title: String::new(),
@@ -206,7 +254,7 @@ fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: Option<&Compari
 }
 
 /// One row for each pattern.
-fn rows(patterns: &[Pattern]) -> Table {
+fn rows(patterns: &[Pattern], seen: Seen) -> Table {
     let names = [
         "pattern",
         "decisions",
@@ -218,10 +266,13 @@ fn rows(patterns: &[Pattern]) -> Table {
         "left_out",
     ];
     let row = |pattern: &Pattern| {
-        let entry = Entry::new(pattern);
-        let counts = [entry.decisions, entry.readahead_calls, entry.excluded, entry.mismatches];
+        let entry = Entry::new(pattern, seen);
+        let Entry { decisions, readahead_calls, excluded, mismatches, .. } = entry;
+        let counts = [Some(decisions), readahead_calls, Some(excluded), Some(mismatches)];
         let mut cells = vec![entry.name.to_string()];
-        let known = |count: u64| entry.ok.map_or(String::new(), |_| count.to_string());
+        let known = |count: Option<u64>| {
+            entry.ok.and(count).map_or(String::new(), |count| count.to_string())
+        };
         cells.extend(counts.map(known));
         cells.push(entry.ok.map_or(String::new(), |ok| ok.to_string()));
         cells.push(entry.not_compared.unwrap_or_default().to_string());
@@ -235,8 +286,10 @@ fn rows(patterns: &[Pattern]) -> Table {
     }
 }
 
-fn summary(patterns: &[Pattern], total: &Comparison) -> String {
-    let Comparison { decisions, readahead_calls, excluded, mismatches, .. } = total;
+fn summary(patterns: &[Pattern], total: &Comparison, seen: Seen) -> String {
+    let Comparison { decisions, excluded, mismatches, .. } = total;
+    let calls =
+        calls(total, seen).map_or(String::new(), |calls| format!("{calls} readahead calls, "));
     let (number, missing) = (patterns.len(), not_compared(patterns));
     let plural = if number == 1 { "" } else { "s" };
     let left_out = match left_out(patterns) {
@@ -244,9 +297,9 @@ fn summary(patterns: &[Pattern], total: &Comparison) -> String {
         some => format!("{some} left out, "),
     };
     format!(
-        "{number} pattern{plural}, {left_out}{missing} not compared, {decisions} decisions, {readahead_calls} \
-         readahead calls, {mismatches} mismatches. Excluded: {excluded} lines of faults on pages \
-         that were still on their way when an earlier fault mapped what was around them."
+        "{number} pattern{plural}, {left_out}{missing} not compared, {decisions} decisions, \
+         {calls}{mismatches} mismatches. Excluded: {excluded} lines of faults on pages that were \
+         still on their way when an earlier fault mapped what was around them."
     )
 }
 
@@ -318,6 +371,10 @@ mod tests {
         Pattern { finding, ..pattern("lost", &[], &[]) }
     }
 
+    fn report(patterns: &[Pattern], footer: Footer) -> Report {
+        super::report(patterns, Compared { is_booted: false, seen: Seen::ALL }, footer)
+    }
+
     fn footer() -> Footer {
         Footer { scope: "s".into(), command: "c".into(), environment: Map::new() }
     }
@@ -358,6 +415,30 @@ mod tests {
         assert_eq!((&same["ok"], &same["not_compared"]), (&true.into(), &Value::Null));
         assert_eq!((&lost["ok"], &lost["decisions"]), (&Value::Null, &0.into()));
         assert_eq!(lost["not_compared"], "somebody took pages");
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_show_is_said() {
+        let patterns = [pattern("same", &[1], &[1])];
+        let seen = Seen::of(|kind| !kind.tracepoint().starts_with("readahead/"));
+        let report = super::report(&patterns, Compared { is_booted: true, seen }, footer());
+        let text = report.render(Format::Table);
+        for words in [
+            "Decisions of the booted kernel and of the model",
+            "Not compared, as this kernel has no tracepoint of it: calls of readahead after",
+            "1 pattern, 0 not compared, 1 decisions, 0 mismatches.",
+        ] {
+            assert!(text.replace('\n', " ").contains(words), "{text}");
+        }
+        let json: Value = serde_json::from_str(&report.json).unwrap();
+        assert_eq!(json["patterns"][0]["readahead_calls"], Value::Null);
+        assert_eq!(json["not_shown"].as_array().unwrap().len(), 4);
+        assert_eq!(json["not_shown"][0], "readahead/page_cache_sync_ra");
+        assert_eq!(report.rows.rows[0][2], "");
+        let all = self::report(&patterns, footer());
+        assert!(!all.render(Format::Table).contains("Not compared, as"));
+        let json: Value = serde_json::from_str(&all.json).unwrap();
+        assert_eq!((&json["not_shown"], &json["booted"]), (&serde_json::json!([]), &false.into()));
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub(super) fn answer(explanation: &Explanation, job: &Job) -> String {
             count(moves.misses),
             explanation.mmap_miss_max,
         )],
+        (Sight::Nothing, _) => vec![unseen(explanation)],
         (Sight::Every, None) => went_on(explanation),
         (Sight::Every, Some((done, before))) => stopped(explanation, done, &before),
     };
@@ -187,6 +188,24 @@ fn seen_in_places(explanation: &Explanation) -> Vec<String> {
         explanation.mmap_miss_max,
     ));
     sentences
+}
+
+/// What is told of a counter that no tracepoint shows.
+fn unseen(explanation: &Explanation) -> String {
+    let moves = &explanation.moves;
+    let what = match moves.misses_above {
+        0 => "Readahead did not stop: each of".to_string(),
+        above => format!("Readahead stopped for {} of", count(above)),
+    };
+    let then = match moves.misses_above {
+        0 => "read more than its own page",
+        _ => "which read their single page",
+    };
+    format!(
+        "{what} {} misses that look at mmap_miss {then}. This kernel has no tracepoint that shows \
+         mmap_miss.",
+        count(moves.misses)
+    )
 }
 
 /// What the patch series in force have to do with it.

@@ -15,6 +15,8 @@ pub enum Sight {
     Every,
     /// Its value where readahead was entered by a mark or a stream: a log of tracepoints.
     Entered,
+    /// Nothing of it: a log of tracepoints without those of readahead.
+    Nothing,
 }
 
 /// What moved the counter, over the whole log. Of a log that shows it in places only, the
@@ -169,7 +171,7 @@ impl Counter {
     /// A miss after which the counter is `shown`.
     fn miss(&mut self, shown: u16, done: u64) {
         match self.sight {
-            Sight::Entered => self.moves.misses += 1,
+            Sight::Entered | Sight::Nothing => self.moves.misses += 1,
             Sight::Every if shown == CAP && self.value == CAP => {
                 self.moves.misses += 1;
                 self.moves.misses_at_cap += 1;

@@ -34,7 +34,7 @@ mod tables;
 mod touches;
 mod window;
 
-use filemap_core::decision::{Decision, Found, Log};
+use filemap_core::decision::{Cause, Decision, Found, Log};
 use filemap_core::fault::lock;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
@@ -116,7 +116,7 @@ impl Explanation {
         });
         History {
             causes: Some(causes.collect()),
-            mmap_miss: Some(self.course.points().collect()),
+            mmap_miss: (self.sight != Sight::Nothing).then(|| self.course.points().collect()),
             ..self.history.clone()
         }
     }
@@ -253,6 +253,14 @@ impl Log for Explainer<'_> {
                 self.apply(&decision);
             }
             (None, Decision::NoReadahead { index, .. }) => {
+                self.touches.up_to_block(index, &mut self.pages);
+                self.apply(&decision);
+            }
+            // Where no tracepoint shows that readahead was entered, its window does.
+            (
+                None,
+                Decision::Readahead { cause: Cause::ReadStream | Cause::AsyncRead, index, .. },
+            ) if self.counter.sight() == Sight::Nothing => {
                 self.touches.up_to_block(index, &mut self.pages);
                 self.apply(&decision);
             }

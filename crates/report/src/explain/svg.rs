@@ -6,6 +6,7 @@ use filemap_core::readahead::miss::THRESHOLD;
 use filemap_job::{Job, Record};
 
 use super::Explanation;
+use super::counter::Sight;
 use super::map::Cell;
 use super::origin::Origin;
 use crate::canvas::{Anchor, Axis, HEADING, MARGIN, Picture, SMALL, text_width, tick_text, ticks};
@@ -30,7 +31,9 @@ const LINE: &str = "#33507a";
 pub fn svg(explanation: &Explanation, job: &Job, record: &Record) -> String {
     let mut picture = Picture::new(&title(record));
     picture.causes(explanation, job.page_size());
-    picture.course(explanation);
+    if explanation.sight != Sight::Nothing {
+        picture.course(explanation);
+    }
     picture.map(explanation, job.page_size());
     picture.svg()
 }

@@ -44,11 +44,10 @@ pub fn report(
     ];
     parts.extend(over_seeds(record, job));
     parts.extend(warnings(record));
-    parts.extend([
-        Part::Heading("mmap_miss".to_string()),
-        Part::Paragraph(answer.clone()),
-        Part::Table(course(explanation)),
-    ]);
+    parts.extend([Part::Heading("mmap_miss".to_string()), Part::Paragraph(answer.clone())]);
+    if explanation.sight != Sight::Nothing {
+        parts.push(Part::Table(course(explanation)));
+    }
     if explanation.sight == Sight::Every {
         parts.push(Part::Table(moves(&explanation.moves)));
     }
@@ -354,17 +353,18 @@ impl<'a> Json<'a> {
 fn counter(explanation: &Explanation) -> Object<String, Value> {
     let every = explanation.sight == Sight::Every;
     let points: Vec<Point> = explanation.course.points().collect();
+    let is_shown = explanation.sight != Sight::Nothing;
     let counter = json!({
         "complete": every,
-        "last": explanation.mmap_miss,
-        "max": explanation.mmap_miss_max,
+        "last": is_shown.then_some(explanation.mmap_miss),
+        "max": is_shown.then_some(explanation.mmap_miss_max),
         "moves": every.then_some(explanation.moves),
         "misses": explanation.moves.misses,
         "misses_above_threshold": explanation.moves.misses_above,
         "retries": explanation.moves.retries,
         "first_above_threshold": explanation.first_above.map(|(done, _)| done),
         "rises_above_threshold": explanation.rises,
-        "course": points,
+        "course": if is_shown { points } else { Vec::new() },
     });
     match counter {
         Value::Object(map) => map,

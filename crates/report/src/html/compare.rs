@@ -37,6 +37,7 @@ struct Compared {
 
 #[derive(Deserialize)]
 struct OfJob {
+    job_file: Option<String>,
     variant: String,
     engine: String,
     job: JobSpec,
@@ -80,6 +81,11 @@ fn environment(compared: &Compared, engine: &str) -> Map<String, Value> {
 }
 
 fn of_jobs(compared: &Compared) -> Result<Shown, Error> {
+    let of_jobs: Vec<OfJob> = cells_of(compared)?;
+    if of_jobs.iter().any(|cell| cell.job_file != of_jobs[0].job_file) {
+        let reason = "it compares several jobs, and a page shows one".to_string();
+        return Err(Error::NoRecord { reason });
+    }
     let cell = |cell: OfJob| {
         let record = Record {
             schema: SCHEMA,
@@ -92,7 +98,7 @@ fn of_jobs(compared: &Compared) -> Result<Shown, Error> {
         };
         Cell { variant: cell.variant, job: None, record }
     };
-    let cells: Vec<Cell> = cells_of(compared)?.into_iter().map(cell).collect();
+    let cells: Vec<Cell> = of_jobs.into_iter().map(cell).collect();
     if cells.is_empty() || cells.iter().any(|cell| cell.record.runs.is_empty()) {
         return Err(without_runs());
     }

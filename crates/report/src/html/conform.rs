@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use crate::conform::unseen;
 use crate::error::Error;
 use crate::units::number;
 
@@ -11,6 +12,10 @@ use super::{Shown, parts, read};
 
 #[derive(Deserialize)]
 struct Conformed {
+    #[serde(default)]
+    booted: bool,
+    #[serde(default)]
+    not_shown: Vec<String>,
     patterns: Vec<Pattern>,
 }
 
@@ -18,7 +23,7 @@ struct Conformed {
 struct Pattern {
     name: String,
     decisions: u64,
-    readahead_calls: u64,
+    readahead_calls: Option<u64>,
     #[serde(default)]
     excluded: u64,
     mismatches: u64,
@@ -46,21 +51,25 @@ const MOST_DRAWN: usize = 200;
 
 /// The page of such a record.
 pub(super) fn page(json: &str) -> Result<Shown, Error> {
-    let Conformed { patterns } = read(json)?;
+    let Conformed { booted, not_shown, patterns } = read(json)?;
     let count = |of: fn(&Pattern) -> bool| patterns.iter().filter(|own| of(own)).count();
     let sum = |of: fn(&Pattern) -> u64| patterns.iter().map(of).fold(0, u64::saturating_add);
     let (agree, differ) = (count(|own| own.ok == Some(true)), count(|own| own.ok == Some(false)));
     let card =
         |name: &str, figure: f64, more: &str| (name.to_string(), number(figure), more.to_string());
-    let (decisions, calls) = (sum(|own| own.decisions), sum(|own| own.readahead_calls));
-    let cards = [
+    let calls = patterns.iter().filter_map(|own| own.readahead_calls);
+    let calls = calls
+        .reduce(u64::saturating_add)
+        .map(|calls| card("readahead calls", calls as f64, "among them"));
+    let mut cards = vec![
         card("patterns that agree", agree as f64, ""),
         card("patterns that differ", differ as f64, "or do not show that they agree"),
         card("not compared", (patterns.len() - agree - differ) as f64, ""),
-        card("decisions compared", decisions as f64, ""),
-        card("readahead calls", calls as f64, "among them"),
-        card("mismatches", sum(|own| own.mismatches) as f64, ""),
+        card("decisions compared", sum(|own| own.decisions) as f64, ""),
     ];
+    cards.extend(calls);
+    cards.push(card("mismatches", sum(|own| own.mismatches) as f64, ""));
+    let not_shown: Vec<&str> = not_shown.iter().map(String::as_str).collect();
     let is_drawn = |(at, own): &(usize, &Pattern)| *at < MOST_DRAWN || own.ok != Some(true);
     let drawn = patterns.iter().enumerate().filter(is_drawn).map(|(_, own)| own);
     let rows: Vec<Bar> = drawn.clone().map(bar).collect();
@@ -72,9 +81,11 @@ pub(super) fn page(json: &str) -> Result<Shown, Error> {
             "Excluded are lines of faults that only one log has, because a page was still on its "
             "way when a fault-around passed it."
         }
+        @if let Some(unseen) = unseen(&not_shown) { p { (unseen) } }
         @for pattern in drawn { (more(pattern)) }
     };
-    Ok(Shown { title: "Decisions of the running kernel and of the model".to_string(), body })
+    let which = if booted { "booted" } else { "running" };
+    Ok(Shown { title: format!("Decisions of the {which} kernel and of the model"), body })
 }
 
 fn bar(pattern: &Pattern) -> Bar {
@@ -84,8 +95,9 @@ fn bar(pattern: &Pattern) -> Bar {
         None => ("not compared", "none"),
     };
     let Pattern { decisions, readahead_calls, excluded, mismatches, .. } = *pattern;
-    let numbers = [decisions, readahead_calls, excluded, mismatches];
-    let texts = numbers.map(|value| number(value as f64)).into_iter();
+    let numbers = [Some(decisions), readahead_calls, Some(excluded), Some(mismatches)];
+    let text = |value: Option<u64>| value.map_or("-".to_string(), |value| number(value as f64));
+    let texts = numbers.map(text).into_iter();
     Bar {
         name: pattern.name.clone(),
         value: Some(decisions as f64),

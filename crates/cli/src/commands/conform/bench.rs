@@ -1,134 +1,230 @@
-//! One job of either form in the model and under a trace of the running kernel.
+//! Jobs of either form in the model and under a trace of a kernel: the running one, or one that is
+//! booted for them.
 
 use filemap_core::decision::Log;
-use filemap_job::program::Program;
-use filemap_job::{Job, Shown, ShownByFile, ShownLog};
-use filemap_kernel::engine::Runnable;
+use filemap_job::{Seen, Shown, ShownByFile, ShownLog};
+use filemap_kernel::Error as KernelError;
+use filemap_kernel::engine::{Asked, Boot};
+use filemap_kernel::image::IO_BYTES;
 use filemap_kernel::journal::Journal;
-use filemap_kernel::probe::Process;
-use filemap_kernel::trace::{Observer, Subject};
-use filemap_model::extents::ExtentCache;
-use filemap_model::{Profile, Timing, trace_program_on, trace_settled};
+use filemap_kernel::trace::{Observed, Observer};
 use filemap_report::conform::{self, Comparison, Difference, Finding};
 
+use crate::decided::Decided;
 use crate::error::Error;
 
 /// How often a job is run again where the kernel found no memory for a large folio.
 const REPEATS_WITHOUT_FOLIO: u64 = 3;
 
-/// A job whose decisions can be compared.
-pub trait Decided: Runnable<Process = Process> {
-    /// Runs it in the model, where everything arrives before the next access.
-    ///
-    /// # Errors
-    /// Those of the model.
-    fn decide(&self, profile: &Profile, log: &mut ShownByFile) -> Result<(), Error>;
-
-    /// How many files it has.
-    fn files(&self) -> usize;
-}
-
-impl Decided for Job {
-    fn decide(&self, profile: &Profile, log: &mut ShownByFile) -> Result<(), Error> {
-        trace_settled(self, profile, log)?;
-        Ok(())
-    }
-
-    fn files(&self) -> usize {
-        1
-    }
-}
-
-impl Decided for Program {
-    fn decide(&self, profile: &Profile, log: &mut ShownByFile) -> Result<(), Error> {
-        let cache = ExtentCache::new(self.machine.cache_limit);
-        trace_program_on(self, profile, Timing::Settled, cache, log)?;
-        Ok(())
-    }
-
-    fn files(&self) -> usize {
-        self.files.len()
-    }
+/// Who runs jobs on a kernel and says what that decides.
+enum Kernel {
+    /// The running kernel.
+    Running(Observer),
+    /// Those that jobs name.
+    Booted(Boot),
 }
 
 /// What observes, and how often it was disturbed.
 pub struct Bench {
-    observer: Observer,
+    kernel: Kernel,
+    /// What the kernel shows; of one that is booted known behind its first job.
+    pub seen: Seen,
+    /// Runs that others disturbed.
     pub disturbed: u64,
     /// Runs that were repeated since the kernel found no memory for a large folio.
     pub without_folio: u64,
 }
 
+/// The first difference of each file of a job.
+type Firsts = Vec<Option<Difference>>;
+
+/// What came of one run on the kernel.
+enum Outcome {
+    /// What was found of each file.
+    Found(Vec<Finding>),
+    /// It found no memory for a large folio: nobody knows what it would have decided.
+    WithoutFolio(Firsts),
+}
+
 impl Bench {
-    /// A bench that writes down in `journal` what it changes.
+    /// A bench for the running kernel, that writes down in `journal` what it changes.
+    ///
+    /// # Errors
+    /// A kernel that cannot be watched.
     pub fn open(journal: &Journal) -> Result<Self, Error> {
-        Ok(Bench { observer: Observer::open(journal)?, disturbed: 0, without_folio: 0 })
+        let observer = Observer::open(journal)?;
+        let seen = observer.seen();
+        Ok(Bench { kernel: Kernel::Running(observer), seen, disturbed: 0, without_folio: 0 })
     }
 
-    /// Runs `job` in the model and on the kernel, if that leaves it alone. What was found of each
-    /// of its files.
-    pub fn compare<W: Decided>(&mut self, job: &W) -> Result<Vec<Finding>, Error> {
-        let subject = self.observer.subject(job)?;
-        let mut profile = Profile::DEFAULT;
-        profile.device.io_bytes = subject.io_bytes();
-        let mut log = ShownByFile::new(job.files());
-        job.decide(&profile, &mut log)?;
-        let logs = log.into_logs();
-        let accesses: Vec<Vec<u64>> = logs.iter().map(|log| log.accesses().to_vec()).collect();
-        let model: Vec<Vec<Shown>> = logs.into_iter().map(ShownLog::into_lines).collect();
-        let mut first = None;
-        for _ in 0..=REPEATS_WITHOUT_FOLIO {
-            let kernel = match self.observe(job, &subject, &model)? {
-                Ok(logs) => logs,
-                Err(reason) => return Ok(vec![Finding::NotCompared { reason }; job.files()]),
-            };
-            let of_files = model.iter().zip(&kernel).zip(&accesses);
-            let found: Vec<Comparison> = of_files
-                .map(|((model, kernel), accesses)| {
-                    conform::compare(model, kernel).with_accesses(accesses)
-                })
-                .collect();
-            // What the rules decide is decided alike again. What memory there is, is not.
-            let firsts = |found: &[Comparison]| -> Vec<Option<Difference>> {
-                found.iter().map(|found| found.first.clone()).collect()
-            };
-            let mut differences = found.iter().filter_map(|found| found.first.as_ref());
-            let is_decided = !differences.any(Difference::is_for_want_of_a_large_folio)
-                || first.as_ref().is_some_and(|before: &Vec<_>| *before == firsts(&found));
-            if is_decided {
-                return Ok(found.into_iter().map(Finding::Compared).collect());
-            }
-            self.without_folio += 1;
-            first.get_or_insert_with(|| firsts(&found));
+    /// A bench for kernels that are booted, each for the jobs that name it.
+    pub fn booting() -> Self {
+        Bench {
+            kernel: Kernel::Booted(Boot::default()),
+            seen: Seen::ALL,
+            disturbed: 0,
+            without_folio: 0,
         }
-        let runs = REPEATS_WITHOUT_FOLIO + 1;
-        let reason = format!(
-            "the kernel found no memory for a large folio in {runs} runs, each time elsewhere; end \
-             other programs, or write 1 to /proc/sys/vm/compact_memory"
-        );
-        Ok(vec![Finding::NotCompared { reason }; job.files()])
     }
 
-    /// What the kernel decides about each file; or why that is not to be had.
-    fn observe<W: Decided>(
+    /// The kernel, as a report says it.
+    pub fn compared(&self) -> conform::Compared {
+        let is_booted = matches!(self.kernel, Kernel::Booted(_));
+        conform::Compared { is_booted, seen: self.seen }
+    }
+
+    /// Runs `jobs` in the model and on the kernel. Gives `each`, with its number, what was found
+    /// of each file of a job, or why it cannot be run, until that returns false.
+    ///
+    /// # Errors
+    /// Those of the model, of what is needed for all jobs, and of `each`.
+    pub fn compare_all<W: Decided>(
         &mut self,
-        job: &W,
-        subject: &Subject,
-        model: &[Vec<Shown>],
-    ) -> Result<Result<Vec<Vec<Shown>>, String>, Error> {
-        let expected = model.iter().flatten().map(Shown::events).sum();
-        match self.observer.observe_settled(job, subject, expected) {
-            Ok(observed) => {
-                self.disturbed += u64::from(observed.repeated);
-                let mut log = ShownByFile::new(job.files());
-                observed.decisions.iter().for_each(|decision| log.record(*decision));
-                Ok(Ok(log.into_logs().into_iter().map(ShownLog::into_lines).collect()))
+        jobs: &[&W],
+        mut each: impl FnMut(usize, Result<Vec<Finding>, KernelError>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let mut left: Vec<usize> = (0..jobs.len()).collect();
+        let mut firsts: Vec<Option<Firsts>> = vec![None; jobs.len()];
+        for round in 0..=REPEATS_WITHOUT_FOLIO {
+            let (mut again, mut goes_on) = (Vec::new(), true);
+            let (mut seen, mut disturbed) = (self.seen, 0);
+            let of_round: Vec<&W> = left.iter().map(|number| jobs[*number]).collect();
+            self.observe_each(&of_round, |at, io_bytes, observed| {
+                let number = left[at];
+                if let Ok(observed) = &observed {
+                    seen = observed.seen;
+                    disturbed += u64::from(observed.repeated);
+                }
+                let found = match observed {
+                    Ok(observed) => judge(jobs[number], io_bytes, &observed, &firsts[number])?,
+                    Err(error) => match *error.cause() {
+                        KernelError::Disturbed { runs, .. } => {
+                            disturbed += u64::from(runs);
+                            not_compared(jobs[number], disturbed_in(runs))
+                        }
+                        _ => {
+                            goes_on = each(number, Err(error))?;
+                            return Ok(goes_on);
+                        }
+                    },
+                };
+                match found {
+                    Outcome::WithoutFolio(first) if round < REPEATS_WITHOUT_FOLIO => {
+                        firsts[number].get_or_insert(first);
+                        again.push(number);
+                    }
+                    Outcome::WithoutFolio(_) => {
+                        let found = not_compared(jobs[number], without_folio());
+                        let Outcome::Found(found) = found else { unreachable!("it is found") };
+                        goes_on = each(number, Ok(found))?;
+                    }
+                    Outcome::Found(found) => goes_on = each(number, Ok(found))?,
+                }
+                Ok(goes_on)
+            })?;
+            (self.seen, self.disturbed) = (seen, self.disturbed + disturbed);
+            self.without_folio += again.len() as u64;
+            left = again;
+            if left.is_empty() || !goes_on {
+                break;
             }
-            Err(filemap_kernel::Error::Disturbed { runs, .. }) => {
-                self.disturbed += u64::from(runs);
-                Ok(Err(format!("somebody else added or took pages of its files in {runs} runs")))
-            }
-            Err(error) => Err(error.into()),
         }
+        Ok(())
     }
+
+    /// [`Bench::compare_all`] of one job.
+    ///
+    /// # Errors
+    /// As there, and when the job cannot be run.
+    pub fn compare<W: Decided>(&mut self, job: &W) -> Result<Vec<Finding>, Error> {
+        let mut found = None;
+        self.compare_all(&[job], |_, finding| {
+            found = Some(finding);
+            Ok(true)
+        })?;
+        Ok(found.expect("each job is told of")?)
+    }
+
+    /// Gives `each` the number of each of `jobs`, the largest request of the device that it ran
+    /// on, and what the kernel decided, until that returns false.
+    fn observe_each<W: Decided>(
+        &mut self,
+        jobs: &[&W],
+        mut each: impl FnMut(usize, u64, Result<Observed, KernelError>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let observer = match &mut self.kernel {
+            Kernel::Running(observer) => observer,
+            Kernel::Booted(boot) => {
+                let asked = jobs.iter().map(|job| {
+                    let expected = job.expected_events(IO_BYTES)?;
+                    Ok((*job, Asked { settled: true, expected, may_lack_switches: true }))
+                });
+                let asked: Vec<(&W, Asked)> = asked.collect::<Result<_, Error>>()?;
+                return boot.observe_each(&asked, |number, recording| {
+                    let observed = recording.and_then(|it| it.of_job(jobs[number]));
+                    each(number, IO_BYTES, observed)
+                });
+            }
+        };
+        for (number, job) in jobs.iter().enumerate() {
+            let mut io_bytes = 0;
+            let observed = match observer.subject(*job) {
+                Ok(subject) => {
+                    io_bytes = subject.io_bytes();
+                    let expected = job.expected_events(io_bytes)?;
+                    observer.observe_settled(*job, &subject, expected)
+                }
+                Err(error) => Err(error),
+            };
+            if !each(number, io_bytes, observed)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Compares what the kernel decided of `job`, whose run before had the differences `before`, with
+/// what the model does.
+fn judge<W: Decided>(
+    job: &W,
+    io_bytes: u64,
+    observed: &Observed,
+    before: &Option<Firsts>,
+) -> Result<Outcome, Error> {
+    let seen = observed.seen;
+    let mut log = ShownByFile::new(job.files(), seen);
+    observed.decisions.iter().for_each(|decision| log.record(*decision));
+    let kernel = log.into_logs().into_iter().map(ShownLog::into_lines);
+    let model = job.decided(io_bytes, seen)?.into_iter();
+    let of_file = |(model, kernel): (ShownLog, Vec<Shown>)| {
+        let accesses = model.accesses().to_vec();
+        conform::compare(&model.into_lines(), &kernel).with_accesses(&accesses)
+    };
+    let found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
+    // What the rules decide is decided alike again. What memory there is, is not.
+    let firsts: Firsts = found.iter().map(|found| found.first.clone()).collect();
+    let lacks_folio = |first: &Difference| first.is_for_want_of_a_large_folio(seen);
+    let is_decided = !firsts.iter().flatten().any(lacks_folio) || before.as_ref() == Some(&firsts);
+    Ok(match is_decided {
+        true => Outcome::Found(found.into_iter().map(Finding::Compared).collect()),
+        false => Outcome::WithoutFolio(firsts),
+    })
+}
+
+/// No file of `job` was compared.
+fn not_compared(job: &impl Decided, reason: String) -> Outcome {
+    Outcome::Found(vec![Finding::NotCompared { reason }; job.files()])
+}
+
+fn disturbed_in(runs: u32) -> String {
+    format!("somebody else added or took pages of its files in {runs} runs")
+}
+
+fn without_folio() -> String {
+    let runs = REPEATS_WITHOUT_FOLIO + 1;
+    format!(
+        "the kernel found no memory for a large folio in {runs} runs, each time elsewhere; end \
+         other programs, or write 1 to /proc/sys/vm/compact_memory"
+    )
 }

@@ -8,10 +8,10 @@ mod program;
 mod verdict;
 
 use filemap_job::{EngineKind, Job, JobSpec};
-use filemap_report::conform::{self, Finding, Pattern};
+use filemap_report::conform::{self, Comparison, Finding, Pattern};
 use filemap_report::setup;
 
-use asked::check_asked;
+use asked::Asked;
 use bench::Bench;
 use verdict::{footer, outcome};
 
@@ -24,14 +24,13 @@ use crate::error::Error;
 use crate::host;
 use crate::input;
 use crate::interrupt;
-use crate::judged;
 use crate::progress::Progress;
 use crate::random_jobs::shrink;
 
 /// Most jobs that are tried to shrink one.
-const MAX_ATTEMPTS: u32 = 150;
+const MAX_ATTEMPTS: usize = 150;
 
-/// Compares what the running kernel decides with what the model decides.
+/// Compares what a kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     args.job.check_one_kernel()?;
     if let Some(path) = &args.job_file
@@ -45,16 +44,12 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
                    for the running kernel";
     folio_ops::refuse(&spec, "conform", instead)?;
     let output = args.output.open(&asked.inputs, &[])?;
-    check_asked(&asked.flags, &spec)?;
-    let release = input::host_release();
-    judged::check_running(spec.kernel.as_deref(), release.as_deref().unwrap_or_default())?;
-    // Rules are for patterns of ours as well.
-    let kernel = spec.kernel.take();
+    let on = Asked::take(&asked.flags, &mut spec)?;
     let is_job = asked.file.is_some() || spec != JobSpec::default();
     let seed = fuzz::seed(&spec);
     check_seed(&asked, &args.fuzz, &spec)?;
-    if args.fuzz.is_none() && is_job {
-        spec.kernel = kernel.clone();
+    if args.fuzz.is_none() && is_job && on.image.is_none() {
+        spec.kernel = on.rules.clone();
         of_place(&mut spec)?;
     }
     let named = match args.fuzz {
@@ -62,54 +57,89 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         None if is_job => vec![("job".to_string(), spec)],
         None => patterns::built_in(),
     };
-    let rules = kernel.clone().unwrap_or("host".to_string());
-    let validate = |spec: &JobSpec| {
-        let spec = JobSpec { kernel: Some(rules.clone()), ..spec.clone() };
-        spec.validate(release.as_deref())
-    };
+    let validate = |spec: &JobSpec| on.on_kernel(spec).validate(Some(&on.release));
     let jobs = named.iter().map(|(_, spec)| validate(spec)).collect::<Result<Vec<_>, _>>()?;
     let (journal, _guard) = interrupt::journal()?;
-    let mut bench = Bench::open(&journal)?;
-    let progress = Progress::new(jobs.len());
+    let mut bench = on.bench(&journal)?;
+    let findings = findings(&mut bench, &jobs)?;
     let mut patterns = Vec::new();
-    for ((name, spec), job) in named.iter().zip(&jobs) {
-        let mut finding = match of_one_file(&mut bench, job) {
-            // The others may need less.
-            Err(Error::Kernel(error)) if jobs.len() > 1 && error.cannot_run_here() => {
-                Finding::LeftOut { reason: error.to_string() }
-            }
-            finding => finding?,
-        };
+    let mut shrunk = 0;
+    for (((name, spec), job), mut finding) in named.iter().zip(&jobs).zip(findings) {
         let mut job = job.clone();
         if let (Finding::Compared(found), true) = (&finding, args.fuzz.is_some())
             && found.mismatches > 0
+            && shrunk < on.most_shrunk()
         {
-            let (_, smallest) = shrink(spec, (job, found.clone()), MAX_ATTEMPTS, |spec| {
-                let Ok(job) = validate(spec) else { return Ok(None) };
-                Ok(match of_one_file(&mut bench, &job)? {
-                    Finding::Compared(found) if found.mismatches > 0 => Some((job, found)),
-                    _ => None,
-                })
+            let last = |(_, found): &(Job, Comparison)| found.first.as_ref()?.access;
+            let begun = (job, found.clone());
+            let (_, smallest) = shrink(spec, begun, MAX_ATTEMPTS, last, |specs| {
+                differing(&mut bench, specs, &validate)
             })?;
             (job, finding) = (smallest.0, Finding::Compared(smallest.1));
+            shrunk += 1;
         }
-        patterns.push(Pattern { name: name.clone(), finding, job: job.to_toml() });
-        progress.advance();
+        patterns.push(Pattern { name: name.clone(), finding, job: text(job) });
     }
-    drop(progress);
-    let with_rules = kernel.map_or(String::new(), |kernel| format!(" --kernel {kernel}"));
+    let flags = on.flags();
     let command = match args.fuzz {
-        Some(number) => format!("filemap conform --fuzz {number} --seed {seed}{with_rules}"),
-        None if is_job => asked.command("conform", &jobs[0]),
-        None => format!("filemap conform{with_rules}"),
+        Some(number) => format!("filemap conform --fuzz {number} --seed {seed}{flags}"),
+        None if is_job => on.command(&asked, &jobs[0]),
+        None => format!("filemap conform{flags}"),
     };
-    let rules = jobs.first().map_or("", |job| job.rules.kernel.name());
-    let mut report = conform::report(&patterns, footer(rules, &bench, command));
+    let footer = footer(jobs.first().map(|job| &job.rules), &on, &bench, command);
+    let mut report = conform::report(&patterns, bench.compared(), footer);
     if let ([job], true, None) = (jobs.as_slice(), is_job, args.fuzz) {
         report = report.of(setup::of_job(&job.to_spec()));
     }
     output.write(&report)?;
     outcome(&patterns)
+}
+
+/// What is found of each of `jobs`. Where they are several, what one needs and is not there keeps
+/// the others from nothing.
+fn findings(bench: &mut Bench, jobs: &[Job]) -> Result<Vec<Finding>, Error> {
+    let progress = Progress::new(jobs.len());
+    let mut findings: Vec<Option<Finding>> = vec![None; jobs.len()];
+    bench.compare_all(&jobs.iter().collect::<Vec<_>>(), |number, found| {
+        findings[number] = Some(match found {
+            Ok(mut of_files) => of_files.remove(0),
+            Err(error) if jobs.len() > 1 && error.cannot_run_here() => {
+                Finding::LeftOut { reason: error.to_string() }
+            }
+            Err(error) => return Err(error.into()),
+        });
+        progress.advance();
+        Ok(true)
+    })?;
+    Ok(findings.into_iter().map(|found| found.expect("each job is told of")).collect())
+}
+
+/// The first of `specs` of which kernel and model differ, and how. Those that are no jobs, or that
+/// cannot be run, do not differ.
+fn differing(
+    bench: &mut Bench,
+    specs: &[JobSpec],
+    validate: impl Fn(&JobSpec) -> Result<Job, filemap_job::Error>,
+) -> Result<Option<(usize, (Job, Comparison))>, Error> {
+    let valid = specs.iter().enumerate().filter_map(|(at, spec)| Some((at, validate(spec).ok()?)));
+    let valid: Vec<(usize, Job)> = valid.collect();
+    let mut differing = None;
+    bench.compare_all(&valid.iter().map(|(_, job)| job).collect::<Vec<_>>(), |number, found| {
+        if let Finding::Compared(found) = found?.remove(0)
+            && found.mismatches > 0
+        {
+            let (at, job) = valid[number].clone();
+            differing = Some((at, (job, found)));
+        }
+        Ok(differing.is_none())
+    })?;
+    Ok(differing)
+}
+
+/// The text of a job file, without the kernel that was booted for it.
+fn text(job: Job) -> String {
+    let engine = if job.image.is_some() { EngineKind::Model } else { job.engine };
+    Job { image: None, engine, ..job }.to_toml()
 }
 
 /// Refuses a seed of nothing: the built-in patterns have their own.
@@ -133,9 +163,4 @@ fn of_place(spec: &mut JobSpec) -> Result<(), Error> {
     host::resolve(spec)?;
     spec.on = engine;
     Ok(())
-}
-
-/// What is found of a job of one file.
-fn of_one_file(bench: &mut Bench, job: &Job) -> Result<Finding, Error> {
-    Ok(bench.compare(job)?.remove(0))
 }

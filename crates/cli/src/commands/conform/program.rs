@@ -1,19 +1,17 @@
 //! `filemap conform` of a program: its decisions, file by file.
 
-use filemap_job::ProgramSpec;
+use filemap_job::EngineKind;
 use filemap_job::program::{Fadvise, Madvise, ProgramStep};
 use filemap_report::conform::{self, Pattern};
 
-use super::asked::check_asked;
-use super::bench::Bench;
+use super::asked::Asked;
 use super::verdict::{footer, outcome};
 use crate::Outcome;
 use crate::args::ConformArgs;
 use crate::commands::program::{GivenProgram, not_of_programs};
 use crate::error::Error;
-use crate::input::{self, GivenFile};
+use crate::input::GivenFile;
 use crate::interrupt;
-use crate::judged;
 
 /// Whether a step leads to decisions about what is read.
 fn decides(step: &ProgramStep) -> bool {
@@ -27,7 +25,7 @@ fn decides(step: &ProgramStep) -> bool {
     }
 }
 
-/// Compares what the running kernel decides in the program of the job file at `path` with what the
+/// Compares what a kernel decides in the program of the job file at `path` with what the
 /// model decides.
 pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, Error> {
     if args.fuzz.is_some() {
@@ -35,14 +33,12 @@ pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, E
     }
     let asked = GivenProgram::new(given, path, args.job)?;
     let output = args.output.open(&asked.inputs, &[])?;
-    let kernel = asked.spec.kernel.clone();
-    check_asked(&asked.flags, &asked.spec.shared())?;
-    let release = input::host_release();
-    judged::check_running(kernel.as_deref(), release.as_deref().unwrap_or_default())?;
-    let mut spec = ProgramSpec { on: Some("kernel".to_string()), ..asked.spec.clone() };
-    spec.kernel.get_or_insert("host".to_string());
+    let on = Asked::take(&asked.flags, &mut asked.spec.shared())?;
+    let shared = on.on_kernel(&asked.spec.shared());
+    let mut spec = asked.spec.clone().overlay(&shared);
+    spec.on = Some(EngineKind::Kernel.to_string());
     asked.resolve(&mut spec)?;
-    let program = asked.validate(&spec)?;
+    let program = asked.validate_for(&spec, Some(&on.release))?;
     if program.threads.len() > 1 {
         return Err(Error::CannotRun(format!(
             "{path} has {} threads, whose decisions come in another order each time; compare \
@@ -57,7 +53,7 @@ pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, E
         )));
     }
     let (journal, _guard) = interrupt::journal()?;
-    let mut bench = Bench::open(&journal)?;
+    let mut bench = on.bench(&journal)?;
     let findings = bench.compare(&program)?;
     let job = asked.text();
     let named = program.files.iter().zip(findings);
@@ -72,11 +68,11 @@ pub fn run(given: GivenFile, path: &str, args: ConformArgs) -> Result<Outcome, E
     if patterns.is_empty() {
         patterns = untouched;
     }
-    let mut footer = footer(program.rules.kernel.name(), &bench, asked.command("conform"));
+    let mut footer = footer(Some(&program.rules), &on, &bench, asked.command("conform"));
     let said: Vec<String> = asked.of_recording.iter().flatten().cloned().collect();
     if !said.is_empty() {
         footer.scope = format!("{}; {}", said.join("; "), footer.scope);
     }
-    output.write(&conform::report(&patterns, footer))?;
+    output.write(&conform::report(&patterns, bench.compared(), footer))?;
     outcome(&patterns)
 }

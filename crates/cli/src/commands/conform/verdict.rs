@@ -1,9 +1,12 @@
 //! What comparisons come to, and where they took place.
 
+use filemap_core::rules::Rules;
+use filemap_core::series::Series;
 use filemap_kernel::engine::host_environment;
 use filemap_report::Footer;
 use filemap_report::conform::{self, Finding, Pattern};
 
+use super::asked::Asked;
 use super::bench::Bench;
 use crate::Outcome;
 use crate::error::Error;
@@ -32,16 +35,33 @@ pub fn outcome(patterns: &[Pattern]) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// The footer of a report on what `bench` compared by `rules`, which `command` repeats.
-pub fn footer(rules: &str, bench: &Bench, command: String) -> Footer {
-    let mut environment = host_environment();
+/// The footer of a report on what `bench` compared `on` its kernel by `rules`, which `command`
+/// repeats.
+pub fn footer(rules: Option<&Rules>, on: &Asked, bench: &Bench, command: String) -> Footer {
+    let mut environment = match &on.image {
+        Some((path, _)) => {
+            let said = [("image", path.as_str()), ("kernel", on.release.as_str())];
+            said.into_iter().map(|(key, value)| (key.to_string(), value.into())).collect()
+        }
+        None => host_environment(),
+    };
     provenance::stamp(&mut environment, "model,kernel");
     environment.insert("runs_repeated_after_foreign_eviction".into(), bench.disturbed.into());
     environment.insert("runs_repeated_without_large_folio".into(), bench.without_folio.into());
+    let series = rules.map_or(Series::BASELINE, |rules| rules.series);
+    let with = match series == Series::BASELINE {
+        true => String::new(),
+        false => format!(" with {series}"),
+    };
+    let kernel = match on.image {
+        Some(_) => format!("Linux {} booted under QEMU", on.release),
+        None => "the running kernel".to_string(),
+    };
     Footer {
         scope: format!(
-            "rules of Linux {rules} and the running kernel; files that fit in memory; after each \
-             access what it reads is waited for"
+            "rules of Linux {}{with} and {kernel}; files that fit in memory; after each access \
+             what it reads is waited for",
+            rules.map_or("", |rules| rules.kernel.name())
         ),
         command,
         environment,

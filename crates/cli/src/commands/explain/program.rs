@@ -4,7 +4,6 @@ use filemap_job::{Engine, EngineKind, Ready};
 use filemap_model::{Model, trace_program};
 use filemap_report::explain::{self, ProgramExplainer};
 
-use super::check_image;
 use crate::Outcome;
 use crate::args::ExplainArgs;
 use crate::commands::program::{GivenProgram, not_of_programs, profile};
@@ -25,7 +24,6 @@ pub fn run(given: GivenFile, path: &str, args: ExplainArgs) -> Result<Outcome, E
         let message = "--runs does not go with explain, which reads one log; remove it";
         return Err(Error::Usage(message.to_string()));
     }
-    check_image(asked.spec.image.as_deref(), asked.spec.on.as_deref())?;
     let mut spec = asked.spec.clone();
     let found = asked.resolve(&mut spec)?;
     let profile = found.on_device(profile(&mut spec)?);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::Error;
+use crate::engine::limits::available_bytes;
 use crate::image::{Accelerator, Answer, Filesystem, Guest, Image, Task};
 
 /// A job that is to run on a machine.
@@ -80,12 +81,16 @@ impl Told {
     }
 }
 
-/// Lists of jobs, and the machine that runs one of them. One runs at a time, as the memory of this
-/// machine may not be enough for two.
+/// Machines that stay up at most. Each that has nothing to do waits for other jobs.
+const MOST_UP: usize = 4;
+
+/// Lists of jobs, and the machines that run them. One works at a time: another would change its
+/// times.
 #[derive(Debug, Default)]
 pub(super) struct Machines {
     lists: Vec<List>,
-    running: Option<Running>,
+    /// The last one is the one that was asked last. Only that may have jobs left.
+    up: Vec<Running>,
 }
 
 /// The jobs of one machine, in the order in which they were asked for.
@@ -163,35 +168,40 @@ impl Machines {
             if let Some(answer) = self.lists[list].jobs[job].answer.take() {
                 return answer;
             }
-            match &self.running {
-                Some(running) if running.list != list && !running.left.is_empty() => {}
-                Some(running) if running.list == list && running.image.holds(self.of(list)) => {
-                    self.give()?;
+            let is_other = |running: &Running| running.list != list && !running.left.is_empty();
+            if !self.up.last().is_some_and(is_other) {
+                match self.up.iter().position(|running| running.list == list) {
+                    Some(up) if self.up[up].image.holds(&self.lists[list].image) => {
+                        let running = self.up.remove(up);
+                        self.up.push(running);
+                        self.give()?;
+                    }
+                    _ => self.start(list)?,
                 }
-                _ => self.start(list)?,
             }
             self.step();
         }
     }
 
-    fn of(&self, list: usize) -> &Image {
-        &self.lists[list].image
-    }
-
-    /// Boots the machine of `list` for what it has not answered, in place of any other.
+    /// Boots the machine of `list` for what it has not answered.
     fn start(&mut self, list: usize) -> Result<(), Error> {
-        self.running = None;
+        self.up.retain(|running| running.list != list);
         let List { image, jobs, .. } = &self.lists[list];
+        let is_short = || available_bytes().is_some_and(|free| free < image.ram_bytes);
+        // The longest idle goes first.
+        while self.up.len() >= MOST_UP || !self.up.is_empty() && is_short() {
+            self.up.remove(0);
+        }
         let open = jobs.iter().enumerate().filter_map(|(job, of)| Some((job, of.task.clone()?)));
         let (left, tasks): (VecDeque<usize>, Vec<Task>) = open.unzip();
         let guest = image.start(&tasks)?;
-        self.running = Some(Running { list, image: image.clone(), guest, left, given: jobs.len() });
+        self.up.push(Running { list, image: image.clone(), guest, left, given: jobs.len() });
         Ok(())
     }
 
-    /// Gives the machine that runs what was added to its list meanwhile.
+    /// Gives the machine that was asked last what was added to its list meanwhile.
     fn give(&mut self) -> Result<(), Error> {
-        let Some(running) = &mut self.running else { return Ok(()) };
+        let Some(running) = self.up.last_mut() else { return Ok(()) };
         let jobs = &self.lists[running.list].jobs;
         while let Some(job) = jobs.get(running.given) {
             running.guest.add(job.task.as_ref().expect("nobody else has answered it"))?;
@@ -201,10 +211,10 @@ impl Machines {
         Ok(())
     }
 
-    /// Waits for the next answer of the machine that runs. One that is over is dropped: for what it
-    /// has left, another is booted.
+    /// Waits for the next answer of the machine that was asked last. One that is over is dropped:
+    /// for what it has left, another is booted.
     fn step(&mut self) {
-        let Some(running) = &mut self.running else { return };
+        let Some(running) = self.up.last_mut() else { return };
         let Some(job) = running.left.pop_front() else { return };
         let jobs = &mut self.lists[running.list].jobs;
         let told = Told { number: job + 1, jobs: jobs.len(), name: jobs[job].name.clone() };
@@ -218,7 +228,7 @@ impl Machines {
         jobs[job].task = None;
         jobs[job].answer = Some(arrived.map_err(|error| told.of(error.into())));
         if running.guest.is_over() {
-            self.running = None;
+            self.up.pop();
         }
     }
 }

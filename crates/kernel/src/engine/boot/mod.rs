@@ -42,8 +42,8 @@ const SLOW_ACCESS: Duration = Duration::from_millis(2);
 const SLOW_JOB: Duration = Duration::from_secs(120);
 
 /// Kernels that are booted for jobs that name their images. Jobs share a boot where that changes
-/// nothing for them. A machine runs until another is needed; it goes with this, its clones, and
-/// what they have made ready.
+/// nothing for them. Machines stay up for other jobs, a few at a time; they go with this, its
+/// clones, and what these have made ready.
 #[derive(Clone, Debug, Default)]
 pub struct Boot {
     machines: Rc<RefCell<Machines>>,

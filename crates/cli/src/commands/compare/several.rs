@@ -1,0 +1,113 @@
+//! Several jobs, each in the same variants.
+
+use filemap_job::program::Program;
+use filemap_job::{Job, JobSpec, Thrash, shell_word};
+use filemap_report::Report;
+use filemap_report::compare::{self, OfFile};
+
+use super::comparison::{Compared, Comparison, with_variants};
+use super::given;
+use crate::Outcome;
+use crate::args::CompareArgs;
+use crate::commands::flag_job::FlagJob;
+use crate::commands::{GivenJob, with_seeds};
+use crate::engine::{self, Engines};
+use crate::error::Error;
+use crate::input;
+use crate::output::{Inputs, Output};
+
+/// Runs the jobs of all job files of `args` in their variants and prints what changes in each.
+pub fn run(
+    args: CompareArgs,
+    on: &(impl Engines<Job> + Engines<Thrash> + Engines<Program>),
+) -> Result<Outcome, Error> {
+    let paths = &args.job_files;
+    if let Some(at) = (1..paths.len()).find(|&at| paths[..at].contains(&paths[at])) {
+        let message = format!("{} is given twice; give each job file once", paths[at]);
+        return Err(Error::Usage(message));
+    }
+    let of_one = [
+        ("--html", args.output.html().is_some()),
+        ("--svg", args.svg.is_some()),
+        ("--format kernel", args.output.is_letter()),
+    ];
+    if let Some((flag, _)) = of_one.into_iter().find(|(_, is_given)| *is_given) {
+        let message = format!("{flag} shows one job; give one job file, or leave it out");
+        return Err(Error::Usage(message));
+    }
+    if let Some(path) = some_program(paths)? {
+        let message = format!("{path} is a program, which is compared by itself; give it alone");
+        return Err(Error::Usage(message));
+    }
+    let jobs = paths.iter().map(|path| given(Some(path.clone()), &args));
+    let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+    let thrashes = jobs.iter().filter(|(_, spec)| spec.is_thrash()).count();
+    let (output, report) = match thrashes {
+        0 => reported::<Job>(jobs, &args, on)?,
+        all if all == jobs.len() => reported::<Thrash>(jobs, &args, on)?,
+        _ => {
+            let message = "some of the job files are of --workload thrash and some are not; \
+                           compare them apart";
+            return Err(Error::Usage(message.to_string()));
+        }
+    };
+    output.write(&report)?;
+    Ok(Outcome::Done)
+}
+
+/// The first of `paths` that is a program's.
+fn some_program(paths: &[String]) -> Result<Option<&String>, Error> {
+    for path in paths {
+        if input::program(path)?.is_some() {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+fn reported<J: FlagJob>(
+    jobs: Vec<(GivenJob, JobSpec)>,
+    args: &CompareArgs,
+    on: &impl Engines<J>,
+) -> Result<(Output, Report), Error> {
+    let of_file =
+        |path: &str, error: Error| Error::InFile { path: path.to_string(), error: Box::new(error) };
+    let command = command(&jobs[0].0.flags, args);
+    let mut inputs = Inputs::default();
+    let mut asked = Vec::new();
+    for (path, job) in args.job_files.iter().zip(jobs) {
+        let (mut job, variants) = with_variants(job, args).map_err(|error| of_file(path, error))?;
+        inputs.extend(std::mem::take(&mut job.0.inputs));
+        asked.push((path, job, variants));
+    }
+    let output = args.output.open(&inputs, &[])?;
+    let comparison = |(path, job, variants): (&String, _, _)| {
+        Comparison::<J>::of(job, variants, args).map_err(|error| of_file(path, error))
+    };
+    let mut comparisons = asked.into_iter().map(comparison).collect::<Result<Vec<_>, _>>()?;
+    let lists = comparisons.iter_mut().map(|of| (of.jobs.as_slice(), of.profiles.as_mut_slice()));
+    let seeds = args.seeds.unwrap_or(1);
+    let records = engine::run_lists(on, lists.collect(), seeds, args.apply)?;
+    let mut compared = Vec::new();
+    for ((path, of), records) in args.job_files.iter().zip(&comparisons).zip(records) {
+        let Compared { cells, warnings } = of.compared(records, args)?;
+        let (job_file, command) = (path.clone(), of.command.clone());
+        compared.push(OfFile { job_file, cells, warnings, command });
+    }
+    Ok((output, compare::of_several(&compared, args.verbose, command)))
+}
+
+/// The command that compares the same again, where flags say `flags` of all jobs.
+fn command(flags: &JobSpec, args: &CompareArgs) -> String {
+    let flags = JobSpec { image: None, modules: None, ..flags.clone() };
+    let named = |flag: &'static str, values: &[String]| -> Vec<String> {
+        values.iter().map(|value| format!("{flag} {}", shell_word(value))).collect()
+    };
+    let mut words = vec!["filemap compare".to_string()];
+    words.extend(args.job_files.iter().map(|path| shell_word(path)));
+    words.extend(flags.flags());
+    words.extend(named("--variants", &args.variants));
+    words.extend(named("--image", &args.job.image));
+    words.extend(named("--modules", &args.job.modules));
+    with_seeds(words.join(" "), args.seeds)
+}

@@ -1,0 +1,94 @@
+//! Jobs whose decisions a kernel shows under a trace: the running one, or one that is booted.
+
+use filemap_job::program::Program;
+use filemap_job::{Job, Seen, Shown, ShownByFile, ShownLog};
+use filemap_kernel::engine::{Asked, Boot, Bootable};
+use filemap_kernel::image::IO_BYTES;
+use filemap_kernel::probe::Process;
+use filemap_kernel::trace::{Observed, Observer};
+use filemap_model::extents::ExtentCache;
+use filemap_model::{Profile, Timing, trace_program_on, trace_settled};
+
+use crate::error::Error;
+use crate::interrupt;
+
+/// A job whose decisions can be compared.
+pub trait Decided: Bootable<Process = Process> {
+    /// Runs it in the model, where everything arrives before the next access.
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn decide(&self, profile: &Profile, log: &mut ShownByFile) -> Result<(), Error>;
+
+    /// How many files it has.
+    fn files(&self) -> usize;
+
+    /// What the model decides of each of its files, as far as it is `seen`, where the largest
+    /// request of the device is `io_bytes`.
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn decided(&self, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
+        let mut profile = Profile::DEFAULT;
+        profile.device.io_bytes = io_bytes;
+        let mut log = ShownByFile::new(self.files(), seen);
+        self.decide(&profile, &mut log)?;
+        Ok(log.into_logs())
+    }
+
+    /// About how many events a trace of it has.
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn expected_events(&self, io_bytes: u64) -> Result<u64, Error> {
+        let logs = self.decided(io_bytes, Seen::ALL)?;
+        let events = |log: ShownLog| log.into_lines().iter().map(Shown::events).sum::<u64>();
+        Ok(logs.into_iter().map(events).sum())
+    }
+
+    /// Runs it as it comes on its kernel, under a trace: on the running one, or on the one that is
+    /// booted for it.
+    ///
+    /// # Errors
+    /// A kernel that cannot be watched, or that cannot run it.
+    fn observe(&self) -> Result<Observed, Error> {
+        if self.image().is_some() {
+            let expected = self.expected_events(IO_BYTES)?;
+            let asked = Asked { settled: false, expected, may_lack_switches: false };
+            let mut observed = None;
+            Boot::default().observe_each(&[(self, asked)], |_, recording| {
+                observed = Some(recording.and_then(|recording| recording.of_job(self)));
+                Ok::<_, Error>(true)
+            })?;
+            return Ok(observed.expect("each job is told of")?);
+        }
+        let (journal, _undoing) = interrupt::journal()?;
+        let mut observer = Observer::open(&journal)?;
+        let subject = observer.subject(self)?;
+        let expected = self.expected_events(subject.io_bytes())?;
+        Ok(observer.observe(self, &subject, expected)?)
+    }
+}
+
+impl Decided for Job {
+    fn decide(&self, profile: &Profile, log: &mut ShownByFile) -> Result<(), Error> {
+        trace_settled(self, profile, log)?;
+        Ok(())
+    }
+
+    fn files(&self) -> usize {
+        1
+    }
+}
+
+impl Decided for Program {
+    fn decide(&self, profile: &Profile, log: &mut ShownByFile) -> Result<(), Error> {
+        let cache = ExtentCache::new(self.machine.cache_limit);
+        trace_program_on(self, profile, Timing::Settled, cache, log)?;
+        Ok(())
+    }
+
+    fn files(&self) -> usize {
+        self.files.len()
+    }
+}

@@ -1,0 +1,141 @@
+//! Which lines of a log a kernel's tracepoints show: kernels differ in the ones that they have.
+
+use crate::shown::Shown;
+
+/// A kind of line, and the tracepoint that shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownKind {
+    /// [`Shown::Faulted`].
+    Faulted,
+    /// [`Shown::LookedUp`].
+    LookedUp,
+    /// [`Shown::MapPages`].
+    MapPages,
+    /// [`Shown::Sync`].
+    Sync,
+    /// [`Shown::Async`].
+    Async,
+    /// [`Shown::Window`].
+    Window,
+    /// [`Shown::BasePages`].
+    BasePages,
+    /// [`Shown::Added`].
+    Added,
+}
+
+impl ShownKind {
+    /// All of them.
+    pub const ALL: [ShownKind; 8] = [
+        ShownKind::Faulted,
+        ShownKind::LookedUp,
+        ShownKind::MapPages,
+        ShownKind::Sync,
+        ShownKind::Async,
+        ShownKind::Window,
+        ShownKind::BasePages,
+        ShownKind::Added,
+    ];
+
+    /// Its tracepoint: the group, a slash, and the name.
+    pub fn tracepoint(self) -> &'static str {
+        match self {
+            ShownKind::Faulted => "exceptions/page_fault_user",
+            ShownKind::LookedUp => "filemap/mm_filemap_fault",
+            ShownKind::MapPages => "filemap/mm_filemap_map_pages",
+            ShownKind::Sync => "readahead/page_cache_sync_ra",
+            ShownKind::Async => "readahead/page_cache_async_ra",
+            ShownKind::Window => "readahead/page_cache_ra_order",
+            ShownKind::BasePages => "readahead/page_cache_ra_unbounded",
+            ShownKind::Added => "filemap/mm_filemap_add_to_page_cache",
+        }
+    }
+
+    /// What of a run it shows, in words.
+    pub fn what(self) -> &'static str {
+        match self {
+            ShownKind::Faulted => "which accesses fault",
+            ShownKind::LookedUp => "look-ups of faults",
+            ShownKind::MapPages => "windows of fault-around",
+            ShownKind::Sync => "calls of readahead after a miss",
+            ShownKind::Async => "calls of readahead on a mark",
+            ShownKind::Window => "sizes, orders and marks of windows",
+            ShownKind::BasePages => "parts of windows in base pages",
+            ShownKind::Added => "folios added to the page cache",
+        }
+    }
+}
+
+impl From<&Shown> for ShownKind {
+    fn from(line: &Shown) -> Self {
+        match line {
+            Shown::Faulted { .. } => ShownKind::Faulted,
+            Shown::LookedUp { .. } => ShownKind::LookedUp,
+            Shown::MapPages { .. } => ShownKind::MapPages,
+            Shown::Sync(_) => ShownKind::Sync,
+            Shown::Async(_) => ShownKind::Async,
+            Shown::Window { .. } => ShownKind::Window,
+            Shown::BasePages { .. } => ShownKind::BasePages,
+            Shown::Added { .. } => ShownKind::Added,
+        }
+    }
+}
+
+/// The kinds of lines that a kernel shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen(u8);
+
+impl Seen {
+    /// What a kernel shows that has all tracepoints: Linux 6.18.
+    pub const ALL: Seen = Seen(u8::MAX);
+
+    /// The kinds for which `is_seen` holds.
+    pub fn of(is_seen: impl Fn(ShownKind) -> bool) -> Seen {
+        let kinds = ShownKind::ALL.into_iter().filter(|kind| is_seen(*kind));
+        Seen(kinds.fold(0, |bits, kind| bits | 1 << kind as u8))
+    }
+
+    /// The kinds of [`Seen::bits`].
+    pub fn from_bits(bits: u8) -> Seen {
+        Seen(bits)
+    }
+
+    /// One bit for each kind, the first of [`ShownKind::ALL`] being the lowest.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Whether lines of `kind` are shown.
+    pub fn has(self, kind: ShownKind) -> bool {
+        self.0 >> kind as u8 & 1 == 1
+    }
+
+    /// The kinds of lines that are not shown.
+    pub fn missing(self) -> impl Iterator<Item = ShownKind> {
+        ShownKind::ALL.into_iter().filter(move |kind| !self.has(*kind))
+    }
+
+    /// Whether any call of readahead is shown. Where none is, folios that are added are all that
+    /// tells of one.
+    pub fn has_readahead(self) -> bool {
+        let kinds = [ShownKind::Sync, ShownKind::Async, ShownKind::Window, ShownKind::BasePages];
+        kinds.into_iter().any(|kind| self.has(kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_seen_by_itself() {
+        for kind in ShownKind::ALL {
+            let seen = Seen::of(|other| other == kind);
+            assert!(seen.has(kind));
+            assert_eq!(seen.missing().count(), ShownKind::ALL.len() - 1);
+            assert_eq!(Seen::from_bits(seen.bits()), seen);
+        }
+        assert_eq!(Seen::ALL.missing().count(), 0);
+        assert_eq!(Seen::of(|_| true), Seen::ALL);
+        assert!(!Seen::of(|kind| kind == ShownKind::Added).has_readahead());
+    }
+}

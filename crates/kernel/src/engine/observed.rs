@@ -1,0 +1,111 @@
+//! Jobs under a trace of a kernel that was booted for them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use filemap_job::{Engine, Ready};
+use serde_json::{Value, json};
+
+use super::boot::{Boot, Booted};
+use super::sent::Bootable;
+use crate::Error;
+use crate::journal::Journal;
+use crate::probe::Process;
+use crate::trace::{Observer, Recording};
+
+/// RAM for each event of a trace, in bytes: its room in the buffer, twice, and what is kept of it.
+const RAM_PER_EVENT: u64 = 320;
+
+/// RAM for tracing, whatever there is to trace.
+const TRACING_RAM_BYTES: u64 = 64 << 20;
+
+/// How long an event takes on a slow machine, in microseconds: it is recorded, printed and read.
+const SLOW_EVENT_US: u64 = 500;
+
+/// How a job is to be observed on a kernel that is booted for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Whether each access waits until nothing is being read.
+    pub settled: bool,
+    /// About how many events there will be.
+    pub expected: u64,
+    /// Whether a series without a switch is taken to be one that the kernel was built with.
+    pub may_lack_switches: bool,
+}
+
+impl Asked {
+    /// As it is sent to the guest, with what it takes there.
+    fn sent(self) -> Value {
+        let Asked { settled, expected, may_lack_switches } = self;
+        json!({
+            "settled": settled,
+            "expected": expected,
+            "may_lack_switches": may_lack_switches,
+            "ram_bytes": expected.saturating_mul(RAM_PER_EVENT).saturating_add(TRACING_RAM_BYTES),
+            "seconds": expected.saturating_mul(SLOW_EVENT_US) / 1_000_000,
+        })
+    }
+
+    /// What was sent.
+    pub(super) fn received(sent: &Value) -> Option<Self> {
+        Some(Asked {
+            settled: sent["settled"].as_bool()?,
+            expected: sent["expected"].as_u64()?,
+            may_lack_switches: sent["may_lack_switches"].as_bool()?,
+        })
+    }
+}
+
+/// Runs a job under a trace of the kernel that this is, with its files in `directory`.
+pub(super) fn record<W: Bootable<Process = Process>>(
+    job: &W,
+    journal: &Journal,
+    directory: &Path,
+    asked: Asked,
+) -> Result<Recording, Error> {
+    let mut observer = Observer::in_directory(journal, directory)?;
+    let subject = observer.subject(job).map_err(|error| job.needs().told(error))?;
+    match asked.settled {
+        true => observer.settled_recording(job, &subject, asked.expected),
+        false => observer.recording(job, &subject, asked.expected),
+    }
+}
+
+impl Boot {
+    /// Runs `jobs`, each under a trace of the kernel that it names, as it is asked. Gives `each`
+    /// the number of a job, from 0, and what was recorded of it, until that returns false.
+    ///
+    /// # Errors
+    /// Those of `each`. That a job cannot be run is for that to say.
+    pub fn observe_each<W: Bootable<Process = Process>, E: From<Error>>(
+        &self,
+        jobs: &[(&W, Asked)],
+        mut each: impl FnMut(usize, Result<Recording, Error>) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let ready = |(job, asked): &(&W, Asked)| {
+            let ready = self.clone().observing(asked.sent()).prepare_all(&[*job]);
+            ready.map(|mut ready| ready.pop().expect("one job is made ready"))
+        };
+        // All of them first: those of one machine are sent there together.
+        let ready: Vec<Result<Booted<W>, Error>> = jobs.iter().map(ready).collect();
+        for (number, booted) in ready.into_iter().enumerate() {
+            if !each(number, booted.and_then(recorded))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was recorded of a job that is ready.
+fn recorded<W: Bootable>(mut booted: Booted<W>) -> Result<Recording, Error> {
+    let seed = booted.seed();
+    booted.take_turn(seed)?;
+    let mut bytes = Vec::new();
+    if let Some(mut log) = booted.take_log() {
+        let read: std::io::Result<usize> = File::read_to_end(&mut log, &mut bytes);
+        read.map_err(|error| Error::call("read what a guest has observed", error))?;
+    }
+    Recording::decode(&bytes)
+}
