@@ -1,11 +1,13 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
-use filemap_job::SizeText;
+use clap::{ArgGroup, Args, Parser, Subcommand};
+use filemap_job::{SizeText, parse_duration_ns};
 use filemap_report::Format;
+use filemap_report::search::Metric;
 
 use crate::examples;
 use crate::job_flags::{JobFlags, count, size};
@@ -65,6 +67,10 @@ pub enum Command {
                                 filemap record --show RECORDING\n       \
                                 filemap record --import KIND FILE [--out RECORDING]")]
     Record(RecordArgs),
+    /// Look for jobs that tell two variants apart, or that the second makes worse, and make each as
+    /// small as it can be.
+    #[command(after_long_help = examples::help("search"))]
+    Search(SearchArgs),
     /// Run a program with its file mappings governed: filemap decides what of them is read ahead.
     #[command(after_long_help = examples::help("govern"))]
     #[command(override_usage = "filemap govern [OPTIONS] -- PROGRAM [ARGS]...\n       \
@@ -299,6 +305,43 @@ pub struct GovernArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("goal").required(true).args(["worse", "over", "differ"])))]
+pub struct SearchArgs {
+    /// The two variants, such as baseline,vma-bound. A variant is series and settings joined by +.
+    #[arg(long, value_name = "A,B", allow_hyphen_values = true)]
+    pub variants: String,
+    /// Look for jobs that the second variant makes worse: bytes, majors (major faults) or elapsed.
+    #[arg(long, value_name = "FIGURE", allow_hyphen_values = true)]
+    pub worse: Option<Metric>,
+    /// Look for jobs where the second variant gains most: bytes, majors or elapsed.
+    #[arg(long, value_name = "FIGURE", allow_hyphen_values = true)]
+    pub over: Option<Metric>,
+    /// Look for jobs in which any decision differs.
+    #[arg(long)]
+    pub differ: bool,
+    /// Try this many jobs [default: 20000, or as many as --time allows].
+    #[arg(long, value_name = "N", value_parser = random_jobs, allow_hyphen_values = true)]
+    pub jobs: Option<u64>,
+    /// Begin no more jobs after this time, such as 60s. How many that are depends on the machine;
+    /// the report has the command that tries the same ones again.
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    pub time: Option<Duration>,
+    /// Keep what was found in this file after every 256 jobs, and go on from there where the file
+    /// is that of the same search. Give more --jobs or --time for a longer one.
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    pub state: Option<String>,
+    /// Write a job file of each case to this directory, which is made, or is empty. The commands of
+    /// the report are then those for these files.
+    #[arg(long, value_name = "DIR", help_heading = "Output", allow_hyphen_values = true)]
+    pub out: Option<String>,
+    /// What every job has. --seed is that of the search [default: 1].
+    #[command(flatten)]
+    pub job: JobFlags,
+    #[command(flatten)]
+    pub output: OutputFlags,
+}
+
+#[derive(Debug, Args)]
 pub struct RecordArgs {
     /// Program to run and record, and its arguments. It has the input, the terminal and the outputs
     /// of this command, and this command ends as the program does. Its files are read anew: they
@@ -370,6 +413,10 @@ fn random_jobs(text: &str) -> Result<u64, String> {
         jobs @ 1..=MAX_FUZZ_JOBS => Ok(jobs),
         jobs => Err(format!("{jobs} is out of range; give 1 to {MAX_FUZZ_JOBS}")),
     }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration_ns(text).map(Duration::from_nanos).map_err(|error| error.to_string())
 }
 
 fn runs(text: &str) -> Result<u64, String> {

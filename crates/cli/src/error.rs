@@ -101,18 +101,13 @@ impl Error {
                 filemap_model::Error::TooLarge { .. } | filemap_model::Error::LargeThrash { .. },
             ) => 4,
             Error::Model(filemap_model::Error::Thrash(thrash::Error::Deadlock { .. })) => 1,
-            Error::Kernel(
+            Error::Kernel(error) => match error.cause() {
                 filemap_kernel::Error::Plan(_)
                 | filemap_kernel::Error::OutOfMemory { .. }
-                | filemap_kernel::Error::BeyondFile { .. },
-            ) => 2,
-            Error::Kernel(error) => {
-                if error.cannot_run_here() {
-                    4
-                } else {
-                    1
-                }
-            }
+                | filemap_kernel::Error::BeyondFile { .. } => 2,
+                error if error.cannot_run_here() => 4,
+                _ => 1,
+            },
             Error::Program { code, .. } => *code,
             Error::InFile { error, .. } | Error::InVariant { error, .. } => error.exit_code(),
             _ => 2,

@@ -168,6 +168,17 @@ const RECORD: &[Example] = &[
     ),
 ];
 
+const SEARCH: &[Example] = &[
+    example(
+        "Find jobs in which a series has more major faults.",
+        "filemap search --variants baseline,vma-bound --worse majors",
+    ),
+    example(
+        "Find where advice reads more, for a minute.",
+        "filemap search --variants baseline,advice=random --worse bytes --time 60s",
+    ),
+];
+
 const DOCTOR: &[Example] =
     &[example("List what filemap can do on this machine, and what is missing.", "filemap doctor")];
 
@@ -203,6 +214,7 @@ pub fn of(name: &str) -> &'static [Example] {
         "conform" => CONFORM,
         "explain" => EXPLAIN,
         "report" => REPORT,
+        "search" => SEARCH,
         "advise" => ADVISE,
         "calibrate" => CALIBRATE,
         "govern" => GOVERN,

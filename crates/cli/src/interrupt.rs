@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{IsTerminal, Write, stderr};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, park};
@@ -49,6 +50,48 @@ const CLEAR_LINE: &str = "\r\x1b[2K";
 /// What has to be undone before the command ends.
 static JOURNAL: Mutex<Option<Journal>> = Mutex::new(None);
 
+/// Whether somebody wants to know of SIGINT before it ends the command.
+static ASKED_FOR: AtomicBool = AtomicBool::new(false);
+
+/// How often it came since.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+
+/// So many are told, and the next one ends the command.
+const MOST_ASKED: u32 = 2;
+
+/// As long as it lives, SIGINT asks for what there is so far, once and once more, and does not end
+/// the command.
+pub struct Asked(());
+
+impl Asked {
+    /// Begins to take SIGINT for a question.
+    pub fn begin() -> Self {
+        ASKED.store(0, Ordering::SeqCst);
+        ASKED_FOR.store(true, Ordering::SeqCst);
+        Asked(())
+    }
+
+    /// How often it was asked.
+    pub fn times(&self) -> u32 {
+        ASKED.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        ASKED_FOR.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Whether `signal` is no more than a question.
+fn asks(signal: i32) -> bool {
+    let is_asked_for = signal == SIGINT && ASKED_FOR.load(Ordering::SeqCst);
+    is_asked_for && ASKED.fetch_add(1, Ordering::SeqCst) < MOST_ASKED
+}
+
+/// The exit code of a command that SIGINT has ended.
+pub const INTERRUPTED: u8 = (SIGNALLED + SIGINT) as u8;
+
 /// Makes signals end the command in order: children first, then what the journal lists is undone.
 /// Signals that come meanwhile change nothing.
 pub fn exit_on_signals() {
@@ -59,7 +102,7 @@ pub fn exit_on_signals() {
     let (began, begins) = channel();
     let spawned = Builder::new().spawn(move || {
         let _ = began.send(());
-        if let Some(signal) = signals.forever().next() {
+        if let Some(signal) = signals.forever().find(|&signal| !asks(signal)) {
             end(signal);
         }
     });

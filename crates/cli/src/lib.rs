@@ -21,8 +21,10 @@ mod output;
 mod parallel;
 mod progress;
 mod provenance;
+mod random_jobs;
 mod record;
 mod recording;
+mod search;
 mod seeds;
 mod signal_set;
 mod symbols;
@@ -49,6 +51,8 @@ pub use memory::OrExit;
 enum Outcome {
     Done,
     CheckFailed,
+    /// What there was when SIGINT came.
+    Interrupted,
     /// A program that was run ended with this code.
     Ended(u8),
 }
@@ -95,6 +99,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(args, &Machine),
         Command::Compare(args) => commands::compare::run(args, &Machine),
         Command::Conform(args) => commands::conform::run(args),
+        Command::Search(args) => commands::search::run(args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Report(args) => commands::report::run(&args),
@@ -107,6 +112,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::CheckFailed) => ExitCode::from(1),
+        Ok(Outcome::Interrupted) => ExitCode::from(interrupt::INTERRUPTED),
         Ok(Outcome::Ended(code)) => ExitCode::from(code),
         Err(error) => fail(&error),
     }

@@ -7,6 +7,12 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+/// What a bar shows.
+const OF_TOTAL: &str = "{pos}/{len} jobs [{bar:40}] {elapsed}";
+
+/// The same where nobody knows how many jobs there will be.
+const ENDLESS: &str = "{pos} jobs {elapsed}";
+
 /// What takes less shows no bar.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
@@ -20,15 +26,21 @@ pub struct Progress {
 impl Progress {
     /// A bar for `total` jobs.
     pub fn new(total: usize) -> Self {
+        Progress::of(Some(total as u64))
+    }
+
+    /// A bar for `total` jobs; `None` is as many as there is time for.
+    pub fn of(total: Option<u64>) -> Self {
         let bar = ProgressBar::hidden();
-        bar.set_length(total as u64);
+        total.iter().for_each(|&total| bar.set_length(total));
+        let style = style(if total.is_some() { OF_TOTAL } else { ENDLESS });
         let (done, wait) = channel::<()>();
         if stderr().is_terminal() {
             let shown = bar.clone();
             let show = move || {
                 use std::sync::mpsc::RecvTimeoutError::Timeout;
                 if wait.recv_timeout(SHOWN_AFTER) == Err(Timeout) {
-                    shown.set_style(style());
+                    shown.set_style(style);
                     shown.set_draw_target(ProgressDrawTarget::stderr());
                     shown.enable_steady_tick(Duration::from_millis(200));
                 }
@@ -37,6 +49,11 @@ impl Progress {
             let _ = thread::Builder::new().spawn(show);
         }
         Progress { bar, _done: done }
+    }
+
+    /// So many jobs were done before.
+    pub fn begin_at(&self, done: u64) {
+        self.bar.set_position(done);
     }
 
     /// One job is done.
@@ -51,7 +68,6 @@ impl Drop for Progress {
     }
 }
 
-fn style() -> ProgressStyle {
-    let template = "{pos}/{len} jobs [{bar:40}] {elapsed}";
+fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the template is one").progress_chars("=> ")
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use filemap_core::lru::direct::reclaim;
+use filemap_core::lru::direct::{Direct, reclaim};
 use filemap_core::lru::lists::Lists;
 use filemap_core::units::PageCount;
 
@@ -11,7 +11,7 @@ use support::one_file::OneFile;
 
 /// Reclaims for one page. Returns the pages evicted.
 fn one_page(cache: &mut OneFile) -> u64 {
-    reclaim(cache, PageCount(1), 4096, &plain(), &mut ()).0
+    reclaim(Direct::new(PageCount(1), 4096), cache, &plain(), &mut ()).0
 }
 
 #[test]
@@ -27,7 +27,8 @@ fn it_ends_with_the_batch_in_which_enough_is_gone() {
     let mut cache = with_active(1 << 20, 0);
     assert_eq!(one_page(&mut cache), 32);
     let goal = PageCount(40);
-    assert_eq!(reclaim(&mut cache, goal, 4096, &plain(), &mut ()), PageCount(64));
+    let direct = Direct::new(goal, 4096);
+    assert_eq!(reclaim(direct, &mut cache, &plain(), &mut ()), PageCount(64));
 }
 
 #[test]

@@ -46,6 +46,12 @@ pub trait Ready {
         1
     }
 
+    /// Jobs of one batch share something, such as a machine that is booted for them: all of one
+    /// batch should have their turns before those of the next.
+    fn batch(&self) -> usize {
+        0
+    }
+
     /// What the device of the job's file takes in one request, in bytes, where this is known of a
     /// device.
     fn io_bytes(&self) -> Option<u64> {

@@ -99,6 +99,26 @@ pub enum Error {
         /// The names there are.
         known: String,
     },
+    /// A version of the kernel whose rules are not modelled.
+    #[error("Linux {version} is not modelled; the nearest {nearest}")]
+    NotModelled {
+        /// The version.
+        version: String,
+        /// `is` and a version, or `are` and two.
+        nearest: String,
+    },
+    /// A switch of a series changes what the kernel does not have.
+    #[error("{switch} changes nothing in Linux {kernel}, which {lacks}; leave it out, or give {remedy}")]
+    NoPlace {
+        /// The switch.
+        switch: &'static str,
+        /// The kernel.
+        kernel: &'static str,
+        /// What it lacks, as the end of a sentence.
+        lacks: &'static str,
+        /// Kernels in which it does change something.
+        remedy: String,
+    },
     /// A name is no series and no group.
     #[error(transparent)]
     UnknownSeries(#[from] UnknownSeries),

@@ -90,7 +90,7 @@ impl Job {
         // TOML does not round the number.
         spec.seed_text = None;
         spec.phase.iter_mut().for_each(|phase| phase.seed_text = None);
-        toml::to_string(&spec).expect("a job's keys and values are all TOML's")
+        spec.to_toml()
     }
 
     /// The command line that repeats it, without what is default; for a job of several phases,

@@ -18,6 +18,11 @@ impl JobSpec {
         })
     }
 
+    /// The job as a job file, with what it says and nothing else.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a job's keys and values are all TOML's")
+    }
+
     /// Whether it maps the segments of an ELF file, whose headers are then wanted in `elf`.
     pub fn maps_elf(&self) -> bool {
         self.workloads().any(|name| name == Workload::Elf.to_string())

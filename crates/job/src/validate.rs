@@ -3,7 +3,7 @@
 use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::address::vma::Advice;
 use filemap_core::rules::{Arch, Family, Kernel, Rules};
-use filemap_core::series::{Series, UnknownSeries};
+use filemap_core::series::{Series, Switch, UnknownSeries};
 use filemap_core::units::{PageCount, PageIndex};
 
 use crate::Error;
@@ -95,13 +95,20 @@ impl JobSpec {
             name => Kernel::ALL
                 .into_iter()
                 .find(|kernel| kernel.name() == name)
-                .ok_or_else(|| unknown("kernel", name, known.into_iter().chain(["host"]))),
+                .ok_or_else(|| match nearest(name) {
+                    Some(nearest) => Error::NotModelled { version: shorten(name), nearest },
+                    None => unknown("kernel", name, known.into_iter().chain(["host"])),
+                }),
         };
         let names = self.with.as_deref().unwrap_or("baseline").replace(',', "+");
         let series: Result<Series, _> = names.parse();
         let series = series.map_err(|error| UnknownSeries(shorten(&error.0)));
         let series = series.map_err(|error| Error::from(error).of("with"))?;
-        Ok(Rules::new(kernel.map_err(|error| error.of("kernel"))?, series))
+        let rules = Rules::new(kernel.map_err(|error| error.of("kernel"))?, series);
+        match series.switches().find_map(|switch| Some((switch, rules.lacks(switch)?))) {
+            None => Ok(rules),
+            Some((switch, lacks)) => Err(no_place(switch, lacks, rules).of("with")),
+        }
     }
 
     pub(crate) fn valid_image(&self, engine: EngineKind) -> Result<Option<Image>, Error> {
@@ -297,5 +304,30 @@ impl JobSpec {
             return Err(Error::NotPowerOfTwo { value: format_size(bytes) }.of("fault-around"));
         }
         Ok(PageCount((bytes / arch.page_size).max(1)))
+    }
+}
+
+/// The modelled kernels next to one that is not, as the end of a sentence.
+fn nearest(version: &str) -> Option<String> {
+    let (before, after) = Kernel::around(version)?;
+    match (before, after) {
+        (Some(before), Some(after)) if before != after => {
+            Some(format!("are {} and {}", before.name(), after.name()))
+        }
+        (before, after) => Some(format!("is {}", before.or(after)?.name())),
+    }
+}
+
+fn no_place(switch: Switch, lacks: &'static str, rules: Rules) -> Error {
+    let others = Kernel::ALL.into_iter().filter(|&kernel| {
+        let rules = Rules::new(kernel, Series::BASELINE);
+        rules.lacks(switch).is_none()
+    });
+    let others: Vec<_> = others.map(Kernel::name).collect();
+    Error::NoPlace {
+        switch: switch.name(),
+        kernel: rules.kernel.name(),
+        lacks,
+        remedy: format!("--kernel {}", others.join(" or ")),
     }
 }

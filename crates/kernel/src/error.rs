@@ -172,6 +172,18 @@ pub enum Error {
     /// A kernel image gave no record.
     #[error(transparent)]
     Image(#[from] crate::image::Error),
+    /// One of several jobs failed that a machine was booted for.
+    #[error("job {number} of {jobs} in this boot ({name}): {source}")]
+    InList {
+        /// Its number, from 1.
+        number: usize,
+        /// How many the machine had.
+        jobs: usize,
+        /// What the job is.
+        name: String,
+        /// Why.
+        source: Box<Error>,
+    },
     /// A probe was asked for something that cannot be run.
     #[error("the probe cannot run this: {0}")]
     Plan(String),
@@ -238,7 +250,7 @@ pub enum Error {
 impl Error {
     /// Whether the machine lacks what it takes, rather than the run having failed.
     pub fn cannot_run_here(&self) -> bool {
-        match self {
+        match self.cause() {
             Error::Image(error) => error.cannot_run_here(),
             Error::NeedsRoot { .. }
             | Error::Unavailable { .. }
@@ -247,7 +259,15 @@ impl Error {
             | Error::NoSpace { .. }
             | Error::Hot { .. }
             | Error::Starved { .. } => true,
-            _ => self.is_starved(),
+            error => error.is_starved(),
+        }
+    }
+
+    /// Why it failed, whichever of several jobs did.
+    pub fn cause(&self) -> &Error {
+        match self {
+            Error::InList { source, .. } => source.cause(),
+            error => error,
         }
     }
 

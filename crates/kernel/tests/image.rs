@@ -1,10 +1,12 @@
 //! Boots a kernel image, if `FILEMAP_TEST_IMAGE` names one (and `FILEMAP_TEST_MODULES` its
 //! modules): this test program is then also the guest's init.
 
+use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use filemap_kernel::image::{Error, Filesystem, Image, guest};
+use filemap_kernel::image::guest::{self, Log};
+use filemap_kernel::image::{Error, Filesystem, Image, Task};
 
 #[path = "support/skip.rs"]
 mod skip;
@@ -26,13 +28,14 @@ fn main() {
     image.time_limit = Duration::from_secs(90);
     answers(&image);
     answers(&Image { filesystem: Filesystem::Xfs, cpus: 2, ..image.clone() });
-    guest_errors_come_back(&image);
-    time_limit_kills(&image);
+    a_list_is_answered_in_order(&image);
+    answers_before_a_kernel_panic_arrive(&image);
+    time_limits_kill(&image);
     println!("ok: {}", image.kernel.display());
 }
 
 /// What the guest does for each payload.
-fn in_guest(payload: &str) -> Result<String, String> {
+fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
     match payload {
         "state" => {
@@ -50,11 +53,35 @@ fn in_guest(payload: &str) -> Result<String, String> {
         }
         "error" => Err("no such\njob".into()),
         "panic" => panic!("on purpose"),
+        // What a job left in the page cache is gone when the next one begins.
+        "cached" => {
+            let text = read("/proc/meminfo")?;
+            let line = text.lines().find_map(|line| line.strip_prefix("Cached:"));
+            Ok(line.unwrap_or_default().trim().trim_end_matches(" kB").to_owned())
+        }
+        "cache" => {
+            let file = Path::new(guest::DATA_DIR).join("large");
+            std::fs::write(&file, vec![1; 64 << 20]).map_err(|error| error.to_string())?;
+            Ok(std::fs::read(&file).map_err(|error| error.to_string())?.len().to_string())
+        }
+        "log" => {
+            for number in 0..LOGGED {
+                log.write_all(&number.to_le_bytes()).map_err(|error| error.to_string())?;
+            }
+            Ok("logged".into())
+        }
+        "crash" => {
+            std::fs::write("/proc/sysrq-trigger", "c").map_err(|error| error.to_string())?;
+            Ok("alive".into())
+        }
         _ => loop {
             std::thread::sleep(Duration::from_secs(1));
         },
     }
 }
+
+/// Numbers of 8 bytes in a log.
+const LOGGED: u64 = 1_000_000;
 
 fn answers(image: &Image) {
     let image = Image { read_ahead_kb: Some(8192), ..image.clone() };
@@ -72,19 +99,62 @@ fn answers(image: &Image) {
     assert_eq!(fields[4], "line\r\nof text\0".repeat(10_000));
 }
 
-fn guest_errors_come_back(image: &Image) {
-    for (payload, message) in [
-        ("error", "in the guest: no such job"),
-        ("panic", "in the guest: the job panicked: on purpose"),
-    ] {
-        let error = image.run(payload).expect_err("a failing job");
-        assert_eq!(error.to_string(), message);
-        assert!(!error.cannot_run_here());
-    }
+/// Tasks with these payloads.
+fn tasks(payloads: &[&str], seconds: u64) -> Vec<Task> {
+    let time_limit = Duration::from_secs(seconds);
+    let task = |payload: &&str| Task { payload: payload.to_string(), time_limit };
+    payloads.iter().map(task).collect()
 }
 
-fn time_limit_kills(image: &Image) {
-    let image = Image { time_limit: Duration::from_secs(1), ..image.clone() };
-    let error = image.run("sleep").expect_err("a job without end");
+fn a_list_is_answered_in_order(image: &Image) {
+    let long = "x".repeat(3 << 20);
+    let payloads = ["cached", "cache", "cached", "error", "log", "state"];
+    let mut guest = image.start(&tasks(&payloads, 60)).expect("a booting image");
+    let mut next = || guest.next_answer().map(|answer| (answer.text, answer.log));
+    let kib = |text: &str| text.parse::<u64>().expect("a size");
+    let before = kib(&next().expect("a size").0);
+    assert_eq!(next().expect("a length").0, (64 << 20).to_string());
+    let after = kib(&next().expect("a size").0);
+    println!("cached before and after a job with 64 MiB: {before} and {after} KiB");
+    assert!(after < before + 4096, "{before} {after}");
+    let error = next().expect_err("a failing job").to_string();
+    assert_eq!(error, "in the guest: no such job");
+    let (text, log) = next().expect("a log");
+    assert_eq!(text, "logged");
+    let mut bytes = Vec::new();
+    log.expect("bytes").read_to_end(&mut bytes).expect("a file");
+    assert!(bytes.chunks(8).eq((0..LOGGED).map(u64::to_le_bytes)), "{} bytes", bytes.len());
+    let (_, log) = next().expect("a state");
+    assert!(log.is_none());
+    // Jobs that come while it runs.
+    for task in tasks(&["cached", "panic", &long], 60) {
+        guest.add(&task).expect("room");
+    }
+    guest.next_answer().expect("a size");
+    let error = guest.next_answer().expect_err("a panic");
+    assert_eq!(error.to_string(), "in the guest: the job panicked: on purpose");
+    assert!(!error.cannot_run_here());
+    assert!(guest.is_over());
+}
+
+fn answers_before_a_kernel_panic_arrive(image: &Image) {
+    let mut guest = image.start(&tasks(&["cached", "crash", "cached"], 60)).expect("a boot");
+    guest.next_answer().expect("what came before");
+    let error = guest.next_answer().expect_err("a kernel that panics");
+    println!("{error}");
+    assert!(matches!(error, Error::NoResult { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("Kernel panic") && !text.contains('\n'), "{text}");
+    assert!(guest.is_over());
+}
+
+fn time_limits_kill(image: &Image) {
+    let mut guest = image.start(&tasks(&["cached", "sleep", "cached"], 5)).expect("a boot");
+    guest.next_answer().expect("what came before");
+    let error = guest.next_answer().expect_err("a job without end");
     assert!(matches!(error, Error::TimeLimit { .. }), "{error}");
+    println!("{error}");
+    let image = Image { boot_limit: Duration::from_millis(300), ..image.clone() };
+    let error = image.run("state").expect_err("no time to boot");
+    assert!(matches!(error, Error::BootLimit { .. }), "{error}");
 }

@@ -66,7 +66,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
                 open.limits.ra_pages = open.device_ra_pages + open.device_ra_pages;
                 open.ra.is_random = false;
             }
-            Fadvise::NoReuse => open.no_reuse = true,
+            Fadvise::NoReuse => open.no_reuse = !open.limits.rules.random_accesses_count,
             Fadvise::WillNeed => {
                 let end = len_bytes.map_or(open.size_bytes, |len| offset_bytes + len);
                 let from = PageIndex(offset_bytes / page_size);

@@ -183,7 +183,7 @@ fn trace_within<C: PageCache>(
     if job.mapping.advice.is_huge() && !profile.huge_pages {
         return Err(Error::NoHugePages);
     }
-    let mut memory = Memory::new(&job.machine, 1, cache, flushes);
+    let mut memory = Memory::new(&job.machine, job.rules, 1, cache, flushes);
     let mut mappings = setup::mappings(job);
     let mut governed = match mappings.as_mut_slice() {
         [only] if job.is_governed() => Some(Governed::new(only, job.page_size())),

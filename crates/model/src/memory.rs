@@ -4,8 +4,10 @@ use filemap_core::address::page_table::PageTables;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::FolioRun;
 use filemap_core::decision::Log;
+use filemap_core::lru::direct::Direct;
 use filemap_core::lru::{direct, reclaim};
 use filemap_core::page_cache::PageCache;
+use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, PageCount};
 use filemap_job::Machine;
 
@@ -23,6 +25,7 @@ pub struct Memory<C> {
     charge: Option<Charge>,
     limit: Option<PageCount>,
     page_size: u64,
+    rules: Rules,
     /// Pages that no file backs: private copies, and what the program holds beside its files.
     anonymous: PageCount,
     /// When the statistics of the lists are flushed.
@@ -30,14 +33,21 @@ pub struct Memory<C> {
 }
 
 impl<C: PageCache> Memory<C> {
-    /// The memory of `machine` for so many files, with an empty `cache`.
-    pub fn new(machine: &Machine, files: usize, cache: C, flushes: Flushes) -> Memory<C> {
+    /// The memory of `machine` by `rules` for so many files, with an empty `cache`.
+    pub fn new(
+        machine: &Machine,
+        rules: Rules,
+        files: usize,
+        cache: C,
+        flushes: Flushes,
+    ) -> Memory<C> {
         Memory {
             cache,
             mappings: ReverseMap::new(files),
             charge: machine.limit_is_cgroups().then(Charge::default),
             limit: machine.cache_limit,
             page_size: machine.arch.page_size,
+            rules,
             anonymous: PageCount(0),
             flushes,
         }
@@ -71,6 +81,9 @@ impl<C: PageCache> Memory<C> {
             return (pages, PageCount(0));
         }
         let goal = wanted - limit;
+        if self.rules.reclaim_flushes_statistics {
+            self.cache.flush_statistics();
+        }
         let evicted = reclaim::reclaim(&mut self.cache, goal, self.page_size, &self.mappings, log);
         (pages.min(limit.saturating_sub(self.used(tables))), evicted)
     }
@@ -91,7 +104,8 @@ impl<C: PageCache> Memory<C> {
                 return (pages, evicted);
             }
             let (cache, size) = (&mut self.cache, self.page_size);
-            let more = direct::reclaim(cache, unit, size, &self.mappings, log);
+            let reclaim = Direct::new(unit, size).by(&self.rules);
+            let more = direct::reclaim(reclaim, cache, &self.mappings, log);
             evicted += more;
             if more == PageCount(0) {
                 return (limit.saturating_sub(self.used(tables)).min(pages), evicted);

@@ -40,7 +40,7 @@ pub fn open(job: &Job, profile: &Profile) -> OpenFile {
 pub fn mappings(job: &Job) -> Vec<Mapping> {
     let start = Vpn(job.mapping.shift.0);
     if job.elf.is_none() {
-        return vec![mapping(&job.mapping, start)];
+        return vec![mapping(&job.mapping, start, &job.rules)];
     }
     let of_segment = |segment: &Segment| Vma {
         start: start + segment.start,
@@ -50,11 +50,12 @@ pub fn mappings(job: &Job) -> Vec<Mapping> {
         executable: segment.executable,
     };
     let vmas = job.segments();
-    vmas.iter().map(|segment| Mapping::new(of_segment(segment), None)).collect()
+    let of_vma = |vma| by(&job.rules, Mapping::new(vma, None));
+    vmas.iter().map(|segment| of_vma(of_segment(segment))).collect()
 }
 
 /// One mapping that begins at `start`, with its split.
-pub fn mapping(mapping: &filemap_job::Mapping, start: Vpn) -> Mapping {
+pub fn mapping(mapping: &filemap_job::Mapping, start: Vpn, rules: &Rules) -> Mapping {
     let whole = Vma {
         start,
         pgoff: mapping.offset,
@@ -62,7 +63,12 @@ pub fn mapping(mapping: &filemap_job::Mapping, start: Vpn) -> Mapping {
         advice: mapping.advice,
         executable: mapping.exec,
     };
-    Mapping::new(whole, mapping.effective_split())
+    by(rules, Mapping::new(whole, mapping.effective_split()))
+}
+
+fn by(rules: &Rules, mut mapping: Mapping) -> Mapping {
+    mapping.random_counts = rules.random_accesses_count;
+    mapping
 }
 
 /// The device that a file lies on. No device reads holes: each request takes a nanosecond, and is

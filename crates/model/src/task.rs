@@ -1,7 +1,7 @@
 //! A task, and what it does to the pages that it has mapped.
 
-use filemap_core::decision::{Decision, Lock, Log};
-use filemap_core::fault::map;
+use filemap_core::decision::{Decision, Log};
+use filemap_core::fault::{lock, map};
 use filemap_core::page_cache::PageCache;
 
 use crate::open::OpenFile;
@@ -27,7 +27,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let world = &mut *self.world;
         world.pass(world.profile.cost.fault_ns);
         world.tally.minor_faults += 1;
-        world.log.record(Decision::Locked(Lock::Vma));
+        world.log.record(Decision::Locked(lock::of_access(&open.limits.rules)));
         let mut file = world.memory.cache.mapped(open.file, at.layer);
         map::copy_mapped(at.index, &mut file, &mut world.log);
         drop(file);

@@ -30,6 +30,7 @@ pub mod regression;
 pub mod report;
 #[cfg(feature = "schema")]
 pub mod schema;
+pub mod search;
 pub mod setup;
 pub mod significance;
 pub mod spread;

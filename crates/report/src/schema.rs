@@ -9,7 +9,7 @@ use schemars::Schema;
 use crate::decisions::NumberedLine;
 use crate::{
     advise, calibrate, compare, conform, doctor, explain, folio_maps, govern, program, published,
-    record,
+    record, search,
 };
 
 /// Every schema with its name: `job` is that of job files, `log` that of a line of `--log`, the
@@ -22,6 +22,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("compare", written::<compare::Json<compare::JsonCell>>()),
         ("compare-program", written::<compare::Json<compare::ProgramJsonCell>>()),
         ("conform", written::<conform::Json>()),
+        ("search", written::<search::Json>()),
         ("explain", written::<explain::Json>()),
         ("explain-program", written::<explain::ProgramJson>()),
         ("advise", written::<advise::Json>()),

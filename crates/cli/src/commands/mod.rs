@@ -14,10 +14,11 @@ pub mod published;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod search;
 
 use filemap_job::{JobSpec, shell_word};
 
-use self::flag_job::FlagJob;
+pub use self::flag_job::FlagJob;
 use crate::error::Error;
 use crate::input;
 use crate::job_flags::JobFlags;
@@ -93,6 +94,6 @@ impl GivenJob {
 }
 
 /// Whether a command has to name the machine profile `name` to go by it.
-fn needs_said(name: &str) -> bool {
+pub fn needs_said(name: &str) -> bool {
     machine_profile::users_own().map_or(true, |(usual, _)| usual != name)
 }

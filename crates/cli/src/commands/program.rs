@@ -178,17 +178,22 @@ pub fn not_of_programs(flag: &str, path: &str) -> Error {
 pub fn in_file(path: &str, error: Error) -> Error {
     use filemap_kernel::Error as OfKernel;
     use filemap_model::Error as OfModel;
-    match error {
-        Error::Model(
+    let is_of_file = match &error {
+        Error::Model(error) => matches!(
+            error,
             OfModel::Bus { .. }
-            | OfModel::OutOfMemory { .. }
-            | OfModel::ProgramOutOfMemory { .. }
-            | OfModel::SettledThreads { .. },
-        )
-        | Error::Kernel(OfKernel::BeyondFile { .. } | OfKernel::OutOfMemory { .. }) => {
-            Error::InFile { path: path.to_string(), error: Box::new(error) }
+                | OfModel::OutOfMemory { .. }
+                | OfModel::ProgramOutOfMemory { .. }
+                | OfModel::SettledThreads { .. }
+        ),
+        Error::Kernel(error) => {
+            matches!(error.cause(), OfKernel::BeyondFile { .. } | OfKernel::OutOfMemory { .. })
         }
-        other => other,
+        _ => false,
+    };
+    match is_of_file {
+        true => Error::InFile { path: path.to_string(), error: Box::new(error) },
+        false => error,
     }
 }
 

@@ -32,7 +32,7 @@ where
     }
 
     fn boot(&self) -> Boot {
-        Boot
+        Boot::default()
     }
 }
 

@@ -67,10 +67,10 @@ pub fn run_all(
 
 /// Runs each of `jobs`, of which the model has the profile of the same position, with `count`
 /// seeds; the records are in the order of the jobs. Jobs of the model run in parallel; after them
-/// those of the kernel, one run of each in turn, and those that boot a kernel. With `apply`,
-/// settings of the machine are changed for them where they want others. Beside the running kernel
-/// each of `profiles` gets the largest request of the device that it reads the same file from.
-/// Where a kernel's runs are short of memory, the model's beside them have their flushes.
+/// those of the kernel, one run of each in turn, and those that boot kernels, boot by boot. With
+/// `apply`, settings of the machine are changed for them where they want others. Beside the running
+/// kernel each of `profiles` gets the largest request of the device that it reads the same file
+/// from. Where a kernel's runs are short of memory, the model's beside them have their flushes.
 pub fn run_seeds<J: Work>(
     engines: &impl Engines<J>,
     jobs: &[J],
@@ -98,13 +98,17 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
     let on = |place: RunsOn| -> Vec<&J> {
         jobs.iter().filter(|job| RunsOn::of(*job) == place).collect()
     };
+    let of_seeds =
+        |job: &J| -> Vec<J> { seeds(job.seed(), count).map(|seed| job.with_seed(seed)).collect() };
     let of_host = on(RunsOn::Host);
     if apply && of_host.is_empty() {
         let message = "--apply is for the running kernel; give --on kernel, or remove it";
         return Err(Error::Usage(message.to_string()));
     }
     // Before the model runs: what cannot be done here is told at once.
-    let booted = prepare(&engines.boot(), &on(RunsOn::Image))?;
+    // One job a seed: they share boots.
+    let of_images: Vec<J> = on(RunsOn::Image).into_iter().flat_map(of_seeds).collect();
+    let booted = prepare(&engines.boot(), &of_images.iter().collect::<Vec<_>>())?;
     // Outlives its jobs, so that a signal undoes what they changed until it is undone.
     let host = (!of_host.is_empty()).then(|| engines.host(apply)).transpose()?;
     let measured = host.as_ref().map(|host| prepare(host, &of_host)).transpose()?;
@@ -115,16 +119,15 @@ fn run_seeds_telling<J: Work, T: Fn() + Sync>(
         profile.device.io_bytes = io_bytes.unwrap_or(profile.device.io_bytes);
         if RunsOn::of(job) == RunsOn::Model {
             // One job a seed: they run beside each other too.
-            let seeds = seeds(job.seed(), count).map(|seed| job.with_seed(seed));
-            let seeds: Vec<J> = seeds.collect();
+            let seeds = of_seeds(job);
             models.extend(prepare(&engines.model(*profile), &seeds.iter().collect::<Vec<_>>())?);
         }
     }
-    let total = turns(&models) + (turns(&measured) + turns(&booted)) * count;
+    let total = turns(&models) + turns(&measured) * count + turns(&booted);
     let advance = progress(usize::try_from(total).unwrap_or(usize::MAX));
     let mut models = beside_each_other(models, count, &advance)?.into_iter();
     let mut measured = in_turn(measured, count, &advance)?.into_iter();
-    let mut booted = in_turn(booted, count, &advance)?.into_iter();
+    let mut booted = by_batch(booted, count, &advance)?.into_iter();
     let record = |job: &J| {
         let record = match RunsOn::of(job) {
             RunsOn::Model => models.next(),
@@ -168,14 +171,42 @@ fn beside_each_other<J: Work, R: WorkReady<J> + Send>(
         }
         Ok::<_, Error>((ready, runs))
     };
-    let mut done = parallel::map(ready, run)?.into_iter();
+    Ok(merged(parallel::map(ready, run)?, count))
+}
+
+/// Runs each of `ready` with its own seed, those that share a boot after each other. Each `count`
+/// of them come to one record.
+fn by_batch<J: Work, R: WorkReady<J>>(
+    ready: Vec<R>,
+    count: u64,
+    advance: &impl Fn(),
+) -> Result<Vec<J::Record>, Error> {
+    let mut waiting: Vec<(usize, R)> = ready.into_iter().enumerate().collect();
+    waiting.sort_by_key(|(_, ready)| ready.batch());
+    let mut done = Vec::with_capacity(waiting.len());
+    for (number, mut ready) in waiting {
+        let seed = ready.seed();
+        let mut runs = Vec::new();
+        for _ in 0..ready.turns() {
+            runs.extend(ready.take_turn(seed).map_err(Into::into)?);
+            advance();
+        }
+        done.push((number, (ready, runs)));
+    }
+    done.sort_by_key(|(number, _)| *number);
+    Ok(merged(done.into_iter().map(|(_, done)| done).collect(), count))
+}
+
+/// One record of each `count` of `done`, which are those of one job with all its seeds.
+fn merged<J: Work, R: WorkReady<J>>(done: Vec<(R, Vec<J::Run>)>, count: u64) -> Vec<J::Record> {
+    let mut done = done.into_iter();
     let mut records = Vec::new();
     while let Some((first, mut runs)) = done.next() {
         let others = done.by_ref().take(count as usize - 1);
         runs.extend(others.flat_map(|(_, runs)| runs));
         records.push(first.record(runs));
     }
-    Ok(records)
+    records
 }
 
 /// One turn of each of `ready`, and again, until each has had its turns with `count` seeds: what

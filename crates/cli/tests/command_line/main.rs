@@ -41,6 +41,7 @@ mod recordings;
 mod run;
 mod running;
 mod schema;
+mod search;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
 mod thrash;

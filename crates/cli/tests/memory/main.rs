@@ -37,7 +37,7 @@ const OVERLAP: f64 = 0.98;
 fn main() {
     main_if_child();
     if guest::is_guest() {
-        guest::main(in_guest);
+        guest::main(|text, _| in_guest(text));
     }
     if !std::env::args().any(|argument| argument == "--ignored") {
         skip("files larger than memory take minutes; give -- --ignored");

@@ -46,7 +46,7 @@ struct Asked {
 fn main() {
     main_if_child();
     if guest::is_guest() {
-        guest::main(in_guest);
+        guest::main(|text, _| in_guest(text));
     }
     if !std::env::args().any(|argument| argument == "--ignored") {
         println!("skipped: recording takes an hour; give -- --ignored");

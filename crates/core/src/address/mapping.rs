@@ -1,6 +1,6 @@
 //! Mappings of a file and the VMAs they consist of.
 
-use super::advice::AdviceFlag;
+use super::advice::{Advice, AdviceFlag};
 use super::pieces::{Piece, Pieces};
 use super::vma::Vma;
 use crate::units::{PageCount, PageIndex};
@@ -54,6 +54,8 @@ pub struct Mapping {
     pub split: Option<Split>,
     /// The open file was advised NOREUSE.
     pub no_reuse: bool,
+    /// The kernel lets RANDOM accesses count ([`crate::rules::Rules::random_accesses_count`]).
+    pub random_counts: bool,
     /// Its VMAs, where advice was given for a range.
     pieces: Pieces,
     /// A page was copied before that.
@@ -63,7 +65,8 @@ pub struct Mapping {
 impl Mapping {
     /// The mapping of a part of a file, whole or split.
     pub const fn new(whole: Vma, split: Option<Split>) -> Mapping {
-        Mapping { whole, split, no_reuse: false, pieces: Pieces::NONE, has_copies: false }
+        let pieces = Pieces::NONE;
+        Mapping { whole, split, no_reuse: false, random_counts: false, pieces, has_copies: false }
     }
 
     /// The VMA that maps `index`, which lies in the mapping.
@@ -166,7 +169,11 @@ impl Mapping {
     ///
     /// Mirrors `vma_has_recency`, 6.12 and 6.18. Test: `tests/advice.rs`.
     pub fn believes(&self, vma: &Vma) -> bool {
-        vma.advice.has_recency() && !self.no_reuse
+        self.has_recency_with(vma.advice) && !self.no_reuse
+    }
+
+    fn has_recency_with(&self, advice: Advice) -> bool {
+        advice.has_recency() || self.random_counts && advice.is_random()
     }
 
     /// Whether reclaim believes the accessed bits of its entries; `None` where that depends on the
@@ -175,9 +182,10 @@ impl Mapping {
         if self.no_reuse {
             return Some(false);
         }
-        let mut pieces = self.pieces.all().iter().map(|piece| piece.advice.has_recency());
+        let mut pieces =
+            self.pieces.all().iter().map(|piece| self.has_recency_with(piece.advice));
         let Some(first) = pieces.next() else {
-            return Some(self.whole.advice.has_recency());
+            return Some(self.has_recency_with(self.whole.advice));
         };
         pieces.all(|other| other == first).then_some(first)
     }

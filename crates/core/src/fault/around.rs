@@ -75,7 +75,9 @@ pub fn map_around<C: MappedFile, L: Log>(
     }
     tables.install(vpn, entries);
     let (hits, mapped) = (0, PageCount(0));
-    let mut visit = Visit { index, tried, hits, mapped, reached: Reached::No };
+    let counts_workingset = limits.rules.workingset_hits_count;
+    let mut visit =
+        Visit { index, tried, hits, counts_workingset, mapped, reached: Reached::No };
     while let Some((first, folio, pages)) = found {
         let next = if folio.order == Order(0) {
             visit.base_pages(first, &pages, limits, cache);
@@ -130,8 +132,9 @@ fn first_mappable(
 struct Visit {
     index: PageIndex,
     tried: bool,
-    /// Pages visited whose folio has no workingset flag.
+    /// Pages visited that count as hits: those whose folio has no workingset flag, or all.
     hits: u32,
+    counts_workingset: bool,
     mapped: PageCount,
     reached: Reached,
 }
@@ -155,7 +158,7 @@ impl Visit {
         cache: &mut impl MappedFile,
     ) {
         let count = pages.end - first;
-        if !pages.workingset {
+        if self.counts_workingset || !pages.workingset {
             self.hits += count.0 as u32;
         }
         if pages.mapped || pages.copied {
@@ -180,7 +183,7 @@ impl Visit {
         limits: &Limits,
         cache: &mut impl MappedFile,
     ) {
-        if !workingset {
+        if self.counts_workingset || !workingset {
             self.hits += (stop - start).0 as u32;
         }
         let holds_index = start <= self.index && self.index < stop;

@@ -1,7 +1,24 @@
 //! Which lock a try of a fault takes, and whether it may drop it.
 
 use crate::decision::Lock;
+use crate::rules::{Rules, VmaLock};
 use crate::series::{Series, Switch};
+
+/// The lock that an access asks for first: that of its VMA, where VMAs have one.
+///
+/// Mirrors the beginning of `do_user_addr_fault`, 6.1, 6.6, 6.12 and 6.18.
+/// Test: `tests/fault_locks.rs`.
+pub fn of_access(rules: &Rules) -> Lock {
+    if rules.vma_lock == VmaLock::Absent { Lock::Mmap } else { Lock::Vma }
+}
+
+/// Whether a fault whose page fault-around did not map goes on with the lock that it `held`. If
+/// not, it begins again under `mmap_lock`, and may still drop that.
+///
+/// Mirrors `do_read_fault` and `do_cow_fault`, 6.6, 6.12 and 6.18. Test: `tests/fault_locks.rs`.
+pub fn looks_up(held: Lock, rules: &Rules) -> bool {
+    held == Lock::Mmap || rules.vma_lock == VmaLock::WholeFault
+}
 
 /// The lock that a fault asks for when it begins again after it dropped one: `mmap_lock`, and with
 /// vma-retry the one that it asked for first. A lock of a VMA that cannot be had is

@@ -38,7 +38,7 @@ pub fn map_huge(
 pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
     let entries = limits.arch.pte_entries;
     folio.order == limits.arch.pmd_order()
-        && vma.advice.huge != HugeHint::NoHuge
+        && (vma.advice.huge != HugeHint::NoHuge || !limits.rules.nohugepage_keeps_pmd_off)
         && lies_within(folio, vma, limits)
         && vma.vpn(folio.head).align_down(entries) == vma.vpn(folio.head)
         && !tables.is_installed(vma.vpn(folio.head), entries)
@@ -176,7 +176,9 @@ impl Batch {
             mapped &= !bit;
             let Some(folio) = cache.folio(index) else { continue };
             let vpn = vma.vpn(index);
-            let begins = folio.head == index || vpn.align_down(entries) == vpn;
+            let begins = folio.head == index
+                || vpn.align_down(entries) == vpn
+                || limits.rules.entries_are_uses && folio.order < limits.arch.pmd_order();
             if begins || self.next != Some(index) {
                 self.is_used = false;
             }

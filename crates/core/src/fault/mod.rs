@@ -11,7 +11,7 @@ use crate::address::entries::MappedFile;
 use crate::cache::Folio;
 use crate::decision::{Decision, Lock, Log};
 use crate::readahead::{Window, marked, sync};
-use crate::series::Series;
+use crate::rules::Rules;
 use crate::units::{PageCount, PageIndex};
 
 pub use self::step::{Access, Outcome, Step};
@@ -25,6 +25,8 @@ pub use self::view::View;
 pub struct Fault {
     index: PageIndex,
     access: Access,
+    /// MADV_POPULATE_READ asked for it.
+    populates: bool,
     /// The lock that its first try asks for.
     first: Lock,
     lock: Lock,
@@ -69,6 +71,7 @@ impl Fault {
         Fault {
             index,
             access,
+            populates: false,
             first: Lock::Vma,
             lock: Lock::Vma,
             tried: false,
@@ -86,11 +89,14 @@ impl Fault {
     }
 
     /// A fault on page `index` that no access made: MADV_POPULATE_READ asks for it. It begins
-    /// under `mmap_lock`, so its first retry may not drop that again.
+    /// under `mmap_lock`, so its first retry may not drop that again, where that is not a new
+    /// fault.
     ///
-    /// Mirrors `faultin_page_range`, 6.12 and 6.18. Test: `tests/fault.rs`.
+    /// Mirrors `faultin_page_range`, 6.12 and 6.18, and `faultin_vma_page_range`, 6.1 and 6.6.
+    /// Test: `tests/fault.rs`.
     pub fn populating(index: PageIndex) -> Fault {
-        Fault { first: Lock::Mmap, lock: Lock::Mmap, ..Fault::new(index, Access::Read) }
+        let fault = Fault::new(index, Access::Read);
+        Fault { populates: true, first: Lock::Mmap, lock: Lock::Mmap, ..fault }
     }
 
     /// How often it has begun.
@@ -144,7 +150,7 @@ impl Fault {
     #[inline]
     pub fn step<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         match self.state {
-            State::Begin => self.begin(),
+            State::Begin => self.begin(&view.limits.rules),
             State::Look => self.look(view),
             State::Read => {
                 self.state = State::Settle;
@@ -155,7 +161,10 @@ impl Fault {
         }
     }
 
-    fn begin(&mut self) -> Step {
+    fn begin(&mut self, rules: &Rules) -> Step {
+        if self.tries == 0 && lock::of_access(rules) == Lock::Mmap {
+            (self.first, self.lock) = (Lock::Mmap, Lock::Mmap);
+        }
         self.state = State::Look;
         self.tries += 1;
         self.major = false;
@@ -170,10 +179,22 @@ impl Fault {
         if self.interrupted && self.is_served(view) || self.maps_around(view) {
             return self.done(view);
         }
+        if !lock::looks_up(self.lock, &view.limits.rules) {
+            return self.hand_over(view);
+        }
         match self.look_up(view) {
             Some(step) => step,
             None => self.step(view),
         }
+    }
+
+    /// The same try goes on under `mmap_lock`, from the beginning.
+    fn hand_over<C, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        view.log.record(Decision::Dropped(self.lock));
+        self.tries -= 1;
+        self.lock = Lock::Mmap;
+        self.state = State::Begin;
+        Step::Unlock
     }
 
     fn settle<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
@@ -194,7 +215,7 @@ impl Fault {
 
     fn arrived<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         if self.dropped {
-            return self.retry(view.limits.rules.series);
+            return self.retry(&view.limits.rules);
         }
         let Some(folio) = view.cache.folio(self.index) else {
             self.state = State::Settle;
@@ -262,10 +283,12 @@ impl Fault {
     }
 
     /// Begins again.
-    fn retry(&mut self, series: Series) -> Step {
-        self.tried = lock::is_last(self.tried, self.major, self.lock);
-        self.lock = lock::of_retry(self.first, series);
-        self.begin()
+    fn retry(&mut self, rules: &Rules) -> Step {
+        if !(self.populates && rules.populating_begins_anew) {
+            self.tried = lock::is_last(self.tried, self.major, self.lock);
+        }
+        self.lock = lock::of_retry(self.first, rules.series);
+        self.begin(rules)
     }
 
     /// Maps the folio found, whole where the kernel does so.

@@ -6,9 +6,6 @@ use crate::decision::{Cause, Decision, Log};
 use crate::readahead::{Limits, ReadaheadState, Request, marked, on_demand};
 use crate::units::{PageCount, PageIndex};
 
-/// Folios that are looked up together (`PAGEVEC_SIZE`).
-const BATCH_FOLIOS: usize = 31;
-
 /// What a step of a read looks at and changes. The caller owns it between steps.
 #[derive(Debug)]
 pub struct ReadView<'a, C, L> {
@@ -81,7 +78,7 @@ impl Read {
                     view.ra.previous_end = Some(self.end_byte);
                     return None;
                 }
-                State::Look => match self.batch(view.cache) {
+                State::Look => match self.batch(view.limits, view.cache) {
                     None => return Some(self.miss(view)),
                     Some(batch) => {
                         self.state = State::Copy(batch.last.end());
@@ -90,7 +87,7 @@ impl Read {
                         }
                     }
                 },
-                State::Missed => match self.batch(view.cache) {
+                State::Missed => match self.batch(view.limits, view.cache) {
                     None => return Some(Step::ReadPage(self.next)),
                     Some(_) => self.state = State::Look,
                 },
@@ -108,10 +105,10 @@ impl Read {
     }
 
     /// The cached folios from here on, up to the first that is marked or still being read.
-    fn batch(&self, cache: &impl FileCache) -> Option<Batch> {
+    fn batch(&self, limits: &Limits, cache: &impl FileCache) -> Option<Batch> {
         let mut next = self.next;
         let mut last = None;
-        for _ in 0..BATCH_FOLIOS {
+        for _ in 0..limits.rules.read_batch_folios {
             let Some(folio) = (next < self.end).then(|| cache.folio(next)).flatten() else {
                 break;
             };
@@ -178,6 +175,9 @@ impl Read {
                 view.cache.mark_accessed(self.next);
             }
             self.next = folio.end().min(end);
+            if view.limits.rules.read_notes_each_folio {
+                view.ra.previous_end = Some(self.end_byte.min(self.next.0 * page_size));
+            }
         }
     }
 }

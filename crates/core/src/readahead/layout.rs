@@ -19,6 +19,7 @@ pub struct Layout<W> {
     window: W,
     next: PageIndex,
     fallback_reads_remainder: bool,
+    two_page_folios: bool,
     /// Forced readahead is laid out in chunks of this size.
     chunk: PageCount,
     stage: Stage,
@@ -64,6 +65,7 @@ impl<W: Borrow<Window>> Layout<W> {
             window,
             next: start,
             fallback_reads_remainder: rules.fallback_reads_remainder,
+            two_page_folios: rules.two_page_folios,
             chunk: PageCount((CHUNK_BYTES / limits.arch.page_size).max(1)),
             stage: Stage::Done,
         };
@@ -133,7 +135,10 @@ impl<W: Borrow<Window>> Layout<W> {
     ) -> Option<FolioRun> {
         let start = self.next;
         let room = end - start;
-        let order = largest.min(Order::alignment_of(start)).min(Order::fitting(room));
+        let mut order = largest.min(Order::alignment_of(start)).min(Order::fitting(room));
+        if order == Order(1) && !self.two_page_folios {
+            order = Order(0);
+        }
         let wanted = if order == largest { room.0 >> order.0 } else { 1 };
         let stop = cache.next_present(start, start + PageCount(wanted << order.0));
         let folios = (stop - start).0 >> order.0;

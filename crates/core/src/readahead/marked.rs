@@ -2,7 +2,7 @@
 
 use super::on_demand::next_size;
 use super::search::first_absent;
-use super::{Limits, ReadaheadState, Request, Window, bound, miss};
+use super::{Limits, ReadaheadState, Request, Window, bound, miss, stream};
 use crate::address::vma::Vma;
 use crate::cache::{FileCache, Folio};
 use crate::decision::{Cause, Decision, Log};
@@ -65,6 +65,9 @@ pub fn next_window(
 ) -> Option<Window> {
     let Request { cause, index, pages: req, last } = request;
     cache.clear_mark(index);
+    if limits.rules.misses_move_streams {
+        return Some(stream::on_mark(request, folio.order, limits, ra, cache));
+    }
     let max = limits.max_window(req);
     // The mark may lie before the start of a stream that has since moved.
     let expected =

@@ -8,6 +8,7 @@ pub mod miss;
 pub mod on_demand;
 pub mod search;
 mod state;
+mod stream;
 pub mod sync;
 
 use crate::rules::{Arch, Rules};

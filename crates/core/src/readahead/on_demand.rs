@@ -1,6 +1,6 @@
 //! On-demand sync readahead: `read(2)`, and faults in mappings advised SEQUENTIAL.
 
-use super::{Limits, ReadaheadState, Request, Window, forced, search};
+use super::{Limits, ReadaheadState, Request, Window, forced, search, stream};
 use crate::cache::FileCache;
 use crate::decision::Cause;
 use crate::units::{Order, PageCount, PageIndex};
@@ -26,24 +26,19 @@ pub fn on_miss(
         };
         return forced::window(Request { cause, ..request }, limits);
     }
+    if limits.rules.misses_move_streams {
+        return stream::on_miss(request, limits, ra, cache);
+    }
     let Request { cause, index, pages: req, last } = request;
     let max = limits.max_window(req);
-    let follows_read = ra.previous_end.is_some_and(|end| {
-        let previous = PageIndex(end / limits.arch.page_size);
-        index >= previous && (index - previous).0 <= 1
-    });
-    if index == PageIndex(0) || req > max || follows_read {
+    if index == PageIndex(0) || req > max || ra.follows_read(index, limits) {
         ra.size = initial_size(req, max);
         ra.async_size = if ra.size > req { ra.size - req } else { PageCount(ra.size.0 / 2) };
     } else {
-        let mut cached = search::cached_before(index - PageCount(1), max, cache);
-        if cached <= req {
+        let Some(size) = size_by_context(index, req, max, cache) else {
             return single(request);
-        }
-        if cached.0 == index.0 {
-            cached = cached + cached;
-        }
-        ra.size = (cached + req).min(max);
+        };
+        ra.size = size;
         ra.async_size = PageCount(1);
     }
     ra.start = index;
@@ -60,7 +55,25 @@ pub fn on_miss(
     }
 }
 
-fn single(request: Request) -> Window {
+/// The window behind cached pages that a stream could have left: more of them than are asked for.
+pub(super) fn size_by_context(
+    index: PageIndex,
+    req: PageCount,
+    max: PageCount,
+    cache: &impl FileCache,
+) -> Option<PageCount> {
+    let mut cached = search::cached_before(index - PageCount(1), max, cache);
+    if cached <= req {
+        return None;
+    }
+    if cached.0 == index.0 {
+        cached = cached + cached;
+    }
+    Some((cached + req).min(max))
+}
+
+/// Just the pages of the request.
+pub(super) fn single(request: Request) -> Window {
     let Request { cause, index, pages, last } = request;
     Window {
         cause: match cause {

@@ -1,5 +1,6 @@
 //! The readahead state of an open file, and what asks for windows and gets them.
 
+use super::Limits;
 use crate::decision::{Cause, Decision, Found};
 use crate::units::{Order, PageCount, PageIndex};
 
@@ -34,6 +35,14 @@ impl ReadaheadState {
         previous_end: None,
         is_random: false,
     };
+
+    /// Whether a request at `index` goes on where the last `read(2)` ended, or in the page after.
+    pub(super) fn follows_read(&self, index: PageIndex, limits: &Limits) -> bool {
+        self.previous_end.is_some_and(|end| {
+            let previous = PageIndex(end / limits.arch.page_size);
+            index >= previous && (index - previous).0 <= 1
+        })
+    }
 
     /// What the log says where readahead is entered with this state.
     pub fn entered(&self, request: &Request) -> Decision {

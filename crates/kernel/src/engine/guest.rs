@@ -8,59 +8,78 @@ use filemap_job::{Engine, Job, Machine, Thrash};
 use rustix::mount::{MountFlags, mount};
 use serde_json::Value;
 
-use super::sent::{Bootable, answer, refused, sent_switches};
-use super::{Kernel, settings, switches};
-use crate::image::guest;
+use super::sent::{Bootable, Message, answer, refused};
+use super::switches::Switched;
+use super::{Kernel, settings};
+use crate::image::guest::{self, Log};
 use crate::journal::Journal;
 use crate::{Error, page_size};
 
 /// In the guest, which has no other place for it.
 const GUEST_JOURNAL: &str = "/tmp/filemap-journal";
 
-/// Runs the job of `payload` on the kernel that was booted for it: for [`guest::main`].
+/// Runs the job of `payload` on the kernel that was booted for it and others: for [`guest::main`].
 ///
 /// # Errors
 /// In one line, for the host.
-pub fn in_guest(payload: &str) -> Result<String, String> {
+pub fn in_guest(payload: &str, log: &mut Log) -> Result<String, String> {
     let wrong = |what: &str| format!("the host's job makes no sense: {what}");
-    let sent: Value = serde_json::from_str(payload).map_err(|error| wrong(&error.to_string()))?;
+    let message = Message::from_json(payload).map_err(|error| wrong(&error))?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    if let Err(error) = set_switches(&sent) {
-        return refused(error);
+    guest::set_read_ahead(message.read_ahead_kb)?;
+    // Other jobs may come that want them as they were.
+    let _switched = match Switched::set(message.named, message.on) {
+        Ok(switched) => switched,
+        Err(error) => return refused(error),
+    };
+    let (sent, observed) = (&message.job, message.observed.as_ref());
+    if let Some(job) = Job::received(sent, &release) {
+        return answer::<Job>(run(&job.map_err(|error| wrong(&error))?, observed, log));
     }
-    if let Some(job) = Job::received(&sent, &release) {
-        return answer::<Job>(run(&job.map_err(|error| wrong(&error))?));
+    if let Some(program) = Program::received(sent, &release) {
+        return answer::<Program>(run(&program.map_err(|error| wrong(&error))?, observed, log));
     }
-    if let Some(program) = Program::received(&sent, &release) {
-        return answer::<Program>(run(&program.map_err(|error| wrong(&error))?));
-    }
-    match Thrash::received(&sent, &release) {
-        Some(thrash) => answer::<Thrash>(run(&thrash.map_err(|error| wrong(&error))?)),
+    match Thrash::received(sent, &release) {
+        Some(thrash) => {
+            answer::<Thrash>(run(&thrash.map_err(|error| wrong(&error))?, observed, log))
+        }
         None => Err(wrong("it is of no known form")),
     }
 }
 
-/// Switches series of this kernel on and off, as the host's message says.
-fn set_switches(sent: &Value) -> Result<(), Error> {
-    let (named, on) = sent_switches(sent);
-    switches::set(named, on)
-}
-
-fn run<W: Bootable>(job: &W) -> Result<W::Record, Error> {
+fn run<W: Bootable>(job: &W, how: Option<&Value>, log: &mut Log) -> Result<W::Record, Error> {
     prepare(&job.needs().machine)?;
     let journal = Journal::open_in(Path::new(GUEST_JOURNAL))?;
-    Kernel::in_directory(journal, guest::DATA_DIR.into()).run(job)
+    match how {
+        Some(how) => observed(job, journal, log, how),
+        None => Kernel::in_directory(journal, guest::DATA_DIR.into()).run(job),
+    }
 }
 
-/// Sets the machine up as the job wants it. It is the job's own, so nothing is undone.
+/// Runs `job` while its kernel tells what it decides, which goes to `log`.
+fn observed<W: Bootable>(
+    _job: &W,
+    _journal: Journal,
+    _log: &mut Log,
+    _how: &Value,
+) -> Result<W::Record, Error> {
+    Err(Error::unavailable("a decision log of a booted kernel", "leave it out"))
+}
+
+/// Sets the machine up as the job wants it. What is mounted stays for the jobs behind it, each of
+/// which says how it wants the settings.
 fn prepare(machine: &Machine) -> Result<(), Error> {
-    if machine.memory_max_bytes.or(machine.memory_high_bytes).is_some() {
-        mount_memory_cgroups(Path::new("/sys/fs/cgroup"))?;
+    let cgroups = Path::new("/sys/fs/cgroup");
+    let is_limited = machine.memory_max_bytes.or(machine.memory_high_bytes).is_some();
+    if is_limited && !cgroups.join("cgroup.procs").exists() {
+        mount_memory_cgroups(cgroups)?;
     }
     let fault_around = machine.fault_around.bytes(page_size());
     if fault_around != settings::fault_around_bytes() {
-        mount_at("debugfs", Path::new("/sys/kernel/debug"))?;
         let path = Path::new(settings::FAULT_AROUND_FILE);
+        if !path.exists() {
+            mount_at("debugfs", Path::new("/sys/kernel/debug"))?;
+        }
         fs::write(path, fault_around.to_string())
             .map_err(|error| Error::os("write", path, error))?;
     }

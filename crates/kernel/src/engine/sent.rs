@@ -20,8 +20,11 @@ const OUT_OF_MEMORY: &str = "out_of_memory";
 const BEYOND_FILE: &str = "beyond_file";
 const UNAVAILABLE: &str = "unavailable";
 
-/// The key of the series that are switched on and off before the job runs.
+/// The keys of a message beside the job: the series that are switched on and off before it runs,
+/// the readahead of the disk, and how the kernel's decisions are observed, if at all.
 const SWITCHES: &str = "switches";
+const READ_AHEAD_KB: &str = "read_ahead_kb";
+const OBSERVED: &str = "observed";
 
 /// Most CPUs of the machine that QEMU emulates.
 const MOST_EMULATED_CPUS: u64 = 255;
@@ -60,6 +63,9 @@ pub trait Bootable: Runnable<Record: Serialize + DeserializeOwned> {
     /// Time that it takes at least in one run, whatever the machine.
     fn think_ns(&self) -> u64;
 
+    /// What errors call it: its flags, as far as they have words.
+    fn words(&self) -> String;
+
     /// What the guest is sent: the job with the lists that it names, without the machine around it.
     fn sent(&self) -> Value;
 
@@ -80,6 +86,10 @@ impl Bootable for Job {
 
     fn think_ns(&self) -> u64 {
         0
+    }
+
+    fn words(&self) -> String {
+        words(self.to_spec())
     }
 
     fn sent(&self) -> Value {
@@ -119,6 +129,11 @@ impl Bootable for Program {
 
     fn think_ns(&self) -> u64 {
         Program::think_ns(self)
+    }
+
+    fn words(&self) -> String {
+        let names = self.files.iter().map(|named| named.name.as_str());
+        format!("files {}, --seed {}", names.collect::<Vec<_>>().join(", "), self.seed)
     }
 
     fn sent(&self) -> Value {
@@ -164,6 +179,10 @@ impl Bootable for Thrash {
         time_ns.saturating_mul(EMULATED_FACTOR)
     }
 
+    fn words(&self) -> String {
+        words(self.to_spec())
+    }
+
     fn sent(&self) -> Value {
         let spec = inside(self.to_spec());
         json!({ "thrash": spec })
@@ -185,25 +204,50 @@ impl Bootable for Thrash {
     }
 }
 
-/// `sent`, with what the guest switches before it runs the job: `on` is on, what else is `named` is
-/// off.
-pub(super) fn with_switches(mut sent: Value, named: Series, on: Series) -> Value {
-    let switches =
-        named.switches().map(|switch| (switch.name().to_string(), on.has(switch).into()));
-    sent[SWITCHES] = Value::Object(switches.collect());
-    sent
+/// A job as it is sent, with what the guest sets for it.
+#[derive(Debug)]
+pub(super) struct Message {
+    /// What [`Bootable::sent`] has made.
+    pub(super) job: Value,
+    /// Series that the guest switches: those that are `on` on, the others off.
+    pub(super) named: Series,
+    pub(super) on: Series,
+    /// Readahead of the disk that its files are on.
+    pub(super) read_ahead_kb: u64,
+    /// How the kernel's decisions are observed, if they are.
+    pub(super) observed: Option<Value>,
 }
 
-/// What [`with_switches`] has put into `sent`: the series that are named, and those that are on.
-pub(super) fn sent_switches(sent: &Value) -> (Series, Series) {
-    let none = (Series::BASELINE, Series::BASELINE);
-    Switch::ALL.into_iter().fold(none, |(named, on), switch| {
-        match sent[SWITCHES][switch.name()].as_bool() {
-            Some(true) => (named.with(switch), on.with(switch)),
-            Some(false) => (named.with(switch), on),
-            None => (named, on),
-        }
-    })
+impl Message {
+    pub(super) fn to_json(&self) -> String {
+        let switches = self.named.switches();
+        let switches =
+            switches.map(|switch| (switch.name().to_string(), self.on.has(switch).into()));
+        let mut sent = self.job.clone();
+        sent[SWITCHES] = Value::Object(switches.collect());
+        sent[READ_AHEAD_KB] = self.read_ahead_kb.into();
+        sent[OBSERVED] = self.observed.clone().unwrap_or_default();
+        sent.to_string()
+    }
+
+    /// The message of this text.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn from_json(text: &str) -> Result<Self, String> {
+        let job: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let none = (Series::BASELINE, Series::BASELINE);
+        let (named, on) = Switch::ALL.into_iter().fold(none, |(named, on), switch| {
+            match job[SWITCHES][switch.name()].as_bool() {
+                Some(true) => (named.with(switch), on.with(switch)),
+                Some(false) => (named.with(switch), on),
+                None => (named, on),
+            }
+        });
+        let read_ahead_kb = job[READ_AHEAD_KB].as_u64().ok_or("it names no readahead")?;
+        let observed = Some(job[OBSERVED].clone()).filter(|how| !how.is_null());
+        Ok(Message { job, named, on, read_ahead_kb, observed })
+    }
 }
 
 /// A job as it is written on the kernel that was booted for it, which has the series that it was
@@ -212,6 +256,17 @@ fn inside(mut spec: JobSpec) -> JobSpec {
     (spec.image, spec.modules, spec.ram, spec.machine) = (None, None, None, None);
     (spec.kernel, spec.with) = (Some("host".into()), None);
     spec
+}
+
+/// What errors call a job of one file.
+fn words(mut spec: JobSpec) -> String {
+    (spec.on, spec.image, spec.modules, spec.kernel) = (None, None, None, None);
+    let phases = match spec.phase.len() {
+        0 => None,
+        1 => Some("and a phase".to_owned()),
+        phases => Some(format!("and {phases} phases")),
+    };
+    spec.flags().into_iter().chain(phases).collect::<Vec<_>>().join(" ")
 }
 
 /// The spec of a job that was sent.

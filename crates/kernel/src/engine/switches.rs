@@ -14,27 +14,48 @@ use crate::Error;
 /// Where they are.
 const DIRECTORY: &str = "/proc/sys/vm";
 
-/// Switches each of `named` on if it is one of `on`, and off if not.
-///
-/// # Errors
-/// When the kernel has no such switch, or does not take the value.
-pub(super) fn set(named: Series, on: Series) -> Result<(), Error> {
-    set_in(Path::new(DIRECTORY), named, on)
+/// Switches that were set; they are set back when this drops.
+#[derive(Debug)]
+pub(super) struct Switched {
+    /// What each held.
+    before: Vec<(PathBuf, String)>,
 }
 
-fn set_in(directory: &Path, named: Series, on: Series) -> Result<(), Error> {
-    for switch in named.switches() {
-        let path = directory.join(file(switch));
-        if !path.exists() {
-            return Err(Error::unavailable(
-                format!("a switch for {} in this kernel ({})", switch.name(), path.display()),
-                "leave the series out and boot a kernel that was built with it, or give --on model",
-            ));
-        }
-        let value = if on.has(switch) { "1" } else { "0" };
-        fs::write(&path, value).map_err(|error| Error::os("write", &path, error))?;
+impl Switched {
+    /// Switches each of `named` on if it is one of `on`, and off if not.
+    ///
+    /// # Errors
+    /// When the kernel has no such switch, or does not take the value.
+    pub(super) fn set(named: Series, on: Series) -> Result<Self, Error> {
+        Self::set_in(Path::new(DIRECTORY), named, on)
     }
-    Ok(())
+
+    fn set_in(directory: &Path, named: Series, on: Series) -> Result<Self, Error> {
+        let mut switched = Switched { before: Vec::new() };
+        for switch in named.switches() {
+            let path = directory.join(file(switch));
+            let Ok(before) = fs::read_to_string(&path) else {
+                return Err(Error::unavailable(
+                    format!("a switch for {} in this kernel ({})", switch.name(), path.display()),
+                    "leave the series out and boot a kernel that was built with it, or give --on \
+                     model",
+                ));
+            };
+            let value = if on.has(switch) { "1" } else { "0" };
+            fs::write(&path, value).map_err(|error| Error::os("write", &path, error))?;
+            switched.before.push((path, before));
+        }
+        Ok(switched)
+    }
+}
+
+impl Drop for Switched {
+    fn drop(&mut self) {
+        for (path, before) in &self.before {
+            // The kernel took another value of the same kind.
+            let _ = fs::write(path, before.trim());
+        }
+    }
 }
 
 /// What the switches hold that the kernel has, each under its name there.
@@ -76,14 +97,20 @@ mod tests {
             ["vma_retry", "vma_bound"].map(|name| state[name].as_str().unwrap().to_owned())
         };
         assert_eq!(held(), ["1", "1"]);
-        set_in(&directory, Series::BASELINE, both).unwrap();
+        let set = |named, on| Switched::set_in(&directory, named, on);
+        let none = set(Series::BASELINE, both).unwrap();
         assert_eq!(held(), ["1", "1"], "what is not named stays");
-        set_in(&directory, both, retry).unwrap();
+        let one = set(both, retry).unwrap();
         assert_eq!(held(), ["1", "0"]);
-        set_in(&directory, retry, Series::BASELINE).unwrap();
+        let off = set(retry, Series::BASELINE).unwrap();
         assert_eq!(held(), ["0", "0"]);
-        let none = set_in(&directory, both.with(Switch::ExecUnify), both).unwrap_err();
+        drop(off);
+        assert_eq!(held(), ["1", "0"]);
+        drop((one, none));
+        assert_eq!(held(), ["1", "1"]);
+        let none = set(both.with(Switch::ExecUnify), Series::BASELINE).unwrap_err();
         assert!(none.cannot_run_here() && none.to_string().contains("exec_unify"), "{none}");
+        assert_eq!(held(), ["1", "1"], "nothing is switched halfway");
         fs::remove_dir_all(&directory).unwrap();
     }
 }

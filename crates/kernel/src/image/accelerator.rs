@@ -24,21 +24,16 @@ pub fn kvm_works(image: &Image) -> Result<Result<(), String>, Error> {
         return Ok(Err(format!("/dev/kvm: {error}")));
     }
     let settings = Settings {
-        payload: None,
+        answers_at: None,
         modules: Vec::new(),
         read_ahead_kb: None,
         filesystem: image.filesystem,
     };
     let initramfs = image.initramfs(&settings, &[])?;
-    let machine = qemu::Machine {
-        image,
-        accelerator: Accelerator::Kvm,
-        initramfs: &initramfs,
-        disk: None,
-        time_limit: PROBE_LIMIT.min(image.time_limit),
-    };
-    match machine.run() {
-        Ok(_) => Ok(Ok(())),
+    let machine =
+        qemu::Machine { image, accelerator: Accelerator::Kvm, initramfs: &initramfs, disks: None };
+    match machine.start().and_then(|started| started.until_end(PROBE_LIMIT)) {
+        Ok(()) => Ok(Ok(())),
         Err(error @ Error::Missing { .. }) => Err(error),
         Err(error) => Ok(Err(error.to_string())),
     }

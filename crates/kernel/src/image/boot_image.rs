@@ -35,12 +35,15 @@ pub struct Image {
     pub filesystem: Filesystem,
     /// Directory on the host for the (unlinked) scratch files; needs room for what a job writes.
     pub scratch_dir: PathBuf,
-    /// The machine is killed after this time, boot included.
+    /// The machine is killed that has not begun its first job after this time.
+    pub boot_limit: Duration,
+    /// The machine is killed that has not answered the job of [`Image::run`] after this time.
     pub time_limit: Duration,
 }
 
 impl Image {
-    /// The image at `kernel` on 1 CPU, 1 GiB of memory, a 4 GiB ext4 disk, ten minutes at most.
+    /// The image at `kernel` on 1 CPU, 1 GiB of memory, a 4 GiB ext4 disk; it has three minutes to
+    /// boot and ten for a job.
     ///
     /// # Errors
     /// When the path of the running executable cannot be found.
@@ -58,8 +61,26 @@ impl Image {
             disk_bytes: 4 << 30,
             filesystem: Filesystem::Ext4,
             scratch_dir: std::env::temp_dir(),
+            boot_limit: Duration::from_secs(180),
             time_limit: Duration::from_secs(600),
         })
+    }
+
+    /// Whether what `other` needs to boot is what this needs.
+    pub(crate) fn boots_as(&self, other: &Image) -> bool {
+        let of = |image: &Image| (image.kernel.clone(), image.modules.clone(), image.filesystem);
+        of(self) == of(other)
+    }
+
+    /// Whether the machine is as large as `other`.
+    pub(crate) fn holds(&self, other: &Image) -> bool {
+        self.ram_bytes >= other.ram_bytes && self.disk_bytes >= other.disk_bytes
+    }
+
+    /// Makes the machine as large as `other`, which also has jobs for it.
+    pub(crate) fn grow(&mut self, other: &Image) {
+        self.ram_bytes = self.ram_bytes.max(other.ram_bytes);
+        self.disk_bytes = self.disk_bytes.max(other.disk_bytes);
     }
 
     /// Looks whether the kernel can boot with the modules that it is given, without booting it.

@@ -77,12 +77,12 @@ pub enum Error {
     /// QEMU ended with a failure of its own, or was killed.
     #[error(
         "QEMU ended ({status}) without a result; if nobody killed it, give a smaller --ram, which \
-         leaves it more memory; last line: {line}"
+         leaves it more memory; last of its console: {line}"
     )]
     Died {
         /// How it ended.
         status: ExitStatus,
-        /// The last line of its errors or of the guest's console.
+        /// The last line of its errors, or the last lines of the guest's console.
         line: String,
     },
     /// KVM gave up on the guest; QEMU then stops it for ever.
@@ -91,25 +91,37 @@ pub enum Error {
         /// What QEMU said.
         line: String,
     },
-    /// The machine was killed at its time limit.
+    /// The machine did not boot in time, and was killed.
+    #[error(
+        "the kernel did not boot within {} s and was killed; boot it by hand to see why, or give \
+         the --modules of its release; last of its console: {line}",
+        limit.as_secs_f64()
+    )]
+    BootLimit {
+        /// The limit that was passed.
+        limit: Duration,
+        /// The last lines of the guest's console.
+        line: String,
+    },
+    /// The machine was killed at the time limit of a job.
     #[error(
         "the guest did not finish within {} s and was killed; give fewer accesses or --runs; last \
-         console line: {line}",
+         of its console: {line}",
         limit.as_secs_f64()
     )]
     TimeLimit {
         /// The limit that was passed.
         limit: Duration,
-        /// The last line of the guest's console.
+        /// The last lines of the guest's console.
         line: String,
     },
     /// The machine shut down without a result.
     #[error(
-        "the guest stopped without a result; if it ran out of memory, give a larger --ram; last \
-         console line: {line}"
+        "the guest stopped without a result; if it ran out of memory, give a larger --ram; last of \
+         its console: {line}"
     )]
     NoResult {
-        /// The last telling line of the guest's console.
+        /// The last lines of the guest's console that tell something.
         line: String,
     },
     /// The result came back incomplete or altered.

@@ -1,63 +1,158 @@
-//! The frame that carries the guest's answer over a serial port.
+//! Frames, in which the host and a guest tell each other something.
 //!
-//! A header line (`filemap-result 1 ok|error LENGTH CHECKSUM`), the bytes, and an end line. A
-//! byte that is lost or added on the way does not go unseen.
+//! A frame is a header line (`filemap-frame 2 KIND JOB LENGTH CHECKSUM`) and the bytes behind it.
+//! The checksum is that of the header's fields too. What is lost, added or changed on the way does
+//! not go unseen.
 
-use super::Error;
+/// What a header begins with.
+const MAGIC: &str = "filemap-frame 2 ";
 
-const MAGIC: &str = "filemap-result 1";
-const END: &str = "\nfilemap-end\n";
+/// No header is longer.
+pub(super) const LONGEST_HEADER: usize = 128;
 
-/// The answer as bytes for the port.
-pub(super) fn encode(answer: &Result<String, String>) -> Vec<u8> {
-    let (status, text) = match answer {
-        Ok(text) => ("ok", text),
-        Err(text) => ("error", text),
-    };
-    let (length, check) = (text.len(), checksum(text.as_bytes()));
-    format!("{MAGIC} {status} {length} {check:016x}\n{text}{END}").into_bytes()
+/// What a frame says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// To the guest: a job.
+    Task,
+    /// The guest has read the job, and begins.
+    Begun,
+    /// Bytes that the job gives beside its answer.
+    Log,
+    /// What the job returned.
+    Answer,
+    /// Why it could not be run.
+    Error,
+    /// The same, of a program that panicked. The guest does nothing more.
+    Panic,
 }
 
-/// The answer in what came over the port; `None` when nothing did.
-pub(super) fn decode(bytes: &[u8]) -> Option<Result<String, Error>> {
-    if bytes.is_empty() {
-        return None;
-    }
-    let answer = parse(bytes).map_err(|reason| Error::Damaged { reason: reason.to_owned() });
-    Some(answer.and_then(|answer| answer.map_err(|text| Error::Guest(text.replace('\n', " ")))))
-}
+impl Kind {
+    const ALL: [Kind; 6] =
+        [Kind::Task, Kind::Begun, Kind::Log, Kind::Answer, Kind::Error, Kind::Panic];
 
-fn parse(bytes: &[u8]) -> Result<Result<String, String>, &'static str> {
-    let end = bytes.iter().position(|&byte| byte == b'\n').ok_or("its header is cut short")?;
-    let header = std::str::from_utf8(&bytes[..end]).map_err(|_| "its header is no text")?;
-    let fields: Vec<_> = header
-        .strip_prefix(MAGIC)
-        .ok_or("it does not begin with a header")?
-        .split_whitespace()
-        .collect();
-    let &[status, length, check] = &fields[..] else { return Err("its header is incomplete") };
-    let length: usize = length.parse().map_err(|_| "its length is no number")?;
-    let body = &bytes[end + 1..];
-    if body.len() != length.saturating_add(END.len()) || !body.ends_with(END.as_bytes()) {
-        return Err("its length does not fit");
-    }
-    let body = &body[..length];
-    if u64::from_str_radix(check, 16) != Ok(checksum(body)) {
-        return Err("its checksum does not fit");
-    }
-    let text = String::from_utf8(body.to_vec()).map_err(|_| "it is no text")?;
-    match status {
-        "ok" => Ok(Ok(text)),
-        "error" => Ok(Err(text)),
-        _ => Err("its status is unknown"),
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Task => "task",
+            Kind::Begun => "begun",
+            Kind::Log => "log",
+            Kind::Answer => "answer",
+            Kind::Error => "error",
+            Kind::Panic => "panic",
+        }
     }
 }
 
-/// FNV-1a, 64 bits.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// What a frame says, of which job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) kind: Kind,
+    /// The number of the job, from 0.
+    pub(super) task: usize,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Frame {
+    /// Its bytes as text.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub(super) fn text(self) -> Result<String, &'static str> {
+        String::from_utf8(self.bytes).map_err(|_| "it is no text")
+    }
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) kind: Kind,
+    pub(super) task: usize,
+    /// Bytes behind the header.
+    pub(super) length: usize,
+    check: u64,
+}
+
+impl Header {
+    /// The header of a frame with `bytes`.
+    pub(super) fn of(kind: Kind, task: usize, bytes: &[u8]) -> Self {
+        let mut header = Header { kind, task, length: bytes.len(), check: 0 };
+        header.check = header.checksum(bytes);
+        header
+    }
+
+    /// Its line.
+    pub(super) fn line(&self) -> String {
+        format!("{MAGIC}{} {:016x}\n", self.fields(), self.check)
+    }
+
+    /// The header that `bytes` begin with, and its length; `None` where nothing was written yet.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, &'static str> {
+        let bytes = &bytes[..bytes.len().min(LONGEST_HEADER)];
+        if bytes.iter().all(|&byte| byte == 0) {
+            return Ok(None);
+        }
+        let end = bytes.iter().position(|&byte| byte == b'\n').ok_or("its header is cut short")?;
+        let line = std::str::from_utf8(&bytes[..end]).map_err(|_| "its header is no text")?;
+        let fields = line.strip_prefix(MAGIC).ok_or("it does not begin with a header")?;
+        let fields: Vec<_> = fields.split(' ').collect();
+        let &[kind, task, length, check] = &fields[..] else {
+            return Err("its header is incomplete");
+        };
+        let known = Kind::ALL.into_iter().find(|known| known.name() == kind);
+        let header = Header {
+            kind: known.ok_or("its kind is unknown")?,
+            task: task.parse().map_err(|_| "its job is no number")?,
+            length: length.parse().map_err(|_| "its length is no number")?,
+            check: u64::from_str_radix(check, 16).map_err(|_| "its checksum is no number")?,
+        };
+        Ok(Some((header, end + 1)))
+    }
+
+    /// The frame of this header and `bytes`.
+    ///
+    /// # Errors
+    /// When they do not belong together.
+    pub(super) fn with(self, bytes: Vec<u8>) -> Result<Frame, &'static str> {
+        if bytes.len() != self.length {
+            return Err("its length does not fit");
+        }
+        if self.checksum(&bytes) != self.check {
+            return Err("its checksum does not fit");
+        }
+        Ok(Frame { kind: self.kind, task: self.task, bytes })
+    }
+
+    fn fields(&self) -> String {
+        format!("{} {} {}", self.kind.name(), self.task, self.length)
+    }
+
+    fn checksum(&self, bytes: &[u8]) -> u64 {
+        fnv(fnv(0xcbf2_9ce4_8422_2325, self.fields().as_bytes()), bytes)
+    }
+}
+
+/// FNV-1a, 64 bits, of `bytes` behind those of which `hash` is it.
+fn fnv(hash: u64, bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// A whole frame.
+pub(super) fn encode(kind: Kind, task: usize, bytes: &[u8]) -> Vec<u8> {
+    [Header::of(kind, task, bytes).line().as_bytes(), bytes].concat()
+}
+
+/// The only frame in `bytes`; `None` where there is nothing.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn decode(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
+    let Some((header, length)) = Header::parse(bytes)? else { return Ok(None) };
+    header.with(bytes[length..].to_vec()).map(Some)
 }
 
 #[cfg(test)]
@@ -66,32 +161,34 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        for text in ["", "{\"a\": 1}\n", "ä\r\n\0"] {
-            let frame = encode(&Ok(text.into()));
-            assert_eq!(decode(&frame).unwrap().unwrap(), text);
+        for kind in Kind::ALL {
+            for text in ["", "{\"a\": 1}\n", "ä\r\n\0"] {
+                let frame = decode(&encode(kind, 3, text.as_bytes())).unwrap().unwrap();
+                assert_eq!(frame, Frame { kind, task: 3, bytes: text.into() });
+                assert_eq!(frame.text().unwrap(), text);
+            }
         }
-        let error = decode(&encode(&Err("no\ndisk".into()))).unwrap().unwrap_err();
-        assert_eq!(error.to_string(), "in the guest: no disk");
-        assert!(decode(b"").is_none());
+        let longest = Header::of(Kind::Answer, usize::MAX, &[]);
+        assert!(longest.line().len() + "18446744073709551615".len() <= LONGEST_HEADER);
+        assert_eq!(decode(&[0; 512]), Ok(None));
+        assert_eq!(decode(b""), Ok(None));
     }
 
     #[test]
     fn every_cut_and_every_flipped_byte_is_seen() {
-        let frame = encode(&Ok("some record".into()));
+        let frame = encode(Kind::Log, 12, b"some record");
         for at in 0..frame.len() {
-            if at > 0 {
-                assert!(decode(&frame[..at]).unwrap().is_err(), "cut at {at}");
-            }
+            assert!(at == 0 || decode(&frame[..at]).is_err(), "cut at {at}");
             let mut flipped = frame.clone();
-            flipped[at] ^= 0x20;
-            let answer = decode(&flipped).unwrap();
-            assert!(answer.map_or(true, |text| text == "some record"), "flipped {at}");
+            // Not the bit that tells upper from lower case: both are the same hexadecimal digit.
+            flipped[at] ^= 0x01;
+            assert!(decode(&flipped).is_err(), "flipped {at}");
         }
-        assert!(decode(&[&frame[..], b"x"].concat()).unwrap().is_err());
+        assert!(decode(&[&frame[..], b"x"].concat()).is_err());
     }
 
     #[test]
     fn checksum_of_a_known_text() {
-        assert_eq!(checksum(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv(0xcbf2_9ce4_8422_2325, b"a"), 0xaf63_dc4c_8601_ec8c);
     }
 }

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,45 +13,95 @@ use rustix::system::{RebootCommand, init_module, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
 use super::IO_BYTES;
-use super::frame;
+use super::channel::Channel;
+use super::frame::{self, Kind};
+use super::qemu::{EXCHANGE_SERIAL, SCRATCH_SERIAL};
 use super::settings::{self, Settings};
+
+pub use super::channel::Log;
 
 /// Where the scratch disk is mounted in the guest.
 pub const DATA_DIR: &str = "/data";
 
-/// The second serial port: the host reads the answer from it.
+/// The second serial port: the host reads from it what the guest cannot say otherwise.
 const PORT: &str = "/dev/ttyS1";
 
-/// The scratch disk, the only disk of the machine.
-const DISK: &str = "vda";
+/// The disks of the machine.
+const DISKS: &str = "/sys/block";
 
 /// A disk is found while the kernel boots or its module loads; later means never.
 const DISK_LIMIT: Duration = Duration::from_secs(10);
+
+/// What empties the page cache, and gives back what the kernel knows of files.
+const DROP_CACHES: (&str, &str) = ("/proc/sys/vm/drop_caches", "3");
+
+/// The ioctl that tells a disk which of its blocks no file has: `_IOWR('X', 121, [u64; 3])`.
+const FITRIM: libc::Ioctl = 0xc018_5879_u32 as libc::Ioctl;
 
 /// Whether this process is the init of a guest, and should call [`main`] and nothing else.
 pub fn is_guest() -> bool {
     std::process::id() == 1 && Path::new(settings::PATH).exists()
 }
 
-/// Prepares the guest, gives the host's payload to `run`, sends its answer and ends the machine.
+/// Prepares the guest, gives the host's jobs to `run`, one after the other, and sends each answer.
+/// It is the host that ends the machine.
 ///
-/// `run` finds the scratch disk at [`DATA_DIR`]; its error, or its panic, reaches the host as
-/// [`Error::Guest`](super::Error::Guest).
-pub fn main(run: impl FnOnce(&str) -> Result<String, String>) -> ! {
-    let answer = catch_unwind(AssertUnwindSafe(|| prepare_and_run(run)));
-    let answer = answer.unwrap_or_else(|panic| Err(panic_message(panic.as_ref())));
-    if let Err(error) = send(&frame::encode(&answer)) {
-        eprintln!("filemap: cannot send the result over {PORT}: {error}");
+/// `run` finds the scratch disk at [`DATA_DIR`], and what was cached of its files is dropped; its
+/// error, or its panic, reaches the host as [`Error::Guest`](super::Error::Guest). After a panic
+/// the machine does no other job.
+pub fn main(mut run: impl FnMut(&str, &mut Log) -> Result<String, String>) -> ! {
+    let told = match catch_unwind(AssertUnwindSafe(prepare)) {
+        Ok(Ok(Some(mut channel))) => run_all(&mut channel, &mut run).map(|()| None),
+        Ok(Ok(None)) => Ok(Some((Kind::Answer, String::new()))),
+        Ok(Err(error)) => Ok(Some((Kind::Error, error))),
+        Err(panic) => Ok(Some((Kind::Error, panic_message("the guest", panic.as_ref())))),
+    };
+    // The list is not answered to its end where the disk fails: only the port is left.
+    let told = told.unwrap_or_else(|error| Some((Kind::Error, error)));
+    if let Some((kind, text)) = told
+        && let Err(error) = send(&frame::encode(kind, 0, text.as_bytes()))
+    {
+        eprintln!("filemap: cannot send over {PORT} that {text:?}: {error}");
     }
     // The host started the machine such that a reboot ends it; that needs no ACPI in the kernel.
     let error = reboot(RebootCommand::Restart);
     unreachable!("init may reboot the machine: {error:?}");
 }
 
-fn prepare_and_run(run: impl FnOnce(&str) -> Result<String, String>) -> Result<String, String> {
+/// Runs the jobs of the list and answers each.
+fn run_all(
+    channel: &mut Channel,
+    run: &mut impl FnMut(&str, &mut Log) -> Result<String, String>,
+) -> Result<(), String> {
+    let lost = |error| format!("write an answer for the host: {error}");
+    // Until the host ends the machine.
+    loop {
+        let (task, payload) = channel.await_task()?;
+        forget_files()?;
+        channel.send(Kind::Begun, task, b"").map_err(lost)?;
+        let mut log = Log::of(channel, task);
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let text = run(&payload, &mut log)?;
+            log.flush().map_err(|error| format!("send the log: {error}"))?;
+            Ok(text)
+        }));
+        let (kind, text) = match ran {
+            Ok(Ok(text)) => (Kind::Answer, text),
+            Ok(Err(text)) => (Kind::Error, text),
+            Err(panic) => (Kind::Panic, panic_message("the job", panic.as_ref())),
+        };
+        channel.send(kind, task, text.as_bytes()).map_err(lost)?;
+        if kind == Kind::Panic {
+            return Ok(());
+        }
+    }
+}
+
+/// Makes the machine ready; `None` where the host only wants to know that it runs.
+fn prepare() -> Result<Option<Channel>, String> {
     let text = read(settings::PATH)?;
     let settings = Settings::from_json(&text).ok_or("the host's settings make no sense")?;
-    let Some(payload) = &settings.payload else { return Ok(String::new()) };
+    let Some(answers_at) = settings.answers_at else { return Ok(None) };
     for (name, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount(name, target, name, MountFlags::empty(), None)
             .map_err(|error| format!("mount {name} on {target}: {error}"))?;
@@ -60,13 +111,29 @@ fn prepare_and_run(run: impl FnOnce(&str) -> Result<String, String>) -> Result<S
     }
     use_classic_lru()?;
     prepare_disk(&settings)?;
-    run(payload)
+    let device = format!("/dev/{}", disk(EXCHANGE_SERIAL)?);
+    let channel = Channel::open(Path::new(&device), answers_at);
+    channel.map(Some).map_err(|error| format!("open {device}: {error}"))
 }
 
-fn panic_message(panic: &(dyn Any + Send)) -> String {
+/// Leaves nothing in memory of files that were there, and gives the host back what they took: each
+/// job finds the machine as the first one does.
+fn forget_files() -> Result<(), String> {
+    rustix::fs::sync();
+    if let Ok(root) = File::open(DATA_DIR) {
+        let mut range = [0u64, u64::MAX, 0];
+        // SAFETY: the kernel reads and writes the three numbers of the range, which outlives the
+        // call. A filesystem or a disk that cannot do this says so: then nothing is given back.
+        unsafe { libc::ioctl(root.as_raw_fd(), FITRIM, range.as_mut_ptr()) };
+    }
+    let (path, all) = DROP_CACHES;
+    write(path, all)
+}
+
+fn panic_message(who: &str, panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("the job panicked: {}", text.unwrap_or("no message"))
+    format!("{who} panicked: {}", text.unwrap_or("no message"))
 }
 
 fn load(module: &str) -> Result<(), String> {
@@ -86,29 +153,47 @@ fn use_classic_lru() -> Result<(), String> {
 }
 
 fn prepare_disk(settings: &Settings) -> Result<(), String> {
-    let device = format!("/dev/{DISK}");
-    let started = Instant::now();
-    while !Path::new(&device).exists() {
-        if started.elapsed() > DISK_LIMIT {
-            return Err("the kernel found no disk: virtio_blk is neither built in nor among \
-                        the modules; give --modules"
-                .to_owned());
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let device = format!("/dev/{}", disk(SCRATCH_SERIAL)?);
     let name = settings.filesystem.name();
     mount(&device, DATA_DIR, name, MountFlags::NOATIME, settings.filesystem.mount_options())
         .map_err(|error| format!("mount {device} as {name}: {error}; give --modules with it"))?;
     set_queue("max_sectors_kb", IO_BYTES >> 10)?;
-    match settings.read_ahead_kb {
-        None => Ok(()),
-        Some(size) => set_queue("read_ahead_kb", size),
+    settings.read_ahead_kb.map_or(Ok(()), set_read_ahead)
+}
+
+/// The name of the disk with this serial number.
+fn disk(serial: &str) -> Result<String, String> {
+    let started = Instant::now();
+    let has_it = |name: &String| {
+        let path = Path::new(DISKS).join(name).join("serial");
+        std::fs::read_to_string(path).is_ok_and(|text| text.trim() == serial)
+    };
+    while started.elapsed() < DISK_LIMIT {
+        let disks = std::fs::read_dir(DISKS).into_iter().flatten().flatten();
+        let mut names = disks.filter_map(|disk| disk.file_name().into_string().ok());
+        if let Some(name) = names.find(has_it)
+            && Path::new("/dev").join(&name).exists()
+        {
+            return Ok(name);
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
+    Err("the kernel found no disk: virtio_blk is neither built in nor among the modules; give \
+         --modules"
+        .to_owned())
+}
+
+/// Sets the readahead of the scratch disk, for files that are opened from now on.
+///
+/// # Errors
+/// When the kernel makes another size of it.
+pub fn set_read_ahead(size_kb: u64) -> Result<(), String> {
+    set_queue("read_ahead_kb", size_kb)
 }
 
 /// Sets a size of the disk's queue and checks it: the kernel rounds what is no multiple of a page.
 fn set_queue(name: &str, size_kb: u64) -> Result<(), String> {
-    let path = format!("/sys/block/{DISK}/queue/{name}");
+    let path = format!("{DISKS}/{}/queue/{name}", disk(SCRATCH_SERIAL)?);
     let wanted = size_kb.to_string();
     write(&path, &wanted)?;
     let got = read(&path)?;

@@ -1,9 +1,10 @@
 //! Runs a job on a kernel image of the user's choice, booted under QEMU with this program as init.
 //!
-//! The host side is [`Image::run`]: it packs an initramfs (this program, the kernel modules that
-//! it needs, the job), makes a scratch disk, boots, and waits for the answer. The guest side is
-//! [`guest::main`]. Every file is an unlinked temporary one and the machine dies with its parent,
-//! so that nothing is left behind, also after SIGKILL.
+//! The host side is [`Image::start`]: it packs an initramfs (this program and the kernel modules
+//! that it needs), makes a scratch disk and one for the list of jobs, boots, and waits for one
+//! answer after the other. The guest side is [`guest::main`]. Every file is an unlinked
+//! temporary one and the machine dies with its parent, so that nothing is left behind, also after
+//! SIGKILL.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,12 +13,15 @@ mod accelerator;
 mod boot_image;
 mod built_in;
 mod bzimage;
+mod channel;
 mod disk;
 mod elf;
 mod error;
+mod exchange;
 mod frame;
 pub mod guest;
 mod initramfs;
+mod list;
 mod modules;
 mod program;
 mod qemu;
@@ -29,9 +33,8 @@ pub use accelerator::kvm_works;
 pub use boot_image::Image;
 pub use disk::Filesystem;
 pub use error::Error;
+pub use list::{Answer, Guest, Task};
 pub use qemu::Accelerator;
-
-use settings::Settings;
 
 /// The most that a guest's disk takes in one request, in bytes: what Linux 6.12 gives a disk that
 /// says nothing of its own. It bounds a `read(2)` that is longer than the readahead.
@@ -54,7 +57,7 @@ pub struct Outcome {
     pub release: String,
     /// How instructions were run; times mean nothing under [`Accelerator::Tcg`].
     pub accelerator: Accelerator,
-    /// Wall time of the machine, boot and shutdown included.
+    /// Wall time of the machine, boot included.
     pub elapsed: Duration,
 }
 
@@ -64,25 +67,14 @@ impl Image {
     /// # Errors
     /// See [`Error`]; [`Error::cannot_run_here`] tells a missing piece from a failed run.
     pub fn run(&self, payload: &str) -> Result<Outcome, Error> {
-        let (release, modules) = self.with_modules()?;
-        let disk = disk::create(&self.scratch_dir, self.disk_bytes, self.filesystem)?;
-        let settings = Settings {
-            payload: Some(payload.to_owned()),
-            modules: modules.iter().map(|module| module.name.clone()).collect(),
-            read_ahead_kb: self.read_ahead_kb,
-            filesystem: self.filesystem,
-        };
-        let initramfs = self.initramfs(&settings, &modules)?;
-        let accelerator = accelerator::choose(self)?;
         let started = Instant::now();
-        let record = qemu::Machine {
-            image: self,
-            accelerator,
-            initramfs: &initramfs,
-            disk: Some(&disk),
-            time_limit: self.time_limit,
-        }
-        .run()?;
-        Ok(Outcome { record, release, accelerator, elapsed: started.elapsed() })
+        let (payload, time_limit) = (payload.to_owned(), self.time_limit);
+        let mut guest = self.start(&[Task { payload, time_limit }])?;
+        Ok(Outcome {
+            record: guest.next_answer()?.text,
+            release: guest.release().to_owned(),
+            accelerator: guest.accelerator(),
+            elapsed: started.elapsed(),
+        })
     }
 }

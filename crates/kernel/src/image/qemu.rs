@@ -1,9 +1,10 @@
 //! Runs one virtual machine: QEMU as a child process that cannot outlive its parent.
 
 use std::fs::File;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -11,7 +12,8 @@ use rustix::io::Errno;
 use crate::child::{Ended, Running, die_with_parent};
 
 use super::boot_image::Image;
-use super::{Error, frame, unnamed};
+use super::frame::{self, Frame, Kind};
+use super::{Error, unnamed};
 
 const PROGRAM: &str = "qemu-system-x86_64";
 const PACKAGE: &str = "qemu-system-x86";
@@ -25,7 +27,17 @@ const KERNEL_ARGUMENTS: &str =
 /// Every instruction of any CPU takes 4 ns, and a machine that is idle goes on to its next timer.
 const IN_TURN: &str = "shift=2,sleep=off";
 
-/// How much of a console is searched for its last line.
+/// By what a guest tells its disks apart.
+pub(super) const SCRATCH_SERIAL: &str = "filemap-scratch";
+pub(super) const EXCHANGE_SERIAL: &str = "filemap-jobs";
+
+/// So many lines of a console are told.
+const LAST_LINES: usize = 3;
+
+/// What a kernel says of its own end.
+const FATAL: [&str; 4] = ["Kernel panic", "BUG:", "Oops:", "watchdog:"];
+
+/// How much of a console is searched for its last lines.
 const CONSOLE_TAIL: u64 = 64 << 10;
 
 /// How a machine's instructions are run.
@@ -52,32 +64,35 @@ pub(super) struct Machine<'a> {
     pub(super) image: &'a Image,
     pub(super) accelerator: Accelerator,
     pub(super) initramfs: &'a File,
-    pub(super) disk: Option<&'a File>,
-    pub(super) time_limit: Duration,
+    pub(super) disks: Option<Disks<'a>>,
+}
+
+/// The files behind its disks.
+#[derive(Clone, Copy)]
+pub(super) struct Disks<'a> {
+    /// What the files of jobs are on.
+    pub(super) scratch: BorrowedFd<'a>,
+    /// What it has from the host, and gives it.
+    pub(super) exchange: BorrowedFd<'a>,
+}
+
+/// A machine that was started; killed when dropped.
+#[derive(Debug)]
+pub(super) struct Started {
+    running: Running,
+    output: Output,
+    /// How it ended, once it has.
+    status: Option<ExitStatus>,
 }
 
 impl Machine<'_> {
-    /// Boots, waits for the end and returns the guest's answer.
-    pub(super) fn run(&self) -> Result<String, Error> {
+    /// Starts it. It opens its files some time later.
+    pub(super) fn start(&self) -> Result<Started, Error> {
         let output = Output::new()?;
         let mut command = self.command(&output)?;
         let running = Running::spawn(&mut command);
-        let mut running = running.map_err(|source| Error::start(PROGRAM, PACKAGE, source))?;
-        let ended = running.wait(self.time_limit, || output.kvm_failure());
-        drop(running);
-        let status = match ended.map_err(|source| Error::io(format!("watch {PROGRAM}"), source))? {
-            Ended::Itself(status) => status,
-            Ended::Because(line) => return Err(Error::Kvm { line }),
-            Ended::Late => {
-                return Err(Error::TimeLimit { limit: self.time_limit, line: output.last_line() });
-            }
-        };
-        let answer = output.result_bytes()?;
-        match frame::decode(&answer) {
-            Some(answer) => answer,
-            None if status.success() => Err(Error::NoResult { line: output.last_line() }),
-            None => Err(Error::Died { status, line: output.last_line() }),
-        }
+        let running = running.map_err(|source| Error::start(PROGRAM, PACKAGE, source))?;
+        Ok(Started { running, output, status: None })
     }
 
     /// Whether its CPUs take turns.
@@ -116,11 +131,17 @@ impl Machine<'_> {
         if self.takes_turns() {
             command.args(["-icount", IN_TURN]);
         }
-        if let Some(disk) = self.disk {
-            // A full host disk is an I/O error in the guest: the default would stop it for good.
-            let name = unnamed::name_for_child(disk);
-            let rest = "format=raw,if=virtio,cache=unsafe,werror=report,rerror=report";
-            command.arg("-drive").arg(format!("file={name},{rest}"));
+        if let Some(Disks { scratch, exchange }) = self.disks {
+            for (disk, serial) in [(scratch, SCRATCH_SERIAL), (exchange, EXCHANGE_SERIAL)] {
+                // A full host disk is an I/O error in the guest: the default would stop it for
+                // good. What a removed file had goes back to the host.
+                let name = unnamed::name_for_child(disk);
+                let rest = "format=raw,if=none,cache=unsafe,discard=unmap,werror=report";
+                let drive = format!("file={name},id={serial},{rest},rerror=report");
+                command.arg("-drive").arg(drive);
+                let device = format!("virtio-blk-pci,drive={serial},serial={serial}");
+                command.arg("-device").arg(device);
+            }
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         die_with_parent(&mut command);
@@ -128,7 +149,73 @@ impl Machine<'_> {
     }
 }
 
+impl Started {
+    /// Waits for a moment, or for its end; whether it has ended.
+    ///
+    /// # Errors
+    /// When KVM gave up on it, or it cannot be watched.
+    pub(super) fn has_ended(&mut self) -> Result<bool, Error> {
+        if self.status.is_some() {
+            return Ok(true);
+        }
+        let ended = self.running.wait(Duration::ZERO, || self.output.kvm_failure());
+        match ended.map_err(|source| Error::io(format!("watch {PROGRAM}"), source))? {
+            Ended::Itself(status) => self.status = Some(status),
+            Ended::Because(line) => return Err(Error::Kvm { line }),
+            Ended::Late => {}
+        }
+        Ok(self.status.is_some())
+    }
+
+    /// Waits for the end of a machine that has nothing to do, and kills it after `limit`.
+    ///
+    /// # Errors
+    /// When it did not end by itself, and well.
+    pub(super) fn until_end(mut self, limit: Duration) -> Result<(), Error> {
+        let start = Instant::now();
+        while !self.has_ended()? {
+            if start.elapsed() >= limit {
+                return Err(self.too_late(limit, false));
+            }
+        }
+        match self.said()? {
+            Some(frame) if frame.kind == Kind::Answer => Ok(()),
+            _ => Err(self.failure()),
+        }
+    }
+
+    /// Why it has ended without an answer.
+    pub(super) fn failure(&self) -> Error {
+        let line = self.output.last_lines();
+        match (self.said(), self.status.is_some_and(|status| !status.success())) {
+            (Err(error), _) => error,
+            (Ok(Some(frame)), _) => match frame.text() {
+                Ok(text) => Error::Guest(text.replace('\n', " ")),
+                Err(reason) => Error::Damaged { reason: reason.to_owned() },
+            },
+            (Ok(None), false) => Error::NoResult { line },
+            (Ok(None), true) => Error::Died { status: self.status.expect("it has ended"), line },
+        }
+    }
+
+    /// Why it is killed, which had `limit` to boot or for a job.
+    pub(super) fn too_late(&self, limit: Duration, has_begun: bool) -> Error {
+        let line = self.output.last_lines();
+        match has_begun {
+            true => Error::TimeLimit { limit, line },
+            false => Error::BootLimit { limit, line },
+        }
+    }
+
+    /// What the guest has said over its port, where it cannot say it otherwise.
+    fn said(&self) -> Result<Option<Frame>, Error> {
+        let bytes = self.output.result_bytes()?;
+        frame::decode(&bytes).map_err(|reason| Error::Damaged { reason: reason.to_owned() })
+    }
+}
+
 /// What a machine writes: files in memory, so that a full disk does not take the explanation along.
+#[derive(Debug)]
 struct Output {
     console: File,
     result: File,
@@ -153,19 +240,28 @@ impl Output {
         Some(line.trim().to_owned())
     }
 
-    /// The line that explains most: QEMU's own error, else a panic, else the console's last.
-    fn last_line(&self) -> String {
-        let (errors, console) = (text(&self.errors), text(&self.console));
-        let last = |text: &str, holds: &dyn Fn(&str) -> bool| {
-            let found = text.lines().map(str::trim).rfind(|&line| holds(line) && !line.is_empty());
-            found.map(str::to_owned)
-        };
-        let is_error = |line: &str| line.starts_with("qemu") && !line.contains("warning:");
-        last(&errors, &is_error)
-            .or_else(|| last(&console, &|line| line.contains("Kernel panic")))
-            .or_else(|| last(&console, &|_| true))
-            .unwrap_or_else(|| "(nothing)".to_owned())
+    /// What explains most, in one line: QEMU's own error, else a panic with what led to it, else
+    /// the console's last lines.
+    fn last_lines(&self) -> String {
+        explaining(&text(&self.errors), &text(&self.console))
     }
+}
+
+/// See [`Output::last_lines`].
+fn explaining(errors: &str, console: &str) -> String {
+    let lines = |text: &str, holds: &dyn Fn(&str) -> bool, most: usize| {
+        let all = text.lines().map(str::trim).filter(|&line| !line.is_empty() && holds(line));
+        let all: Vec<&str> = all.collect();
+        all[all.len().saturating_sub(most)..].join(" | ")
+    };
+    let is_error = |line: &str| line.starts_with("qemu") && !line.contains("warning:");
+    let is_fatal = |line: &str| FATAL.iter().any(|words| line.contains(words));
+    let found = [
+        lines(errors, &is_error, 1),
+        lines(console, &is_fatal, LAST_LINES),
+        lines(console, &|_| true, LAST_LINES),
+    ];
+    found.into_iter().find(|line| !line.is_empty()).unwrap_or_else(|| "(nothing)".to_owned())
 }
 
 fn text(file: &File) -> String {
@@ -181,4 +277,20 @@ fn tail(file: &File, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(wanted).map_err(std::io::Error::other)?];
     file.read_exact_at(&mut bytes, len - wanted)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_that_explain_most_are_told_in_one() {
+        let console = "a\n\nb\n c \nd\n";
+        assert_eq!(explaining("", ""), "(nothing)");
+        assert_eq!(explaining("", console), "b | c | d");
+        let panic = "[1] BUG: x\n[2] RIP: y\n[3] Kernel panic - z\nReboot\n";
+        assert_eq!(explaining("", panic), "[1] BUG: x | [3] Kernel panic - z");
+        let errors = "qemu: warning: no\nqemu: no memory\n";
+        assert_eq!(explaining(errors, panic), "qemu: no memory");
+    }
 }

@@ -10,8 +10,9 @@ pub(super) const PATH: &str = "/filemap-guest.json";
 /// Orders for the guest.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settings {
-    /// The job. `None`: only show that the machine runs.
-    pub(super) payload: Option<String>,
+    /// Where on the disk between host and guest answers begin. `None`: there is no disk; only show
+    /// that the machine runs.
+    pub(super) answers_at: Option<u64>,
     /// Names of the modules to load, in this order.
     pub(super) modules: Vec<String>,
     /// Readahead of the scratch disk.
@@ -23,7 +24,7 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn to_json(&self) -> String {
         json!({
-            "payload": self.payload,
+            "answers_at": self.answers_at,
             "modules": self.modules,
             "read_ahead_kb": self.read_ahead_kb,
             "filesystem": self.filesystem.name(),
@@ -35,7 +36,7 @@ impl Settings {
         let value: Value = serde_json::from_str(text).ok()?;
         let modules = value["modules"].as_array()?.iter();
         Some(Self {
-            payload: value["payload"].as_str().map(str::to_owned),
+            answers_at: value["answers_at"].as_u64(),
             modules: modules.map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?,
             read_ahead_kb: value["read_ahead_kb"].as_u64(),
             filesystem: Filesystem::from_name(value["filesystem"].as_str()?)?,
@@ -50,13 +51,13 @@ mod tests {
     #[test]
     fn there_and_back() {
         let settings = Settings {
-            payload: Some("a\n\"b\"".into()),
+            answers_at: Some(8192),
             modules: vec!["virtio_blk".into()],
             read_ahead_kb: Some(8192),
             filesystem: Filesystem::Xfs,
         };
         assert_eq!(Settings::from_json(&settings.to_json()), Some(settings.clone()));
-        let probe = Settings { payload: None, read_ahead_kb: None, ..settings };
+        let probe = Settings { answers_at: None, read_ahead_kb: None, ..settings };
         assert_eq!(Settings::from_json(&probe.to_json()), Some(probe));
         assert_eq!(Settings::from_json("{}"), None);
     }

@@ -1,7 +1,7 @@
 //! Temporary files without a name, which go with this process.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use super::Error;
@@ -12,6 +12,6 @@ pub(super) fn in_dir(dir: &Path) -> Result<File, Error> {
 }
 
 /// A name by which a child process can open `file`, which has none of its own.
-pub(super) fn name_for_child(file: &File) -> String {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+pub(super) fn name_for_child(file: impl AsFd) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_fd().as_raw_fd())
 }

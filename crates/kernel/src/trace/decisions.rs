@@ -2,7 +2,8 @@
 
 use std::mem;
 
-use filemap_core::decision::{Cause, Decision, Found, Lock};
+use filemap_core::decision::{Cause, Decision, Found};
+use filemap_core::fault::lock;
 use filemap_core::rules::Rules;
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
@@ -149,7 +150,7 @@ impl<'a> Reader<'a> {
         let file = process.opens[area.open];
         (self.area, self.executable) = (Some(area), is_executable(area, page));
         self.fault = Some((file, index));
-        self.push(file, Decision::Locked(Lock::Vma));
+        self.push(file, Decision::Locked(lock::of_access(&self.child.rules)));
     }
 
     /// `of_fault` within a fault, else `of_read`.

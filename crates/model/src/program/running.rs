@@ -51,7 +51,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
     ) -> Running<'p, 'a, C, L> {
         let files = program.files.len();
         let device = |sparse| Device::new(setup::device(sparse, profile), program.page_size());
-        let mut memory = Memory::new(&program.machine, files, cache, flushes);
+        let mut memory = Memory::new(&program.machine, program.rules, files, cache, flushes);
         memory.hold(program.anonymous);
         let devices = vec![device(false), device(true)];
         let opens = program.opens.iter().enumerate().map(|(number, open)| {
@@ -82,7 +82,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
 
     pub(super) fn map(&mut self, number: usize) {
         let of = &self.program.mappings[number];
-        let mut mapping = setup::mapping(&of.mapping, self.starts[number]);
+        let mut mapping = setup::mapping(&of.mapping, self.starts[number], &self.program.rules);
         mapping.no_reuse = self.opens[of.open].no_reuse;
         let page_size = self.program.page_size();
         let is_governed =

@@ -19,7 +19,9 @@ const MOST_LOOKED_AT: PageCount = PageCount(256);
 impl<C: PageCache, L: Log> Machine<'_, C, L> {
     /// `task` begins to reclaim at least `goal` pages.
     pub fn begin_reclaim(&mut self, task: TaskId, goal: u64, cause: Cause) {
-        let reclaim = Direct::new(PageCount(goal), self.job.arch.page_size).counting_unmapped();
+        let reclaim = Direct::new(PageCount(goal), self.job.arch.page_size)
+            .by(&self.job.rules)
+            .counting_unmapped();
         let (tells, freeing) = (false, 0);
         self.tasks[task].reclaim = Some(Reclaiming { reclaim, tells, freeing, cause });
         self.reclaimers += 1;

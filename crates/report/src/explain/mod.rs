@@ -34,7 +34,8 @@ mod tables;
 mod touches;
 mod window;
 
-use filemap_core::decision::{Decision, Found, Lock, Log};
+use filemap_core::decision::{Decision, Found, Log};
+use filemap_core::fault::lock;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::Job;
 
@@ -239,7 +240,9 @@ impl<'a> Explainer<'a> {
 impl Log for Explainer<'_> {
     fn record(&mut self, decision: Decision) {
         match (&mut self.fault, decision) {
-            (None, Decision::Locked(Lock::Vma)) => self.fault = Some(vec![decision]),
+            (None, Decision::Locked(lock)) if lock == lock::of_access(&self.job.rules) => {
+                self.fault = Some(vec![decision]);
+            }
             (Some(fault), Decision::Served { index, .. }) => {
                 fault.push(decision);
                 self.end_fault(index);

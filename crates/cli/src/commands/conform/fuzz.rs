@@ -1,18 +1,12 @@
-//! Random patterns, and smaller ones that still differ.
+//! Random patterns of a kernel that is running.
 
-use filemap_job::random::{self, Rng};
-use filemap_job::{Job, JobSpec, PhaseSpec, SizeText};
-use filemap_report::conform::Comparison;
+use filemap_job::JobSpec;
 
 use crate::error::Error;
-
-/// Most jobs that are tried to shrink one.
-const MAX_ATTEMPTS: u32 = 150;
+use crate::random_jobs;
 
 /// Seed of the patterns where none is given.
 const DEFAULT_SEED: u64 = 1;
-
-const PAGE: u64 = 4096;
 
 /// `jobs` random patterns; `flags` may give a seed, and nothing else.
 ///
@@ -26,130 +20,10 @@ pub fn named(jobs: u64, mut flags: JobSpec) -> Result<Vec<(String, JobSpec)>, Er
         return Err(Error::Usage(message.to_string()));
     }
     let name = |number| format!("random {seed}/{number}");
-    Ok((0..jobs).map(|number| (name(number), random_spec(seed, number))).collect())
+    Ok((0..jobs).map(|number| (name(number), random_jobs::drawn(seed, number))).collect())
 }
 
 /// The seed of the patterns that `flags` ask for.
 pub fn seed(flags: &JobSpec) -> u64 {
     flags.seed.unwrap_or(DEFAULT_SEED)
-}
-
-/// The smallest job found that still differs. `differs` gives what differs in a job, if anything.
-pub fn shrink(
-    spec: &JobSpec,
-    job: Job,
-    found: Comparison,
-    mut differs: impl FnMut(&JobSpec) -> Result<Option<(Job, Comparison)>, Error>,
-) -> Result<(Job, Comparison), Error> {
-    let mut best = (spec.clone(), job, found);
-    let mut attempts = 0;
-    'smaller: loop {
-        for spec in smaller(&best.0) {
-            attempts += 1;
-            if attempts > MAX_ATTEMPTS {
-                break 'smaller;
-            }
-            if let Some((job, found)) = differs(&spec)? {
-                best = (spec, job, found);
-                continue 'smaller;
-            }
-        }
-        break;
-    }
-    Ok((best.1, best.2))
-}
-
-/// Jobs that are a little simpler than `spec`, the simplest first.
-fn smaller(spec: &JobSpec) -> Vec<JobSpec> {
-    let mut jobs = Vec::new();
-    let mut with = |change: &dyn Fn(&mut JobSpec)| {
-        let mut job = spec.clone();
-        change(&mut job);
-        if job != *spec {
-            jobs.push(job);
-        }
-    };
-    for phase in 0..spec.phase.len() {
-        if spec.phase.len() > 1 {
-            with(&|job| drop(job.phase.remove(phase)));
-        }
-    }
-    for phase in 0..spec.phase.len() {
-        let accesses = spec.phase[phase].accesses.unwrap_or(1);
-        for fewer in [accesses / 8, accesses / 2, accesses - accesses / 8, accesses - 1] {
-            with(&|job| job.phase[phase].accesses = Some(fewer.max(1)));
-        }
-    }
-    with(&|job| (job.split, job.split_prot) = (None, None));
-    with(&|job| job.map_shift = None);
-    with(&|job| job.exec = None);
-    with(&|job| job.private = None);
-    with(&|job| job.advice = None);
-    with(&|job| (job.map_offset, job.map_len) = (None, None));
-    with(&|job| job.fs = None);
-    jobs
-}
-
-/// Pattern `number` of those that `seed` stands for: what a running kernel can do.
-fn random_spec(seed: u64, number: u64) -> JobSpec {
-    let mut rng = Rng(Rng(seed).next() ^ number);
-    let (least, most) = rng.pick(&[(1, 40), (40, 700), (700, 6000), (700, 6000), (6000, 30_000)]);
-    let pages = least + rng.below(most - least);
-    let bytes = pages * PAGE - rng.pick(&[0, 0, 1, 4095]);
-    let offset = if rng.chance(50) { rng.below(pages) } else { 0 };
-    let length = if rng.chance(50) { pages - offset } else { 1 + rng.below(pages - offset) };
-    let split = rng.chance(25).then(|| 1 + rng.below(length.min(700)));
-    let size = |pages: u64| Some(SizeText((pages * PAGE).to_string()));
-    let phases = 1 + rng.below(6);
-    let mut spec = JobSpec {
-        seed: Some(1 + rng.below(1 << 40)),
-        file_size: Some(SizeText(bytes.to_string())),
-        map_offset: size(offset),
-        map_len: size(length),
-        map_shift: rng.chance(30).then(|| rng.below(512)),
-        split,
-        split_prot: split.map(|_| rng.pick(&["write", "exec"]).to_string()),
-        advice: rng
-            .chance(40)
-            .then(|| rng.pick(&["random", "sequential", "hugepage", "normal"]).to_string()),
-        exec: rng.chance(15).then_some(true),
-        private: rng.chance(15).then_some(true),
-        read_ahead_kb: Some(rng.pick(&READ_AHEAD_KB)),
-        fs: Some(rng.pick(&["ext4", "xfs"]).to_string()),
-        phase: (0..phases).map(|_| random_phase(&mut rng, length)).collect(),
-        ..JobSpec::default()
-    };
-    // Pieces that are protected so already are none.
-    spec.split_prot = match (spec.private, spec.exec) {
-        (Some(true), Some(true)) => None,
-        (Some(true), _) => split.map(|_| "exec".to_string()),
-        (_, Some(true)) => split.map(|_| "write".to_string()),
-        _ => spec.split_prot,
-    };
-    spec.split = split.filter(|_| spec.split_prot.is_some());
-    // Advice is a set, of which the huge-page flag goes with either kind of reading.
-    if number % 4 == 1
-        && let Some(advice @ ("random" | "sequential")) = spec.advice.as_deref()
-    {
-        spec.advice = Some(format!("{advice},hugepage"));
-    }
-    spec
-}
-
-/// Readahead sizes, the usual ones more than once.
-const READ_AHEAD_KB: [u64; 16] =
-    [0, 4, 16, 60, 64, 128, 128, 128, 200, 256, 512, 1000, 1024, 2048, 8192, 8192];
-
-/// Sizes of reads.
-const READS: [&str; 9] = ["512", "4k", "4k", "5000", "16k", "64k", "300k", "1m", "5m"];
-
-fn random_phase(rng: &mut Rng, pages: u64) -> PhaseSpec {
-    let workload = random::workload(rng, pages, true);
-    let most = rng.pick(&[10, 100, 1500]);
-    PhaseSpec {
-        workload: Some(workload.to_string()),
-        accesses: Some(1 + rng.below(most)),
-        bs: workload.is_read().then(|| SizeText(rng.pick(&READS).into())),
-        ..PhaseSpec::default()
-    }
 }

@@ -26,6 +26,10 @@ use crate::input;
 use crate::interrupt;
 use crate::judged;
 use crate::progress::Progress;
+use crate::random_jobs::shrink;
+
+/// Most jobs that are tried to shrink one.
+const MAX_ATTEMPTS: u32 = 150;
 
 /// Compares what the running kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
@@ -80,7 +84,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         if let (Finding::Compared(found), true) = (&finding, args.fuzz.is_some())
             && found.mismatches > 0
         {
-            let smallest = fuzz::shrink(spec, job, found.clone(), |spec| {
+            let (_, smallest) = shrink(spec, (job, found.clone()), MAX_ATTEMPTS, |spec| {
                 let Ok(job) = validate(spec) else { return Ok(None) };
                 Ok(match of_one_file(&mut bench, &job)? {
                     Finding::Compared(found) if found.mismatches > 0 => Some((job, found)),

@@ -1,50 +1,21 @@
 //! What kernels and architectures differ in, as tables of values.
 
-use crate::series::Series;
+mod kernel;
+
+use crate::series::{Series, Switch};
 use crate::units::{Order, PageCount};
 
-/// A kernel whose rules are modelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kernel {
-    /// Linux 6.12, longterm.
-    V6_12,
-    /// Linux 6.18, longterm.
-    V6_18,
-    /// The mm tree of May 2026, on which the exec-order series was published.
-    Mm2026_05,
-}
+pub use self::kernel::{Kernel, Nearest};
 
-impl Kernel {
-    /// Every modelled kernel, oldest first.
-    pub const ALL: [Kernel; 3] = [Kernel::V6_12, Kernel::V6_18, Kernel::Mm2026_05];
-
-    /// The name on the command line and in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kernel::V6_12 => "6.12",
-            Kernel::V6_18 => "6.18",
-            Kernel::Mm2026_05 => "mm-2026-05",
-        }
-    }
-
-    /// The modelled kernel nearest to a release such as `6.18.3-amd64`: the newest that is not
-    /// newer, or the oldest. `None` when the release does not begin with two numbers.
-    pub fn nearest(release: &str) -> Option<Nearest> {
-        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-        let version = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-        let kernel = if version < (6, 18) { Kernel::V6_12 } else { Kernel::V6_18 };
-        Some(Nearest { kernel, is_exact: version == (6, 12) || version == (6, 18) })
-    }
-}
-
-/// The modelled kernel whose rules a release is given.
+/// What a fault does under the lock of its VMA, before it takes `mmap_lock`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nearest {
-    /// The kernel.
-    pub kernel: Kernel,
-    /// Whether the release is of that version. The rules of others may differ from it, and nobody
-    /// looked.
-    pub is_exact: bool,
+pub enum VmaLock {
+    /// Nothing: VMAs have no locks (6.1).
+    Absent,
+    /// Fault-around (6.6).
+    FaultAround,
+    /// All of it (6.12).
+    WholeFault,
 }
 
 /// How the folio order of a readahead stream grows.
@@ -63,6 +34,30 @@ pub struct Rules {
     pub kernel: Kernel,
     /// The patch series on top.
     pub series: Series,
+    /// What faults do under the lock of their VMA.
+    pub vma_lock: VmaLock,
+    /// A fault of MADV_POPULATE_READ that dropped its lock begins again like a new one.
+    pub populating_begins_anew: bool,
+    /// A miss and a hit on a mark go by one rule: a miss where the stream's next window or its mark
+    /// is due moves the stream on.
+    pub misses_move_streams: bool,
+    /// Folios of two pages.
+    pub two_page_folios: bool,
+    /// Fault-around credits pages of folios that were on the active list before they were evicted.
+    pub workingset_hits_count: bool,
+    /// Folios that `read(2)` looks up together (`PAGEVEC_SIZE`).
+    pub read_batch_folios: u8,
+    /// `read(2)` notes where it is after each folio, not when it is done.
+    pub read_notes_each_folio: bool,
+    /// MADV_NOHUGEPAGE keeps folios from being mapped by one PMD entry.
+    pub nohugepage_keeps_pmd_off: bool,
+    /// Accesses through mappings advised RANDOM, or of open files advised NOREUSE, count as others
+    /// do.
+    pub random_accesses_count: bool,
+    /// `munmap(2)` and MADV_DONTNEED: each accessed entry is a use of its folio.
+    pub entries_are_uses: bool,
+    /// Each pass of reclaim begins with a flush of the list statistics.
+    pub reclaim_flushes_statistics: bool,
     /// Faults map the whole large folio where it lies inside the VMA and the page-table page.
     pub maps_whole_folio: bool,
     /// Fault-around maps a large folio whole, or makes a page-table page because of a folio, only
@@ -97,9 +92,72 @@ impl Rules {
     /// The rules of `kernel` with the switches of `series`.
     pub const fn new(kernel: Kernel, series: Series) -> Self {
         match kernel {
+            Kernel::V6_1 => Rules {
+                kernel,
+                series,
+                vma_lock: VmaLock::Absent,
+                populating_begins_anew: true,
+                misses_move_streams: true,
+                two_page_folios: false,
+                workingset_hits_count: true,
+                read_batch_folios: 15,
+                read_notes_each_folio: true,
+                nohugepage_keeps_pmd_off: false,
+                random_accesses_count: true,
+                entries_are_uses: true,
+                reclaim_flushes_statistics: true,
+                maps_whole_folio: false,
+                around_spares_file_end: false,
+                executable_readahead: false,
+                locked_hit_counts: true,
+                trims_async_end: false,
+                order_growth: OrderGrowth::EveryWindow,
+                large_folio_min_window: PageCount(4),
+                fallback_reads_remainder: false,
+                ext4_large_folios: false,
+                huge_page_counts: false,
+                dontneed_frees_tables: false,
+            },
+            Kernel::V6_6 => Rules {
+                kernel,
+                series,
+                vma_lock: VmaLock::FaultAround,
+                populating_begins_anew: true,
+                misses_move_streams: true,
+                two_page_folios: true,
+                workingset_hits_count: true,
+                read_batch_folios: 15,
+                read_notes_each_folio: false,
+                nohugepage_keeps_pmd_off: true,
+                random_accesses_count: false,
+                entries_are_uses: true,
+                reclaim_flushes_statistics: true,
+                maps_whole_folio: false,
+                around_spares_file_end: true,
+                executable_readahead: false,
+                locked_hit_counts: true,
+                trims_async_end: false,
+                order_growth: OrderGrowth::EveryWindow,
+                large_folio_min_window: PageCount(4),
+                fallback_reads_remainder: false,
+                ext4_large_folios: false,
+                huge_page_counts: false,
+                dontneed_frees_tables: false,
+            },
             Kernel::V6_12 => Rules {
                 kernel,
                 series,
+                vma_lock: VmaLock::WholeFault,
+                populating_begins_anew: false,
+                misses_move_streams: false,
+                two_page_folios: true,
+                workingset_hits_count: false,
+                read_batch_folios: 31,
+                read_notes_each_folio: false,
+                nohugepage_keeps_pmd_off: true,
+                random_accesses_count: false,
+                entries_are_uses: false,
+                reclaim_flushes_statistics: false,
                 maps_whole_folio: false,
                 around_spares_file_end: false,
                 executable_readahead: false,
@@ -115,6 +173,17 @@ impl Rules {
             Kernel::V6_18 | Kernel::Mm2026_05 => Rules {
                 kernel,
                 series,
+                vma_lock: VmaLock::WholeFault,
+                populating_begins_anew: false,
+                misses_move_streams: false,
+                two_page_folios: true,
+                workingset_hits_count: false,
+                read_batch_folios: 31,
+                read_notes_each_folio: false,
+                nohugepage_keeps_pmd_off: true,
+                random_accesses_count: false,
+                entries_are_uses: false,
+                reclaim_flushes_statistics: false,
                 maps_whole_folio: true,
                 around_spares_file_end: true,
                 executable_readahead: true,
@@ -127,6 +196,19 @@ impl Rules {
                 huge_page_counts: matches!(kernel, Kernel::Mm2026_05),
                 dontneed_frees_tables: true,
             },
+        }
+    }
+
+    /// Why `switch` changes nothing in this kernel: what it does not have. `None` where it does.
+    pub fn lacks(&self, switch: Switch) -> Option<&'static str> {
+        match switch {
+            Switch::VmaRetry if self.vma_lock != VmaLock::WholeFault => {
+                Some("reads nothing under the lock of a VMA")
+            }
+            Switch::ExecUnify if !self.executable_readahead => {
+                Some("has no readahead rule for code")
+            }
+            _ => None,
         }
     }
 

@@ -1,0 +1,182 @@
+//! `filemap search`.
+
+use std::io::{IsTerminal, Write, stderr};
+
+use filemap_job::{Engine, EngineKind, Job, JobSpec, Ready, Record, Thrash};
+use filemap_model::{Model, Profile};
+use filemap_report::Footer;
+use filemap_report::search::{self, Goal, Study};
+
+use super::{GivenJob, folio_ops};
+use crate::Outcome;
+use crate::args::SearchArgs;
+use crate::error::Error;
+use crate::input;
+use crate::interrupt::Asked;
+use crate::machine_profile;
+use crate::output::Output;
+use crate::provenance;
+use crate::search::{JobFiles, Search, Searched, Space, StateFile};
+use crate::variants::{self, Variant};
+
+/// Seed of the jobs where none is given.
+const DEFAULT_SEED: u64 = 1;
+
+/// Jobs that are tried where nothing says how many.
+const DEFAULT_JOBS: u64 = 20_000;
+
+/// Looks for jobs that tell two variants apart, or that the second makes worse.
+pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
+    args.job.check_one_kernel()?;
+    let (asked, mut spec) = GivenJob::new(None, args.job)?;
+    check(&spec)?;
+    let state = ("--state", args.state.as_deref());
+    let mut output = Output::open(&args.output, &asked.inputs, &[state])?;
+    if output.take("--state").is_some_and(|state| state.is_stdout()) {
+        let message = "--state -: a state is read again; give it a file";
+        return Err(Error::Usage(message.to_string()));
+    }
+    let files = args.out.map(JobFiles::new).transpose()?;
+    let variants = variants::parse(&args.variants)?;
+    let [first, second] = variants.as_slice() else {
+        return Err(Error::Usage(format!(
+            "--variants {}: a search is between two variants; give two, as in --variants \
+             baseline,vma-bound",
+            args.variants
+        )));
+    };
+    let goal = match (args.worse, args.over, args.differ) {
+        (Some(metric), ..) => Goal::Worse(metric),
+        (_, Some(metric), _) => Goal::Over(metric),
+        _ => Goal::Differ,
+    };
+    let profile = machine_profile::of(&mut spec)?;
+    let seed = spec.seed.take().unwrap_or(DEFAULT_SEED);
+    let records = [first, second].map(|variant| record_of(variant, &spec, profile));
+    let is_thrash = spec.is_thrash();
+    let search = Search {
+        variants: [first, second],
+        goal,
+        space: Space::of(spec),
+        seed,
+        jobs: args.jobs.or(if args.time.is_some() { None } else { Some(DEFAULT_JOBS) }),
+        limit: args.time,
+        profile,
+    };
+    let flags = JobSpec { seed: None, ..asked.flags.clone() };
+    let mut words = vec!["filemap search".to_string()];
+    words.extend(flags.flags());
+    words.push(format!("{} {goal} --seed {seed}", search.variants_flag()));
+    let command = words.join(" ");
+    let state = args.state.as_deref().map(|path| StateFile::new(path, &command));
+    let wants = Asked::begin();
+    let studied = match is_thrash {
+        true => studied::<Thrash>(&search, state.as_ref(), &wants)?,
+        false => studied::<Job>(&search, state.as_ref(), &wants)?,
+    };
+    let Some((mut study, drawn)) = studied else {
+        return Ok(Outcome::Interrupted);
+    };
+    if let Some(files) = &files {
+        files.write(&mut study, &search)?;
+    }
+    let records = records.into_iter().collect::<Result<Vec<Record>, Error>>()?;
+    let footer = Footer::new(&records, format!("{command} --jobs {drawn}"));
+    output.write(&search::report(&study, footer))?;
+    Ok(if wants.times() > 0 { Outcome::Interrupted } else { Outcome::Done })
+}
+
+/// What `search` comes to, and how many jobs it has drawn; `None` where it was interrupted before
+/// it had tried any.
+fn studied<J: Searched>(
+    search: &Search,
+    state: Option<&StateFile>,
+    wants: &Asked,
+) -> Result<Option<(Study, u64)>, Error> {
+    let found = state.map(|state| state.read::<J>(search)).transpose()?.unwrap_or_default();
+    let found = search.run::<J>(found, state, wants)?;
+    let drawn = found.drawn;
+    let is_interrupted = wants.times() > 0;
+    if is_interrupted && drawn == 0 {
+        return Ok(None);
+    }
+    let mut notes = Vec::new();
+    if is_interrupted {
+        notes.push(interrupted(drawn, state.is_some()));
+        tell_terminal();
+    }
+    let (tried, left_out) = (drawn - found.left_out, found.left_out);
+    let groups = search.groups::<J>(found, wants)?;
+    if wants.times() > u32::from(is_interrupted) {
+        notes.push("Not all jobs were made as small as they can be.".to_string());
+    }
+    let variants = search.variants.map(Variant::name);
+    let (goal, seed) = (search.goal, search.seed);
+    Ok(Some((
+        Study { variants, goal, seed, tried, left_out, groups, mechanism_is: J::MECHANISM, notes },
+        drawn,
+    )))
+}
+
+/// How a search goes on that was interrupted after so many jobs.
+fn interrupted(drawn: u64, has_state: bool) -> String {
+    let how = match has_state {
+        true => "The same command goes on from there",
+        false => "With --state FILE a search that is given again goes on where it was stopped",
+    };
+    format!("Interrupted after {drawn} jobs. {how}.")
+}
+
+/// Says what takes time still, to whoever has interrupted the search by hand.
+fn tell_terminal() {
+    if stderr().is_terminal() {
+        let _ = writeln!(
+            stderr(),
+            "filemap: what was found is made smaller; interrupt again to have it as it is"
+        );
+    }
+}
+
+/// Refuses jobs that the search has none of.
+fn check(spec: &JobSpec) -> Result<(), Error> {
+    let instead = "give another --workload, or none";
+    folio_ops::refuse(spec, "search", instead)?;
+    let is_model = |on: &String| on == EngineKind::Model.name();
+    if spec.image.is_some() || !spec.on.as_ref().is_none_or(is_model) {
+        return Err(Error::CannotRun(
+            "search tries jobs in the model; leave out --on and --image, and add them to the \
+             commands that it prints"
+                .to_string(),
+        ));
+    }
+    for (flag, is_given) in [
+        ("--file", spec.file.is_some()),
+        ("--accesses-file", spec.accesses_file.is_some()),
+        ("--runs", spec.runs.is_some()),
+        ("--with", spec.with.is_some()),
+    ] {
+        if is_given {
+            return Err(Error::Usage(format!(
+                "{flag} does not go with search, which draws its own jobs and runs them in \
+                 two variants; leave it out"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A record without runs, of where the jobs of `variant` ran.
+fn record_of(variant: &Variant, spec: &JobSpec, profile: Profile) -> Result<Record, Error> {
+    let place = JobSpec {
+        kernel: spec.kernel.clone(),
+        machine: spec.machine.clone(),
+        ..JobSpec::default()
+    };
+    let of_variant = variant.applied(&JobSpec::default());
+    let place = JobSpec { kernel: of_variant.kernel.or(place.kernel), ..place };
+    let job = place.validate(input::host_release().as_deref())?;
+    let ready = Model { profile }.prepare_all(&[&job])?.pop();
+    let mut record = ready.expect("one job is made ready").record(Vec::new());
+    provenance::stamp_record(&mut record);
+    Ok(record)
+}

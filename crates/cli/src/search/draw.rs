@@ -1,0 +1,185 @@
+//! The jobs among which a search looks: random ones, and some a little different from one that
+//! was found.
+
+use filemap_job::random::Rng;
+use filemap_job::{JobSpec, PhaseSpec, SizeText, parse_size};
+
+use super::draw_thrash;
+use crate::random_jobs::{self, PAGE, READ_AHEAD_KB};
+
+/// A file is at most as long as this, in pages.
+const MOST_PAGES: u64 = 16_384;
+
+/// A phase has at most so many accesses.
+const MOST_ACCESSES: u64 = 8192;
+
+/// What a user has fixed of the jobs.
+pub struct Space {
+    fixed: JobSpec,
+}
+
+impl Space {
+    /// The jobs that have what `flags` say.
+    pub fn of(flags: JobSpec) -> Space {
+        Space { fixed: flags }
+    }
+
+    /// Job `number` of those that `seed` stands for.
+    pub fn drawn(&self, seed: u64, number: u64) -> JobSpec {
+        if self.fixed.is_thrash() {
+            return self.of_space(draw_thrash::drawn(seed, number));
+        }
+        let mut job = random_jobs::drawn(seed, number);
+        let mut rng = Rng(Rng(seed ^ number).next());
+        let pages = pages(&job.file_size);
+        if rng.chance(30) {
+            job.cache_limit = size((pages / (2 + rng.below(8))).max(512));
+        }
+        if rng.chance(20) {
+            job.fault_around = Some(SizeText(rng.pick(&["4k", "16k", "256k"]).to_string()));
+        }
+        self.of_space(job)
+    }
+
+    /// `job` with one or a few things different.
+    pub fn changed(&self, job: &JobSpec, rng: &mut Rng) -> JobSpec {
+        if self.fixed.is_thrash() {
+            return self.of_space(draw_thrash::changed(job, rng));
+        }
+        let mut changed = job.clone();
+        for _ in 0..1 + rng.below(3) {
+            change(&mut changed, rng);
+        }
+        self.of_space(changed)
+    }
+
+    /// Whether `job` has what is fixed.
+    pub fn has(&self, job: &JobSpec) -> bool {
+        self.of_space(job.clone()) == *job
+    }
+
+    /// `job` with what is fixed. A workload of the whole job is that of each phase.
+    fn of_space(&self, mut job: JobSpec) -> JobSpec {
+        let mut fixed = self.fixed.clone();
+        if fixed.is_thrash() {
+            return job.overlay(fixed);
+        }
+        let (workload, accesses) = (fixed.workload.take(), fixed.accesses.take());
+        let (fraction, bs) = (fixed.fraction.take(), fixed.bs.take());
+        for phase in &mut job.phase {
+            if workload.is_some() {
+                phase.workload.clone_from(&workload);
+                phase.bs.clone_from(&bs);
+            }
+            if accesses.is_some() || fraction.is_some() {
+                (phase.accesses, phase.fraction) = (accesses, fraction);
+            }
+        }
+        if fixed.file_size.is_some() {
+            (job.map_offset, job.map_len) = (None, None);
+        }
+        job.overlay(fixed)
+    }
+}
+
+fn size(pages: u64) -> Option<SizeText> {
+    Some(SizeText((pages * PAGE).to_string()))
+}
+
+/// Pages of a size, also of those that are cut off.
+fn pages(size: &Option<SizeText>) -> u64 {
+    let bytes = size.as_ref().and_then(|size| parse_size(&size.0).ok());
+    bytes.unwrap_or(0).div_ceil(PAGE)
+}
+
+/// Twice or half of `number`, or one more or less; at least 1 and at most `most`.
+fn varied(rng: &mut Rng, number: u64, most: u64) -> u64 {
+    let other = match rng.below(4) {
+        0 => number.saturating_mul(2),
+        1 => number / 2,
+        2 => number + 1,
+        _ => number.saturating_sub(1),
+    };
+    other.clamp(1, most)
+}
+
+/// Draws one thing of `job` anew.
+fn change(job: &mut JobSpec, rng: &mut Rng) {
+    let mapped = pages(&job.map_len).max(1);
+    match rng.below(11) {
+        0 => {
+            let pages = varied(rng, pages(&job.file_size), MOST_PAGES);
+            job.file_size = size(pages);
+            (job.map_offset, job.map_len) = (size(0), size(pages));
+        }
+        1 => {
+            let split = match job.split {
+                Some(_) if rng.chance(20) => None,
+                Some(split) => Some(varied(rng, split, mapped)),
+                None => Some(1 + rng.below(mapped.min(64))),
+            };
+            job.split = split;
+            let is_private = job.private == Some(true) || job.exec == Some(true);
+            let kind = split.filter(|_| !is_private).map(|_| rng.pick(&["write", "exec"]));
+            job.split_prot = kind.map(str::to_string);
+            job.split = split.filter(|_| kind.is_some());
+        }
+        2 => job.read_ahead_kb = Some(rng.pick(&READ_AHEAD_KB)),
+        3 => {
+            let advice = rng.pick(&["normal", "normal", "random", "sequential", "hugepage"]);
+            job.advice = Some(advice.to_string());
+        }
+        4 => job.map_shift = rng.chance(50).then(|| rng.below(512)),
+        5 => {
+            job.cache_limit =
+                rng.chance(50).then(|| size((mapped / (2 + rng.below(8))).max(512))).flatten();
+        }
+        6 if job.phase.len() > 1 => {
+            drop(job.phase.remove(rng.below(job.phase.len() as u64) as usize))
+        }
+        7 if job.phase.len() < 6 => job.phase.push(random_jobs::phase(rng, mapped)),
+        8 => {
+            let around = rng.pick(&["4k", "16k", "64k", "256k"]);
+            job.fault_around = Some(SizeText(around.to_string()));
+        }
+        9 => job.seed = Some(1 + rng.below(1 << 40)),
+        _ => change_phase(job, rng, mapped),
+    }
+}
+
+fn change_phase(job: &mut JobSpec, rng: &mut Rng, mapped: u64) {
+    let which = rng.below(job.phase.len().max(1) as u64) as usize;
+    let Some(phase) = job.phase.get_mut(which) else { return };
+    match (rng.below(3), phase.accesses) {
+        (0, Some(accesses)) => phase.accesses = Some(varied(rng, accesses, MOST_ACCESSES)),
+        // As many accesses as there are pages.
+        (1, Some(_)) => phase.accesses = Some(mapped.min(MOST_ACCESSES)),
+        _ => {
+            let PhaseSpec { workload, bs, .. } = random_jobs::phase(rng, mapped);
+            (phase.workload, phase.bs) = (workload, bs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_jobs_of_a_space_are_jobs() {
+        let fixed = JobSpec::from_toml("read_ahead_kb = 128\nfile_size = '4m'").unwrap();
+        for space in [Space::of(JobSpec::default()), Space::of(fixed.clone())] {
+            let mut rng = Rng(1);
+            let mut valid = 0;
+            for number in 0..200 {
+                let drawn = space.drawn(7, number);
+                let changed = space.changed(&drawn, &mut rng);
+                for job in [drawn, changed] {
+                    assert_eq!(job.clone().overlay(space.fixed.clone()), job);
+                    valid += u32::from(job.validate(None).is_ok());
+                }
+            }
+            assert!(valid > 340, "{valid} of 400");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The mechanism by which two runs of a job part: which decision differs first.
+
+use filemap_core::decision::Decision;
+use filemap_job::Shown;
+use filemap_job::thrash::Wait;
+use filemap_report::decisions::Line;
+
+/// What the logs of a job have first that differs, in words; `None` where nothing does.
+///
+/// What is read comes before what is mapped: faults differ behind a window that differs, and which
+/// of them is seen first says little. So windows and what enters the cache are compared alone, and
+/// the other decisions only where these are the same.
+pub fn of(first: &[Shown], second: &[Shown]) -> Option<String> {
+    let reads = |log: &[Shown]| -> Vec<(Shown, &'static str)> {
+        let mut entered = "";
+        let mut reads = Vec::new();
+        for line in log {
+            entered = entry(line).unwrap_or(entered);
+            if is_read(line) {
+                reads.push((*line, entered));
+            }
+        }
+        reads
+    };
+    let (one, two) = (reads(first), reads(second));
+    let same = one.iter().zip(&two).take_while(|(a, b)| a.0 == b.0).count();
+    if let (Some((a, _)), Some((b, entry))) = (one.get(same), two.get(same)) {
+        return Some(format!("{}{entry}", words(Some(a), Some(b))));
+    }
+    match (one.get(same), two.get(same)) {
+        (Some((_, entry)), None) => return Some(format!("only the first reads more{entry}")),
+        (None, Some((_, entry))) => return Some(format!("only the second reads more{entry}")),
+        _ => {}
+    }
+    let same = first.iter().zip(second).take_while(|(a, b)| a == b).count();
+    let (a, b) = (first.get(same), second.get(same));
+    (a.is_some() || b.is_some()).then(|| words(a, b))
+}
+
+/// Whether it says what is read.
+fn is_read(line: &Shown) -> bool {
+    matches!(line, Shown::Window { .. } | Shown::BasePages { .. } | Shown::Added { .. })
+}
+
+/// The same of what no tracepoint shows: locks, credits and the counter of misses.
+pub fn unseen(first: &[Decision], second: &[Decision]) -> Option<String> {
+    let (a, b) = first.iter().zip(second).find(|(a, b)| a != b)?;
+    let name = |decision: &Decision| {
+        let line = serde_json::to_value(Line::from(*decision)).ok()?;
+        Some(line.get("decision")?.as_str()?.to_string())
+    };
+    let (a, b) = (name(a)?, name(b)?);
+    Some(match a == b {
+        true => format!("only what no tracepoint shows differs: '{a}' with other values"),
+        false => format!("only what no tracepoint shows differs: '{b}' in place of '{a}'"),
+    })
+}
+
+/// What threads wait for whose time in all changes most from the `first` to the `second`.
+pub fn of_waits(first: &[Wait], second: &[Wait]) -> Option<String> {
+    let sum = |waits: &[Wait], cause: &str| {
+        waits.iter().find(|wait| wait.cause == cause).map_or(0, |wait| wait.sum_ns)
+    };
+    let causes = first.iter().chain(second).map(|wait| wait.cause.as_str());
+    let changes = causes.map(|cause| (cause, sum(first, cause), sum(second, cause)));
+    let (cause, one, two) = changes.max_by_key(|&(_, one, two)| one.abs_diff(two))?;
+    let which = if two > one { "longer" } else { "shorter" };
+    (one != two).then(|| format!("the threads of the second are {which} at: {cause}"))
+}
+
+/// Where readahead was entered last.
+fn entry(line: &Shown) -> Option<&'static str> {
+    match line {
+        Shown::Sync(_) => Some(", after a miss"),
+        Shown::Async(_) => Some(", at a mark"),
+        Shown::Faulted { .. } => Some(", in a fault"),
+        _ => None,
+    }
+}
+
+/// A window: its first page, the page behind it, and where its mark is counted from the end. What
+/// enters the cache has no mark here.
+fn window(line: &Shown) -> Option<(u64, u64, u64)> {
+    match *line {
+        Shown::Added { start, order, folios } => Some((start.0, start.0 + (folios << order.0), 0)),
+        Shown::Window { start, size, async_size, .. } => {
+            Some((start.0, start.0 + size.0, async_size.0))
+        }
+        Shown::BasePages { start, size, async_size } => {
+            Some((start.0, start.0 + size.0, async_size.0))
+        }
+        _ => None,
+    }
+}
+
+fn words(a: Option<&Shown>, b: Option<&Shown>) -> String {
+    if let (Some(one), Some(two)) = (a.and_then(window), b.and_then(window)) {
+        return windows(one, two);
+    }
+    match (a, b) {
+        (Some(Shown::Sync(one)), Some(Shown::Sync(two)))
+        | (Some(Shown::Async(one)), Some(Shown::Async(two))) => {
+            if one.mmap_miss == two.mmap_miss {
+                "readahead finds another state of its stream".to_string()
+            } else {
+                format!("readahead finds {} misses", fewer(two.mmap_miss < one.mmap_miss))
+            }
+        }
+        (Some(Shown::MapPages { .. }), Some(Shown::MapPages { .. })) => {
+            "fault-around maps another range".to_string()
+        }
+        (Some(Shown::Faulted { .. }), Some(Shown::Faulted { .. })) => {
+            "another page faults next".to_string()
+        }
+        (one, two) => match (one.and_then(kind), two.and_then(kind)) {
+            (one, two) if one == two => "the same kind of decision has other values".to_string(),
+            (one, None) => format!("only the first {}", one.unwrap_or("goes on")),
+            (None, two) => format!("only the second {}", two.unwrap_or("goes on")),
+            (Some(one), Some(two)) => format!("the first {one}, the second {two}"),
+        },
+    }
+}
+
+fn fewer(is_fewer: bool) -> &'static str {
+    if is_fewer { "fewer" } else { "more" }
+}
+
+/// How the second of two windows differs.
+fn windows(one: (u64, u64, u64), two: (u64, u64, u64)) -> String {
+    let mut parts = Vec::new();
+    if one.0 != two.0 {
+        parts.push(if two.0 > one.0 { "begins later" } else { "begins earlier" });
+    }
+    if one.1 != two.1 {
+        parts.push(if two.1 > one.1 { "ends later" } else { "ends earlier" });
+    }
+    if parts.is_empty() {
+        let mark = if one.2 == two.2 { "has other folios" } else { "has another mark" };
+        parts.push(mark);
+    }
+    format!("what the second reads {}", parts.join(" and "))
+}
+
+/// What a line does.
+fn kind(line: &Shown) -> Option<&'static str> {
+    Some(match line {
+        Shown::Faulted { .. } => "goes on with another fault",
+        Shown::LookedUp { .. } => "looks a page up",
+        Shown::MapPages { .. } => "maps around the fault",
+        Shown::Sync(_) => "enters readahead after a miss",
+        Shown::Async(_) => "enters readahead at a mark",
+        Shown::Window { .. } | Shown::BasePages { .. } => "lays out a window",
+        Shown::Added { .. } => "adds pages to the cache",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::units::{Order, PageCount, PageIndex};
+
+    use super::*;
+
+    fn window(start: u64, size: u64, mark: u64) -> Shown {
+        let (start, order) = (PageIndex(start), Order(0));
+        Shown::Window { start, order, size: PageCount(size), async_size: PageCount(mark) }
+    }
+
+    #[test]
+    fn a_clipped_window_is_told_by_the_side_that_was_clipped() {
+        let fault = Shown::Faulted { index: PageIndex(9) };
+        let log = |second: Shown| vec![fault, second];
+        let found = |second| of(&log(window(0, 32, 8)), &log(second)).unwrap();
+        assert_eq!(found(window(4, 28, 8)), "what the second reads begins later, in a fault");
+        assert_eq!(found(window(0, 16, 8)), "what the second reads ends earlier, in a fault");
+        let both = "what the second reads begins later and ends earlier, in a fault";
+        assert_eq!(found(window(4, 8, 8)), both);
+        assert_eq!(found(window(0, 32, 4)), "what the second reads has another mark, in a fault");
+        let found = of(&log(window(0, 32, 8)), &[fault]).unwrap();
+        assert_eq!(found, "only the first reads more, in a fault");
+        assert_eq!(of(&[fault], &[fault]), None);
+    }
+}

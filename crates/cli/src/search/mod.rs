@@ -1,0 +1,286 @@
+//! The search for jobs that tell two variants apart.
+//!
+//! Jobs have numbers, and which job a number is depends on the seed and on what the rounds before
+//! have found. The jobs of a round are tried on all processors, and what is found in it is looked
+//! at in the order of the numbers. So the same seed finds the same, however many processors there
+//! are, and a search that goes on from the end of a round finds what one without a break does.
+
+mod draw;
+mod draw_thrash;
+mod found;
+mod job_files;
+mod mechanism;
+mod state;
+mod tried;
+
+use std::time::{Duration, Instant};
+
+use filemap_core::decision::Decision;
+use filemap_job::random::Rng;
+use filemap_job::{JobSpec, shell_word};
+use filemap_model::{Digest, Profile};
+use filemap_report::search::{Case, Goal, Group};
+
+use crate::commands::{FlagJob, needs_said};
+use crate::error::Error;
+use crate::interrupt::Asked;
+use crate::parallel;
+use crate::progress::Progress;
+use crate::random_jobs::shrink;
+use crate::variants::Variant;
+
+pub use draw::Space;
+pub use found::Found;
+pub use job_files::JobFiles;
+pub use state::StateFile;
+pub use tried::{Searched, Tried};
+
+/// Jobs of a round: they are tried beside each other, before what was found is varied.
+const ROUND: u64 = 256;
+
+/// Most tries to make the smallest job of a mechanism smaller, and its worst ones simpler, which
+/// are longer jobs.
+const MOST_TRIES: [u32; 3] = [600, 150, 150];
+
+/// A search.
+pub struct Search<'a> {
+    /// The two variants.
+    pub variants: [&'a Variant; 2],
+    /// What is looked for.
+    pub goal: Goal,
+    /// The jobs to look among.
+    pub space: Space,
+    /// The seed of the jobs.
+    pub seed: u64,
+    /// Jobs to try; `None` is as many as there is time for.
+    pub jobs: Option<u64>,
+    /// No round begins after so long.
+    pub limit: Option<Duration>,
+    /// The machine of the model.
+    pub profile: Profile,
+}
+
+/// What became of a job that was drawn.
+enum Fate {
+    /// It is none.
+    LeftOut(Error),
+    /// Both variants are one job.
+    Alike,
+    /// It does not show what is looked for.
+    Same,
+    /// It does, by this mechanism.
+    Found(String, Box<Tried>),
+}
+
+impl Search<'_> {
+    /// Looks for jobs, going on from `found`, until all are tried, time is up or the user has
+    /// `asked` for what there is. `state` keeps what each round has found.
+    ///
+    /// # Errors
+    /// When no job of the space can be run or both variants are the same, those of the model, and
+    /// when the state cannot be written.
+    pub fn run<J: Searched>(
+        &self,
+        mut found: Found,
+        state: Option<&StateFile>,
+        asked: &Asked,
+    ) -> Result<Found, Error> {
+        let begun = Instant::now();
+        let progress = Progress::of(self.jobs);
+        progress.begin_at(found.drawn);
+        let mut reason = None;
+        while self.jobs.is_none_or(|jobs| found.drawn < jobs)
+            && self.limit.is_none_or(|limit| begun.elapsed() < limit)
+            && asked.times() == 0
+        {
+            let round = found.drawn..self.jobs.unwrap_or(u64::MAX).min(found.drawn + ROUND);
+            let is_whole = round.end - round.start == ROUND;
+            let specs = round.clone().map(|number| self.spec(number, &found)).collect();
+            let fates = parallel::map(specs, |spec| {
+                // What has not begun is left for a search that goes on.
+                let fate = (asked.times() == 0).then(|| self.tried::<J>(spec)).transpose();
+                progress.advance();
+                fate
+            })?;
+            let Some(fates) = fates.into_iter().collect::<Option<Vec<Fate>>>() else { break };
+            found.drawn = round.end;
+            for fate in fates {
+                match fate {
+                    Fate::LeftOut(error) => {
+                        found.left_out += 1;
+                        reason.get_or_insert(error);
+                    }
+                    Fate::Alike => found.alike += 1,
+                    Fate::Same => {}
+                    Fate::Found(mechanism, tried) => found.add(mechanism, *tried, self.goal),
+                }
+            }
+            if found.drawn == found.left_out + found.alike {
+                return Err(reason.unwrap_or_else(|| self.no_difference()));
+            }
+            if let (Some(state), true) = (state, is_whole) {
+                state.write(&found)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn no_difference(&self) -> Error {
+        let [first, second] = self.variants.map(Variant::name);
+        Error::Usage(format!(
+            "--variants {first},{second}: both are the same in all jobs of this search; give two \
+             that differ, such as baseline,vma-bound, or leave out flags that set what they set"
+        ))
+    }
+
+    /// Job `number`: every second one is like one of those that were found.
+    fn spec(&self, number: u64, found: &Found) -> JobSpec {
+        if number.is_multiple_of(2) || found.mechanisms.is_empty() {
+            return self.space.drawn(self.seed, number);
+        }
+        let mut rng = Rng(Rng(!self.seed).next() ^ number);
+        let of = rng.below(found.mechanisms.len() as u64) as usize;
+        let kept = found.mechanisms.values().nth(of).expect("there are so many");
+        let like = rng.pick(&[&kept.smallest, &kept.by_cost, &kept.by_ratio, &kept.by_ratio]);
+        self.space.changed(&like.spec, &mut rng)
+    }
+
+    fn tried<J: Searched>(&self, spec: JobSpec) -> Result<Fate, Error> {
+        let [first, second] = self.variants;
+        let job = |variant: &Variant| J::of_spec(variant.applied(&spec));
+        let jobs = match (job(first), job(second)) {
+            (Ok(first), Ok(second)) => [first, second],
+            (Err(error), _) => return Ok(Fate::LeftOut(first.error(error))),
+            (_, Err(error)) => return Ok(Fate::LeftOut(second.error(error))),
+        };
+        if jobs[0] == jobs[1] {
+            return Ok(Fate::Alike);
+        }
+        let mut digests = [Digest::default(); 2];
+        let mut runs = Vec::with_capacity(2);
+        for (job, digest) in jobs.iter().zip(&mut digests) {
+            match job.run(&self.profile, digest) {
+                Ok(run) => runs.push(run),
+                Err(error) => return Ok(Fate::LeftOut(error)),
+            }
+        }
+        let tried = Tried::new(spec, &jobs[0], &runs);
+        if digests[0] == digests[1] || self.goal.gain(&tried.first, &tried.second).is_none() {
+            return Ok(Fate::Same);
+        }
+        Ok(match J::mechanism([&jobs[0], &jobs[1]], [&runs[0], &runs[1]], &self.profile)? {
+            None => Fate::Same,
+            Some(mechanism) => Fate::Found(mechanism, Box::new(tried)),
+        })
+    }
+
+    /// What `specs`, which a state has kept, show now; `None` where one shows something else than
+    /// its mechanism.
+    fn again<J: Searched>(
+        &self,
+        specs: Vec<(String, JobSpec)>,
+    ) -> Result<Option<Vec<Tried>>, Error> {
+        let tried = parallel::map(specs, |(mechanism, spec)| {
+            Ok::<_, Error>(match self.tried::<J>(spec)? {
+                Fate::Found(now, tried) if now == mechanism => Some(*tried),
+                _ => None,
+            })
+        });
+        Ok(tried?.into_iter().collect())
+    }
+
+    /// What was found of each mechanism, the largest ratio first, with each job as small as it
+    /// can be, or as it is once the user has asked for it again.
+    ///
+    /// # Errors
+    /// Those of the model.
+    pub fn groups<J: Searched>(&self, found: Found, asked: &Asked) -> Result<Vec<Group>, Error> {
+        let before = asked.times();
+        let is_enough = || asked.times() > before;
+        let mut groups = Vec::new();
+        let mut wanted = Vec::new();
+        for (mechanism, kept) in found.mechanisms {
+            groups.push((mechanism.clone(), kept.jobs));
+            let cases = [kept.smallest, kept.by_ratio, kept.by_cost];
+            wanted.extend(
+                cases.into_iter().enumerate().map(|(of, case)| (mechanism.clone(), of, case)),
+            );
+        }
+        let progress = Progress::of(Some(wanted.len() as u64));
+        let cases = parallel::map(wanted, |(mechanism, of, case)| {
+            let smaller = self.smaller::<J>(&mechanism, of, case, &is_enough);
+            progress.advance();
+            smaller
+        })?;
+        let mut cases = cases.into_iter();
+        let mut next = || cases.next().expect("each mechanism has three");
+        let group = |(mechanism, jobs)| Group {
+            mechanism,
+            jobs,
+            smallest: next(),
+            by_ratio: next(),
+            by_cost: next(),
+        };
+        let mut groups: Vec<Group> = groups.into_iter().map(group).collect();
+        let ratio = |group: &Group| {
+            let Case { first, second, .. } = &group.by_ratio;
+            self.goal.gain(first, second).map_or(0.0, |(ratio, _)| ratio)
+        };
+        groups.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
+        Ok(groups)
+    }
+
+    /// The smallest job that shows what `case` does: for the first `of` three any of the
+    /// mechanism, for the others a ratio or a difference that is not smaller.
+    fn smaller<J: Searched>(
+        &self,
+        mechanism: &str,
+        of: usize,
+        case: Tried,
+        is_enough: &(impl Fn() -> bool + Sync),
+    ) -> Result<Case, Error> {
+        let gain = |tried: &Tried| self.goal.gain(&tried.first, &tried.second).unwrap_or((0.0, 0));
+        let (ratio, cost) = gain(&case);
+        let still = |spec: &JobSpec| {
+            if is_enough() || !self.space.has(spec) {
+                return Ok(None);
+            }
+            let Fate::Found(now, tried) = self.tried::<J>(spec.clone())? else { return Ok(None) };
+            let (now_ratio, now_cost) = gain(&tried);
+            let holds = match of {
+                0 => true,
+                1 => now_ratio >= ratio,
+                _ => now_cost >= cost,
+            };
+            Ok((now == mechanism && holds).then_some(*tried))
+        };
+        let (_, tried) = shrink(&case.spec.clone(), case, MOST_TRIES[of], still)?;
+        self.case::<J>(tried)
+    }
+
+    fn case<J: Searched>(&self, tried: Tried) -> Result<Case, Error> {
+        let Tried { spec, accesses, first, second } = tried;
+        let mut said = spec.clone();
+        said.machine = said.machine.filter(|name| needs_said(name));
+        let job = J::of_spec(said.clone())?;
+        let variants = self.variants_flag();
+        let (command, job_file) = match job.needs_file() {
+            true => (format!("filemap compare JOB.toml {variants}"), Some(said.to_toml())),
+            false => {
+                let command = FlagJob::command(&job);
+                let command = command.replacen("filemap run", "filemap compare", 1);
+                (format!("{command} {variants}"), None)
+            }
+        };
+        Ok(Case { spec: said, accesses, first, second, command, job_file })
+    }
+
+    /// The flag that names its variants.
+    pub fn variants_flag(&self) -> String {
+        let [first, second] = self.variants.map(Variant::name);
+        format!("--variants {}", shell_word(&format!("{first},{second}")))
+    }
+}
+
+/// All decisions of a job in one variant.
+type Decisions = Vec<Decision>;

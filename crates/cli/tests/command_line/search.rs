@@ -1,0 +1,217 @@
+//! `filemap search`.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::running::Running;
+use crate::{Scratch, filemap, json, stderr, stdout};
+
+const SPLITS: &str = "search --variants baseline,vma-bound --worse majors --jobs 500 --seed 3";
+
+fn undated(mut report: Value) -> Value {
+    report["environment"]["date"].take();
+    report
+}
+
+/// However many processors there are.
+#[test]
+fn a_seed_finds_the_same_jobs_again() {
+    let found = undated(json(&format!("{SPLITS} --json -")));
+    let mut command = filemap(&format!("{SPLITS} --json -"));
+    let alone = command.env("RAYON_NUM_THREADS", "1").output().unwrap();
+    assert_eq!(undated(serde_json::from_slice(&alone.stdout).unwrap()), found);
+    let command = found["command"].as_str().unwrap().strip_prefix("filemap ").unwrap();
+    assert_eq!(undated(json(&format!("{command} --json -"))), found);
+    let other = json(&format!("{} --json -", SPLITS.replace("--seed 3", "--seed 4")));
+    assert_ne!(other["groups"], found["groups"]);
+}
+
+/// The figures of a command of `compare`, of both variants.
+fn majors(command: &str) -> [u64; 2] {
+    let command = command.strip_prefix("filemap ").unwrap();
+    let report = json(&format!("{command} --json -"));
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2, "{command}");
+    [0, 1].map(|cell| cells[cell]["figures"]["major_faults"]["median"].as_u64().unwrap())
+}
+
+/// Each job that is told costs in `compare` what is told of it, by the command that is told.
+#[test]
+fn jobs_cost_what_is_told() {
+    let scratch = Scratch::new("search_repeats");
+    let directory = scratch.path("jobs");
+    let found = json(&format!("{SPLITS} --json - --out {directory}"));
+    let groups = found["groups"].as_array().unwrap();
+    assert!(groups.len() >= 3, "windows are clipped in faults, behind misses and at marks");
+    let mut most = 0.0_f64;
+    for group in groups {
+        let cases = group["cases"].as_array().unwrap();
+        for case in cases {
+            let figures = majors(case["command"].as_str().unwrap());
+            let told = ["first", "second"].map(|side| case[side]["major_faults"].as_u64().unwrap());
+            assert_eq!(figures, told, "{case}");
+            assert!(told[1] > told[0]);
+            most = most.max(told[1] as f64 / told[0].max(1) as f64);
+        }
+        let accesses = |case: usize| cases[case]["accesses"].as_u64().unwrap();
+        assert!(accesses(0) <= accesses(1) && accesses(0) <= accesses(2), "{group}");
+    }
+    assert!(most >= 50.0, "a scan of a mapping in pieces: {most}");
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 3 * groups.len());
+    let output = filemap(&format!("{SPLITS} --out {directory}")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("not empty"), "{}", stderr(&output));
+}
+
+/// Commands without a file repeat their jobs too.
+#[test]
+fn commands_repeat_their_jobs() {
+    let text = stdout(SPLITS);
+    let is_command = |line: &&str| line.starts_with("filemap compare --");
+    let commands: Vec<&str> = text.lines().filter(is_command).collect();
+    assert!(commands.len() >= 3, "{text}");
+    for command in commands {
+        let [first, second] = majors(command);
+        assert!(second > first, "{command}");
+        let told = format!(": {first} -> {second} in");
+        assert!(text.replace('\n', " ").contains(&told), "{command}: {told}");
+    }
+}
+
+/// A search that was stopped in between prints what one without a break prints.
+#[test]
+fn a_search_goes_on_where_it_was() {
+    let scratch = Scratch::new("search_goes_on");
+    let state = scratch.path("state.search");
+    let whole = stdout(SPLITS);
+    let part = SPLITS.replace("--jobs 500", "--jobs 300");
+    stdout(&format!("{part} --state {state}"));
+    let kept = fs::read_to_string(&state).unwrap();
+    assert!(kept.contains("\"drawn\":256"), "{kept}");
+    assert_eq!(stdout(&format!("{SPLITS} --state {state}")), whole);
+    // Once more, with all of it there.
+    assert_eq!(stdout(&format!("{SPLITS} --state {state}")), whole);
+    for (args, words) in [
+        (SPLITS.replace("--seed 3", "--seed 4"), "another search"),
+        (SPLITS.replace("--worse", "--over"), "another search"),
+        (SPLITS.replace("--jobs 500", "--jobs 20"), "tried already"),
+    ] {
+        let output = filemap(&format!("{args} --state {state}")).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args}: {message}");
+        assert!(message.contains(words) && message.lines().count() == 1, "{args}: {message}");
+    }
+    let kept = fs::read_to_string(&state).unwrap();
+    for (broken, words) in [
+        ("workload = 'random'\n".to_string(), "no state of a search"),
+        (kept.replace("begins later", "begins sooner"), "does not show"),
+        (kept.replace("\"drawn\":256", "\"drawn\":255"), "does not show"),
+    ] {
+        let path = scratch.file("broken", &broken);
+        let output = filemap(&format!("{SPLITS} --state {path}")).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(words), "{message}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), broken, "what is no state stays");
+    }
+}
+
+/// SIGINT ends a search with what was found, and another one goes on.
+#[test]
+fn an_interrupted_search_tells_what_it_has() {
+    let scratch = Scratch::new("search_interrupted");
+    let state = scratch.path("state.search");
+    let long = SPLITS.replace("--jobs 500", "--jobs 1000000");
+    let mut command = filemap(&format!("{long} --state {state}"));
+    let running = Running::start(&mut command);
+    while fs::metadata(&state).is_err() {
+        sleep(Duration::from_millis(20));
+    }
+    running.signal("INT");
+    let output = running.output();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("goes on from there"), "{text}");
+    let again = text.lines().find_map(|line| line.strip_prefix("Command: filemap ")).unwrap();
+    let without = |text: &str| {
+        let is_note = |line: &&str| line.contains("Interrupted") || line.contains("from there");
+        text.lines().filter(|line| !is_note(line)).map(str::to_string).collect::<Vec<_>>()
+    };
+    let of_state = stdout(&format!("{again} --state {state}"));
+    assert_eq!(of_state, stdout(again), "the same as without a break");
+    let (told, again) = (without(&text), without(&of_state));
+    assert_eq!(
+        told.iter().filter(|line| !line.is_empty()).collect::<Vec<_>>(),
+        again.iter().filter(|line| !line.is_empty()).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn what_makes_no_difference_finds_nothing() {
+    // The rules of 6.12 have nothing that exec-unify changes.
+    let search = "search --variants baseline,exec-unify --kernel 6.12 --differ --jobs 60";
+    let text = stdout(search);
+    assert!(text.contains("None was found among"), "{text}");
+    assert!(text.contains("proves nothing"), "{text}");
+    assert!(text.contains("rules of Linux 6.12"), "{text}");
+}
+
+/// Jobs have what flags say.
+#[test]
+fn flags_bound_the_space() {
+    let flags = "--read-ahead-kb 16 --workload sequential --fs xfs";
+    let found = json(&format!("{SPLITS} {flags} --json -"));
+    let groups = found["groups"].as_array().unwrap();
+    assert!(!groups.is_empty());
+    for case in groups.iter().flat_map(|group| group["cases"].as_array().unwrap()) {
+        let job = &case["job"];
+        assert_eq!((&job["read_ahead_kb"], &job["fs"]), (&16.into(), &"xfs".into()), "{job}");
+        let phases = job["phase"].as_array().unwrap();
+        assert!(phases.iter().all(|phase| phase["workload"] == "sequential"), "{job}");
+    }
+}
+
+#[test]
+fn tables_keep_to_75_columns() {
+    let text = stdout(SPLITS);
+    let is_copied = |line: &&str| line.contains("filemap ") || line.starts_with("Command:");
+    for line in text.lines().filter(|line| !is_copied(line)) {
+        assert!(line.chars().count() <= 75, "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused_in_one_line() {
+    for (args, code, words) in [
+        ("--variants baseline,p1", 2, &["--worse", "--differ"][..]),
+        ("--differ", 2, &["--variants"]),
+        ("--differ --variants p1", 2, &["two variants", "baseline,vma-bound"]),
+        ("--differ --variants baseline,p1,p2", 2, &["two variants"]),
+        ("--worse speed --variants baseline,p1", 2, &["'speed'", "bytes, majors, elapsed"]),
+        ("--differ --worse bytes --variants baseline,p1", 2, &["cannot be used with"]),
+        ("--differ --variants baseline,p1 --jobs 0", 2, &["out of range"]),
+        ("--differ --variants baseline,p1 --time 3", 2, &["unit"]),
+        ("--differ --variants baseline,p1 --on kernel", 4, &["in the model"]),
+        ("--differ --variants baseline,p1 --workload folio-ops", 2, &["--workload folio-ops"]),
+        ("--differ --variants baseline,p1 --workload thrash --advice random", 2, &["advice"]),
+        ("--differ --variants baseline,p1 --runs 3", 2, &["--runs"]),
+        ("--differ --variants baseline,p1 --file-size 1m --map-len 2m", 2, &["map"]),
+        ("--differ --variants baseline,baseline", 2, &["the same in all jobs"]),
+        ("--differ --variants p1,miss-fault-address", 2, &["the same in all jobs"]),
+        ("--differ --variants fs=xfs,baseline --fs xfs", 2, &["the same in all jobs"]),
+        ("--differ --variants baseline,p1 --state -", 2, &["give it a file"]),
+        ("--differ --variants baseline,p1 --out /nowhere/at/all", 2, &["/nowhere/at"]),
+        ("--differ --variants baseline,p1 --out /dev/null", 2, &["new directory"]),
+        ("--differ --variants baseline,p1 --json x --state x", 2, &["--state"]),
+    ] {
+        let output = filemap(&format!("search {args}")).output().unwrap();
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{args}: {message}");
+        assert!(words.iter().all(|word| message.contains(word)), "{args}: {message}");
+        assert!(output.stdout.is_empty(), "{args}");
+    }
+}

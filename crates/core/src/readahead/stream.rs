@@ -1,0 +1,102 @@
+//! On-demand readahead of 6.1 and 6.6: one rule for misses and for hits on marks.
+
+use super::on_demand::{initial_size, next_size};
+use super::{Limits, ReadaheadState, Request, Window, on_demand, search};
+use crate::cache::FileCache;
+use crate::units::{Order, PageCount, PageIndex};
+
+/// The window for a request that found nothing at its page. A miss at the page behind the last
+/// window, or where its mark is due, moves the stream on.
+///
+/// Mirrors `ondemand_readahead` without a folio, 6.1 and 6.6. Test: `tests/stream.rs`.
+pub fn on_miss(
+    request: Request,
+    limits: &Limits,
+    ra: &mut ReadaheadState,
+    cache: &impl FileCache,
+) -> Window {
+    let Request { index, pages: req, .. } = request;
+    let max = limits.max_window(req);
+    if index == PageIndex(0) {
+        begin(index, req, max, ra);
+    } else if is_due(index, Order(0), ra) {
+        go_on(max, ra);
+    } else if req > max || ra.follows_read(index, limits) {
+        begin(index, req, max, ra);
+    } else if let Some(size) = on_demand::size_by_context(index, req, max, cache) {
+        (ra.start, ra.size, ra.async_size) = (index, size, PageCount(1));
+    } else {
+        return on_demand::single(request);
+    }
+    window(request, Order(0), max, ra)
+}
+
+/// The window for a request that hit a mark in a folio of order `order`.
+///
+/// Where all of a window is cached behind the mark, the search ends with the last page that it
+/// looked at, and the stream goes on from there.
+///
+/// Mirrors `ondemand_readahead` with a folio, 6.1 and 6.6. Test: `tests/stream.rs`.
+pub fn on_mark(
+    request: Request,
+    order: Order,
+    limits: &Limits,
+    ra: &mut ReadaheadState,
+    cache: &impl FileCache,
+) -> Window {
+    let Request { index, pages: req, .. } = request;
+    let max = limits.max_window(req);
+    if index == PageIndex(0) {
+        begin(index, req, max, ra);
+    } else if is_due(index, order, ra) {
+        go_on(max, ra);
+    } else {
+        let start = search::first_absent(index + PageCount(1), max, cache).unwrap_or(index + max);
+        ra.start = start;
+        ra.size = next_size(start - index + req, max);
+        ra.async_size = ra.size;
+    }
+    window(request, order, max, ra)
+}
+
+/// Whether the stream expects a request at `index`: where its mark is due in folios of `order`, or
+/// behind its last window.
+fn is_due(index: PageIndex, order: Order, ra: &ReadaheadState) -> bool {
+    // The mark may lie before the start of a stream that has since moved.
+    let mark = (ra.start.0 + ra.size.0).wrapping_sub(ra.async_size.0) & !(order.pages() - 1);
+    index.0 == mark || index == ra.start + ra.size
+}
+
+fn go_on(max: PageCount, ra: &mut ReadaheadState) {
+    ra.start += ra.size;
+    ra.size = ra.size.max(next_size(ra.size, max));
+    ra.async_size = ra.size;
+}
+
+fn begin(index: PageIndex, req: PageCount, max: PageCount, ra: &mut ReadaheadState) {
+    ra.start = index;
+    ra.size = initial_size(req, max);
+    ra.async_size = if ra.size > req { ra.size - req } else { ra.size };
+}
+
+/// The window of `ra`. One whose mark would be the page that asks for it is joined with the next.
+fn window(request: Request, order: Order, max: PageCount, ra: &mut ReadaheadState) -> Window {
+    let Request { cause, index, last, .. } = request;
+    if index == ra.start && ra.size == ra.async_size {
+        let next = next_size(ra.size, max);
+        (ra.size, ra.async_size) = match ra.size + next <= max {
+            true => (ra.size + next, next),
+            false => (max, PageCount(max.0 / 2)),
+        };
+    }
+    Window {
+        cause,
+        index,
+        start: ra.start,
+        size: ra.size,
+        async_size: ra.async_size,
+        order,
+        base_pages: false,
+        last,
+    }
+}

@@ -1,0 +1,73 @@
+//! The kernels whose rules are modelled.
+
+/// A kernel whose rules are modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kernel {
+    /// Linux 6.1, longterm.
+    V6_1,
+    /// Linux 6.6, longterm.
+    V6_6,
+    /// Linux 6.12, longterm.
+    V6_12,
+    /// Linux 6.18, longterm.
+    V6_18,
+    /// The mm tree of May 2026, on which the exec-order series was published.
+    Mm2026_05,
+}
+
+impl Kernel {
+    /// Every modelled kernel, oldest first.
+    pub const ALL: [Kernel; 5] =
+        [Kernel::V6_1, Kernel::V6_6, Kernel::V6_12, Kernel::V6_18, Kernel::Mm2026_05];
+
+    /// The name on the command line and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kernel::V6_1 => "6.1",
+            Kernel::V6_6 => "6.6",
+            Kernel::V6_12 => "6.12",
+            Kernel::V6_18 => "6.18",
+            Kernel::Mm2026_05 => "mm-2026-05",
+        }
+    }
+
+    /// Version and patch level; `None` for a tree between two releases.
+    const fn version(self) -> Option<(u32, u32)> {
+        match self {
+            Kernel::V6_1 => Some((6, 1)),
+            Kernel::V6_6 => Some((6, 6)),
+            Kernel::V6_12 => Some((6, 12)),
+            Kernel::V6_18 => Some((6, 18)),
+            Kernel::Mm2026_05 => None,
+        }
+    }
+
+    /// The modelled kernel nearest to a release such as `6.18.3-amd64`: the newest that is not
+    /// newer, or the oldest. `None` when the release does not begin with two numbers.
+    pub fn nearest(release: &str) -> Option<Nearest> {
+        let (before, after) = Kernel::around(release)?;
+        let kernel = before.or(after)?;
+        Some(Nearest { kernel, is_exact: before.is_some() && before == after })
+    }
+
+    /// The modelled kernels next to a release: the newest that is not newer, and the oldest that is
+    /// not older. They are the same where the release itself is modelled. `None` when the release
+    /// does not begin with two numbers.
+    pub fn around(release: &str) -> Option<(Option<Kernel>, Option<Kernel>)> {
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+        let version = Some((numbers.next()?.ok()?, numbers.next()?.ok()?));
+        let mut known = Kernel::ALL.into_iter().filter(|kernel| kernel.version().is_some());
+        let after = known.clone().find(|kernel| kernel.version() >= version);
+        Some((known.rfind(|kernel| kernel.version() <= version), after))
+    }
+}
+
+/// The modelled kernel whose rules a release is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nearest {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Whether the release is of that version. The rules of others may differ from it, and nobody
+    /// looked.
+    pub is_exact: bool,
+}

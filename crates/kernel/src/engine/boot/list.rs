@@ -1,0 +1,224 @@
+//! Jobs that share a boot.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use crate::Error;
+use crate::image::{Accelerator, Answer, Filesystem, Guest, Image, Task};
+
+/// A job that is to run on a machine.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The machine, for this job alone.
+    pub(super) image: Image,
+    /// Whether its memory, which the job names, is so small that what other jobs leave in it could
+    /// change what this one finds.
+    pub(super) is_alone: bool,
+    /// Whether the job names its memory.
+    pub(super) names_ram: bool,
+    pub(super) task: Task,
+    /// What errors call it.
+    pub(super) name: String,
+}
+
+/// What is the same of jobs that run on one machine, and come out as on one each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shape {
+    kernel: PathBuf,
+    modules: Option<PathBuf>,
+    filesystem: Filesystem,
+    cpus: u32,
+    takes_turns: bool,
+    /// Memory that a job names. Others have what the largest of them needs.
+    ram_bytes: Option<u64>,
+    is_alone: bool,
+}
+
+impl Shape {
+    fn of(entry: &Entry) -> Self {
+        let Image { kernel, modules, filesystem, cpus, takes_turns, .. } = entry.image.clone();
+        let ram_bytes = entry.names_ram.then_some(entry.image.ram_bytes);
+        let is_alone = entry.is_alone;
+        Shape { kernel, modules, filesystem, cpus, takes_turns, ram_bytes, is_alone }
+    }
+
+    fn is_shared(&self) -> bool {
+        !self.is_alone
+    }
+}
+
+/// What came of a job, and where.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub(super) answer: Answer,
+    pub(super) image: Image,
+    pub(super) release: String,
+    pub(super) accelerator: Accelerator,
+    pub(super) told: Told,
+}
+
+/// How errors tell a job from others of its list.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    /// Its number, from 1.
+    pub(super) number: usize,
+    /// How many the list has.
+    pub(super) jobs: usize,
+    name: String,
+}
+
+impl Told {
+    /// `error`, with the job that it is about where there are several.
+    pub(super) fn of(&self, error: Error) -> Error {
+        let Told { number, jobs, name } = self.clone();
+        match jobs {
+            0 | 1 => error,
+            _ => Error::InList { number, jobs, name, source: Box::new(error) },
+        }
+    }
+}
+
+/// Lists of jobs, and the machine that runs one of them. One runs at a time, as the memory of this
+/// machine may not be enough for two.
+#[derive(Debug, Default)]
+pub(super) struct Machines {
+    lists: Vec<List>,
+    running: Option<Running>,
+}
+
+/// The jobs of one machine, in the order in which they were asked for.
+#[derive(Debug)]
+struct List {
+    shape: Shape,
+    /// Large enough for each of them.
+    image: Image,
+    jobs: Vec<Listed>,
+}
+
+#[derive(Debug)]
+struct Listed {
+    name: String,
+    /// Until it was answered.
+    task: Option<Task>,
+    /// Until somebody takes it.
+    answer: Option<Result<Arrived, Error>>,
+}
+
+/// A machine that works on a list.
+#[derive(Debug)]
+struct Running {
+    list: usize,
+    /// What was booted.
+    image: Image,
+    guest: Guest,
+    /// Numbers of the jobs that it has yet to answer.
+    left: VecDeque<usize>,
+    /// How many jobs of the list it was given, or had been answered before.
+    given: usize,
+}
+
+/// Where a job stands in lists.
+#[derive(Debug)]
+pub(super) struct Place {
+    machines: Rc<RefCell<Machines>>,
+    /// The number of its list.
+    pub(super) list: usize,
+    job: usize,
+}
+
+impl Place {
+    /// Where `entry` stands behind all others of `machines`.
+    pub(super) fn of(machines: &Rc<RefCell<Machines>>, entry: Entry) -> Place {
+        let (list, job) = machines.borrow_mut().add(entry);
+        Place { machines: Rc::clone(machines), list, job }
+    }
+
+    /// What came of the job. Boots its machine if that does not run, and waits.
+    ///
+    /// # Errors
+    /// Why nothing did.
+    pub(super) fn answer(self) -> Result<Arrived, Error> {
+        self.machines.borrow_mut().answer(self.list, self.job)
+    }
+}
+
+impl Machines {
+    fn add(&mut self, entry: Entry) -> (usize, usize) {
+        let shape = Shape::of(&entry);
+        let found = self.lists.iter().position(|list| shape.is_shared() && list.shape == shape);
+        let list = found.unwrap_or_else(|| {
+            self.lists.push(List { shape, image: entry.image.clone(), jobs: Vec::new() });
+            self.lists.len() - 1
+        });
+        let List { image, jobs, .. } = &mut self.lists[list];
+        image.grow(&entry.image);
+        jobs.push(Listed { name: entry.name, task: Some(entry.task), answer: None });
+        (list, jobs.len() - 1)
+    }
+
+    fn answer(&mut self, list: usize, job: usize) -> Result<Arrived, Error> {
+        loop {
+            if let Some(answer) = self.lists[list].jobs[job].answer.take() {
+                return answer;
+            }
+            match &self.running {
+                Some(running) if running.list != list && !running.left.is_empty() => {}
+                Some(running) if running.list == list && running.image.holds(self.of(list)) => {
+                    self.give()?;
+                }
+                _ => self.start(list)?,
+            }
+            self.step();
+        }
+    }
+
+    fn of(&self, list: usize) -> &Image {
+        &self.lists[list].image
+    }
+
+    /// Boots the machine of `list` for what it has not answered, in place of any other.
+    fn start(&mut self, list: usize) -> Result<(), Error> {
+        self.running = None;
+        let List { image, jobs, .. } = &self.lists[list];
+        let open = jobs.iter().enumerate().filter_map(|(job, of)| Some((job, of.task.clone()?)));
+        let (left, tasks): (VecDeque<usize>, Vec<Task>) = open.unzip();
+        let guest = image.start(&tasks)?;
+        self.running = Some(Running { list, image: image.clone(), guest, left, given: jobs.len() });
+        Ok(())
+    }
+
+    /// Gives the machine that runs what was added to its list meanwhile.
+    fn give(&mut self) -> Result<(), Error> {
+        let Some(running) = &mut self.running else { return Ok(()) };
+        let jobs = &self.lists[running.list].jobs;
+        while let Some(job) = jobs.get(running.given) {
+            running.guest.add(job.task.as_ref().expect("nobody else has answered it"))?;
+            running.left.push_back(running.given);
+            running.given += 1;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next answer of the machine that runs. One that is over is dropped: for what it
+    /// has left, another is booted.
+    fn step(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        let Some(job) = running.left.pop_front() else { return };
+        let jobs = &mut self.lists[running.list].jobs;
+        let told = Told { number: job + 1, jobs: jobs.len(), name: jobs[job].name.clone() };
+        let arrived = running.guest.next_answer().map(|answer| Arrived {
+            answer,
+            image: running.image.clone(),
+            release: running.guest.release().to_owned(),
+            accelerator: running.guest.accelerator(),
+            told: told.clone(),
+        });
+        jobs[job].task = None;
+        jobs[job].answer = Some(arrived.map_err(|error| told.of(error.into())));
+        if running.guest.is_over() {
+            self.running = None;
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Jobs on a kernel that is booted for them: the same engine, inside the virtual machine.
+
+mod list;
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::rc::Rc;
+use std::time::Duration;
+
+use filemap_job::{Engine, EngineKind, Filesystem, Image as JobImage, Ready};
+use serde_json::{Map, Value};
+
+use super::flush::LONGEST;
+use super::limits::{MemoryLimits, available_bytes};
+use super::needs::{Needed, Needs};
+use super::sent::{Bootable, Message, Returned, opened};
+use super::{plan, temporary_directory};
+use crate::contents::Contents;
+use crate::image::{self, Accelerator, Image, Task};
+use crate::temporary::require_space;
+use crate::{Error, page_size};
+
+use list::{Arrived, Entry, Machines, Place};
+
+/// RAM beside what the file takes.
+const OWN_RAM_BYTES: u64 = 768 << 20;
+
+/// Space on the scratch disk beside what the file takes, and one byte in so many of the file for
+/// what the filesystem keeps free. The file behind the disk is sparse.
+const OWN_DISK_BYTES: u64 = 256 << 20;
+const UNUSED_ONE_IN: u64 = 4;
+
+/// What a machine writes beside the file: its filesystem's own blocks, and what it boots from.
+const OWN_WRITTEN_BYTES: u64 = 128 << 20;
+
+/// How much of its files a slow machine writes or reads in a second, and how long it takes for an
+/// access.
+const SLOW_BYTES_A_SECOND: u64 = 4 << 20;
+const SLOW_ACCESS: Duration = Duration::from_millis(2);
+
+/// What any job may take on a machine that has much else to do.
+const SLOW_JOB: Duration = Duration::from_secs(120);
+
+/// Kernels that are booted for jobs that name their images. Jobs share a boot where that changes
+/// nothing for them. A machine runs until another is needed; it goes with this, its clones, and
+/// what they have made ready.
+#[derive(Clone, Debug, Default)]
+pub struct Boot {
+    machines: Rc<RefCell<Machines>>,
+    /// How jobs are observed, if they are.
+    observed: Option<Value>,
+}
+
+impl Boot {
+    /// The same machines, but jobs that are made ready from now on are observed as `how` says:
+    /// [`Booted::take_log`] has what the kernel decided. Its `ram_bytes` are added to the memory of
+    /// the machine, and its `seconds` to the time limit of each job.
+    pub fn observing(self, how: Value) -> Self {
+        Boot { observed: Some(how), ..self }
+    }
+
+    /// `job`, to be run on the kernel of `named`.
+    fn entry<W: Bootable>(&self, job: &W, named: &JobImage) -> Result<Entry, Error> {
+        let needs = job.needs();
+        check::<W>(&needs)?;
+        let mut image = machine(job, &needs, named)?;
+        let is_alone = image.ram_bytes < comfortable_bytes(&needs);
+        let of_observing =
+            |key: &str| self.observed.as_ref().and_then(|how| how[key].as_u64()).unwrap_or(0);
+        image.ram_bytes = image.ram_bytes.saturating_add(of_observing("ram_bytes"));
+        let series = job.rules().series;
+        let message = Message {
+            job: job.sent(),
+            named: named.switches.union(series),
+            on: series,
+            read_ahead_kb: needs.machine.read_ahead.bytes(page_size()) >> 10,
+            observed: self.observed.clone(),
+        };
+        let seconds = Duration::from_secs(of_observing("seconds"));
+        Ok(Entry {
+            is_alone,
+            names_ram: needs.machine.ram_bytes.is_some(),
+            image,
+            task: Task {
+                payload: message.to_json(),
+                time_limit: time_limit(job, &needs).saturating_add(seconds),
+            },
+            name: job.words(),
+        })
+    }
+}
+
+impl<W: Bootable> Engine<W> for Boot {
+    type Error = Error;
+    type Ready = Booted<W>;
+
+    /// Looks whether a boot can begin: that the images are kernels, that the modules they need are
+    /// there, and that there is room. Machines are booted when jobs have their turns.
+    ///
+    /// # Errors
+    /// See [`Error`]; [`Error::cannot_run_here`] tells what is missing from what failed.
+    ///
+    /// # Panics
+    /// When a job names no image.
+    fn prepare_all(&self, jobs: &[&W]) -> Result<Vec<Booted<W>>, Error> {
+        let image = |job: &W| job.image().cloned().expect("the caller has jobs with an image");
+        let entries = jobs.iter().map(|job| self.entry(*job, &image(job)));
+        let entries = entries.collect::<Result<Vec<_>, _>>()?;
+        // Looked at once each: modules are searched and unpacked.
+        let mut looked: Vec<&Image> = Vec::new();
+        for Entry { image, .. } in &entries {
+            if !looked.iter().any(|other| other.boots_as(image)) {
+                image.check()?;
+                looked.push(image);
+            }
+        }
+        let ready = |(job, entry): (&&W, Entry)| {
+            let place = Place::of(&self.machines, entry);
+            Booted {
+                work: (*job).clone(),
+                image: image(job),
+                boot: self.clone(),
+                batch: place.list,
+                place: Some(place),
+                environment: None,
+                log: None,
+            }
+        };
+        Ok(jobs.iter().zip(entries).map(ready).collect())
+    }
+}
+
+/// A job on a kernel that is booted for it and others, and makes all runs of a seed.
+#[derive(Debug)]
+pub struct Booted<W> {
+    work: W,
+    image: JobImage,
+    boot: Boot,
+    batch: usize,
+    /// Where the job stands among those that share boots, until it has run.
+    place: Option<Place>,
+    /// What the first boot said of itself.
+    environment: Option<Map<String, Value>>,
+    log: Option<File>,
+}
+
+impl<W: Bootable> Booted<W> {
+    /// What the last turn wrote to its log: a file without a name, from its start. `None` where the
+    /// job was not observed.
+    pub fn take_log(&mut self) -> Option<File> {
+        self.log.take()
+    }
+}
+
+impl<W: Bootable> Ready for Booted<W> {
+    type Error = Error;
+    type Run = W::Run;
+    type Record = W::Record;
+
+    fn seed(&self) -> u64 {
+        self.work.seed()
+    }
+
+    fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// A turn with another seed, or another one with the job's own, is a job of its own.
+    fn take_turn(&mut self, seed: u64) -> Result<Vec<W::Run>, Error> {
+        let planned = self.place.take_if(|_| seed == self.work.seed());
+        let work = self.work.with_seed(seed);
+        let place = match planned {
+            Some(place) => place,
+            None => {
+                let entry = self.boot.entry(&work, &self.image)?;
+                Place::of(&self.boot.machines, entry)
+            }
+        };
+        let mut arrived = place.answer()?;
+        let returned = opened::<W>(&arrived.answer.text);
+        let mut returned = returned.map_err(|error| arrived.told.of(error))?;
+        describe(&mut returned.environment, &arrived, work.needs().files.len());
+        if arrived.accelerator == Accelerator::Tcg {
+            // What an emulator takes says nothing of any machine.
+            returned.runs.iter_mut().for_each(W::forget_times);
+        }
+        self.log = arrived.answer.log.take();
+        let Returned { environment, runs } = returned;
+        self.environment.get_or_insert(environment);
+        Ok(runs)
+    }
+
+    fn record(self, runs: Vec<W::Run>) -> W::Record {
+        let environment = self.environment.unwrap_or_default();
+        self.work.record(EngineKind::Kernel, environment, runs)
+    }
+}
+
+/// Refuses what the machine to be booted cannot be.
+fn check<W: Bootable>(needs: &Needs) -> Result<(), Error> {
+    if needs.machine.governor {
+        return Err(Error::unavailable(
+            "a governor in a booted image",
+            "leave governor out, or give --on model, or --on kernel without --image",
+        ));
+    }
+    plan::check_architecture(&needs.machine)?;
+    plan::check_accesses(needs)?;
+    plan::check_cpus(needs, W::most_cpus())?;
+    if cfg!(not(target_arch = "x86_64")) {
+        let remedy = "boot x86-64 images on an x86-64 machine, or give --on model";
+        return Err(Error::unavailable("--image", remedy));
+    }
+    if let Some(needed) = needs.files.iter().find(|needed| needed.file.path.is_some()) {
+        return Err(of_this_machine(needed));
+    }
+    if needs.machine.fs == Filesystem::BasePages {
+        let remedy = "give --fs ext4 or xfs, or --on model";
+        return Err(Error::unavailable("a scratch disk without large folios", remedy));
+    }
+    Ok(())
+}
+
+/// Why a file of this machine is on no other kernel.
+fn of_this_machine(needed: &Needed) -> Error {
+    match (&needed.name, &needed.contents) {
+        (Some(name), _) => Error::unavailable(
+            format!("the existing file '{name}' on another kernel"),
+            "give its size instead of its path: the booted kernel makes a file on its own disk",
+        ),
+        (None, Contents::CopyOf(_)) => Error::unavailable(
+            "a --file of this machine on another kernel",
+            "give --on kernel without --image, or --on model",
+        ),
+        (None, _) => Error::unavailable(
+            "a --file of this machine on another kernel",
+            "leave it out: the booted kernel makes a file on its own disk",
+        ),
+    }
+}
+
+/// Memory in which a job finds all that it wants, whatever ran before it.
+fn comfortable_bytes(needs: &Needs) -> u64 {
+    let bytes = needs.made_bytes();
+    let needed = bytes.saturating_add(bytes / 8).saturating_add(OWN_RAM_BYTES);
+    needed.saturating_add(needs.anonymous.0.saturating_mul(page_size()))
+}
+
+/// The machine for `job` alone.
+fn machine<W: Bootable>(job: &W, needs: &Needs, named: &JobImage) -> Result<Image, Error> {
+    let directory = temporary_directory()?;
+    let bytes = needs.made_bytes();
+    require_space(&directory, needs.written_bytes().saturating_add(OWN_WRITTEN_BYTES))
+        .map_err(|error| needs.told(error.with_smaller("a smaller --file-size, or --sparse")))?;
+    let ram_bytes = needs.machine.ram_bytes.unwrap_or(comfortable_bytes(needs));
+    if available_bytes().is_some_and(|available| ram_bytes > available) {
+        let files = if needs.is_program() { "smaller files" } else { "a smaller --file-size" };
+        return Err(Error::unavailable(
+            format!("a machine with {} MiB of RAM", ram_bytes >> 20),
+            format!("give a smaller --ram, or {files}"),
+        ));
+    }
+    let mut image = Image::new(&named.path)?;
+    image.modules = named.modules.as_ref().map(Into::into);
+    image.ram_bytes = ram_bytes;
+    image.cpus = u32::try_from(job.cpus()).unwrap_or(u32::MAX);
+    image.takes_turns = W::takes_turns();
+    image.disk_bytes = bytes.saturating_add(bytes / UNUSED_ONE_IN).saturating_add(OWN_DISK_BYTES);
+    image.filesystem = match needs.machine.fs {
+        Filesystem::Xfs => image::Filesystem::Xfs,
+        Filesystem::Ext4 | Filesystem::BasePages => image::Filesystem::Ext4,
+    };
+    image.disk_bytes = image.disk_bytes.max(image.filesystem.smallest_bytes());
+    image.scratch_dir = directory;
+    Ok(image)
+}
+
+/// How long `job` takes at most, even on a machine that is emulated beside others.
+fn time_limit<W: Bootable>(job: &W, needs: &Needs) -> Duration {
+    let runs = job.runs();
+    let read = needs.accesses.saturating_mul(needs.longest_read_bytes.max(page_size()));
+    let bytes = needs.made_bytes().max(read).saturating_mul(runs);
+    let seconds = needs.made_bytes().saturating_add(bytes) / SLOW_BYTES_A_SECOND;
+    let accesses = needs.accesses.saturating_mul(runs);
+    let thinks = Duration::from_nanos(job.think_ns().saturating_mul(runs));
+    let flushes = match MemoryLimits::of(&needs.machine).is_some() {
+        true => LONGEST * u32::try_from(runs).unwrap_or(u32::MAX),
+        false => Duration::ZERO,
+    };
+    let touches = SLOW_ACCESS.saturating_mul(u32::try_from(accesses).unwrap_or(u32::MAX));
+    let takes = [Duration::from_secs(seconds), touches, thinks, flushes];
+    takes.into_iter().fold(SLOW_JOB, Duration::saturating_add)
+}
+
+fn describe(environment: &mut Map<String, Value>, arrived: &Arrived, files: usize) {
+    let words: Vec<String> = std::env::args().collect();
+    environment.insert("command_line".into(), words.join(" ").into());
+    environment.insert("image".into(), arrived.image.kernel.display().to_string().into());
+    let emulator = format!("QEMU, {}", arrived.accelerator.name());
+    environment.insert("emulator".into(), emulator.into());
+    if arrived.told.jobs > 1 {
+        let place = format!("{} of {}", arrived.told.number, arrived.told.jobs);
+        environment.insert("job_of_boot".into(), place.into());
+    }
+    let files = if files > 1 { "files" } else { "file" };
+    let scope =
+        format!("Linux {} booted under QEMU, one child process, its {files} cold", arrived.release);
+    environment.insert("scope".into(), scope.into());
+}

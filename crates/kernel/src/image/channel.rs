@@ -1,0 +1,227 @@
+//! The disk between the host and a guest: the host's jobs lie in front, the guest's answers behind.
+//!
+//! The guest reads and writes it past its page cache, so that a list of any length leaves its
+//! memory as it is. The host reads the file behind it while the guest runs. A frame begins at a
+//! block of its own. Its first block is written last, so that where there is a header, all of the
+//! frame is there.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::frame::{Header, Kind};
+
+/// What is read and written directly is of this size, and lies at multiples of it.
+pub(super) const BLOCK_BYTES: usize = 4096;
+
+/// What is read or written at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// How often the guest looks for another job, and for how long it looks at one that is not whole.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 100;
+
+/// The guest's end of it.
+#[derive(Debug)]
+pub(super) struct Channel {
+    disk: File,
+    /// Longer than a piece, as a piece begins at the first multiple of a block in it.
+    memory: Vec<u8>,
+    tasks_at: u64,
+    answers_at: u64,
+}
+
+impl Channel {
+    /// The disk at `path`, where answers begin at byte `answers_at`.
+    pub(super) fn open(path: &Path, answers_at: u64) -> io::Result<Self> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let mut options = File::options();
+        let disk = options.read(true).write(true).custom_flags(libc::O_DIRECT).open(path)?;
+        Ok(Channel { disk, memory: vec![0; PIECE_BYTES + BLOCK_BYTES], tasks_at: 0, answers_at })
+    }
+
+    /// Waits for the next job of the list, and returns it with its number.
+    pub(super) fn await_task(&mut self) -> Result<(usize, String), String> {
+        let mut damaged = 0;
+        loop {
+            match self.next_task() {
+                Ok(Some(task)) => return Ok(task),
+                Ok(None) => damaged = 0,
+                // The host may be writing it.
+                Err(_) if damaged < LOOKS => damaged += 1,
+                Err(error) => return Err(error),
+            }
+            sleep(LOOK_EVERY);
+        }
+    }
+
+    /// The next job of the list; `None` behind the last one.
+    fn next_task(&mut self) -> Result<Option<(usize, String)>, String> {
+        let wrong = |reason: &str| format!("the host's list makes no sense: {reason}");
+        let failed = |error: io::Error| format!("read the host's list: {error}");
+        let mut first = Vec::new();
+        self.read(self.tasks_at, BLOCK_BYTES, &mut first).map_err(failed)?;
+        let Some((header, head)) = Header::parse(&first).map_err(wrong)? else { return Ok(None) };
+        let length = head.checked_add(header.length).ok_or_else(|| wrong("its length"))?;
+        let mut frame = first;
+        while frame.len() < length {
+            let bytes = (length - frame.len()).min(PIECE_BYTES);
+            self.read(self.tasks_at + frame.len() as u64, bytes, &mut frame).map_err(failed)?;
+        }
+        frame.truncate(length);
+        self.tasks_at += length.next_multiple_of(BLOCK_BYTES) as u64;
+        let frame = header.with(frame.split_off(head)).map_err(wrong)?;
+        match frame.kind {
+            Kind::Task => Ok(Some((frame.task, frame.text().map_err(wrong)?))),
+            _ => Err(wrong("it holds something else than jobs")),
+        }
+    }
+
+    /// Sends a frame.
+    pub(super) fn send(&mut self, kind: Kind, task: usize, bytes: &[u8]) -> io::Result<()> {
+        let header = Header::of(kind, task, bytes).line();
+        let length = header.len() + bytes.len();
+        let mut at = BLOCK_BYTES;
+        while at < length {
+            let piece = &bytes[at - header.len()..];
+            let piece = &piece[..piece.len().min(PIECE_BYTES)];
+            self.write(self.answers_at + at as u64, piece)?;
+            at += piece.len();
+        }
+        let first = bytes.len().min(BLOCK_BYTES - header.len());
+        self.write(self.answers_at, &[header.as_bytes(), &bytes[..first]].concat())?;
+        self.answers_at += length.next_multiple_of(BLOCK_BYTES) as u64;
+        Ok(())
+    }
+
+    /// Appends to `to` the `bytes` bytes at `at`, and what else is in the blocks that they end in.
+    fn read(&mut self, at: u64, bytes: usize, to: &mut Vec<u8>) -> io::Result<()> {
+        let piece = piece(&mut self.memory, bytes);
+        self.disk.read_exact_at(piece, at)?;
+        to.extend_from_slice(piece);
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let piece = piece(&mut self.memory, bytes.len());
+        piece[..bytes.len()].copy_from_slice(bytes);
+        piece[bytes.len()..].fill(0);
+        self.disk.write_all_at(piece, at)
+    }
+}
+
+/// Whole blocks of `memory` for `bytes` bytes, at an address that a disk can be told.
+fn piece(memory: &mut [u8], bytes: usize) -> &mut [u8] {
+    let start = memory.as_ptr().align_offset(BLOCK_BYTES);
+    &mut memory[start..][..bytes.next_multiple_of(BLOCK_BYTES)]
+}
+
+/// Bytes that a job gives the host beside its answer, in pieces while it runs.
+#[derive(Debug)]
+pub struct Log<'a> {
+    channel: &'a mut Channel,
+    task: usize,
+    pending: Vec<u8>,
+}
+
+impl<'a> Log<'a> {
+    pub(super) fn of(channel: &'a mut Channel, task: usize) -> Self {
+        Log { channel, task, pending: Vec::new() }
+    }
+}
+
+impl Write for Log<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = PIECE_BYTES - self.pending.len();
+        let taken = &bytes[..bytes.len().min(room)];
+        self.pending.extend_from_slice(taken);
+        if self.pending.len() == PIECE_BYTES {
+            self.flush()?;
+        }
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.pending.is_empty() {
+            self.channel.send(Kind::Log, self.task, &self.pending)?;
+            self.pending.clear();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::exchange::Exchange;
+    use super::*;
+
+    fn both(tasks: &[&str]) -> (Exchange, Channel) {
+        let mut host = Exchange::new().unwrap();
+        tasks.iter().for_each(|task| host.add(task).unwrap());
+        let channel = Channel {
+            disk: host.file.try_clone().unwrap(),
+            memory: vec![0; PIECE_BYTES + BLOCK_BYTES],
+            tasks_at: 0,
+            answers_at: host.answers_at,
+        };
+        (host, channel)
+    }
+
+    #[test]
+    fn jobs_and_answers_of_any_length_arrive() {
+        let lengths = [0, 1, 4000, 4040, 4096, 5000, PIECE_BYTES, 2 * PIECE_BYTES + 4097];
+        let texts = lengths.map(|length| "ab\n".repeat(length / 3 + 1)[..length].to_string());
+        let (mut host, mut guest) = both(&texts.each_ref().map(String::as_str));
+        for (number, text) in texts.iter().enumerate() {
+            assert_eq!(guest.next_task().unwrap(), Some((number, text.clone())));
+            assert_eq!(host.next_frame(), Ok(None));
+            guest.send(Kind::Begun, number, b"").unwrap();
+            guest.send(Kind::Answer, number, text.as_bytes()).unwrap();
+            assert_eq!(host.next_frame().unwrap().unwrap().kind, Kind::Begun);
+            let frame = host.next_frame().unwrap().unwrap();
+            assert_eq!((frame.task, frame.text().unwrap()), (number, text.clone()));
+        }
+        assert_eq!(guest.next_task().unwrap(), None);
+        assert_eq!(host.next_frame(), Ok(None));
+        host.add("another").unwrap();
+        assert_eq!(guest.await_task().unwrap(), (texts.len(), "another".to_string()));
+        host.task_at = host.answers_at - 2 * BLOCK_BYTES as u64;
+        let large = "x".repeat(BLOCK_BYTES);
+        assert_eq!(host.add(&large).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        host.add("the last").unwrap();
+    }
+
+    #[test]
+    fn a_log_comes_whole_and_in_pieces() {
+        let (mut host, mut guest) = both(&["job"]);
+        let bytes: Vec<u8> = (0..3 * PIECE_BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
+        let mut log = Log::of(&mut guest, 5);
+        log.write_all(&bytes[..10]).unwrap();
+        log.write_all(&bytes[10..]).unwrap();
+        log.flush().unwrap();
+        let mut got = Vec::new();
+        while let Some(frame) = host.next_frame().unwrap() {
+            assert_eq!((frame.kind, frame.task), (Kind::Log, 5));
+            got.extend(frame.bytes);
+        }
+        assert!(got == bytes, "{} of {} bytes", got.len(), bytes.len());
+    }
+
+    #[test]
+    fn what_is_not_whole_yet_is_not_read() {
+        let (mut host, mut guest) = both(&["job"]);
+        let first = guest.answers_at;
+        guest.send(Kind::Answer, 0, &[b'x'; 3 * BLOCK_BYTES]).unwrap();
+        let mut block = vec![0; BLOCK_BYTES];
+        guest.disk.read_exact_at(&mut block, first).unwrap();
+        guest.disk.write_all_at(&[0; BLOCK_BYTES], first).unwrap();
+        assert_eq!(host.next_frame(), Ok(None));
+        guest.disk.write_all_at(&block[..20], first).unwrap();
+        assert!(host.next_frame().is_err());
+        guest.disk.write_all_at(&block, first).unwrap();
+        assert_eq!(host.next_frame().unwrap().unwrap().bytes.len(), 3 * BLOCK_BYTES);
+    }
+}

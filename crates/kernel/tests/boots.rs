@@ -1,0 +1,140 @@
+//! Jobs that share a boot come out as with a boot of their own, where `FILEMAP_TEST_IMAGE` names an
+//! image (and `FILEMAP_TEST_MODULES` its modules): this test program is then also the guest's init.
+//!
+//! `cargo test -p filemap-kernel --test boots` runs six random jobs; behind `-- --ignored` it runs
+//! 500, 50 of them also by themselves, and says how many ran in a minute. `FILEMAP_SEED` names the
+//! seed, which a failure prints.
+
+use std::time::Instant;
+
+use filemap_job::random::{self, Rng};
+use filemap_job::size::SizeText;
+use filemap_job::{Cached, Counters, Engine, Job, JobSpec, PhaseSpec, Ready, Run};
+use filemap_kernel::Error;
+use filemap_kernel::engine::{Boot, in_guest};
+use filemap_kernel::image::guest;
+use filemap_kernel::probe::main_if_child;
+
+#[path = "support/skip.rs"]
+mod skip;
+
+use skip::skip;
+
+/// How many jobs share a boot, how many of them also have one of their own, and how many have to
+/// run in a minute.
+const FEW: (u64, usize, f64) = (6, 2, 0.0);
+const MANY: (u64, usize, f64) = (500, 50, 20.0);
+
+const PAGE: u64 = 4096;
+
+fn main() {
+    main_if_child();
+    if guest::is_guest() {
+        guest::main(in_guest);
+    }
+    let Ok(path) = std::env::var("FILEMAP_TEST_IMAGE") else {
+        skip("FILEMAP_TEST_IMAGE names no kernel image");
+        return;
+    };
+    let seed = std::env::var("FILEMAP_SEED").map_or(1, |text| text.parse().expect("a number"));
+    let is_long = std::env::args().any(|argument| argument == "--ignored");
+    let (jobs, alone, least) = if is_long { MANY } else { FEW };
+    let jobs: Vec<Job> = (0..jobs).map(|number| random_job(&path, seed, number)).collect();
+    shared_and_alone(&jobs, alone, least, seed);
+    a_job_that_fails_leaves_the_others(&path);
+}
+
+/// Job `number` of those that `seed` stands for. All of them run on one machine.
+fn random_job(path: &str, seed: u64, number: u64) -> Job {
+    let mut rng = Rng(Rng(seed).next() ^ number);
+    let (least, most) = rng.pick(&[(1, 40), (40, 700), (700, 6000)]);
+    let pages = least + rng.below(most - least);
+    let phase = |rng: &mut Rng| {
+        let workload = random::workload(rng, pages, true);
+        let most = rng.pick(&[10, 100, 1000]);
+        PhaseSpec {
+            workload: Some(workload.to_string()),
+            accesses: Some(1 + rng.below(most)),
+            bs: workload.is_read().then(|| SizeText(rng.pick(&["512", "4k", "5000", "1m"]).into())),
+            ..PhaseSpec::default()
+        }
+    };
+    let advice = ["random", "sequential", "hugepage", "normal"];
+    let spec = JobSpec {
+        on: Some("kernel".into()),
+        image: Some(path.into()),
+        modules: std::env::var("FILEMAP_TEST_MODULES").ok(),
+        seed: Some(1 + rng.below(1 << 40)),
+        file_size: Some(SizeText((pages * PAGE - rng.pick(&[0, 1, 4095])).to_string())),
+        advice: rng.chance(40).then(|| rng.pick(&advice).to_string()),
+        exec: rng.chance(15).then_some(true),
+        read_ahead_kb: Some(rng.pick(&[0, 4, 64, 128, 128, 200, 512, 8192])),
+        fault_around: rng.chance(25).then(|| SizeText(rng.pick(&["4k", "16k", "1m"]).into())),
+        // All of the file fits: nothing is evicted, which is not the same from run to run.
+        memory_max: rng.chance(15).then(|| SizeText("512m".into())),
+        fs: Some("ext4".into()),
+        phase: (0..1 + rng.below(4)).map(|_| phase(&mut rng)).collect(),
+        ..JobSpec::default()
+    };
+    spec.validate(None).unwrap_or_else(|error| panic!("seed {seed}, job {number}: {error}"))
+}
+
+/// What has to be the same of a run.
+fn counted(runs: &[Run]) -> Vec<(Counters, Cached, Vec<Counters>)> {
+    let of = |run: &Run| {
+        let phases = run.phases.iter().map(|phase| phase.counters.clone());
+        (run.counters.clone(), run.cached, phases.collect())
+    };
+    runs.iter().map(of).collect()
+}
+
+fn run(boot: &Boot, job: &Job) -> Result<Vec<Run>, Error> {
+    boot.prepare_all(&[job])?.pop().expect("one job").take_turn(job.seed)
+}
+
+fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
+    let began = Instant::now();
+    let mut ready = Boot::default().prepare_all(&jobs.iter().collect::<Vec<_>>()).expect("a boot");
+    let mut shared = Vec::new();
+    for (number, ready) in ready.iter_mut().enumerate() {
+        let runs = ready.take_turn(ready.seed());
+        shared.push(runs.unwrap_or_else(|error| panic!("seed {seed}, job {number}: {error}")));
+    }
+    assert!(ready.iter().all(|ready| ready.batch() == 0), "one boot");
+    drop(ready);
+    let seconds = began.elapsed().as_secs_f64();
+    let rate = jobs.len() as f64 / seconds * 60.0;
+    println!("{} jobs in one boot: {seconds:.1} s, {rate:.0} a minute", jobs.len());
+    // Those at the end have the most behind them.
+    let step = jobs.len() / alone;
+    let began = Instant::now();
+    let mut differ = 0;
+    for number in (0..jobs.len()).rev().step_by(step) {
+        let own = run(&Boot::default(), &jobs[number]).expect("a boot of its own");
+        if counted(&own) != counted(&shared[number]) {
+            differ += 1;
+            println!("seed {seed}, job {number}: {:?}", jobs[number].to_spec());
+            println!("shared {:?}\nalone {:?}", counted(&shared[number]), counted(&own));
+        }
+    }
+    println!("{alone} of them in boots of their own: {:.1} s", began.elapsed().as_secs_f64());
+    assert_eq!(differ, 0, "seed {seed}: jobs come out otherwise in a boot that they share");
+    assert!(rate >= least, "{rate:.1} jobs a minute");
+}
+
+/// A job that the guest cannot run, between two that it can.
+fn a_job_that_fails_leaves_the_others(path: &str) {
+    let mut jobs: Vec<Job> = (0..3).map(|number| random_job(path, 7, number)).collect();
+    // No kernel has this switch.
+    jobs[1].image.as_mut().expect("an image").switches =
+        filemap_core::series::Series::BASELINE.with(filemap_core::series::Switch::ExecUnify);
+    let boot = Boot::default();
+    let mut ready = boot.prepare_all(&jobs.iter().collect::<Vec<_>>()).expect("a boot");
+    let mut turns = ready.iter_mut().map(|ready| ready.take_turn(ready.seed()));
+    turns.next().expect("a turn").expect("runs");
+    let error = turns.next().expect("a turn").expect_err("no such switch");
+    let text = error.to_string();
+    assert!(error.cannot_run_here() && text.contains("job 2 of 3"), "{text}");
+    turns.next().expect("a turn").expect("runs");
+    println!("{text}");
+}
