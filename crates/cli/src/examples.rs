@@ -79,6 +79,11 @@ const COMPARE: &[Example] = &[
          --workload random --file-size 1g",
     ),
     example(
+        "Print the comparison for a mail to a kernel list.",
+        "filemap compare --workload random --file-size 1g --seeds 5 --variants baseline,mmap-miss \
+         --format kernel",
+    ),
+    example(
         "Draw where threads wait in the course of a run, without and with vma-retry.",
         "filemap compare --workload thrash --threads 64 --cpus 4 --sparse --memory-max 16m \
          --variants baseline,vma-retry --svg waits.svg",

@@ -35,6 +35,7 @@ mod words;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use filemap_kernel::image::guest;
 use filemap_kernel::journal;
@@ -76,7 +77,8 @@ pub fn main() -> ExitCode {
         interrupt::exit_on_signals();
     }
     output::fail_at_size_limit();
-    let cli = match Cli::try_parse_from(words::joined(std::env::args_os())) {
+    let words = words::joined(std::env::args_os());
+    let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
             return match print(&error) {
@@ -84,7 +86,11 @@ pub fn main() -> ExitCode {
                 Err(error) => fail(&error),
             };
         }
-        Err(error) => return fail(&Error::from_clap(&error)),
+        Err(error) => {
+            let not_text = Some(&words).filter(|_| error.kind() == ErrorKind::InvalidUtf8);
+            let not_text = not_text.and_then(|words| words::not_text(words));
+            return fail(&not_text.map_or_else(|| Error::from_clap(&error), Error::Usage));
+        }
     };
     if !runs_program {
         undo_what_was_left();

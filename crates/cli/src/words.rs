@@ -32,9 +32,44 @@ pub fn joined(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     all
 }
 
+/// Flags whose values may be any bytes.
+const ANY_BYTES: [&str; 3] = ["--files", "--include", "--exclude"];
+
+/// Which of `words` is no text, where a flag or a command wants one.
+pub fn not_text(words: &[OsString]) -> Option<String> {
+    let may_be_any = |at: usize| ANY_BYTES.iter().any(|flag| words[at - 1] == *flag);
+    let at = (1..words.len()).find(|&at| words[at].to_str().is_none() && !may_be_any(at))?;
+    let shown = words[at].to_string_lossy();
+    let own = shown.split_once('=').filter(|(flag, _)| flag.starts_with("--"));
+    let before = words[at - 1].to_str().filter(|word| word.starts_with("--") && word.len() > 2);
+    let (flag, value) = match (own, before.filter(|word| !word.contains('='))) {
+        (Some((flag, value)), _) => (format!("{flag}: "), value),
+        (None, Some(flag)) => (format!("{flag}: "), &*shown),
+        (None, None) => (String::new(), &*shown),
+    };
+    let value = value.replace(char::is_control, "?");
+    Some(format!("{flag}'{value}' is not UTF-8; give a name that is"))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
+
+    #[test]
+    fn what_is_no_text_is_named_with_its_flag() {
+        let of = |words: &[&[u8]]| {
+            let words = words.iter().map(|word| OsString::from_vec(word.to_vec()));
+            not_text(&words.collect::<Vec<_>>())
+        };
+        let said = |text: &str| Some(format!("{text} is not UTF-8; give a name that is"));
+        assert_eq!(of(&[b"x", b"run", b"--json", b"a\xff"]), said("--json: 'a\u{fffd}'"));
+        assert_eq!(of(&[b"x", b"run", b"--json=\xffb\n"]), said("--json: '\u{fffd}b?'"));
+        assert_eq!(of(&[b"x", b"run", b"\xff"]), said("'\u{fffd}'"));
+        assert_eq!(of(&[b"x", b"run", b"--seed=1", b"\xff"]), said("'\u{fffd}'"));
+        assert_eq!(of(&[b"x", b"record", b"--files", b"\xff", b"--out", b"y"]), None);
+    }
 
     #[test]
     fn a_list_with_blanks_is_one_word() {

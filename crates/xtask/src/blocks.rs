@@ -36,6 +36,22 @@ pub fn lines<'a>(text: &'a str, language: &str) -> Vec<(usize, &'a str)> {
     blocks.flat_map(|block| (block.line..).zip(block.lines)).collect()
 }
 
+/// The commands of shell lines, with the numbers of their first lines. A `\\` at the end of a line
+/// joins the next one.
+pub fn commands<'a>(lines: impl IntoIterator<Item = (usize, &'a str)>) -> Vec<(usize, String)> {
+    let mut commands = Vec::new();
+    let mut begun: Option<(usize, String)> = None;
+    for (line, text) in lines {
+        let (line, before) = begun.take().unwrap_or((line, String::new()));
+        match text.strip_suffix('\\') {
+            Some(first) => begun = Some((line, format!("{before}{} ", first.trim()))),
+            None => commands.push((line, format!("{before}{}", without_comment(text).trim()))),
+        }
+    }
+    commands.extend(begun);
+    commands
+}
+
 /// A line of a shell block without its comment.
 pub fn without_comment(line: &str) -> &str {
     line.split(" #").next().unwrap_or(line).trim_end()
@@ -62,6 +78,14 @@ mod tests {
         let text = "a\n```sh\nb\nc\n```\nd\n```toml\ne\n```\n";
         assert_eq!(lines(text, "sh"), [(3, "b"), (4, "c")]);
         assert_eq!(lines(text, "toml"), [(8, "e")]);
+    }
+
+    #[test]
+    fn a_command_can_have_several_lines() {
+        let lines = ["a # why", "b \\", "  -c \\", "  -d # so", "e \\"];
+        let commands = commands((7..).zip(lines));
+        let expected = [(7, "a"), (8, "b -c -d"), (11, "e ")];
+        assert_eq!(commands, expected.map(|(line, text)| (line, text.to_string())));
     }
 
     #[test]

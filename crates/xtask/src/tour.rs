@@ -58,9 +58,9 @@ impl fmt::Display for Verdict {
 pub fn run() -> Result<bool> {
     let repository = Repository::read()?;
     let readme = repository.text("README.md").context("README.md is missing")?;
-    let commands: Vec<_> = blocks::lines(readme, "sh")
+    let commands: Vec<_> = blocks::commands(blocks::lines(readme, "sh"))
         .into_iter()
-        .filter_map(|(line, text)| Some((line, blocks::filemap_command(text)?)))
+        .filter_map(|(line, text)| Some((line, blocks::filemap_command(&text)?)))
         .collect();
     ensure!(!commands.is_empty(), "README.md shows no filemap command in a block of sh");
     let programs = built()?;

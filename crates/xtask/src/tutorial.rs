@@ -101,21 +101,10 @@ fn steps<'a>(repository: &'a Repository, document: &str) -> Result<Vec<Step<'a>>
     Ok(steps)
 }
 
-/// The commands of a block that begins at `line`. A `\\` at the end of a line joins the next one.
-fn commands<'a>(line: usize, lines: &[&str]) -> Vec<Step<'a>> {
-    let mut steps: Vec<Step<'_>> = Vec::new();
-    let mut begun: Option<(usize, String)> = None;
-    for (line, text) in (line..).zip(lines) {
-        let (line, before) = begun.take().unwrap_or((line, String::new()));
-        match text.strip_suffix('\\') {
-            Some(first) => begun = Some((line, format!("{before}{} ", first.trim()))),
-            None => {
-                let command = format!("{before}{}", blocks::without_comment(text).trim());
-                steps.push(Step { line, does: Does::Run(command, None) });
-            }
-        }
-    }
-    steps
+/// The commands of a block that begins at `line`.
+fn commands<'a>(line: usize, lines: &[&str]) -> impl Iterator<Item = Step<'a>> {
+    let commands = blocks::commands((line..).zip(lines.iter().copied()));
+    commands.into_iter().map(|(line, command)| Step { line, does: Does::Run(command, None) })
 }
 
 /// A copy of the tree, which goes when this drops and when a signal ends this program.

@@ -15,8 +15,10 @@ use crate::advise::check::{self, Again};
 use crate::advise::study;
 use crate::args::AdviseArgs;
 use crate::error::Error;
+use crate::govern;
 use crate::input::{self, GivenFile};
 use crate::judged::{self, Judged};
+use crate::output::Inputs;
 use crate::provenance;
 use crate::recording;
 use crate::symbols::Symbols;
@@ -46,6 +48,9 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
     let again = args.check.then(|| Again::of(path)).transpose()?;
     let mapped_at = given.mapped_at.clone();
     let mut asked = GivenProgram::new(given, path, args.job)?;
+    if is_recording {
+        add_recorded_program(&mut asked.inputs, path)?;
+    }
     let output = args.output.open(&asked.inputs, &[])?;
     let runs = if args.check { asked.spec.runs.take() } else { None };
     if runs == Some(0) {
@@ -90,6 +95,17 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
     output.write(&advise::report(&study, &record, command))?;
     let fails = study.check.as_ref().is_some_and(|check| check.fails(&study));
     Ok(if fails { Outcome::CheckFailed } else { Outcome::Done })
+}
+
+/// Adds the program of the recording at `path`, and what of its arguments is a file.
+fn add_recorded_program(inputs: &mut Inputs, path: &str) -> Result<(), Error> {
+    let recording = recording::open(path)?;
+    let words = &recording.header().command;
+    if let Some((first, arguments)) = words.split_first() {
+        let found = govern::find(words).map(|program| program.path);
+        inputs.add_program(&found.unwrap_or_else(|_| first.into()), arguments);
+    }
+    Ok(())
 }
 
 /// What is to be said where `flags` give the model another machine than the one that was measured.

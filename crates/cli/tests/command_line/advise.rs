@@ -53,6 +53,31 @@ fn best(report: &Value, answer: &Value) -> Option<String> {
 }
 
 #[test]
+fn no_report_goes_over_what_was_recorded() {
+    let scratch = Scratch::new("advise_over");
+    scratch.file("r", recording(random(200)));
+    for (flag, name, what) in [
+        ("--json", "lookups", "the program"),
+        ("--html", "data file", "an argument of the program"),
+        ("--json", "r", "the job file"),
+    ] {
+        let before = match name {
+            "r" => std::fs::read(scratch.path(name)).unwrap(),
+            name => {
+                scratch.file(name, "kept");
+                b"kept".to_vec()
+            }
+        };
+        let mut command = filemap("advise r");
+        let output = command.args([flag, name]).current_dir(&scratch.0).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.contains(what) && said.contains(flag), "{said}");
+        assert_eq!(std::fs::read(scratch.path(name)).unwrap(), before, "{name}");
+    }
+}
+
+#[test]
 fn random_lookups_are_advised_random() {
     let scratch = Scratch::new("advise_random");
     let path = scratch.file("r", recording(random(2000)));

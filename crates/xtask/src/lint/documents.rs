@@ -19,8 +19,8 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
 
 /// Each `filemap` command in a shell block is one that the command line takes.
 fn commands(file: &File, findings: &mut Vec<Finding>) {
-    for (line, text) in blocks::lines(&file.text, "sh") {
-        let Some(command) = blocks::filemap_command(text) else { continue };
+    for (line, text) in blocks::commands(blocks::lines(&file.text, "sh")) {
+        let Some(command) = blocks::filemap_command(&text) else { continue };
         let words = command.split_whitespace().take_while(|word| *word != "|");
         if let Err(error) = filemap_cli::command().try_get_matches_from(words) {
             // Help and version are answers, not mistakes.
@@ -111,6 +111,9 @@ mod tests {
         let found = of("filemap run --wrkload random");
         assert!(found[0].starts_with("docs/A.md:3: error: 'filemap run --wrkload"), "{found:?}");
         assert_eq!(of("cargo run --release -- publish").len(), 1);
+        assert_eq!(of("filemap run --workload random \\\n    --file-size 1g"), [""; 0]);
+        let found = of("filemap run --workload random \\\n    --fle-size 1g");
+        assert!(found[0].starts_with("docs/A.md:3: error: 'filemap run --workload"), "{found:?}");
         assert_eq!(of("filemap --version"), [""; 0]);
     }
 

@@ -106,8 +106,8 @@ fn of(
     parts.extend(findings(cells, &worse(cells), warnings));
     parts.extend(conditions(&records));
     if records.iter().any(machine::is_emulated) {
-        let note = "The guest was emulated: its counts are those of the kernel, and its times, \
-                    where they are shown with (e), say nothing and are not compared.";
+        let note = "The guest was emulated: its counts are those of the kernel, and its times say \
+                    nothing. Where they are shown, (e) is behind them, and they are not compared.";
         parts.push(Part::Paragraph(note.to_string()));
     }
     let mut last = machine::facts(&records);
