@@ -241,7 +241,7 @@ impl Search<'_> {
     ) -> Result<Case, Error> {
         let gain = |tried: &Tried| self.goal.gain(&tried.first, &tried.second).unwrap_or((0.0, 0));
         let (ratio, cost) = gain(&case);
-        let still = |spec: &JobSpec| {
+        let still = |spec: &JobSpec| -> Result<Option<Tried>, Error> {
             if is_enough() || !self.space.has(spec) {
                 return Ok(None);
             }
