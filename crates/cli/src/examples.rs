@@ -79,6 +79,10 @@ const COMPARE: &[Example] = &[
          --workload random --file-size 1g",
     ),
     example(
+        "Do so for two jobs, in one boot of each kernel.",
+        "filemap compare one.toml two.toml --on kernel --image old/bzImage --image new/bzImage",
+    ),
+    example(
         "Draw where threads wait in the course of a run, without and with vma-retry.",
         "filemap compare --workload thrash --threads 64 --cpus 4 --sparse --memory-max 16m \
          --variants baseline,vma-retry --svg waits.svg",
