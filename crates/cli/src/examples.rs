@@ -107,6 +107,10 @@ const CONFORM: &[Example] = &[
         "Do so for 30 random patterns. The seed makes the patterns repeatable.",
         "filemap conform --fuzz 30 --seed 1",
     ),
+    example(
+        "See whether a kernel that was built with a series does what the model's switch does.",
+        "filemap conform --image bzImage --with mmap-miss --fuzz 30",
+    ),
 ];
 
 const EXPLAIN: &[Example] = &[
