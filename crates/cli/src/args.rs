@@ -44,7 +44,7 @@ pub enum Command {
     /// Run one job in several variants, and show how they differ.
     #[command(after_long_help = examples::help("compare"))]
     Compare(CompareArgs),
-    /// Compare the decisions of the running kernel with the model's, line by line.
+    /// Compare the decisions of a kernel, the running one or one that is booted, with the model's.
     #[command(after_long_help = examples::help("conform"))]
     Conform(ConformArgs),
     /// Show why the bytes of a job were read, and why readahead stopped or went on.
@@ -114,7 +114,9 @@ pub struct RunArgs {
     /// restored after the runs.
     #[arg(long, help_heading = "Output")]
     pub apply: bool,
-    /// Write every decision as a line of JSON to this file. - means stdout, without the report.
+    /// Write every decision as a line of JSON to this file. - means stdout, without the report. Of
+    /// a kernel, the decisions are those of a run of its own under a trace, as far as its
+    /// tracepoints show them.
     #[arg(long, value_name = "FILE|-", help_heading = "Output", allow_hyphen_values = true)]
     pub log: Option<String>,
     /// Write a picture as SVG to this file: where the threads of --workload thrash waited in the

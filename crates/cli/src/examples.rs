@@ -84,6 +84,10 @@ const COMPARE: &[Example] = &[
          --format kernel",
     ),
     example(
+        "Do so for two jobs, in one boot of each kernel.",
+        "filemap compare one.toml two.toml --on kernel --image old/bzImage --image new/bzImage",
+    ),
+    example(
         "Draw where threads wait in the course of a run, without and with vma-retry.",
         "filemap compare --workload thrash --threads 64 --cpus 4 --sparse --memory-max 16m \
          --variants baseline,vma-retry --svg waits.svg",
@@ -107,6 +111,10 @@ const CONFORM: &[Example] = &[
     example(
         "Do so for 30 random patterns. The seed makes the patterns repeatable.",
         "filemap conform --fuzz 30 --seed 1",
+    ),
+    example(
+        "See whether a kernel that was built with a series does what the model's switch does.",
+        "filemap conform --image bzImage --with mmap-miss --fuzz 30",
     ),
 ];
 

@@ -25,6 +25,9 @@ use skip::skip;
 const FEW: (u64, usize, f64) = (6, 2, 0.0);
 const MANY: (u64, usize, f64) = (500, 50, 20.0);
 
+/// How often a job runs alone that came out otherwise.
+const REPEATS: u64 = 10;
+
 const PAGE: u64 = 4096;
 
 fn main() {
@@ -108,18 +111,56 @@ fn shared_and_alone(jobs: &[Job], alone: usize, least: f64, seed: u64) {
     // Those at the end have the most behind them.
     let step = jobs.len() / alone;
     let began = Instant::now();
-    let mut differ = 0;
+    let (mut varying, mut differ) = (0, 0);
     for number in (0..jobs.len()).rev().step_by(step) {
-        let own = run(&Boot::default(), &jobs[number]).expect("a boot of its own");
-        if counted(&own) != counted(&shared[number]) {
-            differ += 1;
-            println!("seed {seed}, job {number}: {:?}", jobs[number].to_spec());
-            println!("shared {:?}\nalone {:?}", counted(&shared[number]), counted(&own));
+        let job = &jobs[number];
+        let own = run(&Boot::default(), job).expect("a boot of its own");
+        if counted(&own) == counted(&shared[number]) {
+            continue;
         }
+        println!("seed {seed}, job {number}: {:?}", job.to_spec().flags());
+        // A page that is still being read is not mapped by fault-around: is it the kernel's own?
+        let often = Job { runs: REPEATS, ..job.clone() };
+        let again = run(&Boot::default(), &often).expect("a boot of its own");
+        let own: Vec<Run> = own.into_iter().chain(again).collect();
+        let lies = shared[number].iter().all(|run| lies_among(run, &own));
+        if lies {
+            varying += 1
+        } else {
+            differ += 1
+        }
+        println!("shared {:?}", counted(&shared[number]));
+        println!("alone  {:?}", counted(&own));
     }
-    println!("{alone} of them in boots of their own: {:.1} s", began.elapsed().as_secs_f64());
+    println!(
+        "{alone} of them in boots of their own: {} equal, {varying} of which the kernel's own runs \
+         differ as much, {differ} different; {:.1} s",
+        alone - varying - differ,
+        began.elapsed().as_secs_f64()
+    );
     assert_eq!(differ, 0, "seed {seed}: jobs come out otherwise in a boot that they share");
     assert!(rate >= least, "{rate:.1} jobs a minute");
+}
+
+/// Whether every figure of `run` is one that lies between the least and the most of `others`.
+fn lies_among(run: &Run, others: &[Run]) -> bool {
+    let figures = |run: &Run| {
+        let phases = run.phases.iter().map(|phase| &phase.counters);
+        let counters = phases.chain([&run.counters]).flat_map(|counters| {
+            [
+                counters.data_pages_read,
+                counters.major_faults,
+                counters.minor_faults,
+                counters.evicted_pages,
+            ]
+        });
+        counters.chain([run.cached.inside, run.cached.before, run.cached.after]).collect::<Vec<_>>()
+    };
+    let others: Vec<_> = others.iter().map(figures).collect();
+    figures(run).into_iter().enumerate().all(|(at, figure)| {
+        let all = others.iter().map(|other| other[at]);
+        Some(figure) >= all.clone().min() && Some(figure) <= all.max()
+    })
 }
 
 /// A job that the guest cannot run, between two that it can.

@@ -180,3 +180,68 @@ fn series_of_a_guest_are_switched_or_refused() {
     }
     assert_eq!(left(&scratch), [""; 0]);
 }
+
+/// What a booted kernel decides is what the model says, as far as its tracepoints show it. With
+/// another rule the first difference is named, and the job made smaller.
+#[test]
+fn a_guest_decides_as_the_model_says() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_conform");
+    let args = format!("conform {image} --fuzz 3 --seed 4 --json -");
+    let conform = output(&scratch, &args);
+    let error = stderr(&conform);
+    if conform.status.code() == Some(4) && error.contains("none of those that are modelled") {
+        skip(error);
+        return;
+    }
+    assert_eq!(conform.status.code(), Some(0), "{error}");
+    let report: Value = serde_json::from_slice(&conform.stdout).unwrap();
+    crate::schema::check("conform", &report);
+    assert_eq!(report["booted"], true);
+    let patterns = report["patterns"].as_array().unwrap();
+    assert!(patterns.iter().all(|pattern| pattern["ok"] == true), "{patterns:?}");
+    let decisions = patterns.iter().map(|pattern| pattern["decisions"].as_u64().unwrap());
+    assert!(decisions.sum::<u64>() > 100);
+    // No kernel without a switch has this series, which begins no window before the mapping.
+    let job = "--workload random --file-size 4m --map-offset 1m --map-len 64k --accesses 4";
+    let args = format!("conform {image} {job} --with vma-bound --json -");
+    let differs = output(&scratch, &args);
+    if differs.status.code() == Some(0) {
+        skip("this kernel has vma-bound");
+        return;
+    }
+    assert_eq!(differs.status.code(), Some(1), "{}", stderr(&differs));
+    let report: Value = serde_json::from_slice(&differs.stdout).unwrap();
+    let first = &report["patterns"][0]["first_mismatch"];
+    assert_ne!(first["model"][0], first["kernel"][0], "{report}");
+    assert_eq!(first["access"], 0);
+    assert_eq!(left(&scratch), [""; 0]);
+}
+
+/// The log of a guest is its own, and explain reads it.
+#[test]
+fn a_guest_tells_what_it_decides() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_log");
+    let job = "--workload random --file-size 8m --accesses 60";
+    let path = scratch.path("log");
+    let run = output(&scratch, &format!("run {job} {image} --log {path} --json -"));
+    assert!(run.status.success(), "{}", stderr(&run));
+    let record: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let log = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    lines.iter().for_each(|line| crate::schema::check("log-kernel", line));
+    let added = lines.iter().filter(|line| line["decision"] == "added");
+    let pages = |line: &Value| line["folios"].as_u64().unwrap() << line["order"].as_u64().unwrap();
+    let added: u64 = added.map(pages).sum();
+    assert_eq!(record["runs"][0]["counters"]["data_pages_read"], added);
+    std::fs::remove_file(path).unwrap();
+    let explain = output(&scratch, &format!("explain {job} {image} --json -"));
+    assert!(explain.status.success(), "{}", stderr(&explain));
+    let report: Value = serde_json::from_slice(&explain.stdout).unwrap();
+    crate::schema::check("explain", &report);
+    let read = |cause: &Value| cause["pages"].as_u64().unwrap();
+    let causes = report["causes"].as_array().unwrap();
+    assert_eq!(causes.iter().map(read).sum::<u64>(), added);
+    assert_eq!(left(&scratch), [""; 0]);
+}

@@ -42,7 +42,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// The image at `kernel` on 1 CPU, 1 GiB of memory, a 4 GiB ext4 disk; it has three minutes to
+    /// The image at `kernel` on 1 CPU, 1 GiB of memory, a 4 GiB ext4 disk; it has five minutes to
     /// boot and ten for a job.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Image {
             disk_bytes: 4 << 30,
             filesystem: Filesystem::Ext4,
             scratch_dir: std::env::temp_dir(),
-            boot_limit: Duration::from_secs(180),
+            boot_limit: Duration::from_secs(300),
             time_limit: Duration::from_secs(600),
         })
     }

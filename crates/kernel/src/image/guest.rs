@@ -74,10 +74,10 @@ fn run_all(
     run: &mut impl FnMut(&str, &mut Log) -> Result<String, String>,
 ) -> Result<(), String> {
     let lost = |error| format!("write an answer for the host: {error}");
+    forget_files()?;
     // Until the host ends the machine.
     loop {
         let (task, payload) = channel.await_task()?;
-        forget_files()?;
         channel.send(Kind::Begun, task, b"").map_err(lost)?;
         let mut log = Log::of(channel, task);
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -94,6 +94,7 @@ fn run_all(
         if kind == Kind::Panic {
             return Ok(());
         }
+        forget_files()?;
     }
 }
 

@@ -134,6 +134,11 @@ impl Guest {
         })
     }
 
+    /// Whether it booted and began a job.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
     /// Whether it answers no other job, as it panicked, hung or died.
     pub fn is_over(&self) -> bool {
         self.is_over

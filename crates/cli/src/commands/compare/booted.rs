@@ -5,6 +5,7 @@ use std::path::Path;
 
 use filemap_core::series::Series;
 use filemap_job::Work;
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::host;
@@ -69,6 +70,21 @@ pub fn set_switches<'a, J: Work + 'a>(jobs: impl Iterator<Item = &'a mut J>) {
     let series = booted.iter().map(|job| job.rules().series);
     let all = series.fold(Series::BASELINE, Series::union);
     booted.iter_mut().filter_map(|job| job.image_mut()).for_each(|image| image.switches = all);
+}
+
+/// What to say of times where one of `environments` is of a kernel that was emulated.
+pub fn emulated<'a>(
+    environments: impl IntoIterator<Item = &'a Map<String, Value>>,
+) -> Option<String> {
+    let is_emulated = |environment: &&Map<String, Value>| {
+        environment["emulator"].as_str().is_some_and(|name| name.ends_with("tcg"))
+    };
+    let has_emulator = |environment: &&Map<String, Value>| environment.contains_key("emulator");
+    environments.into_iter().filter(has_emulator).find(is_emulated).map(|_| {
+        "images were emulated, without KVM: their counters are those of the kernel, and their \
+         times, which would say nothing, are left out"
+            .to_string()
+    })
 }
 
 /// What kernel images are called: by their releases, or where these are the same by their files.

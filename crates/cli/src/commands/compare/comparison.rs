@@ -99,6 +99,7 @@ impl<J: FlagJob> Comparison<J> {
     pub fn compared(&self, records: Vec<Record>, args: &CompareArgs) -> Result<Compared, Error> {
         let Comparison { names, jobs, profiles, .. } = self;
         let mut warnings = self.warnings.clone();
+        warnings.extend(booted::emulated(records.iter().map(|record| &record.environment)));
         let runs: Vec<&Run> = records.iter().flat_map(|record| &record.runs).collect();
         let told =
             names.iter().zip(jobs).map(|(name, job)| (name.as_str(), job.without_effect(&runs)));

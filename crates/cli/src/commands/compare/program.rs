@@ -81,6 +81,7 @@ pub fn run(
     let mut records = engine::run_seeds(on, &programs, &mut profiles, 1, args.apply)?;
     records.iter_mut().for_each(|record| asked.leave_lists(record));
     let mut warnings = found.warnings;
+    warnings.extend(booted::emulated(records.iter().map(|record| &record.environment)));
     let judged: Vec<Judged> = programs.iter().map(Judged::from).collect();
     warnings.extend(judged::warnings(kernel, &judged)?);
     let named = names.into_iter().zip(records);

@@ -226,7 +226,11 @@ impl Machines {
             told: told.clone(),
         });
         jobs[job].task = None;
-        jobs[job].answer = Some(arrived.map_err(|error| told.of(error.into())));
+        jobs[job].answer = Some(arrived.map_err(|error| match running.guest.has_begun() {
+            true => told.of(error.into()),
+            // It failed to boot, whatever the job is.
+            false => error.into(),
+        }));
         if running.guest.is_over() {
             self.up.pop();
         }

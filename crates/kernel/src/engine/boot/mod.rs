@@ -39,7 +39,7 @@ const SLOW_BYTES_A_SECOND: u64 = 4 << 20;
 const SLOW_ACCESS: Duration = Duration::from_millis(2);
 
 /// What any job may take on a machine that has much else to do.
-const SLOW_JOB: Duration = Duration::from_secs(120);
+const SLOW_JOB: Duration = Duration::from_secs(300);
 
 /// Kernels that are booted for jobs that name their images. Jobs share a boot where that changes
 /// nothing for them. Machines stay up for other jobs, a few at a time; they go with this, its
