@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::running::Running;
 use crate::{Scratch, filemap, json, stderr, stdout};
 
-const SPLITS: &str = "search --variants baseline,vma-bound --worse majors --jobs 500 --seed 3";
+const SPLITS: &str = "search --variants baseline,vma-bound --worse majors --jobs 300 --seed 3";
 
 fn undated(mut report: Value) -> Value {
     report["environment"]["date"].take();
@@ -88,7 +88,7 @@ fn a_search_goes_on_where_it_was() {
     let scratch = Scratch::new("search_goes_on");
     let state = scratch.path("state.search");
     let whole = stdout(SPLITS);
-    let part = SPLITS.replace("--jobs 500", "--jobs 300");
+    let part = SPLITS.replace("--jobs 300", "--jobs 270");
     stdout(&format!("{part} --state {state}"));
     let kept = fs::read_to_string(&state).unwrap();
     assert!(kept.contains("\"drawn\":256"), "{kept}");
@@ -98,7 +98,7 @@ fn a_search_goes_on_where_it_was() {
     for (args, words) in [
         (SPLITS.replace("--seed 3", "--seed 4"), "another search"),
         (SPLITS.replace("--worse", "--over"), "another search"),
-        (SPLITS.replace("--jobs 500", "--jobs 20"), "tried already"),
+        (SPLITS.replace("--jobs 300", "--jobs 20"), "tried already"),
     ] {
         let output = filemap(&format!("{args} --state {state}")).output().unwrap();
         let message = stderr(&output);
@@ -125,7 +125,7 @@ fn a_search_goes_on_where_it_was() {
 fn an_interrupted_search_tells_what_it_has() {
     let scratch = Scratch::new("search_interrupted");
     let state = scratch.path("state.search");
-    let long = SPLITS.replace("--jobs 500", "--jobs 1000000");
+    let long = SPLITS.replace("--jobs 300", "--jobs 1000000");
     let mut command = filemap(&format!("{long} --state {state}"));
     let running = Running::start(&mut command);
     while fs::metadata(&state).is_err() {
