@@ -79,13 +79,13 @@ const COMPARE: &[Example] = &[
          --workload random --file-size 1g",
     ),
     example(
+        "Do so for two jobs, in one boot of each kernel.",
+        "filemap compare one.toml two.toml --on kernel --image old/bzImage --image new/bzImage",
+    ),
+    example(
         "Print the comparison for a mail to a kernel list.",
         "filemap compare --workload random --file-size 1g --seeds 5 --variants baseline,mmap-miss \
          --format kernel",
-    ),
-    example(
-        "Do so for two jobs, in one boot of each kernel.",
-        "filemap compare one.toml two.toml --on kernel --image old/bzImage --image new/bzImage",
     ),
     example(
         "Draw where threads wait in the course of a run, without and with vma-retry.",

@@ -149,8 +149,8 @@ fn a_mark_moves_the_stream_on() {
             index: 20,
             from: (50, 9, 3),
             before: "20. M ## 41.",
-            after: "20. 3# m 15~ 25.",
-            to: (23, 16, 16),
+            after: "20. 3# m 7~ 33.",
+            to: (23, 8, 8),
             ..BEHIND
         },
         // A mark behind the window, which is so much later that nothing shows it.
@@ -187,10 +187,9 @@ fn where_all_is_cached_the_stream_goes_on_from_the_last_page_looked_at() {
 #[test]
 fn large_folios_grow_by_2_from_the_marked_one_and_6_1_has_none_of_two_pages() {
     for (kernel, after) in
-        [(V6_1, "2. ~~ (--) <--> (--)(--) ~~ 44."), (V6_6, "2. () (--) <--> (--)(--) () 44.")]
+        [(V6_1, "2. ~~ (--) <--> (--) ~~ 46."), (V6_6, "2. () (--) <--> (--) () 46.")]
     {
         let mut engine = Engine::new(xfs(kernel, PageCount(64)), Io::Waited, "64.");
-        engine.limits.ra_pages = PageCount(18);
         let previous_end = Some(2 * 4096);
         engine.ra = ReadaheadState { previous_end, ..stream(50, 9, 3, 0) };
         let window = engine.request(Cause::ReadStream, 2, 8);

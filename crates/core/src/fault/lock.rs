@@ -6,7 +6,7 @@ use crate::series::{Series, Switch};
 
 /// The lock that an access asks for first: that of its VMA, where VMAs have one.
 ///
-/// Mirrors the beginning of `do_user_addr_fault`, 6.1, 6.6, 6.12 and 6.18.
+/// Mirrors `do_user_addr_fault`, 6.1, 6.6, 6.12 and 6.18.
 /// Test: `tests/fault_locks.rs`.
 pub fn of_access(rules: &Rules) -> Lock {
     if rules.vma_lock == VmaLock::Absent { Lock::Mmap } else { Lock::Vma }

@@ -128,7 +128,7 @@ impl Rules {
                 workingset_hits_count: true,
                 read_batch_folios: 15,
                 read_notes_each_folio: false,
-                nohugepage_keeps_pmd_off: true,
+                nohugepage_keeps_pmd_off: false,
                 random_accesses_count: false,
                 entries_are_uses: true,
                 reclaim_flushes_statistics: true,

@@ -12,7 +12,7 @@ use super::outline::{Item, Kind, outline};
 use crate::repository::Repository;
 
 /// Modules of the core that hold no rule, but what rules are told and what they answer.
-const NO_RULES: [&str; 14] = [
+const NO_RULES: [&str; 15] = [
     "address",
     "address::entries",
     "address::mapping",
@@ -24,6 +24,7 @@ const NO_RULES: [&str; 14] = [
     "plain",
     "plain::file",
     "rules",
+    "rules::kernel",
     "series",
     "units",
     "word",
@@ -34,7 +35,7 @@ const FACTS: [&str; 1] = ["rules"];
 
 /// Heads of the columns of the tables that are looked at.
 const CONSTANT_COLUMNS: [&str; 3] = ["Constant", "Value", "Kernel"];
-const FIELD_COLUMNS: [&str; 5] = ["Field", "6.12", "6.18", "mm-2026-05", "Read in"];
+const FIELD_COLUMNS: [&str; 7] = ["Field", "6.1", "6.6", "6.12", "6.18", "mm-2026-05", "Read in"];
 const SWITCH_COLUMNS: [&str; 3] = ["Switch", "Changes", "Branch in"];
 
 /// Fields of the table of kernels in which kernels do not differ.
@@ -131,7 +132,7 @@ fn fields(modules: &[Module<'_>], rows: &[Row<'_>], findings: &mut Vec<Finding>)
             holds_word(body, &format!("rules.{field}"))
                 || module == "rules" && holds_word(body, &in_rules)
         });
-        same(&readers, row, 4, field, findings);
+        same(&readers, row, FIELD_COLUMNS.len() - 1, field, findings);
     }
 }
 
@@ -203,6 +204,9 @@ fn is_shown_as(value: &str, cell: &str) -> bool {
         "false" => "no",
         "EveryWindow" => "every window",
         "AsyncWindow" => "an async one",
+        "Absent" => "nothing",
+        "FaultAround" => "fault-around",
+        "WholeFault" => "the fault",
         value => value.trim_start_matches("PageCount(").trim_end_matches(')'),
     };
     cell == shown
@@ -236,9 +240,9 @@ fn branch(series: Series) -> bool { series.has(Switch::VmaBound) }
 |---|---|---|
 | `a::MOST` | `5` | `K` |
 
-| Field | 6.12 | 6.18 | mm-2026-05 | Read in |
-|---|---|---|---|---|
-| `maps_whole_folio`: x | no | yes | yes | `a::rule` |
+| Field | 6.1 | 6.6 | 6.12 | 6.18 | mm-2026-05 | Read in |
+|---|---|---|---|---|---|---|
+| `maps_whole_folio`: x | no | no | no | yes | yes | `a::rule` |
 
 | Switch | Changes | Branch in |
 |---|---|---|
