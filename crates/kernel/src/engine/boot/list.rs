@@ -150,6 +150,11 @@ impl Place {
 }
 
 impl Machines {
+    /// Most memory that machines have which another may take the place of.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.up.iter().fold(0, |sum, running| sum.saturating_add(running.image.ram_bytes))
+    }
+
     fn add(&mut self, entry: Entry) -> (usize, usize) {
         let shape = Shape::of(&entry);
         let found = self.lists.iter().position(|list| shape.is_shared() && list.shape == shape);

@@ -64,6 +64,14 @@ impl Boot {
         let needs = job.needs();
         check::<W>(&needs)?;
         let mut image = machine(job, &needs, named)?;
+        let held = self.machines.borrow().held_bytes();
+        if available_bytes().is_some_and(|free| image.ram_bytes > free.saturating_add(held)) {
+            let files = if needs.is_program() { "smaller files" } else { "a smaller --file-size" };
+            return Err(Error::unavailable(
+                format!("a machine with {} MiB of RAM", image.ram_bytes >> 20),
+                format!("give a smaller --ram, or {files}"),
+            ));
+        }
         let is_alone = image.ram_bytes < comfortable_bytes(&needs);
         let of_observing =
             |key: &str| self.observed.as_ref().and_then(|how| how[key].as_u64()).unwrap_or(0);
@@ -253,13 +261,6 @@ fn machine<W: Bootable>(job: &W, needs: &Needs, named: &JobImage) -> Result<Imag
     require_space(&directory, needs.written_bytes().saturating_add(OWN_WRITTEN_BYTES))
         .map_err(|error| needs.told(error.with_smaller("a smaller --file-size, or --sparse")))?;
     let ram_bytes = needs.machine.ram_bytes.unwrap_or(comfortable_bytes(needs));
-    if available_bytes().is_some_and(|available| ram_bytes > available) {
-        let files = if needs.is_program() { "smaller files" } else { "a smaller --file-size" };
-        return Err(Error::unavailable(
-            format!("a machine with {} MiB of RAM", ram_bytes >> 20),
-            format!("give a smaller --ram, or {files}"),
-        ));
-    }
     let mut image = Image::new(&named.path)?;
     image.modules = named.modules.as_ref().map(Into::into);
     image.ram_bytes = ram_bytes;
