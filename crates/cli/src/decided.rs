@@ -1,6 +1,6 @@
 //! Jobs whose decisions a kernel shows under a trace: the running one, or one that is booted.
 
-use filemap_job::program::Program;
+use filemap_job::program::{Program, ProgramStep};
 use filemap_job::{Job, Seen, Shown, ShownByFile, ShownLog};
 use filemap_kernel::engine::{Asked, Boot, Bootable};
 use filemap_kernel::image::IO_BYTES;
@@ -23,6 +23,9 @@ pub trait Decided: Bootable<Process = Process> {
     /// How many files it has.
     fn files(&self) -> usize;
 
+    /// How many base pages its reads are long together.
+    fn read_pages(&self) -> u64;
+
     /// What the model decides of each of its files, as far as it is `seen`, where the largest
     /// request of the device is `io_bytes`.
     ///
@@ -43,7 +46,9 @@ pub trait Decided: Bootable<Process = Process> {
     fn expected_events(&self, io_bytes: u64) -> Result<u64, Error> {
         let logs = self.decided(io_bytes, Seen::ALL)?;
         let events = |log: ShownLog| log.into_lines().iter().map(Shown::events).sum::<u64>();
-        Ok(logs.into_iter().map(events).sum())
+        let shown: u64 = logs.into_iter().map(events).sum();
+        // A read looks its pages up in batches, which a trace has and no log.
+        Ok(shown.saturating_add(self.read_pages()))
     }
 
     /// Runs it as it comes on its kernel, under a trace: on the running one, or on the one that is
@@ -79,6 +84,14 @@ impl Decided for Job {
     fn files(&self) -> usize {
         1
     }
+
+    fn read_pages(&self) -> u64 {
+        let reads = self.phases.iter().filter(|phase| phase.is_read());
+        let pages = reads.map(|phase| {
+            phase.accesses.saturating_mul(phase.bs_bytes.div_ceil(self.page_size()).max(1))
+        });
+        pages.fold(0, u64::saturating_add)
+    }
 }
 
 impl Decided for Program {
@@ -90,5 +103,17 @@ impl Decided for Program {
 
     fn files(&self) -> usize {
         self.files.len()
+    }
+
+    fn read_pages(&self) -> u64 {
+        let page_size = self.machine.arch.page_size;
+        let pages = self.steps().map(|step| match step {
+            ProgramStep::Read { accesses, .. } => {
+                let pages = accesses.bs_bytes.div_ceil(page_size).max(1);
+                accesses.accesses.saturating_mul(pages)
+            }
+            _ => 0,
+        });
+        pages.fold(0, u64::saturating_add)
     }
 }

@@ -271,6 +271,16 @@ impl Error {
         }
     }
 
+    /// Whether the kernel shows nothing of what it decides, whatever the job.
+    pub fn is_of_tracing(&self) -> bool {
+        match self.cause() {
+            Error::Unavailable { what, .. } => {
+                what == "tracefs" || what.starts_with(crate::trace::A_TRACEPOINT)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the system had no memory for a call.
     pub(crate) fn is_starved(&self) -> bool {
         let (Error::Os { source, .. } | Error::Call { source, .. }) = self else { return false };

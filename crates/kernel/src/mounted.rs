@@ -41,6 +41,12 @@ impl Mounted {
         Ok(Mounted { root, _mount: Some(mounted), _mount_point: Some(mount_point) })
     }
 
+    /// What is at `root`, mounted by somebody else.
+    #[cfg(test)]
+    pub(crate) fn at(root: &Path) -> Self {
+        Mounted { root: root.to_owned(), _mount: None, _mount_point: None }
+    }
+
     /// Its mount point.
     pub(crate) fn root(&self) -> &Path {
         &self.root

@@ -157,7 +157,8 @@ fn record(job: &Job, explanation: &Explanation, observed: &Observed) -> Record {
         bytes_read: observed.read_bytes,
         ..Counters::default()
     };
-    let elapsed_ns = Some(observed.elapsed_ns);
+    // A trace takes time, and an emulator more.
+    let elapsed_ns = job.image.is_none().then_some(observed.elapsed_ns);
     let run = Run { seed: job.seed, elapsed_ns, counters, ..Run::default() };
     Record::new(job, EngineKind::Kernel.name(), environment, vec![run])
 }

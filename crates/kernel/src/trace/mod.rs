@@ -18,5 +18,6 @@ pub use event::{Event, Inode, Tracepoint, parse};
 pub use observer::{Observed, Observer};
 pub use recording::Recording;
 pub use subject::Subject;
+pub(crate) use tracefs::A_TRACEPOINT;
 pub use tracefs::{Trace, TraceFs};
 pub use waits::{TracedWaits, WaitTrace};

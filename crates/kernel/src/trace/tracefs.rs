@@ -28,6 +28,9 @@ const BESIDE: [&str; 2] =
 const NEEDED: [&str; 2] =
     ["filemap/mm_filemap_add_to_page_cache", "filemap/mm_filemap_delete_from_page_cache"];
 
+/// How errors name a tracepoint that is not there.
+pub(crate) const A_TRACEPOINT: &str = "the tracepoint ";
+
 /// What to do about a kernel that shows nothing.
 const REMEDY: &str = "use a kernel with tracepoints (CONFIG_FTRACE, and CONFIG_FTRACE_SYSCALLS or \
                       CONFIG_ENABLE_DEFAULT_TRACERS)";
@@ -62,7 +65,7 @@ impl TraceFs {
     /// [`Error::Unavailable`].
     pub fn check(&self) -> Result<(), Error> {
         match NEEDED.into_iter().find(|event| !self.has(event)) {
-            Some(event) => Err(Error::unavailable(format!("the tracepoint {event}"), REMEDY)),
+            Some(event) => Err(Error::unavailable(format!("{A_TRACEPOINT}{event}"), REMEDY)),
             None => Ok(()),
         }
     }
@@ -219,6 +222,24 @@ mod tests {
         let stats = "entries: 9\noverrun: 3\ncommit overrun: 2\nbytes: 9\noldest event ts: 1.5\n\
                      dropped events: 1\nread events: 7\n";
         assert_eq!(lost_events(stats), 6);
+    }
+
+    /// A kernel needs to show the additions, and says what to do where it does not.
+    #[test]
+    fn what_a_kernel_shows_is_what_it_has() {
+        let directory = tempfile::tempdir().unwrap();
+        let tracefs = TraceFs(Mounted::at(directory.path()));
+        let error = tracefs.check().unwrap_err();
+        assert!(error.is_of_tracing() && error.cannot_run_here(), "{error}");
+        assert!(error.to_string().contains("CONFIG_FTRACE"), "{error}");
+        let has = |event: &str| {
+            fs::create_dir_all(directory.path().join("events").join(event)).unwrap();
+        };
+        NEEDED.into_iter().for_each(has);
+        assert!(tracefs.check().is_ok());
+        assert_eq!(tracefs.seen(), Seen::of(|kind| kind == ShownKind::Added));
+        ShownKind::ALL.into_iter().for_each(|kind| has(kind.tracepoint()));
+        assert_eq!(tracefs.seen(), Seen::ALL);
     }
 
     #[test]

@@ -103,7 +103,8 @@ fn findings(bench: &mut Bench, jobs: &[Job]) -> Result<Vec<Finding>, Error> {
     bench.compare_all(&jobs.iter().collect::<Vec<_>>(), |number, found| {
         findings[number] = Some(match found {
             Ok(mut of_files) => of_files.remove(0),
-            Err(error) if jobs.len() > 1 && error.cannot_run_here() => {
+            // A kernel that shows nothing shows nothing of any job.
+            Err(error) if jobs.len() > 1 && error.cannot_run_here() && !error.is_of_tracing() => {
                 Finding::LeftOut { reason: error.to_string() }
             }
             Err(error) => return Err(error.into()),
