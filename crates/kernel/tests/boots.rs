@@ -85,8 +85,8 @@ fn random_job(path: &str, seed: u64, number: u64) -> Job {
 /// What has to be the same of a run.
 fn counted(runs: &[Run]) -> Vec<(Counters, Cached, Vec<Counters>)> {
     let of = |run: &Run| {
-        let phases = run.phases.iter().map(|phase| phase.counters.clone());
-        (run.counters.clone(), run.cached, phases.collect())
+        let phases = run.phases.iter().map(|phase| phase.counters);
+        (run.counters, run.cached, phases.collect())
     };
     runs.iter().map(of).collect()
 }
