@@ -1,5 +1,6 @@
 //! Jobs whose decisions a kernel shows under a trace: the running one, or one that is booted.
 
+use filemap_core::fault::lock;
 use filemap_job::program::{Program, ProgramStep};
 use filemap_job::{Job, Seen, Shown, ShownByFile, ShownLog};
 use filemap_kernel::engine::{Asked, Boot, Bootable};
@@ -34,7 +35,7 @@ pub trait Decided: Bootable<Process = Process> {
     fn decided(&self, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
         let mut profile = Profile::DEFAULT;
         profile.device.io_bytes = io_bytes;
-        let mut log = ShownByFile::new(self.files(), seen);
+        let mut log = ShownByFile::new(self.files(), seen, lock::of_access(self.rules()));
         self.decide(&profile, &mut log)?;
         Ok(log.into_logs())
     }

@@ -80,6 +80,8 @@ impl Shown {
 pub struct ShownLog {
     /// The kinds of lines that are kept.
     seen: Seen,
+    /// The lock that an access asks for first.
+    first_lock: Lock,
     lines: Vec<Shown>,
     /// Where the fault began that is not served yet.
     fault: Option<usize>,
@@ -91,15 +93,16 @@ pub struct ShownLog {
 
 impl Default for ShownLog {
     fn default() -> Self {
-        ShownLog::seeing(Seen::ALL)
+        ShownLog::seeing(Seen::ALL, Lock::Vma)
     }
 }
 
 impl ShownLog {
     /// A log that keeps only what is `seen`: what a kernel without some of the tracepoints shows.
-    pub fn seeing(seen: Seen) -> Self {
+    /// The fault of an access asks for `first_lock` first, as the kernel's rules have it.
+    pub fn seeing(seen: Seen, first_lock: Lock) -> Self {
         let (lines, fault, accesses, access) = (Vec::new(), None, Vec::new(), 0);
-        ShownLog { seen, lines, fault, accesses, access }
+        ShownLog { seen, first_lock, lines, fault, accesses, access }
     }
 
     /// Adds a line, if it is seen. Folios of one order that follow each other become one line.
@@ -134,8 +137,8 @@ impl ShownLog {
 impl Log for ShownLog {
     fn record(&mut self, decision: Decision) {
         match decision {
-            // The first try of a fault takes the VMA's lock; which page it is for shows later.
-            Decision::Locked(Lock::Vma) => {
+            // Which page the fault is for shows later. A retry may ask for the same lock.
+            Decision::Locked(lock) if lock == self.first_lock && self.fault.is_none() => {
                 self.fault = self.seen.has(ShownKind::Faulted).then_some(self.lines.len());
                 self.push(Shown::Faulted { index: PageIndex(0) });
             }
@@ -165,9 +168,9 @@ pub struct ShownByFile {
 }
 
 impl ShownByFile {
-    /// Logs of so many files, which keep only what is `seen`.
-    pub fn new(files: usize, seen: Seen) -> Self {
-        ShownByFile { logs: vec![ShownLog::seeing(seen); files], file: 0 }
+    /// [Logs](ShownLog::seeing) of so many files.
+    pub fn new(files: usize, seen: Seen, first_lock: Lock) -> Self {
+        ShownByFile { logs: vec![ShownLog::seeing(seen, first_lock); files], file: 0 }
     }
 
     /// The log of each file.
@@ -272,7 +275,7 @@ mod tests {
             Decision::Served { index, major: false, tries: 1 },
         ];
         let lines = |seen: Seen| {
-            let mut log = ShownLog::seeing(seen);
+            let mut log = ShownLog::seeing(seen, Lock::Vma);
             decisions.iter().for_each(|decision| log.record(*decision));
             assert_eq!(log.accesses().len(), log.lines.len());
             log.into_lines()

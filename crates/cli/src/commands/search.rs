@@ -46,6 +46,13 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
             args.variants
         )));
     };
+    if let Some(profile) = variants.iter().find_map(|variant| variant.value("machine")) {
+        return Err(Error::Usage(format!(
+            "--variants {}: a search is on one machine; give --machine {profile}, or compare a job \
+             on two machines with filemap compare",
+            args.variants
+        )));
+    }
     let goal = match (args.worse, args.over, args.differ) {
         (Some(metric), ..) => Goal::Worse(metric),
         (_, Some(metric), _) => Goal::Over(metric),
@@ -78,7 +85,9 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
     let Some((mut study, drawn)) = studied else {
         return Ok(Outcome::Interrupted);
     };
-    if let Some(files) = &files {
+    // A search that goes on writes them when it is done.
+    let goes_on = wants.times() > 0 && state.is_some();
+    if let Some(files) = files.as_ref().filter(|_| !goes_on) {
         files.write(&mut study, &search)?;
     }
     let footer = Footer::new(&records, format!("{command} --jobs {drawn}"));
@@ -105,7 +114,7 @@ fn studied<J: Searched>(
         notes.push(interrupted(drawn, state.is_some()));
         tell_terminal();
     }
-    let (tried, left_out) = (drawn - found.left_out, found.left_out);
+    let (tried, left_out) = (drawn - found.left_out - found.alike, found.left_out);
     let groups = search.groups::<J>(found, wants)?;
     if wants.times() > u32::from(is_interrupted) {
         notes.push("Not all jobs were made as small as they can be.".to_string());

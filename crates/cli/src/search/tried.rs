@@ -1,8 +1,9 @@
 //! A job in both variants, and what a search asks of jobs of each form.
 
 use filemap_core::decision::Log;
+use filemap_core::fault::lock;
 use filemap_job::thrash::Until;
-use filemap_job::{Job, JobSpec, Run, ShownLog, Thrash};
+use filemap_job::{Job, JobSpec, Run, Seen, ShownLog, Thrash};
 use filemap_model::thrash::trace_thrash;
 use filemap_model::{Profile, trace};
 use filemap_report::search::Cost;
@@ -78,7 +79,7 @@ impl Searched for Job {
         _: [&Run; 2],
         profile: &Profile,
     ) -> Result<Option<String>, Error> {
-        let mut logs = [ShownLog::default(), ShownLog::default()];
+        let mut logs = jobs.map(|job| ShownLog::seeing(Seen::ALL, lock::of_access(&job.rules)));
         for (job, log) in jobs.iter().zip(&mut logs) {
             trace(job, profile, log)?;
         }

@@ -89,7 +89,10 @@ impl Boot {
         };
         // All of them first: those of one machine are sent there together.
         let ready: Vec<Result<Booted<W>, Error>> = jobs.iter().map(ready).collect();
-        for (number, booted) in ready.into_iter().enumerate() {
+        let mut ready: Vec<_> = ready.into_iter().enumerate().collect();
+        // Those of one machine one behind the other: no answer waits long to be taken.
+        ready.sort_by_key(|(_, booted)| booted.as_ref().map_or(0, Ready::batch));
+        for (number, booted) in ready {
             if !each(number, booted.and_then(recorded))? {
                 break;
             }

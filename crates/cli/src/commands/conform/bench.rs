@@ -2,6 +2,7 @@
 //! booted for them.
 
 use filemap_core::decision::Log;
+use filemap_core::fault::lock;
 use filemap_job::{Seen, Shown, ShownByFile, ShownLog};
 use filemap_kernel::Error as KernelError;
 use filemap_kernel::engine::{Asked, Boot};
@@ -193,7 +194,7 @@ fn judge<W: Decided>(
     before: &Option<Firsts>,
 ) -> Result<Outcome, Error> {
     let seen = observed.seen;
-    let mut log = ShownByFile::new(job.files(), seen);
+    let mut log = ShownByFile::new(job.files(), seen, lock::of_access(job.rules()));
     observed.decisions.iter().for_each(|decision| log.record(*decision));
     let kernel = log.into_logs().into_iter().map(ShownLog::into_lines);
     let model = job.decided(io_bytes, seen)?.into_iter();

@@ -8,6 +8,7 @@ mod program;
 mod verdict;
 
 use filemap_job::{EngineKind, Job, JobSpec};
+use filemap_kernel::Error as KernelError;
 use filemap_report::conform::{self, Comparison, Finding, Pattern};
 use filemap_report::setup;
 
@@ -29,6 +30,12 @@ use crate::random_jobs::shrink;
 
 /// Most jobs that are tried to shrink one.
 const MAX_ATTEMPTS: usize = 150;
+
+/// Of these, so many are sent to a booted kernel together.
+const SENT_AT_ONCE: usize = 4;
+
+/// So many machines may end over a job before a comparison is given up.
+const MOST_ENDED: u32 = 3;
 
 /// Compares what a kernel decides with what the model decides.
 pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
@@ -70,10 +77,10 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
             && found.mismatches > 0
             && shrunk < on.most_shrunk()
         {
-            let last = |(_, found): &(Job, Comparison)| found.first.as_ref()?.access;
+            let last = |(_, found): &Differing| found.first.as_ref()?.access;
             let begun = (job, found.clone());
             let (_, smallest) = shrink(spec, begun, MAX_ATTEMPTS, last, |specs| {
-                differing(&mut bench, specs, &validate)
+                differing(&mut bench, specs, validate)
             })?;
             (job, finding) = (smallest.0, Finding::Compared(smallest.1));
             shrunk += 1;
@@ -95,17 +102,28 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
     outcome(&patterns)
 }
 
+/// A job in which kernel and model differ, and how.
+type Differing = (Job, Comparison);
+
 /// What is found of each of `jobs`. Where they are several, what one needs and is not there keeps
 /// the others from nothing.
 fn findings(bench: &mut Bench, jobs: &[Job]) -> Result<Vec<Finding>, Error> {
     let progress = Progress::new(jobs.len());
     let mut findings: Vec<Option<Finding>> = vec![None; jobs.len()];
+    let mut ended = 0;
     bench.compare_all(&jobs.iter().collect::<Vec<_>>(), |number, found| {
         findings[number] = Some(match found {
             Ok(mut of_files) => of_files.remove(0),
             // A kernel that shows nothing shows nothing of any job.
             Err(error) if jobs.len() > 1 && error.cannot_run_here() && !error.is_of_tracing() => {
                 Finding::LeftOut { reason: error.to_string() }
+            }
+            // The machine that ran it is over, and another one runs the rest.
+            Err(error @ KernelError::InList { .. })
+                if !error.is_of_tracing() && ended < MOST_ENDED =>
+            {
+                ended += 1;
+                Finding::NotCompared { reason: error.to_string() }
             }
             Err(error) => return Err(error.into()),
         });
@@ -121,20 +139,30 @@ fn differing(
     bench: &mut Bench,
     specs: &[JobSpec],
     validate: impl Fn(&JobSpec) -> Result<Job, filemap_job::Error>,
-) -> Result<Option<(usize, (Job, Comparison))>, Error> {
+) -> Result<Option<(usize, Differing)>, Error> {
     let valid = specs.iter().enumerate().filter_map(|(at, spec)| Some((at, validate(spec).ok()?)));
     let valid: Vec<(usize, Job)> = valid.collect();
-    let mut differing = None;
-    bench.compare_all(&valid.iter().map(|(_, job)| job).collect::<Vec<_>>(), |number, found| {
-        if let Finding::Compared(found) = found?.remove(0)
-            && found.mismatches > 0
-        {
-            let (at, job) = valid[number].clone();
-            differing = Some((at, (job, found)));
+    // Few at once: what is sent to a booted kernel runs there, also behind the one that differs.
+    for few in valid.chunks(SENT_AT_ONCE) {
+        let mut differing = None;
+        bench.compare_all(
+            &few.iter().map(|(_, job)| job).collect::<Vec<_>>(),
+            |number, found| {
+                if let Ok(Some(Finding::Compared(found))) =
+                    found.map(|found| found.into_iter().next())
+                    && found.mismatches > 0
+                {
+                    let (at, job) = few[number].clone();
+                    differing = Some((at, (job, found)));
+                }
+                Ok(differing.is_none())
+            },
+        )?;
+        if differing.is_some() {
+            return Ok(differing);
         }
-        Ok(differing.is_none())
-    })?;
-    Ok(differing)
+    }
+    Ok(None)
 }
 
 /// The text of a job file, without the kernel that was booted for it.

@@ -15,11 +15,14 @@ pub(super) fn is_emulated(record: &Record) -> bool {
     text(record, "emulator").is_some_and(|name| name.ends_with("tcg"))
 }
 
+/// What a record says under one label.
+type Line = fn(&Record) -> Option<String>;
+
 /// The machine of `records`, and what ran there.
 pub(super) fn facts(records: &[Record]) -> Vec<(String, String)> {
-    let lines: [(&str, fn(&Record) -> Option<String>); 4] =
+    let lines: [(&str, Line); 4] =
         [("Machine", machine), ("System", system), ("Disk", disk), ("Tool", tool)];
-    let fact = |(label, line): (&str, fn(&Record) -> Option<String>)| {
+    let fact = |(label, line): (&str, Line)| {
         let mut seen = BTreeSet::new();
         let mut said: Vec<String> = records.iter().filter_map(line).collect();
         said.retain(|line| seen.insert(line.clone()));

@@ -37,7 +37,7 @@ fn groups(cells: &[Cell]) -> Vec<Range<usize>> {
     let begins = (1..cells.len()).filter(|&at| engine(at) != engine(at - 1));
     let mut begins: Vec<usize> = [0].into_iter().chain(begins).collect();
     if begins.len() == cells.len() {
-        return vec![0..cells.len()];
+        return std::iter::once(0..cells.len()).collect();
     }
     begins.push(cells.len());
     begins.windows(2).map(|ends| ends[0]..ends[1]).collect()
