@@ -7,10 +7,10 @@ use filemap_job::{JobSpec, SizeText};
 use crate::random_jobs::PAGE;
 
 /// Readahead sizes in KiB.
-const READ_AHEAD_KB: [u64; 6] = [64, 128, 256, 512, 1024, 2048];
+const READ_AHEAD_KB: [u64; 5] = [64, 128, 256, 512, 1024];
 
 /// Threads that read.
-const THREADS: [u64; 6] = [2, 4, 8, 16, 32, 64];
+const THREADS: [u64; 5] = [2, 4, 8, 16, 32];
 
 /// What the windows of all threads take of the memory, in percent.
 const PRESSURE: [u64; 7] = [10, 25, 50, 100, 200, 400, 800];
@@ -56,8 +56,8 @@ fn draw(job: &mut JobSpec, thing: u64, rng: &mut Rng) {
     let size = |bytes: u64| Some(SizeText((bytes.div_ceil(PAGE) * PAGE).to_string()));
     let window = job.read_ahead_kb.unwrap_or(128) * 1024;
     match thing {
-        0 => job.file_size = size(rng.pick(&[1 << 18, 1 << 20, 1 << 22])),
-        1 => job.rounds = Some(threads * (1 + rng.below(4))),
+        0 => job.file_size = size(rng.pick(&[1 << 16, 1 << 18, 1 << 20])),
+        1 => job.rounds = Some(threads * (1 + rng.below(2))),
         2 => job.cpus = Some(rng.pick(&[1, 2, 4, 8])),
         3 => job.sparse = rng.chance(50).then_some(true),
         4 => {
