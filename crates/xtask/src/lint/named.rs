@@ -35,8 +35,7 @@ const FACTS: [&str; 1] = ["rules"];
 
 /// Heads of the columns of the tables that are looked at.
 const CONSTANT_COLUMNS: [&str; 3] = ["Constant", "Value", "Kernel"];
-const FIELD_COLUMNS: [&str; 7] =
-    ["Field", "6.1", "6.6", "6.12", "6.18", "mm-2026-05", "Read in"];
+const FIELD_COLUMNS: [&str; 7] = ["Field", "6.1", "6.6", "6.12", "6.18", "mm-2026-05", "Read in"];
 const SWITCH_COLUMNS: [&str; 3] = ["Switch", "Changes", "Branch in"];
 
 /// Fields of the table of kernels in which kernels do not differ.
