@@ -89,8 +89,8 @@ const MOST_ENTRIES: u64 = 8192;
 spec! {
     /// What runs the job: model or kernel.
     on: String = Flag { group: ENGINE, value_name: "ENGINE", default: Some("model"), ..FLAG },
-    /// Kernel whose rules the model follows: 6.12, 6.18, mm-2026-05 (the tree of exec-order), or
-    /// host for the rules nearest to the running kernel.
+    /// Kernel whose rules the model follows: 6.1, 6.6, 6.12, 6.18, mm-2026-05 (the tree of
+    /// exec-order), or host for the rules nearest to the running kernel.
     kernel: String = Flag {
         group: ENGINE,
         value_name: "VERSION",

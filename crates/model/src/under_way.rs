@@ -5,6 +5,7 @@ use filemap_core::decision::Log;
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View};
 use filemap_core::page_cache::PageCache;
+use filemap_core::rules::VmaLock;
 use filemap_core::units::PageIndex;
 
 use crate::Error;
@@ -160,6 +161,19 @@ impl FaultUnderWay {
         Ok(pause)
     }
 
+    /// Major faults as a run on the kernel counts them: by the event, which only a memory cgroup
+    /// tells for the run alone, or else by the process's own count. These agree where faults are
+    /// served under the lock of their VMA. Elsewhere the retry behind a mark is one of the
+    /// process's own, and a page that is populated is none.
+    fn major_faults(&self, outcome: Outcome, open: &OpenFile, has_event: bool) -> u64 {
+        let (events, own) = (u64::from(self.fault.misses()), u64::from(outcome.major));
+        match open.limits.rules.vma_lock {
+            VmaLock::WholeFault => events,
+            _ if has_event => events.max(own),
+            _ => own,
+        }
+    }
+
     fn served<C: PageCache, L: Log>(
         &mut self,
         outcome: Outcome,
@@ -169,7 +183,7 @@ impl FaultUnderWay {
         self.is_major = outcome.major;
         let world = &mut *task.world;
         world.tally.retry_misses += u64::from(self.fault.retry_misses());
-        world.tally.major_faults += u64::from(self.fault.misses());
+        world.tally.major_faults += self.major_faults(outcome, open, world.memory.is_cgroups());
         world.tally.minor_faults += u64::from(!outcome.major);
         world.pass(world.profile.cost.map_page_ns.saturating_mul(self.fault.mapped().0));
         world.memory.cache.mapped(open.file, self.at.layer).touch(self.at.index);

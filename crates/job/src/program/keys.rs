@@ -64,7 +64,7 @@ program! {
         on: String,
         /// How many runs.
         runs: u64,
-        /// Rules of the model: `6.12`, `6.18` or `host`.
+        /// Rules of the model: `6.1`, `6.6`, `6.12`, `6.18` or `host`.
         kernel: String,
         /// Path of a kernel image to boot.
         image: String,

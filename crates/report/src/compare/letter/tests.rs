@@ -88,7 +88,7 @@ fn any_comparison_keeps_to_its_width_in_ascii() {
     let mut lists = 0;
     for _ in 0..300 {
         let (runs, emulated) = (draws.of(&[1, 1, 3]), draws.below(2) == 0);
-        let engines = [&[EngineKind::Model][..], &[EngineKind::Kernel], &EngineKind::ALL];
+        let engines = [&[EngineKind::Model][..], &[EngineKind::Kernel], EngineKind::ALL];
         let engines = draws.of(&engines);
         let each = 1 + draws.below(5);
         let drawn = engines.iter().flat_map(|&engine| (0..each).map(move |_| engine));
