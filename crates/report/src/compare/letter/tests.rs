@@ -34,7 +34,7 @@ const VARIANTS: [&str; 8] = [
     "p1+p2",
     "miss-fault-address+miss-no-retry+vma-bound+exec-unify",
     "read_ahead_kb=128",
-    "machine=/home/müller/a very long path/to a profile/that nobody would like to read.toml",
+    "machine=/srv/müller/a very long path/to a profile/that nobody would like to read.toml",
     "6.12.117+deb12-cloud-amd64",
     "advice=random+advice=hugepage+read_ahead_kb=8192+kernel=6.12",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
@@ -82,9 +82,8 @@ fn cell(draws: &mut Draws, engine: EngineKind, runs: u64, emulated: bool) -> Cel
 
 #[test]
 fn any_comparison_keeps_to_its_width_in_ascii() {
-    let seed: u64 = 1 + u64::from(std::process::id());
-    println!("seed {seed}");
-    let mut draws = Draws(seed);
+    // Always the same ones.
+    let mut draws = Draws(20_261_123);
     let mut lists = 0;
     for _ in 0..300 {
         let (runs, emulated) = (draws.of(&[1, 1, 3]), draws.below(2) == 0);
