@@ -306,17 +306,6 @@ impl JobSpec {
     }
 }
 
-/// The modelled kernels next to one that is not, as the end of a sentence.
-fn nearest(version: &str) -> Option<String> {
-    let (before, after) = Kernel::around(version)?;
-    match (before, after) {
-        (Some(before), Some(after)) if before != after => {
-            Some(format!("are {} and {}", before.name(), after.name()))
-        }
-        (before, after) => Some(format!("is {}", before.or(after)?.name())),
-    }
-}
-
 fn no_place(switch: Switch, lacks: &'static str, rules: Rules) -> Error {
     let others = Kernel::ALL.into_iter().filter(|&kernel| {
         let rules = Rules::new(kernel, Series::BASELINE);
