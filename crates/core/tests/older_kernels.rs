@@ -186,6 +186,5 @@ fn switches_have_no_place_where_there_is_nothing_to_change() {
         kernels.filter(|&kernel| rules(kernel).lacks(switch).is_some()).map(Kernel::name).collect()
     };
     assert_eq!(lacking(Switch::VmaRetry), ["6.1", "6.6"]);
-    assert_eq!(lacking(Switch::ExecUnify), ["6.1", "6.6", "6.12"]);
     assert_eq!(lacking(Switch::VmaBound), [""; 0]);
 }

@@ -100,11 +100,11 @@ pub enum Error {
         known: String,
     },
     /// A version of the kernel whose rules are not modelled.
-    #[error("Linux {version} is not modelled; the nearest {nearest}")]
+    #[error("Linux {version} is not modelled; give {nearest}, the nearest")]
     NotModelled {
         /// The version.
         version: String,
-        /// `is` and a version, or `are` and two.
+        /// The modelled ones next to it.
         nearest: String,
     },
     /// A switch of a series changes what the kernel does not have.

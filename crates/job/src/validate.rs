@@ -93,7 +93,7 @@ impl JobSpec {
                 }),
             },
             name => Kernel::ALL.into_iter().find(|kernel| kernel.name() == name).ok_or_else(|| {
-                match nearest(name) {
+                match Kernel::nearest(name).map(|nearest| nearest.names()) {
                     Some(nearest) => Error::NotModelled { version: shorten(name), nearest },
                     None => unknown("kernel", name, known.into_iter().chain(["host"])),
                 }
@@ -303,17 +303,6 @@ impl JobSpec {
             return Err(Error::NotPowerOfTwo { value: format_size(bytes) }.of("fault-around"));
         }
         Ok(PageCount((bytes / arch.page_size).max(1)))
-    }
-}
-
-/// The modelled kernels next to one that is not, as the end of a sentence.
-fn nearest(version: &str) -> Option<String> {
-    let (before, after) = Kernel::around(version)?;
-    match (before, after) {
-        (Some(before), Some(after)) if before != after => {
-            Some(format!("are {} and {}", before.name(), after.name()))
-        }
-        (before, after) => Some(format!("is {}", before.or(after)?.name())),
     }
 }
 

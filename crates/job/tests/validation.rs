@@ -101,9 +101,21 @@ fn kernels_and_series() {
     assert_eq!(host(Some("6.18.3-amd64")), Ok(Kernel::V6_18));
     assert_eq!(host(Some("6.12.1")), Ok(Kernel::V6_12));
     let error = host(None).unwrap_err().to_string();
-    assert!(error.contains("give --kernel 6.12 or 6.18"), "{error}");
+    assert!(error.contains("give --kernel 6.1 or 6.6 or 6.12 or 6.18"), "{error}");
     assert!(host(Some("unknown")).unwrap_err().to_string().contains("'unknown'"));
     assert_eq!(spec("6.12").validate(None).unwrap().rules.kernel, Kernel::V6_12);
+    for (version, nearest) in
+        [("6.2", "6.1 or 6.6"), ("6.12.3", "6.12"), ("5.15", "6.1"), ("7.0", "6.18")]
+    {
+        let error = spec(version).validate(None).unwrap_err().to_string();
+        let expected = format!("Linux {version} is not modelled; give {nearest}, the nearest");
+        assert!(error.ends_with(&expected), "{error}");
+    }
+    for kernel in ["6.1", "6.6"] {
+        let retrying = JobSpec { with: Some("p1+vma-retry".into()), ..spec(kernel) };
+        let error = retrying.validate(None).unwrap_err().to_string();
+        assert!(error.contains("vma-retry") && error.contains("--kernel 6.12 or 6.18"), "{error}");
+    }
     let both = Series::BASELINE.with(Switch::MissFaultAddress).with(Switch::MissNoRetry);
     for with in ["mmap-miss", "p1,p2", "p1+p2", "miss-no-retry,miss-fault-address"] {
         assert_eq!(base(&format!("with = '{with}'")).unwrap().rules.series, both, "{with}");

@@ -128,7 +128,7 @@ const COUNTS: &[&str] = &["0", "1", "2", "7", "64", "512", "1021", "922337203685
 
 /// The lines of a job file: a key, and what its value is picked from.
 const KEYS: &[(&str, &[&str])] = &[
-    ("kernel", &["'6.12'", "'6.18'", "'mm-2026-05'", "'host'", "'5.4'"]),
+    ("kernel", &["'6.1'", "'6.6'", "'6.12'", "'6.18'", "'mm-2026-05'", "'host'", "'5.4'"]),
     ("with", &["'p1'", "'mmap-miss'", "'vma-bound+exec-order'", "'exec-unify'", "'nothing'"]),
     ("seed", &["1", "0", "9223372036854775807"]),
     ("map_offset", SIZES),

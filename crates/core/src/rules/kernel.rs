@@ -47,7 +47,8 @@ impl Kernel {
     pub fn nearest(release: &str) -> Option<Nearest> {
         let (before, after) = Kernel::around(release)?;
         let kernel = before.or(after)?;
-        Some(Nearest { kernel, is_exact: before.is_some() && before == after })
+        let next = after.filter(|&after| after != kernel);
+        Some(Nearest { kernel, next, is_exact: before.is_some() && before == after })
     }
 
     /// The modelled kernels next to a release: the newest that is not newer, and the oldest that is
@@ -67,7 +68,17 @@ impl Kernel {
 pub struct Nearest {
     /// The kernel.
     pub kernel: Kernel,
+    /// The oldest that is newer than the release, where that lies between two.
+    pub next: Option<Kernel>,
     /// Whether the release is of that version. The rules of others may differ from it, and nobody
     /// looked.
     pub is_exact: bool,
+}
+
+impl Nearest {
+    /// The kernel, or both that the release lies between: `6.1 or 6.6`.
+    pub fn names(&self) -> String {
+        let next = self.next.map(|next| format!(" or {}", next.name()));
+        format!("{}{}", self.kernel.name(), next.unwrap_or_default())
+    }
 }

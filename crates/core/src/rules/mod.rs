@@ -199,17 +199,11 @@ impl Rules {
         }
     }
 
-    /// Why `switch` changes nothing in this kernel: what it does not have. `None` where it does.
+    /// Why `switch` has no place in this kernel, which lacks what it changes; `None` where it has.
     pub fn lacks(&self, switch: Switch) -> Option<&'static str> {
-        match switch {
-            Switch::VmaRetry if self.vma_lock != VmaLock::WholeFault => {
-                Some("reads nothing under the lock of a VMA")
-            }
-            Switch::ExecUnify if !self.executable_readahead => {
-                Some("has no readahead rule for code")
-            }
-            _ => None,
-        }
+        let reads_with_vma_lock = self.vma_lock == VmaLock::WholeFault;
+        (switch == Switch::VmaRetry && !reads_with_vma_lock)
+            .then_some("reads nothing under the lock of a VMA")
     }
 
     /// The largest folio of a file on ext4; `None` where it has base pages only.

@@ -4,8 +4,8 @@
 pub mod program;
 pub mod thrash;
 
-use filemap_core::rules::Kernel;
-use filemap_core::series::Switch;
+use filemap_core::rules::{Kernel, Rules};
+use filemap_core::series::{Series, Switch};
 use filemap_job::random::{self, Rng};
 use filemap_job::{JobSpec, PhaseSpec, SizeText};
 
@@ -39,9 +39,10 @@ pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
     let size = |pages: u64| Some(SizeText((pages * page_size).to_string()));
     let read_ahead_kb = rng.pick(&[0, 4, 16, 64, 128, 128, 200, 512, 1024, 8192]);
     let phases = 1 + rng.below(3);
+    let kernel = rng.pick(&Kernel::ALL);
     let spec = JobSpec {
-        kernel: Some(rng.pick(&Kernel::ALL).name().to_string()),
-        with: rng.chance(60).then(|| random_series(&mut rng)),
+        kernel: Some(kernel.name().to_string()),
+        with: rng.chance(60).then(|| random_series(&mut rng, kernel)),
         arch: Some(arch.to_string()),
         page_size: size(1),
         seed: Some(1 + rng.below(1 << 40)),
@@ -97,9 +98,12 @@ pub fn described(spec: &JobSpec) -> String {
     )
 }
 
-fn random_series(rng: &mut Rng) -> String {
-    let switches = Switch::ALL.map(|switch| rng.chance(40).then(|| switch.name()));
-    let switches: Vec<_> = switches.into_iter().flatten().collect();
+/// Any switches that have a place in `kernel`.
+fn random_series(rng: &mut Rng, kernel: Kernel) -> String {
+    let rules = Rules::new(kernel, Series::BASELINE);
+    let switches = Switch::ALL.map(|switch| rng.chance(40).then_some(switch));
+    let switches = switches.into_iter().flatten().filter(|&switch| rules.lacks(switch).is_none());
+    let switches: Vec<_> = switches.map(Switch::name).collect();
     if switches.is_empty() { "baseline".to_string() } else { switches.join("+") }
 }
 
