@@ -185,6 +185,14 @@ const SEARCH: &[Example] = &[
         "Find where advice reads more, for a minute.",
         "filemap search --variants baseline,advice=random --worse bytes --time 60s",
     ),
+    example(
+        "Write the jobs that tell a series from the rules of 6.12, and go on another time.",
+        "filemap search --kernel 6.12 --variants baseline,p1 --differ --out found --state state",
+    ),
+    example(
+        "Find where threads that share a memory limit lose time.",
+        "filemap search --workload thrash --variants baseline,vma-retry --worse elapsed",
+    ),
 ];
 
 const DOCTOR: &[Example] =
