@@ -80,8 +80,8 @@ impl Shown {
 pub struct ShownLog {
     /// The kinds of lines that are kept.
     seen: Seen,
-    /// The lock that an access asks for first.
-    first_lock: Lock,
+    /// The lock with which a fault of an access begins.
+    first: Lock,
     lines: Vec<Shown>,
     /// Where the fault began that is not served yet.
     fault: Option<usize>,
@@ -93,16 +93,20 @@ pub struct ShownLog {
 
 impl Default for ShownLog {
     fn default() -> Self {
-        ShownLog::seeing(Seen::ALL, Lock::Vma)
+        ShownLog::seeing(Seen::ALL)
     }
 }
 
 impl ShownLog {
     /// A log that keeps only what is `seen`: what a kernel without some of the tracepoints shows.
-    /// The fault of an access asks for `first_lock` first, as the kernel's rules have it.
-    pub fn seeing(seen: Seen, first_lock: Lock) -> Self {
+    pub fn seeing(seen: Seen) -> Self {
         let (lines, fault, accesses, access) = (Vec::new(), None, Vec::new(), 0);
-        ShownLog { seen, first_lock, lines, fault, accesses, access }
+        ShownLog { seen, first: Lock::Vma, lines, fault, accesses, access }
+    }
+
+    /// The same of a kernel whose faults begin with the lock `first`.
+    pub fn beginning_with(self, first: Lock) -> Self {
+        ShownLog { first, ..self }
     }
 
     /// Adds a line, if it is seen. Folios of one order that follow each other become one line.
@@ -137,8 +141,8 @@ impl ShownLog {
 impl Log for ShownLog {
     fn record(&mut self, decision: Decision) {
         match decision {
-            // Which page the fault is for shows later. A retry may ask for the same lock.
-            Decision::Locked(lock) if lock == self.first_lock && self.fault.is_none() => {
+            // Which page the first try of a fault is for shows later.
+            Decision::Locked(lock) if lock == self.first && self.fault.is_none() => {
                 self.fault = self.seen.has(ShownKind::Faulted).then_some(self.lines.len());
                 self.push(Shown::Faulted { index: PageIndex(0) });
             }
@@ -168,9 +172,9 @@ pub struct ShownByFile {
 }
 
 impl ShownByFile {
-    /// [Logs](ShownLog::seeing) of so many files.
-    pub fn new(files: usize, seen: Seen, first_lock: Lock) -> Self {
-        ShownByFile { logs: vec![ShownLog::seeing(seen, first_lock); files], file: 0 }
+    /// A log like `log` for each of so many files.
+    pub fn new(files: usize, log: ShownLog) -> Self {
+        ShownByFile { logs: vec![log; files], file: 0 }
     }
 
     /// The log of each file.
@@ -275,7 +279,7 @@ mod tests {
             Decision::Served { index, major: false, tries: 1 },
         ];
         let lines = |seen: Seen| {
-            let mut log = ShownLog::seeing(seen, Lock::Vma);
+            let mut log = ShownLog::seeing(seen);
             decisions.iter().for_each(|decision| log.record(*decision));
             assert_eq!(log.accesses().len(), log.lines.len());
             log.into_lines()
@@ -308,6 +312,24 @@ mod tests {
         log.record(Decision::Locked(Lock::Vma));
         assert_eq!(log.accesses(), [0, 0, 1]);
         assert_eq!(log.into_lines()[..2], [Shown::Faulted { index }, Shown::LookedUp { index }]);
+    }
+
+    /// Before 6.6 VMAs have no lock: a fault begins with `mmap_lock`, and its retry takes it again.
+    #[test]
+    fn a_fault_may_begin_with_another_lock() {
+        let mut log = ShownLog::default().beginning_with(Lock::Mmap);
+        for index in [7, 9].map(PageIndex) {
+            for decision in [
+                Decision::Locked(Lock::Mmap),
+                Decision::Dropped(Lock::Mmap),
+                Decision::Locked(Lock::Mmap),
+                Decision::Served { index, major: false, tries: 2 },
+            ] {
+                log.record(decision);
+            }
+        }
+        let faulted = [7, 9].map(|index| Shown::Faulted { index: PageIndex(index) });
+        assert_eq!(log.into_lines(), faulted);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use filemap_core::decision::Log;
 use filemap_core::fault::lock;
 use filemap_job::thrash::Until;
-use filemap_job::{Job, JobSpec, Run, Seen, ShownLog, Thrash};
+use filemap_job::{Job, JobSpec, Run, ShownLog, Thrash};
 use filemap_model::thrash::trace_thrash;
 use filemap_model::{Profile, trace};
 use filemap_report::search::Cost;
@@ -79,7 +79,8 @@ impl Searched for Job {
         _: [&Run; 2],
         profile: &Profile,
     ) -> Result<Option<String>, Error> {
-        let mut logs = jobs.map(|job| ShownLog::seeing(Seen::ALL, lock::of_access(&job.rules)));
+        let mut logs =
+            jobs.map(|job| ShownLog::default().beginning_with(lock::of_access(&job.rules)));
         for (job, log) in jobs.iter().zip(&mut logs) {
             trace(job, profile, log)?;
         }

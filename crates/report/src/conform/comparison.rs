@@ -82,10 +82,15 @@ impl Difference {
     }
 }
 
-/// Compares the logs of the model and of a kernel.
+/// Compares the logs of the model and of a kernel that shows everything.
 pub fn compare(model: &[Shown], kernel: &[Shown]) -> Comparison {
+    compare_seen(model, kernel, Seen::ALL)
+}
+
+/// Compares the logs of the model and of a kernel, both with only what is `seen`.
+pub fn compare_seen(model: &[Shown], kernel: &[Shown], seen: Seen) -> Comparison {
     let mut comparison = Comparison::default();
-    let mut in_flight = InFlight::default();
+    let mut in_flight = InFlight::seeing(seen);
     let (mut left, mut right) = (model, kernel);
     let mut same: Vec<Shown> = Vec::new();
     loop {
@@ -181,13 +186,19 @@ fn skipped(model: &[Shown], kernel: &[Shown], in_flight: &InFlight) -> Option<(S
 
 /// The fault at the beginning of `log`, if it is on a page that may be mapped.
 fn around(log: &[Shown], in_flight: &InFlight) -> Option<Around> {
-    let [Shown::Faulted { index }, Shown::MapPages { from, last }, rest @ ..] = log else {
-        return None;
+    let (index, around, rest) = match log {
+        [Shown::Faulted { index }, Shown::MapPages { from, last }, rest @ ..] => {
+            (*index, Around { lines: 2, from: *from, last: *last }, rest)
+        }
+        [Shown::Faulted { index }, rest @ ..] if !in_flight.shows_around() => {
+            let (from, last) = in_flight.around(*index);
+            (*index, Around { lines: 1, from, last }, rest)
+        }
+        _ => return None,
     };
     let is_all =
         matches!(rest, [] | [Shown::Faulted { .. } | Shown::Sync(_) | Shown::Async(_), ..]);
-    let around = Around { lines: 2, from: *from, last: *last };
-    (is_all && in_flight.is_unsure(*index)).then_some(around)
+    (is_all && in_flight.is_unsure(index)).then_some(around)
 }
 
 /// How many faults of `log` would have to be passed over to come to `wanted`.
@@ -252,6 +263,22 @@ mod tests {
         assert!(!is_it(&[added(0, 2, 8)], &[added(0, 1, 1), base]), "another order");
         assert!(!is_it(&[added(0, 2, 8)], &[added(0, 2, 9), base]), "more than the model");
         assert!(!is_it(&[added(0, 0, 32)], &[base, added(0, 0, 32)]), "no large folio is due");
+    }
+
+    #[test]
+    fn a_fault_on_a_page_that_may_have_arrived_is_excluded_where_no_window_is_shown() {
+        let seen = Seen::of(|kind| kind != ShownKind::MapPages);
+        let log = |faults: &[u64]| {
+            let mut log = vec![faulted(3), added(0, 32)];
+            log.extend(faults.iter().map(|&index| faulted(index)));
+            log
+        };
+        let found = compare_seen(&log(&[7, 40]), &log(&[40]), seen);
+        assert_eq!((found.mismatches, found.excluded), (0, 1));
+        // Nobody has added page 41.
+        assert_eq!(compare_seen(&log(&[41, 40]), &log(&[40]), seen).excluded, 0);
+        assert!(compare_seen(&log(&[41, 40]), &log(&[40]), seen).mismatches > 0);
+        assert!(compare(&log(&[7, 40]), &log(&[40])).mismatches > 0);
     }
 
     #[test]

@@ -1,17 +1,23 @@
 //! Pages of which it depends on timing whether a fault mapped them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use filemap_core::units::{Order, PageCount, PageIndex};
-use filemap_job::Shown;
+use filemap_job::{Seen, Shown, ShownKind};
 
 /// What is known of the pages while a log is followed.
 ///
 /// A fault that reads a window waits for its own page only. Its fault-around then maps what has
 /// arrived by that time; each of the others may have, or not. From then on a fault on such a page
 /// is as right as none.
-#[derive(Debug, Default)]
+///
+/// On a kernel that does not show its windows of fault-around, that is so of all that an access
+/// adds.
+#[derive(Debug)]
 pub(super) struct InFlight {
+    /// Windows of fault-around are shown.
+    shows_around: bool,
     /// Folios in the cache: first page and order.
     folios: BTreeMap<u64, Order>,
     /// First pages of the folios that the access at hand added.
@@ -20,11 +26,39 @@ pub(super) struct InFlight {
     unsure: BTreeSet<u64>,
 }
 
+/// Pages to either side of a fault that a fault-around of the default size can reach.
+const REACH: PageCount = PageCount(15);
+
 impl InFlight {
+    /// Nothing is known yet. The logs hold what is `seen`.
+    pub(super) fn seeing(seen: Seen) -> Self {
+        InFlight {
+            shows_around: seen.has(ShownKind::MapPages),
+            folios: BTreeMap::new(),
+            added: BTreeSet::new(),
+            unsure: BTreeSet::new(),
+        }
+    }
+
+    /// Whether windows of fault-around are shown.
+    pub(super) fn shows_around(&self) -> bool {
+        self.shows_around
+    }
+
+    /// What the fault-around of a fault on `index` may map.
+    pub(super) fn around(&self, index: PageIndex) -> (PageIndex, PageIndex) {
+        (PageIndex(index.0.saturating_sub(REACH.0)), index + REACH)
+    }
+
     /// Follows a line that both logs have.
     pub(super) fn follow(&mut self, line: &Shown) {
         match *line {
-            Shown::Faulted { .. } => self.added.clear(),
+            Shown::Faulted { .. } => {
+                let added = mem::take(&mut self.added);
+                if !self.shows_around {
+                    self.unsure.extend(added);
+                }
+            }
             Shown::Added { start, order, folios } => {
                 for number in 0..folios {
                     let head = (start + PageCount(number << order.0)).0;
@@ -43,7 +77,8 @@ impl InFlight {
 
     /// Whether a fault on `index` may or may not be met.
     pub(super) fn is_unsure(&self, index: PageIndex) -> bool {
-        self.heads(index, index).any(|head| self.unsure.contains(&head))
+        let arrives = |head| !self.shows_around && self.added.contains(head);
+        self.heads(index, index).any(|head| self.unsure.contains(&head) || arrives(&head))
     }
 
     /// Only one of the logs has a fault that mapped what lies in `from..=last`.
@@ -78,7 +113,7 @@ mod tests {
     }
 
     fn unsure(lines: &[Shown]) -> Vec<u64> {
-        let mut state = InFlight::default();
+        let mut state = InFlight::seeing(Seen::ALL);
         lines.iter().for_each(|line| state.follow(line));
         (0..64).filter(|&page| state.is_unsure(PageIndex(page))).collect()
     }
@@ -98,8 +133,17 @@ mod tests {
     }
 
     #[test]
+    fn all_that_an_access_adds_is_unsure_where_no_window_is_shown() {
+        let seen = Seen::of(|kind| kind != ShownKind::MapPages);
+        let mut state = InFlight::seeing(seen);
+        [faulted(5), added(0, 0, 8), faulted(40)].iter().for_each(|line| state.follow(line));
+        let pages = (0..64).filter(|&page| state.is_unsure(PageIndex(page)));
+        assert_eq!(pages.collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn a_fault_on_one_side_leaves_its_window_unsure() {
-        let mut state = InFlight::default();
+        let mut state = InFlight::seeing(Seen::ALL);
         state.follow(&added(0, 2, 4));
         state.skip(PageIndex(7), PageIndex(8));
         let pages = (0..20).filter(|&page| state.is_unsure(PageIndex(page)));

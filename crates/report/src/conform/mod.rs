@@ -7,7 +7,7 @@ mod doubt;
 mod in_flight;
 mod report;
 
-pub use comparison::{Comparison, Difference, compare};
+pub use comparison::{Comparison, Difference, compare, compare_seen};
 #[cfg(feature = "schema")]
 pub(crate) use report::Json;
 pub(crate) use report::unseen;

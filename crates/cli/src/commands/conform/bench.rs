@@ -200,7 +200,7 @@ fn judge<W: Decided>(
     let model = job.decided(io_bytes, seen)?.into_iter();
     let of_file = |(model, kernel): (ShownLog, Vec<Shown>)| {
         let accesses = model.accesses().to_vec();
-        conform::compare(&model.into_lines(), &kernel).with_accesses(&accesses)
+        conform::compare_seen(&model.into_lines(), &kernel, seen).with_accesses(&accesses)
     };
     let found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
     // What the rules decide is decided alike again. What memory there is, is not.
