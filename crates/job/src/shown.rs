@@ -80,6 +80,8 @@ impl Shown {
 pub struct ShownLog {
     /// The kinds of lines that are kept.
     seen: Seen,
+    /// The lock with which a fault of an access begins.
+    first: Lock,
     lines: Vec<Shown>,
     /// Where the fault began that is not served yet.
     fault: Option<usize>,
@@ -99,7 +101,12 @@ impl ShownLog {
     /// A log that keeps only what is `seen`: what a kernel without some of the tracepoints shows.
     pub fn seeing(seen: Seen) -> Self {
         let (lines, fault, accesses, access) = (Vec::new(), None, Vec::new(), 0);
-        ShownLog { seen, lines, fault, accesses, access }
+        ShownLog { seen, first: Lock::Vma, lines, fault, accesses, access }
+    }
+
+    /// The same of a kernel whose faults begin with the lock `first`.
+    pub fn beginning_with(self, first: Lock) -> Self {
+        ShownLog { first, ..self }
     }
 
     /// Adds a line, if it is seen. Folios of one order that follow each other become one line.
@@ -134,8 +141,8 @@ impl ShownLog {
 impl Log for ShownLog {
     fn record(&mut self, decision: Decision) {
         match decision {
-            // The first try of a fault takes the VMA's lock; which page it is for shows later.
-            Decision::Locked(Lock::Vma) => {
+            // Which page the first try of a fault is for shows later.
+            Decision::Locked(lock) if lock == self.first && self.fault.is_none() => {
                 self.fault = self.seen.has(ShownKind::Faulted).then_some(self.lines.len());
                 self.push(Shown::Faulted { index: PageIndex(0) });
             }
@@ -165,9 +172,9 @@ pub struct ShownByFile {
 }
 
 impl ShownByFile {
-    /// Logs of so many files, which keep only what is `seen`.
-    pub fn new(files: usize, seen: Seen) -> Self {
-        ShownByFile { logs: vec![ShownLog::seeing(seen); files], file: 0 }
+    /// A log like `log` for each of so many files.
+    pub fn new(files: usize, log: ShownLog) -> Self {
+        ShownByFile { logs: vec![log; files], file: 0 }
     }
 
     /// The log of each file.
@@ -305,6 +312,24 @@ mod tests {
         log.record(Decision::Locked(Lock::Vma));
         assert_eq!(log.accesses(), [0, 0, 1]);
         assert_eq!(log.into_lines()[..2], [Shown::Faulted { index }, Shown::LookedUp { index }]);
+    }
+
+    /// Before 6.6 VMAs have no lock: a fault begins with `mmap_lock`, and its retry takes it again.
+    #[test]
+    fn a_fault_may_begin_with_another_lock() {
+        let mut log = ShownLog::default().beginning_with(Lock::Mmap);
+        for index in [7, 9].map(PageIndex) {
+            for decision in [
+                Decision::Locked(Lock::Mmap),
+                Decision::Dropped(Lock::Mmap),
+                Decision::Locked(Lock::Mmap),
+                Decision::Served { index, major: false, tries: 2 },
+            ] {
+                log.record(decision);
+            }
+        }
+        let faulted = [7, 9].map(|index| Shown::Faulted { index: PageIndex(index) });
+        assert_eq!(log.into_lines(), faulted);
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         let file = process.opens[area.open];
         (self.area, self.executable) = (Some(area), is_executable(area, page));
         self.fault = Some((file, index));
-        self.push(file, Decision::Locked(lock::of_access(&self.child.rules)));
+        self.push(file, Decision::Locked(lock::of_access(self.child.rules)));
     }
 
     /// `of_fault` within a fault, else `of_read`.
