@@ -27,6 +27,12 @@ pub trait Decided: Bootable<Process = Process> {
     /// How many base pages its reads are long together.
     fn read_pages(&self) -> u64;
 
+    /// Logs of its files that keep what is `seen`.
+    fn shown(&self, seen: Seen) -> ShownByFile {
+        let log = ShownLog::seeing(seen).beginning_with(lock::of_access(self.rules()));
+        ShownByFile::new(self.files(), log)
+    }
+
     /// What the model decides of each of its files, as far as it is `seen`, where the largest
     /// request of the device is `io_bytes`.
     ///
@@ -35,7 +41,7 @@ pub trait Decided: Bootable<Process = Process> {
     fn decided(&self, io_bytes: u64, seen: Seen) -> Result<Vec<ShownLog>, Error> {
         let mut profile = Profile::DEFAULT;
         profile.device.io_bytes = io_bytes;
-        let mut log = ShownByFile::new(self.files(), seen, lock::of_access(self.rules()));
+        let mut log = self.shown(seen);
         self.decide(&profile, &mut log)?;
         Ok(log.into_logs())
     }

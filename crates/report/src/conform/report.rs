@@ -221,6 +221,7 @@ fn total(patterns: &[Pattern]) -> Comparison {
         readahead_calls: sum(|found| found.readahead_calls),
         excluded: sum(|found| found.excluded),
         mismatches: sum(|found| found.mismatches),
+        is_of_guest: patterns.iter().filter_map(Pattern::found).any(|found| found.is_of_guest),
         first: None,
     }
 }

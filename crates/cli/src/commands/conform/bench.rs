@@ -2,8 +2,7 @@
 //! booted for them.
 
 use filemap_core::decision::Log;
-use filemap_core::fault::lock;
-use filemap_job::{Seen, Shown, ShownByFile, ShownLog};
+use filemap_job::{Seen, Shown, ShownLog};
 use filemap_kernel::Error as KernelError;
 use filemap_kernel::engine::{Asked, Boot};
 use filemap_kernel::image::IO_BYTES;
@@ -194,13 +193,15 @@ fn judge<W: Decided>(
     before: &Option<Firsts>,
 ) -> Result<Outcome, Error> {
     let seen = observed.seen;
-    let mut log = ShownByFile::new(job.files(), seen, lock::of_access(job.rules()));
+    let mut log = job.shown(seen);
     observed.decisions.iter().for_each(|decision| log.record(*decision));
     let kernel = log.into_logs().into_iter().map(ShownLog::into_lines);
     let model = job.decided(io_bytes, seen)?.into_iter();
     let of_file = |(model, kernel): (ShownLog, Vec<Shown>)| {
         let accesses = model.accesses().to_vec();
-        conform::compare_seen(&model.into_lines(), &kernel, seen).with_accesses(&accesses)
+        let found = conform::compare_seen(&model.into_lines(), &kernel, seen);
+        let found = found.with_accesses(&accesses);
+        Comparison { is_of_guest: job.image().is_some(), ..found }
     };
     let found: Vec<Comparison> = model.zip(kernel).map(of_file).collect();
     // What the rules decide is decided alike again. What memory there is, is not.
