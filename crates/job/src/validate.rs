@@ -93,8 +93,10 @@ impl JobSpec {
                 }),
             },
             name => Kernel::ALL.into_iter().find(|kernel| kernel.name() == name).ok_or_else(|| {
-                match nearest(name) {
-                    Some(nearest) => Error::NotModelled { version: shorten(name), nearest },
+                match Kernel::nearest(name) {
+                    Some(nearest) => {
+                        Error::NotModelled { version: shorten(name), nearest: nearest.names() }
+                    }
                     None => unknown("kernel", name, known.into_iter().chain(["host"])),
                 }
             }),
