@@ -109,7 +109,7 @@ pub enum Error {
     },
     /// A switch of a series changes what the kernel does not have.
     #[error(
-        "{switch} changes nothing in Linux {kernel}, which {lacks}; leave it out, or give {remedy}"
+        "{switch} has no place in Linux {kernel}, which {lacks}; leave it out, or give {remedy}"
     )]
     NoPlace {
         /// The switch.
