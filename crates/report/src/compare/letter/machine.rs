@@ -18,6 +18,11 @@ pub(super) fn is_emulated(record: &Record) -> bool {
 /// What a record says under one label.
 type Line = fn(&Record) -> Option<String>;
 
+/// Whether `record` has such times.
+pub(super) fn has_emulated_times(record: &Record) -> bool {
+    is_emulated(record) && record.runs.iter().any(|run| run.elapsed_ns.is_some())
+}
+
 /// The machine of `records`, and what ran there.
 pub(super) fn facts(records: &[Record]) -> Vec<(String, String)> {
     let lines: [(&str, Line); 4] =

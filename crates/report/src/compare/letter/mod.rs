@@ -105,9 +105,9 @@ fn of(
     parts.extend(tables::tables(cells, &columns));
     parts.extend(findings(cells, &worse(cells), warnings));
     parts.extend(conditions(&records));
-    if records.iter().any(machine::is_emulated) {
-        let note = "The guest was emulated: its counts are those of the kernel, and its times say \
-                    nothing. Where they are shown, (e) is behind them, and they are not compared.";
+    if records.iter().any(machine::has_emulated_times) {
+        let note = "A time with (e) behind it is of an emulated guest: it says nothing, and is \
+                    not compared.";
         parts.push(Part::Paragraph(note.to_string()));
     }
     let mut last = machine::facts(&records);
