@@ -77,8 +77,9 @@ impl InFlight {
 
     /// Whether a fault on `index` may or may not be met.
     pub(super) fn is_unsure(&self, index: PageIndex) -> bool {
-        let arrives = |head| !self.shows_around && self.added.contains(head);
-        self.heads(index, index).any(|head| self.unsure.contains(&head) || arrives(&head))
+        self.heads(index, index).any(|head| {
+            self.unsure.contains(&head) || !self.shows_around && self.added.contains(&head)
+        })
     }
 
     /// Only one of the logs has a fault that mapped what lies in `from..=last`.
