@@ -17,6 +17,8 @@ const MOST_NAMED: usize = 4;
 pub enum Remedies {
     /// The job in the model as it is, and with each setting.
     Tried {
+        /// By whose rules the model went: `Linux 6.12, baseline`.
+        rules: String,
         /// As it is.
         now: Box<Run>,
         /// With other settings.
@@ -78,7 +80,7 @@ impl Cost {
 impl Remedies {
     /// The trials that help, the best first.
     pub fn helping(&self, page_bytes: u64) -> Vec<&Trial> {
-        let Remedies::Tried { now, trials } = self else { return Vec::new() };
+        let Remedies::Tried { now, trials, .. } = self else { return Vec::new() };
         let page_bytes = page_bytes as f64;
         let now = Cost::of(now, page_bytes);
         let cost = |trial: &Trial| Cost::of(&trial.run, page_bytes);
@@ -89,7 +91,7 @@ impl Remedies {
 
     pub(super) fn parts(&self, page_bytes: u64) -> Vec<Part> {
         let mut parts = vec![Part::Heading("What would help".to_string())];
-        let Remedies::Tried { now, trials } = self else {
+        let Remedies::Tried { rules, now, trials } = self else {
             let text = "Nothing was tried, because the job is too large to run several times. \
                         filemap compare takes settings as variants, such as \
                         --variants baseline,advice=random,read_ahead_kb=128.";
@@ -100,7 +102,10 @@ impl Remedies {
         let tried = labels.join(", ");
         let helping = self.helping(page_bytes);
         if helping.is_empty() {
-            let text = format!("None of the settings that were tried in the model: {tried}.");
+            let text = format!(
+                "None of the settings that were tried in the model, by the rules of {rules}: \
+                 {tried}."
+            );
             parts.push(Part::Paragraph(text));
             return parts;
         }
@@ -109,12 +114,14 @@ impl Remedies {
         let named = helping.iter().take(MOST_NAMED);
         let line = |trial: &&Trial| line(&trial.label, Cost::of(&trial.run, page_bytes), now);
         parts.push(Part::List(named.map(line).collect()));
-        parts.push(Part::Paragraph(format!("Tried in the model on the same accesses: {tried}.")));
+        parts.push(Part::Paragraph(format!(
+            "Tried in the model on the same accesses, by the rules of {rules}: {tried}."
+        )));
         parts
     }
 
     pub(super) fn json(&self, page_bytes: u64) -> Value {
-        let Remedies::Tried { now, trials } = self else { return Value::Null };
+        let Remedies::Tried { now, trials, .. } = self else { return Value::Null };
         let helping = self.helping(page_bytes);
         let figures = |run: &Run| {
             json!({
@@ -161,6 +168,8 @@ mod tests {
 
     use super::*;
 
+    const RULES: &str = "Linux 6.18, baseline";
+
     fn run(pages: u64, major: u64, ms: u64) -> Run {
         Run {
             counters: Counters {
@@ -178,7 +187,7 @@ mod tests {
     }
 
     fn labels(now: Run, trials: Vec<Trial>) -> Vec<String> {
-        let remedies = Remedies::Tried { now: Box::new(now), trials };
+        let remedies = Remedies::Tried { rules: RULES.to_string(), now: Box::new(now), trials };
         remedies.helping(4096).iter().map(|trial| trial.label.clone()).collect()
     }
 
@@ -209,10 +218,15 @@ mod tests {
     #[test]
     fn where_nothing_helps_it_says_so() {
         let remedies = Remedies::Tried {
+            rules: RULES.to_string(),
             now: Box::new(run(10, 10, 10)),
             trials: vec![trial("MADV_RANDOM", run(10, 10, 10))],
         };
         let [_, Part::Paragraph(text)] = &remedies.parts(4096)[..] else { panic!("a sentence") };
-        assert_eq!(text, "None of the settings that were tried in the model: MADV_RANDOM.");
+        assert_eq!(
+            text,
+            "None of the settings that were tried in the model, by the rules of Linux 6.18, \
+             baseline: MADV_RANDOM."
+        );
     }
 }

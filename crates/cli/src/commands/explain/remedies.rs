@@ -36,7 +36,8 @@ pub fn of(job: &Job, profile: &Profile, record: &Record) -> Result<Remedies, Err
         Ok::<_, Error>(traced.map(|traced| Trial { label, setting, run: traced.run }))
     };
     let trials = parallel::map(settings, trial)?.into_iter().flatten().collect();
-    Ok(Remedies::Tried { now, trials })
+    let rules = format!("Linux {}, {}", job.rules.kernel.name(), job.rules.series);
+    Ok(Remedies::Tried { rules, now, trials })
 }
 
 /// A job with one setting changed.
