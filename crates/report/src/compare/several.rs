@@ -67,6 +67,7 @@ mod tests {
         let cell = |(variant, read): (&str, u64)| {
             let mut run = Run::default();
             run.counters.data_pages_read = Some(read);
+            run.counters.major_faults = Some(read);
             let record = Record::new(&job, EngineKind::Model.name(), Map::new(), vec![run]);
             Cell { variant: variant.into(), job: Some(job.clone()), record }
         };
