@@ -101,7 +101,7 @@ spec! {
     /// Kernel to boot under QEMU and to run the job on, with --on kernel. compare takes several.
     image: String = Flag { group: ENGINE, value_name: "PATH", repeats: true, ..FLAG },
     /// Directory with the modules of the image, in lib/modules/RELEASE. With several images give it
-    /// once for all of them, or once for each in their order.
+    /// once for all of them, or once for each in their order: none for one that needs no modules.
     modules: String = Flag { group: ENGINE, value_name: "DIR", repeats: true, ..FLAG },
     /// Patch series that the model applies: miss-fault-address (p1), miss-no-retry (p2), mmap-miss
     /// (both), vma-bound, exec-bypass, thp-order, exec-order (both), exec-unify, vma-retry.

@@ -11,6 +11,9 @@ use crate::error::Error;
 use crate::host;
 use crate::variants::Variant;
 
+/// Where the modules are of an image that needs none, beside one that does.
+pub const NONE: &str = "none";
+
 /// A kernel image, and where its modules are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Booted {
@@ -20,7 +23,7 @@ pub struct Booted {
 
 impl Booted {
     /// The images at `paths`, each with the directory of `modules` in its place, or all with the
-    /// only one.
+    /// only one. Instead of a directory, an image that has all built in may have [`NONE`].
     pub fn pair(paths: Vec<String>, modules: &[String]) -> Result<Vec<Booted>, Error> {
         if paths.is_empty() && !modules.is_empty() {
             let message = "--modules is of a kernel to boot; give that with --image, or remove it";
@@ -28,12 +31,15 @@ impl Booted {
         }
         if modules.len() > 1 && modules.len() != paths.len() {
             return Err(Error::Usage(format!(
-                "--modules is given {} times for {} images; give it once for all, or once for each",
+                "--modules is given {} times for {} images; give it once for all, or once for \
+                 each, {NONE} for one that needs no modules",
                 modules.len(),
                 paths.len()
             )));
         }
-        let of = |number: usize| modules.get(number).or(modules.first()).cloned();
+        let of = |number: usize| {
+            modules.get(number).or(modules.first()).filter(|path| *path != NONE).cloned()
+        };
         let pairs = paths.into_iter().enumerate();
         Ok(pairs.map(|(number, path)| Booted { path, modules: of(number) }).collect())
     }
@@ -122,6 +128,7 @@ mod tests {
         assert_eq!(pair(&[]).unwrap(), [None, None]);
         assert_eq!(pair(&["m"]).unwrap(), [some("m"), some("m")]);
         assert_eq!(pair(&["m", "n"]).unwrap(), [some("m"), some("n")]);
+        assert_eq!(pair(&["none", "n"]).unwrap(), [None, some("n")]);
         assert!(Booted::pair(Vec::new(), &["m".to_string()]).is_err());
         let error = pair(&["m", "n", "o"]).unwrap_err();
         assert_eq!(error.exit_code(), 2);

@@ -135,9 +135,11 @@ fn command(mut asked: GivenProgram, variants: &[Variant], images: &[Booted]) -> 
     let names: Vec<String> = variants.iter().map(Variant::name).collect();
     let mut words =
         vec![format!("{} --variants {}", asked.command("compare"), shell_word(&names.join(",")))];
+    let has_modules = images.iter().any(|image| image.modules.is_some());
     for image in images {
         words.push(format!("--image {}", shell_word(&image.path)));
-        words.extend(image.modules.iter().map(|path| format!("--modules {}", shell_word(path))));
+        let modules = image.modules.as_deref().or(has_modules.then_some(booted::NONE));
+        words.extend(modules.map(|path| format!("--modules {}", shell_word(path))));
     }
     words.join(" ")
 }
