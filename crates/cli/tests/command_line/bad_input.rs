@@ -79,7 +79,7 @@ fn values() {
         ("--workload nothing", &["unknown workload 'nothing'", "random, stride:N"]),
         ("--workload stride:-1", &["'-1' is negative"]),
         ("--workload random --with nothing", &["unknown series 'nothing'", "mmap-miss"]),
-        ("--workload random --kernel 5.4", &["unknown kernel '5.4'", "6.12, 6.18", "host"]),
+        ("--workload random --kernel 5.4", &["Linux 5.4 is not modelled", "give 6.1"]),
         ("--workload random --on sun", &["unknown engine 'sun'", "model, kernel"]),
         ("--workload random --on model,kernel", &["unknown engine 'model,kernel'"]),
         ("--workload random --advice some", &["unknown advice 'some'", "normal, random"]),

@@ -67,7 +67,6 @@ fn what_is_not_this_kernels_is_refused() {
         ("--fault-around 32k", &["32768 bytes", "--apply", "--fault-around"]),
         ("--arch arm64 --page-size 16k --accesses 1", &["arm64", "--arch and --page-size"]),
         ("--accesses 100000000", &["100000000 accesses", "--accesses"]),
-        ("--log -", &["--log", "filemap conform"]),
         ("--image /no/such/kernel", &["/no/such/kernel", "bzImage"]),
         ("--image /proc/self/exe", &["boot header", "bzImage"]),
     ] {

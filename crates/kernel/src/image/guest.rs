@@ -111,6 +111,7 @@ fn prepare() -> Result<Option<Channel>, String> {
         load(module)?;
     }
     use_classic_lru()?;
+    keep_khugepaged_asleep()?;
     prepare_disk(&settings)?;
     let device = format!("/dev/{}", disk(EXCHANGE_SERIAL)?);
     let channel = Channel::open(Path::new(&device), answers_at);
@@ -151,6 +152,13 @@ fn load(module: &str) -> Result<(), String> {
 fn use_classic_lru() -> Result<(), String> {
     let switch = "/sys/kernel/mm/lru_gen/enabled";
     if Path::new(switch).exists() { write(switch, "0") } else { Ok(()) }
+}
+
+/// After 10 s, which an emulated machine needs for a job, it would make one large folio of base
+/// pages that are advised HUGEPAGE, and no rule and no tracepoint says when.
+fn keep_khugepaged_asleep() -> Result<(), String> {
+    let sleep_ms = "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs";
+    if Path::new(sleep_ms).exists() { write(sleep_ms, &u32::MAX.to_string()) } else { Ok(()) }
 }
 
 fn prepare_disk(settings: &Settings) -> Result<(), String> {
