@@ -14,6 +14,7 @@ pub mod ending;
 pub mod engine;
 mod error;
 pub mod fio;
+mod fnv;
 pub mod folio_ops;
 pub mod following;
 pub mod governor;

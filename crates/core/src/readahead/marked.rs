@@ -63,16 +63,13 @@ pub fn next_window(
     ra: &mut ReadaheadState,
     cache: &mut impl FileCache,
 ) -> Option<Window> {
-    let Request { cause, index, pages: req, last } = request;
+    let Request { index, pages: req, .. } = request;
     cache.clear_mark(index);
     if limits.rules.misses_move_streams {
         return Some(stream::on_mark(request, folio.order, limits, ra, cache));
     }
     let max = limits.max_window(req);
-    // The mark may lie before the start of a stream that has since moved.
-    let expected =
-        (ra.start.0 + ra.size.0).wrapping_sub(ra.async_size.0) & !(folio.order.pages() - 1);
-    if index.0 == expected {
+    if index == ra.due_mark(folio.order) {
         ra.start += ra.size;
         ra.size = ra.size.max(next_size(ra.size, max));
     } else {
@@ -91,16 +88,7 @@ pub fn next_window(
         trim_end(ra, max);
     }
     ra.async_size = ra.size;
-    Some(Window {
-        cause,
-        index,
-        start: ra.start,
-        size: ra.size,
-        async_size: ra.async_size,
-        order,
-        base_pages: false,
-        last,
-    })
+    Some(ra.window(&request, order))
 }
 
 /// The layout bounds the order; this only keeps it in range where no layout does.

@@ -29,7 +29,7 @@ pub fn on_miss(
     if limits.rules.misses_move_streams {
         return stream::on_miss(request, limits, ra, cache);
     }
-    let Request { cause, index, pages: req, last } = request;
+    let Request { index, pages: req, .. } = request;
     let max = limits.max_window(req);
     if index == PageIndex(0) || req > max || ra.follows_read(index, limits) {
         ra.size = initial_size(req, max);
@@ -43,16 +43,7 @@ pub fn on_miss(
     }
     ra.start = index;
     ra.order = Order(0);
-    Window {
-        cause,
-        index,
-        start: ra.start,
-        size: ra.size,
-        async_size: ra.async_size,
-        order: ra.order,
-        base_pages: false,
-        last,
-    }
+    ra.window(&request, ra.order)
 }
 
 /// The window behind cached pages that a stream could have left: more of them than are asked for.

@@ -44,6 +44,27 @@ impl ReadaheadState {
         })
     }
 
+    /// The page at which the stream expects its mark to be hit, in folios of `order`. The mark may
+    /// lie before the start of a stream that has since moved.
+    pub(super) fn due_mark(&self, order: Order) -> PageIndex {
+        let mark = (self.start.0 + self.size.0).wrapping_sub(self.async_size.0);
+        PageIndex(mark & !(order.pages() - 1))
+    }
+
+    /// The window that the state describes, for `request`, in folios of `order`.
+    pub(super) fn window(&self, request: &Request, order: Order) -> Window {
+        Window {
+            cause: request.cause,
+            index: request.index,
+            start: self.start,
+            size: self.size,
+            async_size: self.async_size,
+            order,
+            base_pages: false,
+            last: request.last,
+        }
+    }
+
     /// What the log says where readahead is entered with this state.
     pub fn entered(&self, request: &Request) -> Decision {
         let found = Found {

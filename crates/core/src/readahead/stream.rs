@@ -62,9 +62,7 @@ pub fn on_mark(
 /// Whether the stream expects a request at `index`: where its mark is due in folios of `order`, or
 /// behind its last window.
 fn is_due(index: PageIndex, order: Order, ra: &ReadaheadState) -> bool {
-    // The mark may lie before the start of a stream that has since moved.
-    let mark = (ra.start.0 + ra.size.0).wrapping_sub(ra.async_size.0) & !(order.pages() - 1);
-    index.0 == mark || index == ra.start + ra.size
+    index == ra.due_mark(order) || index == ra.start + ra.size
 }
 
 fn go_on(max: PageCount, ra: &mut ReadaheadState) {
@@ -81,22 +79,12 @@ fn begin(index: PageIndex, req: PageCount, max: PageCount, ra: &mut ReadaheadSta
 
 /// The window of `ra`. One whose mark would be the page that asks for it is joined with the next.
 fn window(request: Request, order: Order, max: PageCount, ra: &mut ReadaheadState) -> Window {
-    let Request { cause, index, last, .. } = request;
-    if index == ra.start && ra.size == ra.async_size {
+    if request.index == ra.start && ra.size == ra.async_size {
         let next = next_size(ra.size, max);
         (ra.size, ra.async_size) = match ra.size + next <= max {
             true => (ra.size + next, next),
             false => (max, PageCount(max.0 / 2)),
         };
     }
-    Window {
-        cause,
-        index,
-        start: ra.start,
-        size: ra.size,
-        async_size: ra.async_size,
-        order,
-        base_pages: false,
-        last,
-    }
+    ra.window(&request, order)
 }

@@ -10,6 +10,7 @@ use super::observer::Observed;
 use super::packed::{PackedEvents, Reader, put, put_optional};
 use crate::Error;
 use crate::engine::Runnable;
+use crate::fnv::{BASIS, fnv};
 use crate::probe::Process;
 
 /// How the bytes of a recording begin; the digit is their version.
@@ -119,7 +120,7 @@ impl Recording {
         put(&mut bytes, u64::from(self.repeated));
         put(&mut bytes, self.events.len());
         bytes.extend_from_slice(self.events.bytes());
-        let check = checksum(&bytes);
+        let check = fnv(BASIS, &bytes);
         bytes.extend_from_slice(&check.to_le_bytes());
         bytes
     }
@@ -132,7 +133,7 @@ impl Recording {
         let rest = bytes.strip_prefix(MAGIC).ok_or(damaged("it begins with no known header"))?;
         let (_, check) = rest.split_last_chunk().ok_or(damaged("it is cut short"))?;
         let checked = &bytes[..bytes.len() - check.len()];
-        if checksum(checked) != u64::from_le_bytes(*check) {
+        if fnv(BASIS, checked) != u64::from_le_bytes(*check) {
             return Err(damaged("its checksum does not fit").into());
         }
         let read = Self::read(&checked[MAGIC.len()..]);
@@ -167,13 +168,6 @@ impl Recording {
 
 fn damaged(reason: &str) -> crate::image::Error {
     crate::image::Error::Damaged { reason: format!("of its recording: {reason}") }
-}
-
-/// FNV-1a, 64 bits: no change of a single byte goes unseen.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]
@@ -285,7 +279,7 @@ mod tests {
     fn bytes_that_no_version_writes_are_refused() {
         let checked = |body: &[u8]| {
             let bytes = [MAGIC, body].concat();
-            let check = checksum(&bytes).to_le_bytes();
+            let check = fnv(BASIS, &bytes).to_le_bytes();
             Recording::decode(&[bytes.as_slice(), &check].concat())
         };
         // Seen, pid, no addresses, one file, no times, no bytes, 0 ns, not repeated.

@@ -91,6 +91,8 @@ pub(super) struct Machines {
     lists: Vec<List>,
     /// The last one is the one that was asked last. Only that may have jobs left.
     up: Vec<Running>,
+    /// Images that were looked at: modules are searched and unpacked, so once is enough.
+    looked: Vec<Image>,
 }
 
 /// The jobs of one machine, in the order in which they were asked for.
@@ -153,6 +155,15 @@ impl Machines {
     /// Most memory that machines have which another may take the place of.
     pub(super) fn held_bytes(&self) -> u64 {
         self.up.iter().fold(0, |sum, running| sum.saturating_add(running.image.ram_bytes))
+    }
+
+    /// Looks whether `image` can boot, unless that is known.
+    pub(super) fn check(&mut self, image: &Image) -> Result<(), Error> {
+        if !self.looked.iter().any(|other| other.boots_as(image)) {
+            image.check()?;
+            self.looked.push(image.clone());
+        }
+        Ok(())
     }
 
     fn add(&mut self, entry: Entry) -> (usize, usize) {

@@ -114,14 +114,7 @@ impl<W: Bootable> Engine<W> for Boot {
         let image = |job: &W| job.image().cloned().expect("the caller has jobs with an image");
         let entries = jobs.iter().map(|job| self.entry(*job, &image(job)));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
-        // Looked at once each: modules are searched and unpacked.
-        let mut looked: Vec<&Image> = Vec::new();
-        for Entry { image, .. } in &entries {
-            if !looked.iter().any(|other| other.boots_as(image)) {
-                image.check()?;
-                looked.push(image);
-            }
-        }
+        entries.iter().try_for_each(|entry| self.machines.borrow_mut().check(&entry.image))?;
         let ready = |(job, entry): (&&W, Entry)| {
             let place = Place::of(&self.machines, entry);
             Booted {
