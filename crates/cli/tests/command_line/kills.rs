@@ -46,6 +46,24 @@ fn a_few_killed_commands_leave_nothing() {
     killed_at_random(12);
 }
 
+/// Its trace goes before the tracefs that it has mounted for it.
+#[test]
+fn a_thrash_leaves_no_trace_instance() {
+    if !has_disk() || !can_change_mounts() {
+        return;
+    }
+    let tracefs = OwnTracefs::mount();
+    let thrash = Killed::new(
+        "run --on kernel --workload thrash --threads 2 --file-size 1m --sparse --duration 200ms",
+    );
+    let running = Running::start(&mut thrash.command(&thrash.args));
+    let pid = running.id();
+    let output = running.output();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let left = thrash.left(pid, &tracefs);
+    assert!(left.is_empty(), "{left:?}");
+}
+
 #[test]
 #[ignore = "takes minutes; FILEMAP_KILLS says how many kills, FILEMAP_KILL_SEED which"]
 fn many_killed_commands_leave_nothing() {

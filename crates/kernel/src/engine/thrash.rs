@@ -89,31 +89,39 @@ impl Runnable for Thrash {
         let mut thrashing = Thrashing::start(process)?;
         let cgroup = stage.enter(thrashing.pid())?;
         let tracer = tracer(stage, thrashing.pid(), &files);
-        let watched = Watched { job: self, cgroup: cgroup.as_ref(), tracer: tracer.as_ref() };
+        let trace = tracer.as_ref().map(|tracer| &tracer.trace);
+        let watched = Watched { job: self, cgroup: cgroup.as_ref(), trace };
         let vmstat = VmStat::now().ok();
         let seen = watched.run(&mut thrashing);
         // The threads are gone before it is read what they did, and before their cgroup goes.
         drop(thrashing);
         let seen = seen?;
         let vmstat = VmStat::now().ok().zip(vmstat).map(|(after, before)| after.since(&before));
-        let traced = tracer.as_ref().map(|(_, trace)| trace.read()).transpose()?;
+        let traced = trace.map(WaitTrace::read).transpose()?;
         let run = run(self, &seen, traced.as_ref(), vmstat);
         Ok(Measured { run, is_disturbed: false, flushes: None })
     }
 }
 
 /// Records what the threads wait for, where this kernel and this user allow it.
-fn tracer(stage: &Stage, pid: u32, files: &[Inode]) -> Option<(TraceFs, WaitTrace)> {
+fn tracer(stage: &Stage, pid: u32, files: &[Inode]) -> Option<Tracer> {
     let tracefs = TraceFs::open(stage.journal()).ok()?;
     let trace = WaitTrace::create(&tracefs, stage.journal(), pid, files).ok()?;
-    Some((tracefs, trace))
+    Some(Tracer { trace, _tracefs: tracefs })
+}
+
+/// What records the waits of threads.
+struct Tracer {
+    // Undone from the first to the last: without a tracefs of its own there is no way to the trace.
+    trace: WaitTrace,
+    _tracefs: TraceFs,
 }
 
 /// A job that runs, and who watches it.
 struct Watched<'a> {
     job: &'a Thrash,
     cgroup: Option<&'a MemoryCgroup>,
-    tracer: Option<&'a (TraceFs, WaitTrace)>,
+    trace: Option<&'a WaitTrace>,
 }
 
 /// What was seen of a run behind its warm-up.
@@ -150,7 +158,7 @@ impl Watched<'_> {
             }
         }
         seen.before = seen.after.clone();
-        if let Some((_, trace)) = self.tracer {
+        if let Some(trace) = self.trace {
             trace.start()?;
         }
         let end = match self.job.until {
@@ -158,7 +166,7 @@ impl Watched<'_> {
             Until::Rounds(rounds) => End::AfterRounds(rounds),
         };
         self.until(thrashing, &mut seen, end)?;
-        if let Some((_, trace)) = self.tracer {
+        if let Some(trace) = self.trace {
             trace.stop()?;
         }
         Ok(seen)
