@@ -255,8 +255,10 @@ fn flags_win_over_the_file() {
 /// Each with words of its message: the value, and the remedy.
 const BAD: &[(&str, &[&str])] = &[
     ("on = 'modle'", &["--on: unknown engine 'modle'", "model, kernel"]),
-    ("kernel = '5.4'", &["--kernel: unknown kernel '5.4'", "6.12, 6.18, mm-2026-05, host"]),
-    ("kernel = 'host'", &["this kernel", "give --kernel 6.12 or 6.18"]),
+    ("kernel = '5.4'", &["--kernel: Linux 5.4 is not modelled; give 6.1, the nearest"]),
+    ("kernel = '6.13'", &["Linux 6.13 is not modelled; give 6.12 or 6.18"]),
+    ("kernel = 'linus'", &["--kernel: unknown kernel 'linus'", "6.12, 6.18, mm-2026-05, host"]),
+    ("kernel = 'host'", &["this kernel", "give --kernel 6.1 or 6.6 or 6.12 or 6.18 or"]),
     ("with = 'p3'", &["--with: unknown series 'p3'", "miss-fault-address"]),
     ("with = 'p1,,p2'", &["unknown series ''"]),
     ("with = \"p1\\np2\"", &["unknown series 'p1 p2'"]),
