@@ -86,6 +86,15 @@ pub trait FileCache {
         start..self.next_present(start, end)
     }
 
+    /// The end of the base pages from `from` on that are cached, and neither locked nor marked: at
+    /// most `end`, and `from` where its page is none of these. It may be earlier than the last of
+    /// them, but not by all.
+    fn plain_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let is_plain = |folio: &Folio| folio.order == Order(0) && !folio.locked && !folio.marked;
+        let plain = (from < end).then(|| self.folio(from)).flatten().filter(is_plain);
+        plain.map_or(from, |folio| folio.end())
+    }
+
     /// The last absent page at or before `last` that is not before `floor`.
     fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex>;
 

@@ -1,10 +1,10 @@
 //! One `read(2)`, as a state machine without I/O.
 
 use super::step::Step;
-use crate::cache::{FileCache, Folio};
+use crate::cache::{FileCache, Folio, by_word};
 use crate::decision::{Cause, Decision, Log};
 use crate::readahead::{Limits, ReadaheadState, Request, marked, on_demand};
-use crate::units::{PageCount, PageIndex};
+use crate::units::{Order, PageCount, PageIndex};
 
 /// What a step of a read looks at and changes. The caller owns it between steps.
 #[derive(Debug)]
@@ -108,10 +108,18 @@ impl Read {
     fn batch(&self, limits: &Limits, cache: &impl FileCache) -> Option<Batch> {
         let mut next = self.next;
         let mut last = None;
-        for _ in 0..limits.rules.read_batch_folios {
-            let Some(folio) = (next < self.end).then(|| cache.folio(next)).flatten() else {
-                break;
-            };
+        let mut left = u64::from(limits.rules.read_batch_folios);
+        while left > 0 && next < self.end {
+            let plain_end = cache.plain_end(next, self.end.min(next + PageCount(left)));
+            if plain_end > next {
+                left -= (plain_end - next).0;
+                next = plain_end;
+                let (head, order) = (plain_end - PageCount(1), Order(0));
+                last = Some(Folio { head, order, locked: false, marked: false });
+                continue;
+            }
+            let Some(folio) = cache.folio(next) else { break };
+            left -= 1;
             next = folio.end();
             last = Some(folio);
             if folio.locked || folio.marked {
@@ -174,7 +182,11 @@ impl Read {
             if !again {
                 view.cache.mark_accessed(self.next);
             }
-            self.next = folio.end().min(end);
+            let copied = folio.end().min(end);
+            self.next = view.cache.plain_end(copied, end);
+            for (word, mask) in by_word(copied, self.next) {
+                view.cache.mark_pages_accessed(word, mask);
+            }
             if view.limits.rules.read_notes_each_folio {
                 view.ra.previous_end = Some(self.end_byte.min(self.next.0 * page_size));
             }

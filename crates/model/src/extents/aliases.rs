@@ -81,6 +81,16 @@ impl Aliases {
         unmapped
     }
 
+    /// The first of the pages `from..end` in whose word a page has such an entry, or `end`.
+    pub fn next(&self, from: u64, end: u64) -> u64 {
+        if self.is_empty() || from >= end {
+            return end;
+        }
+        let first = (from / WORD_PAGES, Layer::FIRST);
+        let word = self.entries.range(first..).next().map(|(&(word, _), _)| word * WORD_PAGES);
+        word.map_or(end, |page| page.clamp(from, end))
+    }
+
     /// The entries of `word` in every layer that has any.
     pub fn of_word(&mut self, word: u64) -> impl Iterator<Item = (Layer, &mut Entries)> {
         let layers = (word, Layer::FIRST)..(word + 1, Layer::FIRST);

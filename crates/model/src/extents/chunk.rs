@@ -5,7 +5,7 @@ use filemap_core::cache::WORD_PAGES;
 use filemap_core::units::Order;
 
 use super::orders::Orders;
-use super::shadows::Newest;
+use super::shadows::Evicted;
 use super::span::Span;
 
 pub use super::span::{CHUNK_PAGES, CHUNK_WORDS};
@@ -67,8 +67,8 @@ pub struct Chunk {
     pages: u16,
     /// Private copies.
     copied: u16,
-    /// Its last eviction.
-    pub evicted: Newest,
+    /// Its evictions.
+    pub evicted: Evicted,
     orders: Orders,
     words: Box<[Word; CHUNK_WORDS]>,
 }
@@ -83,7 +83,7 @@ impl Default for Chunk {
             flagged: 0,
             pages: 0,
             copied: 0,
-            evicted: Newest::default(),
+            evicted: Evicted::default(),
             orders: Orders::default(),
             words: Box::new([Word::default(); CHUNK_WORDS]),
         }
@@ -164,6 +164,12 @@ impl Chunk {
         self.orders.large(word) & self.present(word)
     }
 
+    /// The base pages of `word` that are cached and have no mark.
+    pub fn plain(&self, word: usize) -> u64 {
+        let marked = self.some_flags(word).map_or(0, |flags| flags.marked);
+        self.present(word) & !marked & !self.orders.large(word)
+    }
+
     /// The first page of `span` that is cached, or the first that is not.
     pub fn find(&self, span: Span, cached: bool) -> Option<usize> {
         let first = span.from / WORD;
@@ -182,19 +188,37 @@ impl Chunk {
         (found < span.end).then_some(found)
     }
 
-    /// The first page of `span` that eviction has to look at by itself: its entry was accessed,
-    /// where that is `believed`, or it has a flag that its shadow keeps.
+    /// The first page of `span` whose entry was accessed.
     // One call, in what evicts spans by the million.
     #[inline(always)]
-    pub fn first_notable(&self, span: Span, believed: bool) -> Option<usize> {
+    pub fn first_accessed(&self, span: Span) -> Option<usize> {
+        self.first_flagged(span, |flags| flags.accessed(u64::MAX))
+    }
+
+    /// The end of the pages of `span` that have the workingset flag as its first page has it, and
+    /// whether that has it.
+    #[inline(always)]
+    pub fn workingset_until(&self, span: Span) -> (usize, bool) {
+        let Some(first) = self.first_flagged(span, |flags| flags.workingset) else {
+            return (span.end, false);
+        };
+        if first > span.from {
+            return (first, false);
+        }
+        let word = first / WORD;
+        let unlike = !(self.words[word].flags.workingset >> (first % WORD));
+        ((first + unlike.trailing_zeros() as usize).min(word * WORD + WORD).min(span.end), true)
+    }
+
+    /// The first page of `span` with the flag that `of` takes.
+    #[inline(always)]
+    fn first_flagged(&self, span: Span, of: impl Fn(&Flags) -> u64) -> Option<usize> {
         let mut flagged = self.flagged & span.words();
         while flagged != 0 {
             let word = flagged.trailing_zeros() as usize;
-            let flags = &self.words[word].flags;
-            let accessed = if believed { flags.accessed(u64::MAX) } else { 0 };
-            let notable = (accessed | flags.workingset) & span.mask(word);
-            if notable != 0 {
-                return Some(word * WORD + notable.trailing_zeros() as usize);
+            let pages = of(&self.words[word].flags) & span.mask(word);
+            if pages != 0 {
+                return Some(word * WORD + pages.trailing_zeros() as usize);
             }
             flagged &= flagged - 1;
         }
@@ -290,11 +314,10 @@ impl Chunk {
         unmapped
     }
 
-    /// Forgets what was evicted. What has no page has no flag, so nothing else is left.
+    /// Forgets the orders of pages. What has no page has no flag, so nothing else is left.
     pub fn forget(&mut self) {
         debug_assert!(self.is_empty() && self.some == 0 && self.flagged == 0);
         self.orders.forget();
-        self.evicted = Newest::default();
     }
 
     /// Adds absent pages to a word; returns 1 where it had none.

@@ -8,6 +8,7 @@ use filemap_core::cache::words;
 use filemap_core::units::PageIndex;
 
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
+use super::shadows::Shadows;
 
 /// Bytes of a chunk with its words, 64 bytes each, and its slot in the table.
 const CHUNK_BYTES: u64 = (size_of::<Chunk>() + CHUNK_WORDS * 64 + 32) as u64;
@@ -110,12 +111,13 @@ impl Chunks {
         chunks.into_iter().flat_map(of_chunk).filter(|word| wanted.contains(word)).collect()
     }
 
-    /// Forgets chunk `number`, in which nothing is cached or copied.
-    pub fn remove(&mut self, number: u64) {
+    /// Forgets chunk `number`, in which nothing is cached or copied. Its evictions count no more.
+    pub fn remove(&mut self, number: u64, shadows: &mut Shadows) {
         if let Some(slot) = self.slots.remove(&number) {
             let chunk = &mut self.chunks[slot as usize];
             self.with_orders -= u64::from(chunk.keeps_orders());
             chunk.forget();
+            shadows.release(&mut chunk.evicted);
             self.free.push(slot);
             self.recent(number).set((NONE, 0));
         }

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
 use filemap_core::cache::{FileCache, Folio, WORD_PAGES, by_word};
-use filemap_core::lru::reclaim::{Used, used};
+use filemap_core::lru::reclaim::{Used, used, used_pages};
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::ExtentCache;
 use super::aliases::Entries;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
-use super::lists::Extent;
+use super::lists::{Extent, runs};
 
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
 /// what is looked for behind its end stays before the next. There is room for 2^15 files.
@@ -109,6 +109,21 @@ impl FileCache for ExtentFile<'_> {
         PageIndex(gap.start - first)..PageIndex(gap.end - first)
     }
 
+    fn plain_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let cache = &*self.cache;
+        let (first, last) = ((from + self.first).0, (end + self.first).0);
+        for (number, mask) in by_word(PageIndex(first), PageIndex(last)) {
+            let chunk = cache.chunks.get(number / CHUNK_WORDS as u64);
+            let plain = chunk.map_or(0, |chunk| chunk.plain(number as usize % CHUNK_WORDS));
+            let other = mask & !(plain & !cache.locked.mask(number));
+            if other != 0 {
+                let page = number * WORD_PAGES + u64::from(other.trailing_zeros());
+                return PageIndex(page) - self.first;
+            }
+        }
+        end
+    }
+
     #[inline]
     fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex> {
         let absent = self.cache.previous_absent(last + self.first, floor + self.first)?;
@@ -130,6 +145,23 @@ impl FileCache for ExtentFile<'_> {
         if let Some(folio) = self.folio(index) {
             let (head, end) = ((folio.head + self.first).0, (folio.end() + self.first).0);
             self.cache.set_range(head, end, |flags, mask| flags.referenced |= mask);
+        }
+    }
+
+    fn mark_pages_accessed(&mut self, word: u64, mask: u64) {
+        let number = self.word_in_row(word);
+        let Some(chunk) = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64) else { return };
+        let word = number as usize % CHUNK_WORDS;
+        let pages = mask & chunk.present(word);
+        if pages == 0 {
+            return;
+        }
+        let flags = chunk.flags_mut(word);
+        let used = used_pages(pages, flags.referenced, flags.active);
+        flags.referenced = flags.referenced & !used.activate | used.reference;
+        flags.active |= used.activate;
+        if used.activate != 0 {
+            self.activate(number, used.activate);
         }
     }
 
@@ -156,6 +188,21 @@ impl FileCache for ExtentFile<'_> {
                 cache.active.push(Extent { start: head, pages, order: folio.order });
             }
         }
+    }
+}
+
+impl ExtentFile<'_> {
+    /// The pages of `mask` in a word of the row, all of them base pages, become active, each of
+    /// them a use.
+    fn activate(&mut self, number: u64, mask: u64) {
+        let cache = &mut *self.cache;
+        let first = number * WORD_PAGES;
+        let pages = cache.active.push_mask(first, mask);
+        for (offset, pages) in runs(mask) {
+            (first + offset..first + offset + pages).for_each(|page| cache.stale.add(page));
+        }
+        cache.clock += pages;
+        cache.inactive.pages -= pages;
     }
 }
 

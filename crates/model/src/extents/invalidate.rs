@@ -8,7 +8,7 @@ use filemap_core::units::{FileId, PageCount, PageIndex};
 use super::ExtentCache;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
 use super::file::first_page;
-use super::shadows::{Newest, Shadow};
+use super::shadows::{Evicted, Shadow};
 use super::span::by_chunk;
 
 impl ExtentCache {
@@ -83,7 +83,7 @@ impl ExtentCache {
             let chunk_first = number * CHUNK_PAGES;
             let (from, end) = (from.max(chunk_first), end.min(chunk_first + CHUNK_PAGES));
             let chunk = self.chunks.get_mut(number).expect("it was just there");
-            if chunk.evicted != Newest::default() {
+            if chunk.evicted != Evicted::default() {
                 let forgets = Shadow {
                     offset: (from - chunk_first) as u16,
                     pages: (end - from) as u16,

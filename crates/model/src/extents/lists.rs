@@ -1,6 +1,6 @@
 //! Reclaim lists as extents.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use filemap_core::cache::word_mask;
 use filemap_core::units::{Order, PageIndex};
@@ -132,7 +132,7 @@ pub struct Stale {
     /// How many entries, by the folio's first page.
     entries: HashMap<u64, u32>,
     /// The same as bits, by word.
-    words: HashMap<u64, u64>,
+    words: BTreeMap<u64, u64>,
 }
 
 impl Stale {
@@ -156,6 +156,21 @@ impl Stale {
     /// Whether no entry is stale.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
+    }
+
+    /// The first of the pages `from..end` with which a folio begins that has stale entries, or
+    /// `end`.
+    pub fn next(&self, from: u64, end: u64) -> u64 {
+        if self.is_empty() {
+            return end;
+        }
+        let behind = |(&word, &bits): (&u64, &u64)| {
+            let pages = bits & word_mask(word, PageIndex(from), PageIndex(end));
+            (pages != 0).then(|| word * 64 + u64::from(pages.trailing_zeros()))
+        };
+        // The first word may have none behind `from`.
+        let words = from / 64..end.div_ceil(64).max(from / 64 + 1);
+        self.words.range(words).find_map(behind).unwrap_or(end)
     }
 
     /// The stale entries among the folios that begin at `mask` in `word`.

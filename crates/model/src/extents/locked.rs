@@ -76,6 +76,25 @@ impl Locked {
         self.is_near(from, end) && (self.runs.len() == 1 || self.holds_any(from, end))
     }
 
+    /// The first of the pages `from..end` that is locked, or `end`.
+    #[inline]
+    pub fn next(&self, from: u64, end: u64) -> u64 {
+        if !self.is_near(from, end) {
+            return end;
+        }
+        let run = self.runs.get(self.behind(from));
+        run.map_or(end, |run| run.0.clamp(from, end))
+    }
+
+    /// The page behind the run of locked pages that `page` is in.
+    #[inline]
+    pub fn run_end(&self, page: u64) -> Option<u64> {
+        if !self.is_near(page, page + 1) {
+            return None;
+        }
+        self.runs.get(self.behind(page)).filter(|run| run.0 <= page).map(|run| run.1)
+    }
+
     /// The locked pages of `word`.
     #[inline]
     pub fn mask(&self, word: u64) -> u64 {

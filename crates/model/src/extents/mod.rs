@@ -17,7 +17,7 @@ mod young;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask};
+use filemap_core::cache::{Folio, WORD_PAGES, by_word, in_leaf, word_mask, words};
 use filemap_core::lru::statistics::Known;
 use filemap_core::lru::workingset;
 use filemap_core::units::{Order, PageCount, PageIndex};
@@ -62,6 +62,7 @@ pub struct ExtentCache {
 impl ExtentCache {
     /// An empty cache that never holds more than `capacity` pages.
     pub fn new(capacity: Option<PageCount>) -> ExtentCache {
+        let capacity = capacity.map_or(u64::MAX, |pages| pages.0);
         ExtentCache {
             chunks: Chunks::default(),
             aliases: Aliases::default(),
@@ -72,8 +73,8 @@ impl ExtentCache {
             nodes: 0,
             clock: 0,
             known: Known::default(),
-            capacity: capacity.map_or(u64::MAX, |pages| pages.0),
-            shadows: Shadows::default(),
+            capacity,
+            shadows: Shadows::new(capacity),
             forgets_at: 0,
             retired: VecDeque::new(),
         }
@@ -88,17 +89,51 @@ impl ExtentCache {
             self.nodes += chunk.add(span, Order(0));
             let first = number * CHUNK_PAGES + span.from as u64;
             let pages = span.pages() as u64;
-            if active == 0 || !self.shadows.any_since(chunk.evicted, recent) {
+            if active == 0 || !self.shadows.any_since(&chunk.evicted, recent) {
                 self.inactive.push(Extent { start: first, pages, order: Order(0) });
-                continue;
-            }
-            for page in first..first + pages {
-                self.enter(page, Order(0));
+            } else if pages == 1 {
+                self.enter(first, Order(0));
+            } else {
+                let pages = (PageIndex(first), PageIndex(first + pages));
+                by_word(pages.0, pages.1).for_each(|(number, mask)| self.enter_word(number, mask));
             }
         }
         if let Some(marked) = marked {
             self.set_range(marked, marked + 1, |flags, bit| flags.marked |= bit);
         }
+    }
+
+    /// Puts the base pages of `mask` in a word, which were added, where their last evictions say.
+    fn enter_word(&mut self, number: u64, mask: u64) {
+        let (known, since) = (self.known.statistics.active, self.recent_since());
+        let word = number as usize % CHUNK_WORDS;
+        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
+        let last = self.shadows.last_of_word(&chunk.evicted, word, mask, since);
+        let (mut left, mut active) = (last.pages, 0);
+        while left != 0 {
+            let clock = last.clocks[left.trailing_zeros() as usize];
+            if workingset::is_kept(self.clock, clock, self.capacity)
+                && workingset::is_recent(self.clock, clock, known)
+            {
+                active |= left & left.wrapping_neg();
+                self.clock += 1;
+            }
+            left &= left - 1;
+        }
+        if active != 0 {
+            let flags = chunk.flags_mut(word);
+            flags.active |= active;
+            flags.workingset |= active & last.workingset;
+        }
+        let first = number * WORD_PAGES;
+        let activated = self.active.push_mask(first, active);
+        self.known.refaults.count(PageCount(activated));
+        self.inactive.push_mask(first, mask & !active);
+    }
+
+    /// No eviction before this clock is recent.
+    fn recent_since(&self) -> u64 {
+        self.clock.saturating_sub(self.known.statistics.active.0.min(self.capacity))
     }
 
     fn add_folio(&mut self, head: u64, order: Order, marked: bool) {
@@ -122,11 +157,11 @@ impl ExtentCache {
     /// Puts a folio that was added on the list where its last eviction says.
     fn enter(&mut self, head: u64, order: Order) {
         let extent = Extent { start: head, pages: order.pages(), order };
-        let shadow = (head..head + order.pages()).rev().find_map(|page| {
-            let chunk = self.chunks.get(page / CHUNK_PAGES)?;
-            let shadow = self.shadows.last(chunk.evicted, (page % CHUNK_PAGES) as usize)?;
-            workingset::is_kept(self.clock, shadow.0, self.capacity).then_some(shadow)
-        });
+        let shadow = match order {
+            Order(0) => self.last_eviction(head, self.recent_since()),
+            _ => self.last_of_folio(head, order.pages()),
+        };
+        let shadow = shadow.filter(|last| workingset::is_kept(self.clock, last.0, self.capacity));
         match shadow {
             Some((clock, workingset))
                 if workingset::is_recent(self.clock, clock, self.known.statistics.active) =>
@@ -141,6 +176,33 @@ impl ExtentCache {
             }
             _ => self.inactive.push(extent),
         }
+    }
+
+    /// Clock and workingset flag of the last eviction of a page at or after the clock `since`, or
+    /// of one before it.
+    fn last_eviction(&self, page: u64, since: u64) -> Option<(u64, bool)> {
+        let chunk = self.chunks.get(page / CHUNK_PAGES)?;
+        self.shadows.last(&chunk.evicted, (page % CHUNK_PAGES) as usize, since)
+    }
+
+    /// The same of the last page of a folio whose eviction still counts.
+    fn last_of_folio(&self, head: u64, pages: u64) -> Option<(u64, bool)> {
+        let since = self.clock.saturating_sub(self.capacity);
+        let (first, end) = (PageIndex(head), PageIndex(head + pages));
+        words(first, end).rev().find_map(|number| {
+            let chunk = self.chunks.get(number / CHUNK_WORDS as u64)?;
+            if !self.shadows.any_since(&chunk.evicted, since) {
+                return None;
+            }
+            let (word, mask) = (number as usize % CHUNK_WORDS, word_mask(number, first, end));
+            let last = self.shadows.last_of_word(&chunk.evicted, word, mask, since);
+            let is_kept = |bit: &usize| {
+                last.pages >> bit & 1 == 1
+                    && workingset::is_kept(self.clock, last.clocks[*bit], self.capacity)
+            };
+            let bit = (0..WORD_PAGES as usize).rev().find(is_kept)?;
+            Some((last.clocks[bit], last.workingset >> bit & 1 == 1))
+        })
     }
 
     /// Changes the flags of cached pages `from..end`: gets those of each word, and the mask of its

@@ -12,7 +12,7 @@ use super::ExtentCache;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
 use super::file::locate;
 use super::lists::{Extent, bits, runs};
-use super::shadows::Shadow;
+use super::shadows::{Shadow, Shadows};
 use super::span::{Span, by_chunk};
 use super::young::Accessed;
 
@@ -37,6 +37,30 @@ struct Unused {
     behind: Option<Extent>,
 }
 
+/// Pages of the active list's tail that moved to the inactive one, and that did not.
+struct Aged {
+    moved: u64,
+    stayed: u64,
+}
+
+/// Notes that the pages of `span`, which are still in the chunk, are evicted from the clock `clock`
+/// on: base pages one by one, or a large folio or a part of it, whose pages share their flags.
+fn note_evicted(shadows: &mut Shadows, chunk: &mut Chunk, span: Span, clock: u64, order: Order) {
+    let is_folio = order > Order(0);
+    let mut from = span.from;
+    while from < span.end {
+        let (end, workingset) = match is_folio {
+            true => (span.end, chunk.workingset_until(Span { from, end: from + 1 }).1),
+            false => chunk.workingset_until(Span { from, ..span }),
+        };
+        let (offset, pages) = (from as u16, (end - from) as u16);
+        let clock = if is_folio { clock } else { clock + (from - span.from) as u64 };
+        let shadow = Shadow { offset, pages, clock, is_folio, workingset, forgets: false };
+        shadows.push(&mut chunk.evicted, shadow);
+        from = end;
+    }
+}
+
 impl ExtentCache {
     /// Judges folios from the inactive list's tail as far as `scan` says, each folio that is on the
     /// list at the beginning at most once. Whether it counts what was mapped is known beforehand:
@@ -55,7 +79,11 @@ impl ExtentCache {
         let mut left = self.inactive.pages.min(scan.look.0);
         while shrunk.evicted.0 < goal && left > 0 {
             let tail = self.inactive.tail().expect("pages are left on the list");
-            let looked = if tail.order > Order(0) {
+            let looked = if let Some(locked) = self.pass_locked_run(tail, left) {
+                shrunk.kept += PageCount(locked);
+                shrunk.locked += PageCount(locked);
+                locked
+            } else if tail.order > Order(0) {
                 self.shrink_folio::<COUNTS_UNMAPPED>(tail, mappings, &mut shrunk, &mut run, log)
             } else {
                 let most = left.min(goal - shrunk.evicted.0);
@@ -88,6 +116,16 @@ impl ExtentCache {
         shrunk
     }
 
+    /// Folios at the tail that are locked go round the list, at most `most` pages of them, rounded
+    /// up to whole folios. Returns how many pages; `None` where the first is not locked.
+    fn pass_locked_run(&mut self, tail: Extent, most: u64) -> Option<u64> {
+        let run_end = self.locked.run_end(tail.start)?.min(tail.start + most);
+        let locked = (run_end - tail.start).next_multiple_of(tail.order.pages()).min(tail.pages);
+        let pages = self.stale.next(tail.start, tail.start + locked) - tail.start;
+        self.inactive.rotate(pages);
+        (pages > 0).then_some(pages)
+    }
+
     /// Evicts base pages from the tail, at most `most`, as long as none has an accessed entry or
     /// needs a look of its own: all that most windows need.
     fn evict_unused<const COUNTS_UNMAPPED: bool>(
@@ -98,37 +136,28 @@ impl ExtentCache {
         run: &mut EvictionRun,
         log: &mut impl Log,
     ) -> Unused {
-        if !self.stale.is_empty() || !self.aliases.is_empty() {
-            return Unused { pages: 0, unmapped: 0, behind: Some(tail) };
-        }
         let (file, index) = locate(tail.start);
         let believed = mappings.of(file).has_recency();
-        let (mut evicted, mut unmapped, mut is_end) = (0, 0, true);
-        for (number, span) in by_chunk(tail.start, tail.start + tail.pages.min(most)) {
-            let first = number * CHUNK_PAGES;
-            if self.locked.any(first + span.from as u64, first + span.end as u64) {
-                is_end = false;
-                break;
-            }
+        let most_end = tail.start + tail.pages.min(most);
+        let end = self.aliases.next(tail.start, self.stale.next(tail.start, most_end));
+        let end = self.locked.next(tail.start, end);
+        let (mut evicted, mut unmapped, mut is_end) = (0, 0, end == most_end);
+        for (number, span) in by_chunk(tail.start, end) {
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
-            let notable = chunk.first_notable(span, believed);
-            let span = Span { end: notable.unwrap_or(span.end), ..span };
+            let accessed = if believed { chunk.first_accessed(span) } else { None };
+            let span = Span { end: accessed.unwrap_or(span.end), ..span };
             let pages = span.pages() as u64;
             if pages > 0 {
                 unmapped += if COUNTS_UNMAPPED { chunk.mapped(span) } else { 0 };
+                note_evicted(&mut self.shadows, chunk, span, self.clock, Order(0));
                 self.nodes -= chunk.remove(span);
-                let (offset, clock) = (span.from as u16, self.clock);
                 self.clock += pages;
                 evicted += pages;
-                let pages = pages as u16;
-                let (is_folio, workingset, forgets) = (false, false, false);
-                let shadow = Shadow { offset, pages, clock, is_folio, workingset, forgets };
-                self.shadows.push(&mut chunk.evicted, shadow);
                 if chunk.pages() == 0 {
                     self.retired.push_back((self.clock, number));
                 }
             }
-            if notable.is_some() {
+            if accessed.is_some() {
                 is_end = false;
                 break;
             }
@@ -244,12 +273,6 @@ impl ExtentCache {
             return 0;
         }
         self.inactive.take(pages, pages);
-        if self.locked.any(head, head + 1) {
-            self.inactive.push(extent);
-            shrunk.kept += PageCount(pages);
-            shrunk.locked += PageCount(pages);
-            return pages;
-        }
         let (file, _) = locate(head);
         let (young, referenced) = self.take_young(head, pages, mappings.of(file));
         let verdict = judge_folio(young.vmas, referenced, young.executable);
@@ -299,28 +322,15 @@ impl ExtentCache {
     ) {
         let (file, index) = locate(start);
         run.push(file, index, PageCount(pages), log);
-        let is_folio = order > Order(0);
         let first_clock = self.clock;
         self.clock += pages;
         for (number, span) in by_chunk(start, start + pages) {
             let first = number * CHUNK_PAGES;
             self.clear_aliases(first + span.from as u64, first + span.end as u64);
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
-            // A folio's pages share a flag; base pages, of one word, have each their own.
-            let flags = chunk.flags(span.from / WORD_PAGES as usize).workingset;
+            note_evicted(&mut self.shadows, chunk, span, first_clock, order);
             let empty = chunk.remove(span);
             self.nodes -= if in_leaf(order) { empty } else { 0 };
-            let is_plain = is_folio || flags & span.mask(span.from / WORD_PAGES as usize) == 0;
-            let step = if is_plain { span.pages() } else { 1 };
-            for page in (span.from..span.end).step_by(step) {
-                let workingset = flags >> (page % WORD_PAGES as usize) & 1 == 1;
-                let since = if is_folio { 0 } else { first + page as u64 - start };
-                let clock = first_clock + since;
-                let (offset, pages) = (page as u16, step as u16);
-                let forgets = false;
-                let shadow = Shadow { offset, pages, clock, is_folio, workingset, forgets };
-                self.shadows.push(&mut chunk.evicted, shadow);
-            }
             if chunk.pages() == 0 {
                 self.retired.push_back((self.clock, number));
             }
@@ -343,24 +353,75 @@ impl ExtentCache {
         let mut left = self.active.pages;
         while moved < pages && left > 0 {
             let tail = self.active.tail().expect("pages are left on the list");
-            let (head, length) = (tail.start, tail.order.pages());
-            self.active.take(length, length);
-            left -= length;
-            let extent = Extent { start: head, pages: length, order: tail.order };
-            let (file, _) = locate(head);
-            let (young, _) = self.take_young(head, length, mappings.of(file));
-            if young.executable {
-                self.active.push(extent);
-                self.clock += length;
-                continue;
-            }
-            moved += length;
-            self.set_range(head, head + length, |flags, mask| {
-                flags.active &= !mask;
-                flags.workingset |= mask;
-            });
-            self.inactive.push(extent);
+            let aged = match tail.order {
+                Order(0) => self.age_word(tail, left, pages - moved, mappings),
+                _ => self.age_folio(tail, mappings),
+            };
+            moved += aged.moved;
+            left -= aged.moved + aged.stayed;
         }
+    }
+
+    /// The base pages at the active list's tail that lie in one word, until `most` have moved.
+    fn age_word(&mut self, tail: Extent, left: u64, most: u64, mappings: &ReverseMap) -> Aged {
+        let (number, offset) = (tail.start / WORD_PAGES, tail.start % WORD_PAGES);
+        let length = tail.pages.min(WORD_PAGES - offset).min(left);
+        let mut mask = bits(length as u32) << offset;
+        let first = number * WORD_PAGES;
+        let (file, index) = locate(first);
+        let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
+        let has_aliases = !self.aliases.is_empty();
+        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
+        let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
+        let mut young = Accessed::default();
+        if mappings.has_recency() {
+            young.add(Layer::FIRST, word, flags.accessed(mask), mappings);
+            if has_aliases {
+                for (layer, entries) in self.aliases.of_word(number) {
+                    young.add(layer, word, entries.young & mask, mappings);
+                }
+            }
+        }
+        let moves = mask & !young.executable;
+        if u64::from(moves.count_ones()) >= most {
+            mask &= up_to_bit(moves, most);
+        }
+        if young.pages & mask != 0 {
+            flags.young &= !(mask & mappings.believed_mask(Layer::FIRST, word));
+            if has_aliases {
+                for (layer, entries) in self.aliases.of_word(number) {
+                    entries.young &= !(mask & mappings.believed_mask(layer, word));
+                }
+            }
+        }
+        let moves = mask & moves;
+        flags.active &= !moves;
+        flags.workingset |= moves;
+        let taken = WORD_PAGES - u64::from(mask.leading_zeros()) - offset;
+        self.active.take(taken, taken);
+        let stayed = self.active.push_mask(first, mask & !moves);
+        self.clock += stayed;
+        Aged { moved: self.inactive.push_mask(first, moves), stayed }
+    }
+
+    /// The large folio at the active list's tail.
+    fn age_folio(&mut self, tail: Extent, mappings: &ReverseMap) -> Aged {
+        let (head, length) = (tail.start, tail.order.pages());
+        self.active.take(length, length);
+        let extent = Extent { start: head, pages: length, order: tail.order };
+        let (file, _) = locate(head);
+        let (young, _) = self.take_young(head, length, mappings.of(file));
+        if young.executable {
+            self.active.push(extent);
+            self.clock += length;
+            return Aged { moved: 0, stayed: length };
+        }
+        self.set_range(head, head + length, |flags, mask| {
+            flags.active &= !mask;
+            flags.workingset |= mask;
+        });
+        self.inactive.push(extent);
+        Aged { moved: length, stayed: 0 }
     }
 
     /// Forgets evictions that cannot matter any more, and chunks in which there was nothing else:
@@ -375,9 +436,9 @@ impl ExtentCache {
         {
             self.retired.pop_front();
             let unused =
-                |chunk: &Chunk| chunk.is_empty() && !self.shadows.any_since(chunk.evicted, oldest);
+                |chunk: &Chunk| chunk.is_empty() && !self.shadows.any_since(&chunk.evicted, oldest);
             if self.chunks.get(number).is_some_and(unused) {
-                self.chunks.remove(number);
+                self.chunks.remove(number, &mut self.shadows);
             }
         }
     }

@@ -2,6 +2,11 @@
 
 use std::collections::VecDeque;
 
+use filemap_core::cache::WORD_PAGES;
+
+use super::lists::bits;
+use super::span::CHUNK_PAGES;
+
 /// The eviction of consecutive pages of a chunk that left at consecutive clocks, or of one large
 /// folio or a part of it; or that evictions of pages are forgotten.
 #[derive(Clone, Copy, Debug)]
@@ -19,36 +24,135 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// The clock at which the page at `offset` was evicted; `None` where it was not.
-    fn clock_of(&self, offset: u16) -> Option<u64> {
-        let within = offset.checked_sub(self.offset).filter(|&within| within < self.pages)?;
-        Some(if self.is_folio { self.clock } else { self.clock + u64::from(within) })
+    /// The clock at which the page at `offset`, one of its own, was evicted.
+    fn clock_of(&self, offset: usize) -> u64 {
+        let within = offset as u64 - u64::from(self.offset);
+        self.clock + if self.is_folio { 0 } else { within }
     }
 
     /// The clock behind the eviction.
     fn end(&self) -> u64 {
         self.clock + u64::from(self.pages)
     }
+
+    /// Its pages in `word` of the chunk.
+    fn mask(&self, word: usize) -> u64 {
+        let first = word * WORD_PAGES as usize;
+        let from = usize::from(self.offset).max(first);
+        let end = usize::from(self.offset + self.pages).min(first + WORD_PAGES as usize);
+        if from < end { bits((end - from) as u32) << (from - first) } else { 0 }
+    }
 }
 
-/// The newest eviction of a chunk, if there was one: its number, from 1, or 0.
+/// The evictions of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Newest(u64);
+pub struct Evicted {
+    /// The newest one in the row: its number, from 1, or 0.
+    newest: u64,
+    /// How many there are at most in the row; then they have a table instead.
+    links: u32,
+    /// Its table: its number, from 1, or 0.
+    table: u32,
+}
+
+/// The last evictions of pages of one word.
+#[derive(Debug)]
+pub struct Last {
+    /// The pages that have one.
+    pub pages: u64,
+    /// Those of them that had the workingset flag.
+    pub workingset: u64,
+    /// The clock of each.
+    pub clocks: [u64; WORD_PAGES as usize],
+}
+
+/// So many evictions of one chunk are looked through one by one; where there are more, each page
+/// of the chunk has its own.
+const MOST_LINKS: u32 = if cfg!(feature = "tiny-chunks") { 3 } else { 64 };
+
+/// Clocks from a table's base on fit into so many bits.
+const CLOCK_BITS: u32 = 31;
+
+/// The last eviction of each page of a chunk.
+#[derive(Debug)]
+struct Table {
+    /// The clocks count from here.
+    base: u64,
+    /// The clock behind the last of them.
+    end: u64,
+    /// The clock, from 1, doubled, and 1 more with the workingset flag; 0 where there is none.
+    clocks: Box<[u32; CHUNK_PAGES as usize]>,
+}
+
+impl Table {
+    fn new(base: u64) -> Table {
+        Table { base, end: 0, clocks: Box::new([0; CHUNK_PAGES as usize]) }
+    }
+
+    fn note(&mut self, shadow: Shadow, oldest: u64) {
+        if shadow.end() - self.base >= 1 << (CLOCK_BITS - 1) {
+            self.count_from(oldest);
+        }
+        self.end = shadow.end();
+        let first = usize::from(shadow.offset);
+        let flag = u32::from(shadow.workingset);
+        let mut clock = ((shadow.clock - self.base + 1) as u32) << 1 | flag;
+        for entry in &mut self.clocks[first..first + usize::from(shadow.pages)] {
+            *entry = if shadow.forgets { 0 } else { clock };
+            clock += if shadow.is_folio { 0 } else { 2 };
+        }
+    }
+
+    /// Forgets evictions before the clock `base`, from which the others count.
+    fn count_from(&mut self, base: u64) {
+        let passed = (base - self.base) << 1;
+        for entry in self.clocks.iter_mut() {
+            *entry = if u64::from(*entry) > passed + 1 { *entry - passed as u32 } else { 0 };
+        }
+        self.base = base;
+    }
+
+    /// Clock and workingset flag of the page at `offset`.
+    fn last(&self, offset: usize) -> Option<(u64, bool)> {
+        let entry = self.clocks[offset];
+        (entry != 0).then(|| (self.base + u64::from(entry >> 1) - 1, entry & 1 == 1))
+    }
+}
 
 /// Evictions of all chunks in one row, so that noting one does not wait for memory that its chunk
-/// used long ago. A page may be in several: the last one counts.
-#[derive(Debug, Default)]
+/// used long ago. A page may be in several: the last one counts. A chunk with many has a table.
+#[derive(Debug)]
 pub struct Shadows {
-    /// Oldest first, each with the one before it in its chunk.
-    evictions: VecDeque<(Shadow, Newest)>,
+    /// Oldest first, each with the number of the one before it in its chunk.
+    evictions: VecDeque<(Shadow, u64)>,
     /// How many were forgotten.
     forgotten: u64,
+    /// Those before this clock do not count any more.
+    oldest: u64,
+    tables: Vec<Table>,
+    /// Tables that no chunk uses.
+    free: Vec<u32>,
+    /// Whether all clocks that count fit into a table.
+    has_tables: bool,
 }
 
 impl Shadows {
+    /// None yet, of which those count that lie at most `capacity` clocks back.
+    pub fn new(capacity: u64) -> Shadows {
+        Shadows {
+            evictions: VecDeque::new(),
+            forgotten: 0,
+            oldest: 0,
+            tables: Vec::new(),
+            free: Vec::new(),
+            has_tables: capacity < 1 << (CLOCK_BITS - 2),
+        }
+    }
+
     /// Bytes of memory that they take.
     pub fn held_bytes(&self) -> u64 {
-        (self.evictions.len() * size_of::<(Shadow, Newest)>()) as u64
+        let tables = self.tables.len() as u64 * CHUNK_PAGES * 4;
+        (self.evictions.len() * size_of::<(Shadow, u64)>()) as u64 + tables
     }
 
     /// Forgets those that left before the clock `oldest`.
@@ -56,14 +160,17 @@ impl Shadows {
         let old = self.evictions.iter().take_while(|(shadow, _)| shadow.end() < oldest).count();
         self.evictions.drain(..old);
         self.forgotten += old as u64;
+        self.oldest = oldest;
     }
 
-    /// Notes an eviction in the chunk whose last one was `newest`, joined to that one where it goes
-    /// on with it.
+    /// Notes an eviction in a chunk, joined to its last one where it goes on with it.
     #[inline(always)]
-    pub fn push(&mut self, newest: &mut Newest, shadow: Shadow) {
+    pub fn push(&mut self, evicted: &mut Evicted, shadow: Shadow) {
+        if evicted.table != 0 {
+            return self.tables[evicted.table as usize - 1].note(shadow, self.oldest);
+        }
         let count = self.forgotten + self.evictions.len() as u64;
-        if newest.0 == count
+        if evicted.newest == count
             && let Some((last, _)) = self.evictions.back_mut()
             && !last.is_folio
             && !shadow.is_folio
@@ -74,27 +181,108 @@ impl Shadows {
             last.pages += shadow.pages;
             return;
         }
-        self.evictions.push_back((shadow, *newest));
-        *newest = Newest(count + 1);
+        self.evictions.push_back((shadow, evicted.newest));
+        evicted.newest = count + 1;
+        evicted.links += 1;
+        if evicted.links > MOST_LINKS && self.has_tables {
+            self.make_table(evicted);
+        }
     }
 
-    /// Clock and workingset flag of the last eviction of the page at `offset` of a chunk.
-    pub fn last(&self, mut newest: Newest, offset: usize) -> Option<(u64, bool)> {
-        while let Some((shadow, before)) = self.get(newest) {
-            if let Some(clock) = shadow.clock_of(offset as u16) {
-                return (!shadow.forgets).then_some((clock, shadow.workingset));
-            }
-            newest = *before;
+    /// What is left of the chunk's evictions in the row goes to a table, if that is many.
+    #[inline(never)]
+    fn make_table(&mut self, evicted: &mut Evicted) {
+        let mut newest_first: Vec<Shadow> = self.of(evicted).copied().collect();
+        evicted.links = newest_first.len() as u32;
+        if evicted.links <= MOST_LINKS / 2 {
+            return;
         }
-        None
+        let table = self.free.pop().unwrap_or_else(|| {
+            self.tables.push(Table::new(0));
+            self.tables.len() as u32 - 1
+        });
+        let of_chunk = &mut self.tables[table as usize];
+        of_chunk.clocks.fill(0);
+        of_chunk.base = newest_first.last().map_or(0, |oldest| oldest.clock);
+        while let Some(shadow) = newest_first.pop() {
+            of_chunk.note(shadow, self.oldest);
+        }
+        *evicted = Evicted { newest: 0, links: 0, table: table + 1 };
+    }
+
+    /// The evictions of a chunk that has no table, newest first.
+    fn of(&self, evicted: &Evicted) -> impl Iterator<Item = &Shadow> {
+        let get =
+            |number: u64| self.evictions.get(number.checked_sub(self.forgotten + 1)? as usize);
+        std::iter::successors(get(evicted.newest), move |(_, before)| get(*before))
+            .map(|(shadow, _)| shadow)
+    }
+
+    /// Clock and workingset flag of the last eviction of the page at `offset` of a chunk. One
+    /// before the clock `since` may be left out.
+    pub fn last(&self, evicted: &Evicted, offset: usize, since: u64) -> Option<(u64, bool)> {
+        if evicted.table != 0 {
+            return self.tables[evicted.table as usize - 1].last(offset);
+        }
+        let has_page = |shadow: &&Shadow| {
+            (offset as u16).checked_sub(shadow.offset).is_some_and(|within| within < shadow.pages)
+        };
+        let mut newer = self.of(evicted).take_while(|shadow| shadow.end() >= since);
+        let shadow = newer.find(has_page).filter(|shadow| !shadow.forgets)?;
+        Some((shadow.clock_of(offset), shadow.workingset))
+    }
+
+    /// The same of all pages of `mask` in `word` of the chunk.
+    pub fn last_of_word(&self, evicted: &Evicted, word: usize, mask: u64, since: u64) -> Last {
+        let mut last = Last { pages: 0, workingset: 0, clocks: [0; WORD_PAGES as usize] };
+        let first = word * WORD_PAGES as usize;
+        let mut left = mask;
+        if evicted.table != 0 {
+            let table = &self.tables[evicted.table as usize - 1];
+            while left != 0 {
+                let bit = left.trailing_zeros() as usize;
+                left &= left - 1;
+                if let Some((clock, workingset)) = table.last(first + bit) {
+                    last.pages |= 1 << bit;
+                    last.workingset |= u64::from(workingset) << bit;
+                    last.clocks[bit] = clock;
+                }
+            }
+            return last;
+        }
+        for shadow in self.of(evicted).take_while(|shadow| shadow.end() >= since) {
+            let mut pages = shadow.mask(word) & left;
+            left &= !pages;
+            if shadow.forgets {
+                continue;
+            }
+            last.pages |= pages;
+            last.workingset |= if shadow.workingset { pages } else { 0 };
+            while pages != 0 {
+                let bit = pages.trailing_zeros() as usize;
+                last.clocks[bit] = shadow.clock_of(first + bit);
+                pages &= pages - 1;
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        last
     }
 
     /// Whether an eviction in a chunk at or after `clock` is noted.
-    pub fn any_since(&self, newest: Newest, clock: u64) -> bool {
-        self.get(newest).is_some_and(|(shadow, _)| shadow.end() > clock)
+    pub fn any_since(&self, evicted: &Evicted, clock: u64) -> bool {
+        if evicted.table != 0 {
+            return self.tables[evicted.table as usize - 1].end > clock;
+        }
+        self.of(evicted).next().is_some_and(|shadow| shadow.end() > clock)
     }
 
-    fn get(&self, eviction: Newest) -> Option<&(Shadow, Newest)> {
-        self.evictions.get(eviction.0.checked_sub(self.forgotten + 1)? as usize)
+    /// A chunk goes, whose evictions do not count any more.
+    pub fn release(&mut self, evicted: &mut Evicted) {
+        if let Some(table) = evicted.table.checked_sub(1) {
+            self.free.push(table);
+        }
+        *evicted = Evicted::default();
     }
 }

@@ -3,7 +3,7 @@
 use filemap_core::cache::WORD_PAGES;
 
 /// Words in a chunk.
-pub const CHUNK_WORDS: usize = 32;
+pub const CHUNK_WORDS: usize = if cfg!(feature = "tiny-chunks") { 2 } else { 32 };
 
 /// Pages in a chunk.
 pub const CHUNK_PAGES: u64 = CHUNK_WORDS as u64 * WORD_PAGES;
@@ -37,7 +37,7 @@ impl Span {
 
     /// The words that it lies in, one bit each.
     pub fn words(self) -> u32 {
-        u32::MAX << (self.from / WORD) & u32::MAX >> (CHUNK_WORDS - 1 - (self.end - 1) / WORD)
+        u32::MAX << (self.from / WORD) & u32::MAX >> (31 - (self.end - 1) / WORD)
     }
 
     /// Its pages in `word`, which it lies in.
