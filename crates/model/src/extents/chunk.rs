@@ -7,50 +7,14 @@ use filemap_core::units::Order;
 use super::orders::Orders;
 use super::shadows::Evicted;
 use super::span::Span;
+use super::words::Words;
 
 pub use super::span::{CHUNK_PAGES, CHUNK_WORDS};
-
-/// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags {
-    pub marked: u64,
-    pub workingset: u64,
-    pub mapped: u64,
-    pub young: u64,
-    pub referenced: u64,
-    pub active: u64,
-    pub copied: u64,
-}
+pub use super::words::Flags;
 
 /// The flags of pages that have none.
 const PLAIN: Flags =
     Flags { marked: 0, workingset: 0, mapped: 0, young: 0, referenced: 0, active: 0, copied: 0 };
-
-impl Flags {
-    /// Forgets the cached pages of `mask`.
-    fn clear(&mut self, mask: u64) {
-        let keep = !mask;
-        self.marked &= keep;
-        self.workingset &= keep;
-        self.mapped &= keep;
-        self.young &= keep;
-        self.referenced &= keep;
-        self.active &= keep;
-    }
-
-    /// The pages of `mask` whose entries were accessed.
-    pub fn accessed(&self, mask: u64) -> u64 {
-        self.mapped & self.young & mask
-    }
-}
-
-/// 64 pages, in a cache line.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
-struct Word {
-    present: u64,
-    flags: Flags,
-}
 
 /// 2048 pages. Most words are empty, or full of pages without a flag, and become one from the
 /// other without a look at them: the bits that say so lie side by side, one for each word.
@@ -70,39 +34,60 @@ pub struct Chunk {
     /// Its evictions.
     pub evicted: Evicted,
     orders: Orders,
-    words: Box<[Word; CHUNK_WORDS]>,
+    words: Words,
 }
 
 const WORD: usize = WORD_PAGES as usize;
 
+/// One bit for each word.
+const ALL_WORDS: u32 = u32::MAX >> (32 - CHUNK_WORDS);
+
 impl Default for Chunk {
     fn default() -> Self {
-        Chunk {
-            some: 0,
-            full: 0,
-            flagged: 0,
-            pages: 0,
-            copied: 0,
-            evicted: Evicted::default(),
-            orders: Orders::default(),
-            words: Box::new([Word::default(); CHUNK_WORDS]),
-        }
+        Chunk::plain(0)
     }
 }
 
 impl Chunk {
+    /// A chunk all pages of which are cached in these words, one bit each, as base pages without a
+    /// flag, and none in others.
+    const fn plain(words: u32) -> Chunk {
+        Chunk {
+            some: words,
+            full: words,
+            flagged: 0,
+            pages: (words.count_ones() as u64 * WORD_PAGES) as u16,
+            copied: 0,
+            evicted: Evicted::NONE,
+            orders: Orders::NONE,
+            words: Words::ANY,
+        }
+    }
+
+    /// A chunk whose pages are all cached, as base pages without a flag.
+    pub const FULL: Chunk = Chunk::plain(ALL_WORDS);
+
+    /// All pages of a chunk that has none are cached from now on.
+    pub fn fill(&mut self) {
+        debug_assert!(self.is_empty(), "no page is cached");
+        (self.some, self.full) = (ALL_WORDS, ALL_WORDS);
+        self.pages = CHUNK_PAGES as u16;
+    }
+
     /// Whether the page at `offset` is cached.
+    #[inline]
     pub fn has(&self, offset: usize) -> bool {
         self.present(offset / WORD) >> (offset % WORD) & 1 == 1
     }
 
     /// The cached pages of `word`.
+    #[inline]
     pub fn present(&self, word: usize) -> u64 {
         let bit = 1 << word;
         if self.full & bit != 0 {
             return u64::MAX;
         }
-        if self.some & bit != 0 { self.words[word].present } else { 0 }
+        if self.some & bit != 0 { self.words.get(word, |of_word| of_word.present) } else { 0 }
     }
 
     /// Whether it is known of the pages of `word` that all or none of them are cached, in folios of
@@ -123,30 +108,74 @@ impl Chunk {
     }
 
     /// The flags of the pages of `word`.
-    pub fn flags(&self, word: usize) -> &Flags {
-        self.some_flags(word).unwrap_or(&PLAIN)
+    #[inline]
+    pub fn flags(&self, word: usize) -> Flags {
+        self.some_flags(word).unwrap_or(PLAIN)
     }
 
     /// The flags of the pages of `word`; `None` where it is known that they have none.
     #[inline]
-    pub fn some_flags(&self, word: usize) -> Option<&Flags> {
-        (self.flagged >> word & 1 == 1).then(|| &self.words[word].flags)
+    pub fn some_flags(&self, word: usize) -> Option<Flags> {
+        (self.flagged >> word & 1 == 1).then(|| self.words.get(word, |of_word| of_word.flags))
     }
 
-    /// The flags of the pages of `word`, to be changed; `None` where it is known that they have
-    /// none.
+    /// Changes the flags of the pages of `word`, but where it is known that they have none.
     #[inline]
-    pub fn some_flags_mut(&mut self, word: usize) -> Option<&mut Flags> {
-        (self.flagged >> word & 1 == 1).then(|| &mut self.words[word].flags)
+    pub fn change_some_flags<R>(
+        &mut self,
+        word: usize,
+        change: impl FnOnce(&mut Flags) -> R,
+    ) -> Option<R> {
+        (self.flagged >> word & 1 == 1).then(|| self.change_flags(word, change))
     }
 
-    /// The flags of the pages of `word`, to be changed.
-    pub fn flags_mut(&mut self, word: usize) -> &mut Flags {
+    /// Changes the flags of the pages of `word`.
+    // Its callers are few, and change words by the million.
+    #[inline(always)]
+    pub fn change_flags<R>(&mut self, word: usize, change: impl FnOnce(&mut Flags) -> R) -> R {
+        let was_plain = self.flagged >> word & 1 == 0;
+        self.flagged |= 1 << word;
+        let is_partial = (self.some & !self.full) >> word & 1 == 1;
+        let used = self.used_words();
+        self.words.change(word, used, |of_word| {
+            if was_plain {
+                of_word.flags = PLAIN;
+            }
+            if !is_partial {
+                of_word.present = 0;
+            }
+            change(&mut of_word.flags)
+        })
+    }
+
+    /// The page at `offset` is touched. Returns whether it has an entry or is copied.
+    #[inline]
+    pub fn touch(&mut self, offset: usize) -> bool {
+        let bit = 1 << (offset % WORD);
+        let entry = |flags: &Flags| (flags.mapped, flags.young, flags.copied);
+        let word = offset / WORD;
         if self.flagged >> word & 1 == 0 {
-            self.flagged |= 1 << word;
-            self.words[word].flags = PLAIN;
+            return false;
         }
-        &mut self.words[word].flags
+        let (mapped, young, copied) = self.words.get(word, |of_word| entry(&of_word.flags));
+        if mapped & !young & bit != 0 {
+            self.change_flags(word, |flags| flags.young |= bit);
+        }
+        (mapped | copied) & bit != 0
+    }
+
+    /// Keeps all words from now on, of a chunk that has nothing.
+    pub fn keep_all_words(&mut self) {
+        if self.is_empty() {
+            self.words.keep_all();
+        }
+    }
+
+    /// The words of which something counts that is kept.
+    #[inline]
+    fn used_words(&self) -> impl FnOnce() -> u32 + use<> {
+        let (flagged, some, full) = (self.flagged, self.some, self.full);
+        move || flagged | some & !full
     }
 
     /// Order of the folio that the page at `offset` is in; meaningless for an absent page.
@@ -154,9 +183,10 @@ impl Chunk {
         self.orders.of(offset)
     }
 
-    /// Whether it keeps the order of each page.
-    pub fn keeps_orders(&self) -> bool {
-        self.orders.are_kept()
+    /// Bytes of memory that it takes.
+    pub fn held_bytes(&self) -> u64 {
+        let orders = if self.orders.are_kept() { CHUNK_PAGES } else { 0 };
+        size_of::<Chunk>() as u64 + self.words.held_bytes() + orders
     }
 
     /// The pages of `word` that are in large folios.
@@ -165,8 +195,10 @@ impl Chunk {
     }
 
     /// The base pages of `word` that are cached and have no mark.
-    pub fn plain(&self, word: usize) -> u64 {
-        let marked = self.some_flags(word).map_or(0, |flags| flags.marked);
+    pub fn unmarked(&self, word: usize) -> u64 {
+        let is_flagged = self.flagged >> word & 1 == 1;
+        let marked = |word| self.words.get(word, |of_word| of_word.flags.marked);
+        let marked = if is_flagged { marked(word) } else { 0 };
         self.present(word) & !marked & !self.orders.large(word)
     }
 
@@ -188,16 +220,22 @@ impl Chunk {
         (found < span.end).then_some(found)
     }
 
-    /// The first page of `span` whose entry was accessed.
+    /// The first page of `span` whose entry was accessed, where that is `believed`, or that has the
+    /// workingset flag.
     // One call, in what evicts spans by the million.
     #[inline(always)]
+    pub fn first_notable(&self, span: Span, believed: bool) -> Option<usize> {
+        let accessed = |flags: &Flags| if believed { flags.accessed(u64::MAX) } else { 0 };
+        self.first_flagged(span, |flags| accessed(flags) | flags.workingset)
+    }
+
+    /// The first page of `span` whose entry was accessed.
     pub fn first_accessed(&self, span: Span) -> Option<usize> {
         self.first_flagged(span, |flags| flags.accessed(u64::MAX))
     }
 
     /// The end of the pages of `span` that have the workingset flag as its first page has it, and
     /// whether that has it.
-    #[inline(always)]
     pub fn workingset_until(&self, span: Span) -> (usize, bool) {
         let Some(first) = self.first_flagged(span, |flags| flags.workingset) else {
             return (span.end, false);
@@ -206,7 +244,8 @@ impl Chunk {
             return (first, false);
         }
         let word = first / WORD;
-        let unlike = !(self.words[word].flags.workingset >> (first % WORD));
+        let workingset = self.words.get(word, |of_word| of_word.flags.workingset);
+        let unlike = !(workingset >> (first % WORD));
         ((first + unlike.trailing_zeros() as usize).min(word * WORD + WORD).min(span.end), true)
     }
 
@@ -216,7 +255,7 @@ impl Chunk {
         let mut flagged = self.flagged & span.words();
         while flagged != 0 {
             let word = flagged.trailing_zeros() as usize;
-            let pages = of(&self.words[word].flags) & span.mask(word);
+            let pages = self.words.get(word, |of_word| of(&of_word.flags)) & span.mask(word);
             if pages != 0 {
                 return Some(word * WORD + pages.trailing_zeros() as usize);
             }
@@ -270,7 +309,8 @@ impl Chunk {
         let mut mapped = 0;
         while flagged != 0 {
             let word = flagged.trailing_zeros() as usize;
-            mapped += u64::from((self.words[word].flags.mapped & span.mask(word)).count_ones());
+            let of_word = self.words.get(word, |of_word| of_word.flags.mapped);
+            mapped += u64::from((of_word & span.mask(word)).count_ones());
             flagged &= flagged - 1;
         }
         mapped
@@ -280,10 +320,11 @@ impl Chunk {
     pub fn copy(&mut self, offset: usize) {
         self.copied += 1;
         let bit = 1 << (offset % WORD);
-        let flags = self.flags_mut(offset / WORD);
-        flags.mapped &= !bit;
-        flags.young &= !bit;
-        flags.copied |= bit;
+        self.change_flags(offset / WORD, |flags| {
+            flags.mapped &= !bit;
+            flags.young &= !bit;
+            flags.copied |= bit;
+        });
     }
 
     /// The words in which a page is mapped or copied.
@@ -297,16 +338,17 @@ impl Chunk {
 
     /// Takes away the entries and private copies of the pages of `mask` in `word`.
     pub fn unmap(&mut self, word: usize, mask: u64) -> Unmapped {
-        if self.flagged >> word & 1 == 0 {
+        let unmap = |flags: &mut Flags| {
+            let mapped = flags.mapped & mask;
+            let (accessed, copied) = (flags.accessed(mask), flags.copied & mask);
+            flags.mapped &= !mask;
+            flags.young &= !mask;
+            flags.copied &= !mask;
+            Unmapped { mapped, accessed, copied }
+        };
+        let Some(unmapped) = self.change_some_flags(word, unmap) else {
             return Unmapped::default();
-        }
-        let flags = &mut self.words[word].flags;
-        let mapped = flags.mapped & mask;
-        let (accessed, copied) = (flags.accessed(mask), flags.copied & mask);
-        let unmapped = Unmapped { mapped, accessed, copied };
-        flags.mapped &= !mask;
-        flags.young &= !mask;
-        flags.copied &= !mask;
+        };
         self.copied -= unmapped.copied.count_ones() as u16;
         if self.copied == 0 {
             self.flagged &= self.some;
@@ -325,12 +367,17 @@ impl Chunk {
     fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
         let bit = 1 << word;
         let was_empty = self.some & bit == 0;
-        let of_word = &mut self.words[word];
-        of_word.present = if was_empty { pages } else { of_word.present | pages };
         self.some |= bit;
-        if of_word.present == u64::MAX {
+        if was_empty && pages == u64::MAX {
             self.full |= bit;
+            return 1;
         }
+        let used = self.used_words();
+        let is_full = self.words.change(word, used, |of_word| {
+            of_word.present = if was_empty { pages } else { of_word.present | pages };
+            of_word.present == u64::MAX
+        });
+        self.full |= if is_full { bit } else { 0 };
         u64::from(was_empty)
     }
 
@@ -338,17 +385,23 @@ impl Chunk {
     #[inline(always)]
     fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
         let bit = 1 << word;
-        let of_word = &mut self.words[word];
-        let present = if self.full & bit == 0 { of_word.present } else { u64::MAX };
-        of_word.present = present & !pages;
+        let is_flagged = self.flagged & bit != 0;
+        let was_full = self.full & bit != 0;
         self.full &= !bit;
-        if self.flagged & bit != 0 {
-            of_word.flags.clear(pages);
-        }
-        let is_empty = of_word.present == 0;
-        if is_empty {
+        if pages == u64::MAX && !is_flagged {
             self.some &= !bit;
+            return 1;
         }
+        let used = self.used_words();
+        let is_empty = self.words.change(word, used, |of_word| {
+            let present = if was_full { u64::MAX } else { of_word.present };
+            of_word.present = present & !pages;
+            if is_flagged {
+                of_word.flags.clear(pages);
+            }
+            of_word.present == 0
+        });
+        self.some &= if is_empty { !bit } else { u32::MAX };
         u64::from(is_empty)
     }
 
@@ -356,7 +409,7 @@ impl Chunk {
     fn clear_words(&mut self, words: u32) {
         let mut flagged = self.flagged & words;
         while flagged != 0 {
-            self.words[flagged.trailing_zeros() as usize].flags.clear(u64::MAX);
+            self.change_flags(flagged.trailing_zeros() as usize, |flags| flags.clear(u64::MAX));
             flagged &= flagged - 1;
         }
     }

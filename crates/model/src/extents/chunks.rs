@@ -1,7 +1,7 @@
 //! The chunks of a file that hold anything.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use filemap_core::cache::words;
@@ -10,8 +10,15 @@ use filemap_core::units::PageIndex;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
 use super::shadows::Shadows;
 
-/// Bytes of a chunk with its words, 64 bytes each, and its slot in the table.
-const CHUNK_BYTES: u64 = (size_of::<Chunk>() + CHUNK_WORDS * 64 + 32) as u64;
+/// Bytes of a chunk's slot in the table.
+const SLOT_BYTES: u64 = 32;
+
+/// The memory that chunks take is counted each time that it was asked for so often, and more
+/// seldom where there are many.
+const COUNT_EVERY: usize = 1024;
+
+/// A window that fills fewer chunks makes each of them.
+pub const LEAST_RUN: u64 = if cfg!(feature = "tiny-chunks") { 2 } else { 8 };
 
 /// Chunks by number. Memory grows with the chunks in use, not with the file.
 #[derive(Debug)]
@@ -19,8 +26,13 @@ pub struct Chunks {
     slots: HashMap<u64, u32, BuildHasherDefault<Spread>>,
     chunks: Vec<Chunk>,
     free: Vec<u32>,
-    /// Chunks that keep the order of each page.
-    with_orders: u64,
+    /// Chunks that have no slot, all pages of which are cached as base pages without a flag, and
+    /// none of which was evicted: the first of each run, and the one behind its last.
+    full: BTreeMap<u64, u64>,
+    /// Bytes that so many chunks took when they were counted, and how often that is asked for
+    /// until the next count.
+    counted: Cell<(u64, usize)>,
+    until_count: Cell<usize>,
     /// Chunks that were looked up lately and their slots, each at its number's place: a fault, its
     /// window and what is reclaimed for that go to and fro between a few.
     recent: [Cell<(u64, u32)>; RECENT],
@@ -28,6 +40,9 @@ pub struct Chunks {
 
 /// How many chunks are remembered.
 const RECENT: usize = 8;
+
+/// A chunk whose pages are all cached, as base pages without a flag.
+static FULL: Chunk = Chunk::FULL;
 
 /// A chunk number that no file has.
 const NONE: u64 = u64::MAX;
@@ -38,7 +53,9 @@ impl Default for Chunks {
             slots: HashMap::default(),
             chunks: Vec::new(),
             free: Vec::new(),
-            with_orders: 0,
+            full: BTreeMap::new(),
+            counted: Cell::new((0, 0)),
+            until_count: Cell::new(0),
             recent: [const { Cell::new((NONE, 0)) }; RECENT],
         }
     }
@@ -47,12 +64,18 @@ impl Default for Chunks {
 impl Chunks {
     /// Chunk `number`, where it holds anything.
     pub fn get(&self, number: u64) -> Option<&Chunk> {
-        Some(&self.chunks[self.slot(number)? as usize])
+        match self.slot(number) {
+            Some(slot) => Some(&self.chunks[slot as usize]),
+            None => self.full_run(number).map(|_| &FULL),
+        }
     }
 
     /// Chunk `number`, where it holds anything.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Chunk> {
-        let slot = self.slot(number)?;
+        let slot = match self.slot(number) {
+            Some(slot) => slot,
+            None => self.full_run(number).map(|_| self.make(number))?,
+        };
         Some(&mut self.chunks[slot as usize])
     }
 
@@ -66,31 +89,72 @@ impl Chunks {
         &mut self.chunks[slot as usize]
     }
 
-    /// Makes chunk `number`, which is not there. Returns its slot.
+    /// How many have slots, or had.
+    pub fn count(&self) -> u64 {
+        self.chunks.len() as u64
+    }
+
+    /// Whether chunk `number` has a slot.
+    pub fn has_slot(&self, number: u64) -> bool {
+        self.slot(number).is_some()
+    }
+
+    /// All pages of the chunks `first..end`, none of which has a slot, are cached from now on, as
+    /// base pages.
+    pub fn add_full(&mut self, first: u64, end: u64) {
+        self.full.insert(first, end);
+    }
+
+    /// The run of full chunks without slots that `number` is in.
+    fn full_run(&self, number: u64) -> Option<(u64, u64)> {
+        if self.full.is_empty() {
+            return None;
+        }
+        let (&first, &end) = self.full.range(..=number).next_back()?;
+        (number < end).then_some((first, end))
+    }
+
+    /// Gives chunk `number` a slot, which it has not. Returns that.
     #[inline(never)]
     fn make(&mut self, number: u64) -> u32 {
+        let run = self.full_run(number);
+
         let slot = self.free.pop().unwrap_or_else(|| {
             self.chunks.push(Chunk::default());
             self.chunks.len() as u32 - 1
         });
         self.slots.insert(number, slot);
         self.recent(number).set((number, slot));
+        if let Some((first, end)) = run {
+            self.full.remove(&first);
+            let parts = [(first, number), (number + 1, end)];
+            self.full.extend(parts.into_iter().filter(|(first, end)| first < end));
+            self.chunks[slot as usize].fill();
+        }
         slot
     }
 
     /// About how many bytes of memory they take. A chunk that was in use keeps its words.
     pub fn held_bytes(&self) -> u64 {
-        self.chunks.len() as u64 * CHUNK_BYTES + self.with_orders * CHUNK_PAGES
-    }
-
-    /// Notes that one more chunk keeps the order of each page.
-    pub fn note_orders(&mut self) {
-        self.with_orders += 1;
+        let chunks = self.chunks.len();
+        match self.until_count.get() {
+            0 => {
+                let bytes = self.chunks.iter().map(|chunk| chunk.held_bytes() + SLOT_BYTES).sum();
+                self.counted.set((bytes, chunks));
+                self.until_count.set(COUNT_EVERY.max(chunks / 2));
+            }
+            left => self.until_count.set(left - 1),
+        }
+        let (bytes, counted) = self.counted.get();
+        let more = (chunks - counted) as u64 * (size_of::<Chunk>() as u64 + SLOT_BYTES);
+        bytes + more + self.full.len() as u64 * SLOT_BYTES
     }
 
     /// Every chunk in use with its number, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
-        self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]))
+        let slots = self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]));
+        let full = self.full.iter().flat_map(|(&first, &end)| first..end);
+        slots.chain(full.map(|number| (number, &FULL)))
     }
 
     /// The words, in ascending order, in which one of the pages `from..end` may be mapped or
@@ -115,7 +179,6 @@ impl Chunks {
     pub fn remove(&mut self, number: u64, shadows: &mut Shadows) {
         if let Some(slot) = self.slots.remove(&number) {
             let chunk = &mut self.chunks[slot as usize];
-            self.with_orders -= u64::from(chunk.keeps_orders());
             chunk.forget();
             shadows.release(&mut chunk.evicted);
             self.free.push(slot);

@@ -114,7 +114,7 @@ impl FileCache for ExtentFile<'_> {
         let (first, last) = ((from + self.first).0, (end + self.first).0);
         for (number, mask) in by_word(PageIndex(first), PageIndex(last)) {
             let chunk = cache.chunks.get(number / CHUNK_WORDS as u64);
-            let plain = chunk.map_or(0, |chunk| chunk.plain(number as usize % CHUNK_WORDS));
+            let plain = chunk.map_or(0, |chunk| chunk.unmarked(number as usize % CHUNK_WORDS));
             let other = mask & !(plain & !cache.locked.mask(number));
             if other != 0 {
                 let page = number * WORD_PAGES + u64::from(other.trailing_zeros());
@@ -156,10 +156,12 @@ impl FileCache for ExtentFile<'_> {
         if pages == 0 {
             return;
         }
-        let flags = chunk.flags_mut(word);
-        let used = used_pages(pages, flags.referenced, flags.active);
-        flags.referenced = flags.referenced & !used.activate | used.reference;
-        flags.active |= used.activate;
+        let used = chunk.change_flags(word, |flags| {
+            let used = used_pages(pages, flags.referenced, flags.active);
+            flags.referenced = flags.referenced & !used.activate | used.reference;
+            flags.active |= used.activate;
+            used
+        });
         if used.activate != 0 {
             self.activate(number, used.activate);
         }
@@ -240,9 +242,10 @@ impl MappedFile for ExtentFile<'_> {
             }
             let chunk = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64);
             let chunk = chunk.expect("pages are cached");
-            let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
-            flags.mapped |= mask;
-            flags.young |= young;
+            chunk.change_flags(number as usize % CHUNK_WORDS, |flags| {
+                flags.mapped |= mask;
+                flags.young |= young;
+            });
         }
     }
 
@@ -255,13 +258,7 @@ impl MappedFile for ExtentFile<'_> {
         let Some(chunk) = self.cache.chunks.get_mut(index.0 / CHUNK_PAGES) else {
             return false;
         };
-        let word = (index.0 % CHUNK_PAGES / WORD_PAGES) as usize;
-        let bit = 1 << (index.0 % WORD_PAGES);
-        let Some(flags) = chunk.some_flags_mut(word) else {
-            return false;
-        };
-        flags.young |= flags.mapped & bit;
-        (flags.mapped | flags.copied) & bit != 0
+        chunk.touch((index.0 % CHUNK_PAGES) as usize)
     }
 
     fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {

@@ -12,6 +12,7 @@ mod page_cache;
 mod reclaim;
 mod shadows;
 mod span;
+mod words;
 mod young;
 
 use std::collections::VecDeque;
@@ -59,6 +60,9 @@ pub struct ExtentCache {
     retired: VecDeque<(u64, u64)>,
 }
 
+/// Where so many pages can be cached for each chunk, all words of chunks are kept: 16 bytes a page.
+const PAGES_FOR_WORDS: u64 = 128;
+
 impl ExtentCache {
     /// An empty cache that never holds more than `capacity` pages.
     pub fn new(capacity: Option<PageCount>) -> ExtentCache {
@@ -84,8 +88,26 @@ impl ExtentCache {
     fn add_base_pages(&mut self, start: u64, end: u64, marked: Option<u64>) {
         let active = self.known.statistics.active.0;
         let recent = self.clock.saturating_sub(active);
+        let is_roomy = self.has_room_for_words();
+        let is_long = end - start >= (chunks::LEAST_RUN + 1) * CHUNK_PAGES;
+        let mut next = start;
         for (number, span) in by_chunk(start, end) {
+            if (number + 1) * CHUNK_PAGES <= next {
+                continue;
+            }
+            if is_long && span.pages() as u64 == CHUNK_PAGES {
+                let full = (number..end / CHUNK_PAGES).take_while(|&at| !self.chunks.has_slot(at));
+                let chunks = full.count() as u64;
+                if chunks >= chunks::LEAST_RUN {
+                    self.add_full(number, chunks);
+                    next = (number + chunks) * CHUNK_PAGES;
+                    continue;
+                }
+            }
             let chunk = self.chunks.get_or_make(number);
+            if is_roomy {
+                chunk.keep_all_words();
+            }
             self.nodes += chunk.add(span, Order(0));
             let first = number * CHUNK_PAGES + span.from as u64;
             let pages = span.pages() as u64;
@@ -101,6 +123,19 @@ impl ExtentCache {
         if let Some(marked) = marked {
             self.set_range(marked, marked + 1, |flags, bit| flags.marked |= bit);
         }
+    }
+
+    /// Whether the words of all chunks take little memory beside the pages that can be cached.
+    fn has_room_for_words(&self) -> bool {
+        self.capacity < u64::MAX && self.chunks.count() < self.capacity / PAGES_FOR_WORDS
+    }
+
+    /// Adds all pages of so many chunks that hold nothing, from chunk `first` on.
+    fn add_full(&mut self, first: u64, chunks: u64) {
+        self.chunks.add_full(first, first + chunks);
+        self.nodes += chunks * CHUNK_WORDS as u64;
+        let (start, pages) = (first * CHUNK_PAGES, chunks * CHUNK_PAGES);
+        self.inactive.push(Extent { start, pages, order: Order(0) });
     }
 
     /// Puts the base pages of `mask` in a word, which were added, where their last evictions say.
@@ -121,9 +156,10 @@ impl ExtentCache {
             left &= left - 1;
         }
         if active != 0 {
-            let flags = chunk.flags_mut(word);
-            flags.active |= active;
-            flags.workingset |= active & last.workingset;
+            chunk.change_flags(word, |flags| {
+                flags.active |= active;
+                flags.workingset |= active & last.workingset;
+            });
         }
         let first = number * WORD_PAGES;
         let activated = self.active.push_mask(first, active);
@@ -141,11 +177,7 @@ impl ExtentCache {
         let mut were_empty = 0;
         for (number, span) in by_chunk(head, end) {
             let chunk = self.chunks.get_or_make(number);
-            let had_orders = chunk.keeps_orders();
             were_empty += chunk.add(span, order);
-            if !had_orders && chunk.keeps_orders() {
-                self.chunks.note_orders();
-            }
         }
         self.nodes += if in_leaf(order) { were_empty } else { 0 };
         if marked {
@@ -211,7 +243,7 @@ impl ExtentCache {
         for number in from / WORD_PAGES..end.div_ceil(WORD_PAGES) {
             let mask = word_mask(number, PageIndex(from), PageIndex(end));
             let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-            change(chunk.flags_mut(number as usize % CHUNK_WORDS), mask);
+            chunk.change_flags(number as usize % CHUNK_WORDS, |flags| change(flags, mask));
         }
     }
 

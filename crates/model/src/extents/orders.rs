@@ -16,6 +16,9 @@ pub struct Orders {
 const WORD: usize = WORD_PAGES as usize;
 
 impl Orders {
+    /// No page is in a large folio.
+    pub const NONE: Orders = Orders { large: 0, orders: None };
+
     /// Whether it takes memory.
     pub fn are_kept(&self) -> bool {
         self.orders.is_some()

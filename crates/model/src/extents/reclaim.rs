@@ -144,12 +144,19 @@ impl ExtentCache {
         let (mut evicted, mut unmapped, mut is_end) = (0, 0, end == most_end);
         for (number, span) in by_chunk(tail.start, end) {
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
-            let accessed = if believed { chunk.first_accessed(span) } else { None };
+            let is_plain = chunk.first_notable(span, believed).is_none();
+            let is_believed = believed && !is_plain;
+            let accessed = if is_believed { chunk.first_accessed(span) } else { None };
             let span = Span { end: accessed.unwrap_or(span.end), ..span };
             let pages = span.pages() as u64;
             if pages > 0 {
                 unmapped += if COUNTS_UNMAPPED { chunk.mapped(span) } else { 0 };
-                note_evicted(&mut self.shadows, chunk, span, self.clock, Order(0));
+                if is_plain {
+                    let (offset, pages) = (span.from as u16, pages as u16);
+                    self.shadows.push(&mut chunk.evicted, Shadow::plain(offset, pages, self.clock));
+                } else {
+                    note_evicted(&mut self.shadows, chunk, span, self.clock, Order(0));
+                }
                 self.nodes -= chunk.remove(span);
                 self.clock += pages;
                 evicted += pages;
@@ -191,7 +198,8 @@ impl ExtentCache {
         let locked = self.locked.mask(number);
         let has_aliases = !self.aliases.is_empty();
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
+        let word_in_chunk = number as usize % CHUNK_WORDS;
+        let flags = chunk.flags(word_in_chunk);
         let stale = self.stale.among(number, mask);
         let mut young = Accessed::default();
         if mappings.has_recency() {
@@ -227,14 +235,17 @@ impl ExtentCache {
         let locked = locked & mask & !stale;
         let stays = verdicts.keep | verdicts.activate;
         if stays != 0 {
-            flags.young &= !(stays & mappings.believed_mask(Layer::FIRST, word));
+            let believed = stays & mappings.believed_mask(Layer::FIRST, word);
             if has_aliases {
                 for (layer, entries) in self.aliases.of_word(number) {
                     entries.young &= !(stays & mappings.believed_mask(layer, word));
                 }
             }
-            flags.referenced |= stays;
-            flags.active |= verdicts.activate;
+            chunk.change_flags(word_in_chunk, |flags| {
+                flags.young &= !believed;
+                flags.referenced |= stays;
+                flags.active |= verdicts.activate;
+            });
         }
         let taken = WORD_PAGES - u64::from(mask.leading_zeros()) - offset;
         self.inactive.take(taken, taken - gone);
@@ -372,7 +383,8 @@ impl ExtentCache {
         let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
         let has_aliases = !self.aliases.is_empty();
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let flags = chunk.flags_mut(number as usize % CHUNK_WORDS);
+        let word_in_chunk = number as usize % CHUNK_WORDS;
+        let flags = chunk.flags(word_in_chunk);
         let mut young = Accessed::default();
         if mappings.has_recency() {
             young.add(Layer::FIRST, word, flags.accessed(mask), mappings);
@@ -386,17 +398,18 @@ impl ExtentCache {
         if u64::from(moves.count_ones()) >= most {
             mask &= up_to_bit(moves, most);
         }
-        if young.pages & mask != 0 {
-            flags.young &= !(mask & mappings.believed_mask(Layer::FIRST, word));
-            if has_aliases {
-                for (layer, entries) in self.aliases.of_word(number) {
-                    entries.young &= !(mask & mappings.believed_mask(layer, word));
-                }
+        let believed = mask & mappings.believed_mask(Layer::FIRST, word);
+        if young.pages & mask != 0 && has_aliases {
+            for (layer, entries) in self.aliases.of_word(number) {
+                entries.young &= !(mask & mappings.believed_mask(layer, word));
             }
         }
         let moves = mask & moves;
-        flags.active &= !moves;
-        flags.workingset |= moves;
+        chunk.change_flags(word_in_chunk, |flags| {
+            flags.young &= !believed;
+            flags.active &= !moves;
+            flags.workingset |= moves;
+        });
         let taken = WORD_PAGES - u64::from(mask.leading_zeros()) - offset;
         self.active.take(taken, taken);
         let stayed = self.active.push_mask(first, mask & !moves);

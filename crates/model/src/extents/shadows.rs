@@ -24,6 +24,12 @@ pub struct Shadow {
 }
 
 impl Shadow {
+    /// Base pages without the workingset flag are evicted.
+    pub fn plain(offset: u16, pages: u16, clock: u64) -> Shadow {
+        let (is_folio, workingset, forgets) = (false, false, false);
+        Shadow { offset, pages, clock, is_folio, workingset, forgets }
+    }
+
     /// The clock at which the page at `offset`, one of its own, was evicted.
     fn clock_of(&self, offset: usize) -> u64 {
         let within = offset as u64 - u64::from(self.offset);
@@ -53,6 +59,11 @@ pub struct Evicted {
     links: u32,
     /// Its table: its number, from 1, or 0.
     table: u32,
+}
+
+impl Evicted {
+    /// No page was evicted.
+    pub const NONE: Evicted = Evicted { newest: 0, links: 0, table: 0 };
 }
 
 /// The last evictions of pages of one word.

@@ -1,0 +1,181 @@
+//! The words of a chunk: as runs of pages that are alike where there are few, else one by one.
+
+use super::lists::bits;
+use super::span::CHUNK_WORDS;
+
+/// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    pub marked: u64,
+    pub workingset: u64,
+    pub mapped: u64,
+    pub young: u64,
+    pub referenced: u64,
+    pub active: u64,
+    pub copied: u64,
+}
+
+impl Flags {
+    /// Forgets the cached pages of `mask`.
+    pub fn clear(&mut self, mask: u64) {
+        let keep = !mask;
+        self.marked &= keep;
+        self.workingset &= keep;
+        self.mapped &= keep;
+        self.young &= keep;
+        self.referenced &= keep;
+        self.active &= keep;
+    }
+
+    /// The pages of `mask` whose entries were accessed.
+    pub fn accessed(&self, mask: u64) -> u64 {
+        self.mapped & self.young & mask
+    }
+}
+
+/// 64 pages, in a cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+pub struct Word {
+    pub present: u64,
+    pub flags: Flags,
+}
+
+impl Word {
+    fn masks(&self) -> [u64; 8] {
+        let Flags { marked, workingset, mapped, young, referenced, active, copied } = self.flags;
+        [self.present, marked, workingset, mapped, young, referenced, active, copied]
+    }
+
+    fn masks_mut(&mut self) -> [&mut u64; 8] {
+        let Flags { marked, workingset, mapped, young, referenced, active, copied } =
+            &mut self.flags;
+        [&mut self.present, marked, workingset, mapped, young, referenced, active, copied]
+    }
+}
+
+/// Pages of one word that lie one behind the other and are alike: the word, the first page in it,
+/// one less than their number, and one bit for each of [`Word::masks`]; highest bits first.
+#[derive(Clone, Copy, Debug)]
+pub struct Run(u32);
+
+impl Run {
+    fn new(word: usize, first: u32, pages: u32, bits: u32) -> Run {
+        Run((word as u32) << 20 | first << 14 | (pages - 1) << 8 | bits)
+    }
+
+    fn word(self) -> usize {
+        (self.0 >> 20) as usize
+    }
+
+    fn mask(self) -> u64 {
+        bits((self.0 >> 8 & 63) + 1) << (self.0 >> 14 & 63)
+    }
+}
+
+/// Where there would be more runs, the words are kept one by one.
+const MOST_RUNS: usize = if cfg!(feature = "tiny-chunks") { 4 } else { 12 };
+
+/// The words of a chunk.
+#[derive(Debug)]
+pub enum Words {
+    /// Pages that are anything at all, by word. Words of which nothing is kept are anything.
+    Few(Vec<Run>),
+    /// All words.
+    All(Box<[Word; CHUNK_WORDS]>),
+}
+
+impl Words {
+    /// Words that are anything.
+    pub const ANY: Words = Words::Few(Vec::new());
+
+    /// Keeps all words, which are anything.
+    pub fn keep_all(&mut self) {
+        if let Words::Few(_) = self {
+            *self = Words::All(Box::new([Word::default(); CHUNK_WORDS]));
+        }
+    }
+
+    /// What `of` takes of word `number`.
+    #[inline(always)]
+    pub fn get<R>(&self, number: usize, of: impl FnOnce(&Word) -> R) -> R {
+        match self {
+            Words::All(words) => of(&words[number]),
+            Words::Few(runs) => of(&gathered(runs, number)),
+        }
+    }
+
+    /// Changes word `number`. What is kept of the words of `used`, one bit each, counts from then
+    /// on, and not that of others.
+    #[inline(always)]
+    pub fn change<R>(
+        &mut self,
+        number: usize,
+        used: impl FnOnce() -> u32,
+        change: impl FnOnce(&mut Word) -> R,
+    ) -> R {
+        match self {
+            Words::All(words) => change(&mut words[number]),
+            Words::Few(runs) => {
+                let mut word = gathered(runs, number);
+                let changed = change(&mut word);
+                self.put(number, &word, used());
+                changed
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn put(&mut self, number: usize, word: &Word, used: u32) {
+        let Words::Few(runs) = self else { unreachable!("only a few are put") };
+        runs.retain(|run| run.word() != number && used >> run.word() & 1 == 1);
+        runs.extend(runs_of(number, word));
+        if runs.len() > MOST_RUNS {
+            let mut words = Box::new([Word::default(); CHUNK_WORDS]);
+            for number in 0..CHUNK_WORDS {
+                words[number] = gathered(runs, number);
+            }
+            *self = Words::All(words);
+        }
+    }
+
+    /// Bytes of memory that they take beside themselves.
+    pub fn held_bytes(&self) -> u64 {
+        match self {
+            Words::Few(runs) => (runs.capacity() * size_of::<Run>()) as u64,
+            Words::All(words) => size_of_val(&**words) as u64,
+        }
+    }
+}
+
+#[inline(never)]
+fn gathered(runs: &[Run], number: usize) -> Word {
+    let mut word = Word::default();
+    for run in runs.iter().filter(|run| run.word() == number) {
+        let mask = run.mask();
+        for (bit, of_word) in word.masks_mut().into_iter().enumerate() {
+            *of_word |= if run.0 >> bit & 1 == 1 { mask } else { 0 };
+        }
+    }
+    word
+}
+
+/// The runs of pages of a word that are anything.
+fn runs_of(number: usize, word: &Word) -> impl Iterator<Item = Run> {
+    let masks = word.masks();
+    let any = masks.iter().fold(0, |any, mask| any | mask);
+    let mut left = any;
+    std::iter::from_fn(move || {
+        if left == 0 {
+            return None;
+        }
+        let first = left.trailing_zeros();
+        let unlike = |mask: &u64| mask ^ (mask >> first & 1).wrapping_neg();
+        let others = masks.iter().fold(!any, |others, mask| others | unlike(mask)) >> first;
+        let pages = others.trailing_zeros().min(u64::BITS - first);
+        left &= !(bits(pages) << first);
+        let kinds =
+            masks.iter().rev().fold(0, |kinds, mask| kinds << 1 | (mask >> first & 1) as u32);
+        Some(Run::new(number, first, pages, kinds))
+    })
+}
