@@ -155,6 +155,40 @@ fn jobs_of_several_files_share_the_boots_of_images() {
     assert_eq!(left(&scratch), [""; 0]);
 }
 
+/// Of several images the one that fails is named: one that cannot boot, and one whose job fails.
+#[test]
+fn the_image_that_fails_is_named() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_named");
+    let path = std::env::var("FILEMAP_TEST_IMAGE").expect("it is set");
+    let modules = image.split_once(" --modules ").map_or("none", |(_, modules)| modules);
+    let other = scratch.file("other", std::fs::read(&path).unwrap());
+    let empty = scratch.path("modules");
+    std::fs::create_dir(&empty).unwrap();
+    let images = format!("--image {path} --image {other}");
+    let job = "--workload random --file-size 4m --accesses 5";
+    let thrash = "--workload thrash --threads 4 --file-size 256k --sparse --rounds 4 --cpus 2";
+    for (compare, code, named, words) in [
+        (format!("{job} --modules {modules} --modules {empty}"), 4, &other, "--modules takes"),
+        (format!("{job} --modules {empty} --modules {modules}"), 4, &path, "--modules takes"),
+        (
+            format!("{thrash} --modules {modules} --variants baseline,exec-unify"),
+            4,
+            &path,
+            "exec_unify",
+        ),
+    ] {
+        let output = output(&scratch, &format!("compare {compare} --on kernel {images}"));
+        let error = stderr(&output);
+        assert_eq!((output.status.code(), error.lines().count()), (Some(code), 1), "{error}");
+        assert!(error.starts_with(&format!("filemap: {named}: ")), "{error}");
+        assert!(error.contains(words), "{error}");
+    }
+    std::fs::remove_file(other).unwrap();
+    std::fs::remove_dir(empty).unwrap();
+    assert_eq!(left(&scratch), [""; 0]);
+}
+
 /// A kernel with a series may have a switch for it. One that has none is refused before a job runs.
 #[test]
 fn series_of_a_guest_are_switched_or_refused() {

@@ -8,7 +8,6 @@ mod program;
 mod verdict;
 
 use filemap_job::{EngineKind, Job, JobSpec};
-use filemap_kernel::Error as KernelError;
 use filemap_report::conform::{self, Comparison, Finding, Pattern};
 use filemap_report::setup;
 
@@ -116,14 +115,12 @@ fn findings(bench: &mut Bench, jobs: &[Job]) -> Result<Vec<Finding>, Error> {
             Ok(mut of_files) => of_files.remove(0),
             // A kernel that shows nothing shows nothing of any job.
             Err(error) if jobs.len() > 1 && error.cannot_run_here() && !error.is_of_tracing() => {
-                Finding::LeftOut { reason: error.to_string() }
+                Finding::LeftOut { reason: error.cause().to_string() }
             }
             // The machine that ran it is over, and another one runs the rest.
-            Err(error @ KernelError::InList { .. })
-                if !error.is_of_tracing() && ended < MOST_ENDED =>
-            {
+            Err(error) if error.is_in_list() && !error.is_of_tracing() && ended < MOST_ENDED => {
                 ended += 1;
-                Finding::NotCompared { reason: error.to_string() }
+                Finding::NotCompared { reason: error.without_image().to_string() }
             }
             Err(error) => return Err(error.into()),
         });

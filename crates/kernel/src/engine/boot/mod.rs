@@ -179,7 +179,8 @@ impl<W: Bootable> Ready for Booted<W> {
         };
         let mut arrived = place.answer()?;
         let returned = opened::<W>(&arrived.answer.text);
-        let mut returned = returned.map_err(|error| arrived.told.of(error))?;
+        let kernel = &arrived.image.kernel;
+        let mut returned = returned.map_err(|error| arrived.told.of(error).of_image(kernel))?;
         describe(&mut returned.environment, &arrived, work.needs().files.len());
         if arrived.accelerator == Accelerator::Tcg {
             // What an emulator takes says nothing of any machine.
