@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 
 use crate::error::Error;
+use crate::progress::CLEAR_LINE;
 use crate::{govern, output, signal_set};
 
 /// Shells and terminals take a command that ended with this much more than a signal for one that
@@ -43,9 +44,6 @@ const SELDOM: [i32; 12] = [
     libc::SIGTRAP,
     libc::SIGVTALRM,
 ];
-
-/// Clears the line of a terminal, on which a progress bar may stand.
-const CLEAR_LINE: &str = "\r\x1b[2K";
 
 /// What has to be undone before the command ends.
 static JOURNAL: Mutex<Option<Journal>> = Mutex::new(None);

@@ -1,6 +1,7 @@
 //! Programs on a kernel that is booted for them, where `FILEMAP_TEST_IMAGE` names one (and
 //! `FILEMAP_TEST_MODULES` its modules).
 
+use std::io::{BufRead, BufReader};
 use std::process::Output;
 use std::thread::sleep;
 use std::time::Duration;
@@ -152,6 +153,33 @@ fn jobs_of_several_files_share_the_boots_of_images() {
     for name in images {
         std::fs::remove_file(name).unwrap();
     }
+    assert_eq!(left(&scratch), [""; 0]);
+}
+
+/// A kernel whose first instruction is a jump to itself is told while it is waited for.
+#[test]
+fn a_kernel_that_hangs_is_told() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_hangs");
+    let modules = image.split_once(" --modules ").map(|(_, path)| format!(" --modules {path}"));
+    let modules = modules.unwrap_or_default();
+    let path = std::env::var("FILEMAP_TEST_IMAGE").expect("it is set");
+    let mut bytes = std::fs::read(path).unwrap();
+    // Behind the sectors that run in real mode (Documentation/arch/x86/boot.rst, `setup_sects`).
+    let begin = (usize::from(bytes[0x1f1]) + 1) * 512;
+    bytes[begin..][..2].copy_from_slice(&[0xeb, 0xfe]);
+    let hangs = scratch.file("hangs", bytes);
+    let job = "--workload random --file-size 1m --accesses 4";
+    let mut command = filemap(&format!("run {job} --on kernel --image {hangs}{modules}"));
+    command.env("FILEMAP_STATE", scratch.path("state")).env("TMPDIR", scratch.path(""));
+    let mut running = Running::start(&mut command);
+    let mut said = String::new();
+    BufReader::new(running.stderr()).read_line(&mut said).unwrap();
+    let words = format!("filemap: {hangs}: the guest has not booted after 30 s; it is given up");
+    assert!(said.starts_with(&words), "{said}");
+    running.signal("TERM");
+    assert_eq!(running.output().status.code(), Some(143));
+    std::fs::remove_file(hangs).unwrap();
     assert_eq!(left(&scratch), [""; 0]);
 }
 
