@@ -280,6 +280,30 @@ fn a_guest_decides_as_the_model_says() {
     assert_eq!(left(&scratch), [""; 0]);
 }
 
+/// What keeps all patterns from being compared is told once, and nothing else.
+#[test]
+fn conform_of_a_kernel_that_runs_no_pattern_is_one_line() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_no_pattern");
+    let image = image.split_once(" --modules ").map_or(&*image, |(image, _)| image);
+    let empty = scratch.path("modules");
+    std::fs::create_dir(&empty).unwrap();
+    for (what, patterns) in [("", 47), (" --fuzz 3", 3)] {
+        let output = output(&scratch, &format!("conform {image} --modules {empty}{what}"));
+        let error = stderr(&output);
+        if error.contains("none of those that are modelled") {
+            skip(error);
+            return;
+        }
+        assert_eq!((output.status.code(), error.lines().count()), (Some(4), 1), "{error}");
+        let words = format!("filemap: none of {patterns} patterns can run here: no modules for");
+        assert!(error.starts_with(&words), "{error}");
+        assert!(output.stdout.is_empty(), "{what}");
+    }
+    std::fs::remove_dir(empty).unwrap();
+    assert_eq!(left(&scratch), [""; 0]);
+}
+
 /// The log of a guest is its own, and explain reads it.
 #[test]
 fn a_guest_tells_what_it_decides() {

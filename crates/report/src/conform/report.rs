@@ -138,6 +138,7 @@ pub fn report(patterns: &[Pattern], kernel: Compared, footer: Footer) -> Report 
     parts.extend(doubt(patterns).map(|doubt| Part::Paragraph(format!("All patterns: {doubt}."))));
     parts.extend(why_left_out(patterns));
     parts.extend(patterns.iter().filter_map(difference));
+    parts.extend(how_many_left_out(patterns));
     Report { parts, rows: rows(patterns, kernel.seen), footer, json }
 }
 
@@ -333,6 +334,16 @@ fn why_left_out(patterns: &[Pattern]) -> Vec<Part> {
     by_reason.into_iter().map(text).collect()
 }
 
+/// The last that is said where not all was compared.
+fn how_many_left_out(patterns: &[Pattern]) -> Option<Part> {
+    let (all, left_out) = (patterns.len(), left_out(patterns));
+    (left_out > 0).then(|| {
+        Part::Paragraph(format!(
+            "{left_out} of {all} patterns were left out, as they cannot run here."
+        ))
+    })
+}
+
 /// The first difference of a pattern, and the job that repeats it.
 fn difference(pattern: &Pattern) -> Option<Part> {
     let Difference { line, access, before, model, kernel, .. } = pattern.found()?.first.as_ref()?;
@@ -477,6 +488,7 @@ mod tests {
         for words in [
             "3 patterns, 2 left out, 0 not compared,",
             "Left out: mkfs.xfs is missing. Patterns: one; two.",
+            "\n2 of 3 patterns were left out, as they cannot run here.\n\nScope:",
         ] {
             assert!(text.contains(words), "{text}");
         }

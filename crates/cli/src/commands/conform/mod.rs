@@ -13,7 +13,7 @@ use filemap_report::setup;
 
 use asked::Asked;
 use bench::Bench;
-use verdict::{footer, outcome};
+use verdict::{check_left_out, footer, outcome};
 
 use super::GivenJob;
 use super::folio_ops;
@@ -86,6 +86,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         }
         patterns.push(Pattern { name: name.clone(), finding, job: text(job) });
     }
+    check_left_out(&patterns)?;
     let flags = on.flags();
     let command = match args.fuzz {
         Some(number) => format!("filemap conform --fuzz {number} --seed {seed}{flags}"),
