@@ -327,10 +327,10 @@ pub struct SearchArgs {
     pub jobs: Option<u64>,
     /// Begin no more jobs after this time, such as 60s. How many that are depends on the machine;
     /// the report has the command that tries the same ones again.
-    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = some_time, allow_hyphen_values = true)]
     pub time: Option<Duration>,
-    /// Keep what was found in this file after every 256 jobs, and go on from there where the file
-    /// is that of the same search. Give more --jobs or --time for a longer one.
+    /// Keep what was found in this file every two seconds and at the end, and go on from there
+    /// where the file is that of the same search. Give more --jobs or --time for a longer one.
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     pub state: Option<String>,
     /// Write a job file of each case to this directory, which is made, or is empty. The commands of
@@ -420,6 +420,13 @@ fn random_jobs(text: &str) -> Result<u64, String> {
 
 fn duration(text: &str) -> Result<Duration, String> {
     parse_duration_ns(text).map(Duration::from_nanos).map_err(|error| error.to_string())
+}
+
+fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("no job can be tried in no time; give more, such as 60s".to_string()),
+        time => Ok(time),
+    }
 }
 
 fn runs(text: &str) -> Result<u64, String> {

@@ -11,7 +11,7 @@ use filemap_model::extents::ExtentCache;
 use filemap_model::{Profile, Timing, trace_program_on, trace_settled};
 
 use crate::error::Error;
-use crate::interrupt;
+use crate::{interrupt, progress};
 
 /// A job whose decisions can be compared.
 pub trait Decided: Bootable<Process = Process> {
@@ -68,7 +68,7 @@ pub trait Decided: Bootable<Process = Process> {
             let expected = self.expected_events(IO_BYTES)?;
             let asked = Asked { settled: false, expected, may_lack_switches: false };
             let mut observed = None;
-            Boot::default().observe_each(&[(self, asked)], |_, recording| {
+            Boot::telling(progress::tell).observe_each(&[(self, asked)], |_, recording| {
                 observed = Some(recording.and_then(|recording| recording.of_job(self)));
                 Ok::<_, Error>(true)
             })?;

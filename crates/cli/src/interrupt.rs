@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, park};
 
 use filemap_kernel::ending;
@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 
 use crate::error::Error;
+use crate::progress::CLEAR_LINE;
 use crate::{govern, output, signal_set};
 
 /// Shells and terminals take a command that ended with this much more than a signal for one that
@@ -44,9 +45,6 @@ const SELDOM: [i32; 12] = [
     libc::SIGVTALRM,
 ];
 
-/// Clears the line of a terminal, on which a progress bar may stand.
-const CLEAR_LINE: &str = "\r\x1b[2K";
-
 /// What has to be undone before the command ends.
 static JOURNAL: Mutex<Option<Journal>> = Mutex::new(None);
 
@@ -55,6 +53,13 @@ static ASKED_FOR: AtomicBool = AtomicBool::new(false);
 
 /// How often it came since.
 static ASKED: AtomicU32 = AtomicU32::new(0);
+
+/// What is said when a signal ends the command meanwhile.
+static LAST_WORD: Mutex<Option<String>> = Mutex::new(None);
+
+fn last_word() -> MutexGuard<'static, Option<String>> {
+    LAST_WORD.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// So many are told, and the next one ends the command.
 const MOST_ASKED: u32 = 2;
@@ -75,11 +80,17 @@ impl Asked {
     pub fn times(&self) -> u32 {
         ASKED.load(Ordering::SeqCst)
     }
+
+    /// Has `word` said, in place of what was to be said before, when a signal ends the command.
+    pub fn leave_word(&self, word: String) {
+        *last_word() = Some(word);
+    }
 }
 
 impl Drop for Asked {
     fn drop(&mut self) {
         ASKED_FOR.store(false, Ordering::SeqCst);
+        *last_word() = None;
     }
 }
 
@@ -155,6 +166,9 @@ fn end(signal: i32) -> ! {
             let _ = writeln!(stderr(), "filemap: {error}; the next command tries again");
         }
         tell_left(journal);
+    }
+    if let Some(word) = last_word().take() {
+        let _ = writeln!(stderr(), "filemap: {word}");
     }
     govern::abandon();
     output::abandon();

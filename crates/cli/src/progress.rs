@@ -1,6 +1,6 @@
 //! A progress bar for what takes long.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +15,16 @@ const ENDLESS: &str = "{pos} jobs {elapsed}";
 
 /// What takes less shows no bar.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
+
+/// Clears the line of a terminal, on which a bar may stand.
+pub const CLEAR_LINE: &str = "\r\x1b[2K";
+
+/// Tells `line` on stderr while a command goes on.
+pub fn tell(line: &str) {
+    let cleared = if stderr().is_terminal() { CLEAR_LINE } else { "" };
+    // At once: a bar is drawn by another thread. Nobody is left to be told if stderr is closed.
+    let _ = stderr().write_all(format!("{cleared}filemap: {line}\n").as_bytes());
+}
 
 /// A bar on stderr, if that is a terminal; it is removed when this is dropped.
 pub struct Progress {

@@ -184,6 +184,14 @@ pub enum Error {
         /// Why.
         source: Box<Error>,
     },
+    /// A job failed on a kernel that was booted for it.
+    #[error("{}: {source}", image.display())]
+    OfImage {
+        /// The kernel, as it was given.
+        image: PathBuf,
+        /// Why.
+        source: Box<Error>,
+    },
     /// A probe was asked for something that cannot be run.
     #[error("the probe cannot run this: {0}")]
     Plan(String),
@@ -263,11 +271,42 @@ impl Error {
         }
     }
 
-    /// Why it failed, whichever of several jobs did.
+    /// Why it failed, whichever of several jobs did, and on whichever kernel.
     pub fn cause(&self) -> &Error {
         match self {
-            Error::InList { source, .. } => source.cause(),
+            Error::InList { source, .. } | Error::OfImage { source, .. } => source.cause(),
             error => error,
+        }
+    }
+
+    /// Whether it is of one of several jobs that a machine was booted for.
+    pub fn is_in_list(&self) -> bool {
+        match self {
+            Error::InList { .. } => true,
+            Error::OfImage { source, .. } => source.is_in_list(),
+            _ => false,
+        }
+    }
+
+    /// This error without the kernel that it is of.
+    pub fn without_image(self) -> Error {
+        match self {
+            Error::OfImage { source, .. } => *source,
+            error => error,
+        }
+    }
+
+    /// This error with the kernel at `path`, which was booted, unless that is named already or has
+    /// no part in it.
+    pub(crate) fn of_image(self, path: &Path) -> Error {
+        let stays = match &self {
+            Error::OfImage { .. } => true,
+            Error::Image(error) => error.names_kernel() || error.is_of_host(),
+            _ => false,
+        };
+        match stays {
+            true => self,
+            false => Error::OfImage { image: path.to_owned(), source: Box::new(self) },
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use filemap_kernel::image::guest::{self, Log};
@@ -31,6 +32,7 @@ fn main() {
     a_list_is_answered_in_order(&image);
     answers_before_a_kernel_panic_arrive(&image);
     time_limits_kill(&image);
+    a_kernel_that_hangs_is_told_and_given_up(&image);
     println!("ok: {}", image.kernel.display());
 }
 
@@ -102,7 +104,8 @@ fn answers(image: &Image) {
 /// Tasks with these payloads.
 fn tasks(payloads: &[&str], seconds: u64) -> Vec<Task> {
     let time_limit = Duration::from_secs(seconds);
-    let task = |payload: &&str| Task { payload: payload.to_string(), time_limit };
+    let quiet_limit = time_limit / 2;
+    let task = |payload: &&str| Task { payload: payload.to_string(), quiet_limit, time_limit };
     payloads.iter().map(task).collect()
 }
 
@@ -148,13 +151,53 @@ fn answers_before_a_kernel_panic_arrive(image: &Image) {
     assert!(guest.is_over());
 }
 
+/// What was told of machines that said nothing.
+static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn tell(line: &str) {
+    TOLD.lock().expect("nobody panics with it").push(line.to_string());
+}
+
+fn told() -> Vec<String> {
+    std::mem::take(&mut TOLD.lock().expect("nobody panics with it"))
+}
+
 fn time_limits_kill(image: &Image) {
+    let image = Image { tell: Some(tell), ..image.clone() };
     let mut guest = image.start(&tasks(&["cached", "sleep", "cached"], 5)).expect("a boot");
     guest.next_answer().expect("what came before");
     let error = guest.next_answer().expect_err("a job without end");
     assert!(matches!(error, Error::TimeLimit { .. }), "{error}");
     println!("{error}");
-    let image = Image { boot_limit: Duration::from_millis(300), ..image.clone() };
+    let lines = told();
+    let [line] = &lines[..] else { panic!("one line: {lines:?}") };
+    println!("{line}");
+    assert!(line.contains("answered job 2 of 3 after 2.5 s; it is given up after 5 s"), "{line}");
+    let image = Image { boot_limit: Duration::from_millis(300), ..image };
     let error = image.run("state").expect_err("no time to boot");
     assert!(matches!(error, Error::BootLimit { .. }), "{error}");
+    assert_eq!(told(), [""; 0]);
+}
+
+/// A kernel whose first instruction is a jump to itself.
+fn a_kernel_that_hangs_is_told_and_given_up(image: &Image) {
+    let mut bytes = std::fs::read(&image.kernel).expect("a kernel");
+    // Behind the sectors that run in real mode (Documentation/arch/x86/boot.rst, `setup_sects`).
+    let begin = (usize::from(bytes[0x1f1]) + 1) * 512;
+    bytes[begin..][..2].copy_from_slice(&[0xeb, 0xfe]);
+    let kernel = std::env::temp_dir().join(format!("filemap-hangs-{}", std::process::id()));
+    std::fs::write(&kernel, bytes).expect("room for a kernel");
+    let (quiet_limit, boot_limit) = (Duration::from_secs(1), Duration::from_secs(3));
+    let image = Image { kernel, quiet_limit, boot_limit, tell: Some(tell), ..image.clone() };
+    let error = image.run("state");
+    std::fs::remove_file(&image.kernel).expect("it is there");
+    let error = error.expect_err("a kernel that hangs");
+    println!("{error}");
+    assert!(matches!(error, Error::BootLimit { .. }), "{error}");
+    assert!(!error.to_string().contains('\n'), "{error}");
+    let lines = told();
+    let [line] = &lines[..] else { panic!("one line: {lines:?}") };
+    let name = image.kernel.display();
+    let words = format!("{name}: the guest has not booted after 1 s; it is given up after 3 s");
+    assert!(line.starts_with(&words) && !line.contains('\n'), "{line}");
 }

@@ -170,6 +170,22 @@ impl Table {
     }
 }
 
+/// A cell: `text` in lines of at most `columns`, as far as its words allow.
+pub(crate) fn folded(text: &str, columns: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        // What is tried together with something else begins a line.
+        let is_next = lines.last().is_none_or(|line| {
+            word == "+" || line.chars().count() + 1 + word.chars().count() > columns
+        });
+        match lines.last_mut().filter(|_| !is_next) {
+            Some(line) => *line += &format!(" {word}"),
+            None => lines.push(word.to_string()),
+        }
+    }
+    lines.join("\n")
+}
+
 /// A cell where it has one line.
 pub(crate) fn in_one_line(cell: &str) -> String {
     cell.replace('\n', " ")
@@ -238,6 +254,20 @@ mod tests {
         joined.join(Table { title: String::new(), columns, rows });
         assert_eq!(joined.rows[0], ["a", "1", ""]);
         assert_eq!(joined.rows[2], ["n", "", "o"]);
+    }
+
+    #[test]
+    fn cells_are_folded_between_words() {
+        assert_eq!(folded("read_ahead_kb=64", 27), "read_ahead_kb=64");
+        assert_eq!(
+            folded("MADV_SEQUENTIAL on mapping 'data.mdb' + read_ahead_kb=64", 27),
+            "MADV_SEQUENTIAL on mapping\n'data.mdb'\n+ read_ahead_kb=64"
+        );
+        let long = "a-name-that-is-longer-than-the-room-for-it";
+        assert_eq!(
+            folded(&format!("MADV_RANDOM on {long}"), 27),
+            format!("MADV_RANDOM on\n{long}")
+        );
     }
 
     #[test]

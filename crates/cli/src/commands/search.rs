@@ -15,6 +15,7 @@ use crate::input;
 use crate::interrupt::Asked;
 use crate::machine_profile;
 use crate::output::Output;
+use crate::progress;
 use crate::provenance;
 use crate::random_jobs::PAGE;
 use crate::search::{JobFiles, Search, Searched, Space, StateFile};
@@ -83,6 +84,7 @@ pub fn run(args: SearchArgs) -> Result<Outcome, Error> {
         false => studied::<Job>(&search, state.as_ref(), &wants)?,
     };
     let Some((mut study, drawn)) = studied else {
+        progress::tell("interrupted before a job was tried: nothing was found");
         return Ok(Outcome::Interrupted);
     };
     // A search that goes on writes them when it is done.
@@ -114,17 +116,16 @@ fn studied<J: Searched>(
         notes.push(interrupted(drawn, state.is_some()));
         tell_terminal();
     }
-    let (tried, left_out) = (drawn - found.left_out - found.alike, found.left_out);
+    let (left_out, alike) = (found.left_out, found.alike);
+    let tried = drawn - left_out - alike;
     let groups = search.groups::<J>(found, wants)?;
     if wants.times() > u32::from(is_interrupted) {
         notes.push("Not all jobs were made as small as they can be.".to_string());
     }
     let variants = search.variants.map(Variant::name);
-    let (goal, seed) = (search.goal, search.seed);
-    Ok(Some((
-        Study { variants, goal, seed, tried, left_out, groups, mechanism_is: J::MECHANISM, notes },
-        drawn,
-    )))
+    let (goal, seed, mechanism_is) = (search.goal, search.seed, J::MECHANISM);
+    let study = Study { variants, goal, seed, tried, left_out, alike, groups, mechanism_is, notes };
+    Ok(Some((study, drawn)))
 }
 
 /// How a search goes on that was interrupted after so many jobs.

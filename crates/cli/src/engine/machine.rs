@@ -7,6 +7,7 @@ use filemap_model::{Model, Profile};
 use super::{Engines, WorkEngine};
 use crate::error::Error;
 use crate::interrupt::{self, Undoing};
+use crate::progress;
 
 /// The model, the running kernel, and those that QEMU boots.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ where
     }
 
     fn boot(&self) -> Boot {
-        Boot::default()
+        Boot::telling(progress::tell)
     }
 }
 

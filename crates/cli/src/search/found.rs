@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use filemap_report::search::Goal;
 
+use super::Fate;
 use super::tried::Tried;
+use crate::error::Error;
 
 /// What a search has found so far, by mechanism.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +35,29 @@ pub struct Kept {
 }
 
 impl Found {
+    /// Adds what became of further jobs that were drawn. `reason` is why one was left out, if any.
+    pub(super) fn add_all(
+        &mut self,
+        fates: impl Iterator<Item = Fate>,
+        goal: Goal,
+        reason: &mut Option<Error>,
+    ) {
+        for fate in fates {
+            self.drawn += 1;
+            match fate {
+                Fate::LeftOut(error) => {
+                    self.left_out += 1;
+                    reason.get_or_insert(error);
+                }
+                Fate::Alike => self.alike += 1,
+                Fate::Same => {}
+                Fate::Found(mechanism, tried) => self.add(mechanism, *tried, goal),
+            }
+        }
+    }
+
     /// Adds a job that differs by `mechanism`. Of equals the first one is kept.
-    pub fn add(&mut self, mechanism: String, tried: Tried, goal: Goal) {
+    fn add(&mut self, mechanism: String, tried: Tried, goal: Goal) {
         let gain = |of: &Tried| goal.gain(&of.first, &of.second).unwrap_or((0.0, 0));
         let Some(kept) = self.mechanisms.get_mut(&mechanism) else {
             let [smallest, by_ratio, by_cost] = [(); 3].map(|()| tried.clone());

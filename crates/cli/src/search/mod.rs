@@ -9,10 +9,12 @@ mod draw;
 mod draw_thrash;
 mod found;
 mod job_files;
+mod ledger;
 mod mechanism;
 mod state;
 mod tried;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use filemap_core::decision::Decision;
@@ -32,6 +34,7 @@ use crate::variants::Variant;
 pub use draw::Space;
 pub use found::Found;
 pub use job_files::JobFiles;
+use ledger::{Known, Ledger};
 pub use state::StateFile;
 pub use tried::{Searched, Tried};
 
@@ -73,54 +76,60 @@ enum Fate {
 }
 
 impl Search<'_> {
-    /// Looks for jobs, going on from `found`, until all are tried, time is up or the user has
-    /// `asked` for what there is. `state` keeps what each round has found.
+    /// Looks for jobs, going on from what whole rounds have `found`, and what is `known` of the one
+    /// behind them, until all are tried, time is up or the user has `asked` for what there is.
+    /// `state` keeps what is found every few seconds, and at the end.
     ///
     /// # Errors
     /// When no job of the space can be run or both variants are the same, those of the model, and
     /// when the state cannot be written.
     pub fn run<J: Searched>(
         &self,
-        mut found: Found,
+        (mut found, mut known): (Found, Vec<Known>),
         state: Option<&StateFile>,
         asked: &Asked,
     ) -> Result<Found, Error> {
         let begun = Instant::now();
         let progress = Progress::of(self.jobs);
         progress.begin_at(found.drawn);
+        let ledger = Ledger::new(state, asked);
+        let goes_on =
+            || asked.times() == 0 && self.limit.is_none_or(|limit| begun.elapsed() < limit);
         let mut reason = None;
         while self.jobs.is_none_or(|jobs| found.drawn < jobs)
-            && self.limit.is_none_or(|limit| begun.elapsed() < limit)
-            && asked.times() == 0
+            && (goes_on() || found.drawn == 0 && asked.times() == 0)
         {
-            let round = found.drawn..self.jobs.unwrap_or(u64::MAX).min(found.drawn + ROUND);
-            let is_whole = round.end - round.start == ROUND;
-            let specs = round.clone().map(|number| self.spec(number, &found)).collect();
-            let fates = parallel::map(specs, |spec| {
-                // What has not begun is left for a search that goes on.
-                let fate = (asked.times() == 0).then(|| self.tried::<J>(spec)).transpose();
+            let end = self.jobs.unwrap_or(u64::MAX).min(found.drawn + ROUND);
+            let specs: Vec<_> = (found.drawn..end).map(|job| self.spec(job, &found)).collect();
+            let round = ledger.round(&found, specs.len(), std::mem::take(&mut known));
+            // In order, whichever thread takes the next: what is left is behind what is done.
+            let next = AtomicUsize::new(0);
+            let fates = parallel::map(vec![(); specs.len()], |()| {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let is_first = found.drawn == 0 && at == 0;
+                let fate = match round.known(at) {
+                    Known::Same => Some(Fate::Same),
+                    // What has not begun is left for a search that goes on.
+                    Known::Nothing if !is_first && !goes_on() => None,
+                    Known::Nothing | Known::Tried => Some(self.tried::<J>(specs[at].clone())?),
+                };
+                fate.iter().try_for_each(|fate| round.enter(at, fate))?;
                 progress.advance();
-                fate
+                Ok::<_, Error>((at, fate))
             })?;
-            let Some(fates) = fates.into_iter().collect::<Option<Vec<Fate>>>() else { break };
-            found.drawn = round.end;
-            for fate in fates {
-                match fate {
-                    Fate::LeftOut(error) => {
-                        found.left_out += 1;
-                        reason.get_or_insert(error);
-                    }
-                    Fate::Alike => found.alike += 1,
-                    Fate::Same => {}
-                    Fate::Found(mechanism, tried) => found.add(mechanism, *tried, self.goal),
-                }
-            }
-            if found.drawn == found.left_out + found.alike {
+            let of_round = round.into_known();
+            let whole = found.clone();
+            found.add_all(in_order(fates), self.goal, &mut reason);
+            if found.drawn == end && found.drawn == found.left_out + found.alike {
                 return Err(reason.unwrap_or_else(|| self.no_difference()));
             }
-            if let (Some(state), true) = (state, is_whole) {
-                state.write(&found)?;
+            if found.drawn - whole.drawn < ROUND {
+                ledger.save(&whole, &of_round)?;
+                return Ok(found);
             }
+        }
+        if found.drawn > 0 {
+            ledger.save(&found, &known)?;
         }
         Ok(found)
     }
@@ -288,6 +297,12 @@ impl Search<'_> {
         let [first, second] = self.variants.map(Variant::name);
         format!("--variants {}", shell_word(&format!("{first},{second}")))
     }
+}
+
+/// The fates of the first jobs of a round, up to the first that was not tried.
+fn in_order(mut fates: Vec<(usize, Option<Fate>)>) -> impl Iterator<Item = Fate> {
+    fates.sort_by_key(|(at, _)| *at);
+    fates.into_iter().map_while(|(_, fate)| fate)
 }
 
 /// All decisions of a job in one variant.

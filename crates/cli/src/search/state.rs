@@ -7,6 +7,7 @@ use filemap_job::JobSpec;
 use serde::{Deserialize, Serialize};
 
 use super::found::{Found, Kept};
+use super::ledger::{self, Known};
 use super::tried::Searched;
 use super::{ROUND, Search};
 use crate::error::Error;
@@ -17,7 +18,7 @@ use crate::output::Target;
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The form of the file.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// The file of a search, which says of itself what it looks for.
 pub struct StateFile {
@@ -36,6 +37,8 @@ struct State {
     left_out: u64,
     alike: u64,
     mechanisms: Vec<Mechanism>,
+    /// What is known of the jobs of the round behind these, a letter each.
+    begun: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,14 +58,20 @@ impl StateFile {
         StateFile { path: path.to_string(), search }
     }
 
-    /// What is in it; nothing where there is no file yet, or an empty one.
+    /// Where it is.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What is in it, of whole rounds and of the jobs of the one behind them; nothing where there
+    /// is no file yet, or an empty one.
     ///
     /// # Errors
     /// A file of something else, or of another search.
-    pub fn read<J: Searched>(&self, search: &Search) -> Result<Found, Error> {
+    pub fn read<J: Searched>(&self, search: &Search) -> Result<(Found, Vec<Known>), Error> {
         let is_there = fs::metadata(&self.path).is_ok_and(|data| data.len() > 0);
         if !is_there {
-            return Ok(Found::default());
+            return Ok((Found::default(), Vec::new()));
         }
         let text = input::read("state of a search", &self.path, MAX_BYTES)?;
         let refused = |problem: String| {
@@ -83,6 +92,7 @@ impl StateFile {
             )));
         }
         let broken = || refused("it does not show what it says; give a new file".to_string());
+        let begun = ledger::read(&state.begun).ok_or_else(broken)?;
         if !state.drawn.is_multiple_of(ROUND) {
             return Err(broken());
         }
@@ -99,14 +109,15 @@ impl StateFile {
         });
         let mechanisms: BTreeMap<String, Kept> = kept.collect();
         let State { drawn, left_out, alike, .. } = state;
-        Ok(Found { drawn, left_out, alike, mechanisms })
+        Ok((Found { drawn, left_out, alike, mechanisms }, begun))
     }
 
-    /// Puts `found` into it, whole or not at all.
+    /// Puts into it what whole rounds have `found`, and what is `known` of the jobs of the one
+    /// behind them, whole or not at all.
     ///
     /// # Errors
     /// When it cannot be written; what was in it is still there then.
-    pub fn write(&self, found: &Found) -> Result<(), Error> {
+    pub fn write(&self, found: &Found, known: &[Known]) -> Result<(), Error> {
         let mechanisms = found.mechanisms.iter().map(|(mechanism, kept)| Mechanism {
             mechanism: mechanism.clone(),
             jobs: kept.jobs,
@@ -121,6 +132,7 @@ impl StateFile {
             left_out: found.left_out,
             alike: found.alike,
             mechanisms: mechanisms.collect(),
+            begun: ledger::text(known),
         };
         let text = serde_json::to_string(&state).expect("it has keys that are texts");
         Target::open(&self.path)?.write(format!("{text}\n").as_bytes())

@@ -1,6 +1,7 @@
 //! Programs on a kernel that is booted for them, where `FILEMAP_TEST_IMAGE` names one (and
 //! `FILEMAP_TEST_MODULES` its modules).
 
+use std::io::{BufRead, BufReader};
 use std::process::Output;
 use std::thread::sleep;
 use std::time::Duration;
@@ -155,6 +156,67 @@ fn jobs_of_several_files_share_the_boots_of_images() {
     assert_eq!(left(&scratch), [""; 0]);
 }
 
+/// A kernel whose first instruction is a jump to itself is told while it is waited for.
+#[test]
+fn a_kernel_that_hangs_is_told() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_hangs");
+    let modules = image.split_once(" --modules ").map(|(_, path)| format!(" --modules {path}"));
+    let modules = modules.unwrap_or_default();
+    let path = std::env::var("FILEMAP_TEST_IMAGE").expect("it is set");
+    let mut bytes = std::fs::read(path).unwrap();
+    // Behind the sectors that run in real mode (Documentation/arch/x86/boot.rst, `setup_sects`).
+    let begin = (usize::from(bytes[0x1f1]) + 1) * 512;
+    bytes[begin..][..2].copy_from_slice(&[0xeb, 0xfe]);
+    let hangs = scratch.file("hangs", bytes);
+    let job = "--workload random --file-size 1m --accesses 4";
+    let mut command = filemap(&format!("run {job} --on kernel --image {hangs}{modules}"));
+    command.env("FILEMAP_STATE", scratch.path("state")).env("TMPDIR", scratch.path(""));
+    let mut running = Running::start(&mut command);
+    let mut said = String::new();
+    BufReader::new(running.stderr()).read_line(&mut said).unwrap();
+    let words = format!("filemap: {hangs}: the guest has not booted after 30 s; it is given up");
+    assert!(said.starts_with(&words), "{said}");
+    running.signal("TERM");
+    assert_eq!(running.output().status.code(), Some(143));
+    std::fs::remove_file(hangs).unwrap();
+    assert_eq!(left(&scratch), [""; 0]);
+}
+
+/// Of several images the one that fails is named: one that cannot boot, and one whose job fails.
+#[test]
+fn the_image_that_fails_is_named() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_named");
+    let path = std::env::var("FILEMAP_TEST_IMAGE").expect("it is set");
+    let modules = image.split_once(" --modules ").map_or("none", |(_, modules)| modules);
+    let other = scratch.file("other", std::fs::read(&path).unwrap());
+    let empty = scratch.path("modules");
+    std::fs::create_dir(&empty).unwrap();
+    let images = format!("--image {path} --image {other}");
+    let job = "--workload random --file-size 4m --accesses 5";
+    let thrash = "--workload thrash --threads 4 --file-size 256k --sparse --rounds 4 --cpus 2";
+    for (compare, code, named, words) in [
+        (format!("{job} --modules {modules} --modules {empty}"), 4, &other, "--modules takes"),
+        (format!("{job} --modules {empty} --modules {modules}"), 4, &path, "--modules takes"),
+        (
+            format!("{thrash} --modules {modules} --variants baseline,exec-unify"),
+            4,
+            &path,
+            "exec_unify",
+        ),
+    ] {
+        let output = output(&scratch, &format!("compare {compare} --on kernel {images}"));
+        let error = stderr(&output);
+        assert_eq!((output.status.code(), error.lines().count()), (Some(code), 1), "{error}");
+        assert!(error.starts_with(&format!("filemap: {named}: ")), "{error}");
+        assert!(error.contains(words), "{error}");
+    }
+    std::fs::remove_file(other).unwrap();
+    std::fs::remove_dir(empty).unwrap();
+    assert_eq!(left(&scratch), [""; 0]);
+}
+
 /// A kernel with a series may have a switch for it. One that has none is refused before a job runs.
 #[test]
 fn series_of_a_guest_are_switched_or_refused() {
@@ -215,6 +277,30 @@ fn a_guest_decides_as_the_model_says() {
     let first = &report["patterns"][0]["first_mismatch"];
     assert_ne!(first["model"][0], first["kernel"][0], "{report}");
     assert_eq!(first["access"], 0);
+    assert_eq!(left(&scratch), [""; 0]);
+}
+
+/// What keeps all patterns from being compared is told once, and nothing else.
+#[test]
+fn conform_of_a_kernel_that_runs_no_pattern_is_one_line() {
+    let Some(image) = image() else { return };
+    let scratch = Scratch::new("guest_no_pattern");
+    let image = image.split_once(" --modules ").map_or(&*image, |(image, _)| image);
+    let empty = scratch.path("modules");
+    std::fs::create_dir(&empty).unwrap();
+    for (what, patterns) in [("", 47), (" --fuzz 3", 3)] {
+        let output = output(&scratch, &format!("conform {image} --modules {empty}{what}"));
+        let error = stderr(&output);
+        if error.contains("none of those that are modelled") {
+            skip(error);
+            return;
+        }
+        assert_eq!((output.status.code(), error.lines().count()), (Some(4), 1), "{error}");
+        let words = format!("filemap: none of {patterns} patterns can run here: no modules for");
+        assert!(error.starts_with(&words), "{error}");
+        assert!(output.stdout.is_empty(), "{what}");
+    }
+    std::fs::remove_dir(empty).unwrap();
     assert_eq!(left(&scratch), [""; 0]);
 }
 

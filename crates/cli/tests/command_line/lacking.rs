@@ -58,9 +58,12 @@ fn conform_without_a_maker_of_filesystems() {
     };
     let scratch = Scratch::new("no_mkfs_xfs");
     std::os::unix::fs::symlink(mkfs, scratch.path("mkfs.ext4")).unwrap();
-    let mut command = filemap("conform --fuzz 8 --seed 7 --json -");
-    command.env("PATH", scratch.path("")).env("FILEMAP_STATE", scratch.path("state"));
-    let output = Running::start(&mut command).output();
+    let conform = |format: &str| {
+        let mut command = filemap(&format!("conform --fuzz 8 --seed 7{format}"));
+        command.env("PATH", scratch.path("")).env("FILEMAP_STATE", scratch.path("state"));
+        Running::start(&mut command).output()
+    };
+    let output = conform(" --json -");
     if output.status.code() == Some(4) {
         return skip(stderr(&output));
     }
@@ -76,6 +79,10 @@ fn conform_without_a_maker_of_filesystems() {
         left_out += usize::from(needs_it);
     }
     assert!((1..patterns.len()).contains(&left_out), "{left_out} were left out");
+    let text = String::from_utf8(conform("").stdout).unwrap();
+    let parts = text.split("\n\n").collect::<Vec<_>>();
+    let [.., said, _] = parts[..] else { panic!("parts: {text}") };
+    assert!(said.starts_with(&format!("{left_out} of 8 patterns were left out")), "{said}");
 }
 
 #[test]
@@ -89,8 +96,8 @@ fn no_tracefs() {
     }
     let args = "conform --workload first --file-size 4m --accesses 1";
     // Wherever it is mounted, and more than once at one place.
-    let unprivileged = "while point=$(awk '$3 == \"tracefs\" { print $2; exit }' /proc/self/mounts) \
-                        && [ -n \"$point\" ]; do umount -l \"$point\"; done; \
+    let unprivileged = "while point=$(awk '$3 == \"tracefs\" { print $2; exit }' \
+                        /proc/self/mounts) && [ -n \"$point\" ]; do umount -l \"$point\"; done; \
                         exec setpriv --bounding-set=-sys_admin";
     let script = format!("{unprivileged} {} {args};", env!("CARGO_BIN_EXE_filemap"));
     lacking("no_tracefs", &script, "", 4, &["tracefs"]);

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io::Read;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,12 @@ impl Running {
     pub fn stdout(&mut self) -> ChildStdout {
         let child = self.0.as_mut().expect("it was not waited for");
         child.stdout.take().expect("a pipe that nobody reads yet")
+    }
+
+    /// What it says on stderr from now on, for one reader.
+    pub fn stderr(&mut self) -> ChildStderr {
+        let child = self.0.as_mut().expect("it was not waited for");
+        child.stderr.take().expect("a pipe that nobody reads yet")
     }
 
     pub fn signal(&self, name: &str) {

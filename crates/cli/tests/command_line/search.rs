@@ -8,6 +8,7 @@ use filemap_job::random::Rng;
 use serde_json::Value;
 
 use crate::running::Running;
+use crate::skip::skip;
 use crate::{Scratch, filemap, json, stderr, stdout};
 
 const SPLITS: &str = "search --variants baseline,vma-bound --worse majors --jobs 300 --seed 3";
@@ -92,6 +93,15 @@ fn a_search_goes_on_where_it_was() {
     stdout(&format!("{part} --state {state}"));
     let kept = fs::read_to_string(&state).unwrap();
     assert!(kept.contains("\"drawn\":256"), "{kept}");
+    let begun = |kept: &str| {
+        let kept: Value = serde_json::from_str(kept).unwrap();
+        kept["begun"].as_str().unwrap().chars().filter(|letter| *letter != '.').count()
+    };
+    assert_eq!(begun(&kept), 14, "{kept}");
+    // A shorter one loses nothing.
+    let shorter = SPLITS.replace("--jobs 300", "--jobs 260");
+    assert_eq!(stdout(&format!("{shorter} --state {state}")), stdout(&shorter));
+    assert_eq!(fs::read_to_string(&state).unwrap(), kept);
     assert_eq!(stdout(&format!("{SPLITS} --state {state}")), whole);
     // Once more, with all of it there.
     assert_eq!(stdout(&format!("{SPLITS} --state {state}")), whole);
@@ -106,10 +116,12 @@ fn a_search_goes_on_where_it_was() {
         assert!(message.contains(words) && message.lines().count() == 1, "{args}: {message}");
     }
     let kept = fs::read_to_string(&state).unwrap();
+    assert_eq!(begun(&kept), 44, "{kept}");
     for (broken, words) in [
         ("workload = 'random'\n".to_string(), "no state of a search"),
         (kept.replace("begins later", "begins sooner"), "does not show"),
         (kept.replace("\"drawn\":256", "\"drawn\":255"), "does not show"),
+        (kept.replace("\"begun\":\"", "\"begun\":\"?"), "does not show"),
     ] {
         let path = scratch.file("broken", &broken);
         let output = filemap(&format!("{SPLITS} --state {path}")).output().unwrap();
@@ -151,6 +163,68 @@ fn an_interrupted_search_tells_what_it_has() {
     );
 }
 
+/// So does one that was stopped in its first round, before anything was written.
+#[test]
+fn what_was_tried_before_the_first_save_is_kept() {
+    let scratch = Scratch::new("search_early");
+    let state = scratch.path("state.search");
+    let long = SPLITS.replace("--jobs 300", "--jobs 1000000");
+    let running = Running::start(&mut filemap(&format!("{long} --state {state}")));
+    sleep(Duration::from_millis(700));
+    running.signal("INT");
+    let output = running.output();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    if stderr(&output).contains("before a job was tried") {
+        skip("the machine is too slow to try a job in 0.7 s");
+        return;
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    let again = text.lines().find_map(|line| line.strip_prefix("Command: filemap ")).unwrap();
+    let kept: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
+    let (drawn, begun) = (kept["drawn"].as_u64().unwrap(), kept["begun"].as_str().unwrap().len());
+    println!("{drawn} and {begun} jobs were kept: {again}");
+    assert!(drawn + begun as u64 > 0);
+    assert_eq!(stdout(&format!("{again} --state {state}")), stdout(again));
+}
+
+/// A signal that ends the search at once has it say what is kept.
+#[test]
+fn a_search_that_is_ended_says_what_is_kept() {
+    let scratch = Scratch::new("search_ended");
+    let state = scratch.path("state.search");
+    let long = SPLITS.replace("--jobs 300", "--jobs 1000000");
+    let running = Running::start(&mut filemap(&long));
+    sleep(Duration::from_millis(700));
+    running.signal("TERM");
+    let output = running.output();
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(143), 1), "{message}");
+    assert!(message.starts_with("filemap: nothing is kept of this search; with --state FILE"));
+    let mut running = Running::start(&mut filemap(&format!("{long} --state {state}")));
+    assert!(running.reaches(|| fs::metadata(&state).is_ok()));
+    running.signal("TERM");
+    let output = running.output();
+    let message = stderr(&output);
+    assert_eq!((output.status.code(), message.lines().count()), (Some(143), 1), "{message}");
+    let words = format!(" jobs are kept in '{state}'; the same command goes on from there");
+    assert!(message.contains(&words), "{message}");
+}
+
+/// Each job that is drawn is counted, or said not to be.
+#[test]
+fn what_is_counted_is_said() {
+    let search = "search --variants baseline,read_ahead_kb=8192 --worse bytes --jobs 60";
+    let found = json(&format!("{search} --json -"));
+    let [tried, left_out, alike] =
+        ["tried", "left_out", "alike"].map(|key| found[key].as_u64().unwrap());
+    assert_eq!(tried + left_out + alike, 60);
+    assert!(alike > 0, "some of the jobs have this size already");
+    let text = stdout(search).replace('\n', " ");
+    assert!(text.contains(&format!(" of {tried} jobs that ran in both variants, by ")), "{text}");
+    let words = format!("Of 60 jobs drawn, {alike} that are the same in both variants");
+    assert!(text.contains(&words), "{text}");
+}
+
 /// A search that is killed at some moment leaves a state that is whole, or none.
 #[test]
 fn a_killed_search_goes_on() {
@@ -175,7 +249,7 @@ fn a_killed_search_goes_on() {
 fn what_makes_no_difference_finds_nothing() {
     // The rules of 6.12 have nothing that exec-unify changes.
     let search = "search --variants baseline,exec-unify --kernel 6.12 --differ --jobs 60";
-    let text = stdout(search);
+    let text = stdout(search).replace('\n', " ");
     assert!(text.contains("None was found among"), "{text}");
     assert!(text.contains("proves nothing"), "{text}");
     assert!(text.contains("rules of Linux 6.12"), "{text}");
@@ -216,6 +290,7 @@ fn what_cannot_be_searched_is_refused_in_one_line() {
         ("--differ --worse bytes --variants baseline,p1", 2, &["cannot be used with"]),
         ("--differ --variants baseline,p1 --jobs 0", 2, &["out of range"]),
         ("--differ --variants baseline,p1 --time 3", 2, &["unit"]),
+        ("--differ --variants baseline,p1 --time 0s", 2, &["'0s'", "--time", "such as 60s"]),
         ("--differ --variants baseline,p1 --on kernel", 4, &["in the model"]),
         ("--differ --variants baseline,p1 --workload folio-ops", 2, &["--workload folio-ops"]),
         ("--differ --variants baseline,p1 --workload thrash --advice random", 2, &["advice"]),

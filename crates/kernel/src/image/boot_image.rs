@@ -37,12 +37,22 @@ pub struct Image {
     pub scratch_dir: PathBuf,
     /// The machine is killed that has not begun its first job after this time.
     pub boot_limit: Duration,
+    /// Of a machine that has not begun its first job after this time, [`tell`](Self::tell) tells.
+    pub quiet_limit: Duration,
     /// The machine is killed that has not answered the job of [`Image::run`] after this time.
     pub time_limit: Duration,
+    /// Tells somebody in a line that a machine has said nothing for long; `None` for nobody.
+    pub tell: Option<fn(&str)>,
 }
 
+/// A boot takes some 4 s on an emulated machine, and 20 s where others take its processors.
+const BOOT_LIMIT: Duration = Duration::from_secs(120);
+
+/// A machine that says nothing for so long is unusual.
+pub(crate) const QUIET_LIMIT: Duration = Duration::from_secs(30);
+
 impl Image {
-    /// The image at `kernel` on 1 CPU, 1 GiB of memory, a 4 GiB ext4 disk; it has five minutes to
+    /// The image at `kernel` on 1 CPU, 1 GiB of memory, a 4 GiB ext4 disk; it has two minutes to
     /// boot and ten for a job.
     ///
     /// # Errors
@@ -61,8 +71,10 @@ impl Image {
             disk_bytes: 4 << 30,
             filesystem: Filesystem::Ext4,
             scratch_dir: std::env::temp_dir(),
-            boot_limit: Duration::from_secs(300),
+            boot_limit: BOOT_LIMIT,
+            quiet_limit: QUIET_LIMIT,
             time_limit: Duration::from_secs(600),
+            tell: None,
         })
     }
 

@@ -148,6 +148,19 @@ impl Error {
         )
     }
 
+    /// Whether the message says which kernel it is about.
+    pub(crate) fn names_kernel(&self) -> bool {
+        matches!(self, Self::Kernel { .. } | Self::NeedsModules { .. })
+    }
+
+    /// Whether it is about what this machine needs to boot any kernel.
+    pub(crate) fn is_of_host(&self) -> bool {
+        matches!(
+            self,
+            Self::Missing { .. } | Self::Tool { .. } | Self::Scratch { .. } | Self::Io { .. }
+        )
+    }
+
     pub(super) fn io(action: impl Into<String>, source: io::Error) -> Self {
         Self::Io { action: action.into(), source }
     }

@@ -20,6 +20,8 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 pub struct Task {
     /// What [`guest::main`](super::guest::main) is given.
     pub payload: String,
+    /// Of a machine that has not answered after this time, [`Image::tell`] tells.
+    pub quiet_limit: Duration,
     /// The machine is killed that has not answered after this time.
     pub time_limit: Duration,
 }
@@ -41,11 +43,10 @@ pub struct Guest {
     accelerator: Accelerator,
     machine: Started,
     exchange: Exchange,
-    limits: Vec<Duration>,
+    limits: Vec<Limits>,
     /// The number of the job whose answer is waited for.
     next: usize,
-    /// When the wait for it began: with the boot, with the job, or with the answer before it.
-    since: Instant,
+    wait: Wait,
     /// Whether the guest has begun a job.
     has_begun: bool,
     /// Whether it does nothing more.
@@ -53,6 +54,30 @@ pub struct Guest {
     log: Option<File>,
     // QEMU opens them by names that go with this process's descriptors.
     _files: [File; 2],
+}
+
+/// For how long a machine may say nothing.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Until somebody is told.
+    quiet: Duration,
+    /// Until it is killed.
+    end: Duration,
+}
+
+/// A wait for a machine.
+#[derive(Debug)]
+struct Wait {
+    /// When it began: with the boot, with the job, or with the answer before it.
+    since: Instant,
+    /// Whether somebody was told that it is long.
+    is_told: bool,
+}
+
+impl Wait {
+    fn begin() -> Self {
+        Wait { since: Instant::now(), is_told: false }
+    }
 }
 
 impl Image {
@@ -83,7 +108,7 @@ impl Image {
             exchange,
             limits: Vec::new(),
             next: 0,
-            since: Instant::now(),
+            wait: Wait::begin(),
             has_begun: false,
             is_over: false,
             log: None,
@@ -111,9 +136,9 @@ impl Guest {
     /// When jobs have taken a GiB together.
     pub fn add(&mut self, task: &Task) -> Result<(), Error> {
         if self.next == self.limits.len() {
-            self.since = Instant::now();
+            self.wait = Wait::begin();
         }
-        self.limits.push(task.time_limit);
+        self.limits.push(Limits { quiet: task.quiet_limit, end: task.time_limit });
         let added = self.exchange.add(&task.payload);
         added.map_err(|source| Error::io("give a guest another job", source))
     }
@@ -163,11 +188,39 @@ impl Guest {
                 Ok(None) if ended => return Err(self.machine.failure()),
                 Ok(None) | Err(_) => {}
             }
-            let limit = if self.has_begun { self.limits[self.next] } else { self.image.boot_limit };
-            if self.since.elapsed() >= limit {
-                return Err(self.machine.too_late(limit, self.has_begun));
+            let limits = self.limits();
+            if self.wait.since.elapsed() >= limits.end {
+                return Err(self.machine.too_late(limits.end, self.has_begun));
+            }
+            if !self.wait.is_told && self.wait.since.elapsed() >= limits.quiet {
+                self.wait.is_told = true;
+                self.tell(limits);
             }
         }
+    }
+
+    /// Those of what is waited for.
+    fn limits(&self) -> Limits {
+        match self.has_begun {
+            true => self.limits[self.next],
+            false => Limits { quiet: self.image.quiet_limit, end: self.image.boot_limit },
+        }
+    }
+
+    /// Tells what is waited for, and until when.
+    fn tell(&self, Limits { quiet, end }: Limits) {
+        let Some(tell) = self.image.tell else { return };
+        let what = match self.has_begun {
+            true => format!("answered job {} of {}", self.next + 1, self.limits.len()),
+            false => "booted".to_string(),
+        };
+        let (quiet, end) = (quiet.as_secs_f64(), end.as_secs_f64());
+        tell(&format!(
+            "{}: the guest has not {what} after {quiet} s; it is given up after {end} s; last of \
+             its console: {}",
+            self.image.kernel.display(),
+            self.machine.last_lines()
+        ));
     }
 
     /// What `frame` says: an answer, or something on the way to it.
@@ -178,7 +231,7 @@ impl Guest {
         }
         match frame.kind {
             Kind::Task => return Err(damaged("it is a job")),
-            Kind::Begun => (self.since, self.has_begun) = (Instant::now(), true),
+            Kind::Begun => (self.wait, self.has_begun) = (Wait::begin(), true),
             Kind::Log => self.keep(&frame.bytes)?,
             Kind::Answer => {
                 self.answered();
@@ -198,7 +251,7 @@ impl Guest {
 
     fn answered(&mut self) {
         self.next += 1;
-        self.since = Instant::now();
+        self.wait = Wait::begin();
     }
 
     /// Appends `bytes` to the log of the job.

@@ -31,6 +31,7 @@ mod unnamed;
 
 pub use accelerator::kvm_works;
 pub use boot_image::Image;
+pub(crate) use boot_image::QUIET_LIMIT;
 pub use disk::Filesystem;
 pub use error::Error;
 pub use list::{Answer, Guest, Task};
@@ -69,7 +70,8 @@ impl Image {
     pub fn run(&self, payload: &str) -> Result<Outcome, Error> {
         let started = Instant::now();
         let (payload, time_limit) = (payload.to_owned(), self.time_limit);
-        let mut guest = self.start(&[Task { payload, time_limit }])?;
+        let quiet_limit = QUIET_LIMIT;
+        let mut guest = self.start(&[Task { payload, quiet_limit, time_limit }])?;
         Ok(Outcome {
             record: guest.next_answer()?.text,
             release: guest.release().to_owned(),

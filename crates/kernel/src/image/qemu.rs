@@ -186,7 +186,7 @@ impl Started {
 
     /// Why it has ended without an answer.
     pub(super) fn failure(&self) -> Error {
-        let line = self.output.last_lines();
+        let line = self.last_lines();
         match (self.said(), self.status.is_some_and(|status| !status.success())) {
             (Err(error), _) => error,
             (Ok(Some(frame)), _) => match frame.text() {
@@ -200,11 +200,16 @@ impl Started {
 
     /// Why it is killed, which had `limit` to boot or for a job.
     pub(super) fn too_late(&self, limit: Duration, has_begun: bool) -> Error {
-        let line = self.output.last_lines();
+        let line = self.last_lines();
         match has_begun {
             true => Error::TimeLimit { limit, line },
             false => Error::BootLimit { limit, line },
         }
+    }
+
+    /// What its console says that explains most, in one line.
+    pub(super) fn last_lines(&self) -> String {
+        self.output.last_lines()
     }
 
     /// What the guest has said over its port, where it cannot say it otherwise.

@@ -2,7 +2,7 @@
 
 use super::choice::{Beside, Choice};
 use super::{Condition, Outcome, Study, Trial, answer};
-use crate::table::{Column, Table};
+use crate::table::{Column, Table, folded};
 use crate::units::{number, time, time_range};
 
 /// How the verdict on a trial is named, in tables and in JSON.
@@ -81,22 +81,6 @@ const VERDICT_COLUMNS: usize = 7;
 const CONDITION_COLUMNS: usize = 18;
 const BEST_COLUMNS: usize = 17;
 
-/// `text` in lines of at most `columns`, as far as its words allow.
-fn folded(text: &str, columns: usize) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        // What is tried together with something else begins a line.
-        let is_next = lines.last().is_none_or(|line| {
-            word == "+" || line.chars().count() + 1 + word.chars().count() > columns
-        });
-        match lines.last_mut().filter(|_| !is_next) {
-            Some(line) => *line += &format!(" {word}"),
-            None => lines.push(word.to_string()),
-        }
-    }
-    lines.join("\n")
-}
-
 /// The answer under other conditions.
 pub fn conditions(study: &Study) -> Table {
     let figures =
@@ -129,20 +113,6 @@ mod tests {
     use super::super::{Change, Under};
     use super::*;
     use filemap_core::address::vma::ReadHint;
-
-    #[test]
-    fn labels_are_folded_between_words() {
-        assert_eq!(folded("read_ahead_kb=64", 27), "read_ahead_kb=64");
-        assert_eq!(
-            folded("MADV_SEQUENTIAL on mapping 'data.mdb' + read_ahead_kb=64", 27),
-            "MADV_SEQUENTIAL on mapping\n'data.mdb'\n+ read_ahead_kb=64"
-        );
-        let long = "a-name-that-is-longer-than-the-room-for-it";
-        assert_eq!(
-            folded(&format!("MADV_RANDOM on {long}"), 27),
-            format!("MADV_RANDOM on\n{long}")
-        );
-    }
 
     /// Figures as large as those of real programs.
     #[test]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::comparison::{Comparison, Difference};
 use crate::footer::Footer;
 use crate::report::{Part, Report, to_json};
-use crate::table::{Column, Table};
+use crate::table::{Column, Table, folded};
 
 /// A pattern that was to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +138,7 @@ pub fn report(patterns: &[Pattern], kernel: Compared, footer: Footer) -> Report 
     parts.extend(doubt(patterns).map(|doubt| Part::Paragraph(format!("All patterns: {doubt}."))));
     parts.extend(why_left_out(patterns));
     parts.extend(patterns.iter().filter_map(difference));
+    parts.extend(how_many_left_out(patterns));
     Report { parts, rows: rows(patterns, kernel.seen), footer, json }
 }
 
@@ -234,6 +235,9 @@ fn listed(patterns: &[Pattern]) -> impl Iterator<Item = &Pattern> {
     patterns.iter().filter(move |pattern| all || pattern.differs() || pattern.found().is_none())
 }
 
+/// Most columns of a name: the table is to fit into [`TEXT_COLUMNS`](crate::report::TEXT_COLUMNS).
+const NAME_COLUMNS: usize = 31;
+
 fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: &Comparison, seen: Seen) -> Table {
     let row = |name: &str, found: Option<&Comparison>| {
         let numbers = found.map_or([const { None }; 4], |found| {
@@ -241,7 +245,7 @@ fn table<'a>(patterns: impl Iterator<Item = &'a Pattern>, total: &Comparison, se
             [Some(decisions), calls(found, seen), Some(excluded), Some(mismatches)]
         });
         let numbers = numbers.map(|number| number.map_or("-".to_string(), |n| n.to_string()));
-        [name.to_string()].into_iter().chain(numbers).collect()
+        [folded(name, NAME_COLUMNS)].into_iter().chain(numbers).collect()
     };
     let mut rows: Vec<Vec<String>> =
         patterns.map(|pattern| row(&pattern.name, pattern.found())).collect();
@@ -328,6 +332,16 @@ fn why_left_out(patterns: &[Pattern]) -> Vec<Part> {
         Part::Paragraph(format!("Left out: {reason}. Patterns: {}.", names.join("; ")))
     };
     by_reason.into_iter().map(text).collect()
+}
+
+/// The last that is said where not all was compared.
+fn how_many_left_out(patterns: &[Pattern]) -> Option<Part> {
+    let (all, left_out) = (patterns.len(), left_out(patterns));
+    (left_out > 0).then(|| {
+        Part::Paragraph(format!(
+            "{left_out} of {all} patterns were left out, as they cannot run here."
+        ))
+    })
 }
 
 /// The first difference of a pattern, and the job that repeats it.
@@ -474,6 +488,7 @@ mod tests {
         for words in [
             "3 patterns, 2 left out, 0 not compared,",
             "Left out: mkfs.xfs is missing. Patterns: one; two.",
+            "\n2 of 3 patterns were left out, as they cannot run here.\n\nScope:",
         ] {
             assert!(text.contains(words), "{text}");
         }
@@ -484,6 +499,24 @@ mod tests {
             (&Value::Null, &"mkfs.xfs is missing".into())
         );
         assert_eq!(json["patterns"][0]["left_out"], Value::Null);
+    }
+
+    #[test]
+    fn tables_fit_into_75_columns() {
+        let found = Comparison {
+            decisions: 123_456_789,
+            readahead_calls: 123_456_789,
+            excluded: 12_345_678,
+            mismatches: 1_234_567_890,
+            ..Comparison::default()
+        };
+        let name = "split into 100 pages, every second executable";
+        let patterns = [Pattern { finding: Finding::Compared(found), ..pattern(name, &[], &[]) }];
+        let text = report(&patterns, footer()).render(Format::Table);
+        let folded = "split into 100 pages, every  123456789  123456789  12345678  1234567890\n\
+                      second executable\n";
+        assert!(text.contains(folded), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 75), "{text}");
     }
 
     #[test]

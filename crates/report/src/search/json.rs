@@ -21,8 +21,10 @@ pub(crate) struct Json<'a> {
     seed: u64,
     /// Jobs that were run in both variants.
     tried: u64,
-    /// Jobs drawn that are none.
+    /// Jobs drawn that are none, or cannot run.
     left_out: u64,
+    /// Jobs drawn that are the same in both variants.
+    alike: u64,
     /// What was found, the largest ratio first.
     groups: Vec<JsonGroup<'a>>,
     /// What else is to be said of it, a sentence each.
@@ -85,6 +87,7 @@ pub(super) fn text(study: &Study, footer: &Footer) -> String {
         seed: study.seed,
         tried: study.tried,
         left_out: study.left_out,
+        alike: study.alike,
         groups: groups.collect(),
         notes: &study.notes,
     };

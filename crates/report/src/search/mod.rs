@@ -73,6 +73,8 @@ pub struct Study {
     pub tried: u64,
     /// Jobs drawn that are none, such as a split of a mapping that is too small.
     pub left_out: u64,
+    /// Jobs drawn that are the same in both variants.
+    pub alike: u64,
     /// What was found, the largest ratio first.
     pub groups: Vec<Group>,
     /// What a mechanism is, as a sentence.
@@ -130,22 +132,37 @@ pub fn report(study: &Study, footer: Footer) -> Report {
     Report { parts, rows: rows(study), footer, json }
 }
 
-/// How many jobs were found.
+/// How many jobs were found, and of how many.
 fn found(study: &Study) -> String {
-    let tried = units::number(study.tried as f64);
+    let of = |jobs: u64| units::number(jobs as f64);
     let found: u64 = study.groups.iter().map(|group| group.jobs).sum();
-    match study.groups.len() {
+    let tried = format!("{} that ran in both variants", counted(study.tried));
+    let first = match study.groups.len() {
         0 => format!(
-            "None was found among {tried} jobs. That proves nothing: give --jobs more of them, or \
+            "None was found among {tried}. That proves nothing: give --jobs more of them, or \
              another --seed."
         ),
         kinds => format!(
-            "{} of {tried} jobs, by {kinds} mechanism{}. {}",
-            units::number(found as f64),
+            "{} of {tried}, by {kinds} mechanism{}. {}",
+            of(found),
             if kinds == 1 { "" } else { "s" },
             study.mechanism_is,
         ),
+    };
+    let drawn = counted(study.tried + study.left_out + study.alike);
+    let reasons =
+        [(study.alike, "that are the same in both variants"), (study.left_out, "that cannot run")];
+    let some = reasons.into_iter().filter(|(jobs, _)| *jobs > 0);
+    let some: Vec<String> = some.map(|(jobs, which)| format!("{} {which}", of(jobs))).collect();
+    match some.is_empty() {
+        true => first,
+        false => format!("{first} Of {drawn} drawn, {} are not counted.", some.join(" and ")),
     }
+}
+
+/// `1 job`, `2 jobs`.
+fn counted(jobs: u64) -> String {
+    format!("{} job{}", units::number(jobs as f64), if jobs == 1 { "" } else { "s" })
 }
 
 /// What a reader may do next.

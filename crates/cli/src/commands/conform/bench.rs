@@ -12,6 +12,7 @@ use filemap_report::conform::{self, Comparison, Difference, Finding};
 
 use crate::decided::Decided;
 use crate::error::Error;
+use crate::progress;
 
 /// How often a job is run again where the kernel found no memory for a large folio.
 const REPEATS_WITHOUT_FOLIO: u64 = 3;
@@ -60,7 +61,7 @@ impl Bench {
     /// A bench for kernels that are booted, each for the jobs that name it.
     pub fn booting() -> Self {
         Bench {
-            kernel: Kernel::Booted(Boot::default()),
+            kernel: Kernel::Booted(Boot::telling(progress::tell)),
             seen: Seen::ALL,
             disturbed: 0,
             without_folio: 0,

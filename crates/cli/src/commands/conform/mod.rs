@@ -8,13 +8,12 @@ mod program;
 mod verdict;
 
 use filemap_job::{EngineKind, Job, JobSpec};
-use filemap_kernel::Error as KernelError;
 use filemap_report::conform::{self, Comparison, Finding, Pattern};
 use filemap_report::setup;
 
 use asked::Asked;
 use bench::Bench;
-use verdict::{footer, outcome};
+use verdict::{check_left_out, footer, outcome};
 
 use super::GivenJob;
 use super::folio_ops;
@@ -87,6 +86,7 @@ pub fn run(args: ConformArgs) -> Result<Outcome, Error> {
         }
         patterns.push(Pattern { name: name.clone(), finding, job: text(job) });
     }
+    check_left_out(&patterns)?;
     let flags = on.flags();
     let command = match args.fuzz {
         Some(number) => format!("filemap conform --fuzz {number} --seed {seed}{flags}"),
@@ -116,14 +116,12 @@ fn findings(bench: &mut Bench, jobs: &[Job]) -> Result<Vec<Finding>, Error> {
             Ok(mut of_files) => of_files.remove(0),
             // A kernel that shows nothing shows nothing of any job.
             Err(error) if jobs.len() > 1 && error.cannot_run_here() && !error.is_of_tracing() => {
-                Finding::LeftOut { reason: error.to_string() }
+                Finding::LeftOut { reason: error.cause().to_string() }
             }
             // The machine that ran it is over, and another one runs the rest.
-            Err(error @ KernelError::InList { .. })
-                if !error.is_of_tracing() && ended < MOST_ENDED =>
-            {
+            Err(error) if error.is_in_list() && !error.is_of_tracing() && ended < MOST_ENDED => {
                 ended += 1;
-                Finding::NotCompared { reason: error.to_string() }
+                Finding::NotCompared { reason: error.without_image().to_string() }
             }
             Err(error) => return Err(error.into()),
         });

@@ -15,6 +15,30 @@ use crate::provenance;
 /// One pattern in so many may go without comparison before the whole tells nothing.
 const NOT_COMPARED_ONE_IN: usize = 10;
 
+/// Refuses a comparison of which this machine can run no pattern, with what it lacks for how many.
+///
+/// # Errors
+/// When all `patterns` were left out.
+pub fn check_left_out(patterns: &[Pattern]) -> Result<(), Error> {
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for pattern in patterns {
+        let Finding::LeftOut { reason } = &pattern.finding else { return Ok(()) };
+        match reasons.iter_mut().find(|(other, _)| other == reason) {
+            Some((_, patterns)) => *patterns += 1,
+            None => reasons.push((reason, 1)),
+        }
+    }
+    let reasons = match reasons.as_slice() {
+        [] => return Ok(()),
+        [(reason, _)] => reason.to_string(),
+        several => {
+            let texts = several.iter().map(|(reason, number)| format!("{reason} ({number})"));
+            texts.collect::<Vec<_>>().join("; ")
+        }
+    };
+    Err(Error::CannotRun(format!("none of {} patterns can run here: {reasons}", patterns.len())))
+}
+
 /// A difference fails the check, and so does what does not show that both agree; too few
 /// comparisons are none.
 pub fn outcome(patterns: &[Pattern]) -> Result<Outcome, Error> {
@@ -22,9 +46,6 @@ pub fn outcome(patterns: &[Pattern]) -> Result<Outcome, Error> {
         return Ok(Outcome::CheckFailed);
     }
     let all = patterns.len() - conform::left_out(patterns);
-    if let (0, Some(Finding::LeftOut { reason })) = (all, patterns.first().map(|p| &p.finding)) {
-        return Err(Error::CannotRun(format!("no pattern can run here: {reason}")));
-    }
     let missing = conform::not_compared(patterns);
     if missing * NOT_COMPARED_ONE_IN > all {
         return Err(Error::CannotRun(format!(
@@ -119,8 +140,13 @@ mod tests {
         let mut some = patterns(1, 0, 0);
         some.extend([left_out(), left_out()]);
         assert!(matches!(outcome(&some), Ok(Outcome::Done)));
-        let error = outcome(&[left_out()]).unwrap_err();
+        assert!(check_left_out(&some).is_ok());
+        let mut none = vec![left_out(), left_out(), left_out()];
+        let error = check_left_out(&none).unwrap_err();
         assert_eq!(error.exit_code(), 4);
-        assert!(error.to_string().contains("no tool"), "{error}");
+        assert_eq!(error.to_string(), "none of 3 patterns can run here: no tool");
+        none[1].finding = Finding::LeftOut { reason: "no room".to_string() };
+        let error = check_left_out(&none).unwrap_err();
+        assert_eq!(error.to_string(), "none of 3 patterns can run here: no tool (2); no room (1)");
     }
 }

@@ -160,7 +160,7 @@ impl Machines {
     /// Looks whether `image` can boot, unless that is known.
     pub(super) fn check(&mut self, image: &Image) -> Result<(), Error> {
         if !self.looked.iter().any(|other| other.boots_as(image)) {
-            image.check()?;
+            image.check().map_err(|error| Error::from(error).of_image(&image.kernel))?;
             self.looked.push(image.clone());
         }
         Ok(())
@@ -180,6 +180,11 @@ impl Machines {
     }
 
     fn answer(&mut self, list: usize, job: usize) -> Result<Arrived, Error> {
+        let answered = self.awaited(list, job);
+        answered.map_err(|error| error.of_image(&self.lists[list].image.kernel))
+    }
+
+    fn awaited(&mut self, list: usize, job: usize) -> Result<Arrived, Error> {
         loop {
             if let Some(answer) = self.lists[list].jobs[job].answer.take() {
                 return answer;

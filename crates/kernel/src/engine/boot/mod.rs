@@ -16,7 +16,7 @@ use super::needs::{Needed, Needs};
 use super::sent::{Bootable, Message, Returned, opened};
 use super::{plan, temporary_directory};
 use crate::contents::Contents;
-use crate::image::{self, Accelerator, Image, Task};
+use crate::image::{self, Accelerator, Image, QUIET_LIMIT, Task};
 use crate::temporary::require_space;
 use crate::{Error, page_size};
 
@@ -38,7 +38,10 @@ const OWN_WRITTEN_BYTES: u64 = 128 << 20;
 const SLOW_BYTES_A_SECOND: u64 = 4 << 20;
 const SLOW_ACCESS: Duration = Duration::from_millis(2);
 
-/// What any job may take on a machine that has much else to do.
+/// A machine that is not slow is so many times as fast.
+const SLOW_FACTOR: u32 = 10;
+
+/// What any job may take besides on a machine that has much else to do.
 const SLOW_JOB: Duration = Duration::from_secs(300);
 
 /// Kernels that are booted for jobs that name their images. Jobs share a boot where that changes
@@ -49,9 +52,16 @@ pub struct Boot {
     machines: Rc<RefCell<Machines>>,
     /// How jobs are observed, if they are.
     observed: Option<Value>,
+    /// See [`Image::tell`].
+    tell: Option<fn(&str)>,
 }
 
 impl Boot {
+    /// No machine yet. `tell` is given a line about each that has said nothing for long.
+    pub fn telling(tell: fn(&str)) -> Self {
+        Boot { tell: Some(tell), ..Boot::default() }
+    }
+
     /// The same machines, but jobs that are made ready from now on are observed as `how` says:
     /// [`Booted::take_log`] has what the kernel decided. Its `ram_bytes` are added to the memory of
     /// the machine, and its `seconds` to the time limit of each job.
@@ -64,6 +74,7 @@ impl Boot {
         let needs = job.needs();
         check::<W>(&needs)?;
         let mut image = machine(job, &needs, named)?;
+        image.tell = self.tell;
         let held = self.machines.borrow().held_bytes();
         if available_bytes().is_some_and(|free| image.ram_bytes > free.saturating_add(held)) {
             let files = if needs.is_program() { "smaller files" } else { "a smaller --file-size" };
@@ -84,14 +95,16 @@ impl Boot {
             read_ahead_kb: needs.machine.read_ahead.bytes(page_size()) >> 10,
             observed: self.observed.clone(),
         };
-        let seconds = Duration::from_secs(of_observing("seconds"));
+        let slow = slow_time(job, &needs);
+        let slow = slow.saturating_add(Duration::from_secs(of_observing("seconds")));
         Ok(Entry {
             is_alone,
             names_ram: needs.machine.ram_bytes.is_some(),
             image,
             task: Task {
                 payload: message.to_json(),
-                time_limit: time_limit(job, &needs).saturating_add(seconds),
+                quiet_limit: QUIET_LIMIT.saturating_add(slow / SLOW_FACTOR),
+                time_limit: SLOW_JOB.saturating_add(slow),
             },
             name: job.words(),
         })
@@ -179,7 +192,8 @@ impl<W: Bootable> Ready for Booted<W> {
         };
         let mut arrived = place.answer()?;
         let returned = opened::<W>(&arrived.answer.text);
-        let mut returned = returned.map_err(|error| arrived.told.of(error))?;
+        let kernel = &arrived.image.kernel;
+        let mut returned = returned.map_err(|error| arrived.told.of(error).of_image(kernel))?;
         describe(&mut returned.environment, &arrived, work.needs().files.len());
         if arrived.accelerator == Accelerator::Tcg {
             // What an emulator takes says nothing of any machine.
@@ -269,8 +283,9 @@ fn machine<W: Bootable>(job: &W, needs: &Needs, named: &JobImage) -> Result<Imag
     Ok(image)
 }
 
-/// How long `job` takes at most, even on a machine that is emulated beside others.
-fn time_limit<W: Bootable>(job: &W, needs: &Needs) -> Duration {
+/// How long `job` takes for what it reads, writes and waits for, even on a machine that is emulated
+/// beside others.
+fn slow_time<W: Bootable>(job: &W, needs: &Needs) -> Duration {
     let runs = job.runs();
     let read = needs.accesses.saturating_mul(needs.longest_read_bytes.max(page_size()));
     let bytes = needs.made_bytes().max(read).saturating_mul(runs);
@@ -283,7 +298,7 @@ fn time_limit<W: Bootable>(job: &W, needs: &Needs) -> Duration {
     };
     let touches = SLOW_ACCESS.saturating_mul(u32::try_from(accesses).unwrap_or(u32::MAX));
     let takes = [Duration::from_secs(seconds), touches, thinks, flushes];
-    takes.into_iter().fold(SLOW_JOB, Duration::saturating_add)
+    takes.into_iter().fold(Duration::ZERO, Duration::saturating_add)
 }
 
 fn describe(environment: &mut Map<String, Value>, arrived: &Arrived, files: usize) {
