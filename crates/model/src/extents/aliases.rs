@@ -82,10 +82,13 @@ impl Aliases {
     }
 
     /// The first of the pages `from..end` in whose word a page has such an entry, or `end`.
+    #[inline]
     pub fn next(&self, from: u64, end: u64) -> u64 {
-        if self.is_empty() || from >= end {
-            return end;
-        }
+        if self.is_empty() || from >= end { end } else { self.next_of_some(from, end) }
+    }
+
+    #[inline(never)]
+    fn next_of_some(&self, from: u64, end: u64) -> u64 {
         let first = (from / WORD_PAGES, Layer::FIRST);
         let word = self.entries.range(first..).next().map(|(&(word, _), _)| word * WORD_PAGES);
         word.map_or(end, |page| page.clamp(from, end))

@@ -63,17 +63,21 @@ impl Default for Chunks {
 
 impl Chunks {
     /// Chunk `number`, where it holds anything.
+    #[inline]
     pub fn get(&self, number: u64) -> Option<&Chunk> {
         match self.slot(number) {
             Some(slot) => Some(&self.chunks[slot as usize]),
+            None if self.full.is_empty() => None,
             None => self.full_run(number).map(|_| &FULL),
         }
     }
 
     /// Chunk `number`, where it holds anything.
+    #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Chunk> {
         let slot = match self.slot(number) {
             Some(slot) => slot,
+            None if self.full.is_empty() => return None,
             None => self.full_run(number).map(|_| self.make(number))?,
         };
         Some(&mut self.chunks[slot as usize])
@@ -106,10 +110,8 @@ impl Chunks {
     }
 
     /// The run of full chunks without slots that `number` is in.
+    #[inline(never)]
     fn full_run(&self, number: u64) -> Option<(u64, u64)> {
-        if self.full.is_empty() {
-            return None;
-        }
         let (&first, &end) = self.full.range(..=number).next_back()?;
         (number < end).then_some((first, end))
     }
@@ -186,16 +188,20 @@ impl Chunks {
         }
     }
 
+    #[inline]
     fn slot(&self, number: u64) -> Option<u32> {
         let (recent, slot) = self.recent(number).get();
-        if recent == number {
-            return Some(slot);
-        }
+        if recent == number { Some(slot) } else { self.find_slot(number) }
+    }
+
+    #[inline(never)]
+    fn find_slot(&self, number: u64) -> Option<u32> {
         let slot = *self.slots.get(&number)?;
         self.recent(number).set((number, slot));
         Some(slot)
     }
 
+    #[inline]
     fn recent(&self, number: u64) -> &Cell<(u64, u32)> {
         &self.recent[number as usize % RECENT]
     }

@@ -160,10 +160,13 @@ impl Stale {
 
     /// The first of the pages `from..end` with which a folio begins that has stale entries, or
     /// `end`.
+    #[inline]
     pub fn next(&self, from: u64, end: u64) -> u64 {
-        if self.is_empty() {
-            return end;
-        }
+        if self.is_empty() { end } else { self.next_of_some(from, end) }
+    }
+
+    #[inline(never)]
+    fn next_of_some(&self, from: u64, end: u64) -> u64 {
         let behind = |(&word, &bits): (&u64, &u64)| {
             let pages = bits & word_mask(word, PageIndex(from), PageIndex(end));
             (pages != 0).then(|| word * 64 + u64::from(pages.trailing_zeros()))

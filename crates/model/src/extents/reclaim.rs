@@ -118,6 +118,7 @@ impl ExtentCache {
 
     /// Folios at the tail that are locked go round the list, at most `most` pages of them, rounded
     /// up to whole folios. Returns how many pages; `None` where the first is not locked.
+    #[inline]
     fn pass_locked_run(&mut self, tail: Extent, most: u64) -> Option<u64> {
         let run_end = self.locked.run_end(tail.start)?.min(tail.start + most);
         let locked = (run_end - tail.start).next_multiple_of(tail.order.pages()).min(tail.pages);
