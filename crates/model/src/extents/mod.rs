@@ -1,5 +1,6 @@
 //! The page cache as extents and bitmaps: a window costs by its words, not by its pages.
 
+mod aging;
 mod aliases;
 mod chunk;
 mod chunks;
@@ -62,6 +63,9 @@ pub struct ExtentCache {
 
 /// Where so many pages can be cached for each chunk, all words of chunks are kept: 16 bytes a page.
 const PAGES_FOR_WORDS: u64 = 128;
+
+/// All words of so many chunks are kept in any case: half a MiB.
+const SMALL_CHUNKS: u64 = if cfg!(feature = "tiny-chunks") { 4 } else { 256 };
 
 impl ExtentCache {
     /// An empty cache that never holds more than `capacity` pages.
@@ -127,7 +131,8 @@ impl ExtentCache {
 
     /// Whether the words of all chunks take little memory beside the pages that can be cached.
     fn has_room_for_words(&self) -> bool {
-        self.capacity < u64::MAX && self.chunks.count() < self.capacity / PAGES_FOR_WORDS
+        let limited = if self.capacity < u64::MAX { self.capacity / PAGES_FOR_WORDS } else { 0 };
+        self.chunks.count() <= SMALL_CHUNKS.max(limited)
     }
 
     /// Adds all pages of so many chunks that hold nothing, from chunk `first` on.
@@ -174,9 +179,13 @@ impl ExtentCache {
 
     fn add_folio(&mut self, head: u64, order: Order, marked: bool) {
         let end = head + order.pages();
+        let is_roomy = self.has_room_for_words();
         let mut were_empty = 0;
         for (number, span) in by_chunk(head, end) {
             let chunk = self.chunks.get_or_make(number);
+            if is_roomy {
+                chunk.keep_all_words();
+            }
             were_empty += chunk.add(span, order);
         }
         self.nodes += if in_leaf(order) { were_empty } else { 0 };

@@ -37,12 +37,6 @@ struct Unused {
     behind: Option<Extent>,
 }
 
-/// Pages of the active list's tail that moved to the inactive one, and that did not.
-struct Aged {
-    moved: u64,
-    stayed: u64,
-}
-
 /// Notes that the pages of `span`, which are still in the chunk, are evicted from the clock `clock`
 /// on: base pages one by one, or a large folio or a part of it, whose pages share their flags.
 fn note_evicted(shadows: &mut Shadows, chunk: &mut Chunk, span: Span, clock: u64, order: Order) {
@@ -357,85 +351,6 @@ impl ExtentCache {
         for number in words(from, end) {
             self.aliases.clear(number, word_mask(number, from, end));
         }
-    }
-
-    /// Moves folios from the active list's tail until `pages` pages have moved.
-    pub(super) fn age_active(&mut self, pages: u64, mappings: &ReverseMap) {
-        let mut moved = 0;
-        let mut left = self.active.pages;
-        while moved < pages && left > 0 {
-            let tail = self.active.tail().expect("pages are left on the list");
-            let aged = match tail.order {
-                Order(0) => self.age_word(tail, left, pages - moved, mappings),
-                _ => self.age_folio(tail, mappings),
-            };
-            moved += aged.moved;
-            left -= aged.moved + aged.stayed;
-        }
-    }
-
-    /// The base pages at the active list's tail that lie in one word, until `most` have moved.
-    fn age_word(&mut self, tail: Extent, left: u64, most: u64, mappings: &ReverseMap) -> Aged {
-        let (number, offset) = (tail.start / WORD_PAGES, tail.start % WORD_PAGES);
-        let length = tail.pages.min(WORD_PAGES - offset).min(left);
-        let mut mask = bits(length as u32) << offset;
-        let first = number * WORD_PAGES;
-        let (file, index) = locate(first);
-        let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
-        let has_aliases = !self.aliases.is_empty();
-        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let word_in_chunk = number as usize % CHUNK_WORDS;
-        let flags = chunk.flags(word_in_chunk);
-        let mut young = Accessed::default();
-        if mappings.has_recency() {
-            young.add(Layer::FIRST, word, flags.accessed(mask), mappings);
-            if has_aliases {
-                for (layer, entries) in self.aliases.of_word(number) {
-                    young.add(layer, word, entries.young & mask, mappings);
-                }
-            }
-        }
-        let moves = mask & !young.executable;
-        if u64::from(moves.count_ones()) >= most {
-            mask &= up_to_bit(moves, most);
-        }
-        let believed = mask & mappings.believed_mask(Layer::FIRST, word);
-        if young.pages & mask != 0 && has_aliases {
-            for (layer, entries) in self.aliases.of_word(number) {
-                entries.young &= !(mask & mappings.believed_mask(layer, word));
-            }
-        }
-        let moves = mask & moves;
-        chunk.change_flags(word_in_chunk, |flags| {
-            flags.young &= !believed;
-            flags.active &= !moves;
-            flags.workingset |= moves;
-        });
-        let taken = WORD_PAGES - u64::from(mask.leading_zeros()) - offset;
-        self.active.take(taken, taken);
-        let stayed = self.active.push_mask(first, mask & !moves);
-        self.clock += stayed;
-        Aged { moved: self.inactive.push_mask(first, moves), stayed }
-    }
-
-    /// The large folio at the active list's tail.
-    fn age_folio(&mut self, tail: Extent, mappings: &ReverseMap) -> Aged {
-        let (head, length) = (tail.start, tail.order.pages());
-        self.active.take(length, length);
-        let extent = Extent { start: head, pages: length, order: tail.order };
-        let (file, _) = locate(head);
-        let (young, _) = self.take_young(head, length, mappings.of(file));
-        if young.executable {
-            self.active.push(extent);
-            self.clock += length;
-            return Aged { moved: 0, stayed: length };
-        }
-        self.set_range(head, head + length, |flags, mask| {
-            flags.active &= !mask;
-            flags.workingset |= mask;
-        });
-        self.inactive.push(extent);
-        Aged { moved: length, stayed: 0 }
     }
 
     /// Forgets evictions that cannot matter any more, and chunks in which there was nothing else:

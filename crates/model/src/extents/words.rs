@@ -179,3 +179,41 @@ fn runs_of(number: usize, word: &Word) -> impl Iterator<Item = Run> {
         Some(Run::new(number, first, pages, kinds))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use filemap_job::random::Rng;
+
+    use super::*;
+
+    #[test]
+    fn few_words_are_what_all_are() {
+        for seed in 0..2000 {
+            let mut rng = Rng(seed);
+            let (mut few, mut all) = (Words::ANY, Words::ANY);
+            all.keep_all();
+            let mut used = 0;
+            for _ in 0..rng.below(40) {
+                let number = rng.below(CHUNK_WORDS as u64) as usize;
+                used |= 1 << number;
+                let first = rng.below(64) as u32;
+                let mask = bits(1 + rng.below(u64::from(64 - first)) as u32) << first;
+                let (kind, sets) = (rng.below(8) as usize, rng.chance(70));
+                for words in [&mut few, &mut all] {
+                    words.change(
+                        number,
+                        || used,
+                        |word| {
+                            let bits = &mut *word.masks_mut()[kind];
+                            *bits = if sets { *bits | mask } else { *bits & !mask };
+                        },
+                    );
+                }
+                for number in (0..CHUNK_WORDS).filter(|number| used >> number & 1 == 1) {
+                    let found = [&few, &all].map(|words| words.get(number, Word::masks));
+                    assert_eq!(found[0], found[1], "word {number} with seed {seed}");
+                }
+            }
+        }
+    }
+}
