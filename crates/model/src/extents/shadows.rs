@@ -102,7 +102,7 @@ impl Table {
 
     fn note(&mut self, shadow: Shadow, oldest: u64) {
         if shadow.end() - self.base >= 1 << (CLOCK_BITS - 1) {
-            self.count_from(oldest);
+            self.count_from(oldest.max(self.base));
         }
         self.end = shadow.end();
         let first = usize::from(shadow.offset);
