@@ -47,8 +47,8 @@ pub const MAX_RUNS: u64 = 100_000;
 /// Most runs times phases of one job: each phase of each run is in the record.
 pub const MAX_PHASE_RUNS: u64 = 1_000_000;
 
-/// Most memory that the model takes for one job, in bytes: 4 GiB, which is the state of some 14 TiB
-/// of cached file.
+/// Most memory that the model takes for one job, in bytes: 4 GiB, which is the state of
+/// 14 TiB of a file that is cached here and there, or of more where it is cached in long runs.
 pub const MAX_MODEL_BYTES: u64 = 4 << 30;
 
 /// Largest readahead size, in KiB: 4 GiB.

@@ -172,7 +172,7 @@ fn time_limits_kill(image: &Image) {
     let lines = told();
     let [line] = &lines[..] else { panic!("one line: {lines:?}") };
     println!("{line}");
-    assert!(line.contains("answered job 2 of 3 after 2.5 s; it is given up after 5 s"), "{line}");
+    assert!(line.contains("answered job 2 of 3 after 3 s; it is given up after 5 s"), "{line}");
     let image = Image { boot_limit: Duration::from_millis(300), ..image };
     let error = image.run("state").expect_err("no time to boot");
     assert!(matches!(error, Error::BootLimit { .. }), "{error}");

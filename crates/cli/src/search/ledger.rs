@@ -76,7 +76,6 @@ impl<'a> Ledger<'a> {
 
     /// A round of `jobs` behind what was found `before`, of which something may be `known`.
     pub fn round(&'a self, before: &'a Found, jobs: usize, mut known: Vec<Known>) -> Round<'a> {
-        self.tell_kept(before, &known);
         known.resize(known.len().max(jobs), Known::Nothing);
         Round { ledger: self, before, known: Mutex::new(known) }
     }
@@ -94,7 +93,8 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
-    fn tell_kept(&self, found: &Found, known: &[Known]) {
+    /// Leaves word of what the state file has, for a signal that ends the command.
+    pub fn tell_kept(&self, found: &Found, known: &[Known]) {
         let Some(state) = self.state else { return };
         let tried = known.iter().filter(|known| **known != Known::Nothing).count();
         let path = state.path();

@@ -57,7 +57,7 @@ pub struct Search<'a> {
     pub seed: u64,
     /// Jobs to try; `None` is as many as there is time for.
     pub jobs: Option<u64>,
-    /// No round begins after so long.
+    /// No job begins after so long, but the first.
     pub limit: Option<Duration>,
     /// The machine of the model.
     pub profile: Profile,
@@ -93,6 +93,7 @@ impl Search<'_> {
         let progress = Progress::of(self.jobs);
         progress.begin_at(found.drawn);
         let ledger = Ledger::new(state, asked);
+        ledger.tell_kept(&found, &known);
         let goes_on =
             || asked.times() == 0 && self.limit.is_none_or(|limit| begun.elapsed() < limit);
         let mut reason = None;
@@ -111,6 +112,7 @@ impl Search<'_> {
                     Known::Same => Some(Fate::Same),
                     // What has not begun is left for a search that goes on.
                     Known::Nothing if !is_first && !goes_on() => None,
+                    Known::Tried if asked.times() > 0 => None,
                     Known::Nothing | Known::Tried => Some(self.tried::<J>(specs[at].clone())?),
                 };
                 fate.iter().try_for_each(|fate| round.enter(at, fate))?;

@@ -38,6 +38,7 @@ struct State {
     alike: u64,
     mechanisms: Vec<Mechanism>,
     /// What is known of the jobs of the round behind these, a letter each.
+    #[serde(default)]
     begun: String,
 }
 
@@ -79,7 +80,11 @@ impl StateFile {
         };
         let state: State = serde_json::from_str(&text)
             .map_err(|_| refused("the file is no state of a search; give a new one".to_string()))?;
-        if state.filemap_search != FORM || state.search != self.search {
+        if state.filemap_search != FORM {
+            let another = "the file is of another version of filemap; give a new one";
+            return Err(refused(another.to_string()));
+        }
+        if state.search != self.search {
             return Err(refused(format!(
                 "the file is of another search: {}; give its flags, or a new file",
                 state.search

@@ -214,7 +214,7 @@ impl Guest {
             true => format!("answered job {} of {}", self.next + 1, self.limits.len()),
             false => "booted".to_string(),
         };
-        let (quiet, end) = (quiet.as_secs_f64(), end.as_secs_f64());
+        let (quiet, end) = (quiet.as_secs_f64().ceil(), end.as_secs_f64().ceil());
         tell(&format!(
             "{}: the guest has not {what} after {quiet} s; it is given up after {end} s; last of \
              its console: {}",

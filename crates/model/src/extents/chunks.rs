@@ -13,9 +13,13 @@ use super::shadows::Shadows;
 /// Bytes of a chunk's slot in the table.
 const SLOT_BYTES: u64 = 32;
 
-/// The memory that chunks take is counted each time that it was asked for so often, and more
-/// seldom where there are many.
-const COUNT_EVERY: usize = 1024;
+/// The most that a chunk takes: all its words, and the order of each page.
+const MOST_BYTES: u64 = size_of::<Chunk>() as u64 + CHUNK_PAGES + CHUNK_PAGES + SLOT_BYTES;
+
+/// What chunks take is counted again once so many were looked up, or one for so many that there
+/// are.
+const COUNT_EVERY: usize = 64;
+const COUNT_PART: usize = 8;
 
 /// A window that fills fewer chunks makes each of them.
 pub const LEAST_RUN: u64 = if cfg!(feature = "tiny-chunks") { 2 } else { 8 };
@@ -29,10 +33,10 @@ pub struct Chunks {
     /// Chunks that have no slot, all pages of which are cached as base pages without a flag, and
     /// none of which was evicted: the first of each run, and the one behind its last.
     full: BTreeMap<u64, u64>,
-    /// Bytes that so many chunks took when they were counted, and how often that is asked for
-    /// until the next count.
-    counted: Cell<(u64, usize)>,
-    until_count: Cell<usize>,
+    /// Bytes that the chunks took when they were counted.
+    counted: Cell<u64>,
+    /// How often one was looked up since then that was not remembered: no others can have grown.
+    looked_up: Cell<usize>,
     /// Chunks that were looked up lately and their slots, each at its number's place: a fault, its
     /// window and what is reclaimed for that go to and fro between a few.
     recent: [Cell<(u64, u32)>; RECENT],
@@ -54,8 +58,8 @@ impl Default for Chunks {
             chunks: Vec::new(),
             free: Vec::new(),
             full: BTreeMap::new(),
-            counted: Cell::new((0, 0)),
-            until_count: Cell::new(0),
+            counted: Cell::new(0),
+            looked_up: Cell::new(0),
             recent: [const { Cell::new((NONE, 0)) }; RECENT],
         }
     }
@@ -136,27 +140,26 @@ impl Chunks {
         slot
     }
 
-    /// About how many bytes of memory they take. A chunk that was in use keeps its words.
+    /// At most how many bytes of memory they take. A chunk that was in use keeps its words.
     pub fn held_bytes(&self) -> u64 {
-        let chunks = self.chunks.len();
-        match self.until_count.get() {
-            0 => {
-                let bytes = self.chunks.iter().map(|chunk| chunk.held_bytes() + SLOT_BYTES).sum();
-                self.counted.set((bytes, chunks));
-                self.until_count.set(COUNT_EVERY.max(chunks / 2));
-            }
-            left => self.until_count.set(left - 1),
+        if self.looked_up.get() >= COUNT_EVERY.max(self.chunks.len() / COUNT_PART) {
+            let bytes = self.chunks.iter().map(|chunk| chunk.held_bytes() + SLOT_BYTES).sum();
+            self.counted.set(bytes);
+            self.looked_up.set(0);
         }
-        let (bytes, counted) = self.counted.get();
-        let more = (chunks - counted) as u64 * (size_of::<Chunk>() as u64 + SLOT_BYTES);
-        bytes + more + self.full.len() as u64 * SLOT_BYTES
+        let grown = (self.looked_up.get() + RECENT) as u64 * MOST_BYTES;
+        self.counted.get() + grown + self.full.len() as u64 * SLOT_BYTES
     }
 
-    /// Every chunk in use with its number, in no order.
+    /// The pages of `from..end` that are in full chunks without slots.
+    pub fn full_pages(&self, from: PageIndex, end: PageIndex) -> u64 {
+        let runs = self.full.iter().map(|(first, end)| (first * CHUNK_PAGES, end * CHUNK_PAGES));
+        runs.map(|run| run.1.min(end.0).saturating_sub(run.0.max(from.0))).sum()
+    }
+
+    /// Every chunk with a slot and its number, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
-        let slots = self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]));
-        let full = self.full.iter().flat_map(|(&first, &end)| first..end);
-        slots.chain(full.map(|number| (number, &FULL)))
+        self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]))
     }
 
     /// The words, in ascending order, in which one of the pages `from..end` may be mapped or
@@ -196,6 +199,7 @@ impl Chunks {
 
     #[inline(never)]
     fn find_slot(&self, number: u64) -> Option<u32> {
+        self.looked_up.set(self.looked_up.get() + 1);
         let slot = *self.slots.get(&number)?;
         self.recent(number).set((number, slot));
         Some(slot)
@@ -222,5 +226,36 @@ impl Hasher for Spread {
 
     fn write_u64(&mut self, value: u64) {
         self.0 = value.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filemap_core::units::Order;
+    use filemap_job::random::Rng;
+
+    use super::super::span::Span;
+    use super::*;
+
+    #[test]
+    fn what_chunks_hold_is_never_more_than_they_say() {
+        let mut rng = Rng(1);
+        let mut chunks = Chunks::default();
+        chunks.add_full(1 << 20, 1 << 30);
+        for step in 0..20_000 {
+            let number = rng.below(1 << 12) + (1 << 20) * rng.below(2);
+            let chunk = chunks.get_or_make(number);
+            if chunk.is_empty() {
+                let order = Order(rng.pick(&[0, 0, 2]));
+                chunk.add(Span { from: 0, end: CHUNK_PAGES as usize }, order);
+            }
+            let word = rng.below(CHUNK_WORDS as u64) as usize;
+            chunk.change_flags(word, |flags| flags.mapped |= rng.next());
+            let held: u64 = chunks.chunks.iter().map(Chunk::held_bytes).sum();
+            let said = chunks.held_bytes();
+            assert!(held <= said, "step {step}: {held} bytes, said to be {said}");
+            let most = 2 * held + (1 << 20);
+            assert!(said <= most, "step {step}: {held} bytes, said to be {said}");
+        }
     }
 }

@@ -347,6 +347,6 @@ impl ExtentCache {
             let cached = words.map(|(at, word)| chunk.present(word) & word_mask(at, from, end));
             cached.map(|pages| u64::from(pages.count_ones())).sum::<u64>()
         });
-        PageCount(pages.sum())
+        PageCount(pages.sum::<u64>() + self.chunks.full_pages(from, end))
     }
 }

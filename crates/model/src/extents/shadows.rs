@@ -38,7 +38,7 @@ impl Shadow {
 
     /// The clock behind the eviction.
     fn end(&self) -> u64 {
-        self.clock + u64::from(self.pages)
+        self.clock + if self.forgets { 0 } else { u64::from(self.pages) }
     }
 
     /// Its pages in `word` of the chunk.
