@@ -41,28 +41,18 @@ impl ExtentCache {
         let first = number * WORD_PAGES;
         let (file, index) = locate(first);
         let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
-        let has_aliases = !self.aliases.is_empty();
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let word_in_chunk = number as usize % CHUNK_WORDS;
         let flags = chunk.flags(word_in_chunk);
-        let mut young = Accessed::default();
-        if mappings.has_recency() {
-            young.add(Layer::FIRST, word, flags.accessed(mask), mappings);
-            if has_aliases {
-                for (layer, entries) in self.aliases.of_word(number) {
-                    young.add(layer, word, entries.young & mask, mappings);
-                }
-            }
-        }
+        let accessed = (flags.accessed(mask), mask);
+        let young = Accessed::of_word(accessed, number, word, &mut self.aliases, mappings);
         let moves = mask & !young.executable;
         if u64::from(moves.count_ones()) >= most {
             mask &= up_to_bit(moves, most);
         }
         let believed = mask & mappings.believed_mask(Layer::FIRST, word);
-        if young.pages & mask != 0 && has_aliases {
-            for (layer, entries) in self.aliases.of_word(number) {
-                entries.young &= !(mask & mappings.believed_mask(layer, word));
-            }
+        if young.pages & mask != 0 {
+            self.aliases.forget_accesses(number, word, mask, mappings);
         }
         let moves = mask & moves;
         chunk.change_flags(word_in_chunk, |flags| {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use filemap_core::address::entries::{Layer, Unmapped};
+use filemap_core::address::reverse_map::FileMappings;
 use filemap_core::cache::{WORD_PAGES, words};
 use filemap_core::units::PageIndex;
 
@@ -98,6 +99,18 @@ impl Aliases {
     pub fn of_word(&mut self, word: u64) -> impl Iterator<Item = (Layer, &mut Entries)> {
         let layers = (word, Layer::FIRST)..(word + 1, Layer::FIRST);
         self.entries.range_mut(layers).map(|(&(_, layer), entries)| (layer, entries))
+    }
+
+    /// Clears the accessed bits of the pages of `mask` in word `number` of the row, which is `word`
+    /// of its file, where they are believed.
+    #[inline]
+    pub fn forget_accesses(&mut self, number: u64, word: u64, mask: u64, mappings: &FileMappings) {
+        if self.is_empty() {
+            return;
+        }
+        for (layer, entries) in self.of_word(number) {
+            entries.young &= !(mask & mappings.believed_mask(layer, word));
+        }
     }
 
     /// The layers that have entries for the pages `from..end`, lowest first.

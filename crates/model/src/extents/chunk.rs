@@ -234,6 +234,11 @@ impl Chunk {
         self.first_flagged(span, |flags| flags.accessed(u64::MAX))
     }
 
+    /// Whether the page at `offset` has the workingset flag.
+    pub fn has_workingset(&self, offset: usize) -> bool {
+        self.flags(offset / WORD).workingset >> (offset % WORD) & 1 == 1
+    }
+
     /// The end of the pages of `span` that have the workingset flag as its first page has it, and
     /// whether that has it.
     pub fn workingset_until(&self, span: Span) -> (usize, bool) {

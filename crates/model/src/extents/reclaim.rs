@@ -44,7 +44,7 @@ fn note_evicted(shadows: &mut Shadows, chunk: &mut Chunk, span: Span, clock: u64
     let mut from = span.from;
     while from < span.end {
         let (end, workingset) = match is_folio {
-            true => (span.end, chunk.workingset_until(Span { from, end: from + 1 }).1),
+            true => (span.end, chunk.has_workingset(from)),
             false => chunk.workingset_until(Span { from, ..span }),
         };
         let (offset, pages) = (from as u16, (end - from) as u16);
@@ -191,20 +191,12 @@ impl ExtentCache {
         let (file, index) = locate(first);
         let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
         let locked = self.locked.mask(number);
-        let has_aliases = !self.aliases.is_empty();
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let word_in_chunk = number as usize % CHUNK_WORDS;
         let flags = chunk.flags(word_in_chunk);
         let stale = self.stale.among(number, mask);
-        let mut young = Accessed::default();
-        if mappings.has_recency() {
-            young.add(Layer::FIRST, word, flags.accessed(mask), mappings);
-            if has_aliases {
-                for (layer, entries) in self.aliases.of_word(number) {
-                    young.add(layer, word, entries.young & mask, mappings);
-                }
-            }
-        }
+        let accessed = (flags.accessed(mask), mask);
+        let young = Accessed::of_word(accessed, number, word, &mut self.aliases, mappings);
         // What lies behind the last page of note is evicted with what follows it in the list.
         let notable = (young.pages | flags.workingset | stale | locked) & mask;
         if notable != 0 {
@@ -231,11 +223,7 @@ impl ExtentCache {
         let stays = verdicts.keep | verdicts.activate;
         if stays != 0 {
             let believed = stays & mappings.believed_mask(Layer::FIRST, word);
-            if has_aliases {
-                for (layer, entries) in self.aliases.of_word(number) {
-                    entries.young &= !(stays & mappings.believed_mask(layer, word));
-                }
-            }
+            self.aliases.forget_accesses(number, word, stays, mappings);
             chunk.change_flags(word_in_chunk, |flags| {
                 flags.young &= !believed;
                 flags.referenced |= stays;

@@ -7,6 +7,7 @@ use filemap_core::lru::reclaim::Referenced;
 use filemap_core::units::PageIndex;
 
 use super::ExtentCache;
+use super::aliases::Aliases;
 use super::file::locate;
 
 /// Accessed entries of base pages in one word.
@@ -20,6 +21,28 @@ pub(super) struct Accessed {
 }
 
 impl Accessed {
+    /// What is believed of the accessed entries in word `number` of the row, which is `word` of its
+    /// file: in the first layer those given, in others those of the pages of the mask behind them.
+    #[inline]
+    pub(super) fn of_word(
+        (first, mask): (u64, u64),
+        number: u64,
+        word: u64,
+        aliases: &mut Aliases,
+        mappings: &FileMappings,
+    ) -> Accessed {
+        let mut young = Accessed::default();
+        if mappings.has_recency() {
+            young.add(Layer::FIRST, word, first, mappings);
+            if !aliases.is_empty() {
+                for (layer, entries) in aliases.of_word(number) {
+                    young.add(layer, word, entries.young & mask, mappings);
+                }
+            }
+        }
+        young
+    }
+
     /// Adds what of the accessed entries in a layer is believed.
     pub(super) fn add(&mut self, layer: Layer, word: u64, young: u64, mappings: &FileMappings) {
         if young == 0 {
