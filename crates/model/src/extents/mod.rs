@@ -25,7 +25,7 @@ use filemap_core::lru::workingset;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use self::aliases::Aliases;
-use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
+use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk, Flags};
 use self::chunks::Chunks;
 use self::lists::{Extent, List, Stale};
 use self::locked::Locked;
@@ -92,7 +92,6 @@ impl ExtentCache {
     fn add_base_pages(&mut self, start: u64, end: u64, marked: Option<u64>) {
         let active = self.known.statistics.active.0;
         let recent = self.clock.saturating_sub(active);
-        let is_roomy = self.has_room_for_words();
         let is_long = end - start >= (chunks::LEAST_RUN + 1) * CHUNK_PAGES;
         let mut next = start;
         for (number, span) in by_chunk(start, end) {
@@ -108,14 +107,12 @@ impl ExtentCache {
                     continue;
                 }
             }
-            let chunk = self.chunks.get_or_make(number);
-            if is_roomy {
-                chunk.keep_all_words();
-            }
-            self.nodes += chunk.add(span, Order(0));
+            let chunk = self.chunk_to_fill(number);
+            let (were_empty, evicted) = (chunk.add(span, Order(0)), chunk.evicted);
+            self.nodes += were_empty;
             let first = number * CHUNK_PAGES + span.from as u64;
             let pages = span.pages() as u64;
-            if active == 0 || !self.shadows.any_since(&chunk.evicted, recent) {
+            if active == 0 || !self.shadows.any_since(&evicted, recent) {
                 self.inactive.push(Extent { start: first, pages, order: Order(0) });
             } else if pages == 1 {
                 self.enter(first, Order(0));
@@ -133,6 +130,17 @@ impl ExtentCache {
     fn has_room_for_words(&self) -> bool {
         let limited = if self.capacity < u64::MAX { self.capacity / PAGES_FOR_WORDS } else { 0 };
         self.chunks.count() <= SMALL_CHUNKS.max(limited)
+    }
+
+    /// Chunk `number`, made if it is not there, to which pages are added.
+    #[inline]
+    fn chunk_to_fill(&mut self, number: u64) -> &mut Chunk {
+        let is_roomy = self.has_room_for_words();
+        let chunk = self.chunks.get_or_make(number);
+        if is_roomy {
+            chunk.keep_all_words();
+        }
+        chunk
     }
 
     /// Adds all pages of so many chunks that hold nothing, from chunk `first` on.
@@ -179,14 +187,9 @@ impl ExtentCache {
 
     fn add_folio(&mut self, head: u64, order: Order, marked: bool) {
         let end = head + order.pages();
-        let is_roomy = self.has_room_for_words();
         let mut were_empty = 0;
         for (number, span) in by_chunk(head, end) {
-            let chunk = self.chunks.get_or_make(number);
-            if is_roomy {
-                chunk.keep_all_words();
-            }
-            were_empty += chunk.add(span, order);
+            were_empty += self.chunk_to_fill(number).add(span, order);
         }
         self.nodes += if in_leaf(order) { were_empty } else { 0 };
         if marked {
