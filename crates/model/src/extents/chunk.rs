@@ -220,23 +220,29 @@ impl Chunk {
         (found < span.end).then_some(found)
     }
 
-    /// The first page of `span` whose entry was accessed, where that is `believed`, or that has the
-    /// workingset flag.
+    /// The first page of `span` whose entry was accessed, where that is `believed`, or its end; and
+    /// whether none of those before it has the workingset flag.
     // One call, in what evicts spans by the million.
     #[inline(always)]
-    pub fn first_notable(&self, span: Span, believed: bool) -> Option<usize> {
-        let accessed = |flags: &Flags| if believed { flags.accessed(u64::MAX) } else { 0 };
-        self.first_flagged(span, |flags| accessed(flags) | flags.workingset)
-    }
-
-    /// The first page of `span` whose entry was accessed.
-    pub fn first_accessed(&self, span: Span) -> Option<usize> {
-        self.first_flagged(span, |flags| flags.accessed(u64::MAX))
-    }
-
-    /// Whether the page at `offset` has the workingset flag.
-    pub fn has_workingset(&self, offset: usize) -> bool {
-        self.flags(offset / WORD).workingset >> (offset % WORD) & 1 == 1
+    pub fn unused(&self, span: Span, believed: bool) -> (usize, bool) {
+        let mut flagged = self.flagged & span.words();
+        let mut workingset = 0;
+        while flagged != 0 {
+            let word = flagged.trailing_zeros() as usize;
+            let of_word = self
+                .words
+                .get(word, |of_word| (of_word.flags.accessed(u64::MAX), of_word.flags.workingset));
+            let mask = span.mask(word);
+            let accessed = if believed { of_word.0 & mask } else { 0 };
+            if accessed != 0 {
+                let bit = accessed.trailing_zeros();
+                workingset |= of_word.1 & mask & !(u64::MAX << bit);
+                return (word * WORD + bit as usize, workingset == 0);
+            }
+            workingset |= of_word.1 & mask;
+            flagged &= flagged - 1;
+        }
+        (span.end, workingset == 0)
     }
 
     /// The end of the pages of `span` that have the workingset flag as its first page has it, and

@@ -16,11 +16,6 @@ const SLOT_BYTES: u64 = 32;
 /// The most that a chunk takes: all its words, and the order of each page.
 const MOST_BYTES: u64 = size_of::<Chunk>() as u64 + CHUNK_PAGES + CHUNK_PAGES + SLOT_BYTES;
 
-/// What chunks take is counted again once so many were looked up, or one for so many that there
-/// are.
-const COUNT_EVERY: usize = 64;
-const COUNT_PART: usize = 8;
-
 /// A window that fills fewer chunks makes each of them.
 pub const LEAST_RUN: u64 = if cfg!(feature = "tiny-chunks") { 2 } else { 8 };
 
@@ -29,14 +24,14 @@ pub const LEAST_RUN: u64 = if cfg!(feature = "tiny-chunks") { 2 } else { 8 };
 pub struct Chunks {
     slots: HashMap<u64, u32, BuildHasherDefault<Spread>>,
     chunks: Vec<Chunk>,
+    /// Bytes that each took when it was last counted, and all of them: each is counted when it is
+    /// no longer remembered.
+    counted: Vec<Cell<u32>>,
+    counted_bytes: Cell<u64>,
     free: Vec<u32>,
     /// Chunks that have no slot, all pages of which are cached as base pages without a flag, and
     /// none of which was evicted: the first of each run, and the one behind its last.
     full: BTreeMap<u64, u64>,
-    /// Bytes that the chunks took when they were counted.
-    counted: Cell<u64>,
-    /// How often one was looked up since then that was not remembered: no others can have grown.
-    looked_up: Cell<usize>,
     /// Chunks that were looked up lately and their slots, each at its number's place: a fault, its
     /// window and what is reclaimed for that go to and fro between a few.
     recent: [Cell<(u64, u32)>; RECENT],
@@ -56,10 +51,10 @@ impl Default for Chunks {
         Chunks {
             slots: HashMap::default(),
             chunks: Vec::new(),
+            counted: Vec::new(),
+            counted_bytes: Cell::new(0),
             free: Vec::new(),
             full: BTreeMap::new(),
-            counted: Cell::new(0),
-            looked_up: Cell::new(0),
             recent: [const { Cell::new((NONE, 0)) }; RECENT],
         }
     }
@@ -127,10 +122,11 @@ impl Chunks {
 
         let slot = self.free.pop().unwrap_or_else(|| {
             self.chunks.push(Chunk::default());
+            self.counted.push(Cell::new(0));
             self.chunks.len() as u32 - 1
         });
         self.slots.insert(number, slot);
-        self.recent(number).set((number, slot));
+        self.remember(number, slot);
         if let Some((first, end)) = run {
             self.full.remove(&first);
             let parts = [(first, number), (number + 1, end)];
@@ -142,13 +138,8 @@ impl Chunks {
 
     /// At most how many bytes of memory they take. A chunk that was in use keeps its words.
     pub fn held_bytes(&self) -> u64 {
-        if self.looked_up.get() >= COUNT_EVERY.max(self.chunks.len() / COUNT_PART) {
-            let bytes = self.chunks.iter().map(|chunk| chunk.held_bytes() + SLOT_BYTES).sum();
-            self.counted.set(bytes);
-            self.looked_up.set(0);
-        }
-        let grown = (self.looked_up.get() + RECENT) as u64 * MOST_BYTES;
-        self.counted.get() + grown + self.full.len() as u64 * SLOT_BYTES
+        let slots = (self.chunks.len() + self.full.len()) as u64 * SLOT_BYTES;
+        self.counted_bytes.get() + slots + RECENT as u64 * MOST_BYTES
     }
 
     /// The pages of `from..end` that are in full chunks without slots.
@@ -187,7 +178,10 @@ impl Chunks {
             chunk.forget();
             shadows.release(&mut chunk.evicted);
             self.free.push(slot);
-            self.recent(number).set((NONE, 0));
+            self.count_bytes(slot);
+            if self.recent(number).get().0 == number {
+                self.recent(number).set((NONE, 0));
+            }
         }
     }
 
@@ -199,10 +193,25 @@ impl Chunks {
 
     #[inline(never)]
     fn find_slot(&self, number: u64) -> Option<u32> {
-        self.looked_up.set(self.looked_up.get() + 1);
         let slot = *self.slots.get(&number)?;
-        self.recent(number).set((number, slot));
+        self.remember(number, slot);
         Some(slot)
+    }
+
+    /// Remembers the slot of chunk `number`, and not that which was in its place.
+    #[inline]
+    fn remember(&self, number: u64, slot: u32) {
+        let (before, slot_before) = self.recent(number).replace((number, slot));
+        if before != NONE {
+            self.count_bytes(slot_before);
+        }
+    }
+
+    #[inline]
+    fn count_bytes(&self, slot: u32) {
+        let bytes = self.chunks[slot as usize].held_bytes();
+        let counted = self.counted[slot as usize].replace(bytes as u32);
+        self.counted_bytes.set(self.counted_bytes.get() + bytes - u64::from(counted));
     }
 
     #[inline]

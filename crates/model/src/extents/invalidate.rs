@@ -3,13 +3,13 @@
 use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::invalidate::drops;
-use filemap_core::units::{FileId, PageCount, PageIndex};
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::ExtentCache;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
 use super::file::first_page;
 use super::shadows::{Evicted, Shadow};
-use super::span::by_chunk;
+use super::span::{Span, by_chunk};
 
 impl ExtentCache {
     /// Carries out [`filemap_core::page_cache::PageCache::invalidate`].
@@ -84,15 +84,9 @@ impl ExtentCache {
             let (from, end) = (from.max(chunk_first), end.min(chunk_first + CHUNK_PAGES));
             let chunk = self.chunks.get_mut(number).expect("it was just there");
             if chunk.evicted != Evicted::default() {
-                let forgets = Shadow {
-                    offset: (from - chunk_first) as u16,
-                    pages: (end - from) as u16,
-                    clock: self.clock,
-                    is_folio: true,
-                    workingset: false,
-                    forgets: true,
-                };
-                self.shadows.push(&mut chunk.evicted, forgets);
+                let (from, end) = ((from - chunk_first) as usize, (end - chunk_first) as usize);
+                let shadow = Shadow::new(Span { from, end }, Order(0), self.clock, false);
+                self.shadows.push(&mut chunk.evicted, Shadow { forgets: true, ..shadow });
             }
             if chunk.is_empty() {
                 self.retired.push_back((self.clock, number));

@@ -13,10 +13,29 @@ pub struct Extent {
     pub order: Order,
 }
 
+/// An extent in a list: its start, and its pages above the bits of its order. A list of a million
+/// single pages takes 16 MB.
+#[derive(Clone, Copy, Debug)]
+struct Packed(u64, u64);
+
+const ORDER_BITS: u32 = 8;
+
+impl Packed {
+    #[inline]
+    fn new(Extent { start, pages, order }: Extent) -> Packed {
+        Packed(start, pages << ORDER_BITS | u64::from(order.0))
+    }
+
+    #[inline]
+    fn extent(self) -> Extent {
+        Extent { start: self.0, pages: self.1 >> ORDER_BITS, order: Order(self.1 as u8) }
+    }
+}
+
 /// A list of folios, tail first.
 #[derive(Debug, Default)]
 pub struct List {
-    extents: VecDeque<Extent>,
+    extents: VecDeque<Packed>,
     /// Pages on the list, without those that left it from the middle.
     pub pages: u64,
 }
@@ -25,14 +44,22 @@ impl List {
     /// Puts folios at the head.
     pub fn push(&mut self, extent: Extent) {
         self.pages += extent.pages;
-        if let Some(last) = self.extents.back_mut()
-            && last.order == extent.order
-            && last.start + last.pages == extent.start
-        {
-            last.pages += extent.pages;
-            return;
+        if let Some(packed) = self.extents.back_mut() {
+            let last = packed.extent();
+            if last.order == extent.order && last.start + last.pages == extent.start {
+                packed.1 += extent.pages << ORDER_BITS;
+                return;
+            }
         }
-        self.extents.push_back(extent);
+        self.extents.push_back(Packed::new(extent));
+    }
+
+    /// Puts the folios of the pages `from..end` at the head, if there are any.
+    #[inline]
+    pub fn push_pages(&mut self, from: u64, end: u64, order: Order) {
+        if from < end {
+            self.push(Extent { start: from, pages: end - from, order });
+        }
     }
 
     /// Puts the base pages of `mask`, which begin at page `first`, at the head. Returns how many.
@@ -48,17 +75,17 @@ impl List {
 
     /// Bytes of memory that its extents take.
     pub fn held_bytes(&self) -> u64 {
-        (self.extents.len() * size_of::<Extent>()) as u64
+        (self.extents.len() * size_of::<Packed>()) as u64
     }
 
     /// The extent at the tail.
     pub fn tail(&self) -> Option<Extent> {
-        self.extents.front().copied()
+        self.extents.front().map(|packed| packed.extent())
     }
 
     /// The extents, from the tail on.
     pub fn tail_first(&self) -> impl Iterator<Item = Extent> {
-        self.extents.iter().copied()
+        self.extents.iter().map(|packed| packed.extent())
     }
 
     /// `pages` pages at the tail, whole folios all of which are on the list, go to the head.
@@ -76,9 +103,9 @@ impl List {
     /// Takes `pages` pages from the extent at the tail; `counted` of them were still on the list.
     pub fn take(&mut self, pages: u64, counted: u64) {
         let tail = self.extents.front_mut().expect("taken from the tail");
-        tail.start += pages;
-        tail.pages -= pages;
-        if tail.pages == 0 {
+        tail.0 += pages;
+        tail.1 -= pages << ORDER_BITS;
+        if tail.extent().pages == 0 {
             self.extents.pop_front();
         }
         self.pages -= counted;
@@ -88,21 +115,22 @@ impl List {
     /// order, wherever they stand; `counted` pages of them were still on the list. It costs by the
     /// list's extents.
     pub fn remove(&mut self, runs: &[(u64, u64)], counted: u64) {
-        let extents = std::mem::take(&mut self.extents);
-        for extent in extents {
-            let Extent { mut start, pages, order } = extent;
+        let mut left = VecDeque::new();
+        for Extent { mut start, pages, order } in self.tail_first() {
             let end = start + pages;
+            let mut keep = |start, end: u64| {
+                if start < end {
+                    left.push_back(Packed::new(Extent { start, pages: end - start, order }));
+                }
+            };
             let first = runs.partition_point(|run| run.1 <= start);
             for &(from, to) in runs[first..].iter().take_while(|run| run.0 < end) {
-                if start < from {
-                    self.extents.push_back(Extent { start, pages: from - start, order });
-                }
+                keep(start, from);
                 start = to.min(end);
             }
-            if start < end {
-                self.extents.push_back(Extent { start, pages: end - start, order });
-            }
+            keep(start, end);
         }
+        self.extents = left;
         self.pages -= counted;
     }
 }

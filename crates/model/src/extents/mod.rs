@@ -19,18 +19,18 @@ mod young;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use filemap_core::cache::{Folio, WORD_PAGES, by_word, in_leaf, word_mask, words};
+use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask, words};
 use filemap_core::lru::statistics::Known;
 use filemap_core::lru::workingset;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use self::aliases::Aliases;
-use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk, Flags};
+use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
 use self::chunks::Chunks;
-use self::lists::{Extent, List, Stale};
+use self::lists::{Extent, List, Stale, bits};
 use self::locked::Locked;
 use self::shadows::Shadows;
-use self::span::by_chunk;
+use self::span::{Span, by_chunk};
 
 /// The page cache of the model.
 ///
@@ -54,6 +54,8 @@ pub struct ExtentCache {
     known: Known,
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
+    /// While there are no more chunks, all words of each are kept.
+    chunks_of_words: u64,
     shadows: Shadows,
     /// The clock at which old evictions are forgotten next.
     forgets_at: u64,
@@ -70,6 +72,7 @@ const SMALL_CHUNKS: u64 = if cfg!(feature = "tiny-chunks") { 4 } else { 256 };
 impl ExtentCache {
     /// An empty cache that never holds more than `capacity` pages.
     pub fn new(capacity: Option<PageCount>) -> ExtentCache {
+        let limited = capacity.map_or(0, |pages| pages.0 / PAGES_FOR_WORDS);
         let capacity = capacity.map_or(u64::MAX, |pages| pages.0);
         ExtentCache {
             chunks: Chunks::default(),
@@ -82,73 +85,101 @@ impl ExtentCache {
             clock: 0,
             known: Known::default(),
             capacity,
+            chunks_of_words: SMALL_CHUNKS.max(limited),
             shadows: Shadows::new(capacity),
             forgets_at: 0,
             retired: VecDeque::new(),
         }
     }
 
-    /// Adds base pages, all of them absent, to the list where their last evictions say.
-    fn add_base_pages(&mut self, start: u64, end: u64, marked: Option<u64>) {
-        let active = self.known.statistics.active.0;
-        let recent = self.clock.saturating_sub(active);
-        let is_long = end - start >= (chunks::LEAST_RUN + 1) * CHUNK_PAGES;
+    /// Adds folios of one order, all of their pages absent, to the lists where their last evictions
+    /// say.
+    fn add_folios(&mut self, start: u64, end: u64, order: Order) {
         let mut next = start;
-        for (number, span) in by_chunk(start, end) {
-            if (number + 1) * CHUNK_PAGES <= next {
+        while next < end {
+            let full = if order == Order(0) { self.unused_chunks(next, end) } else { 0 };
+            if full > 0 {
+                self.add_full(next / CHUNK_PAGES, full);
+                next += full * CHUNK_PAGES;
                 continue;
             }
-            if is_long && span.pages() as u64 == CHUNK_PAGES {
-                let full = (number..end / CHUNK_PAGES).take_while(|&at| !self.chunks.has_slot(at));
-                let chunks = full.count() as u64;
-                if chunks >= chunks::LEAST_RUN {
-                    self.add_full(number, chunks);
-                    next = (number + chunks) * CHUNK_PAGES;
-                    continue;
-                }
+            let stop = match order.pages() {
+                pages if pages > CHUNK_PAGES => next + pages,
+                _ => end.min((next / CHUNK_PAGES + 1) * CHUNK_PAGES),
+            };
+            let mut recent = 0;
+            for (number, span) in by_chunk(next, stop) {
+                recent |= self.fill(number, span, order);
             }
-            let chunk = self.chunk_to_fill(number);
-            let (were_empty, evicted) = (chunk.add(span, Order(0)), chunk.evicted);
-            self.nodes += were_empty;
-            let first = number * CHUNK_PAGES + span.from as u64;
-            let pages = span.pages() as u64;
-            if active == 0 || !self.shadows.any_since(&evicted, recent) {
-                self.inactive.push(Extent { start: first, pages, order: Order(0) });
-            } else if pages == 1 {
-                self.enter(first, Order(0));
-            } else {
-                let pages = (PageIndex(first), PageIndex(first + pages));
-                by_word(pages.0, pages.1).for_each(|(number, mask)| self.enter_word(number, mask));
-            }
-        }
-        if let Some(marked) = marked {
-            self.set_range(marked, marked + 1, |flags, bit| flags.marked |= bit);
+            self.enter_pages(next, stop, order, recent);
+            next = stop;
         }
     }
 
-    /// Whether the words of all chunks take little memory beside the pages that can be cached.
-    fn has_room_for_words(&self) -> bool {
-        let limited = if self.capacity < u64::MAX { self.capacity / PAGES_FOR_WORDS } else { 0 };
-        self.chunks.count() <= SMALL_CHUNKS.max(limited)
-    }
-
-    /// Chunk `number`, made if it is not there, to which pages are added.
+    /// How many chunks that page `next` begins can be filled as one: enough of them, and there is
+    /// nothing in any.
     #[inline]
-    fn chunk_to_fill(&mut self, number: u64) -> &mut Chunk {
+    fn unused_chunks(&self, next: u64, end: u64) -> u64 {
+        if end - next < chunks::LEAST_RUN * CHUNK_PAGES || next % CHUNK_PAGES != 0 {
+            return 0;
+        }
+        let numbers = next / CHUNK_PAGES..end / CHUNK_PAGES;
+        let unused = numbers.take_while(|&number| !self.chunks.has_slot(number)).count() as u64;
+        if unused >= chunks::LEAST_RUN && !self.has_room_for_words() { unused } else { 0 }
+    }
+
+    /// Adds the pages of `span` to chunk `number`. Returns the words of them, one bit each, in
+    /// which a page may have been evicted so lately that it becomes active.
+    #[inline]
+    fn fill(&mut self, number: u64, span: Span, order: Order) -> u32 {
         let is_roomy = self.has_room_for_words();
         let chunk = self.chunks.get_or_make(number);
         if is_roomy {
             chunk.keep_all_words();
         }
-        chunk
+        let (were_empty, evicted) = (chunk.add(span, order), chunk.evicted);
+        self.nodes += if in_leaf(order) { were_empty } else { 0 };
+        match self.known.statistics.active {
+            PageCount(0) => 0,
+            _ => self.shadows.words_since(&evicted, span, self.recent_since()),
+        }
+    }
+
+    /// Whether the words of all chunks take little memory beside the pages that can be cached.
+    #[inline]
+    fn has_room_for_words(&self) -> bool {
+        self.chunks.count() <= self.chunks_of_words
     }
 
     /// Adds all pages of so many chunks that hold nothing, from chunk `first` on.
     fn add_full(&mut self, first: u64, chunks: u64) {
         self.chunks.add_full(first, first + chunks);
         self.nodes += chunks * CHUNK_WORDS as u64;
-        let (start, pages) = (first * CHUNK_PAGES, chunks * CHUNK_PAGES);
-        self.inactive.push(Extent { start, pages, order: Order(0) });
+        self.inactive.push_pages(first * CHUNK_PAGES, (first + chunks) * CHUNK_PAGES, Order(0));
+    }
+
+    /// Puts the folios `from..end` of one chunk, which were added, on their lists: those that have
+    /// a page in a word of `recent` where their last evictions say.
+    #[inline]
+    fn enter_pages(&mut self, from: u64, end: u64, order: Order, mut recent: u32) {
+        let unit = order.pages().max(WORD_PAGES);
+        let first_word = from / CHUNK_PAGES * CHUNK_WORDS as u64;
+        let mut next = from;
+        while recent != 0 && next < end {
+            let word = first_word + u64::from(recent.trailing_zeros());
+            let unit_start = word * WORD_PAGES / unit * unit;
+            let (first, stop) = (unit_start.max(next), (unit_start + unit).min(end));
+            self.inactive.push_pages(next, first, order);
+            if order == Order(0) && stop - first > 1 {
+                self.enter_word(word, word_mask(word, PageIndex(first), PageIndex(stop)));
+            } else {
+                (first..stop).step_by(order.pages() as usize).for_each(|at| self.enter(at, order));
+            }
+            let done = (stop / WORD_PAGES - first_word).min(CHUNK_WORDS as u64);
+            recent &= !(bits(done as u32) as u32);
+            next = stop;
+        }
+        self.inactive.push_pages(next, end, order);
     }
 
     /// Puts the base pages of `mask` in a word, which were added, where their last evictions say.
@@ -183,19 +214,6 @@ impl ExtentCache {
     /// No eviction before this clock is recent.
     fn recent_since(&self) -> u64 {
         self.clock.saturating_sub(self.known.statistics.active.0.min(self.capacity))
-    }
-
-    fn add_folio(&mut self, head: u64, order: Order, marked: bool) {
-        let end = head + order.pages();
-        let mut were_empty = 0;
-        for (number, span) in by_chunk(head, end) {
-            were_empty += self.chunk_to_fill(number).add(span, order);
-        }
-        self.nodes += if in_leaf(order) { were_empty } else { 0 };
-        if marked {
-            self.set_range(head, end, |flags, mask| flags.marked |= mask);
-        }
-        self.enter(head, order);
     }
 
     /// Puts a folio that was added on the list where its last eviction says.

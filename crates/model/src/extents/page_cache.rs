@@ -7,7 +7,7 @@ use filemap_core::decision::Log;
 use filemap_core::lru::lists::{Lists, Scan, Shrunk};
 use filemap_core::lru::statistics::Known;
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use super::ExtentCache;
 use super::file::{ExtentFile, first_page};
@@ -58,15 +58,11 @@ impl PageCache for ExtentCache {
     fn add(&mut self, file: FileId, run: FolioRun) {
         let first = first_page(file);
         let (start, end) = (first + run.start.0, first + run.end().0);
-        let marked = run.marked.map(|marked| first + marked.0);
         self.locked.insert(start, end);
-        if run.order == Order(0) {
-            self.add_base_pages(start, end, marked);
-            return;
-        }
-        for folio in 0..run.folios {
-            let head = start + (folio << run.order.0);
-            self.add_folio(head, run.order, marked == Some(head));
+        self.add_folios(start, end, run.order);
+        if let Some(marked) = run.marked {
+            let head = first + marked.0;
+            self.set_range(head, head + run.order.pages(), |flags, mask| flags.marked |= mask);
         }
     }
 

@@ -31,25 +31,46 @@ struct Bound {
 struct Unused {
     /// So many pages from its beginning, which were evicted.
     pages: u64,
-    /// Those of them that were mapped.
-    unmapped: u64,
     /// What begins with a page that needs a look of its own.
     behind: Option<Extent>,
 }
 
-/// Notes that the pages of `span`, which are still in the chunk, are evicted from the clock `clock`
-/// on: base pages one by one, or a large folio or a part of it, whose pages share their flags.
-fn note_evicted(shadows: &mut Shadows, chunk: &mut Chunk, span: Span, clock: u64, order: Order) {
-    let is_folio = order > Order(0);
+/// A way along the inactive list's tail.
+struct Pass<'a, L> {
+    mappings: &'a ReverseMap,
+    /// What it did so far.
+    shrunk: Shrunk,
+    /// Evictions that are not in the log yet.
+    run: EvictionRun,
+    log: &'a mut L,
+}
+
+/// The folios of `span` leave a chunk, evicted from the clock `clock` on, or a part of one does.
+/// Where `is_plain`, none has the workingset flag. Returns how many leaf nodes go with them.
+#[inline(always)]
+fn evict_span(
+    shadows: &mut Shadows,
+    chunk: &mut Chunk,
+    (span, order, is_plain): (Span, Order, bool),
+    clock: u64,
+) -> u64 {
+    if is_plain {
+        shadows.push(&mut chunk.evicted, Shadow::new(span, order, clock, false));
+    } else {
+        note_workingset(shadows, chunk, span, order, clock);
+    }
+    let empty = chunk.remove(span);
+    if in_leaf(order) { empty } else { 0 }
+}
+
+/// Notes such an eviction by what has the workingset flag and what has not.
+#[inline(never)]
+fn note_workingset(shadows: &mut Shadows, chunk: &mut Chunk, span: Span, order: Order, clock: u64) {
     let mut from = span.from;
     while from < span.end {
-        let (end, workingset) = match is_folio {
-            true => (span.end, chunk.has_workingset(from)),
-            false => chunk.workingset_until(Span { from, ..span }),
-        };
-        let (offset, pages) = (from as u16, (end - from) as u16);
-        let clock = if is_folio { clock } else { clock + (from - span.from) as u64 };
-        let shadow = Shadow { offset, pages, clock, is_folio, workingset, forgets: false };
+        let (end, workingset) = chunk.workingset_until(Span { from, ..span });
+        let clock = clock + ((from - span.from) >> order.0 << order.0) as u64;
+        let shadow = Shadow::new(Span { from, end }, order, clock, workingset);
         shadows.push(&mut chunk.evicted, shadow);
         from = end;
     }
@@ -68,46 +89,41 @@ impl ExtentCache {
         log: &mut impl Log,
     ) -> Shrunk {
         let goal = scan.goal.0;
-        let mut shrunk = Shrunk::default();
-        let mut run = EvictionRun::default();
+        let (shrunk, run) = (Shrunk::default(), EvictionRun::default());
+        let mut pass = Pass { mappings, shrunk, run, log };
         let mut left = self.inactive.pages.min(scan.look.0);
-        while shrunk.evicted.0 < goal && left > 0 {
+        while pass.shrunk.evicted.0 < goal && left > 0 {
             let tail = self.inactive.tail().expect("pages are left on the list");
             let looked = if let Some(locked) = self.pass_locked_run(tail, left) {
-                shrunk.kept += PageCount(locked);
-                shrunk.locked += PageCount(locked);
+                pass.shrunk.kept += PageCount(locked);
+                pass.shrunk.locked += PageCount(locked);
                 locked
-            } else if tail.order > Order(0) {
-                self.shrink_folio::<COUNTS_UNMAPPED>(tail, mappings, &mut shrunk, &mut run, log)
             } else {
-                let most = left.min(goal - shrunk.evicted.0);
-                let unused =
-                    self.evict_unused::<COUNTS_UNMAPPED>(tail, most, mappings, &mut run, log);
-                shrunk.evicted += PageCount(unused.pages);
-                shrunk.unmapped += PageCount(unused.unmapped);
-                let evicted = goal - shrunk.evicted.0;
-                let bound = Bound { looked: left - unused.pages, evicted };
-                let looked = unused.behind.map_or(0, |behind| {
-                    self.shrink_word::<COUNTS_UNMAPPED>(
-                        behind,
-                        bound,
-                        mappings,
-                        &mut shrunk,
-                        &mut run,
-                        log,
-                    )
-                });
+                let most = left.min(goal - pass.shrunk.evicted.0);
+                let unused = self.evict_unused::<COUNTS_UNMAPPED>(tail, most, &mut pass);
+                let bound = Bound {
+                    looked: left - unused.pages.min(left),
+                    evicted: goal.saturating_sub(pass.shrunk.evicted.0),
+                };
+                let looked = match unused.behind {
+                    None => 0,
+                    Some(behind) if behind.order == Order(0) => {
+                        self.shrink_word::<COUNTS_UNMAPPED>(behind, bound, &mut pass)
+                    }
+                    Some(_) if unused.pages > 0 => 0,
+                    Some(folio) => self.shrink_folio::<COUNTS_UNMAPPED>(folio, &mut pass),
+                };
                 unused.pages + looked
             };
             // The last folio may be longer than what was left.
             left = left.saturating_sub(looked);
         }
-        run.flush(log);
-        self.clock += shrunk.activated.0;
+        pass.run.flush(pass.log);
+        self.clock += pass.shrunk.activated.0;
         if self.clock >= self.forgets_at {
             self.forget_old();
         }
-        shrunk
+        pass.shrunk
     }
 
     /// Folios at the tail that are locked go round the list, at most `most` pages of them, rounded
@@ -121,56 +137,49 @@ impl ExtentCache {
         (pages > 0).then_some(pages)
     }
 
-    /// Evicts base pages from the tail, at most `most`, as long as none has an accessed entry or
-    /// needs a look of its own: all that most windows need.
+    /// Evicts folios from the tail, at most `most` pages of them rounded up to whole folios, as
+    /// long as none has an accessed entry or needs a look of its own: all that most windows need.
     fn evict_unused<const COUNTS_UNMAPPED: bool>(
         &mut self,
         tail: Extent,
         most: u64,
-        mappings: &ReverseMap,
-        run: &mut EvictionRun,
-        log: &mut impl Log,
+        pass: &mut Pass<'_, impl Log>,
     ) -> Unused {
-        let (file, index) = locate(tail.start);
-        let believed = mappings.of(file).has_recency();
-        let most_end = tail.start + tail.pages.min(most);
-        let end = self.aliases.next(tail.start, self.stale.next(tail.start, most_end));
-        let end = self.locked.next(tail.start, end);
-        let (mut evicted, mut unmapped, mut is_end) = (0, 0, end == most_end);
-        for (number, span) in by_chunk(tail.start, end) {
+        let Extent { start, pages, order } = tail;
+        let (file, index) = locate(start);
+        let believed = pass.mappings.of(file).has_recency();
+        let most_end = start + pages.min(most.next_multiple_of(order.pages()));
+        let end = self.aliases.next(start, self.stale.next(start, most_end));
+        let end = start + (self.locked.next(start, end) - start >> order.0 << order.0);
+        let mut next = start;
+        for (number, span) in by_chunk(start, end) {
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
-            let is_plain = chunk.first_notable(span, believed).is_none();
-            let is_believed = believed && !is_plain;
-            let accessed = if is_believed { chunk.first_accessed(span) } else { None };
-            let span = Span { end: accessed.unwrap_or(span.end), ..span };
-            let pages = span.pages() as u64;
-            if pages > 0 {
-                unmapped += if COUNTS_UNMAPPED { chunk.mapped(span) } else { 0 };
-                if is_plain {
-                    let (offset, pages) = (span.from as u16, pages as u16);
-                    self.shadows.push(&mut chunk.evicted, Shadow::plain(offset, pages, self.clock));
-                } else {
-                    note_evicted(&mut self.shadows, chunk, span, self.clock, Order(0));
-                }
-                self.nodes -= chunk.remove(span);
-                self.clock += pages;
-                evicted += pages;
+            let (unused_end, is_plain) = chunk.unused(span, believed);
+            let is_used = unused_end < span.end;
+            let span = Span { end: unused_end >> order.0 << order.0, ..span };
+            if span.from < span.end {
+                let unmapped = if COUNTS_UNMAPPED { chunk.mapped(span) } else { 0 };
+                pass.shrunk.unmapped += PageCount(unmapped);
+                let unused = (span, order, is_plain);
+                self.nodes -= evict_span(&mut self.shadows, chunk, unused, self.clock);
+                self.clock += span.pages() as u64;
+                next += span.pages() as u64;
                 if chunk.pages() == 0 {
                     self.retired.push_back((self.clock, number));
                 }
             }
-            if accessed.is_some() {
-                is_end = false;
+            if is_used {
                 break;
             }
         }
+        let evicted = next - start;
         if evicted > 0 {
             self.inactive.take(evicted, evicted);
-            run.push(file, index, PageCount(evicted), log);
+            pass.run.push(file, index, PageCount(evicted), pass.log);
+            pass.shrunk.evicted += PageCount(evicted);
         }
-        let (start, pages) = (tail.start + evicted, tail.pages - evicted);
-        let behind = Extent { start, pages, ..tail };
-        Unused { pages: evicted, unmapped, behind: (!is_end).then_some(behind) }
+        let behind = Extent { start: next, pages: pages - evicted, order };
+        Unused { pages: evicted, behind: (next < most_end).then_some(behind) }
     }
 
     /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
@@ -178,10 +187,7 @@ impl ExtentCache {
         &mut self,
         tail: Extent,
         bound: Bound,
-        mappings: &ReverseMap,
-        shrunk: &mut Shrunk,
-        run: &mut EvictionRun,
-        log: &mut impl Log,
+        pass: &mut Pass<'_, impl Log>,
     ) -> u64 {
         let number = tail.start / WORD_PAGES;
         let offset = tail.start % WORD_PAGES;
@@ -189,7 +195,7 @@ impl ExtentCache {
         let mut mask = bits(length as u32) << offset;
         let first = number * WORD_PAGES;
         let (file, index) = locate(first);
-        let (mappings, word) = (mappings.of(file), index.0 / WORD_PAGES);
+        let (mappings, word) = (pass.mappings.of(file), index.0 / WORD_PAGES);
         let locked = self.locked.mask(number);
         let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
         let word_in_chunk = number as usize % CHUNK_WORDS;
@@ -234,20 +240,17 @@ impl ExtentCache {
         self.inactive.take(taken, taken - gone);
         let kept = self.inactive.push_mask(first, verdicts.keep | locked);
         let activated = self.active.push_mask(first, verdicts.activate);
-        let mut evicted = 0;
         if COUNTS_UNMAPPED {
-            shrunk.unmapped += PageCount(self.mapped(number, verdicts.evict));
+            pass.shrunk.unmapped += PageCount(self.mapped(number, verdicts.evict));
         }
         for (offset, pages) in runs(verdicts.evict) {
-            self.evict(first + offset, pages, Order(0), run, log);
-            evicted += pages;
+            self.evict(first + offset, pages, Order(0), pass);
         }
-        shrunk.evicted += PageCount(evicted);
-        shrunk.kept += PageCount(kept + activated);
+        pass.shrunk.kept += PageCount(kept + activated);
         if locked != 0 {
-            shrunk.locked += PageCount(locked.count_ones().into());
+            pass.shrunk.locked += PageCount(locked.count_ones().into());
         }
-        shrunk.activated += PageCount(activated);
+        pass.shrunk.activated += PageCount(activated);
         taken - gone
     }
 
@@ -255,10 +258,7 @@ impl ExtentCache {
     fn shrink_folio<const COUNTS_UNMAPPED: bool>(
         &mut self,
         tail: Extent,
-        mappings: &ReverseMap,
-        shrunk: &mut Shrunk,
-        run: &mut EvictionRun,
-        log: &mut impl Log,
+        pass: &mut Pass<'_, impl Log>,
     ) -> u64 {
         let (head, pages) = (tail.start, tail.order.pages());
         let extent = Extent { start: head, pages, order: tail.order };
@@ -268,26 +268,25 @@ impl ExtentCache {
         }
         self.inactive.take(pages, pages);
         let (file, _) = locate(head);
-        let (young, referenced) = self.take_young(head, pages, mappings.of(file));
+        let (young, referenced) = self.take_young(head, pages, pass.mappings.of(file));
         let verdict = judge_folio(young.vmas, referenced, young.executable);
         if verdict == Verdict::Evict {
             if COUNTS_UNMAPPED {
                 let (from, end) = (PageIndex(head), PageIndex(head + pages));
                 let unmapped = by_word(from, end).map(|(word, mask)| self.mapped(word, mask));
-                shrunk.unmapped += PageCount(unmapped.sum());
+                pass.shrunk.unmapped += PageCount(unmapped.sum());
             }
-            self.evict(head, pages, tail.order, run, log);
-            shrunk.evicted += PageCount(pages);
+            self.evict(head, pages, tail.order, pass);
             return pages;
         }
-        shrunk.kept += PageCount(pages);
+        pass.shrunk.kept += PageCount(pages);
         let activate = verdict == Verdict::Activate;
         self.set_range(head, head + pages, |flags, mask| {
             flags.referenced |= mask;
             flags.active |= if activate { mask } else { 0 };
         });
         if activate {
-            shrunk.activated += PageCount(pages);
+            pass.shrunk.activated += PageCount(pages);
             self.active.push(extent);
         } else {
             self.inactive.push(extent);
@@ -306,25 +305,18 @@ impl ExtentCache {
     }
 
     /// Evicts `pages` pages from `start`: base pages of one word, or one folio.
-    fn evict(
-        &mut self,
-        start: u64,
-        pages: u64,
-        order: Order,
-        run: &mut EvictionRun,
-        log: &mut impl Log,
-    ) {
+    fn evict(&mut self, start: u64, pages: u64, order: Order, pass: &mut Pass<'_, impl Log>) {
         let (file, index) = locate(start);
-        run.push(file, index, PageCount(pages), log);
+        pass.run.push(file, index, PageCount(pages), pass.log);
+        pass.shrunk.evicted += PageCount(pages);
         let first_clock = self.clock;
         self.clock += pages;
         for (number, span) in by_chunk(start, start + pages) {
             let first = number * CHUNK_PAGES;
             self.clear_aliases(first + span.from as u64, first + span.end as u64);
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
-            note_evicted(&mut self.shadows, chunk, span, first_clock, order);
-            let empty = chunk.remove(span);
-            self.nodes -= if in_leaf(order) { empty } else { 0 };
+            let evicted = (span, order, false);
+            self.nodes -= evict_span(&mut self.shadows, chunk, evicted, first_clock);
             if chunk.pages() == 0 {
                 self.retired.push_back((self.clock, number));
             }

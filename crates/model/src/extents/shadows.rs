@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use filemap_core::cache::WORD_PAGES;
+use filemap_core::units::Order;
 
 use super::lists::bits;
-use super::span::CHUNK_PAGES;
+use super::span::{CHUNK_PAGES, Span};
 
-/// The eviction of consecutive pages of a chunk that left at consecutive clocks, or of one large
-/// folio or a part of it; or that evictions of pages are forgotten.
+/// The eviction of consecutive folios of a chunk, one behind the other, or of a part of one; or
+/// that evictions of pages are forgotten.
 #[derive(Clone, Copy, Debug)]
 pub struct Shadow {
     /// First page, from the start of the chunk.
@@ -16,29 +17,33 @@ pub struct Shadow {
     pub pages: u16,
     /// Clock at the eviction of the first page.
     pub clock: u64,
-    /// All pages left together, as one folio.
-    pub is_folio: bool,
+    /// The folios' order: all pages of one left together.
+    pub order: Order,
     pub workingset: bool,
     /// Not an eviction: what was noted of these pages before does not count any more.
     pub forgets: bool,
 }
 
 impl Shadow {
-    /// Base pages without the workingset flag are evicted.
-    pub fn plain(offset: u16, pages: u16, clock: u64) -> Shadow {
-        let (is_folio, workingset, forgets) = (false, false, false);
-        Shadow { offset, pages, clock, is_folio, workingset, forgets }
+    /// The folios of `span` are evicted from the clock `clock` on.
+    pub fn new(span: Span, order: Order, clock: u64, workingset: bool) -> Shadow {
+        let (offset, pages) = (span.from as u16, span.pages() as u16);
+        Shadow { offset, pages, clock, order, workingset, forgets: false }
     }
 
     /// The clock at which the page at `offset`, one of its own, was evicted.
     fn clock_of(&self, offset: usize) -> u64 {
         let within = offset as u64 - u64::from(self.offset);
-        self.clock + if self.is_folio { 0 } else { within }
+        self.clock + (within >> self.order.0 << self.order.0)
     }
 
     /// The clock behind the eviction.
     fn end(&self) -> u64 {
         self.clock + if self.forgets { 0 } else { u64::from(self.pages) }
+    }
+
+    fn span(&self) -> Span {
+        Span { from: self.offset.into(), end: usize::from(self.offset + self.pages) }
     }
 
     /// Its pages in `word` of the chunk.
@@ -107,11 +112,37 @@ impl Table {
         self.end = shadow.end();
         let first = usize::from(shadow.offset);
         let flag = u32::from(shadow.workingset);
-        let mut clock = ((shadow.clock - self.base + 1) as u32) << 1 | flag;
-        for entry in &mut self.clocks[first..first + usize::from(shadow.pages)] {
-            *entry = if shadow.forgets { 0 } else { clock };
-            clock += if shadow.is_folio { 0 } else { 2 };
+        let clock = ((shadow.clock - self.base + 1) as u32) << 1 | flag;
+        let entries = &mut self.clocks[first..first + usize::from(shadow.pages)];
+        if shadow.forgets {
+            return entries.fill(0);
         }
+        let order = shadow.order.0;
+        for (within, entry) in (0..).zip(entries) {
+            *entry = clock + (within >> order << order << 1);
+        }
+    }
+
+    /// The words in which an eviction of a page of `span` at or after the clock `since` is noted,
+    /// one bit each.
+    fn words_since(&self, span: Span, since: u64) -> u32 {
+        let passed = since.saturating_sub(self.base);
+        if passed >= (1 << CLOCK_BITS) - 1 {
+            return 0;
+        }
+        let least = (passed as u32 + 1) << 1;
+        let mut words = span.words();
+        let mut left = words;
+        while left != 0 {
+            let word = left.trailing_zeros();
+            left &= left - 1;
+            let first = word as usize * WORD_PAGES as usize;
+            let (from, end) = (span.from.max(first), span.end.min(first + WORD_PAGES as usize));
+            let is_any =
+                self.clocks[from..end].iter().fold(false, |any, &entry| any | (entry >= least));
+            words &= !(u32::from(!is_any) << word);
+        }
+        words
     }
 
     /// Forgets evictions before the clock `base`, from which the others count.
@@ -183,8 +214,9 @@ impl Shadows {
         let count = self.forgotten + self.evictions.len() as u64;
         if evicted.newest == count
             && let Some((last, _)) = self.evictions.back_mut()
-            && !last.is_folio
-            && !shadow.is_folio
+            && !last.forgets
+            && !shadow.forgets
+            && last.order == shadow.order
             && last.workingset == shadow.workingset
             && last.offset + last.pages == shadow.offset
             && last.end() == shadow.clock
@@ -279,6 +311,20 @@ impl Shadows {
             }
         }
         last
+    }
+
+    /// The words of `span`, one bit each, in which a page of it may have been evicted at or after
+    /// the clock `since`.
+    #[inline]
+    pub fn words_since(&self, evicted: &Evicted, span: Span, since: u64) -> u32 {
+        if !self.any_since(evicted, since) {
+            return 0;
+        }
+        if evicted.table != 0 {
+            return self.tables[evicted.table as usize - 1].words_since(span, since);
+        }
+        let newer = self.of(evicted).take_while(|shadow| shadow.end() > since);
+        newer.fold(0, |words, shadow| words | shadow.span().words()) & span.words()
     }
 
     /// Whether an eviction in a chunk at or after `clock` is noted.

@@ -67,18 +67,23 @@ impl Parts {
     }
 }
 
-/// The pages `from..end` of a file by chunk: its number, and the pages in it.
+/// The chunk that page `from` of a row lies in, and the pages `from..end` there.
+#[inline]
+pub fn first_span(from: u64, end: u64) -> (u64, Span) {
+    let number = from / CHUNK_PAGES;
+    let first = number * CHUNK_PAGES;
+    (number, Span { from: (from - first) as usize, end: (end - first).min(CHUNK_PAGES) as usize })
+}
+
+/// The pages `from..end` of a row by chunk: its number, and the pages in it.
 pub fn by_chunk(from: u64, end: u64) -> impl Iterator<Item = (u64, Span)> {
     let mut next = from;
     std::iter::from_fn(move || {
         if next >= end {
             return None;
         }
-        let number = next / CHUNK_PAGES;
-        let first = number * CHUNK_PAGES;
-        let span =
-            Span { from: (next - first) as usize, end: (end - first).min(CHUNK_PAGES) as usize };
-        next = first + CHUNK_PAGES;
+        let (number, span) = first_span(next, end);
+        next = (number + 1) * CHUNK_PAGES;
         Some((number, span))
     })
 }
