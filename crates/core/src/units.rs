@@ -52,6 +52,16 @@ impl Order {
         }
     }
 
+    /// `pages` without those of the last folio where that is not whole.
+    pub const fn round_down(self, pages: u64) -> u64 {
+        pages >> self.0 << self.0
+    }
+
+    /// `pages` with those that make the last folio whole.
+    pub const fn round_up(self, pages: u64) -> u64 {
+        self.round_down(pages + (self.pages() - 1))
+    }
+
     /// The largest order to which `index` is aligned; 63 for index 0.
     pub const fn alignment_of(index: PageIndex) -> Self {
         let zeros = index.0.trailing_zeros();

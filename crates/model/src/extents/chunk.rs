@@ -4,10 +4,11 @@ use filemap_core::address::entries::Unmapped;
 use filemap_core::cache::WORD_PAGES;
 use filemap_core::units::Order;
 
+use super::lists::bits;
 use super::orders::Orders;
 use super::shadows::Evicted;
 use super::span::Span;
-use super::words::Words;
+use super::words::{Word, Words};
 
 pub use super::span::{CHUNK_PAGES, CHUNK_WORDS};
 pub use super::words::Flags;
@@ -35,6 +36,17 @@ pub struct Chunk {
     pub evicted: Evicted,
     orders: Orders,
     words: Words,
+}
+
+/// Pages that nobody has used.
+pub struct Unused {
+    /// The page behind the last of them.
+    pub end: usize,
+    /// The pages that were used from there on, in the word that it is in: none where all are
+    /// unused.
+    pub young: u64,
+    /// Whether none of the unused ones has the workingset flag.
+    pub is_plain: bool,
 }
 
 const WORD: usize = WORD_PAGES as usize;
@@ -220,29 +232,31 @@ impl Chunk {
         (found < span.end).then_some(found)
     }
 
-    /// The first page of `span` whose entry was accessed, where that is `believed`, or its end; and
-    /// whether none of those before it has the workingset flag.
+    /// The pages that `span` begins with whose entries were not accessed, where that is `believed`:
+    /// by word.
     // One call, in what evicts spans by the million.
     #[inline(always)]
-    pub fn unused(&self, span: Span, believed: bool) -> (usize, bool) {
+    pub fn unused(&self, span: Span, believed: impl Fn(usize) -> u64) -> Unused {
         let mut flagged = self.flagged & span.words();
         let mut workingset = 0;
         while flagged != 0 {
             let word = flagged.trailing_zeros() as usize;
-            let of_word = self
-                .words
-                .get(word, |of_word| (of_word.flags.accessed(u64::MAX), of_word.flags.workingset));
+            let flags =
+                |of_word: &Word| (of_word.flags.accessed(u64::MAX), of_word.flags.workingset);
+            let (accessed, of_workingset) = self.words.get(word, flags);
             let mask = span.mask(word);
-            let accessed = if believed { of_word.0 & mask } else { 0 };
-            if accessed != 0 {
-                let bit = accessed.trailing_zeros();
-                workingset |= of_word.1 & mask & !(u64::MAX << bit);
-                return (word * WORD + bit as usize, workingset == 0);
+            let young = accessed & mask & believed(word);
+            if young != 0 {
+                let bit = young.trailing_zeros();
+                workingset |= of_workingset & mask & bits(bit);
+                let run = bits((young >> bit).trailing_ones()) << bit;
+                let (end, is_plain) = (word * WORD + bit as usize, workingset == 0);
+                return Unused { end, young: run, is_plain };
             }
-            workingset |= of_word.1 & mask;
+            workingset |= of_workingset & mask;
             flagged &= flagged - 1;
         }
-        (span.end, workingset == 0)
+        Unused { end: span.end, young: 0, is_plain: workingset == 0 }
     }
 
     /// The end of the pages of `span` that have the workingset flag as its first page has it, and

@@ -5,7 +5,7 @@ use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::cache::{WORD_PAGES, by_word, in_leaf, up_to_bit, word_mask, words};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Scan, Shrunk};
-use filemap_core::lru::reclaim::{Verdict, judge_folio, judge_pages};
+use filemap_core::lru::reclaim::{Verdict, Verdicts, judge_folio, judge_pages};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use super::ExtentCache;
@@ -13,7 +13,7 @@ use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
 use super::file::locate;
 use super::lists::{Extent, bits, runs};
 use super::shadows::{Shadow, Shadows};
-use super::span::{Span, by_chunk};
+use super::span::{Span, by_chunk, first_span};
 use super::young::Accessed;
 
 /// Evictions that cannot matter any more are kept at most until one such part of the memory's
@@ -25,14 +25,6 @@ const FORGOTTEN_PART: u64 = 16;
 struct Bound {
     looked: u64,
     evicted: u64,
-}
-
-/// What of the extent at the tail nobody has used.
-struct Unused {
-    /// So many pages from its beginning, which were evicted.
-    pages: u64,
-    /// What begins with a page that needs a look of its own.
-    behind: Option<Extent>,
 }
 
 /// A way along the inactive list's tail.
@@ -69,7 +61,7 @@ fn note_workingset(shadows: &mut Shadows, chunk: &mut Chunk, span: Span, order: 
     let mut from = span.from;
     while from < span.end {
         let (end, workingset) = chunk.workingset_until(Span { from, ..span });
-        let clock = clock + ((from - span.from) >> order.0 << order.0) as u64;
+        let clock = clock + order.round_down((from - span.from) as u64);
         let shadow = Shadow::new(Span { from, end }, order, clock, workingset);
         shadows.push(&mut chunk.evicted, shadow);
         from = end;
@@ -100,20 +92,20 @@ impl ExtentCache {
                 locked
             } else {
                 let most = left.min(goal - pass.shrunk.evicted.0);
-                let unused = self.evict_unused::<COUNTS_UNMAPPED>(tail, most, &mut pass);
+                let (looked, behind) = self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, &mut pass);
                 let bound = Bound {
-                    looked: left - unused.pages.min(left),
+                    looked: left - looked.min(left),
                     evicted: goal.saturating_sub(pass.shrunk.evicted.0),
                 };
-                let looked = match unused.behind {
+                let more = match behind {
                     None => 0,
                     Some(behind) if behind.order == Order(0) => {
                         self.shrink_word::<COUNTS_UNMAPPED>(behind, bound, &mut pass)
                     }
-                    Some(_) if unused.pages > 0 => 0,
+                    Some(_) if looked > 0 => 0,
                     Some(folio) => self.shrink_folio::<COUNTS_UNMAPPED>(folio, &mut pass),
                 };
-                unused.pages + looked
+                looked + more
             };
             // The last folio may be longer than what was left.
             left = left.saturating_sub(looked);
@@ -131,55 +123,85 @@ impl ExtentCache {
     #[inline]
     fn pass_locked_run(&mut self, tail: Extent, most: u64) -> Option<u64> {
         let run_end = self.locked.run_end(tail.start)?.min(tail.start + most);
-        let locked = (run_end - tail.start).next_multiple_of(tail.order.pages()).min(tail.pages);
+        let locked = tail.order.round_up(run_end - tail.start).min(tail.pages);
         let pages = self.stale.next(tail.start, tail.start + locked) - tail.start;
         self.inactive.rotate(pages);
         (pages > 0).then_some(pages)
     }
 
-    /// Evicts folios from the tail, at most `most` pages of them rounded up to whole folios, as
-    /// long as none has an accessed entry or needs a look of its own: all that most windows need.
-    fn evict_unused<const COUNTS_UNMAPPED: bool>(
+    /// Judges folios at the tail, at most `most` pages of them rounded up to whole folios, up to a
+    /// folio that needs a look of its own: all that most windows need. Returns how many pages, and
+    /// what begins with that one.
+    #[inline(always)]
+    fn shrink_extent<const COUNTS_UNMAPPED: bool>(
         &mut self,
         tail: Extent,
         most: u64,
         pass: &mut Pass<'_, impl Log>,
-    ) -> Unused {
+    ) -> (u64, Option<Extent>) {
         let Extent { start, pages, order } = tail;
         let (file, index) = locate(start);
-        let believed = pass.mappings.of(file).has_recency();
-        let most_end = start + pages.min(most.next_multiple_of(order.pages()));
+        let mappings = pass.mappings.of(file);
+        let word_in_file = |page: u64| locate(page).1.0 / WORD_PAGES;
+        let most_end = start + order.round_up(most).min(pages);
         let end = self.aliases.next(start, self.stale.next(start, most_end));
-        let end = start + (self.locked.next(start, end) - start >> order.0 << order.0);
+        let end = start + order.round_down(self.locked.next(start, end) - start);
         let mut next = start;
-        for (number, span) in by_chunk(start, end) {
+        while next < end {
+            let (number, span) = first_span(next, end);
             let chunk = self.chunks.get_mut(number).expect("pages are cached");
-            let (unused_end, is_plain) = chunk.unused(span, believed);
-            let is_used = unused_end < span.end;
-            let span = Span { end: unused_end >> order.0 << order.0, ..span };
+            let first_word = word_in_file(number * CHUNK_PAGES);
+            let believed = |word| mappings.believed_mask(Layer::FIRST, first_word + word as u64);
+            let unused = chunk.unused(span, believed);
+            let span = Span { end: order.round_down(unused.end as u64) as usize, ..span };
             if span.from < span.end {
                 let unmapped = if COUNTS_UNMAPPED { chunk.mapped(span) } else { 0 };
                 pass.shrunk.unmapped += PageCount(unmapped);
-                let unused = (span, order, is_plain);
-                self.nodes -= evict_span(&mut self.shadows, chunk, unused, self.clock);
-                self.clock += span.pages() as u64;
-                next += span.pages() as u64;
+                let folios = (span, order, unused.is_plain);
+                self.nodes -= evict_span(&mut self.shadows, chunk, folios, self.clock);
+                let evicted = PageCount(span.pages() as u64);
+                pass.run.push(file, index + PageCount(next - start), evicted, pass.log);
+                pass.shrunk.evicted += evicted;
+                self.clock += evicted.0;
+                next += evicted.0;
                 if chunk.pages() == 0 {
                     self.retired.push_back((self.clock, number));
                 }
             }
-            if is_used {
-                break;
+            match unused.young {
+                0 if span.from < span.end => {}
+                young if young != 0 && order == Order(0) => {
+                    let referenced = chunk.flags(unused.end / WORD_PAGES as usize).referenced;
+                    let executable = mappings.executable_mask(Layer::FIRST, word_in_file(next));
+                    let verdicts = judge_pages(young, young, referenced, executable);
+                    self.stay(next / WORD_PAGES, verdicts, pass);
+                    next += u64::from((young >> (next % WORD_PAGES)).trailing_ones());
+                }
+                // A large folio that was used, or that is larger than a chunk.
+                _ => break,
             }
         }
-        let evicted = next - start;
-        if evicted > 0 {
-            self.inactive.take(evicted, evicted);
-            pass.run.push(file, index, PageCount(evicted), pass.log);
-            pass.shrunk.evicted += PageCount(evicted);
+        if next > start {
+            self.inactive.take(next - start, next - start);
         }
-        let behind = Extent { start: next, pages: pages - evicted, order };
-        Unused { pages: evicted, behind: (next < most_end).then_some(behind) }
+        let behind = Extent { start: next, pages: start + pages - next, order };
+        (next - start, (next < most_end).then_some(behind))
+    }
+
+    /// The pages of a word that `verdicts` do not evict stay on the lists. Their entries were
+    /// accessed in the first layer.
+    fn stay(&mut self, number: u64, verdicts: Verdicts, pass: &mut Pass<'_, impl Log>) {
+        let Verdicts { keep, activate, .. } = verdicts;
+        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
+        chunk.change_flags(number as usize % CHUNK_WORDS, |flags| {
+            flags.young &= !(keep | activate);
+            flags.referenced |= keep | activate;
+            flags.active |= activate;
+        });
+        let kept = self.inactive.push_mask(number * WORD_PAGES, keep);
+        let activated = self.active.push_mask(number * WORD_PAGES, activate);
+        pass.shrunk.kept += PageCount(kept + activated);
+        pass.shrunk.activated += PageCount(activated);
     }
 
     /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
