@@ -1,4 +1,4 @@
-//! 2048 pages of a file.
+//! 4096 pages of a file.
 
 use filemap_core::address::entries::Unmapped;
 use filemap_core::cache::WORD_PAGES;
@@ -17,17 +17,17 @@ pub use super::words::Flags;
 const PLAIN: Flags =
     Flags { marked: 0, workingset: 0, mapped: 0, young: 0, referenced: 0, active: 0, copied: 0 };
 
-/// 2048 pages. Most words are empty, or full of pages without a flag, and become one from the
+/// 4096 pages. Most words are empty, or full of pages without a flag, and become one from the
 /// other without a look at them: the bits that say so lie side by side, one for each word.
 #[derive(Debug)]
 pub struct Chunk {
     /// Words of which a page is cached.
-    some: u32,
+    some: u64,
     /// Words of which every page is cached. `present` counts in the words that are neither full
     /// nor empty; in others it is anything.
-    full: u32,
+    full: u64,
     /// Words in which a page may have a flag. `flags` count in those; in others they are anything.
-    flagged: u32,
+    flagged: u64,
     /// Cached pages.
     pages: u16,
     /// Private copies.
@@ -52,7 +52,7 @@ pub struct Unused {
 const WORD: usize = WORD_PAGES as usize;
 
 /// One bit for each word.
-const ALL_WORDS: u32 = u32::MAX >> (32 - CHUNK_WORDS);
+const ALL_WORDS: u64 = u64::MAX >> (64 - CHUNK_WORDS);
 
 impl Default for Chunk {
     fn default() -> Self {
@@ -63,7 +63,7 @@ impl Default for Chunk {
 impl Chunk {
     /// A chunk all pages of which are cached in these words, one bit each, as base pages without a
     /// flag, and none in others.
-    const fn plain(words: u32) -> Chunk {
+    const fn plain(words: u64) -> Chunk {
         Chunk {
             some: words,
             full: words,
@@ -178,14 +178,12 @@ impl Chunk {
 
     /// Keeps all words from now on, of a chunk that has nothing.
     pub fn keep_all_words(&mut self) {
-        if self.is_empty() {
-            self.words.keep_all();
-        }
+        self.words.keep_all();
     }
 
     /// The words of which something counts that is kept.
     #[inline]
-    fn used_words(&self) -> impl FnOnce() -> u32 + use<> {
+    fn used_words(&self) -> impl FnOnce() -> u64 + use<> {
         let (flagged, some, full) = (self.flagged, self.some, self.full);
         move || flagged | some & !full
     }
@@ -222,7 +220,7 @@ impl Chunk {
         let found = if of_first != 0 {
             span.from + of_first.trailing_zeros() as usize
         } else {
-            let behind = if cached { self.some } else { !self.full } & u32::MAX << first << 1;
+            let behind = if cached { self.some } else { !self.full } & u64::MAX << first << 1;
             if behind == 0 {
                 return None;
             }
@@ -311,10 +309,15 @@ impl Chunk {
     // Its callers are few, and evict spans by the million.
     #[inline(always)]
     pub fn remove(&mut self, span: Span) -> u64 {
+        self.pages -= span.pages() as u16;
+        if self.is_empty() {
+            let words = self.some.count_ones();
+            (self.some, self.full, self.flagged) = (0, 0, 0);
+            return words.into();
+        }
         let parts = span.parts();
         self.some &= !parts.inner;
         self.full &= !parts.inner;
-        self.pages -= span.pages() as u16;
         let mut empty = parts.inner_words() as u64 + self.remove_in(parts.first);
         if let Some(last) = parts.last {
             empty += self.remove_in(last);
@@ -426,12 +429,12 @@ impl Chunk {
             }
             of_word.present == 0
         });
-        self.some &= if is_empty { !bit } else { u32::MAX };
+        self.some &= if is_empty { !bit } else { u64::MAX };
         u64::from(is_empty)
     }
 
     /// Forgets the cached pages of `words`, whole words.
-    fn clear_words(&mut self, words: u32) {
+    fn clear_words(&mut self, words: u64) {
         let mut flagged = self.flagged & words;
         while flagged != 0 {
             self.change_flags(flagged.trailing_zeros() as usize, |flags| flags.clear(u64::MAX));

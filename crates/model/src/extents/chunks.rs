@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use filemap_core::cache::words;
-use filemap_core::units::PageIndex;
+use filemap_core::units::{PageCount, PageIndex};
 
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
 use super::shadows::Shadows;
@@ -17,13 +17,21 @@ const SLOT_BYTES: u64 = 32;
 const MOST_BYTES: u64 = size_of::<Chunk>() as u64 + CHUNK_PAGES + CHUNK_PAGES + SLOT_BYTES;
 
 /// A window that fills fewer chunks makes each of them.
-pub const LEAST_RUN: u64 = if cfg!(feature = "tiny-chunks") { 2 } else { 8 };
+pub const LEAST_RUN: u64 = if cfg!(feature = "tiny-chunks") { 2 } else { 4 };
+
+/// Where so many pages can be cached for each chunk, all words of chunks are kept: 16 bytes a page.
+const PAGES_FOR_WORDS: u64 = 256;
+
+/// All words of so many chunks are kept in any case: half a MiB.
+const SMALL_CHUNKS: u64 = if cfg!(feature = "tiny-chunks") { 4 } else { 128 };
 
 /// Chunks by number. Memory grows with the chunks in use, not with the file.
 #[derive(Debug)]
 pub struct Chunks {
     slots: HashMap<u64, u32, BuildHasherDefault<Spread>>,
     chunks: Vec<Chunk>,
+    /// While there are no more, all words of each are kept.
+    of_words: u64,
     /// Bytes that each took when it was last counted, and all of them: each is counted when it is
     /// no longer remembered.
     counted: Vec<Cell<u32>>,
@@ -46,11 +54,14 @@ static FULL: Chunk = Chunk::FULL;
 /// A chunk number that no file has.
 const NONE: u64 = u64::MAX;
 
-impl Default for Chunks {
-    fn default() -> Self {
+impl Chunks {
+    /// None yet, in which `capacity` pages can be cached.
+    pub fn new(capacity: Option<PageCount>) -> Chunks {
+        let limited = capacity.map_or(0, |pages| pages.0 / PAGES_FOR_WORDS);
         Chunks {
             slots: HashMap::default(),
             chunks: Vec::new(),
+            of_words: SMALL_CHUNKS.max(limited),
             counted: Vec::new(),
             counted_bytes: Cell::new(0),
             free: Vec::new(),
@@ -58,9 +69,7 @@ impl Default for Chunks {
             recent: [const { Cell::new((NONE, 0)) }; RECENT],
         }
     }
-}
 
-impl Chunks {
     /// Chunk `number`, where it holds anything.
     #[inline]
     pub fn get(&self, number: u64) -> Option<&Chunk> {
@@ -92,9 +101,9 @@ impl Chunks {
         &mut self.chunks[slot as usize]
     }
 
-    /// How many have slots, or had.
-    pub fn count(&self) -> u64 {
-        self.chunks.len() as u64
+    /// Whether the words of all chunks take little memory beside the pages that can be cached.
+    pub fn is_roomy(&self) -> bool {
+        (self.chunks.len() as u64) < self.of_words
     }
 
     /// Whether chunk `number` has a slot.
@@ -121,7 +130,11 @@ impl Chunks {
         let run = self.full_run(number);
 
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.chunks.push(Chunk::default());
+            let mut chunk = Chunk::default();
+            if self.is_roomy() {
+                chunk.keep_all_words();
+            }
+            self.chunks.push(chunk);
             self.counted.push(Cell::new(0));
             self.chunks.len() as u32 - 1
         });
@@ -249,7 +262,7 @@ mod tests {
     #[test]
     fn what_chunks_hold_is_never_more_than_they_say() {
         let mut rng = Rng(1);
-        let mut chunks = Chunks::default();
+        let mut chunks = Chunks::new(None);
         chunks.add_full(1 << 20, 1 << 30);
         for step in 0..20_000 {
             let number = rng.below(1 << 12) + (1 << 20) * rng.below(2);

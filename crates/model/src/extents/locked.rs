@@ -77,21 +77,25 @@ impl Locked {
     }
 
     /// The first of the pages `from..end` that is locked, or `end`.
-    #[inline]
+    #[inline(always)]
     pub fn next(&self, from: u64, end: u64) -> u64 {
-        if !self.is_near(from, end) {
-            return end;
-        }
+        if self.is_near(from, end) { self.next_of_some(from, end) } else { end }
+    }
+
+    #[inline(never)]
+    fn next_of_some(&self, from: u64, end: u64) -> u64 {
         let run = self.runs.get(self.behind(from));
         run.map_or(end, |run| run.0.clamp(from, end))
     }
 
     /// The page behind the run of locked pages that `page` is in.
-    #[inline]
+    #[inline(always)]
     pub fn run_end(&self, page: u64) -> Option<u64> {
-        if !self.is_near(page, page + 1) {
-            return None;
-        }
+        if self.is_near(page, page + 1) { self.end_of_some(page) } else { None }
+    }
+
+    #[inline(never)]
+    fn end_of_some(&self, page: u64) -> Option<u64> {
         self.runs.get(self.behind(page)).filter(|run| run.0 <= page).map(|run| run.1)
     }
 

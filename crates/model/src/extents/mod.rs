@@ -1,5 +1,6 @@
 //! The page cache as extents and bitmaps: a window costs by its words, not by its pages.
 
+mod adding;
 mod aging;
 mod aliases;
 mod chunk;
@@ -19,22 +20,21 @@ mod young;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use filemap_core::cache::{Folio, WORD_PAGES, in_leaf, word_mask, words};
+use filemap_core::cache::{Folio, WORD_PAGES, word_mask};
 use filemap_core::lru::statistics::Known;
-use filemap_core::lru::workingset;
-use filemap_core::units::{Order, PageCount, PageIndex};
+use filemap_core::units::{PageCount, PageIndex};
 
 use self::aliases::Aliases;
 use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
 use self::chunks::Chunks;
-use self::lists::{Extent, List, Stale, bits};
+use self::lists::{List, Stale};
 use self::locked::Locked;
 use self::shadows::Shadows;
-use self::span::{Span, by_chunk};
+use self::span::by_chunk;
 
 /// The page cache of the model.
 ///
-/// Pages are bits in chunks of 2048; the reclaim lists are extents of folios of one order. Memory
+/// Pages are bits in chunks of 4096; the reclaim lists are extents of folios of one order. Memory
 /// grows with what is cached and what was evicted lately. All files lie in one row of pages, each
 /// with room for the largest (`file::first_page`), so that one set of chunks, lists and shadows
 /// serves them all.
@@ -54,8 +54,6 @@ pub struct ExtentCache {
     known: Known,
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
-    /// While there are no more chunks, all words of each are kept.
-    chunks_of_words: u64,
     shadows: Shadows,
     /// The clock at which old evictions are forgotten next.
     forgets_at: u64,
@@ -63,19 +61,13 @@ pub struct ExtentCache {
     retired: VecDeque<(u64, u64)>,
 }
 
-/// Where so many pages can be cached for each chunk, all words of chunks are kept: 16 bytes a page.
-const PAGES_FOR_WORDS: u64 = 128;
-
-/// All words of so many chunks are kept in any case: half a MiB.
-const SMALL_CHUNKS: u64 = if cfg!(feature = "tiny-chunks") { 4 } else { 256 };
-
 impl ExtentCache {
     /// An empty cache that never holds more than `capacity` pages.
     pub fn new(capacity: Option<PageCount>) -> ExtentCache {
-        let limited = capacity.map_or(0, |pages| pages.0 / PAGES_FOR_WORDS);
+        let chunks = Chunks::new(capacity);
         let capacity = capacity.map_or(u64::MAX, |pages| pages.0);
         ExtentCache {
-            chunks: Chunks::default(),
+            chunks,
             aliases: Aliases::default(),
             inactive: List::default(),
             active: List::default(),
@@ -85,186 +77,10 @@ impl ExtentCache {
             clock: 0,
             known: Known::default(),
             capacity,
-            chunks_of_words: SMALL_CHUNKS.max(limited),
             shadows: Shadows::new(capacity),
             forgets_at: 0,
             retired: VecDeque::new(),
         }
-    }
-
-    /// Adds folios of one order, all of their pages absent, to the lists where their last evictions
-    /// say.
-    fn add_folios(&mut self, start: u64, end: u64, order: Order) {
-        let mut next = start;
-        while next < end {
-            let full = if order == Order(0) { self.unused_chunks(next, end) } else { 0 };
-            if full > 0 {
-                self.add_full(next / CHUNK_PAGES, full);
-                next += full * CHUNK_PAGES;
-                continue;
-            }
-            let stop = match order.pages() {
-                pages if pages > CHUNK_PAGES => next + pages,
-                _ => end.min((next / CHUNK_PAGES + 1) * CHUNK_PAGES),
-            };
-            let mut recent = 0;
-            for (number, span) in by_chunk(next, stop) {
-                recent |= self.fill(number, span, order);
-            }
-            self.enter_pages(next, stop, order, recent);
-            next = stop;
-        }
-    }
-
-    /// How many chunks that page `next` begins can be filled as one: enough of them, and there is
-    /// nothing in any.
-    #[inline]
-    fn unused_chunks(&self, next: u64, end: u64) -> u64 {
-        if end - next < chunks::LEAST_RUN * CHUNK_PAGES || next % CHUNK_PAGES != 0 {
-            return 0;
-        }
-        let numbers = next / CHUNK_PAGES..end / CHUNK_PAGES;
-        let unused = numbers.take_while(|&number| !self.chunks.has_slot(number)).count() as u64;
-        if unused >= chunks::LEAST_RUN && !self.has_room_for_words() { unused } else { 0 }
-    }
-
-    /// Adds the pages of `span` to chunk `number`. Returns the words of them, one bit each, in
-    /// which a page may have been evicted so lately that it becomes active.
-    #[inline]
-    fn fill(&mut self, number: u64, span: Span, order: Order) -> u32 {
-        let is_roomy = self.has_room_for_words();
-        let chunk = self.chunks.get_or_make(number);
-        if is_roomy {
-            chunk.keep_all_words();
-        }
-        let (were_empty, evicted) = (chunk.add(span, order), chunk.evicted);
-        self.nodes += if in_leaf(order) { were_empty } else { 0 };
-        match self.known.statistics.active {
-            PageCount(0) => 0,
-            _ => self.shadows.words_since(&evicted, span, self.recent_since()),
-        }
-    }
-
-    /// Whether the words of all chunks take little memory beside the pages that can be cached.
-    #[inline]
-    fn has_room_for_words(&self) -> bool {
-        self.chunks.count() <= self.chunks_of_words
-    }
-
-    /// Adds all pages of so many chunks that hold nothing, from chunk `first` on.
-    fn add_full(&mut self, first: u64, chunks: u64) {
-        self.chunks.add_full(first, first + chunks);
-        self.nodes += chunks * CHUNK_WORDS as u64;
-        self.inactive.push_pages(first * CHUNK_PAGES, (first + chunks) * CHUNK_PAGES, Order(0));
-    }
-
-    /// Puts the folios `from..end` of one chunk, which were added, on their lists: those that have
-    /// a page in a word of `recent` where their last evictions say.
-    #[inline]
-    fn enter_pages(&mut self, from: u64, end: u64, order: Order, mut recent: u32) {
-        let unit = order.pages().max(WORD_PAGES);
-        let first_word = from / CHUNK_PAGES * CHUNK_WORDS as u64;
-        let mut next = from;
-        while recent != 0 && next < end {
-            let word = first_word + u64::from(recent.trailing_zeros());
-            let unit_start = word * WORD_PAGES / unit * unit;
-            let (first, stop) = (unit_start.max(next), (unit_start + unit).min(end));
-            self.inactive.push_pages(next, first, order);
-            if order == Order(0) && stop - first > 1 {
-                self.enter_word(word, word_mask(word, PageIndex(first), PageIndex(stop)));
-            } else {
-                (first..stop).step_by(order.pages() as usize).for_each(|at| self.enter(at, order));
-            }
-            let done = (stop / WORD_PAGES - first_word).min(CHUNK_WORDS as u64);
-            recent &= !(bits(done as u32) as u32);
-            next = stop;
-        }
-        self.inactive.push_pages(next, end, order);
-    }
-
-    /// Puts the base pages of `mask` in a word, which were added, where their last evictions say.
-    fn enter_word(&mut self, number: u64, mask: u64) {
-        let (known, since) = (self.known.statistics.active, self.recent_since());
-        let word = number as usize % CHUNK_WORDS;
-        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let last = self.shadows.last_of_word(&chunk.evicted, word, mask, since);
-        let (mut left, mut active) = (last.pages, 0);
-        while left != 0 {
-            let clock = last.clocks[left.trailing_zeros() as usize];
-            if workingset::is_kept(self.clock, clock, self.capacity)
-                && workingset::is_recent(self.clock, clock, known)
-            {
-                active |= left & left.wrapping_neg();
-                self.clock += 1;
-            }
-            left &= left - 1;
-        }
-        if active != 0 {
-            chunk.change_flags(word, |flags| {
-                flags.active |= active;
-                flags.workingset |= active & last.workingset;
-            });
-        }
-        let first = number * WORD_PAGES;
-        let activated = self.active.push_mask(first, active);
-        self.known.refaults.count(PageCount(activated));
-        self.inactive.push_mask(first, mask & !active);
-    }
-
-    /// No eviction before this clock is recent.
-    fn recent_since(&self) -> u64 {
-        self.clock.saturating_sub(self.known.statistics.active.0.min(self.capacity))
-    }
-
-    /// Puts a folio that was added on the list where its last eviction says.
-    fn enter(&mut self, head: u64, order: Order) {
-        let extent = Extent { start: head, pages: order.pages(), order };
-        let shadow = match order {
-            Order(0) => self.last_eviction(head, self.recent_since()),
-            _ => self.last_of_folio(head, order.pages()),
-        };
-        let shadow = shadow.filter(|last| workingset::is_kept(self.clock, last.0, self.capacity));
-        match shadow {
-            Some((clock, workingset))
-                if workingset::is_recent(self.clock, clock, self.known.statistics.active) =>
-            {
-                self.clock += order.pages();
-                self.known.refaults.count(PageCount(order.pages()));
-                self.set_range(head, head + order.pages(), |flags, mask| {
-                    flags.active |= mask;
-                    flags.workingset |= if workingset { mask } else { 0 };
-                });
-                self.active.push(extent);
-            }
-            _ => self.inactive.push(extent),
-        }
-    }
-
-    /// Clock and workingset flag of the last eviction of a page at or after the clock `since`, or
-    /// of one before it.
-    fn last_eviction(&self, page: u64, since: u64) -> Option<(u64, bool)> {
-        let chunk = self.chunks.get(page / CHUNK_PAGES)?;
-        self.shadows.last(&chunk.evicted, (page % CHUNK_PAGES) as usize, since)
-    }
-
-    /// The same of the last page of a folio whose eviction still counts.
-    fn last_of_folio(&self, head: u64, pages: u64) -> Option<(u64, bool)> {
-        let since = self.clock.saturating_sub(self.capacity);
-        let (first, end) = (PageIndex(head), PageIndex(head + pages));
-        words(first, end).rev().find_map(|number| {
-            let chunk = self.chunks.get(number / CHUNK_WORDS as u64)?;
-            if !self.shadows.any_since(&chunk.evicted, since) {
-                return None;
-            }
-            let (word, mask) = (number as usize % CHUNK_WORDS, word_mask(number, first, end));
-            let last = self.shadows.last_of_word(&chunk.evicted, word, mask, since);
-            let is_kept = |bit: &usize| {
-                last.pages >> bit & 1 == 1
-                    && workingset::is_kept(self.clock, last.clocks[*bit], self.capacity)
-            };
-            let bit = (0..WORD_PAGES as usize).rev().find(is_kept)?;
-            Some((last.clocks[bit], last.workingset >> bit & 1 == 1))
-        })
     }
 
     /// Changes the flags of cached pages `from..end`: gets those of each word, and the mask of its

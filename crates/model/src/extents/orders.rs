@@ -9,7 +9,7 @@ use super::span::{CHUNK_PAGES, Span};
 #[derive(Debug, Default)]
 pub struct Orders {
     /// Words with a page whose order may not be 0. What stands at the pages of others is old.
-    large: u32,
+    large: u64,
     orders: Option<Box<[u8; CHUNK_PAGES as usize]>>,
 }
 
@@ -25,7 +25,7 @@ impl Orders {
     }
 
     /// The words with a page whose order may not be 0, one bit each.
-    pub fn large_words(&self) -> u32 {
+    pub fn large_words(&self) -> u64 {
         self.large
     }
 

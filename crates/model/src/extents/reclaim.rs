@@ -92,7 +92,13 @@ impl ExtentCache {
                 locked
             } else {
                 let most = left.min(goal - pass.shrunk.evicted.0);
-                let (looked, behind) = self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, &mut pass);
+                let (looked, behind) = match tail.order {
+                    Order(0) => {
+                        let tail = Extent { order: Order(0), ..tail };
+                        self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, &mut pass)
+                    }
+                    _ => self.shrink_large::<COUNTS_UNMAPPED>(tail, most, &mut pass),
+                };
                 let bound = Bound {
                     looked: left - looked.min(left),
                     evicted: goal.saturating_sub(pass.shrunk.evicted.0),
@@ -120,7 +126,7 @@ impl ExtentCache {
 
     /// Folios at the tail that are locked go round the list, at most `most` pages of them, rounded
     /// up to whole folios. Returns how many pages; `None` where the first is not locked.
-    #[inline]
+    #[inline(always)]
     fn pass_locked_run(&mut self, tail: Extent, most: u64) -> Option<u64> {
         let run_end = self.locked.run_end(tail.start)?.min(tail.start + most);
         let locked = tail.order.round_up(run_end - tail.start).min(tail.pages);
@@ -186,6 +192,17 @@ impl ExtentCache {
         }
         let behind = Extent { start: next, pages: start + pages - next, order };
         (next - start, (next < most_end).then_some(behind))
+    }
+
+    /// [`ExtentCache::shrink_extent`] of large folios: the other calls are made for base pages.
+    #[inline(never)]
+    fn shrink_large<const COUNTS_UNMAPPED: bool>(
+        &mut self,
+        tail: Extent,
+        most: u64,
+        pass: &mut Pass<'_, impl Log>,
+    ) -> (u64, Option<Extent>) {
+        self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, pass)
     }
 
     /// The pages of a word that `verdicts` do not evict stay on the lists. Their entries were

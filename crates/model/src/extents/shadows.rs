@@ -105,6 +105,8 @@ impl Table {
         Table { base, end: 0, clocks: Box::new([0; CHUNK_PAGES as usize]) }
     }
 
+    // Most chunks have no table, and what evicts from them stays small without this.
+    #[inline(never)]
     fn note(&mut self, shadow: Shadow, oldest: u64) {
         if shadow.end() - self.base >= 1 << (CLOCK_BITS - 1) {
             self.count_from(oldest.max(self.base));
@@ -125,7 +127,7 @@ impl Table {
 
     /// The words in which an eviction of a page of `span` at or after the clock `since` is noted,
     /// one bit each.
-    fn words_since(&self, span: Span, since: u64) -> u32 {
+    fn words_since(&self, span: Span, since: u64) -> u64 {
         let passed = since.saturating_sub(self.base);
         if passed >= (1 << CLOCK_BITS) - 1 {
             return 0;
@@ -140,7 +142,7 @@ impl Table {
             let (from, end) = (span.from.max(first), span.end.min(first + WORD_PAGES as usize));
             let is_any =
                 self.clocks[from..end].iter().fold(false, |any, &entry| any | (entry >= least));
-            words &= !(u32::from(!is_any) << word);
+            words &= !(u64::from(!is_any) << word);
         }
         words
     }
@@ -316,7 +318,7 @@ impl Shadows {
     /// The words of `span`, one bit each, in which a page of it may have been evicted at or after
     /// the clock `since`.
     #[inline]
-    pub fn words_since(&self, evicted: &Evicted, span: Span, since: u64) -> u32 {
+    pub fn words_since(&self, evicted: &Evicted, span: Span, since: u64) -> u64 {
         if !self.any_since(evicted, since) {
             return 0;
         }

@@ -3,7 +3,7 @@
 use filemap_core::cache::WORD_PAGES;
 
 /// Words in a chunk.
-pub const CHUNK_WORDS: usize = if cfg!(feature = "tiny-chunks") { 2 } else { 32 };
+pub const CHUNK_WORDS: usize = if cfg!(feature = "tiny-chunks") { 2 } else { 64 };
 
 /// Pages in a chunk.
 pub const CHUNK_PAGES: u64 = CHUNK_WORDS as u64 * WORD_PAGES;
@@ -22,7 +22,7 @@ pub struct Parts {
     /// The first word, and the pages in it.
     pub first: (usize, u64),
     /// The words between the first and the last, one bit each: the span covers them.
-    pub inner: u32,
+    pub inner: u64,
     /// The last word, where it is another than the first.
     pub last: Option<(usize, u64)>,
 }
@@ -36,8 +36,8 @@ impl Span {
     }
 
     /// The words that it lies in, one bit each.
-    pub fn words(self) -> u32 {
-        u32::MAX << (self.from / WORD) & u32::MAX >> (31 - (self.end - 1) / WORD)
+    pub fn words(self) -> u64 {
+        u64::MAX << (self.from / WORD) & u64::MAX >> (63 - (self.end - 1) / WORD)
     }
 
     /// Its pages in `word`, which it lies in.
@@ -55,7 +55,7 @@ impl Span {
         if first == last {
             return Parts { first: (first, from & to), inner: 0, last: None };
         }
-        let inner = u32::MAX << first << 1 & !(u32::MAX << last);
+        let inner = u64::MAX << first << 1 & !(u64::MAX << last);
         Parts { first: (first, from), inner, last: Some((last, to)) }
     }
 }

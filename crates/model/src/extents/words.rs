@@ -74,7 +74,7 @@ impl Run {
 }
 
 /// Where there would be more runs, the words are kept one by one.
-const MOST_RUNS: usize = if cfg!(feature = "tiny-chunks") { 4 } else { 12 };
+const MOST_RUNS: usize = if cfg!(feature = "tiny-chunks") { 4 } else { 20 };
 
 /// The words of a chunk.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Words {
     pub fn change<R>(
         &mut self,
         number: usize,
-        used: impl FnOnce() -> u32,
+        used: impl FnOnce() -> u64,
         change: impl FnOnce(&mut Word) -> R,
     ) -> R {
         match self {
@@ -126,7 +126,7 @@ impl Words {
     }
 
     #[inline(never)]
-    fn put(&mut self, number: usize, word: &Word, used: u32) {
+    fn put(&mut self, number: usize, word: &Word, used: u64) {
         let Words::Few(runs) = self else { unreachable!("only a few are put") };
         runs.retain(|run| run.word() != number && used >> run.word() & 1 == 1);
         runs.extend(runs_of(number, word));

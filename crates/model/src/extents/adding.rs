@@ -1,0 +1,196 @@
+//! Adding folios: each goes to the list where its last eviction says.
+
+use filemap_core::cache::{WORD_PAGES, in_leaf, word_mask, words};
+use filemap_core::lru::workingset;
+use filemap_core::units::{Order, PageCount, PageIndex};
+
+use super::ExtentCache;
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
+use super::chunks::LEAST_RUN;
+use super::lists::{Extent, bits};
+use super::span::{Span, by_chunk};
+
+impl ExtentCache {
+    /// Adds folios of one order, all of their pages absent, to the lists where their last evictions
+    /// say.
+    pub(super) fn add_folios(&mut self, start: u64, end: u64, order: Order) {
+        match order {
+            Order(0) => self.add_of_order(start, end, Order(0)),
+            _ => self.add_large(start, end, order),
+        }
+    }
+
+    // So that the other is made for base pages.
+    #[inline(never)]
+    fn add_large(&mut self, start: u64, end: u64, order: Order) {
+        self.add_of_order(start, end, order);
+    }
+
+    #[inline(always)]
+    fn add_of_order(&mut self, start: u64, end: u64, order: Order) {
+        let mut next = start;
+        while next < end {
+            let is_long = order == Order(0) && end - next >= LEAST_RUN * CHUNK_PAGES;
+            let full = if is_long { self.unused_chunks(next, end) } else { 0 };
+            if full > 0 {
+                self.add_full(next / CHUNK_PAGES, full);
+                next += full * CHUNK_PAGES;
+                continue;
+            }
+            let stop = match order.pages() {
+                pages if pages > CHUNK_PAGES => next + pages,
+                _ => end.min((next / CHUNK_PAGES + 1) * CHUNK_PAGES),
+            };
+            let mut recent = 0;
+            for (number, span) in by_chunk(next, stop) {
+                recent |= self.fill(number, span, order);
+            }
+            match recent {
+                0 => self.inactive.push_pages(next, stop, order),
+                _ => self.enter_pages(next, stop, order, recent),
+            }
+            next = stop;
+        }
+    }
+
+    /// How many chunks that page `next` begins can be filled as one: enough of them, and there is
+    /// nothing in any.
+    #[inline(never)]
+    fn unused_chunks(&self, next: u64, end: u64) -> u64 {
+        if next % CHUNK_PAGES != 0 || self.chunks.is_roomy() {
+            return 0;
+        }
+        let numbers = next / CHUNK_PAGES..end / CHUNK_PAGES;
+        let unused = numbers.take_while(|&number| !self.chunks.has_slot(number)).count() as u64;
+        if unused >= LEAST_RUN { unused } else { 0 }
+    }
+
+    /// Adds the pages of `span` to chunk `number`. Returns the words of them, one bit each, in
+    /// which a page may have been evicted so lately that it becomes active.
+    #[inline(always)]
+    fn fill(&mut self, number: u64, span: Span, order: Order) -> u64 {
+        let chunk = self.chunks.get_or_make(number);
+        let (were_empty, evicted) = (chunk.add(span, order), chunk.evicted);
+        self.nodes += if in_leaf(order) { were_empty } else { 0 };
+        match self.known.statistics.active {
+            PageCount(0) => 0,
+            _ => self.shadows.words_since(&evicted, span, self.recent_since()),
+        }
+    }
+
+    /// Adds all pages of so many chunks that hold nothing, from chunk `first` on.
+    fn add_full(&mut self, first: u64, chunks: u64) {
+        self.chunks.add_full(first, first + chunks);
+        self.nodes += chunks * CHUNK_WORDS as u64;
+        self.inactive.push_pages(first * CHUNK_PAGES, (first + chunks) * CHUNK_PAGES, Order(0));
+    }
+
+    /// Puts the folios `from..end` of one chunk, which were added, on their lists: those that have
+    /// a page in a word of `recent` where their last evictions say.
+    #[inline(never)]
+    fn enter_pages(&mut self, from: u64, end: u64, order: Order, mut recent: u64) {
+        let unit = order.pages().max(WORD_PAGES);
+        let first_word = from / CHUNK_PAGES * CHUNK_WORDS as u64;
+        let mut next = from;
+        while recent != 0 && next < end {
+            let word = first_word + u64::from(recent.trailing_zeros());
+            let unit_start = word * WORD_PAGES / unit * unit;
+            let (first, stop) = (unit_start.max(next), (unit_start + unit).min(end));
+            self.inactive.push_pages(next, first, order);
+            if order == Order(0) && stop - first > 1 {
+                self.enter_word(word, word_mask(word, PageIndex(first), PageIndex(stop)));
+            } else {
+                (first..stop).step_by(order.pages() as usize).for_each(|at| self.enter(at, order));
+            }
+            let done = (stop / WORD_PAGES - first_word).min(CHUNK_WORDS as u64);
+            recent &= !(bits(done as u32));
+            next = stop;
+        }
+        self.inactive.push_pages(next, end, order);
+    }
+
+    /// Puts the base pages of `mask` in a word, which were added, where their last evictions say.
+    fn enter_word(&mut self, number: u64, mask: u64) {
+        let (known, since) = (self.known.statistics.active, self.recent_since());
+        let word = number as usize % CHUNK_WORDS;
+        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
+        let last = self.shadows.last_of_word(&chunk.evicted, word, mask, since);
+        let (mut left, mut active) = (last.pages, 0);
+        while left != 0 {
+            let clock = last.clocks[left.trailing_zeros() as usize];
+            if workingset::is_kept(self.clock, clock, self.capacity)
+                && workingset::is_recent(self.clock, clock, known)
+            {
+                active |= left & left.wrapping_neg();
+                self.clock += 1;
+            }
+            left &= left - 1;
+        }
+        if active != 0 {
+            chunk.change_flags(word, |flags| {
+                flags.active |= active;
+                flags.workingset |= active & last.workingset;
+            });
+        }
+        let first = number * WORD_PAGES;
+        let activated = self.active.push_mask(first, active);
+        self.known.refaults.count(PageCount(activated));
+        self.inactive.push_mask(first, mask & !active);
+    }
+
+    /// No eviction before this clock is recent.
+    fn recent_since(&self) -> u64 {
+        self.clock.saturating_sub(self.known.statistics.active.0.min(self.capacity))
+    }
+
+    /// Puts a folio that was added on the list where its last eviction says.
+    fn enter(&mut self, head: u64, order: Order) {
+        let extent = Extent { start: head, pages: order.pages(), order };
+        let shadow = match order {
+            Order(0) => self.last_eviction(head, self.recent_since()),
+            _ => self.last_of_folio(head, order.pages()),
+        };
+        let shadow = shadow.filter(|last| workingset::is_kept(self.clock, last.0, self.capacity));
+        match shadow {
+            Some((clock, workingset))
+                if workingset::is_recent(self.clock, clock, self.known.statistics.active) =>
+            {
+                self.clock += order.pages();
+                self.known.refaults.count(PageCount(order.pages()));
+                self.set_range(head, head + order.pages(), |flags, mask| {
+                    flags.active |= mask;
+                    flags.workingset |= if workingset { mask } else { 0 };
+                });
+                self.active.push(extent);
+            }
+            _ => self.inactive.push(extent),
+        }
+    }
+
+    /// Clock and workingset flag of the last eviction of a page at or after the clock `since`, or
+    /// of one before it.
+    fn last_eviction(&self, page: u64, since: u64) -> Option<(u64, bool)> {
+        let chunk = self.chunks.get(page / CHUNK_PAGES)?;
+        self.shadows.last(&chunk.evicted, (page % CHUNK_PAGES) as usize, since)
+    }
+
+    /// The same of the last page of a folio whose eviction still counts.
+    fn last_of_folio(&self, head: u64, pages: u64) -> Option<(u64, bool)> {
+        let since = self.clock.saturating_sub(self.capacity);
+        let (first, end) = (PageIndex(head), PageIndex(head + pages));
+        words(first, end).rev().find_map(|number| {
+            let chunk = self.chunks.get(number / CHUNK_WORDS as u64)?;
+            if !self.shadows.any_since(&chunk.evicted, since) {
+                return None;
+            }
+            let (word, mask) = (number as usize % CHUNK_WORDS, word_mask(number, first, end));
+            let last = self.shadows.last_of_word(&chunk.evicted, word, mask, since);
+            let is_kept = |bit: &usize| {
+                last.pages >> bit & 1 == 1
+                    && workingset::is_kept(self.clock, last.clocks[*bit], self.capacity)
+            };
+            let bit = (0..WORD_PAGES as usize).rev().find(is_kept)?;
+            Some((last.clocks[bit], last.workingset >> bit & 1 == 1))
+        })
+    }
+}
