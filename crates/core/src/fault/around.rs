@@ -4,7 +4,7 @@ use super::map;
 use super::view::View;
 use crate::address::entries::{MappedFile, Pages};
 use crate::address::vma::Vma;
-use crate::cache::Folio;
+use crate::cache::{Folio, WORD_PAGES, word_mask};
 use crate::decision::{Decision, Log};
 use crate::readahead::{Limits, miss};
 use crate::series::Switch;
@@ -58,39 +58,51 @@ pub fn map_around<C: MappedFile, L: Log>(
     view: &mut View<'_, C, L>,
 ) -> Mapped {
     let View { limits, vma, ra, tables, cache, log } = view;
-    let (cache, log) = (&mut **cache, &mut **log);
     let around = window(index, vma, limits);
     let end = around.last + PageCount(1);
-    let mut found = first_mappable(around.from, end, cache);
-    let Some((_, folio, _)) = found else {
-        return Mapped::NOTHING;
-    };
-    let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
-    let spared = spares(folio, limits);
-    if !spared && map::map_huge(folio, vma, limits, tables, cache, log) {
-        return Mapped { reached: true, ..Mapped::NOTHING };
-    }
-    if spared && !tables.is_installed(vpn, entries) {
-        return Mapped::NOTHING;
-    }
-    tables.install(vpn, entries);
     let (hits, mapped) = (0, PageCount(0));
     let counts_workingset = limits.rules.workingset_hits_count;
     let mut visit = Visit { index, tried, hits, counts_workingset, mapped, reached: Reached::No };
-    while let Some((first, folio, pages)) = found {
-        let next = if folio.order == Order(0) {
-            visit.base_pages(first, &pages, limits, cache);
-            pages.end
-        } else {
+    let (mut next, mut is_first) = (around.from, true);
+    while next < end {
+        let word = next.0 / WORD_PAGES;
+        let mask = word_mask(word, next, end);
+        next = PageIndex((word + 1) * WORD_PAGES);
+        let pages = cache.pages(word, mask);
+        let mappable = mask & pages.present & !pages.locked & !pages.marked;
+        if mappable == 0 {
+            continue;
+        }
+        if std::mem::take(&mut is_first) {
+            let folio = first_of(word, mappable, &pages, *cache);
+            let spared = spares(folio, limits);
+            if !spared && map::map_huge(folio, vma, limits, tables, *cache, *log) {
+                return Mapped { reached: true, ..Mapped::NOTHING };
+            }
+            let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
+            if spared && !tables.is_installed(vpn, entries) {
+                return Mapped::NOTHING;
+            }
+            tables.install(vpn, entries);
+        }
+        visit.base_pages(word, mappable & !pages.large, &pages, limits, *cache);
+        let mut large = mappable & pages.large;
+        while large != 0 {
+            let folio = first_of(word, large, &pages, *cache);
+            let first = PageIndex(word * WORD_PAGES + u64::from(large.trailing_zeros()));
             let whole = !spares(folio, limits) && map::maps_whole(folio, vma, limits);
             let (start, stop) = match whole {
                 true => (folio.head, folio.end()),
                 false => (first, folio.end().min(end)),
             };
-            visit.folio_range(start, stop, pages.workingset, limits, cache);
-            folio.end()
-        };
-        found = first_mappable(next, end, cache);
+            let workingset = pages.workingset >> (first.0 % WORD_PAGES) & 1 == 1;
+            visit.folio_range(start, stop, workingset, limits, *cache);
+            large &= !word_mask(word, first, folio.end());
+            next = next.max(folio.end());
+        }
+    }
+    if is_first {
+        return Mapped::NOTHING;
     }
     let credit = visit.credit(limits);
     ra.mmap_miss = miss::credited(ra.mmap_miss, credit);
@@ -109,22 +121,15 @@ fn spares(folio: Folio, limits: &Limits) -> bool {
     limits.rules.around_spares_file_end && folio.end() > limits.last_page()
 }
 
-/// The first page of `from..end` that fault-around may map, its folio, and the pages like it.
+/// The folio of the lowest page of `mask` in `word`, whose pages are neither locked nor marked.
 #[inline]
-fn first_mappable(
-    from: PageIndex,
-    end: PageIndex,
-    cache: &impl MappedFile,
-) -> Option<(PageIndex, Folio, Pages)> {
-    let mut next = from;
-    while next < end {
-        let pages = cache.pages(next, end);
-        if let Some(folio) = pages.folio.filter(|folio| !folio.locked && !folio.marked) {
-            return Some((next, folio, pages));
-        }
-        next = pages.end;
+fn first_of(word: u64, mask: u64, pages: &Pages, cache: &impl MappedFile) -> Folio {
+    let lowest = mask.trailing_zeros();
+    let head = PageIndex(word * WORD_PAGES + u64::from(lowest));
+    if pages.large >> lowest & 1 == 1 {
+        return cache.folio(head).expect("the page is cached");
     }
-    None
+    Folio { head, order: Order(0), locked: false, marked: false }
 }
 
 /// What a walk over the window has done so far.
@@ -148,28 +153,27 @@ enum Reached {
 }
 
 impl Visit {
-    /// Visits pages that are alike, each of which is a folio.
+    /// Visits the pages of `mask` in `word`, each of which is a folio.
     fn base_pages(
         &mut self,
-        first: PageIndex,
+        word: u64,
+        mask: u64,
         pages: &Pages,
         limits: &Limits,
         cache: &mut impl MappedFile,
     ) {
-        let count = pages.end - first;
-        if self.counts_workingset || !pages.workingset {
-            self.hits += count.0 as u32;
-        }
-        if pages.mapped || pages.copied {
+        let hits = if self.counts_workingset { mask } else { mask & !pages.workingset };
+        self.hits += hits.count_ones();
+        let unmapped = mask & pages.unmapped();
+        if unmapped == 0 {
             return;
         }
-        cache.map(first, pages.end, limits.arch.prefaults_young);
-        self.mapped += count;
-        if first <= self.index && self.index < pages.end {
-            if !limits.arch.prefaults_young {
-                cache.touch(self.index);
-            }
-            self.reach(pages.workingset);
+        let is_of_index = word == self.index.0 / WORD_PAGES;
+        let index = unmapped & u64::from(is_of_index) << (self.index.0 % WORD_PAGES);
+        cache.map(word, unmapped, if limits.arch.prefaults_young { unmapped } else { index });
+        self.mapped += PageCount(unmapped.count_ones().into());
+        if index != 0 {
+            self.reach(pages.workingset & index != 0);
         }
     }
 

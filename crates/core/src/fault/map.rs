@@ -6,7 +6,7 @@ use crate::address::entries::{MappedFile, Unmapped};
 use crate::address::mapping::Mapping;
 use crate::address::page_table::PageTables;
 use crate::address::vma::Vma;
-use crate::cache::{Folio, WORD_PAGES, word_mask, words};
+use crate::cache::{Folio, WORD_PAGES, by_word, word_mask, words};
 use crate::decision::{Decision, Log};
 use crate::readahead::Limits;
 use crate::rules::Family;
@@ -61,22 +61,21 @@ fn lies_within(folio: Folio, vma: &Vma, limits: &Limits) -> bool {
     folio.head >= vma.pgoff && folio.end() <= vma.end().min(file_end)
 }
 
-/// Maps those pages of `from..end` that are not mapped yet; on processors that let fault-around
-/// leave old entries, only `young` makes them accessed. Returns how many.
+/// Maps those pages of `from..end` that are cached and not mapped yet; on processors that let
+/// fault-around leave old entries, only `young` makes them accessed. Returns how many.
 pub fn map_range(
     from: PageIndex,
     end: PageIndex,
     young: bool,
     cache: &mut impl MappedFile,
 ) -> PageCount {
-    let (mut next, mut mapped) = (from, PageCount(0));
-    while next < end {
-        let pages = cache.pages(next, end);
-        if pages.folio.is_some() && !pages.mapped && !pages.copied {
-            cache.map(next, pages.end, young);
-            mapped += pages.end - next;
+    let mut mapped = PageCount(0);
+    for (word, mask) in by_word(from, end) {
+        let unmapped = mask & cache.pages(word, mask).unmapped();
+        if unmapped != 0 {
+            cache.map(word, unmapped, if young { unmapped } else { 0 });
+            mapped += PageCount(unmapped.count_ones().into());
         }
-        next = pages.end;
     }
     mapped
 }
@@ -100,15 +99,10 @@ pub fn map_found<C: MappedFile, L: Log>(index: PageIndex, folio: Folio, view: &m
 }
 
 fn is_unmapped(folio: Folio, cache: &impl MappedFile) -> bool {
-    let mut next = folio.head;
-    while next < folio.end() {
-        let pages = cache.pages(next, folio.end());
-        if pages.mapped || pages.copied {
-            return false;
-        }
-        next = pages.end;
-    }
-    true
+    by_word(folio.head, folio.end()).all(|(word, mask)| {
+        let pages = cache.pages(word, mask);
+        mask & (pages.mapped | pages.copied) == 0
+    })
 }
 
 /// A write to the page `index`, which its private mapping has mapped to read: the page is copied.
@@ -227,7 +221,7 @@ pub fn unmap_huge(
             && vma.vpn(folio.head).align_down(entries) == vma.vpn(folio.head)
     };
     let Some(folio) = cache.folio(index).filter(may_be_huge) else { return false };
-    if !cache.pages(index, index + PageCount(1)).mapped {
+    if !cache.entry(index).0 {
         return false;
     }
     let mut accessed = 0;

@@ -228,8 +228,8 @@ impl Fault {
     /// Whether another task has mapped the page since the access, or copied it where that writes:
     /// an entry that is there needs nothing more.
     fn is_served<C: MappedFile, L: Log>(&self, view: &View<'_, C, L>) -> bool {
-        let found = view.cache.pages(self.index, self.index + PageCount(1));
-        found.copied || found.mapped && self.access == Access::Read
+        let (is_mapped, is_copied) = view.cache.entry(self.index);
+        is_copied || is_mapped && self.access == Access::Read
     }
 
     fn maps_around<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> bool {

@@ -90,13 +90,6 @@ impl Chunk {
         if self.some & bit != 0 { self.words.get(word, |of_word| of_word.present) } else { 0 }
     }
 
-    /// Whether it is known of the pages of `word` that all or none of them are cached, in folios of
-    /// one page and without a flag.
-    #[inline]
-    pub fn is_even(&self, word: usize) -> bool {
-        (self.flagged | self.orders.large_words() | self.some ^ self.full) >> word & 1 == 0
-    }
-
     /// Cached pages.
     pub fn pages(&self) -> u64 {
         self.pages.into()
