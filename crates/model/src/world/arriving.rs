@@ -62,7 +62,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     fn unlock_arrived(&mut self) {
         let mut arrived_ns = self.now_ns;
         for device in &mut self.devices {
-            while let Some((run, at_ns)) = device.arrived(self.now_ns) {
+            let is_awaited = !self.waiting.is_empty();
+            while let Some((run, at_ns)) = device.arrived(self.now_ns, is_awaited) {
                 self.memory.cache.unlock(run.file, run.start, run.pages);
                 self.waiting.arrived(run, at_ns);
                 arrived_ns = arrived_ns.min(at_ns);
