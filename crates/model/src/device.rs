@@ -159,6 +159,7 @@ impl Device {
 
     /// The row of requests of which the first is not served before `from_ns`, nor the others later
     /// for want of a place in the queue.
+    #[inline(always)]
     fn row(&self, asked: Asked, file: FileId, from_ns: u64) -> Row {
         let Asked { start, pages, each, requests, .. } = asked;
         let last_ns = self.transfer_ns(asked.tail(), asked.last_segments());
@@ -274,7 +275,7 @@ impl Device {
 
     /// The next pages that have arrived at `now_ns`, and when the last of them did; somebody may
     /// wait for one of them where `is_awaited`.
-    #[inline]
+    #[inline(always)]
     pub fn arrived(&mut self, now_ns: u64, is_awaited: bool) -> Option<(Run, u64)> {
         let row = self.rows.front_mut().filter(|row| row.done_ns <= now_ns)?;
         let Row { file, start, .. } = *row;
@@ -318,7 +319,8 @@ impl Device {
         let holds =
             |row: &&Row| row.file == file && row.start <= index && index < row.start + row.pages;
         // Most often it is what was asked for last.
-        let row = self.rows.iter().rev().find(holds)?;
+        let last = self.rows.back().filter(holds);
+        let row = last.or_else(|| self.rows.iter().rev().find(holds))?;
         Some(row.done_ns_of((index - row.start).0 / row.each.0))
     }
 }

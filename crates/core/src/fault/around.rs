@@ -26,10 +26,13 @@ pub struct Mapped {
     pub pages: PageCount,
     /// Whether the faulting page is now mapped.
     pub reached: bool,
+    /// Whether it saw that the faulting page is not cached.
+    pub absent: bool,
 }
 
 impl Mapped {
-    const NOTHING: Mapped = Mapped { pages: PageCount(0), reached: false };
+    /// Nothing, and what is cached was not looked at.
+    pub const NOTHING: Mapped = Mapped { pages: PageCount(0), reached: false, absent: false };
 }
 
 /// The window of a fault-around for `index`: in page-table entries, so it depends on where the VMA
@@ -60,59 +63,63 @@ pub fn map_around<C: MappedFile, L: Log>(
     let View { limits, vma, ra, tables, cache, log } = view;
     let around = window(index, vma, limits);
     let end = around.last + PageCount(1);
-    let (hits, mapped) = (0, PageCount(0));
-    let counts_workingset = limits.rules.workingset_hits_count;
-    let mut visit = Visit { index, tried, hits, counts_workingset, mapped, reached: Reached::No };
-    let (mut next, mut is_first) = (around.from, true);
+    let (mut next, mut absent, mut visit) = (around.from, false, None);
     while next < end {
         let word = next.0 / WORD_PAGES;
         let mask = word_mask(word, next, end);
-        next = PageIndex((word + 1) * WORD_PAGES);
         let pages = cache.pages(word, mask);
+        absent |= mask & bit_of(index, word) & !pages.present != 0;
         let mappable = mask & pages.present & !pages.locked & !pages.marked;
+        next = PageIndex((word + 1) * WORD_PAGES);
         if mappable == 0 {
             continue;
         }
-        if std::mem::take(&mut is_first) {
-            let folio = first_of(word, mappable, &pages, *cache);
-            let spared = spares(folio, limits);
-            if !spared && map::map_huge(folio, vma, limits, tables, *cache, *log) {
-                return Mapped { reached: true, ..Mapped::NOTHING };
+        let visit = match &mut visit {
+            Some(visit) => visit,
+            None => {
+                let folio = first_of(word, mappable, &pages, *cache);
+                let spared = spares(folio, limits);
+                if !spared && map::map_huge(folio, vma, limits, tables, *cache, *log) {
+                    return Mapped { reached: true, ..Mapped::NOTHING };
+                }
+                let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
+                if spared && !tables.is_installed(vpn, entries) {
+                    return Mapped { absent, ..Mapped::NOTHING };
+                }
+                tables.install(vpn, entries);
+                visit.insert(Visit::new(index))
             }
-            let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
-            if spared && !tables.is_installed(vpn, entries) {
-                return Mapped::NOTHING;
-            }
-            tables.install(vpn, entries);
-        }
+        };
         visit.base_pages(word, mappable & !pages.large, &pages, limits, *cache);
-        let mut large = mappable & pages.large;
-        while large != 0 {
-            let folio = first_of(word, large, &pages, *cache);
-            let first = PageIndex(word * WORD_PAGES + u64::from(large.trailing_zeros()));
-            let whole = !spares(folio, limits) && map::maps_whole(folio, vma, limits);
-            let (start, stop) = match whole {
-                true => (folio.head, folio.end()),
-                false => (first, folio.end().min(end)),
-            };
-            let workingset = pages.workingset >> (first.0 % WORD_PAGES) & 1 == 1;
-            visit.folio_range(start, stop, workingset, limits, *cache);
-            large &= !word_mask(word, first, folio.end());
-            next = next.max(folio.end());
+        let large = mappable & pages.large;
+        if large != 0 {
+            next = next.max(visit.large_folios(word, large, &pages, end, (vma, limits), *cache));
         }
     }
-    if is_first {
-        return Mapped::NOTHING;
-    }
-    let credit = visit.credit(limits);
+    let Some(Visit { hits, mapped, reached, .. }) = visit else {
+        return Mapped { absent, ..Mapped::NOTHING };
+    };
+    let credit = credit(hits, reached, tried, limits);
     ra.mmap_miss = miss::credited(ra.mmap_miss, credit);
-    log.record(Decision::MapPages {
-        from: around.from,
-        last: around.last,
-        mapped: visit.mapped,
-        credit,
-    });
-    Mapped { pages: visit.mapped, reached: visit.reached != Reached::No }
+    log.record(Decision::MapPages { from: around.from, last: around.last, mapped, credit });
+    Mapped { pages: mapped, reached: reached != Reached::No, absent }
+}
+
+/// The bit of `index` in `word`, if it lies there.
+fn bit_of(index: PageIndex, word: u64) -> u64 {
+    u64::from(index.0 / WORD_PAGES == word) << (index.0 % WORD_PAGES)
+}
+
+/// Hits to be taken from the counter.
+fn credit(hits: u32, reached: Reached, tried: bool, limits: &Limits) -> u32 {
+    let series = limits.rules.series;
+    if series.has(Switch::MissNoRetry) && tried {
+        return 0;
+    }
+    if series.has(Switch::MissFaultAddress) {
+        return u32::from(reached == Reached::Yes);
+    }
+    hits
 }
 
 /// Whether fault-around does no more for `folio` than map its pages inside the window: it does not
@@ -135,10 +142,8 @@ fn first_of(word: u64, mask: u64, pages: &Pages, cache: &impl MappedFile) -> Fol
 /// What a walk over the window has done so far.
 struct Visit {
     index: PageIndex,
-    tried: bool,
     /// Pages visited that count as hits: those whose folio has no workingset flag, or all.
     hits: u32,
-    counts_workingset: bool,
     mapped: PageCount,
     reached: Reached,
 }
@@ -153,6 +158,10 @@ enum Reached {
 }
 
 impl Visit {
+    fn new(index: PageIndex) -> Visit {
+        Visit { index, hits: 0, mapped: PageCount(0), reached: Reached::No }
+    }
+
     /// Visits the pages of `mask` in `word`, each of which is a folio.
     fn base_pages(
         &mut self,
@@ -162,14 +171,12 @@ impl Visit {
         limits: &Limits,
         cache: &mut impl MappedFile,
     ) {
-        let hits = if self.counts_workingset { mask } else { mask & !pages.workingset };
-        self.hits += hits.count_ones();
+        self.hits += hits(mask, pages, limits);
         let unmapped = mask & pages.unmapped();
         if unmapped == 0 {
             return;
         }
-        let is_of_index = word == self.index.0 / WORD_PAGES;
-        let index = unmapped & u64::from(is_of_index) << (self.index.0 % WORD_PAGES);
+        let index = unmapped & bit_of(self.index, word);
         cache.map(word, unmapped, if limits.arch.prefaults_young { unmapped } else { index });
         self.mapped += PageCount(unmapped.count_ones().into());
         if index != 0 {
@@ -177,39 +184,48 @@ impl Visit {
         }
     }
 
-    /// Visits pages of a large folio.
-    fn folio_range(
+    /// Visits the pages of `mask` in `word`, which are in large folios: as far as the window goes,
+    /// or whole folios. Returns the page behind the last folio.
+    #[inline(never)]
+    fn large_folios(
         &mut self,
-        start: PageIndex,
-        stop: PageIndex,
-        workingset: bool,
-        limits: &Limits,
+        word: u64,
+        mask: u64,
+        pages: &Pages,
+        end: PageIndex,
+        (vma, limits): (&Vma, &Limits),
         cache: &mut impl MappedFile,
-    ) {
-        if self.counts_workingset || !workingset {
-            self.hits += (stop - start).0 as u32;
+    ) -> PageIndex {
+        let (mut left, mut behind) = (mask, PageIndex(0));
+        while left != 0 {
+            let folio = first_of(word, left, pages, cache);
+            let first = PageIndex(word * WORD_PAGES + u64::from(left.trailing_zeros()));
+            let whole = !spares(folio, limits) && map::maps_whole(folio, vma, limits);
+            let (start, stop) = match whole {
+                true => (folio.head, folio.end()),
+                false => (first, folio.end().min(end)),
+            };
+            let bit = left & left.wrapping_neg();
+            self.hits += (stop - start).0 as u32 * hits(bit, pages, limits);
+            let holds_index = start <= self.index && self.index < stop;
+            let young = limits.arch.prefaults_young || holds_index;
+            self.mapped += map::map_range(start, stop, young, cache);
+            if holds_index {
+                self.reach(pages.workingset & bit != 0);
+            }
+            left &= !word_mask(word, first, folio.end());
+            behind = folio.end();
         }
-        let holds_index = start <= self.index && self.index < stop;
-        let young = limits.arch.prefaults_young || holds_index;
-        self.mapped += map::map_range(start, stop, young, cache);
-        if holds_index {
-            self.reach(workingset);
-        }
+        behind
     }
 
     fn reach(&mut self, workingset: bool) {
         self.reached = if workingset { Reached::Workingset } else { Reached::Yes };
     }
+}
 
-    /// Hits to be taken from the counter.
-    fn credit(&self, limits: &Limits) -> u32 {
-        let series = limits.rules.series;
-        if series.has(Switch::MissNoRetry) && self.tried {
-            return 0;
-        }
-        if series.has(Switch::MissFaultAddress) {
-            return u32::from(self.reached == Reached::Yes);
-        }
-        self.hits
-    }
+/// How many of the pages of `mask` count as hits.
+fn hits(mask: u64, pages: &Pages, limits: &Limits) -> u32 {
+    let counted = if limits.rules.workingset_hits_count { mask } else { mask & !pages.workingset };
+    counted.count_ones()
 }

@@ -15,7 +15,7 @@ use crate::units::{PageCount, PageIndex};
 /// Maps `folio` by one PMD entry where it can be; returns whether it did.
 ///
 /// Mirrors `filemap_map_pmd` and `do_set_pmd`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
-#[inline]
+#[inline(always)]
 pub fn map_huge(
     folio: Folio,
     vma: &Vma,
@@ -24,7 +24,8 @@ pub fn map_huge(
     cache: &mut impl MappedFile,
     log: &mut impl Log,
 ) -> bool {
-    if !maps_by_pmd(folio, vma, limits, tables) {
+    // Most folios are smaller.
+    if folio.order != limits.arch.pmd_order() || !maps_by_pmd(folio, vma, limits, tables) {
         return false;
     }
     map_range(folio.head, folio.end(), true, cache);
@@ -34,7 +35,7 @@ pub fn map_huge(
 
 /// Whether one PMD entry can map `folio`, where no page-table page is in its place and the VMA was
 /// not advised NOHUGEPAGE.
-#[inline]
+#[inline(never)]
 pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
     let entries = limits.arch.pte_entries;
     folio.order == limits.arch.pmd_order()

@@ -141,22 +141,6 @@ impl Chunk {
         })
     }
 
-    /// The page at `offset` is touched. Returns whether it has an entry or is copied.
-    #[inline]
-    pub fn touch(&mut self, offset: usize) -> bool {
-        let bit = 1 << (offset % WORD);
-        let entry = |flags: &Flags| (flags.mapped, flags.young, flags.copied);
-        let word = offset / WORD;
-        if self.flagged >> word & 1 == 0 {
-            return false;
-        }
-        let (mapped, young, copied) = self.words.get(word, |of_word| entry(&of_word.flags));
-        if mapped & !young & bit != 0 {
-            self.change_flags(word, |flags| flags.young |= bit);
-        }
-        (mapped | copied) & bit != 0
-    }
-
     /// Keeps all words from now on, of a chunk that has nothing.
     pub fn keep_all_words(&mut self) {
         if self.is_empty() {

@@ -12,6 +12,8 @@ use super::aliases::Entries;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
 use super::lists::{Extent, runs};
 
+const WORD: usize = WORD_PAGES as usize;
+
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
 /// what is looked for behind its end stays before the next. There is room for 2^15 files.
 const FILE_ORDER: u32 = 49;
@@ -215,10 +217,16 @@ impl MappedFile for ExtentFile<'_> {
         if self.layer != Layer::FIRST {
             return self.cache.aliases.touch(index, self.layer);
         }
-        let Some(chunk) = self.cache.chunks.get_mut(index.0 / CHUNK_PAGES) else {
+        let Some(chunk) = self.cache.chunks.get(index.0 / CHUNK_PAGES) else { return false };
+        let (offset, bit) = ((index.0 % CHUNK_PAGES) as usize, 1 << (index.0 % WORD_PAGES));
+        let Some(Flags { mapped, young, copied, .. }) = chunk.some_flags(offset / WORD) else {
             return false;
         };
-        chunk.touch((index.0 % CHUNK_PAGES) as usize)
+        if mapped & !young & bit != 0 {
+            let chunk = self.cache.chunks.get_mut(index.0 / CHUNK_PAGES);
+            chunk.expect("it is in use").change_flags(offset / WORD, |flags| flags.young |= bit);
+        }
+        (mapped | copied) & bit != 0
     }
 
     fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
