@@ -99,35 +99,28 @@ fn folios_of_a_map() {
 }
 
 #[test]
-fn pages_that_are_alike() {
-    let cache = &mut map::cache("4. ##~MMw## [--] .. []");
-    map::set_mapped(cache, "c9. ccyy");
-    let end = PageIndex(20);
-    let mut runs = Vec::new();
-    let mut next = PageIndex(0);
-    while next < end {
-        let Pages { end, folio, workingset, mapped, copied } = cache.pages(next, end);
-        let folio = folio.map(|folio| (folio.head.0, folio.order.0, folio.locked, folio.marked));
-        runs.push((next.0, end.0, folio, [workingset, mapped, copied]));
-        next = end;
-    }
-    let none = [false; 3];
-    let expected = [
-        (0, 1, None, [false, false, true]),
-        (1, 4, None, none),
-        (4, 6, Some((4, 0, false, false)), none),
-        (6, 7, Some((6, 0, true, false)), none),
-        (7, 9, Some((7, 0, false, true)), none),
-        (9, 10, Some((9, 0, false, false)), [true, false, false]),
-        (10, 12, Some((10, 0, false, false)), [false, false, true]),
-        (12, 14, Some((12, 2, false, false)), [false, true, false]),
-        (14, 16, Some((12, 2, false, false)), none),
-        (16, 18, None, none),
-        (18, 20, Some((18, 1, false, false)), none),
-    ];
-    assert_eq!(runs, expected);
-    assert_eq!(cache.pages(PageIndex(1), PageIndex(3)).end, PageIndex(3));
-    assert_eq!(cache.pages(PageIndex(15), end).folio, cache.pages(PageIndex(12), end).folio);
+fn the_pages_of_a_word() {
+    let cache = &mut map::cache("64. 4. ##~MMw## [--] .. []");
+    map::set_mapped(cache, "64. c9. ccyy");
+    let bits = |letters: &str| {
+        let set = (0..64).zip(letters.chars()).filter(|(_, letter)| *letter == 'x');
+        set.fold(0, |bits, (bit, _)| bits | 1 << bit)
+    };
+    let pages = cache.pages(1, u64::MAX);
+    let expected = Pages {
+        present: bits("....xxxxxxxxxxxx..xx"),
+        large: bits("............xxxx..xx"),
+        locked: bits("......x"),
+        marked: bits(".......xx"),
+        workingset: bits(".........x"),
+        mapped: bits("............xx"),
+        copied: bits("x.........xx"),
+    };
+    assert_eq!(pages, expected);
+    assert_eq!(pages.unmapped(), bits("....xxxxxx....xx..xx"));
+    assert_eq!(cache.pages(0, u64::MAX), Pages::default());
+    let entries = [64, 65, 74, 76].map(|page| cache.entry(PageIndex(page)));
+    assert_eq!(entries, [(false, true), (false, false), (false, true), (true, false)]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn files_leave_the_lists_in_the_order_in_which_they_came() {
 #[test]
 fn an_entry_of_one_file_spares_no_page_of_another() {
     let (mut cache, mappings) = two_files();
-    cache.mapped(SECOND, Layer::FIRST).map(PageIndex(5), PageIndex(6), true);
+    cache.mapped(SECOND, Layer::FIRST).map(0, 1 << 5, 1 << 5);
     assert!(!cache.mapped(FIRST, Layer::FIRST).touch(PageIndex(5)));
     let mut log = Evictions::default();
     let shrunk = cache.shrink(Scan::until(PageCount(8)), &mappings, &mut log);

@@ -26,7 +26,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         let number = world.begin_access(open);
         let mut file = world.memory.cache.mapped(open.file, at.layer);
         let is_mapped = file.touch(at.index);
-        let is_copied = || file.pages(at.index, at.index + PageCount(1)).copied;
+        let is_copied = || file.entry(at.index).1;
         if L::IS_KEPT && !(is_mapped && is_copied()) {
             world.log.accessed(at.index, PageCount(1));
         }

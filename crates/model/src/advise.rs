@@ -159,10 +159,10 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
     pub fn begin_populating(&mut self, at: &Place, open: &OpenFile) -> Option<FaultUnderWay> {
         self.world.log.about(open.file);
         let file = self.world.memory.cache.mapped(open.file, at.layer);
-        let page = file.pages(at.index, at.index + PageCount(1));
+        let (is_mapped, is_copied) = file.entry(at.index);
         drop(file);
         let number = self.world.begun();
-        (!page.mapped && !page.copied).then(|| FaultUnderWay::populating(number, *at))
+        (!is_mapped && !is_copied).then(|| FaultUnderWay::populating(number, *at))
     }
 
     /// The page was populated, which is a use of its folio: for each of its entries, but not where
@@ -170,7 +170,7 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
     pub fn populated(&mut self, at: &Place, open: &OpenFile) {
         let entries = open.limits.arch.pte_entries;
         let file = self.world.memory.cache.mapped(open.file, at.layer);
-        let is_mapped = file.pages(at.index, at.index + PageCount(1)).mapped;
+        let is_mapped = file.entry(at.index).0;
         drop(file);
         if is_mapped && self.process.tables.is_installed(at.vma.vpn(at.index), entries) {
             self.world.memory.cache.file(open.file).mark_accessed(at.index);

@@ -1,6 +1,8 @@
 //! The device in virtual time.
 
 mod ring;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
@@ -52,6 +54,19 @@ struct Row {
     /// How much later each one behind it will be, and the last one of them.
     each_ns: u64,
     last_ns: u64,
+    /// They waited for places in the queue: each wakes whoever waits for it when it is complete
+    /// itself.
+    queued: bool,
+}
+
+/// Places in the queue that are free one behind the other.
+struct Places {
+    /// How many.
+    number: u64,
+    /// When the first of them is.
+    first_ns: u64,
+    /// How much later each one behind it is.
+    each_ns: u64,
 }
 
 /// What a row of requests will read.
@@ -131,9 +146,10 @@ impl Device {
             if self.ring.is_some() {
                 self.give_one_by_one(asked, file, now_ns);
             } else if self.under_way + asked.requests <= self.profile.queue_depth.into() {
-                self.serve(asked, file, now_ns);
+                let row = self.row(asked, file, now_ns);
+                self.serve(row);
             } else {
-                self.serve_one_by_one(asked, file, now_ns);
+                self.serve_queued(asked, file, now_ns);
             }
         }
         let is_anything = !self.asked.is_empty();
@@ -141,9 +157,10 @@ impl Device {
         is_anything
     }
 
-    /// Begins to read a row whose first request is not served before `from_ns`, nor the others
-    /// later for want of a place in the queue.
-    fn serve(&mut self, asked: Asked, file: FileId, from_ns: u64) {
+    /// The row of requests of which the first is not served before `from_ns`, nor the others later
+    /// for want of a place in the queue.
+    #[inline(always)]
+    fn row(&self, asked: Asked, file: FileId, from_ns: u64) -> Row {
         let Asked { start, pages, each, requests, .. } = asked;
         let last_ns = self.transfer_ns(asked.tail(), asked.last_segments());
         let each_ns = match requests {
@@ -152,30 +169,73 @@ impl Device {
         };
         let first_byte_ns = from_ns.saturating_add(self.profile.latency_ns);
         let done_ns = first_byte_ns.max(self.busy_until_ns).saturating_add(each_ns);
-        let all_done_ns = done_ns;
-        let mut row =
-            Row { file, start, pages, each, requests, done_ns, all_done_ns, each_ns, last_ns };
+        let (all_done_ns, queued) = (done_ns, false);
+        let mut row = Row {
+            file,
+            start,
+            pages,
+            each,
+            requests,
+            done_ns,
+            all_done_ns,
+            each_ns,
+            last_ns,
+            queued,
+        };
         row.all_done_ns = row.done_ns_of(requests - 1);
+        row
+    }
+
+    /// Begins to read `row`.
+    fn serve(&mut self, row: Row) {
         self.busy_until_ns = row.all_done_ns;
-        self.under_way += requests;
+        self.under_way += row.requests;
         self.rows.push_back(row);
     }
 
-    /// Begins to read a row whose requests may wait for a place in the queue.
+    /// Begins to read a row whose requests may wait for places in the queue: together those that
+    /// are served one behind the other.
     #[cold]
-    fn serve_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) {
-        for one in asked.each_request() {
-            let from_ns = now_ns.max(self.place_ns());
-            self.serve(one, file, from_ns);
+    fn serve_queued(&mut self, mut asked: Asked, file: FileId, now_ns: u64) {
+        let mut is_first = true;
+        while asked.requests > 0 {
+            let Places { number, first_ns, each_ns } = self.places();
+            let from_ns = now_ns.max(first_ns);
+            let first = self.row(asked.first(1), file, from_ns);
+            // Each place has to be there a latency before the device has served those before.
+            let first_byte_ns = first.done_ns.saturating_sub(first.each_ns);
+            let latency_ns = self.profile.latency_ns;
+            let spare_ns = first_byte_ns.saturating_sub(first_ns.saturating_add(latency_ns));
+            let behind = match each_ns.saturating_sub(first.each_ns) {
+                0 => u64::MAX,
+                later_ns => spare_ns / later_ns,
+            };
+            let together = asked.requests.min(number).min(behind.saturating_add(1));
+            let row = Row { queued: true, ..self.row(asked.first(together), file, from_ns) };
+            asked = asked.behind(together);
+            let goes_on = row.done_ns == self.busy_until_ns.saturating_add(row.each_ns);
+            if let Some(last) = self.rows.back_mut().filter(|_| goes_on && !is_first) {
+                last.pages += row.pages;
+                last.requests += row.requests;
+                (last.all_done_ns, last.last_ns) = (row.all_done_ns, row.last_ns);
+                self.busy_until_ns = row.all_done_ns;
+                self.under_way += row.requests;
+            } else {
+                self.serve(row);
+            }
+            is_first = false;
         }
     }
 
     /// Begins to read a row through a ring, whose requests are complete with those that they join.
-    fn give_one_by_one(&mut self, asked: Asked, file: FileId, now_ns: u64) {
-        for one in asked.each_request() {
+    fn give_one_by_one(&mut self, mut asked: Asked, file: FileId, now_ns: u64) {
+        while asked.requests > 0 {
+            let one = asked.first(1);
+            asked = asked.behind(1);
             let ring = self.ring.as_mut().expect("the device has one");
             let given = ring.give(one.last_segments(), now_ns);
-            self.serve(one, file, given.from_ns);
+            let row = self.row(one, file, given.from_ns);
+            self.serve(row);
             let done_ns = self.busy_until_ns;
             self.ring.as_mut().expect("the device has one").done_at(done_ns);
             for row in self.rows.iter_mut().rev().take(given.joined as usize + 1) {
@@ -184,16 +244,19 @@ impl Device {
         }
     }
 
-    /// When there will be a place in the queue.
-    fn place_ns(&self) -> u64 {
+    /// The places in the queue that the next requests take.
+    fn places(&self) -> Places {
         let mut behind = u64::from(self.profile.queue_depth);
         for row in self.rows.iter().rev() {
             if row.requests >= behind {
-                return row.done_ns_of(row.requests - behind);
+                let next = row.requests - behind;
+                let (first_ns, each_ns) = (row.done_ns_of(next), row.each_ns);
+                let number = if row.last_ns == each_ns { behind } else { (behind - 1).max(1) };
+                return Places { number, first_ns, each_ns };
             }
             behind -= row.requests;
         }
-        0
+        Places { number: behind, first_ns: 0, each_ns: 0 }
     }
 
     fn transfer_ns(&self, pages: PageCount, segments: u64) -> u64 {
@@ -210,12 +273,14 @@ impl Device {
         bytes_ns.saturating_add(self.profile.segment_ns.saturating_mul(segments))
     }
 
-    /// The next pages that have arrived at `now_ns`, and when the last of them did.
-    #[inline]
-    pub fn arrived(&mut self, now_ns: u64) -> Option<(Run, u64)> {
+    /// The next pages that have arrived at `now_ns`, and when the last of them did; somebody may
+    /// wait for one of them where `is_awaited`.
+    #[inline(always)]
+    pub fn arrived(&mut self, now_ns: u64, is_awaited: bool) -> Option<(Run, u64)> {
         let row = self.rows.front_mut().filter(|row| row.done_ns <= now_ns)?;
         let Row { file, start, .. } = *row;
-        if row.all_done_ns <= now_ns {
+        let one_by_one = is_awaited && row.queued && row.requests > 1;
+        if row.all_done_ns <= now_ns && !one_by_one {
             let (run, arrived_ns) = (Run { file, start, pages: row.pages }, row.all_done_ns);
             let requests = row.requests;
             self.rows.pop_front();
@@ -224,6 +289,7 @@ impl Device {
         }
         let behind = (now_ns - row.done_ns).checked_div(row.each_ns).unwrap_or(u64::MAX);
         let arrived = behind.saturating_add(1).min(row.requests - 1);
+        let arrived = if one_by_one { 1 } else { arrived };
         let arrived_ns = row.done_ns + row.each_ns * (arrived - 1);
         row.requests -= arrived;
         let next_ns = if row.requests == 1 { row.last_ns } else { row.each_ns };
@@ -253,21 +319,27 @@ impl Device {
         let holds =
             |row: &&Row| row.file == file && row.start <= index && index < row.start + row.pages;
         // Most often it is what was asked for last.
-        let row = self.rows.iter().rev().find(holds)?;
+        let last = self.rows.back().filter(holds);
+        let row = last.or_else(|| self.rows.iter().rev().find(holds))?;
         Some(row.done_ns_of((index - row.start).0 / row.each.0))
     }
 }
 
 impl Asked {
-    /// The requests one by one.
-    fn each_request(self) -> impl Iterator<Item = Asked> {
-        (0..self.requests).map(move |number| {
-            let start = self.start + PageCount(self.each.0 * number);
-            let is_last = number + 1 == self.requests;
-            let pages = if is_last { self.tail() } else { self.each };
-            let room = if is_last { self.room } else { 0 };
-            Asked { start, pages, each: pages, requests: 1, room }
-        })
+    /// The first `requests` of them.
+    fn first(self, requests: u64) -> Asked {
+        if requests == self.requests {
+            return self;
+        }
+        Asked { pages: PageCount(self.each.0 * requests), requests, room: 0, ..self }
+    }
+
+    /// Those behind the first `requests` of them.
+    fn behind(self, requests: u64) -> Asked {
+        let before = PageCount(self.each.0 * requests).min(self.pages);
+        let (start, pages) = (self.start + before, self.pages - before);
+        let requests = self.requests - requests;
+        Asked { start, pages, each: self.each.min(pages), requests, ..self }
     }
 
     /// Segments of the last request.

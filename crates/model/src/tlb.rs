@@ -3,6 +3,7 @@
 use filemap_core::address::entries::MappedFile;
 use filemap_core::address::page_table::PageTables;
 use filemap_core::address::vma::Vma;
+use filemap_core::cache::by_word;
 use filemap_core::fault::map;
 use filemap_core::readahead::Limits;
 use filemap_core::units::{Order, PageCount, PageIndex, Vpn};
@@ -116,15 +117,8 @@ pub fn translation(
     if folio.order < order || !congruent || !inside {
         return page;
     }
-    let mut next = run;
-    while next < end {
-        let pages = cache.pages(next, end);
-        if !pages.mapped {
-            return page;
-        }
-        next = pages.end;
-    }
-    Translation { vpn, order }
+    let is_mapped = |(word, mask)| mask & !cache.pages(word, mask).mapped == 0;
+    if by_word(run, end).all(is_mapped) { Translation { vpn, order } } else { page }
 }
 
 /// One level.

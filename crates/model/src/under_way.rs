@@ -1,6 +1,5 @@
 //! Accesses under way: a fault or a `read(2)` that can pause, and goes on later.
 
-use filemap_core::address::entries::MappedFile;
 use filemap_core::decision::Log;
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View};
@@ -80,16 +79,19 @@ impl FaultUnderWay {
             Next::Step => {}
             Next::Hold => return self.hold_copy(task, open),
             Next::CarryOut(step) => {
-                if let Some(pause) = self.carry_out(step, task, open)? {
+                if let Some(pause) = self.carry_out(step, true, task, open)? {
                     return Ok(Some(pause));
                 }
             }
         }
+        let mut goes_on = false;
         loop {
             if task.world.turn_is_over() {
                 self.fault.interrupted();
                 return Ok(Some(Pause::Turn));
             }
+            let has_arrived = task.world.arrivals();
+            self.fault.set_undisturbed(goes_on && !has_arrived);
             let step = self.step(task, open);
             if let Step::Done(outcome) = step {
                 self.served(outcome, task, open);
@@ -98,9 +100,10 @@ impl FaultUnderWay {
                 }
                 return task.world.check_held(&task.process.tables).map(|()| None);
             }
-            if let Some(pause) = self.carry_out(step, task, open)? {
+            if let Some(pause) = self.carry_out(step, false, task, open)? {
                 return Ok(Some(pause));
             }
+            goes_on = true;
         }
     }
 
@@ -110,7 +113,6 @@ impl FaultUnderWay {
         open: &mut OpenFile,
     ) -> Step {
         let Task { world, process } = task;
-        world.arrivals();
         let step = self.fault.step(&mut View {
             limits: &open.limits,
             vma: &self.at.vma,
@@ -131,10 +133,11 @@ impl FaultUnderWay {
     fn carry_out<C: PageCache, L: Log>(
         &mut self,
         step: Step,
+        is_late: bool,
         task: &mut Task<'_, '_, C, L>,
         open: &mut OpenFile,
     ) -> Result<Option<Pause>, Error> {
-        let pause = carry_out(step, self.at.index, open, task.world, task.process)?;
+        let pause = carry_out(step, is_late, self.at.index, open, task.world, task.process)?;
         if pause.is_some() {
             self.next = Next::CarryOut(step);
             self.fault.interrupted();
@@ -186,7 +189,6 @@ impl FaultUnderWay {
         world.tally.major_faults += self.major_faults(outcome, open, world.memory.is_cgroups());
         world.tally.minor_faults += u64::from(!outcome.major);
         world.pass(world.profile.cost.map_page_ns.saturating_mul(self.fault.mapped().0));
-        world.memory.cache.mapped(open.file, self.at.layer).touch(self.at.index);
     }
 }
 
@@ -223,6 +225,7 @@ impl ReadUnderWay {
                 return Ok(Some(Pause::Turn));
             }
             world.arrivals();
+            let is_late = self.paused.is_some();
             let step = match self.paused.take() {
                 Some(step) => Some(step),
                 None => self.read.step(&mut ReadView {
@@ -235,7 +238,8 @@ impl ReadUnderWay {
             let Some(step) = step else {
                 return world.check_held(&process.tables).map(|()| None);
             };
-            if let Some(pause) = carry_out(step, self.read.position(), open, world, process)? {
+            let first = self.read.position();
+            if let Some(pause) = carry_out(step, is_late, first, open, world, process)? {
                 self.paused = Some(step);
                 return Ok(Some(pause));
             }
@@ -244,10 +248,11 @@ impl ReadUnderWay {
 }
 
 /// Does what `step` of a fault or a read at page `first` asks for. Where that has to pause, it is
-/// to be asked for again.
+/// to be asked for again, and `is_late` then.
 #[inline(always)]
 fn carry_out<C: PageCache, L: Log>(
     step: Step,
+    is_late: bool,
     first: PageIndex,
     open: &mut OpenFile,
     world: &mut World<'_, C, L>,
@@ -256,8 +261,8 @@ fn carry_out<C: PageCache, L: Log>(
     match step {
         Step::Lock(_) => world.pass(world.profile.cost.fault_ns),
         Step::Read(window) => world.read_window(&window, first, open, &process.tables),
-        Step::ReadPage(index) => return world.read_page(index, open, &process.tables),
-        Step::Wait(index) => return Ok(world.wait(open.file, index)),
+        Step::ReadPage(index) => return world.read_page(index, is_late, open, &process.tables),
+        Step::Wait(index) => return Ok(world.wait(open, index)),
         Step::Unlock => world.tally.lock_drops += 1,
         Step::Done(_) => {}
     }

@@ -1,6 +1,6 @@
 //! The page-table entries that map a file.
 
-use crate::cache::{FileCache, Folio};
+use crate::cache::{FileCache, WORD_PAGES};
 use crate::units::{PageCount, PageIndex};
 
 /// One of the sets of page-table entries that a file's pages have. A page that several VMAs map
@@ -14,21 +14,30 @@ impl Layer {
     pub const FIRST: Layer = Layer(0);
 }
 
-/// Pages of a file, one behind the other, that are alike as one layer maps them: all absent, all
-/// in folios of one page, or all in the same large folio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The pages of one word of a file as one layer maps them, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
-    /// The page behind the last of them. Pages from here on may be alike too.
-    pub end: PageIndex,
-    /// The folio that holds the first of them; `None` where they are absent. Each page behind the
-    /// first has a folio of its own, in the same state, where this is of one page.
-    pub folio: Option<Folio>,
+    /// Cached.
+    pub present: u64,
+    /// In folios of more than one page.
+    pub large: u64,
+    /// In folios that are being read.
+    pub locked: u64,
+    /// In folios that carry the readahead mark.
+    pub marked: u64,
     /// In folios that carry the workingset flag.
-    pub workingset: bool,
+    pub workingset: u64,
     /// Mapped by page-table entries.
-    pub mapped: bool,
+    pub mapped: u64,
     /// Replaced in the mapping by private copies.
-    pub copied: bool,
+    pub copied: u64,
+}
+
+impl Pages {
+    /// Those that are cached, and neither mapped nor replaced by private copies.
+    pub fn unmapped(&self) -> u64 {
+        self.present & !self.mapped & !self.copied
+    }
 }
 
 /// Entries of one word that were taken away.
@@ -44,13 +53,19 @@ pub struct Unmapped {
 
 /// A file with its entries in one layer.
 pub trait MappedFile: FileCache {
-    /// What the page `from` is, and how far the pages behind it are alike: at most to `end`, which
-    /// lies behind `from`.
-    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages;
+    /// What the pages of `mask` in `word` are. The bits of others mean nothing.
+    fn pages(&self, word: u64, mask: u64) -> Pages;
 
-    /// Maps the pages `from..end`, which are cached and not mapped; as accessed where they are
-    /// `young`.
-    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool);
+    /// Whether `index` is mapped, and whether a private copy replaces it.
+    fn entry(&self, index: PageIndex) -> (bool, bool) {
+        let bit = 1 << (index.0 % WORD_PAGES);
+        let pages = self.pages(index.0 / WORD_PAGES, bit);
+        (pages.mapped & bit != 0, pages.copied & bit != 0)
+    }
+
+    /// Maps the pages of `mask` in `word`, which are cached and not mapped; those of `young` as
+    /// accessed.
+    fn map(&mut self, word: u64, mask: u64, young: u64);
 
     /// Sets the accessed bit of the entry that maps `index`, if there is one. Returns whether
     /// the page is mapped, or replaced by a private copy.

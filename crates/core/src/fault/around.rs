@@ -4,7 +4,7 @@ use super::map;
 use super::view::View;
 use crate::address::entries::{MappedFile, Pages};
 use crate::address::vma::Vma;
-use crate::cache::Folio;
+use crate::cache::{Folio, WORD_PAGES, word_mask};
 use crate::decision::{Decision, Log};
 use crate::readahead::{Limits, miss};
 use crate::series::Switch;
@@ -26,10 +26,13 @@ pub struct Mapped {
     pub pages: PageCount,
     /// Whether the faulting page is now mapped.
     pub reached: bool,
+    /// Whether it saw that the faulting page is not cached.
+    pub absent: bool,
 }
 
 impl Mapped {
-    const NOTHING: Mapped = Mapped { pages: PageCount(0), reached: false };
+    /// Nothing, and what is cached was not looked at.
+    pub const NOTHING: Mapped = Mapped { pages: PageCount(0), reached: false, absent: false };
 }
 
 /// The window of a fault-around for `index`: in page-table entries, so it depends on where the VMA
@@ -58,49 +61,65 @@ pub fn map_around<C: MappedFile, L: Log>(
     view: &mut View<'_, C, L>,
 ) -> Mapped {
     let View { limits, vma, ra, tables, cache, log } = view;
-    let (cache, log) = (&mut **cache, &mut **log);
     let around = window(index, vma, limits);
     let end = around.last + PageCount(1);
-    let mut found = first_mappable(around.from, end, cache);
-    let Some((_, folio, _)) = found else {
-        return Mapped::NOTHING;
-    };
-    let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
-    let spared = spares(folio, limits);
-    if !spared && map::map_huge(folio, vma, limits, tables, cache, log) {
-        return Mapped { reached: true, ..Mapped::NOTHING };
-    }
-    if spared && !tables.is_installed(vpn, entries) {
-        return Mapped::NOTHING;
-    }
-    tables.install(vpn, entries);
-    let (hits, mapped) = (0, PageCount(0));
-    let counts_workingset = limits.rules.workingset_hits_count;
-    let mut visit = Visit { index, tried, hits, counts_workingset, mapped, reached: Reached::No };
-    while let Some((first, folio, pages)) = found {
-        let next = if folio.order == Order(0) {
-            visit.base_pages(first, &pages, limits, cache);
-            pages.end
-        } else {
-            let whole = !spares(folio, limits) && map::maps_whole(folio, vma, limits);
-            let (start, stop) = match whole {
-                true => (folio.head, folio.end()),
-                false => (first, folio.end().min(end)),
-            };
-            visit.folio_range(start, stop, pages.workingset, limits, cache);
-            folio.end()
+    let (mut next, mut absent, mut visit) = (around.from, false, None);
+    while next < end {
+        let word = next.0 / WORD_PAGES;
+        let mask = word_mask(word, next, end);
+        let pages = cache.pages(word, mask);
+        absent |= mask & bit_of(index, word) & !pages.present != 0;
+        let mappable = mask & pages.present & !pages.locked & !pages.marked;
+        next = PageIndex((word + 1) * WORD_PAGES);
+        if mappable == 0 {
+            continue;
+        }
+        let visit = match &mut visit {
+            Some(visit) => visit,
+            None => {
+                let folio = first_of(word, mappable, &pages, *cache);
+                let spared = spares(folio, limits);
+                if !spared && map::map_huge(folio, vma, limits, tables, *cache, *log) {
+                    return Mapped { reached: true, ..Mapped::NOTHING };
+                }
+                let (vpn, entries) = (vma.vpn(index), limits.arch.pte_entries);
+                if spared && !tables.is_installed(vpn, entries) {
+                    return Mapped { absent, ..Mapped::NOTHING };
+                }
+                tables.install(vpn, entries);
+                visit.insert(Visit::new(index))
+            }
         };
-        found = first_mappable(next, end, cache);
+        visit.base_pages(word, mappable & !pages.large, &pages, limits, *cache);
+        let large = mappable & pages.large;
+        if large != 0 {
+            next = next.max(visit.large_folios(word, large, &pages, end, (vma, limits), *cache));
+        }
     }
-    let credit = visit.credit(limits);
+    let Some(Visit { hits, mapped, reached, .. }) = visit else {
+        return Mapped { absent, ..Mapped::NOTHING };
+    };
+    let credit = credit(hits, reached, tried, limits);
     ra.mmap_miss = miss::credited(ra.mmap_miss, credit);
-    log.record(Decision::MapPages {
-        from: around.from,
-        last: around.last,
-        mapped: visit.mapped,
-        credit,
-    });
-    Mapped { pages: visit.mapped, reached: visit.reached != Reached::No }
+    log.record(Decision::MapPages { from: around.from, last: around.last, mapped, credit });
+    Mapped { pages: mapped, reached: reached != Reached::No, absent }
+}
+
+/// The bit of `index` in `word`, if it lies there.
+fn bit_of(index: PageIndex, word: u64) -> u64 {
+    u64::from(index.0 / WORD_PAGES == word) << (index.0 % WORD_PAGES)
+}
+
+/// Hits to be taken from the counter.
+fn credit(hits: u32, reached: Reached, tried: bool, limits: &Limits) -> u32 {
+    let series = limits.rules.series;
+    if series.has(Switch::MissNoRetry) && tried {
+        return 0;
+    }
+    if series.has(Switch::MissFaultAddress) {
+        return u32::from(reached == Reached::Yes);
+    }
+    hits
 }
 
 /// Whether fault-around does no more for `folio` than map its pages inside the window: it does not
@@ -109,31 +128,22 @@ fn spares(folio: Folio, limits: &Limits) -> bool {
     limits.rules.around_spares_file_end && folio.end() > limits.last_page()
 }
 
-/// The first page of `from..end` that fault-around may map, its folio, and the pages like it.
+/// The folio of the lowest page of `mask` in `word`, whose pages are neither locked nor marked.
 #[inline]
-fn first_mappable(
-    from: PageIndex,
-    end: PageIndex,
-    cache: &impl MappedFile,
-) -> Option<(PageIndex, Folio, Pages)> {
-    let mut next = from;
-    while next < end {
-        let pages = cache.pages(next, end);
-        if let Some(folio) = pages.folio.filter(|folio| !folio.locked && !folio.marked) {
-            return Some((next, folio, pages));
-        }
-        next = pages.end;
+fn first_of(word: u64, mask: u64, pages: &Pages, cache: &impl MappedFile) -> Folio {
+    let lowest = mask.trailing_zeros();
+    let head = PageIndex(word * WORD_PAGES + u64::from(lowest));
+    if pages.large >> lowest & 1 == 1 {
+        return cache.folio(head).expect("the page is cached");
     }
-    None
+    Folio { head, order: Order(0), locked: false, marked: false }
 }
 
 /// What a walk over the window has done so far.
 struct Visit {
     index: PageIndex,
-    tried: bool,
     /// Pages visited that count as hits: those whose folio has no workingset flag, or all.
     hits: u32,
-    counts_workingset: bool,
     mapped: PageCount,
     reached: Reached,
 }
@@ -148,64 +158,74 @@ enum Reached {
 }
 
 impl Visit {
-    /// Visits pages that are alike, each of which is a folio.
+    fn new(index: PageIndex) -> Visit {
+        Visit { index, hits: 0, mapped: PageCount(0), reached: Reached::No }
+    }
+
+    /// Visits the pages of `mask` in `word`, each of which is a folio.
     fn base_pages(
         &mut self,
-        first: PageIndex,
+        word: u64,
+        mask: u64,
         pages: &Pages,
         limits: &Limits,
         cache: &mut impl MappedFile,
     ) {
-        let count = pages.end - first;
-        if self.counts_workingset || !pages.workingset {
-            self.hits += count.0 as u32;
-        }
-        if pages.mapped || pages.copied {
+        self.hits += hits(mask, pages, limits);
+        let unmapped = mask & pages.unmapped();
+        if unmapped == 0 {
             return;
         }
-        cache.map(first, pages.end, limits.arch.prefaults_young);
-        self.mapped += count;
-        if first <= self.index && self.index < pages.end {
-            if !limits.arch.prefaults_young {
-                cache.touch(self.index);
-            }
-            self.reach(pages.workingset);
+        let index = unmapped & bit_of(self.index, word);
+        cache.map(word, unmapped, if limits.arch.prefaults_young { unmapped } else { index });
+        self.mapped += PageCount(unmapped.count_ones().into());
+        if index != 0 {
+            self.reach(pages.workingset & index != 0);
         }
     }
 
-    /// Visits pages of a large folio.
-    fn folio_range(
+    /// Visits the pages of `mask` in `word`, which are in large folios: as far as the window goes,
+    /// or whole folios. Returns the page behind the last folio.
+    #[inline(never)]
+    fn large_folios(
         &mut self,
-        start: PageIndex,
-        stop: PageIndex,
-        workingset: bool,
-        limits: &Limits,
+        word: u64,
+        mask: u64,
+        pages: &Pages,
+        end: PageIndex,
+        (vma, limits): (&Vma, &Limits),
         cache: &mut impl MappedFile,
-    ) {
-        if self.counts_workingset || !workingset {
-            self.hits += (stop - start).0 as u32;
+    ) -> PageIndex {
+        let (mut left, mut behind) = (mask, PageIndex(0));
+        while left != 0 {
+            let folio = first_of(word, left, pages, cache);
+            let first = PageIndex(word * WORD_PAGES + u64::from(left.trailing_zeros()));
+            let whole = !spares(folio, limits) && map::maps_whole(folio, vma, limits);
+            let (start, stop) = match whole {
+                true => (folio.head, folio.end()),
+                false => (first, folio.end().min(end)),
+            };
+            let bit = left & left.wrapping_neg();
+            self.hits += (stop - start).0 as u32 * hits(bit, pages, limits);
+            let holds_index = start <= self.index && self.index < stop;
+            let young = limits.arch.prefaults_young || holds_index;
+            self.mapped += map::map_range(start, stop, young, cache);
+            if holds_index {
+                self.reach(pages.workingset & bit != 0);
+            }
+            left &= !word_mask(word, first, folio.end());
+            behind = folio.end();
         }
-        let holds_index = start <= self.index && self.index < stop;
-        let young = limits.arch.prefaults_young || holds_index;
-        self.mapped += map::map_range(start, stop, young, cache);
-        if holds_index {
-            self.reach(workingset);
-        }
+        behind
     }
 
     fn reach(&mut self, workingset: bool) {
         self.reached = if workingset { Reached::Workingset } else { Reached::Yes };
     }
+}
 
-    /// Hits to be taken from the counter.
-    fn credit(&self, limits: &Limits) -> u32 {
-        let series = limits.rules.series;
-        if series.has(Switch::MissNoRetry) && self.tried {
-            return 0;
-        }
-        if series.has(Switch::MissFaultAddress) {
-            return u32::from(self.reached == Reached::Yes);
-        }
-        self.hits
-    }
+/// How many of the pages of `mask` count as hits.
+fn hits(mask: u64, pages: &Pages, limits: &Limits) -> u32 {
+    let counted = if limits.rules.workingset_hits_count { mask } else { mask & !pages.workingset };
+    counted.count_ones()
 }

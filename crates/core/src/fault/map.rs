@@ -6,7 +6,7 @@ use crate::address::entries::{MappedFile, Unmapped};
 use crate::address::mapping::Mapping;
 use crate::address::page_table::PageTables;
 use crate::address::vma::Vma;
-use crate::cache::{Folio, WORD_PAGES, word_mask, words};
+use crate::cache::{Folio, WORD_PAGES, by_word, word_mask, words};
 use crate::decision::{Decision, Log};
 use crate::readahead::Limits;
 use crate::rules::Family;
@@ -15,7 +15,7 @@ use crate::units::{PageCount, PageIndex};
 /// Maps `folio` by one PMD entry where it can be; returns whether it did.
 ///
 /// Mirrors `filemap_map_pmd` and `do_set_pmd`, 6.12 and 6.18. Test: `tests/fault_around.rs`.
-#[inline]
+#[inline(always)]
 pub fn map_huge(
     folio: Folio,
     vma: &Vma,
@@ -24,7 +24,8 @@ pub fn map_huge(
     cache: &mut impl MappedFile,
     log: &mut impl Log,
 ) -> bool {
-    if !maps_by_pmd(folio, vma, limits, tables) {
+    // Most folios are smaller.
+    if folio.order != limits.arch.pmd_order() || !maps_by_pmd(folio, vma, limits, tables) {
         return false;
     }
     map_range(folio.head, folio.end(), true, cache);
@@ -34,7 +35,7 @@ pub fn map_huge(
 
 /// Whether one PMD entry can map `folio`, where no page-table page is in its place and the VMA was
 /// not advised NOHUGEPAGE.
-#[inline]
+#[inline(never)]
 pub fn maps_by_pmd(folio: Folio, vma: &Vma, limits: &Limits, tables: &PageTables) -> bool {
     let entries = limits.arch.pte_entries;
     folio.order == limits.arch.pmd_order()
@@ -61,22 +62,21 @@ fn lies_within(folio: Folio, vma: &Vma, limits: &Limits) -> bool {
     folio.head >= vma.pgoff && folio.end() <= vma.end().min(file_end)
 }
 
-/// Maps those pages of `from..end` that are not mapped yet; on processors that let fault-around
-/// leave old entries, only `young` makes them accessed. Returns how many.
+/// Maps those pages of `from..end` that are cached and not mapped yet; on processors that let
+/// fault-around leave old entries, only `young` makes them accessed. Returns how many.
 pub fn map_range(
     from: PageIndex,
     end: PageIndex,
     young: bool,
     cache: &mut impl MappedFile,
 ) -> PageCount {
-    let (mut next, mut mapped) = (from, PageCount(0));
-    while next < end {
-        let pages = cache.pages(next, end);
-        if pages.folio.is_some() && !pages.mapped && !pages.copied {
-            cache.map(next, pages.end, young);
-            mapped += pages.end - next;
+    let mut mapped = PageCount(0);
+    for (word, mask) in by_word(from, end) {
+        let unmapped = mask & cache.pages(word, mask).unmapped();
+        if unmapped != 0 {
+            cache.map(word, unmapped, if young { unmapped } else { 0 });
+            mapped += PageCount(unmapped.count_ones().into());
         }
-        next = pages.end;
     }
     mapped
 }
@@ -100,15 +100,10 @@ pub fn map_found<C: MappedFile, L: Log>(index: PageIndex, folio: Folio, view: &m
 }
 
 fn is_unmapped(folio: Folio, cache: &impl MappedFile) -> bool {
-    let mut next = folio.head;
-    while next < folio.end() {
-        let pages = cache.pages(next, folio.end());
-        if pages.mapped || pages.copied {
-            return false;
-        }
-        next = pages.end;
-    }
-    true
+    by_word(folio.head, folio.end()).all(|(word, mask)| {
+        let pages = cache.pages(word, mask);
+        mask & (pages.mapped | pages.copied) == 0
+    })
 }
 
 /// A write to the page `index`, which its private mapping has mapped to read: the page is copied.
@@ -227,7 +222,7 @@ pub fn unmap_huge(
             && vma.vpn(folio.head).align_down(entries) == vma.vpn(folio.head)
     };
     let Some(folio) = cache.folio(index).filter(may_be_huge) else { return false };
-    if !cache.pages(index, index + PageCount(1)).mapped {
+    if !cache.entry(index).0 {
         return false;
     }
     let mut accessed = 0;

@@ -7,6 +7,7 @@ pub mod read;
 mod step;
 mod view;
 
+use self::around::Mapped;
 use crate::address::entries::MappedFile;
 use crate::cache::Folio;
 use crate::decision::{Decision, Lock, Log};
@@ -45,6 +46,8 @@ pub struct Fault {
     dropped: bool,
     /// Other tasks were at work between two steps.
     interrupted: bool,
+    /// Nothing has changed since the last step but by what that asked for.
+    undisturbed: bool,
     /// It made a private copy.
     copied: bool,
     /// The window to be read in [`State::Read`].
@@ -61,6 +64,8 @@ enum State {
     Read,
     /// Readahead is done: the page should be there.
     Settle,
+    /// The page is there, and was being read at the last step.
+    Reading,
     /// The page's data has arrived.
     Arrived,
 }
@@ -82,6 +87,7 @@ impl Fault {
             major: false,
             dropped: false,
             interrupted: false,
+            undisturbed: false,
             copied: false,
             window: None,
             state: State::Begin,
@@ -125,6 +131,12 @@ impl Fault {
         self.interrupted = true;
     }
 
+    /// Whether nothing was done since the last step but what that asked for, and nothing has
+    /// arrived: the next step need not look the page up again then.
+    pub fn set_undisturbed(&mut self, undisturbed: bool) {
+        self.undisturbed = undisturbed;
+    }
+
     /// Whether it made a private copy.
     pub fn copied(&self) -> bool {
         self.copied
@@ -156,7 +168,12 @@ impl Fault {
                 self.state = State::Settle;
                 Step::Read(self.window.expect("a miss or a mark made it"))
             }
-            State::Settle => self.settle(view),
+            State::Reading if self.undisturbed => self.wait(view),
+            State::Settle | State::Reading => {
+                self.state = State::Settle;
+                self.settle(view.cache.folio(self.index), view)
+            }
+            State::Arrived if self.dropped => self.retry(&view.limits.rules),
             State::Arrived => self.arrived(view),
         }
     }
@@ -176,14 +193,21 @@ impl Fault {
     #[inline(never)]
     fn look<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         view.log.record(Decision::Locked(self.lock));
-        if self.interrupted && self.is_served(view) || self.maps_around(view) {
+        if self.interrupted && self.is_served(view) {
+            return self.done(view);
+        }
+        let around = self.map_around(view);
+        if around.reached {
             return self.done(view);
         }
         if !lock::looks_up(self.lock, &view.limits.rules) {
             return self.hand_over(view);
         }
-        match self.look_up(view) {
+        // What fault-around saw is still so.
+        let found = if around.absent { None } else { view.cache.folio(self.index) };
+        match self.look_up(found, view) {
             Some(step) => step,
+            None if self.state == State::Settle => self.settle(found, view),
             None => self.step(view),
         }
     }
@@ -197,53 +221,75 @@ impl Fault {
         Step::Unlock
     }
 
-    fn settle<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
-        match view.cache.folio(self.index) {
+    /// Goes on with the folio that was found, or with none.
+    fn settle<C: MappedFile, L: Log>(
+        &mut self,
+        found: Option<Folio>,
+        view: &mut View<'_, C, L>,
+    ) -> Step {
+        match found {
             // The single page is created before the lock goes, and waited for after.
-            None => Step::ReadPage(self.index),
-            Some(folio) if folio.locked => {
-                if let Some(step) = self.drop_lock(view) {
-                    return step;
-                }
-                self.state = State::Arrived;
-                view.log.record(Decision::Waited { index: self.index });
-                Step::Wait(self.index)
-            }
-            Some(_) => self.arrived(view),
+            None => self.read_page(),
+            Some(folio) if folio.locked => self.wait(view),
+            Some(_) if self.dropped => self.retry(&view.limits.rules),
+            Some(folio) => self.finish(folio, view),
         }
     }
 
+    /// What was waited for with the lock held is there, or gone.
     fn arrived<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
-        if self.dropped {
-            return self.retry(&view.limits.rules);
-        }
         let Some(folio) = view.cache.folio(self.index) else {
-            self.state = State::Settle;
-            return Step::ReadPage(self.index);
+            return self.read_page();
         };
+        self.finish(folio, view)
+    }
+
+    fn read_page(&mut self) -> Step {
+        self.state = State::Reading;
+        Step::ReadPage(self.index)
+    }
+
+    /// Waits for the page, which is being read, once the lock is dropped.
+    fn wait<C, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        self.state = State::Reading;
+        if let Some(step) = self.drop_lock(view) {
+            return step;
+        }
+        self.state = State::Arrived;
+        view.log.record(Decision::Waited { index: self.index });
+        Step::Wait(self.index)
+    }
+
+    fn finish<C: MappedFile, L: Log>(&mut self, folio: Folio, view: &mut View<'_, C, L>) -> Step {
         self.map(folio, view);
         self.done(view)
     }
 
     /// Whether another task has mapped the page since the access, or copied it where that writes:
-    /// an entry that is there needs nothing more.
-    fn is_served<C: MappedFile, L: Log>(&self, view: &View<'_, C, L>) -> bool {
-        let found = view.cache.pages(self.index, self.index + PageCount(1));
-        found.copied || found.mapped && self.access == Access::Read
+    /// an entry that is there is made young, and needs nothing more.
+    ///
+    /// Mirrors `handle_pte_fault`, 6.12 and 6.18. Test: `tests/fault.rs`.
+    fn is_served<C: MappedFile, L: Log>(&self, view: &mut View<'_, C, L>) -> bool {
+        let (is_mapped, is_copied) = view.cache.entry(self.index);
+        let is_served = is_copied || is_mapped && self.access == Access::Read;
+        is_served && view.cache.touch(self.index)
     }
 
-    fn maps_around<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> bool {
+    fn map_around<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Mapped {
         if self.access != Access::Read || view.limits.fault_around.0 <= 1 {
-            return false;
+            return Mapped::NOTHING;
         }
         let around = around::map_around(self.index, self.tried, view);
         self.mapped += around.pages;
-        around.reached
+        around
     }
 
-    /// Looks the page up, and decides on readahead.
-    fn look_up<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Option<Step> {
-        let found = view.cache.folio(self.index);
+    /// Decides on readahead, by what was found in the cache.
+    fn look_up<C: MappedFile, L: Log>(
+        &mut self,
+        found: Option<Folio>,
+        view: &mut View<'_, C, L>,
+    ) -> Option<Step> {
         view.log.record(Decision::Lookup {
             index: self.index,
             hit: found.is_some(),

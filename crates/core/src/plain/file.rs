@@ -24,18 +24,6 @@ impl PlainFile<'_> {
     fn entry(&self, index: PageIndex) -> (Page, Layer) {
         ((self.file, index), self.layer)
     }
-
-    /// What `index` is, without what may differ between pages that are alike.
-    fn kind(&self, index: PageIndex) -> Pages {
-        let head = |folio: Folio| if folio.order == Order(0) { PageIndex(0) } else { folio.head };
-        Pages {
-            end: PageIndex(0),
-            folio: self.folio(index).map(|folio| Folio { head: head(folio), ..folio }),
-            workingset: self.find(index).is_some_and(|(_, state)| state.workingset),
-            mapped: self.cache.mapped.contains(&self.entry(index)),
-            copied: self.cache.copied.contains(&self.entry(index)),
-        }
-    }
 }
 
 impl FileCache for PlainFile<'_> {
@@ -92,19 +80,29 @@ impl FileCache for PlainFile<'_> {
 }
 
 impl MappedFile for PlainFile<'_> {
-    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages {
-        let first = self.kind(from);
-        let behind = (from.0 + 1..end.0).map(PageIndex);
-        let alike = behind.take_while(|&page| self.kind(page) == first).count() as u64;
-        Pages { end: from + PageCount(1 + alike), folio: self.folio(from), ..first }
+    fn pages(&self, word: u64, mask: u64) -> Pages {
+        let mut pages = Pages::default();
+        for offset in (0..WORD_PAGES).filter(|offset| mask >> offset & 1 == 1) {
+            let index = PageIndex(word * WORD_PAGES + offset);
+            let entry = self.entry(index);
+            pages.mapped |= u64::from(self.cache.mapped.contains(&entry)) << offset;
+            pages.copied |= u64::from(self.cache.copied.contains(&entry)) << offset;
+            let Some((_, state)) = self.find(index) else { continue };
+            pages.present |= 1 << offset;
+            pages.large |= u64::from(state.order > Order(0)) << offset;
+            pages.locked |= u64::from(state.locked) << offset;
+            pages.marked |= u64::from(state.marked) << offset;
+            pages.workingset |= u64::from(state.workingset) << offset;
+        }
+        pages
     }
 
-    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool) {
+    fn map(&mut self, word: u64, mask: u64, young: u64) {
         self.cache.last_layer = self.cache.last_layer.max(self.layer);
-        for index in (from.0..end.0).map(PageIndex) {
-            let entry = self.entry(index);
+        for offset in (0..WORD_PAGES).filter(|offset| mask >> offset & 1 == 1) {
+            let entry = self.entry(PageIndex(word * WORD_PAGES + offset));
             self.cache.mapped.insert(entry);
-            if young {
+            if young >> offset & 1 == 1 {
                 self.cache.young.insert(entry);
             }
         }

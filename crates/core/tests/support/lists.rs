@@ -4,7 +4,7 @@ use filemap_core::address::entries::MappedFile;
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::address::vma::Vma;
-use filemap_core::cache::{FileCache, FolioRun};
+use filemap_core::cache::{FileCache, FolioRun, WORD_PAGES};
 use filemap_core::lru::lists::{Lists, Scan};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
@@ -23,7 +23,8 @@ pub fn plain() -> ReverseMap {
 
 /// Maps `index` by an entry that is accessed.
 pub fn touch(cache: &mut OneFile, index: u64) {
-    cache.map(PageIndex(index), PageIndex(index + 1), true);
+    let bit = 1 << (index % WORD_PAGES);
+    cache.map(index / WORD_PAGES, bit, bit);
 }
 
 /// Looks at the whole inactive list once. Returns the pages evicted and kept.

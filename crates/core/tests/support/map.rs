@@ -18,7 +18,7 @@ use filemap_core::address::entries::{MappedFile, Pages};
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::reverse_map::ReverseMap;
 use filemap_core::address::vma::{Advice, Vma};
-use filemap_core::cache::{FileCache, FolioRun};
+use filemap_core::cache::{FileCache, FolioRun, WORD_PAGES};
 use filemap_core::lru::lists::Lists;
 use filemap_core::units::{Order, PageCount, PageIndex};
 
@@ -134,7 +134,7 @@ pub fn draw(cache: &OneFile, pages: PageCount) -> String {
             continue;
         };
         let length = folio.order.pages() as usize;
-        let workingset = page(cache, next).workingset;
+        let workingset = page(cache, next).workingset != 0;
         if length == 1 {
             map.push(match (folio.locked, folio.marked) {
                 _ if workingset => 'w',
@@ -161,9 +161,9 @@ pub fn draw(cache: &OneFile, pages: PageCount) -> String {
 
 /// Draws the page-table entries of the first `pages` pages.
 pub fn draw_mapped(cache: &OneFile, pages: PageCount) -> String {
-    let letter = |index| match index {
-        index if page(cache, index).copied => 'c',
-        index if page(cache, index).mapped => 'y',
+    let letter = |index| match cache.entry(index) {
+        (_, true) => 'c',
+        (true, _) => 'y',
         _ => '.',
     };
     (0..pages.0).map(PageIndex).map(letter).collect()
@@ -173,7 +173,7 @@ pub fn draw_mapped(cache: &OneFile, pages: PageCount) -> String {
 pub fn set_mapped(cache: &mut OneFile, map: &str) {
     for (index, letter) in (0..).zip(expand(map).chars()) {
         match letter {
-            'y' => cache.map(PageIndex(index), PageIndex(index + 1), false),
+            'y' => cache.map(index / WORD_PAGES, 1 << (index % WORD_PAGES), 0),
             'c' => cache.copy(PageIndex(index)),
             _ => assert_eq!(letter, '.', "no entry: {letter}"),
         }
@@ -181,7 +181,7 @@ pub fn set_mapped(cache: &mut OneFile, map: &str) {
 }
 
 fn page(cache: &OneFile, index: PageIndex) -> Pages {
-    cache.pages(index, index + PageCount(1))
+    cache.pages(index.0 / WORD_PAGES, 1 << (index.0 % WORD_PAGES))
 }
 
 /// Compares the state of the cache with what `expected` draws.

@@ -78,12 +78,12 @@ impl FileCache for OneFile {
 }
 
 impl MappedFile for OneFile {
-    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages {
-        self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).pages(from, end)
+    fn pages(&self, word: u64, mask: u64) -> Pages {
+        self.0.borrow_mut().mapped(FileId::FIRST, Layer::FIRST).pages(word, mask)
     }
 
-    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool) {
-        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).map(from, end, young);
+    fn map(&mut self, word: u64, mask: u64, young: u64) {
+        self.0.get_mut().mapped(FileId::FIRST, Layer::FIRST).map(word, mask, young);
     }
 
     fn touch(&mut self, index: PageIndex) -> bool {

@@ -102,13 +102,6 @@ impl Chunk {
         if self.some & bit != 0 { self.words.get(word, |of_word| of_word.present) } else { 0 }
     }
 
-    /// Whether it is known of the pages of `word` that all or none of them are cached, in folios of
-    /// one page and without a flag.
-    #[inline]
-    pub fn is_even(&self, word: usize) -> bool {
-        (self.flagged | self.orders.large_words() | self.some ^ self.full) >> word & 1 == 0
-    }
-
     /// Cached pages.
     pub fn pages(&self) -> u64 {
         self.pages.into()
@@ -158,22 +151,6 @@ impl Chunk {
             }
             change(&mut of_word.flags)
         })
-    }
-
-    /// The page at `offset` is touched. Returns whether it has an entry or is copied.
-    #[inline]
-    pub fn touch(&mut self, offset: usize) -> bool {
-        let bit = 1 << (offset % WORD);
-        let entry = |flags: &Flags| (flags.mapped, flags.young, flags.copied);
-        let word = offset / WORD;
-        if self.flagged >> word & 1 == 0 {
-            return false;
-        }
-        let (mapped, young, copied) = self.words.get(word, |of_word| entry(&of_word.flags));
-        if mapped & !young & bit != 0 {
-            self.change_flags(word, |flags| flags.young |= bit);
-        }
-        (mapped | copied) & bit != 0
     }
 
     /// Keeps all words from now on, of a chunk that has nothing.

@@ -5,12 +5,14 @@ use std::ops::Range;
 use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
 use filemap_core::cache::{FileCache, Folio, WORD_PAGES, by_word};
 use filemap_core::lru::reclaim::{Used, used, used_pages};
-use filemap_core::units::{FileId, Order, PageCount, PageIndex};
+use filemap_core::units::{FileId, PageCount, PageIndex};
 
 use super::ExtentCache;
 use super::aliases::Entries;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
 use super::lists::{Extent, runs};
+
+const WORD: usize = WORD_PAGES as usize;
 
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
 /// what is looked for behind its end stays before the next. There is room for 2^15 files.
@@ -44,43 +46,6 @@ impl<'a> ExtentFile<'a> {
     /// The word of the row that `word` of the file is.
     fn word_in_row(&self, word: u64) -> u64 {
         self.first.0 / WORD_PAGES + word
-    }
-
-    /// [`ExtentFile::pages`] where pages of the word, which lies in `chunk`, may differ.
-    // Most calls do not come this far, and stay small without it.
-    #[inline(never)]
-    fn uneven_pages(&self, from: PageIndex, end: PageIndex, chunk: Option<&Chunk>) -> Pages {
-        let cache = &*self.cache;
-        let page = (from + self.first).0;
-        let (number, offset) = (page / WORD_PAGES, (page % CHUNK_PAGES) as usize);
-        let word = number as usize % CHUNK_WORDS;
-        let mut unlike = Unlike::new(page % WORD_PAGES);
-        let mut pages = Pages { end, folio: None, workingset: false, mapped: false, copied: false };
-        let is_present = unlike.add(chunk.map_or(0, |chunk| chunk.present(word)));
-        let flags = chunk.and_then(|chunk| chunk.some_flags(word));
-        if self.layer != Layer::FIRST {
-            let Entries { mapped, copied, .. } = cache.aliases.get(number, self.layer);
-            (pages.mapped, pages.copied) = (unlike.add(mapped), unlike.add(copied));
-        } else if let Some(flags) = flags {
-            (pages.mapped, pages.copied) = (unlike.add(flags.mapped), unlike.add(flags.copied));
-        }
-        if let Some(chunk) = chunk.filter(|_| is_present) {
-            let order = chunk.order(offset);
-            let locked = unlike.add(cache.locked.mask(number));
-            let mut folio = Folio { head: from.align_down(order), order, locked, marked: false };
-            if let Some(flags) = flags {
-                folio.marked = unlike.add(flags.marked);
-                pages.workingset = unlike.add(flags.workingset);
-            }
-            if order == Order(0) {
-                unlike.add(chunk.large(word));
-            } else {
-                pages.end = end.min(folio.end());
-            }
-            pages.folio = Some(folio);
-        }
-        pages.end = unlike.end(from, pages.end);
-        pages
     }
 }
 
@@ -210,43 +175,40 @@ impl ExtentFile<'_> {
 
 impl MappedFile for ExtentFile<'_> {
     #[inline]
-    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages {
-        let cache = &*self.cache;
-        let page = (from + self.first).0;
-        let (number, offset) = (page / WORD_PAGES, (page % CHUNK_PAGES) as usize);
-        let word = number as usize % CHUNK_WORDS;
-        let chunk = cache.chunks.get(page / CHUNK_PAGES);
-        let is_even = self.layer == Layer::FIRST && chunk.is_none_or(|chunk| chunk.is_even(word));
-        if is_even && cache.locked.mask(number) == 0 {
-            let (head, order) = (from, Order(0));
-            let folio = Folio { head, order, locked: false, marked: false };
-            let is_present = chunk.is_some_and(|chunk| chunk.has(offset));
-            let folio = is_present.then_some(folio);
-            // Each file begins with a word.
-            let end = end.min(PageIndex((from.0 | (WORD_PAGES - 1)) + 1));
-            return Pages { end, folio, workingset: false, mapped: false, copied: false };
+    fn pages(&self, word: u64, _: u64) -> Pages {
+        let (cache, number) = (&*self.cache, self.word_in_row(word));
+        let mut pages = Pages::default();
+        if let Some(chunk) = cache.chunks.get(number / CHUNK_WORDS as u64) {
+            let word = number as usize % CHUNK_WORDS;
+            pages.present = chunk.present(word);
+            pages.large = chunk.large(word);
+            pages.locked = cache.locked.mask(number);
+            if let Some(Flags { marked, workingset, mapped, copied, .. }) = chunk.some_flags(word) {
+                pages = Pages { marked, workingset, mapped, copied, ..pages };
+            }
         }
-        self.uneven_pages(from, end, chunk)
+        if self.layer != Layer::FIRST {
+            let Entries { mapped, copied, .. } = cache.aliases.get(number, self.layer);
+            pages = Pages { mapped, copied, ..pages };
+        }
+        pages
     }
 
     #[inline]
-    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool) {
-        let (from, end) = (from + self.first, end + self.first);
-        for (number, mask) in by_word(from, end) {
-            let young = if young { mask } else { 0 };
-            if self.layer != Layer::FIRST {
-                let entries = self.cache.aliases.get_or_make(number, self.layer);
-                entries.mapped |= mask;
-                entries.young |= young;
-                continue;
-            }
-            let chunk = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64);
-            let chunk = chunk.expect("pages are cached");
-            chunk.change_flags(number as usize % CHUNK_WORDS, |flags| {
-                flags.mapped |= mask;
-                flags.young |= young;
-            });
+    fn map(&mut self, word: u64, mask: u64, young: u64) {
+        let number = self.word_in_row(word);
+        if self.layer != Layer::FIRST {
+            let entries = self.cache.aliases.get_or_make(number, self.layer);
+            entries.mapped |= mask;
+            entries.young |= young;
+            return;
         }
+        let chunk = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64);
+        let chunk = chunk.expect("pages are cached");
+        chunk.change_flags(number as usize % CHUNK_WORDS, |flags| {
+            flags.mapped |= mask;
+            flags.young |= young;
+        });
     }
 
     #[inline]
@@ -255,10 +217,16 @@ impl MappedFile for ExtentFile<'_> {
         if self.layer != Layer::FIRST {
             return self.cache.aliases.touch(index, self.layer);
         }
-        let Some(chunk) = self.cache.chunks.get_mut(index.0 / CHUNK_PAGES) else {
+        let Some(chunk) = self.cache.chunks.get(index.0 / CHUNK_PAGES) else { return false };
+        let (offset, bit) = ((index.0 % CHUNK_PAGES) as usize, 1 << (index.0 % WORD_PAGES));
+        let Some(Flags { mapped, young, copied, .. }) = chunk.some_flags(offset / WORD) else {
             return false;
         };
-        chunk.touch((index.0 % CHUNK_PAGES) as usize)
+        if mapped & !young & bit != 0 {
+            let chunk = self.cache.chunks.get_mut(index.0 / CHUNK_PAGES);
+            chunk.expect("it is in use").change_flags(offset / WORD, |flags| flags.young |= bit);
+        }
+        (mapped | copied) & bit != 0
     }
 
     fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
@@ -294,36 +262,5 @@ impl MappedFile for ExtentFile<'_> {
         }
         let chunk = self.cache.chunks.get_or_make(index.0 / CHUNK_PAGES);
         chunk.copy((index.0 % CHUNK_PAGES) as usize);
-    }
-}
-
-/// The pages of a word that are unlike one of them.
-struct Unlike {
-    /// The page, and how many bits lie before it.
-    bit: u64,
-    mask: u64,
-}
-
-impl Unlike {
-    /// None yet are unlike the page at `bit`.
-    #[inline]
-    fn new(bit: u64) -> Unlike {
-        Unlike { bit, mask: 0 }
-    }
-
-    /// Adds those that differ in `flag`. Returns whether the page has it.
-    #[inline]
-    fn add(&mut self, flag: u64) -> bool {
-        let has = flag >> self.bit & 1;
-        self.mask |= flag ^ has.wrapping_neg();
-        has == 1
-    }
-
-    /// The first page behind `from`, which is the page, that is unlike it, or in another word, or
-    /// `end`.
-    #[inline]
-    fn end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
-        let alike = u64::from((self.mask >> self.bit).trailing_zeros()).min(WORD_PAGES - self.bit);
-        end.min(from + PageCount(alike))
     }
 }

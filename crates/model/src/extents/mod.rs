@@ -133,6 +133,8 @@ impl ExtentCache {
     }
 
     /// The folio that holds a page of the row, which is `index` in its file.
+    // Its callers are few, and most of them ask for a part of it.
+    #[inline(always)]
     fn folio(&self, page: u64, index: PageIndex) -> Option<Folio> {
         let chunk = self.chunks.get(page / CHUNK_PAGES)?;
         let offset = (page % CHUNK_PAGES) as usize;

@@ -24,11 +24,6 @@ impl Orders {
         self.orders.is_some()
     }
 
-    /// The words with a page whose order may not be 0, one bit each.
-    pub fn large_words(&self) -> u64 {
-        self.large
-    }
-
     /// Order of the folio that the page at `offset` is in; meaningless for an absent page.
     pub fn of(&self, offset: usize) -> Order {
         Order(self.kept(offset / WORD).map_or(0, |orders| orders[offset % WORD]))

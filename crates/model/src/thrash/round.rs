@@ -3,6 +3,7 @@
 use filemap_core::address::entries::{Layer, MappedFile};
 use filemap_core::address::mapping::Mapping;
 use filemap_core::address::vma::{Advice, Vma};
+use filemap_core::cache::by_word;
 use filemap_core::decision::Log;
 use filemap_core::fault::{Access, Fault, map};
 use filemap_core::page_cache::PageCache;
@@ -160,13 +161,10 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
     fn mapped_pages(&mut self, task: TaskId) -> u64 {
         let end = PageIndex(self.job.file_pages.0);
         let pages = self.cache.mapped(file(task), Layer::FIRST);
-        let (mut from, mut mapped) = (PageIndex(0), 0);
-        while from < end {
-            let alike = pages.pages(from, end);
-            mapped += if alike.mapped { (alike.end - from).0 } else { 0 };
-            from = alike.end;
-        }
-        mapped
+        let words = by_word(PageIndex(0), end);
+        words
+            .map(|(word, mask)| u64::from((mask & pages.pages(word, mask).mapped).count_ones()))
+            .sum()
     }
 
     fn unmapped(&mut self, task: TaskId) -> Flow {

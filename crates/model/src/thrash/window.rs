@@ -166,7 +166,7 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
     /// refuses a locked one: so that folio stays locked here until the task runs.
     pub fn arrivals(&mut self) {
         self.arrival_ns = None;
-        while let Some((run, _)) = self.device.arrived(self.now_ns) {
+        while let Some((run, _)) = self.device.arrived(self.now_ns, true) {
             let task = run.file.number();
             let (start, end) = (run.start, run.start + run.pages);
             let awaited = self.tasks[task].awaits.filter(|index| (start..end).contains(index));

@@ -2,20 +2,21 @@
 
 use filemap_core::decision::{Log, Wait};
 use filemap_core::page_cache::PageCache;
-use filemap_core::units::{FileId, PageIndex};
+use filemap_core::units::PageIndex;
 
 use super::Timing;
 use super::World;
 use crate::device::Device;
+use crate::open::OpenFile;
 use crate::waiting::Pause;
 
 impl<C: PageCache, L: Log> World<'_, C, L> {
-    /// Waits until the folio of `file` that holds `index` is up to date: it is where its page is
+    /// Waits until the folio of `open` that holds `index` is up to date: it is where its page is
     /// not being read.
     #[inline(never)]
-    pub fn wait(&mut self, file: FileId, index: PageIndex) -> Option<Pause> {
-        let mut arrival = self.devices.iter().filter_map(|device| device.arrival_ns(file, index));
-        let arrival_ns = arrival.next()?;
+    pub fn wait(&mut self, open: &OpenFile, index: PageIndex) -> Option<Pause> {
+        let file = open.file;
+        let arrival_ns = self.devices[open.device].arrival_ns(file, index)?;
         if !self.is_alone {
             return Some(Pause::Folio(file, index));
         }
@@ -28,12 +29,15 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         None
     }
 
-    /// Unlocks what has arrived while nothing was waited for.
-    pub fn arrivals(&mut self) {
-        let has_arrived = self.next_done_ns.is_some_and(|done_ns| done_ns <= self.now_ns);
-        if has_arrived && self.timing == Timing::Device {
+    /// Unlocks what has arrived while nothing was waited for. Returns whether anything has.
+    #[inline]
+    pub fn arrivals(&mut self) -> bool {
+        let has_arrived = self.next_done_ns.is_some_and(|done_ns| done_ns <= self.now_ns)
+            && self.timing == Timing::Device;
+        if has_arrived {
             self.unlock_arrived();
         }
+        has_arrived
     }
 
     /// Lets everything arrive, where that is the timing.
@@ -60,15 +64,19 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     }
 
     fn unlock_arrived(&mut self) {
-        let mut arrived_ns = self.now_ns;
+        let (is_awaited, mut arrived_ns) = (!self.waiting.is_empty(), self.now_ns);
         for device in &mut self.devices {
-            while let Some((run, at_ns)) = device.arrived(self.now_ns) {
+            while let Some((run, at_ns)) = device.arrived(self.now_ns, is_awaited) {
                 self.memory.cache.unlock(run.file, run.start, run.pages);
-                self.waiting.arrived(run, at_ns);
-                arrived_ns = arrived_ns.min(at_ns);
+                if is_awaited {
+                    self.waiting.arrived(run, at_ns);
+                    arrived_ns = arrived_ns.min(at_ns);
+                }
             }
         }
-        self.waiting.something_arrived(arrived_ns);
+        if is_awaited {
+            self.waiting.something_arrived(arrived_ns);
+        }
         self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
     }
 }

@@ -72,19 +72,20 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         Some((start, pages))
     }
 
-    /// Adds the page `index` of `open`, where it is absent, and begins to read it. Nothing is done
-    /// yet where the task has to pause.
+    /// Adds the page `index` of `open`, which is absent, and begins to read it; where that
+    /// `is_late`, others may have done so. Nothing is done yet where the task has to pause.
     #[inline(never)]
     pub fn read_page(
         &mut self,
         index: PageIndex,
+        is_late: bool,
         open: &OpenFile,
         tables: &PageTables,
     ) -> Result<Option<Pause>, Error> {
         if let Some(pause) = self.make_room_for(index, open.file, tables)? {
             return Ok(Some(pause));
         }
-        if self.memory.cache.file(open.file).folio(index).is_none() {
+        if !is_late || self.memory.cache.file(open.file).folio(index).is_none() {
             self.add(open, FolioRun { start: index, order: Order(0), folios: 1, marked: None });
             self.submit(open);
         }

@@ -114,36 +114,23 @@ impl FileCache for WordFile<'_> {
 }
 
 impl MappedFile for WordFile<'_> {
-    fn pages(&self, from: PageIndex, end: PageIndex) -> Pages {
-        let (word, bit) = self.word(from);
-        let offset = bit.trailing_zeros();
-        let mut alike = u64::MAX;
-        let mut is = |set: u64| {
-            let is_set = set & bit != 0;
-            alike &= if is_set { set } else { !set };
-            is_set
-        };
-        let is_present = is(word.present);
-        let (locked, marked) = (is(word.locked), is(word.marked));
-        let (workingset, mapped) = (is(word.workingset & word.present), is(word.mapped));
-        let folio = Folio { head: from, order: Order(0), locked, marked };
-        let pages = u64::from((alike >> offset).trailing_ones());
+    fn pages(&self, word: u64, _: u64) -> Pages {
+        let word = self.word(PageIndex(word * WORD_PAGES)).0;
         Pages {
-            end: end.min(from + PageCount(pages)),
-            folio: is_present.then_some(folio),
-            workingset,
-            mapped,
-            copied: false,
+            present: word.present,
+            large: 0,
+            locked: word.locked,
+            marked: word.marked,
+            workingset: word.workingset & word.present,
+            mapped: word.mapped,
+            copied: 0,
         }
     }
 
-    fn map(&mut self, from: PageIndex, end: PageIndex, young: bool) {
-        let first = self.first;
-        for (number, mask) in by_word(PageIndex(first + from.0), PageIndex(first + end.0)) {
-            let word = &mut self.cache.words[number as usize];
-            word.mapped |= mask;
-            word.young |= if young { mask } else { 0 };
-        }
+    fn map(&mut self, word: u64, mask: u64, young: u64) {
+        let word = self.word_mut(PageIndex(word * WORD_PAGES)).0;
+        word.mapped |= mask;
+        word.young |= young;
     }
 
     fn touch_to(&mut self, from: PageIndex, end: PageIndex) -> PageIndex {
