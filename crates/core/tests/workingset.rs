@@ -5,7 +5,7 @@ mod support;
 use filemap_core::address::vma::Vma;
 use filemap_core::cache::FileCache;
 use filemap_core::lru::lists::{Lists, Scan};
-use filemap_core::lru::workingset::{is_kept, is_recent};
+use filemap_core::lru::workingset::{is_kept, is_recent, late};
 use filemap_core::units::{PageCount, PageIndex};
 
 use support::lists::{self, look_once, plain, touch, whole, with_active};
@@ -24,6 +24,25 @@ fn a_refault_within_the_active_list_is_recent() {
     ];
     for (now, evicted, active, recent) in cases {
         assert_eq!(is_recent(now, evicted, PageCount(active)), recent, "{evicted} {now} {active}");
+    }
+}
+
+#[test]
+fn pages_that_return_in_the_order_of_their_eviction_are_late_one_by_one() {
+    let cases = (0..12).flat_map(|gap| {
+        (1..8).flat_map(move |pages| (0..9).map(move |active| (gap, pages, active)))
+    });
+    for (gap, pages, active) in cases {
+        let (first, active) = (20, PageCount(active));
+        let mut now = first + pages + gap;
+        let expected = late(now, first, PageCount(pages), active);
+        let mut found = 0;
+        for evicted in first..first + pages {
+            let recent = is_recent(now, evicted, active);
+            now += u64::from(recent);
+            found += u64::from(!recent);
+        }
+        assert_eq!(PageCount(found), expected, "{pages} pages, {gap} later, active {active:?}");
     }
 }
 

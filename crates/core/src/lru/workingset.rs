@@ -16,6 +16,15 @@ pub fn is_recent(now: u64, evicted: u64, active: PageCount) -> bool {
     now - evicted <= active.0
 }
 
+/// How many of `pages` base pages come too late to be recent, where they were evicted one by one
+/// from clock `evicted` on and are added back in that order: the first ones. Each of the others
+/// goes to the active list, which moves the clock for the next as far as it left later.
+///
+/// Stands for [`is_recent`] of each. Test: `tests/workingset.rs`.
+pub fn late(now: u64, evicted: u64, pages: PageCount, active: PageCount) -> PageCount {
+    PageCount((now - evicted).saturating_sub(active.0)).min(pages)
+}
+
 /// Whether the shadow of an eviction at clock `evicted` is still there at clock `now`: none
 /// outlives the eviction of as many pages as the memory holds, after which it could not matter.
 ///

@@ -8,7 +8,8 @@ use super::ExtentCache;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
 use super::chunks::LEAST_RUN;
 use super::lists::{Extent, bits};
-use super::span::{Span, by_chunk};
+use super::shadows::Piece;
+use super::span::{Span, by_chunk, first_span};
 
 impl ExtentCache {
     /// Adds folios of one order, all of their pages absent, to the lists where their last evictions
@@ -98,7 +99,7 @@ impl ExtentCache {
             let (first, stop) = (unit_start.max(next), (unit_start + unit).min(end));
             self.inactive.push_pages(next, first, order);
             if order == Order(0) && stop - first > 1 {
-                self.enter_word(word, word_mask(word, PageIndex(first), PageIndex(stop)));
+                self.enter_word(first, stop);
             } else {
                 (first..stop).step_by(order.pages() as usize).for_each(|at| self.enter(at, order));
             }
@@ -109,33 +110,36 @@ impl ExtentCache {
         self.inactive.push_pages(next, end, order);
     }
 
-    /// Puts the base pages of `mask` in a word, which were added, where their last evictions say.
-    fn enter_word(&mut self, number: u64, mask: u64) {
-        let (known, since) = (self.known.statistics.active, self.recent_since());
-        let word = number as usize % CHUNK_WORDS;
-        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        let last = self.shadows.last_of_word(&chunk.evicted, word, mask, since);
-        let (mut left, mut active) = (last.pages, 0);
-        while left != 0 {
-            let clock = last.clocks[left.trailing_zeros() as usize];
-            if workingset::is_kept(self.clock, clock, self.capacity)
-                && workingset::is_recent(self.clock, clock, known)
-            {
-                active |= left & left.wrapping_neg();
-                self.clock += 1;
+    /// Puts the base pages `from..end` of a word, which were added, where their last evictions say.
+    fn enter_word(&mut self, from: u64, end: u64) {
+        let (number, span) = first_span(from, end);
+        let active = PageCount(self.known.statistics.active.0.min(self.capacity));
+        let since = self.recent_since();
+        let chunk = self.chunks.get_mut(number).expect("pages are cached");
+        self.shadows.pieces(&chunk.evicted, span, since, &mut self.pieces);
+        let (mut activated, mut of_workingset) = (0, 0);
+        for piece in &self.pieces {
+            let late = workingset::late(self.clock, piece.clock, PageCount(piece.pages), active);
+            let recent = piece.pages - late.0;
+            let offset = piece.offset as u64 + late.0;
+            let mask = bits(recent as u32) << (offset % WORD_PAGES);
+            if recent > 0 {
+                activated |= mask;
+                of_workingset |= if piece.workingset { mask } else { 0 };
+                self.clock += recent;
             }
-            left &= left - 1;
         }
-        if active != 0 {
-            chunk.change_flags(word, |flags| {
-                flags.active |= active;
-                flags.workingset |= active & last.workingset;
+        let first = from / WORD_PAGES * WORD_PAGES;
+        if activated != 0 {
+            chunk.change_flags(span.from / WORD_PAGES as usize, |flags| {
+                flags.active |= activated;
+                flags.workingset |= of_workingset;
             });
+            let activated = self.active.push_mask(first, activated);
+            self.known.refaults.count(PageCount(activated));
         }
-        let first = number * WORD_PAGES;
-        let activated = self.active.push_mask(first, active);
-        self.known.refaults.count(PageCount(activated));
-        self.inactive.push_mask(first, mask & !active);
+        let mask = word_mask(from / WORD_PAGES, PageIndex(from), PageIndex(end));
+        self.inactive.push_mask(first, mask & !activated);
     }
 
     /// No eviction before this clock is recent.
@@ -175,7 +179,7 @@ impl ExtentCache {
     }
 
     /// The same of the last page of a folio whose eviction still counts.
-    fn last_of_folio(&self, head: u64, pages: u64) -> Option<(u64, bool)> {
+    fn last_of_folio(&mut self, head: u64, pages: u64) -> Option<(u64, bool)> {
         let since = self.clock.saturating_sub(self.capacity);
         let (first, end) = (PageIndex(head), PageIndex(head + pages));
         words(first, end).rev().find_map(|number| {
@@ -183,14 +187,14 @@ impl ExtentCache {
             if !self.shadows.any_since(&chunk.evicted, since) {
                 return None;
             }
-            let (word, mask) = (number as usize % CHUNK_WORDS, word_mask(number, first, end));
-            let last = self.shadows.last_of_word(&chunk.evicted, word, mask, since);
-            let is_kept = |bit: &usize| {
-                last.pages >> bit & 1 == 1
-                    && workingset::is_kept(self.clock, last.clocks[*bit], self.capacity)
-            };
-            let bit = (0..WORD_PAGES as usize).rev().find(is_kept)?;
-            Some((last.clocks[bit], last.workingset >> bit & 1 == 1))
+            let from = head.max(number * WORD_PAGES);
+            let (_, span) = first_span(from, (head + pages).min((number + 1) * WORD_PAGES));
+            self.shadows.pieces(&chunk.evicted, span, since, &mut self.pieces);
+            let clock = |piece: &Piece| piece.clock + piece.pages - 1;
+            let is_kept =
+                |piece: &&Piece| workingset::is_kept(self.clock, clock(piece), self.capacity);
+            let last = self.pieces.iter().rev().find(is_kept)?;
+            Some((clock(last), last.workingset))
         })
     }
 }

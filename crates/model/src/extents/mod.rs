@@ -29,7 +29,7 @@ use self::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
 use self::chunks::Chunks;
 use self::lists::{List, Stale};
 use self::locked::Locked;
-use self::shadows::Shadows;
+use self::shadows::{Piece, Shadows};
 use self::span::by_chunk;
 
 /// The page cache of the model.
@@ -55,6 +55,8 @@ pub struct ExtentCache {
     /// No list is ever longer, so older evictions cannot matter.
     capacity: u64,
     shadows: Shadows,
+    /// Room for the last evictions of the pages of a word.
+    pieces: Vec<Piece>,
     /// The clock at which old evictions are forgotten next.
     forgets_at: u64,
     /// Chunks that became empty, with the clock then: forgotten once no eviction in them matters.
@@ -78,6 +80,7 @@ impl ExtentCache {
             known: Known::default(),
             capacity,
             shadows: Shadows::new(capacity),
+            pieces: Vec::new(),
             forgets_at: 0,
             retired: VecDeque::new(),
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use filemap_core::cache::WORD_PAGES;
 use filemap_core::units::Order;
 
-use super::lists::bits;
+use super::lists::{bits, runs};
 use super::span::{CHUNK_PAGES, Span};
 
 /// The eviction of consecutive folios of a chunk, one behind the other, or of a part of one; or
@@ -71,15 +71,17 @@ impl Evicted {
     pub const NONE: Evicted = Evicted { newest: 0, links: 0, table: 0 };
 }
 
-/// The last evictions of pages of one word.
-#[derive(Debug)]
-pub struct Last {
-    /// The pages that have one.
+/// Pages one behind the other whose last evictions had consecutive clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Offset of the first page in its chunk.
+    pub offset: usize,
+    /// How many.
     pub pages: u64,
-    /// Those of them that had the workingset flag.
-    pub workingset: u64,
-    /// The clock of each.
-    pub clocks: [u64; WORD_PAGES as usize],
+    /// Clock at the eviction of the first one.
+    pub clock: u64,
+    /// They had the workingset flag.
+    pub workingset: bool,
 }
 
 /// So many evictions of one chunk are looked through one by one; where there are more, each page
@@ -128,11 +130,7 @@ impl Table {
     /// The words in which an eviction of a page of `span` at or after the clock `since` is noted,
     /// one bit each.
     fn words_since(&self, span: Span, since: u64) -> u64 {
-        let passed = since.saturating_sub(self.base);
-        if passed >= (1 << CLOCK_BITS) - 1 {
-            return 0;
-        }
-        let least = (passed as u32 + 1) << 1;
+        let least = self.entry_since(since);
         let mut words = span.words();
         let mut left = words;
         while left != 0 {
@@ -154,6 +152,31 @@ impl Table {
             *entry = if u64::from(*entry) > passed + 1 { *entry - passed as u32 } else { 0 };
         }
         self.base = base;
+    }
+
+    fn pieces(&self, span: Span, since: u64, pieces: &mut Vec<Piece>) {
+        let least = self.entry_since(since);
+        let entries = &self.clocks[..span.end];
+        let mut next = span.from;
+        while next < span.end {
+            let entry = entries[next];
+            if entry < least {
+                next += 1;
+                continue;
+            }
+            let follows = |(entry_of, within): &(&u32, u32)| **entry_of == entry + 2 * within;
+            let pages = entries[next..].iter().zip(0..).take_while(follows).count();
+            let clock = self.base + u64::from(entry >> 1) - 1;
+            let workingset = entry & 1 == 1;
+            pieces.push(Piece { offset: next, pages: pages as u64, clock, workingset });
+            next += pages;
+        }
+    }
+
+    /// The least entry at or after the clock `since`.
+    fn entry_since(&self, since: u64) -> u32 {
+        let passed = since.saturating_sub(self.base).min((1 << CLOCK_BITS) - 2);
+        (passed as u32 + 1) << 1
     }
 
     /// Clock and workingset flag of the page at `offset`.
@@ -277,42 +300,36 @@ impl Shadows {
         Some((shadow.clock_of(offset), shadow.workingset))
     }
 
-    /// The same of all pages of `mask` in `word` of the chunk.
-    pub fn last_of_word(&self, evicted: &Evicted, word: usize, mask: u64, since: u64) -> Last {
-        let mut last = Last { pages: 0, workingset: 0, clocks: [0; WORD_PAGES as usize] };
-        let first = word * WORD_PAGES as usize;
-        let mut left = mask;
+    /// The last evictions of the pages of `span`, all in one word, in the order of pages. Those
+    /// before the clock `since` may be left out.
+    pub fn pieces(&self, evicted: &Evicted, span: Span, since: u64, pieces: &mut Vec<Piece>) {
+        pieces.clear();
         if evicted.table != 0 {
-            let table = &self.tables[evicted.table as usize - 1];
-            while left != 0 {
-                let bit = left.trailing_zeros() as usize;
-                left &= left - 1;
-                if let Some((clock, workingset)) = table.last(first + bit) {
-                    last.pages |= 1 << bit;
-                    last.workingset |= u64::from(workingset) << bit;
-                    last.clocks[bit] = clock;
-                }
-            }
-            return last;
+            return self.tables[evicted.table as usize - 1].pieces(span, since, pieces);
         }
+        let word = span.from / WORD_PAGES as usize;
+        let mut left = span.mask(word);
         for shadow in self.of(evicted).take_while(|shadow| shadow.end() >= since) {
-            let mut pages = shadow.mask(word) & left;
+            let pages = shadow.mask(word) & left;
             left &= !pages;
-            if shadow.forgets {
+            if shadow.forgets || pages == 0 {
                 continue;
             }
-            last.pages |= pages;
-            last.workingset |= if shadow.workingset { pages } else { 0 };
-            while pages != 0 {
-                let bit = pages.trailing_zeros() as usize;
-                last.clocks[bit] = shadow.clock_of(first + bit);
-                pages &= pages - 1;
+            // Pages of a large folio have one clock.
+            let most = if shadow.order == Order(0) { WORD_PAGES } else { 1 };
+            for (bit, length) in runs(pages) {
+                for within in (0..length).step_by(most as usize) {
+                    let offset = word * WORD_PAGES as usize + (bit + within) as usize;
+                    let (clock, workingset) = (shadow.clock_of(offset), shadow.workingset);
+                    let pages = most.min(length - within);
+                    pieces.push(Piece { offset, pages, clock, workingset });
+                }
             }
             if left == 0 {
                 break;
             }
         }
-        last
+        pieces.sort_unstable_by_key(|piece| piece.offset);
     }
 
     /// The words of `span`, one bit each, in which a page of it may have been evicted at or after
