@@ -3,6 +3,8 @@
 
 pub mod program;
 pub mod thrash;
+pub mod wide;
+pub mod work;
 
 use filemap_core::rules::{Kernel, Rules};
 use filemap_core::series::{Series, Switch};
@@ -21,6 +23,12 @@ pub enum Accesses {
 /// The job that `seed` means: with any kernel, series, architecture, advice and filesystem.
 pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
     let mut rng = Rng(seed);
+    let spec = one_mapping(&mut rng, accesses);
+    if rng.chance(15) { with_segments(&mut rng, spec) } else { spec }
+}
+
+/// The same without a program's segments.
+fn one_mapping(rng: &mut Rng, accesses: Accesses) -> JobSpec {
     let (arch, page_size) = match rng.below(8) {
         0 => ("arm64", 4096),
         1 => ("arm64", 16384),
@@ -40,9 +48,9 @@ pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
     let read_ahead_kb = rng.pick(&[0, 4, 16, 64, 128, 128, 200, 512, 1024, 8192]);
     let phases = 1 + rng.below(3);
     let kernel = rng.pick(&Kernel::ALL);
-    let spec = JobSpec {
+    JobSpec {
         kernel: Some(kernel.name().to_string()),
-        with: rng.chance(60).then(|| random_series(&mut rng, kernel)),
+        with: rng.chance(60).then(|| random_series(rng, kernel)),
         arch: Some(arch.to_string()),
         page_size: size(1),
         seed: Some(1 + rng.below(1 << 40)),
@@ -62,15 +70,16 @@ pub fn random_spec(seed: u64, accesses: Accesses) -> JobSpec {
         read_ahead_kb: Some(u64::next_multiple_of(read_ahead_kb, page_size / 1024)),
         fault_around: rng.chance(20).then(|| SizeText(rng.pick(&["4k", "16k", "2m"]).into())),
         fs: Some(rng.pick(&["ext4", "xfs", "base-pages"]).to_string()),
-        phase: (0..phases).map(|_| random_phase(&mut rng, length, accesses)).collect(),
+        phase: (0..phases).map(|_| random_phase(rng, length, accesses)).collect(),
         ..JobSpec::default()
-    };
-    if rng.chance(15) { with_segments(&mut rng, spec, pages, page_size) } else { spec }
+    }
 }
 
 /// The job with the segments of a program mapped; they share pages at random.
-fn with_segments(rng: &mut Rng, spec: JobSpec, pages: u64, page_size: u64) -> JobSpec {
-    let elf = random::elf(rng, pages, page_size);
+fn with_segments(rng: &mut Rng, spec: JobSpec) -> JobSpec {
+    let bytes = |size: &Option<SizeText>| size.as_ref().unwrap().bytes().unwrap();
+    let page_size = bytes(&spec.page_size);
+    let elf = random::elf(rng, bytes(&spec.file_size).div_ceil(page_size), page_size);
     let mut phase = spec.phase;
     phase[0].workload = Some("elf".to_string());
     phase[0].bs = None;

@@ -1,0 +1,218 @@
+//! That no job takes time out of proportion to its work.
+//!
+//! [`support::work::Work`] says how much work a job is. Its cost is the processor time of this
+//! thread for each unit of it, the least of several runs, and its ratio is that cost by the median
+//! of ordinary jobs that ran side by side with it. Jobs of less than [`LEAST_UNITS`] are left out:
+//! in them counts what each run takes for itself, such as the memory of its first chunks.
+//!
+//! ```sh
+//! FILEMAP_PROPORTION_SEED=7 cargo test --release -p filemap-model --test proportion -- \
+//!     --ignored --nocapture
+//! ```
+//!
+//! searches among 2,000 random jobs behind that seed, which takes minutes. Job files whose names
+//! `FILEMAP_PROPORTION_FILES` lists, one on each line, are measured beside them.
+
+mod support;
+
+use std::fs;
+use std::time::Duration;
+
+use filemap_core::decision::Log;
+use filemap_job::program::{Program, ProgramSpec};
+use filemap_job::{Job, JobSpec};
+use filemap_model::{Profile, trace, trace_program};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Deserialize;
+use support::wide::{Wide, wide};
+use support::work::Work;
+
+/// No job may cost more than so many times the median.
+const MOST: f64 = 20.0;
+
+/// Work below which a job is not measured.
+const LEAST_UNITS: u64 = 300;
+
+/// Jobs of a search.
+const SEARCHED: usize = 2_000;
+
+/// Ordinary jobs whose median the kept ones are held against: the first of those that are drawn.
+const ORDINARY: usize = 150;
+
+/// Jobs that were the worst of searches.
+const KEPT: &str = include_str!("data/proportion.toml");
+
+#[derive(Deserialize)]
+struct Kept {
+    job: Vec<KeptJob>,
+}
+
+#[derive(Deserialize)]
+struct KeptJob {
+    name: String,
+    /// Its job file.
+    file: String,
+}
+
+/// A job, and what is known of its cost.
+struct Measured {
+    name: String,
+    runs: Runs,
+    work: Work,
+    best: Duration,
+    spent: Duration,
+}
+
+enum Runs {
+    OneFile(Box<Job>),
+    Program(Box<Program>),
+}
+
+impl Runs {
+    fn of(spec: &Wide) -> Option<Runs> {
+        Some(match spec {
+            Wide::OneFile(spec) => Runs::OneFile(Box::new(spec.clone().validate(None).ok()?)),
+            Wide::Program(spec) => Runs::Program(Box::new(spec.clone().validate(None).ok()?)),
+        })
+    }
+
+    /// Runs it, to where memory is too small if it is.
+    fn run(&self, log: &mut impl Log) {
+        match self {
+            Runs::OneFile(job) => drop(trace(job, &Profile::DEFAULT, log)),
+            Runs::Program(program) => drop(trace_program(program, &Profile::DEFAULT, log)),
+        }
+    }
+}
+
+impl Measured {
+    /// A job that is not measured yet; `None` where it is not valid or too small.
+    fn new(name: String, spec: &Wide) -> Option<Measured> {
+        let runs = Runs::of(spec)?;
+        let mut work = Work::default();
+        runs.run(&mut work);
+        let (best, spent) = (Duration::MAX, Duration::ZERO);
+        (work.units() >= LEAST_UNITS).then_some(Measured { name, runs, work, best, spent })
+    }
+
+    /// Runs it once more.
+    fn again(&mut self) {
+        let began = thread_time();
+        self.runs.run(&mut ());
+        let taken = thread_time() - began;
+        self.best = self.best.min(taken);
+        self.spent += taken;
+    }
+
+    /// Nanoseconds for each unit of work.
+    fn cost(&self) -> f64 {
+        self.best.as_nanos() as f64 / self.work.units() as f64
+    }
+}
+
+/// Processor time of this thread.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The cost that `percent` of a hundred of the jobs are below.
+fn percentile(jobs: &[Measured], percent: usize) -> f64 {
+    let mut costs: Vec<f64> = jobs.iter().map(Measured::cost).collect();
+    costs.sort_by(f64::total_cmp);
+    costs[(costs.len() * percent / 100).min(costs.len() - 1)]
+}
+
+/// The first `count` jobs that can be measured, of those that `seed` and what follows it mean.
+fn drawn(seed: u64, count: usize) -> Vec<Measured> {
+    let jobs = (seed..).filter_map(|seed| Measured::new(format!("job {seed}"), &wide(seed)));
+    jobs.take(count).collect()
+}
+
+fn as_text(spec: &Wide) -> String {
+    match spec {
+        Wide::OneFile(spec) => spec.to_toml(),
+        Wide::Program(spec) => toml::to_string(spec).unwrap(),
+    }
+}
+
+/// The job of a job file.
+fn of_text(text: &str) -> Wide {
+    match JobSpec::from_toml(text) {
+        Ok(spec) => Wide::OneFile(Box::new(spec)),
+        Err(_) => Wide::Program(Box::new(ProgramSpec::from_toml(text).expect("a job file"))),
+    }
+}
+
+fn kept() -> Vec<Measured> {
+    let kept: Kept = toml::from_str(KEPT).expect("names and job files");
+    let measured = |KeptJob { name, file }| {
+        Measured::new(name, &of_text(&file)).expect("a valid job of some work")
+    };
+    kept.job.into_iter().map(measured).collect()
+}
+
+#[test]
+fn the_worst_jobs_known_are_in_proportion() {
+    let mut ordinary = drawn(1, ORDINARY);
+    let mut kept = kept();
+    assert_eq!(kept.len(), 10);
+    for _ in 0..3 {
+        ordinary.iter_mut().for_each(Measured::again);
+        kept.iter_mut().for_each(Measured::again);
+    }
+    let median = percentile(&ordinary, 50);
+    println!("{median:.0} ns for a unit of work in the median of {ORDINARY} ordinary jobs");
+    let mut beyond = Vec::new();
+    for job in &kept {
+        let ratio = job.cost() / median;
+        println!("{ratio:5.1} times the median: {}", job.name);
+        if ratio > MOST {
+            beyond.push(format!("{} costs {ratio:.1} times the median", job.name));
+        }
+    }
+    assert!(beyond.is_empty(), "above {MOST} times:\n{}", beyond.join("\n"));
+}
+
+#[test]
+#[ignore = "two thousand jobs: minutes"]
+fn random_jobs_are_in_proportion() {
+    let given = |name| std::env::var(name).ok();
+    let seed = given("FILEMAP_PROPORTION_SEED").map_or(1, |seed| seed.parse().expect("a number"));
+    let files = given("FILEMAP_PROPORTION_FILES").unwrap_or_default();
+    let mut named: Vec<Measured> = files
+        .lines()
+        .filter_map(|path| {
+            let text = fs::read_to_string(path).expect("a file that can be read");
+            Measured::new(path.to_string(), &of_text(&text))
+        })
+        .collect();
+    let mut jobs = drawn(seed, SEARCHED);
+    for _ in 0..3 {
+        for job in jobs.iter_mut().chain(&mut named) {
+            if job.spent < Duration::from_millis(1500) {
+                job.again();
+            }
+        }
+    }
+    let median = percentile(&jobs, 50);
+    println!("seed {seed}: {} jobs", jobs.len());
+    for percent in [1, 10, 50, 90, 99] {
+        let cost = percentile(&jobs, percent);
+        println!("{percent:3} % below {cost:8.0} ns for a unit, {:6.2} times", cost / median);
+    }
+    let line = |job: &Measured| {
+        let (ratio, best) = (job.cost() / median, job.best.as_secs_f64());
+        println!("{ratio:6.1} times, {best:.4} s: {} {:?}", job.name, job.work);
+    };
+    named.iter().for_each(line);
+    jobs.sort_by(|a, b| b.cost().total_cmp(&a.cost()));
+    for (place, job) in jobs[..50].iter().enumerate() {
+        line(job);
+        let number = job.name.split_whitespace().last().and_then(|number| number.parse().ok());
+        let text = as_text(&wide(number.expect("the number of a job that was drawn")));
+        println!("{}", if place < 10 { text } else { text.replace('\n', "; ") });
+    }
+    let worst = jobs[0].cost() / median;
+    assert!(worst <= MOST, "{} costs {worst:.1} times the median of seed {seed}", jobs[0].name);
+}
