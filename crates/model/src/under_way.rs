@@ -1,5 +1,6 @@
 //! Accesses under way: a fault or a `read(2)` that can pause, and goes on later.
 
+use filemap_core::address::entries::MappedFile;
 use filemap_core::decision::Log;
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View};
@@ -189,6 +190,9 @@ impl FaultUnderWay {
         world.tally.major_faults += self.major_faults(outcome, open, world.memory.is_cgroups());
         world.tally.minor_faults += u64::from(!outcome.major);
         world.pass(world.profile.cost.map_page_ns.saturating_mul(self.fault.mapped().0));
+        if !self.fault.is_young() {
+            world.memory.cache.mapped(open.file, self.at.layer).touch(self.at.index);
+        }
     }
 }
 

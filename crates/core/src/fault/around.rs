@@ -26,13 +26,16 @@ pub struct Mapped {
     pub pages: PageCount,
     /// Whether the faulting page is now mapped.
     pub reached: bool,
+    /// Whether it did that itself, and as accessed, by an entry for this page only.
+    pub young: bool,
     /// Whether it saw that the faulting page is not cached.
     pub absent: bool,
 }
 
 impl Mapped {
     /// Nothing, and what is cached was not looked at.
-    pub const NOTHING: Mapped = Mapped { pages: PageCount(0), reached: false, absent: false };
+    pub const NOTHING: Mapped =
+        Mapped { pages: PageCount(0), reached: false, young: false, absent: false };
 }
 
 /// The window of a fault-around for `index`: in page-table entries, so it depends on where the VMA
@@ -96,13 +99,13 @@ pub fn map_around<C: MappedFile, L: Log>(
             next = next.max(visit.large_folios(word, large, &pages, end, (vma, limits), *cache));
         }
     }
-    let Some(Visit { hits, mapped, reached, .. }) = visit else {
+    let Some(Visit { hits, mapped, reached, young, .. }) = visit else {
         return Mapped { absent, ..Mapped::NOTHING };
     };
     let credit = credit(hits, reached, tried, limits);
     ra.mmap_miss = miss::credited(ra.mmap_miss, credit);
     log.record(Decision::MapPages { from: around.from, last: around.last, mapped, credit });
-    Mapped { pages: mapped, reached: reached != Reached::No, absent }
+    Mapped { pages: mapped, reached: reached != Reached::No, young, absent }
 }
 
 /// The bit of `index` in `word`, if it lies there.
@@ -146,6 +149,8 @@ struct Visit {
     hits: u32,
     mapped: PageCount,
     reached: Reached,
+    /// It mapped the faulting page by an entry of its own.
+    young: bool,
 }
 
 /// Whether the walk mapped the faulting page.
@@ -159,7 +164,7 @@ enum Reached {
 
 impl Visit {
     fn new(index: PageIndex) -> Visit {
-        Visit { index, hits: 0, mapped: PageCount(0), reached: Reached::No }
+        Visit { index, hits: 0, mapped: PageCount(0), reached: Reached::No, young: false }
     }
 
     /// Visits the pages of `mask` in `word`, each of which is a folio.
@@ -180,6 +185,7 @@ impl Visit {
         cache.map(word, unmapped, if limits.arch.prefaults_young { unmapped } else { index });
         self.mapped += PageCount(unmapped.count_ones().into());
         if index != 0 {
+            self.young = true;
             self.reach(pages.workingset & index != 0);
         }
     }

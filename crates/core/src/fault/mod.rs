@@ -48,6 +48,8 @@ pub struct Fault {
     interrupted: bool,
     /// Nothing has changed since the last step but by what that asked for.
     undisturbed: bool,
+    /// It has mapped its page as accessed, not only found it mapped.
+    is_young: bool,
     /// It made a private copy.
     copied: bool,
     /// The window to be read in [`State::Read`].
@@ -88,6 +90,7 @@ impl Fault {
             dropped: false,
             interrupted: false,
             undisturbed: false,
+            is_young: false,
             copied: false,
             window: None,
             state: State::Begin,
@@ -135,6 +138,11 @@ impl Fault {
     /// arrived: the next step need not look the page up again then.
     pub fn set_undisturbed(&mut self, undisturbed: bool) {
         self.undisturbed = undisturbed;
+    }
+
+    /// Whether it has mapped its page as accessed: the access behind it changes nothing then.
+    pub fn is_young(&self) -> bool {
+        self.is_young
     }
 
     /// Whether it made a private copy.
@@ -266,13 +274,10 @@ impl Fault {
     }
 
     /// Whether another task has mapped the page since the access, or copied it where that writes:
-    /// an entry that is there is made young, and needs nothing more.
-    ///
-    /// Mirrors `handle_pte_fault`, 6.12 and 6.18. Test: `tests/fault.rs`.
-    fn is_served<C: MappedFile, L: Log>(&self, view: &mut View<'_, C, L>) -> bool {
+    /// an entry that is there needs nothing more.
+    fn is_served<C: MappedFile, L: Log>(&self, view: &View<'_, C, L>) -> bool {
         let (is_mapped, is_copied) = view.cache.entry(self.index);
-        let is_served = is_copied || is_mapped && self.access == Access::Read;
-        is_served && view.cache.touch(self.index)
+        is_copied || is_mapped && self.access == Access::Read
     }
 
     fn map_around<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Mapped {
@@ -281,6 +286,7 @@ impl Fault {
         }
         let around = around::map_around(self.index, self.tried, view);
         self.mapped += around.pages;
+        self.is_young |= around.young;
         around
     }
 
