@@ -1,5 +1,7 @@
 //! 4096 pages of a file.
 
+mod pages;
+
 use filemap_core::address::entries::Unmapped;
 use filemap_core::cache::WORD_PAGES;
 use filemap_core::units::Order;
@@ -12,10 +14,6 @@ use super::words::{Word, Words};
 
 pub use super::span::{CHUNK_PAGES, CHUNK_WORDS};
 pub use super::words::Flags;
-
-/// The flags of pages that have none.
-const PLAIN: Flags =
-    Flags { marked: 0, workingset: 0, mapped: 0, young: 0, referenced: 0, active: 0, copied: 0 };
 
 /// 4096 pages. Most words are empty, or full of pages without a flag, and become one from the
 /// other without a look at them: the bits that say so lie side by side, one for each word.
@@ -115,7 +113,7 @@ impl Chunk {
     /// The flags of the pages of `word`.
     #[inline]
     pub fn flags(&self, word: usize) -> Flags {
-        self.some_flags(word).unwrap_or(PLAIN)
+        self.some_flags(word).unwrap_or_default()
     }
 
     /// The flags of the pages of `word`; `None` where it is known that they have none.
@@ -144,7 +142,7 @@ impl Chunk {
         let used = self.used_words();
         self.words.change(word, used, |of_word| {
             if was_plain {
-                of_word.flags = PLAIN;
+                of_word.flags = Flags::default();
             }
             if !is_partial {
                 of_word.present = 0;
@@ -264,49 +262,6 @@ impl Chunk {
         None
     }
 
-    /// Adds the pages of `span`, all of them absent, in folios of `order`. Returns how many words
-    /// had no page.
-    // Its callers are few, and add spans by the million.
-    #[inline(always)]
-    pub fn add(&mut self, span: Span, order: Order) -> u64 {
-        self.orders.set(span, order);
-        let parts = span.parts();
-        self.some |= parts.inner;
-        self.full |= parts.inner;
-        self.pages += span.pages() as u16;
-        let mut were_empty = parts.inner_words() as u64 + self.add_in(parts.first);
-        if let Some(last) = parts.last {
-            were_empty += self.add_in(last);
-        }
-        were_empty
-    }
-
-    /// The pages of `span`, all of them present, leave the cache. Returns how many words are left
-    /// without one.
-    // Its callers are few, and evict spans by the million.
-    #[inline(always)]
-    pub fn remove(&mut self, span: Span) -> u64 {
-        self.pages -= span.pages() as u16;
-        if self.is_empty() {
-            let words = self.some.count_ones();
-            (self.some, self.full, self.flagged) = (0, 0, 0);
-            return words.into();
-        }
-        let parts = span.parts();
-        self.some &= !parts.inner;
-        self.full &= !parts.inner;
-        let mut empty = parts.inner_words() as u64 + self.remove_in(parts.first);
-        if let Some(last) = parts.last {
-            empty += self.remove_in(last);
-        }
-        if self.copied == 0 {
-            self.flagged &= self.some;
-        } else {
-            self.clear_words(parts.inner);
-        }
-        empty
-    }
-
     /// The mapped pages of a span.
     #[inline]
     pub fn mapped(&self, span: Span) -> u64 {
@@ -365,57 +320,5 @@ impl Chunk {
     pub fn forget(&mut self) {
         debug_assert!(self.is_empty() && self.some == 0 && self.flagged == 0);
         self.orders.forget();
-    }
-
-    /// Adds absent pages to a word; returns 1 where it had none.
-    #[inline(always)]
-    fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
-        let bit = 1 << word;
-        let was_empty = self.some & bit == 0;
-        self.some |= bit;
-        if was_empty && pages == u64::MAX {
-            self.full |= bit;
-            return 1;
-        }
-        let used = self.used_words();
-        let is_full = self.words.change(word, used, |of_word| {
-            of_word.present = if was_empty { pages } else { of_word.present | pages };
-            of_word.present == u64::MAX
-        });
-        self.full |= if is_full { bit } else { 0 };
-        u64::from(was_empty)
-    }
-
-    /// Removes cached pages from a word; returns 1 where it has none left.
-    #[inline(always)]
-    fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
-        let bit = 1 << word;
-        let is_flagged = self.flagged & bit != 0;
-        let was_full = self.full & bit != 0;
-        self.full &= !bit;
-        if pages == u64::MAX && !is_flagged {
-            self.some &= !bit;
-            return 1;
-        }
-        let used = self.used_words();
-        let is_empty = self.words.change(word, used, |of_word| {
-            let present = if was_full { u64::MAX } else { of_word.present };
-            of_word.present = present & !pages;
-            if is_flagged {
-                of_word.flags.clear(pages);
-            }
-            of_word.present == 0
-        });
-        self.some &= if is_empty { !bit } else { u64::MAX };
-        u64::from(is_empty)
-    }
-
-    /// Forgets the cached pages of `words`, whole words.
-    fn clear_words(&mut self, words: u64) {
-        let mut flagged = self.flagged & words;
-        while flagged != 0 {
-            self.change_flags(flagged.trailing_zeros() as usize, |flags| flags.clear(u64::MAX));
-            flagged &= flagged - 1;
-        }
     }
 }

@@ -5,6 +5,7 @@ mod aging;
 mod aliases;
 mod chunk;
 mod chunks;
+mod evicting;
 mod file;
 mod invalidate;
 pub(crate) mod lists;

@@ -2,23 +2,19 @@
 
 use filemap_core::address::entries::Layer;
 use filemap_core::address::reverse_map::ReverseMap;
-use filemap_core::cache::{WORD_PAGES, by_word, in_leaf, up_to_bit, word_mask, words};
+use filemap_core::cache::{WORD_PAGES, by_word, up_to_bit};
 use filemap_core::decision::{EvictionRun, Log};
 use filemap_core::lru::lists::{Scan, Shrunk};
 use filemap_core::lru::reclaim::{Verdict, Verdicts, judge_folio, judge_pages};
 use filemap_core::units::{Order, PageCount, PageIndex};
 
 use super::ExtentCache;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
+use super::evicting::evict_span;
 use super::file::locate;
 use super::lists::{Extent, bits, runs};
-use super::shadows::{Shadow, Shadows};
 use super::span::{Span, by_chunk, first_span};
 use super::young::Accessed;
-
-/// Evictions that cannot matter any more are kept at most until one such part of the memory's
-/// pages was evicted behind them.
-const FORGOTTEN_PART: u64 = 16;
 
 /// The most pages that a step of reclaim may look at, and evict.
 #[derive(Clone, Copy)]
@@ -35,37 +31,6 @@ struct Pass<'a, L> {
     /// Evictions that are not in the log yet.
     run: EvictionRun,
     log: &'a mut L,
-}
-
-/// The folios of `span` leave a chunk, evicted from the clock `clock` on, or a part of one does.
-/// Where `is_plain`, none has the workingset flag. Returns how many leaf nodes go with them.
-#[inline(always)]
-fn evict_span(
-    shadows: &mut Shadows,
-    chunk: &mut Chunk,
-    (span, order, is_plain): (Span, Order, bool),
-    clock: u64,
-) -> u64 {
-    if is_plain {
-        shadows.push(&mut chunk.evicted, Shadow::new(span, order, clock, false));
-    } else {
-        note_workingset(shadows, chunk, span, order, clock);
-    }
-    let empty = chunk.remove(span);
-    if in_leaf(order) { empty } else { 0 }
-}
-
-/// Notes such an eviction by what has the workingset flag and what has not.
-#[inline(never)]
-fn note_workingset(shadows: &mut Shadows, chunk: &mut Chunk, span: Span, order: Order, clock: u64) {
-    let mut from = span.from;
-    while from < span.end {
-        let (end, workingset) = chunk.workingset_until(Span { from, ..span });
-        let clock = clock + order.round_down((from - span.from) as u64);
-        let shadow = Shadow::new(Span { from, end }, order, clock, workingset);
-        shadows.push(&mut chunk.evicted, shadow);
-        from = end;
-    }
 }
 
 impl ExtentCache {
@@ -358,35 +323,6 @@ impl ExtentCache {
             self.nodes -= evict_span(&mut self.shadows, chunk, evicted, first_clock);
             if chunk.pages() == 0 {
                 self.retired.push_back((self.clock, number));
-            }
-        }
-    }
-
-    pub(super) fn clear_aliases(&mut self, from: u64, end: u64) {
-        if self.aliases.is_empty() {
-            return;
-        }
-        let (from, end) = (PageIndex(from), PageIndex(end));
-        for number in words(from, end) {
-            self.aliases.clear(number, word_mask(number, from, end));
-        }
-    }
-
-    /// Forgets evictions that cannot matter any more, and chunks in which there was nothing else:
-    /// now and then, for many at a time.
-    #[inline(never)]
-    fn forget_old(&mut self) {
-        self.forgets_at = self.clock.saturating_add(self.capacity / FORGOTTEN_PART);
-        let oldest = self.clock.saturating_sub(self.capacity);
-        self.shadows.forget(oldest);
-        while let Some(&(clock, number)) = self.retired.front()
-            && clock < oldest
-        {
-            self.retired.pop_front();
-            let unused =
-                |chunk: &Chunk| chunk.is_empty() && !self.shadows.any_since(&chunk.evicted, oldest);
-            if self.chunks.get(number).is_some_and(unused) {
-                self.chunks.remove(number, &mut self.shadows);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What evicted pages leave behind.
 
+mod table;
+
 use std::collections::VecDeque;
 
 use filemap_core::cache::WORD_PAGES;
@@ -7,6 +9,8 @@ use filemap_core::units::Order;
 
 use super::lists::{bits, runs};
 use super::span::{CHUNK_PAGES, Span};
+
+use self::table::{CLOCK_BITS, Table};
 
 /// The eviction of consecutive folios of a chunk, one behind the other, or of a part of one; or
 /// that evictions of pages are forgotten.
@@ -88,104 +92,6 @@ pub struct Piece {
 /// of the chunk has its own.
 const MOST_LINKS: u32 = if cfg!(feature = "tiny-chunks") { 3 } else { 64 };
 
-/// Clocks from a table's base on fit into so many bits.
-const CLOCK_BITS: u32 = 31;
-
-/// The last eviction of each page of a chunk.
-#[derive(Debug)]
-struct Table {
-    /// The clocks count from here.
-    base: u64,
-    /// The clock behind the last of them.
-    end: u64,
-    /// The clock, from 1, doubled, and 1 more with the workingset flag; 0 where there is none.
-    clocks: Box<[u32; CHUNK_PAGES as usize]>,
-}
-
-impl Table {
-    fn new(base: u64) -> Table {
-        Table { base, end: 0, clocks: Box::new([0; CHUNK_PAGES as usize]) }
-    }
-
-    // Most chunks have no table, and what evicts from them stays small without this.
-    #[inline(never)]
-    fn note(&mut self, shadow: Shadow, oldest: u64) {
-        if shadow.end() - self.base >= 1 << (CLOCK_BITS - 1) {
-            self.count_from(oldest.max(self.base));
-        }
-        self.end = shadow.end();
-        let first = usize::from(shadow.offset);
-        let flag = u32::from(shadow.workingset);
-        let clock = ((shadow.clock - self.base + 1) as u32) << 1 | flag;
-        let entries = &mut self.clocks[first..first + usize::from(shadow.pages)];
-        if shadow.forgets {
-            return entries.fill(0);
-        }
-        let order = shadow.order.0;
-        for (within, entry) in (0..).zip(entries) {
-            *entry = clock + (within >> order << order << 1);
-        }
-    }
-
-    /// The words in which an eviction of a page of `span` at or after the clock `since` is noted,
-    /// one bit each.
-    fn words_since(&self, span: Span, since: u64) -> u64 {
-        let least = self.entry_since(since);
-        let mut words = span.words();
-        let mut left = words;
-        while left != 0 {
-            let word = left.trailing_zeros();
-            left &= left - 1;
-            let first = word as usize * WORD_PAGES as usize;
-            let (from, end) = (span.from.max(first), span.end.min(first + WORD_PAGES as usize));
-            let is_any =
-                self.clocks[from..end].iter().fold(false, |any, &entry| any | (entry >= least));
-            words &= !(u64::from(!is_any) << word);
-        }
-        words
-    }
-
-    /// Forgets evictions before the clock `base`, from which the others count.
-    fn count_from(&mut self, base: u64) {
-        let passed = (base - self.base) << 1;
-        for entry in self.clocks.iter_mut() {
-            *entry = if u64::from(*entry) > passed + 1 { *entry - passed as u32 } else { 0 };
-        }
-        self.base = base;
-    }
-
-    fn pieces(&self, span: Span, since: u64, pieces: &mut Vec<Piece>) {
-        let least = self.entry_since(since);
-        let entries = &self.clocks[..span.end];
-        let mut next = span.from;
-        while next < span.end {
-            let entry = entries[next];
-            if entry < least {
-                next += 1;
-                continue;
-            }
-            let follows = |(entry_of, within): &(&u32, u32)| **entry_of == entry + 2 * within;
-            let pages = entries[next..].iter().zip(0..).take_while(follows).count();
-            let clock = self.base + u64::from(entry >> 1) - 1;
-            let workingset = entry & 1 == 1;
-            pieces.push(Piece { offset: next, pages: pages as u64, clock, workingset });
-            next += pages;
-        }
-    }
-
-    /// The least entry at or after the clock `since`.
-    fn entry_since(&self, since: u64) -> u32 {
-        let passed = since.saturating_sub(self.base).min((1 << CLOCK_BITS) - 2);
-        (passed as u32 + 1) << 1
-    }
-
-    /// Clock and workingset flag of the page at `offset`.
-    fn last(&self, offset: usize) -> Option<(u64, bool)> {
-        let entry = self.clocks[offset];
-        (entry != 0).then(|| (self.base + u64::from(entry >> 1) - 1, entry & 1 == 1))
-    }
-}
-
 /// Evictions of all chunks in one row, so that noting one does not wait for memory that its chunk
 /// used long ago. A page may be in several: the last one counts. A chunk with many has a table.
 #[derive(Debug)]
@@ -266,12 +172,11 @@ impl Shadows {
             return;
         }
         let table = self.free.pop().unwrap_or_else(|| {
-            self.tables.push(Table::new(0));
+            self.tables.push(Table::default());
             self.tables.len() as u32 - 1
         });
         let of_chunk = &mut self.tables[table as usize];
-        of_chunk.clocks.fill(0);
-        of_chunk.base = newest_first.last().map_or(0, |oldest| oldest.clock);
+        of_chunk.begin(newest_first.last().map_or(0, |oldest| oldest.clock));
         while let Some(shadow) = newest_first.pop() {
             of_chunk.note(shadow, self.oldest);
         }
@@ -349,7 +254,7 @@ impl Shadows {
     /// Whether an eviction in a chunk at or after `clock` is noted.
     pub fn any_since(&self, evicted: &Evicted, clock: u64) -> bool {
         if evicted.table != 0 {
-            return self.tables[evicted.table as usize - 1].end > clock;
+            return self.tables[evicted.table as usize - 1].end() > clock;
         }
         self.of(evicted).next().is_some_and(|shadow| shadow.end() > clock)
     }

@@ -1,0 +1,102 @@
+//! Pages that enter a chunk, and leave it.
+
+use filemap_core::units::Order;
+
+use super::{Chunk, Span};
+
+impl Chunk {
+    /// Adds the pages of `span`, all of them absent, in folios of `order`. Returns how many words
+    /// had no page.
+    // Its callers are few, and add spans by the million.
+    #[inline(always)]
+    pub fn add(&mut self, span: Span, order: Order) -> u64 {
+        self.orders.set(span, order);
+        let parts = span.parts();
+        self.some |= parts.inner;
+        self.full |= parts.inner;
+        self.pages += span.pages() as u16;
+        let mut were_empty = parts.inner_words() as u64 + self.add_in(parts.first);
+        if let Some(last) = parts.last {
+            were_empty += self.add_in(last);
+        }
+        were_empty
+    }
+
+    /// The pages of `span`, all of them present, leave the cache. Returns how many words are left
+    /// without one.
+    // Its callers are few, and evict spans by the million.
+    #[inline(always)]
+    pub fn remove(&mut self, span: Span) -> u64 {
+        self.pages -= span.pages() as u16;
+        if self.is_empty() {
+            let words = self.some.count_ones();
+            (self.some, self.full, self.flagged) = (0, 0, 0);
+            return words.into();
+        }
+        let parts = span.parts();
+        self.some &= !parts.inner;
+        self.full &= !parts.inner;
+        let mut empty = parts.inner_words() as u64 + self.remove_in(parts.first);
+        if let Some(last) = parts.last {
+            empty += self.remove_in(last);
+        }
+        if self.copied == 0 {
+            self.flagged &= self.some;
+        } else {
+            self.clear_words(parts.inner);
+        }
+        empty
+    }
+
+    /// Adds absent pages to a word; returns 1 where it had none.
+    #[inline(always)]
+    fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
+        let bit = 1 << word;
+        let was_empty = self.some & bit == 0;
+        self.some |= bit;
+        if was_empty && pages == u64::MAX {
+            self.full |= bit;
+            return 1;
+        }
+        let used = self.used_words();
+        let is_full = self.words.change(word, used, |of_word| {
+            of_word.present = if was_empty { pages } else { of_word.present | pages };
+            of_word.present == u64::MAX
+        });
+        self.full |= if is_full { bit } else { 0 };
+        u64::from(was_empty)
+    }
+
+    /// Removes cached pages from a word; returns 1 where it has none left.
+    #[inline(always)]
+    fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
+        let bit = 1 << word;
+        let is_flagged = self.flagged & bit != 0;
+        let was_full = self.full & bit != 0;
+        self.full &= !bit;
+        if pages == u64::MAX && !is_flagged {
+            self.some &= !bit;
+            return 1;
+        }
+        let used = self.used_words();
+        let is_empty = self.words.change(word, used, |of_word| {
+            let present = if was_full { u64::MAX } else { of_word.present };
+            of_word.present = present & !pages;
+            if is_flagged {
+                of_word.flags.clear(pages);
+            }
+            of_word.present == 0
+        });
+        self.some &= if is_empty { !bit } else { u64::MAX };
+        u64::from(is_empty)
+    }
+
+    /// Forgets the cached pages of `words`, whole words.
+    fn clear_words(&mut self, words: u64) {
+        let mut flagged = self.flagged & words;
+        while flagged != 0 {
+            self.change_flags(flagged.trailing_zeros() as usize, |flags| flags.clear(u64::MAX));
+            flagged &= flagged - 1;
+        }
+    }
+}
