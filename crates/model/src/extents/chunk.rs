@@ -26,6 +26,9 @@ pub struct Chunk {
     full: u64,
     /// Words in which a page may have a flag. `flags` count in those; in others they are anything.
     flagged: u64,
+    /// Those of them in which a page may be young or have the workingset flag: reclaim looks at no
+    /// others.
+    notable: u64,
     /// Cached pages.
     pages: u16,
     /// Private copies.
@@ -66,6 +69,7 @@ impl Chunk {
             some: words,
             full: words,
             flagged: 0,
+            notable: 0,
             pages: (words.count_ones() as u64 * WORD_PAGES) as u16,
             copied: 0,
             evicted: Evicted::NONE,
@@ -140,15 +144,18 @@ impl Chunk {
         self.flagged |= 1 << word;
         let is_partial = (self.some & !self.full) >> word & 1 == 1;
         let used = self.used_words();
-        self.words.change(word, used, |of_word| {
+        let (changed, is_notable) = self.words.change(word, used, |of_word| {
             if was_plain {
                 of_word.flags = Flags::default();
             }
             if !is_partial {
                 of_word.present = 0;
             }
-            change(&mut of_word.flags)
-        })
+            let changed = change(&mut of_word.flags);
+            (changed, of_word.flags.young | of_word.flags.workingset != 0)
+        });
+        self.notable = self.notable & !(1 << word) | u64::from(is_notable) << word;
+        changed
     }
 
     /// Keeps all words from now on, of a chunk that has nothing.
@@ -210,10 +217,10 @@ impl Chunk {
     // One call, in what evicts spans by the million.
     #[inline(always)]
     pub fn unused(&self, span: Span, believed: impl Fn(usize) -> u64) -> Unused {
-        let mut flagged = self.flagged & span.words();
+        let mut notable = self.flagged & self.notable & span.words();
         let mut workingset = 0;
-        while flagged != 0 {
-            let word = flagged.trailing_zeros() as usize;
+        while notable != 0 {
+            let word = notable.trailing_zeros() as usize;
             let flags =
                 |of_word: &Word| (of_word.flags.accessed(u64::MAX), of_word.flags.workingset);
             let (accessed, of_workingset) = self.words.get(word, flags);
@@ -227,7 +234,7 @@ impl Chunk {
                 return Unused { end, young: run, is_plain };
             }
             workingset |= of_workingset & mask;
-            flagged &= flagged - 1;
+            notable &= notable - 1;
         }
         Unused { end: span.end, young: 0, is_plain: workingset == 0 }
     }
@@ -235,31 +242,19 @@ impl Chunk {
     /// The end of the pages of `span` that have the workingset flag as its first page has it, and
     /// whether that has it.
     pub fn workingset_until(&self, span: Span) -> (usize, bool) {
-        let Some(first) = self.first_flagged(span, |flags| flags.workingset) else {
-            return (span.end, false);
-        };
-        if first > span.from {
-            return (first, false);
-        }
-        let word = first / WORD;
-        let workingset = self.words.get(word, |of_word| of_word.flags.workingset);
-        let unlike = !(workingset >> (first % WORD));
-        ((first + unlike.trailing_zeros() as usize).min(word * WORD + WORD).min(span.end), true)
-    }
-
-    /// The first page of `span` with the flag that `of` takes.
-    #[inline(always)]
-    fn first_flagged(&self, span: Span, of: impl Fn(&Flags) -> u64) -> Option<usize> {
-        let mut flagged = self.flagged & span.words();
-        while flagged != 0 {
-            let word = flagged.trailing_zeros() as usize;
-            let pages = self.words.get(word, |of_word| of(&of_word.flags)) & span.mask(word);
+        let mut notable = self.flagged & self.notable & span.words();
+        while notable != 0 {
+            let word = notable.trailing_zeros() as usize;
+            let workingset = self.words.get(word, |of_word| of_word.flags.workingset);
+            let pages = workingset & span.mask(word);
             if pages != 0 {
-                return Some(word * WORD + pages.trailing_zeros() as usize);
+                let first = word * WORD + pages.trailing_zeros() as usize;
+                let end = first + (pages >> pages.trailing_zeros()).trailing_ones() as usize;
+                return if first > span.from { (first, false) } else { (end, true) };
             }
-            flagged &= flagged - 1;
+            notable &= notable - 1;
         }
-        None
+        (span.end, false)
     }
 
     /// The mapped pages of a span.

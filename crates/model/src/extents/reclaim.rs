@@ -180,10 +180,13 @@ impl ExtentCache {
             flags.referenced |= keep | activate;
             flags.active |= activate;
         });
-        let kept = self.inactive.push_mask(number * WORD_PAGES, keep);
-        let activated = self.active.push_mask(number * WORD_PAGES, activate);
-        pass.shrunk.kept += PageCount(kept + activated);
-        pass.shrunk.activated += PageCount(activated);
+        let first = number * WORD_PAGES;
+        pass.shrunk.kept += PageCount(self.inactive.push_mask(first, keep));
+        if activate != 0 {
+            let activated = PageCount(self.active.push_mask(first, activate));
+            pass.shrunk.kept += activated;
+            pass.shrunk.activated += activated;
+        }
     }
 
     /// Judges the base pages at the tail that lie in one word. Returns how many were on the list.
