@@ -28,7 +28,12 @@ const SMALL_CHUNKS: u64 = if cfg!(feature = "tiny-chunks") { 4 } else { 128 };
 /// Chunks by number. Memory grows with the chunks in use, not with the file.
 #[derive(Debug)]
 pub struct Chunks {
-    slots: HashMap<u64, u32, BuildHasherDefault<Spread>>,
+    /// Slots of the first chunks by number, which are most that there are.
+    low: Vec<u32>,
+    /// Slots of the others.
+    high: HashMap<u64, u32, BuildHasherDefault<Spread>>,
+    /// The number of the chunk in each slot.
+    numbers: Vec<u64>,
     chunks: Vec<Chunk>,
     /// While there are no more, all words of each are kept.
     of_words: u64,
@@ -54,12 +59,20 @@ static FULL: Chunk = Chunk::FULL;
 /// A chunk number that no file has.
 const NONE: u64 = u64::MAX;
 
+/// The slot of a chunk that has none.
+const NO_SLOT: u32 = u32::MAX;
+
+/// Chunks below this number have their slots in a row: those of the first 2 TiB of the first file.
+const LOW: u64 = if cfg!(feature = "tiny-chunks") { 1 << 6 } else { 1 << 17 };
+
 impl Chunks {
     /// None yet, in which `capacity` pages can be cached.
     pub fn new(capacity: Option<PageCount>) -> Chunks {
         let limited = capacity.map_or(0, |pages| pages.0 / PAGES_FOR_WORDS);
         Chunks {
-            slots: HashMap::default(),
+            low: Vec::new(),
+            high: HashMap::default(),
+            numbers: Vec::new(),
             chunks: Vec::new(),
             of_words: SMALL_CHUNKS.max(limited),
             counted: Vec::new(),
@@ -136,9 +149,11 @@ impl Chunks {
             }
             self.chunks.push(chunk);
             self.counted.push(Cell::new(0));
+            self.numbers.push(NONE);
             self.chunks.len() as u32 - 1
         });
-        self.slots.insert(number, slot);
+        self.set_slot(number, slot);
+        self.numbers[slot as usize] = number;
         self.remember(number, slot);
         if let Some((first, end)) = run {
             self.full.remove(&first);
@@ -163,7 +178,7 @@ impl Chunks {
 
     /// Every chunk with a slot and its number, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
-        self.slots.iter().map(|(&number, &slot)| (number, &self.chunks[slot as usize]))
+        self.numbers.iter().copied().zip(&self.chunks).filter(|(number, _)| *number != NONE)
     }
 
     /// The words, in ascending order, in which one of the pages `from..end` may be mapped or
@@ -171,10 +186,10 @@ impl Chunks {
     pub fn words_with_entries(&self, from: PageIndex, end: PageIndex) -> Vec<u64> {
         let wanted = words(from, end);
         let (first, last) = (from.0 / CHUNK_PAGES, (end.0 - 1) / CHUNK_PAGES);
-        let mut chunks: Vec<u64> = if last - first < self.slots.len() as u64 {
-            (first..=last).filter(|number| self.slots.contains_key(number)).collect()
+        let mut chunks: Vec<u64> = if last - first < self.numbers.len() as u64 {
+            (first..=last).filter(|&number| self.has_slot(number)).collect()
         } else {
-            self.slots.keys().copied().filter(|number| (first..=last).contains(number)).collect()
+            self.numbers.iter().copied().filter(|number| (first..=last).contains(number)).collect()
         };
         chunks.sort_unstable();
         let of_chunk = |number: u64| {
@@ -186,7 +201,9 @@ impl Chunks {
 
     /// Forgets chunk `number`, in which nothing is cached or copied. Its evictions count no more.
     pub fn remove(&mut self, number: u64, shadows: &mut Shadows) {
-        if let Some(slot) = self.slots.remove(&number) {
+        if let Some(slot) = self.slot(number) {
+            self.set_slot(number, NO_SLOT);
+            self.numbers[slot as usize] = NONE;
             let chunk = &mut self.chunks[slot as usize];
             chunk.forget();
             shadows.release(&mut chunk.evicted);
@@ -206,9 +223,28 @@ impl Chunks {
 
     #[inline(never)]
     fn find_slot(&self, number: u64) -> Option<u32> {
-        let slot = *self.slots.get(&number)?;
+        let slot = match number < LOW {
+            true => self.low.get(number as usize).copied().unwrap_or(NO_SLOT),
+            false => *self.high.get(&number)?,
+        };
+        if slot == NO_SLOT {
+            return None;
+        }
         self.remember(number, slot);
         Some(slot)
+    }
+
+    /// Chunk `number` has this slot from now on, or none.
+    fn set_slot(&mut self, number: u64, slot: u32) {
+        if number < LOW {
+            let behind = self.low.len().max(number as usize + 1);
+            self.low.resize(behind, NO_SLOT);
+            self.low[number as usize] = slot;
+        } else if slot == NO_SLOT {
+            self.high.remove(&number);
+        } else {
+            self.high.insert(number, slot);
+        }
     }
 
     /// Remembers the slot of chunk `number`, and not that which was in its place.
