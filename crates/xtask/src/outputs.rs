@@ -64,7 +64,8 @@ fn cut<'a>(output: &'a str, until: &str) -> Result<&'a str> {
 fn filemap(args: &str) -> Result<String> {
     let cargo = std::env::var("CARGO").unwrap_or("cargo".to_string());
     let output = Command::new(cargo)
-        .args(["run", "--release", "--quiet", "--package", "filemap-cli", "--"])
+        // Without a package, with which its libraries would be built for it alone.
+        .args(["run", "--release", "--quiet", "--"])
         .args(args.split_whitespace())
         // Documents show the built-in machine profile, whoever refreshes them.
         .env("XDG_STATE_HOME", "/dev/null/no-state")
