@@ -28,17 +28,20 @@ impl Aliases {
     }
 
     /// The entries of `word` in `layer`.
+    #[inline(never)]
     pub fn get(&self, word: u64, layer: Layer) -> Entries {
         self.entries.get(&(word, layer)).copied().unwrap_or_default()
     }
 
     /// The entries of `word` in `layer`, to be changed.
+    #[inline(never)]
     pub fn get_or_make(&mut self, word: u64, layer: Layer) -> &mut Entries {
         self.entries.entry((word, layer)).or_default()
     }
 
     /// Sets the accessed bit of the entry for `index`, if there is one. Returns whether the page
     /// is mapped in `layer`, or copied.
+    #[inline(never)]
     pub fn touch(&mut self, index: PageIndex, layer: Layer) -> bool {
         let Some(entries) = self.entries.get_mut(&(index.0 / WORD_PAGES, layer)) else {
             return false;

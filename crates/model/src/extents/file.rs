@@ -5,7 +5,7 @@ use std::ops::Range;
 use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
 use filemap_core::cache::{FileCache, Folio, WORD_PAGES, by_word};
 use filemap_core::lru::reclaim::{Used, used, used_pages};
-use filemap_core::units::{FileId, PageCount, PageIndex};
+use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::ExtentCache;
 use super::aliases::Entries;
@@ -77,6 +77,12 @@ impl FileCache for ExtentFile<'_> {
     fn plain_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let cache = &*self.cache;
         let (first, last) = ((from + self.first).0, (end + self.first).0);
+        // Looking at all pages of a word takes long where folios are large.
+        let chunk = cache.chunks.get(first / CHUNK_PAGES);
+        let offset = (first % CHUNK_PAGES) as usize;
+        if chunk.is_none_or(|chunk| !chunk.has(offset) || chunk.order(offset) > Order(0)) {
+            return from;
+        }
         for (number, mask) in by_word(PageIndex(first), PageIndex(last)) {
             let chunk = cache.chunks.get(number / CHUNK_WORDS as u64);
             let plain = chunk.map_or(0, |chunk| chunk.unmarked(number as usize % CHUNK_WORDS));
@@ -159,6 +165,14 @@ impl FileCache for ExtentFile<'_> {
 }
 
 impl ExtentFile<'_> {
+    /// The entry of a page of the row was accessed.
+    #[inline(never)]
+    fn make_young(&mut self, page: PageIndex) {
+        let chunk = self.cache.chunks.get_mut(page.0 / CHUNK_PAGES).expect("the page is mapped");
+        let word = (page.0 % CHUNK_PAGES) as usize / WORD;
+        chunk.change_flags(word, |flags| flags.young |= 1 << (page.0 % WORD_PAGES));
+    }
+
     /// The pages of `mask` in a word of the row, all of them base pages, become active, each of
     /// them a use.
     fn activate(&mut self, number: u64, mask: u64) {
@@ -223,8 +237,7 @@ impl MappedFile for ExtentFile<'_> {
             return false;
         };
         if mapped & !young & bit != 0 {
-            let chunk = self.cache.chunks.get_mut(index.0 / CHUNK_PAGES);
-            chunk.expect("it is in use").change_flags(offset / WORD, |flags| flags.young |= bit);
+            self.make_young(index);
         }
         (mapped | copied) & bit != 0
     }

@@ -154,25 +154,21 @@ impl ExtentCache {
 
     /// The last absent page of the row at or before `last` that is not before `floor`.
     fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex> {
-        let mut word = last.0 / WORD_PAGES;
-        let mut mask = word_mask(word, floor, last + PageCount(1));
-        loop {
-            let absent = !self.present(word) & mask;
-            if absent != 0 {
-                return Some(PageIndex(word * WORD_PAGES + u64::from(absent.ilog2())));
-            }
-            if word <= floor.0 / WORD_PAGES {
+        let behind = last + PageCount(1);
+        let absent_in = |number: u64| {
+            let chunk = self.chunks.get(number);
+            if chunk.is_some_and(|chunk| chunk.pages() == CHUNK_PAGES) {
                 return None;
             }
-            word -= 1;
-            mask = word_mask(word, floor, last);
-        }
-    }
-
-    /// The cached pages of a word of the row.
-    fn present(&self, word: u64) -> u64 {
-        let chunk = self.chunks.get(word / CHUNK_WORDS as u64);
-        chunk.map_or(0, |chunk| chunk.present(word as usize % CHUNK_WORDS))
+            let first = PageIndex(number * CHUNK_PAGES);
+            let of_chunk = words(floor.max(first), behind.min(first + PageCount(CHUNK_PAGES)));
+            of_chunk.rev().find_map(|word| {
+                let present = chunk.map_or(0, |chunk| chunk.present(word as usize % CHUNK_WORDS));
+                let absent = !present & word_mask(word, floor, behind);
+                absent.checked_ilog2().map(|bit| PageIndex(word * WORD_PAGES + u64::from(bit)))
+            })
+        };
+        (floor.0 / CHUNK_PAGES..=last.0 / CHUNK_PAGES).rev().find_map(absent_in)
     }
 
     /// Cached pages of `from..end` of the row.
