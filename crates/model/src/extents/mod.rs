@@ -21,7 +21,7 @@ mod young;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use filemap_core::cache::{Folio, WORD_PAGES, word_mask};
+use filemap_core::cache::{Folio, WORD_PAGES, word_mask, words};
 use filemap_core::lru::statistics::Known;
 use filemap_core::units::{PageCount, PageIndex};
 
