@@ -78,6 +78,9 @@ impl Read {
                     view.ra.previous_end = Some(self.end_byte);
                     return None;
                 }
+                State::Look if self.plain_batches(view) > self.next => {
+                    self.copy(self.plain_batches(view), view);
+                }
                 State::Look => match self.batch(view.limits, view.cache) {
                     None => return Some(self.miss(view)),
                     Some(batch) => {
@@ -102,6 +105,17 @@ impl Read {
                 }
             }
         }
+    }
+
+    /// The end of the batches from here on of which every folio is a page, cached, and neither
+    /// marked nor still being read: nothing is decided between them.
+    fn plain_batches<C: FileCache, L>(&self, view: &ReadView<'_, C, L>) -> PageIndex {
+        let plain_end = view.cache.plain_end(self.next, self.end);
+        if plain_end == self.end {
+            return plain_end;
+        }
+        let batch = u64::from(view.limits.rules.read_batch_folios);
+        self.next + PageCount((plain_end - self.next).0 / batch * batch)
     }
 
     /// The cached folios from here on, up to the first that is marked or still being read.

@@ -10,7 +10,7 @@ use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 use super::ExtentCache;
 use super::aliases::Entries;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
-use super::lists::{Extent, runs};
+use super::lists::Extent;
 
 const WORD: usize = WORD_PAGES as usize;
 
@@ -156,7 +156,7 @@ impl FileCache for ExtentFile<'_> {
                 });
                 let pages = folio.order.pages();
                 cache.clock += pages;
-                cache.stale.add(head);
+                cache.stale.add(head / WORD_PAGES, bit);
                 cache.inactive.pages -= pages;
                 cache.active.push(Extent { start: head, pages, order: folio.order });
             }
@@ -179,9 +179,7 @@ impl ExtentFile<'_> {
         let cache = &mut *self.cache;
         let first = number * WORD_PAGES;
         let pages = cache.active.push_mask(first, mask);
-        for (offset, pages) in runs(mask) {
-            (first + offset..first + offset + pages).for_each(|page| cache.stale.add(page));
-        }
+        cache.stale.add(number, mask);
         cache.clock += pages;
         cache.inactive.pages -= pages;
     }

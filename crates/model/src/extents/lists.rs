@@ -157,17 +157,20 @@ pub fn bits(count: u32) -> u64 {
 /// since stands behind them, so the entries nearest to the tail are the stale ones.
 #[derive(Debug, Default)]
 pub struct Stale {
-    /// How many entries, by the folio's first page.
-    entries: HashMap<u64, u32>,
-    /// The same as bits, by word.
+    /// The folios that have any, by word: each by its first page.
     words: BTreeMap<u64, u64>,
+    /// How many more some have than one.
+    more: HashMap<u64, u32>,
 }
 
 impl Stale {
-    /// One more entry of the folio at `head` is stale.
-    pub fn add(&mut self, head: u64) {
-        *self.entries.entry(head).or_default() += 1;
-        *self.words.entry(head / 64).or_default() |= 1 << (head % 64);
+    /// One more entry of each folio that begins at `mask` in `word` is stale.
+    pub fn add(&mut self, word: u64, mask: u64) {
+        let stale = self.words.entry(word).or_default();
+        for head in pages(word, *stale & mask) {
+            *self.more.entry(head).or_default() += 1;
+        }
+        *stale |= mask;
     }
 
     /// No entry of the folios that begin at the pages `from..end` is left in the list.
@@ -218,20 +221,28 @@ impl Stale {
         if stale == 0 {
             return 0;
         }
-        let bits = self.words.get_mut(&word).expect("it has stale entries");
-        for (offset, length) in runs(stale) {
-            for head in word * 64 + offset..word * 64 + offset + length {
-                let count = self.entries.get_mut(&head).expect("its bit is set");
-                *count -= 1;
-                if *count == 0 {
-                    self.entries.remove(&head);
-                    *bits &= !(1 << (head % 64));
+        let mut last = stale;
+        if !self.more.is_empty() {
+            for head in pages(word, stale) {
+                if let Some(more) = self.more.get_mut(&head) {
+                    *more -= 1;
+                    last &= !(1 << (head % 64));
+                    if *more == 0 {
+                        self.more.remove(&head);
+                    }
                 }
             }
         }
-        if *bits == 0 {
+        let left = self.words.get_mut(&word).expect("it has stale entries");
+        *left &= !last;
+        if *left == 0 {
             self.words.remove(&word);
         }
         stale
     }
+}
+
+/// The pages of `mask` in `word`.
+fn pages(word: u64, mask: u64) -> impl Iterator<Item = u64> {
+    runs(mask).flat_map(move |(offset, length)| word * 64 + offset..word * 64 + offset + length)
 }
