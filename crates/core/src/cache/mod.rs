@@ -95,6 +95,13 @@ pub trait FileCache {
         plain.map_or(from, |folio| folio.end())
     }
 
+    /// The same of folios of any size: at most `end`, though the last of them may go on behind it.
+    fn ready_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let is_ready = |folio: &Folio| !folio.locked && !folio.marked;
+        let ready = (from < end).then(|| self.folio(from)).flatten().filter(is_ready);
+        ready.map_or(from, |folio| folio.end().min(end))
+    }
+
     /// The last absent page at or before `last` that is not before `floor`.
     fn previous_absent(&self, last: PageIndex, floor: PageIndex) -> Option<PageIndex>;
 
@@ -107,6 +114,18 @@ pub trait FileCache {
     /// The folio that holds `index` was used, by `read(2)` or by an entry that is taken away
     /// ([`crate::lru::reclaim::used`]).
     fn mark_accessed(&mut self, index: PageIndex);
+
+    /// [`FileCache::mark_accessed`] for each folio that holds pages of `from..end`, lowest first,
+    /// up to a page that is absent. Returns that, or `end`.
+    fn mark_accessed_until(&mut self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let mut next = from;
+        while next < end {
+            let Some(folio) = self.folio(next) else { return next };
+            self.mark_accessed(next);
+            next = folio.end();
+        }
+        end
+    }
 
     /// [`FileCache::mark_accessed`] for the pages of `mask` in `word`, lowest first, each of which
     /// is a folio if it is cached.

@@ -1,7 +1,7 @@
 //! One `read(2)`, as a state machine without I/O.
 
 use super::step::Step;
-use crate::cache::{FileCache, Folio, by_word};
+use crate::cache::{FileCache, Folio};
 use crate::decision::{Cause, Decision, Log};
 use crate::readahead::{Limits, ReadaheadState, Request, marked, on_demand};
 use crate::units::{Order, PageCount, PageIndex};
@@ -78,18 +78,20 @@ impl Read {
                     view.ra.previous_end = Some(self.end_byte);
                     return None;
                 }
-                State::Look if self.plain_batches(view) > self.next => {
-                    self.copy(self.plain_batches(view), view);
-                }
-                State::Look => match self.batch(view.limits, view.cache) {
-                    None => return Some(self.miss(view)),
-                    Some(batch) => {
-                        self.state = State::Copy(batch.last.end());
-                        if let Some(step) = self.hit(batch.last, view) {
-                            return Some(step);
-                        }
+                State::Look => {
+                    let ready_end = self.ready_batches(view);
+                    if ready_end > self.next {
+                        self.copy(ready_end, view);
+                        continue;
                     }
-                },
+                    let Some(batch) = self.batch(view.limits, view.cache) else {
+                        return Some(self.miss(view));
+                    };
+                    self.state = State::Copy(batch.last.end());
+                    if let Some(step) = self.hit(batch.last, view) {
+                        return Some(step);
+                    }
+                }
                 State::Missed => match self.batch(view.limits, view.cache) {
                     None => return Some(Step::ReadPage(self.next)),
                     Some(_) => self.state = State::Look,
@@ -107,15 +109,15 @@ impl Read {
         }
     }
 
-    /// The end of the batches from here on of which every folio is a page, cached, and neither
-    /// marked nor still being read: nothing is decided between them.
-    fn plain_batches<C: FileCache, L>(&self, view: &ReadView<'_, C, L>) -> PageIndex {
-        let plain_end = view.cache.plain_end(self.next, self.end);
-        if plain_end == self.end {
-            return plain_end;
+    /// The end of batches from here on of which every folio is neither marked nor still being read:
+    /// nothing is decided between them.
+    fn ready_batches<C: FileCache, L>(&self, view: &ReadView<'_, C, L>) -> PageIndex {
+        if view.cache.ready_end(self.next, self.end) == self.end {
+            return self.end;
         }
         let batch = u64::from(view.limits.rules.read_batch_folios);
-        self.next + PageCount((plain_end - self.next).0 / batch * batch)
+        let plain = view.cache.plain_end(self.next, self.end) - self.next;
+        self.next + PageCount(plain.0 / batch * batch)
     }
 
     /// The cached folios from here on, up to the first that is marked or still being read.
@@ -182,28 +184,22 @@ impl Read {
     /// Marks the folios as accessed, but for the first where the last read ended in it.
     fn copy<C: FileCache, L>(&mut self, end: PageIndex, view: &mut ReadView<'_, C, L>) {
         let page_size = view.limits.arch.page_size;
-        let end = end.min(self.end);
-        while self.next < end {
-            let Some(folio) = view.cache.folio(self.next) else {
-                break;
-            };
-            let previous = view.ra.previous_end.filter(|&end| self.is_first && end > 0);
-            let again = previous.is_some_and(|end| {
+        let (first, end) = (self.next, end.min(self.end));
+        if self.is_first {
+            let Some(folio) = view.cache.folio(first) else { return };
+            let again = view.ra.previous_end.filter(|&end| end > 0).is_some_and(|end| {
                 let page = PageIndex((end - 1) / page_size);
                 folio.head <= page && page < folio.end()
             });
-            self.is_first = false;
             if !again {
-                view.cache.mark_accessed(self.next);
+                view.cache.mark_accessed(first);
             }
-            let copied = folio.end().min(end);
-            self.next = view.cache.plain_end(copied, end);
-            for (word, mask) in by_word(copied, self.next) {
-                view.cache.mark_pages_accessed(word, mask);
-            }
-            if view.limits.rules.read_notes_each_folio {
-                view.ra.previous_end = Some(self.end_byte.min(self.next.0 * page_size));
-            }
+            self.is_first = false;
+            self.next = folio.end().min(end);
+        }
+        self.next = view.cache.mark_accessed_until(self.next, end);
+        if view.limits.rules.read_notes_each_folio && self.next > first {
+            view.ra.previous_end = Some(self.end_byte.min(self.next.0 * page_size));
         }
     }
 }

@@ -186,12 +186,16 @@ impl Chunk {
         self.orders.large(word) & self.present(word)
     }
 
-    /// The base pages of `word` that are cached and have no mark.
+    /// The pages of `word` that are cached and have no mark.
     pub fn unmarked(&self, word: usize) -> u64 {
         let is_flagged = self.flagged >> word & 1 == 1;
         let marked = |word| self.words.get(word, |of_word| of_word.flags.marked);
-        let marked = if is_flagged { marked(word) } else { 0 };
-        self.present(word) & !marked & !self.orders.large(word)
+        self.present(word) & !if is_flagged { marked(word) } else { 0 }
+    }
+
+    /// Whether it is known that all pages of `word` that are cached are in folios of `order`.
+    pub fn is_of_order(&self, word: usize, order: Order) -> bool {
+        self.orders.are(word, order)
     }
 
     /// The first page of `span` that is cached, or the first that is not.

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
-use filemap_core::cache::{FileCache, Folio, WORD_PAGES, by_word};
+use filemap_core::cache::{FileCache, Folio, WORD_PAGES, by_word, word_mask};
 use filemap_core::lru::reclaim::{Used, used, used_pages};
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::ExtentCache;
 use super::aliases::Entries;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
-use super::lists::Extent;
+use super::lists::{Extent, bits, runs};
 
 const WORD: usize = WORD_PAGES as usize;
 
@@ -85,8 +85,23 @@ impl FileCache for ExtentFile<'_> {
         }
         for (number, mask) in by_word(PageIndex(first), PageIndex(last)) {
             let chunk = cache.chunks.get(number / CHUNK_WORDS as u64);
-            let plain = chunk.map_or(0, |chunk| chunk.unmarked(number as usize % CHUNK_WORDS));
+            let word = number as usize % CHUNK_WORDS;
+            let plain = chunk.map_or(0, |chunk| chunk.unmarked(word) & !chunk.large(word));
             let other = mask & !(plain & !cache.locked.mask(number));
+            if other != 0 {
+                let page = number * WORD_PAGES + u64::from(other.trailing_zeros());
+                return PageIndex(page) - self.first;
+            }
+        }
+        end
+    }
+
+    fn ready_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let cache = &*self.cache;
+        for (number, mask) in by_word(from + self.first, end + self.first) {
+            let chunk = cache.chunks.get(number / CHUNK_WORDS as u64);
+            let unmarked = chunk.map_or(0, |chunk| chunk.unmarked(number as usize % CHUNK_WORDS));
+            let other = mask & !(unmarked & !cache.locked.mask(number));
             if other != 0 {
                 let page = number * WORD_PAGES + u64::from(other.trailing_zeros());
                 return PageIndex(page) - self.first;
@@ -119,22 +134,43 @@ impl FileCache for ExtentFile<'_> {
         }
     }
 
+    fn mark_accessed_until(&mut self, from: PageIndex, end: PageIndex) -> PageIndex {
+        let mut next = from;
+        while next < end {
+            let number = (next + self.first).0 / WORD_PAGES;
+            let word = number as usize % CHUNK_WORDS;
+            let Some(chunk) = self.cache.chunks.get(number / CHUNK_WORDS as u64) else {
+                return next;
+            };
+            let offset = ((next + self.first).0 % CHUNK_PAGES) as usize;
+            if !chunk.has(offset) {
+                return next;
+            }
+            let order = chunk.order(offset);
+            let folio_end = |index: PageIndex| index.align_down(order) + PageCount(order.pages());
+            if order.pages() >= WORD_PAGES || !chunk.is_of_order(word, order) {
+                self.mark_accessed(next);
+                next = folio_end(next);
+                continue;
+            }
+            // The last folio may go on behind the end.
+            let last = end.min(PageIndex((next.0 | (WORD_PAGES - 1)) + 1)) - PageCount(1);
+            let (first, behind) = (next.align_down(order), folio_end(last));
+            let mask = word_mask(next.0 / WORD_PAGES, first, behind);
+            let absent = mask & !chunk.present(word);
+            let ready = if absent == 0 { mask } else { mask & bits(absent.trailing_zeros()) };
+            self.mark_word_accessed(number, ready, order);
+            next = first + PageCount(ready.count_ones().into());
+        }
+        end
+    }
+
     fn mark_pages_accessed(&mut self, word: u64, mask: u64) {
         let number = self.word_in_row(word);
-        let Some(chunk) = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64) else { return };
-        let word = number as usize % CHUNK_WORDS;
-        let pages = mask & chunk.present(word);
-        if pages == 0 {
-            return;
-        }
-        let used = chunk.change_flags(word, |flags| {
-            let used = used_pages(pages, flags.referenced, flags.active);
-            flags.referenced = flags.referenced & !used.activate | used.reference;
-            flags.active |= used.activate;
-            used
-        });
-        if used.activate != 0 {
-            self.activate(number, used.activate);
+        let Some(chunk) = self.cache.chunks.get(number / CHUNK_WORDS as u64) else { return };
+        let pages = mask & chunk.present(number as usize % CHUNK_WORDS);
+        if pages != 0 {
+            self.mark_word_accessed(number, pages, Order(0));
         }
     }
 
@@ -173,15 +209,27 @@ impl ExtentFile<'_> {
         chunk.change_flags(word, |flags| flags.young |= 1 << (page.0 % WORD_PAGES));
     }
 
-    /// The pages of `mask` in a word of the row, all of them base pages, become active, each of
-    /// them a use.
-    fn activate(&mut self, number: u64, mask: u64) {
+    /// [`FileCache::mark_accessed`] for the pages of a word of the row: whole folios of one order,
+    /// smaller than the word.
+    fn mark_word_accessed(&mut self, number: u64, pages: u64, order: Order) {
         let cache = &mut *self.cache;
-        let first = number * WORD_PAGES;
-        let pages = cache.active.push_mask(first, mask);
-        cache.stale.add(number, mask);
-        cache.clock += pages;
-        cache.inactive.pages -= pages;
+        let chunk = cache.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
+        let used = chunk.change_flags(number as usize % CHUNK_WORDS, |flags| {
+            let used = used_pages(pages, flags.referenced, flags.active);
+            flags.referenced = flags.referenced & !used.activate | used.reference;
+            flags.active |= used.activate;
+            used
+        });
+        if used.activate == 0 {
+            return;
+        }
+        for (offset, pages) in runs(used.activate) {
+            cache.active.push(Extent { start: number * WORD_PAGES + offset, pages, order });
+            cache.clock += pages;
+            cache.inactive.pages -= pages;
+        }
+        let heads = u64::MAX / bits(order.pages() as u32);
+        cache.stale.add(number, used.activate & heads);
     }
 }
 

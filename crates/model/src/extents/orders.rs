@@ -74,6 +74,15 @@ impl Orders {
         eights.iter().rev().fold(0, |mask, orders| mask << 8 | eight(orders))
     }
 
+    /// Whether the orders of all pages of `word` are this, even those of absent ones.
+    pub fn are(&self, word: usize, order: Order) -> bool {
+        let Some(orders) = self.kept(word) else {
+            return order == Order(0);
+        };
+        let (eights, _) = orders.as_chunks::<8>();
+        eights.iter().all(|eight| *eight == [order.0; 8])
+    }
+
     /// Forgets all of them.
     pub fn forget(&mut self) {
         *self = Orders::default();
