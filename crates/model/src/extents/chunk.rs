@@ -177,8 +177,7 @@ impl Chunk {
 
     /// Bytes of memory that it takes.
     pub fn held_bytes(&self) -> u64 {
-        let orders = if self.orders.are_kept() { CHUNK_PAGES } else { 0 };
-        size_of::<Chunk>() as u64 + self.words.held_bytes() + orders
+        size_of::<Chunk>() as u64 + self.words.held_bytes() + self.orders.held_bytes()
     }
 
     /// The pages of `word` that are in large folios.

@@ -13,8 +13,8 @@ use super::shadows::Shadows;
 /// Bytes of a chunk's slot in the table.
 const SLOT_BYTES: u64 = 32;
 
-/// The most that a chunk takes: all its words, and the order of each page.
-const MOST_BYTES: u64 = size_of::<Chunk>() as u64 + CHUNK_PAGES + CHUNK_PAGES + SLOT_BYTES;
+/// The most that a chunk takes: all its words, and four bytes for the order of each page.
+const MOST_BYTES: u64 = size_of::<Chunk>() as u64 + 5 * CHUNK_PAGES + SLOT_BYTES;
 
 /// A window that fills fewer chunks makes each of them.
 pub const LEAST_RUN: u64 = if cfg!(feature = "tiny-chunks") { 2 } else { 4 };

@@ -5,93 +5,95 @@ use filemap_core::units::Order;
 
 use super::span::{CHUNK_PAGES, Span};
 
-/// One order a page, but only where any folio is large.
-#[derive(Debug, Default)]
+/// Orders by runs of pages, but only where any folio is large.
+#[derive(Debug)]
 pub struct Orders {
-    /// Words with a page whose order may not be 0. What stands at the pages of others is old.
-    large: u64,
-    orders: Option<Box<[u8; CHUNK_PAGES as usize]>>,
+    /// The offset of the first page of each run, and its order; a run ends where the next begins.
+    /// None where no page is in a large folio, else the first begins with the chunk. What absent
+    /// pages have is old.
+    runs: Vec<(u16, Order)>,
 }
-
-const WORD: usize = WORD_PAGES as usize;
 
 impl Orders {
     /// No page is in a large folio.
-    pub const NONE: Orders = Orders { large: 0, orders: None };
+    pub const NONE: Orders = Orders { runs: Vec::new() };
 
-    /// Whether it takes memory.
-    pub fn are_kept(&self) -> bool {
-        self.orders.is_some()
+    /// Bytes of memory that they take beside themselves.
+    pub fn held_bytes(&self) -> u64 {
+        (self.runs.capacity() * size_of::<(u16, Order)>()) as u64
     }
 
     /// Order of the folio that the page at `offset` is in; meaningless for an absent page.
+    #[inline]
     pub fn of(&self, offset: usize) -> Order {
-        Order(self.kept(offset / WORD).map_or(0, |orders| orders[offset % WORD]))
+        if self.runs.is_empty() { Order(0) } else { self.runs[self.run_of(offset)].1 }
+    }
+
+    /// The number of the run that the page at `offset` is in.
+    fn run_of(&self, offset: usize) -> usize {
+        self.runs.partition_point(|run| usize::from(run.0) <= offset) - 1
+    }
+
+    /// The offset behind the run of this number.
+    fn end_of(&self, run: usize) -> usize {
+        self.runs.get(run + 1).map_or(CHUNK_PAGES as usize, |next| next.0.into())
     }
 
     /// Notes that the pages of `span` are in folios of `order`.
+    #[inline]
     pub fn set(&mut self, span: Span, order: Order) {
-        if order == Order(0) && self.large == 0 {
-            return;
-        }
-        let mut words = span.words();
-        while words != 0 {
-            let word = words.trailing_zeros() as usize;
-            self.set_in(word, span.mask(word), order);
-            words &= words - 1;
+        if order > Order(0) || !self.runs.is_empty() {
+            self.set_run(span, order);
         }
     }
 
-    fn set_in(&mut self, word: usize, pages: u64, order: Order) {
-        let bit = 1 << word;
-        let is_kept = self.large & bit != 0;
-        if order == Order(0) && (pages == u64::MAX || !is_kept) {
-            self.large &= !bit;
-            return;
+    #[inline(never)]
+    fn set_run(&mut self, span: Span, order: Order) {
+        if self.runs.is_empty() {
+            self.runs.push((0, Order(0)));
         }
-        let orders = self.orders.get_or_insert_with(|| Box::new([0; CHUNK_PAGES as usize]));
-        let orders = &mut orders[word * WORD..(word + 1) * WORD];
-        if !is_kept {
-            orders.fill(0);
+        let (first, last) = (self.run_of(span.from), self.run_of(span.end - 1));
+        let is_new = usize::from(self.runs[first].0) < span.from;
+        // The first run that is covered, and the one behind the last.
+        let (from, mut to) = (first + usize::from(is_new), last + 1);
+        let before = from.checked_sub(1).map(|run| self.runs[run].1);
+        let begins = (before != Some(order)).then_some((span.from as u16, order));
+        let behind = self.runs[last].1;
+        let rest = (span.end < self.end_of(last)).then_some((span.end as u16, behind));
+        if rest.is_none() && self.runs.get(to).is_some_and(|next| next.1 == order) {
+            to += 1;
         }
-        let first = pages.trailing_zeros() as usize;
-        orders[first..first + pages.count_ones() as usize].fill(order.0);
-        self.large |= bit;
+        let rest = rest.filter(|rest| rest.1 != order);
+        self.runs.splice(from..to, begins.into_iter().chain(rest));
     }
 
     /// The pages of `word` that are in large folios, and meaningless bits for absent ones.
     pub fn large(&self, word: usize) -> u64 {
-        let Some(orders) = self.kept(word) else {
+        if self.runs.is_empty() {
             return 0;
-        };
-        // Eight at a time: an order is below 128, so adding 127 shows in the highest bit of its
-        // byte whether it is 0; the product has these bits side by side in its highest byte.
-        let eight = |orders: &[u8; 8]| {
-            let large = (u64::from_le_bytes(*orders) + 0x7f7f_7f7f_7f7f_7f7f) >> 7;
-            (large & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56
-        };
-        let (eights, _) = orders.as_chunks::<8>();
-        eights.iter().rev().fold(0, |mask, orders| mask << 8 | eight(orders))
+        }
+        let (from, end) = (word * WORD_PAGES as usize, (word + 1) * WORD_PAGES as usize);
+        let of_word = self.runs[self.run_of(from)..].iter();
+        let of_word = of_word.take_while(|run| usize::from(run.0) < end);
+        of_word.fold(0, |large, &(first, order)| {
+            // Of its pages and those behind them, of which the next run says.
+            let pages = u64::MAX << usize::from(first).saturating_sub(from);
+            if order > Order(0) { large | pages } else { large & !pages }
+        })
     }
 
     /// Whether the orders of all pages of `word` are this, even those of absent ones.
     pub fn are(&self, word: usize, order: Order) -> bool {
-        let Some(orders) = self.kept(word) else {
+        if self.runs.is_empty() {
             return order == Order(0);
-        };
-        let (eights, _) = orders.as_chunks::<8>();
-        eights.iter().all(|eight| *eight == [order.0; 8])
+        }
+        let run = self.run_of(word * WORD_PAGES as usize);
+        self.runs[run].1 == order && self.end_of(run) >= (word + 1) * WORD_PAGES as usize
     }
 
     /// Forgets all of them.
     pub fn forget(&mut self) {
-        *self = Orders::default();
-    }
-
-    fn kept(&self, word: usize) -> Option<&[u8]> {
-        let is_kept = self.large >> word & 1 == 1;
-        let orders = self.orders.as_ref().filter(|_| is_kept)?;
-        Some(&orders[word * WORD..(word + 1) * WORD])
+        self.runs.clear();
     }
 }
 
@@ -102,20 +104,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_pages_are_those_whose_order_is_not_0() {
+    fn runs_of_orders_are_the_orders_of_pages() {
         for seed in 0..1000 {
             let mut rng = Rng(seed);
-            let mut orders = Orders::NONE;
+            let (mut orders, mut of_pages) = (Orders::NONE, vec![Order(0); CHUNK_PAGES as usize]);
             for _ in 0..rng.below(30) {
                 let from = rng.below(CHUNK_PAGES) as usize;
                 let end = from + 1 + rng.below(CHUNK_PAGES - from as u64) as usize;
-                orders.set(Span { from, end }, Order(rng.pick(&[0, 0, 1, 2, 9, 54])));
+                let order = Order(rng.pick(&[0, 0, 1, 2, 9, 54]));
+                orders.set(Span { from, end }, order);
+                of_pages[from..end].fill(order);
             }
-            for word in 0..(CHUNK_PAGES / WORD_PAGES) as usize {
-                let one_by_one = (0..WORD).fold(0, |mask, page| {
-                    mask | u64::from(orders.of(word * WORD + page) > Order(0)) << page
-                });
-                assert_eq!(orders.large(word), one_by_one, "word {word} with seed {seed}");
+            for (word, of_word) in of_pages.chunks(WORD_PAGES as usize).enumerate() {
+                let first = word * WORD_PAGES as usize;
+                let mut large = 0;
+                for (page, order) in of_word.iter().enumerate() {
+                    assert_eq!(orders.of(first + page), *order, "page {page} with seed {seed}");
+                    large |= u64::from(*order > Order(0)) << page;
+                }
+                assert_eq!(orders.large(word), large, "word {word} with seed {seed}");
+                let are_same = of_word.iter().all(|order| *order == of_word[0]);
+                assert_eq!(orders.are(word, of_word[0]), are_same, "word {word}, seed {seed}");
             }
         }
     }
