@@ -45,6 +45,8 @@ pub struct Chunks {
     /// Chunks that have no slot, all pages of which are cached as base pages without a flag, and
     /// none of which was evicted: the first of each run, and the one behind its last.
     full: BTreeMap<u64, u64>,
+    /// Chunks from the first up to the second one are in no such run: what was found last.
+    between: Cell<(u64, u64)>,
     /// Chunks that were looked up lately and their slots, each at its number's place: a fault, its
     /// window and what is reclaimed for that go to and fro between a few.
     recent: [Cell<(u64, u32)>; RECENT],
@@ -79,6 +81,7 @@ impl Chunks {
             counted_bytes: Cell::new(0),
             free: Vec::new(),
             full: BTreeMap::new(),
+            between: Cell::new((0, 0)),
             recent: [const { Cell::new((NONE, 0)) }; RECENT],
         }
     }
@@ -128,13 +131,25 @@ impl Chunks {
     /// base pages.
     pub fn add_full(&mut self, first: u64, end: u64) {
         self.full.insert(first, end);
+        self.between.set((0, 0));
     }
 
     /// The run of full chunks without slots that `number` is in.
     #[inline(never)]
     fn full_run(&self, number: u64) -> Option<(u64, u64)> {
-        let (&first, &end) = self.full.range(..=number).next_back()?;
-        (number < end).then_some((first, end))
+        let (first, behind) = self.between.get();
+        if (first..behind).contains(&number) {
+            return None;
+        }
+        let before = self.full.range(..=number).next_back().map(|(&first, &end)| (first, end));
+        if let Some((_, end)) = before
+            && number < end
+        {
+            return before;
+        }
+        let behind = self.full.range(number..).next().map_or(NONE, |(&first, _)| first);
+        self.between.set((before.map_or(0, |run| run.1), behind));
+        None
     }
 
     /// Gives chunk `number` a slot, which it has not. Returns that.
