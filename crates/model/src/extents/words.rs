@@ -33,9 +33,8 @@ impl Flags {
     }
 }
 
-/// 64 pages, in a cache line.
+/// 64 pages, in as many bytes.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
 pub struct Word {
     pub present: u64,
     pub flags: Flags,
@@ -82,8 +81,13 @@ pub enum Words {
     /// Pages that are anything at all, by word. Words of which nothing is kept are anything.
     Few(Vec<Run>),
     /// All words.
-    All(Box<[Word; CHUNK_WORDS]>),
+    All(Box<Row>),
 }
+
+/// Words one behind the other, each in a cache line.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Row([Word; CHUNK_WORDS]);
 
 impl Words {
     /// Words that are anything.
@@ -92,7 +96,7 @@ impl Words {
     /// Keeps all words, which are anything.
     pub fn keep_all(&mut self) {
         if let Words::Few(_) = self {
-            *self = Words::All(Box::new([Word::default(); CHUNK_WORDS]));
+            *self = Words::All(Box::new(Row([Word::default(); CHUNK_WORDS])));
         }
     }
 
@@ -100,7 +104,7 @@ impl Words {
     #[inline(always)]
     pub fn get<R>(&self, number: usize, of: impl FnOnce(&Word) -> R) -> R {
         match self {
-            Words::All(words) => of(&words[number]),
+            Words::All(row) => of(&row.0[number]),
             Words::Few(runs) => of(&gathered(runs, number)),
         }
     }
@@ -115,7 +119,7 @@ impl Words {
         change: impl FnOnce(&mut Word) -> R,
     ) -> R {
         match self {
-            Words::All(words) => change(&mut words[number]),
+            Words::All(row) => change(&mut row.0[number]),
             Words::Few(runs) => {
                 let mut word = gathered(runs, number);
                 let changed = change(&mut word);
@@ -131,11 +135,8 @@ impl Words {
         runs.retain(|run| run.word() != number && used >> run.word() & 1 == 1);
         runs.extend(runs_of(number, word));
         if runs.len() > MOST_RUNS {
-            let mut words = Box::new([Word::default(); CHUNK_WORDS]);
-            for number in 0..CHUNK_WORDS {
-                words[number] = gathered(runs, number);
-            }
-            *self = Words::All(words);
+            let words = std::array::from_fn(|number| gathered(runs, number));
+            *self = Words::All(Box::new(Row(words)));
         }
     }
 
@@ -143,7 +144,7 @@ impl Words {
     pub fn held_bytes(&self) -> u64 {
         match self {
             Words::Few(runs) => (runs.capacity() * size_of::<Run>()) as u64,
-            Words::All(words) => size_of_val(&**words) as u64,
+            Words::All(_) => size_of::<Row>() as u64,
         }
     }
 }
