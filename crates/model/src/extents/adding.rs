@@ -58,7 +58,7 @@ impl ExtentCache {
     /// nothing in any.
     #[inline(never)]
     fn unused_chunks(&self, next: u64, end: u64) -> u64 {
-        if next % CHUNK_PAGES != 0 || self.chunks.is_roomy() {
+        if !next.is_multiple_of(CHUNK_PAGES) || self.chunks.is_roomy() {
             return 0;
         }
         let numbers = next / CHUNK_PAGES..end / CHUNK_PAGES;

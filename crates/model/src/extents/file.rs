@@ -146,6 +146,14 @@ impl FileCache for ExtentFile<'_> {
             if !chunk.has(offset) {
                 return next;
             }
+            let word_end = end.min(PageIndex((next.0 | (WORD_PAGES - 1)) + 1));
+            let mask = word_mask(next.0 / WORD_PAGES, next, word_end);
+            let is_used = |flags: Flags| mask & !(flags.referenced & flags.active) == 0;
+            if mask & !chunk.present(word) == 0 && chunk.some_flags(word).is_some_and(is_used) {
+                // Another use changes nothing.
+                next = word_end;
+                continue;
+            }
             let order = chunk.order(offset);
             let folio_end = |index: PageIndex| index.align_down(order) + PageCount(order.pages());
             if order.pages() >= WORD_PAGES || !chunk.is_of_order(word, order) {
@@ -154,8 +162,7 @@ impl FileCache for ExtentFile<'_> {
                 continue;
             }
             // The last folio may go on behind the end.
-            let last = end.min(PageIndex((next.0 | (WORD_PAGES - 1)) + 1)) - PageCount(1);
-            let (first, behind) = (next.align_down(order), folio_end(last));
+            let (first, behind) = (next.align_down(order), folio_end(word_end - PageCount(1)));
             let mask = word_mask(next.0 / WORD_PAGES, first, behind);
             let absent = mask & !chunk.present(word);
             let ready = if absent == 0 { mask } else { mask & bits(absent.trailing_zeros()) };

@@ -11,7 +11,9 @@ use filemap_core::decision::{Decision, Log};
 /// - a run of folios of one size that entered the cache, and a run of pages that left it: a window
 ///   is several where pages that are cached lie in it, and its pages leave as several where some
 ///   stay since they went another way than their neighbours;
-/// - a fault that mapped a range around its page, a huge page, and a page that was copied.
+/// - a fault that mapped a range around its page, a huge page, and a page that was copied;
+/// - a wait for a page that is being read: a window arrives request by request, and who reads all
+///   of it waits for each.
 ///
 /// These are in the log, which does not depend on how a cache stores pages. Not in it, and so not
 /// counted, is what happens to pages that stay: that they become active, are mapped, are used, or
@@ -24,12 +26,13 @@ pub struct Work {
     windows: u64,
     runs: u64,
     mapped: u64,
+    waits: u64,
 }
 
 impl Work {
     /// All of it.
     pub fn units(&self) -> u64 {
-        self.accesses + self.windows + self.runs + self.mapped
+        self.accesses + self.windows + self.runs + self.mapped + self.waits
     }
 }
 
@@ -41,6 +44,7 @@ impl Log for Work {
             Decision::MapPages { .. } | Decision::MapHuge { .. } | Decision::Copied { .. } => {
                 self.mapped += 1;
             }
+            Decision::Waited { .. } => self.waits += 1,
             _ => {}
         }
     }
