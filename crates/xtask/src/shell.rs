@@ -12,9 +12,12 @@ use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// How long a command has to end after a signal. Tests need not wait that long for one that does
-/// not: what a shell starts in the background ignores the first.
-const GRACE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 30 });
+/// The signals that end a command, and how long it has to end after each. Tests need not wait that
+/// long for the first: what a shell starts in the background ignores it.
+const SIGNALS: [(&str, Duration); 2] = [
+    ("INT", Duration::from_secs(if cfg!(test) { 2 } else { 30 })),
+    ("KILL", Duration::from_secs(30)),
+];
 
 /// How often it is looked whether a command has ended.
 const POLL: Duration = Duration::from_millis(20);
@@ -80,9 +83,9 @@ pub fn wait(shell: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> 
 /// Ends `group`, of which `has_ended` knows. The first signal so that it undoes what it changed,
 /// the second in case that it does not. Returns whether it has ended.
 fn end(group: u32, mut has_ended: impl FnMut() -> bool) -> bool {
-    for signal in ["INT", "KILL"] {
+    for (signal, grace) in SIGNALS {
         send(signal, group);
-        let deadline = Instant::now() + GRACE;
+        let deadline = Instant::now() + grace;
         while Instant::now() < deadline {
             if has_ended() {
                 return true;

@@ -95,7 +95,9 @@ pub trait FileCache {
         plain.map_or(from, |folio| folio.end())
     }
 
-    /// The same of folios of any size: at most `end`, though the last of them may go on behind it.
+    /// The end of the folios from `from` on, of any size, that are cached, and neither locked nor
+    /// marked: at most `end`, though the last of them may go on behind it. It may be earlier than
+    /// the last of them, but not by all.
     fn ready_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let is_ready = |folio: &Folio| !folio.locked && !folio.marked;
         let ready = (from < end).then(|| self.folio(from)).flatten().filter(is_ready);

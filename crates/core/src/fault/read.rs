@@ -72,6 +72,8 @@ impl Read {
 
     /// Goes on until the caller has to do something. `Done` carries no fault.
     pub fn step<C: FileCache, L: Log>(&mut self, view: &mut ReadView<'_, C, L>) -> Option<Step> {
+        // Nobody else is at work within a step, and copying keeps folios as they are in this.
+        let mut ready_end = self.next;
         loop {
             match self.state {
                 State::Look | State::Missed if self.next >= self.end => {
@@ -79,9 +81,12 @@ impl Read {
                     return None;
                 }
                 State::Look => {
-                    let ready_end = self.ready_batches(view);
-                    if ready_end > self.next {
-                        self.copy(ready_end, view);
+                    if ready_end <= self.next {
+                        ready_end = view.cache.ready_end(self.next, self.end);
+                    }
+                    let batches_end = self.ready_batches(ready_end, view);
+                    if batches_end > self.next {
+                        self.copy(batches_end, view);
                         continue;
                     }
                     let Some(batch) = self.batch(view.limits, view.cache) else {
@@ -109,10 +114,14 @@ impl Read {
         }
     }
 
-    /// The end of batches from here on of which every folio is neither marked nor still being read:
-    /// nothing is decided between them.
-    fn ready_batches<C: FileCache, L>(&self, view: &ReadView<'_, C, L>) -> PageIndex {
-        if view.cache.ready_end(self.next, self.end) == self.end {
+    /// The end of batches from here on of which every folio is neither marked nor still being read,
+    /// as none before `ready_end` is: nothing is decided between them.
+    fn ready_batches<C: FileCache, L>(
+        &self,
+        ready_end: PageIndex,
+        view: &ReadView<'_, C, L>,
+    ) -> PageIndex {
+        if ready_end == self.end {
             return self.end;
         }
         let batch = u64::from(view.limits.rules.read_batch_folios);

@@ -1,4 +1,4 @@
-//! The chunks of a file that hold anything.
+//! The chunks of all files' row of pages that hold anything.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -156,7 +156,6 @@ impl Chunks {
     #[inline(never)]
     fn make(&mut self, number: u64) -> u32 {
         let run = self.full_run(number);
-
         let slot = self.free.pop().unwrap_or_else(|| {
             let mut chunk = Chunk::default();
             if self.is_roomy() {
@@ -182,7 +181,8 @@ impl Chunks {
     /// At most how many bytes of memory they take. A chunk that was in use keeps its words.
     pub fn held_bytes(&self) -> u64 {
         let slots = (self.chunks.len() + self.full.len()) as u64 * SLOT_BYTES;
-        self.counted_bytes.get() + slots + RECENT as u64 * MOST_BYTES
+        let low = (self.low.capacity() * size_of::<u32>()) as u64;
+        self.counted_bytes.get() + slots + low + RECENT as u64 * MOST_BYTES
     }
 
     /// The pages of `from..end` that are in full chunks without slots.

@@ -44,7 +44,8 @@ impl Lists for ExtentCache {
 impl PageCache for ExtentCache {
     fn held_bytes(&self) -> u64 {
         let lists = self.inactive.held_bytes() + self.active.held_bytes();
-        self.chunks.held_bytes() + lists + self.shadows.held_bytes()
+        let retired = (self.retired.len() * size_of::<(u64, u64)>()) as u64;
+        self.chunks.held_bytes() + lists + self.shadows.held_bytes() + retired
     }
 
     fn file(&mut self, file: FileId) -> impl FileCache {
