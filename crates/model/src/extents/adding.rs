@@ -9,7 +9,7 @@ use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
 use super::chunks::LEAST_RUN;
 use super::lists::{Extent, bits};
 use super::shadows::Piece;
-use super::span::{Span, by_chunk, first_span};
+use super::span::{Span, WORD, by_chunk, first_span};
 
 impl ExtentCache {
     /// Adds folios of one order, all of their pages absent, to the lists where their last evictions
@@ -113,8 +113,7 @@ impl ExtentCache {
     /// Puts the base pages `from..end` of a word, which were added, where their last evictions say.
     fn enter_word(&mut self, from: u64, end: u64) {
         let (number, span) = first_span(from, end);
-        let active = PageCount(self.known.statistics.active.0.min(self.capacity));
-        let since = self.recent_since();
+        let (active, since) = (self.most_recent(), self.recent_since());
         let chunk = self.chunks.get_mut(number).expect("pages are cached");
         self.shadows.pieces(&chunk.evicted, span, since, &mut self.pieces);
         let (mut activated, mut of_workingset) = (0, 0);
@@ -131,7 +130,7 @@ impl ExtentCache {
         }
         let first = from / WORD_PAGES * WORD_PAGES;
         if activated != 0 {
-            chunk.change_flags(span.from / WORD_PAGES as usize, |flags| {
+            chunk.change_flags(span.from / WORD, |flags| {
                 flags.active |= activated;
                 flags.workingset |= of_workingset;
             });
@@ -142,9 +141,14 @@ impl ExtentCache {
         self.inactive.push_mask(first, mask & !activated);
     }
 
+    /// At most so many clocks back an eviction is recent, and kept.
+    fn most_recent(&self) -> PageCount {
+        self.known.statistics.active.min(PageCount(self.capacity))
+    }
+
     /// No eviction before this clock is recent.
     fn recent_since(&self) -> u64 {
-        self.clock.saturating_sub(self.known.statistics.active.0.min(self.capacity))
+        self.clock.saturating_sub(self.most_recent().0)
     }
 
     /// Puts a folio that was added on the list where its last eviction says.

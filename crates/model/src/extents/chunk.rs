@@ -9,7 +9,7 @@ use filemap_core::units::Order;
 use super::lists::bits;
 use super::orders::Orders;
 use super::shadows::Evicted;
-use super::span::Span;
+use super::span::{Span, WORD};
 use super::words::{Word, Words};
 
 pub use super::span::{CHUNK_PAGES, CHUNK_WORDS};
@@ -49,8 +49,6 @@ pub struct Unused {
     /// Whether none of the unused ones has the workingset flag.
     pub is_plain: bool,
 }
-
-const WORD: usize = WORD_PAGES as usize;
 
 /// One bit for each word.
 const ALL_WORDS: u64 = u64::MAX >> (64 - CHUNK_WORDS);

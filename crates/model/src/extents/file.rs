@@ -9,10 +9,9 @@ use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
 use super::ExtentCache;
 use super::aliases::Entries;
-use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Flags};
+use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk, Flags};
 use super::lists::{Extent, bits, runs};
-
-const WORD: usize = WORD_PAGES as usize;
+use super::span::WORD;
 
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
 /// what is looked for behind its end stays before the next. There is room for 2^15 files.
@@ -47,6 +46,28 @@ impl<'a> ExtentFile<'a> {
     fn word_in_row(&self, word: u64) -> u64 {
         self.first.0 / WORD_PAGES + word
     }
+
+    /// The end of the pages from `from` on that are not locked and that `of` takes of a word of
+    /// their chunk: at most `end`.
+    #[inline]
+    fn end_of(
+        &self,
+        from: PageIndex,
+        end: PageIndex,
+        of: impl Fn(&Chunk, usize) -> u64,
+    ) -> PageIndex {
+        let cache = &*self.cache;
+        for (number, mask) in by_word(from + self.first, end + self.first) {
+            let chunk = cache.chunks.get(number / CHUNK_WORDS as u64);
+            let taken = chunk.map_or(0, |chunk| of(chunk, number as usize % CHUNK_WORDS));
+            let other = mask & !(taken & !cache.locked.mask(number));
+            if other != 0 {
+                let page = number * WORD_PAGES + u64::from(other.trailing_zeros());
+                return PageIndex(page) - self.first;
+            }
+        }
+        end
+    }
 }
 
 impl FileCache for ExtentFile<'_> {
@@ -76,38 +97,18 @@ impl FileCache for ExtentFile<'_> {
 
     fn plain_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
         let cache = &*self.cache;
-        let (first, last) = ((from + self.first).0, (end + self.first).0);
+        let first = (from + self.first).0;
         // Looking at all pages of a word takes long where folios are large.
         let chunk = cache.chunks.get(first / CHUNK_PAGES);
         let offset = (first % CHUNK_PAGES) as usize;
         if chunk.is_none_or(|chunk| !chunk.has(offset) || chunk.order(offset) > Order(0)) {
             return from;
         }
-        for (number, mask) in by_word(PageIndex(first), PageIndex(last)) {
-            let chunk = cache.chunks.get(number / CHUNK_WORDS as u64);
-            let word = number as usize % CHUNK_WORDS;
-            let plain = chunk.map_or(0, |chunk| chunk.unmarked(word) & !chunk.large(word));
-            let other = mask & !(plain & !cache.locked.mask(number));
-            if other != 0 {
-                let page = number * WORD_PAGES + u64::from(other.trailing_zeros());
-                return PageIndex(page) - self.first;
-            }
-        }
-        end
+        self.end_of(from, end, |chunk, word| chunk.unmarked(word) & !chunk.large(word))
     }
 
     fn ready_end(&self, from: PageIndex, end: PageIndex) -> PageIndex {
-        let cache = &*self.cache;
-        for (number, mask) in by_word(from + self.first, end + self.first) {
-            let chunk = cache.chunks.get(number / CHUNK_WORDS as u64);
-            let unmarked = chunk.map_or(0, |chunk| chunk.unmarked(number as usize % CHUNK_WORDS));
-            let other = mask & !(unmarked & !cache.locked.mask(number));
-            if other != 0 {
-                let page = number * WORD_PAGES + u64::from(other.trailing_zeros());
-                return PageIndex(page) - self.first;
-            }
-        }
-        end
+        self.end_of(from, end, Chunk::unmarked)
     }
 
     #[inline]

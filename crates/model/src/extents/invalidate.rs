@@ -83,7 +83,7 @@ impl ExtentCache {
             let chunk_first = number * CHUNK_PAGES;
             let (from, end) = (from.max(chunk_first), end.min(chunk_first + CHUNK_PAGES));
             let chunk = self.chunks.get_mut(number).expect("it was just there");
-            if chunk.evicted != Evicted::default() {
+            if chunk.evicted != Evicted::NONE {
                 let (from, end) = ((from - chunk_first) as usize, (end - chunk_first) as usize);
                 let shadow = Shadow::new(Span { from, end }, Order(0), self.clock, false);
                 self.shadows.push(&mut chunk.evicted, Shadow { forgets: true, ..shadow });

@@ -1,9 +1,8 @@
 //! The orders of the folios that pages of a chunk are in.
 
-use filemap_core::cache::WORD_PAGES;
 use filemap_core::units::Order;
 
-use super::span::{CHUNK_PAGES, Span};
+use super::span::{CHUNK_PAGES, Span, WORD};
 
 /// Orders by runs of pages, but only where any folio is large.
 #[derive(Debug)]
@@ -72,7 +71,7 @@ impl Orders {
         if self.runs.is_empty() {
             return 0;
         }
-        let (from, end) = (word * WORD_PAGES as usize, (word + 1) * WORD_PAGES as usize);
+        let (from, end) = (word * WORD, (word + 1) * WORD);
         let of_word = self.runs[self.run_of(from)..].iter();
         let of_word = of_word.take_while(|run| usize::from(run.0) < end);
         of_word.fold(0, |large, &(first, order)| {
@@ -87,8 +86,8 @@ impl Orders {
         if self.runs.is_empty() {
             return order == Order(0);
         }
-        let run = self.run_of(word * WORD_PAGES as usize);
-        self.runs[run].1 == order && self.end_of(run) >= (word + 1) * WORD_PAGES as usize
+        let run = self.run_of(word * WORD);
+        self.runs[run].1 == order && self.end_of(run) >= (word + 1) * WORD
     }
 
     /// Forgets all of them.
@@ -115,8 +114,8 @@ mod tests {
                 orders.set(Span { from, end }, order);
                 of_pages[from..end].fill(order);
             }
-            for (word, of_word) in of_pages.chunks(WORD_PAGES as usize).enumerate() {
-                let first = word * WORD_PAGES as usize;
+            for (word, of_word) in of_pages.chunks(WORD).enumerate() {
+                let first = word * WORD;
                 let mut large = 0;
                 for (page, order) in of_word.iter().enumerate() {
                     assert_eq!(orders.of(first + page), *order, "page {page} with seed {seed}");

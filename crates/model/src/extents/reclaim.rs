@@ -13,7 +13,7 @@ use super::chunk::{CHUNK_PAGES, CHUNK_WORDS};
 use super::evicting::evict_span;
 use super::file::locate;
 use super::lists::{Extent, bits, runs};
-use super::span::{Span, by_chunk, first_span};
+use super::span::{Span, WORD, by_chunk, first_span};
 use super::young::Accessed;
 
 /// The most pages that a step of reclaim may look at, and evict.
@@ -142,10 +142,10 @@ impl ExtentCache {
             match unused.young {
                 0 if span.from < span.end => {}
                 young if young != 0 && order == Order(0) => {
-                    let referenced = chunk.flags(unused.end / WORD_PAGES as usize).referenced;
+                    let referenced = chunk.flags(unused.end / WORD).referenced;
                     let executable = mappings.executable_mask(Layer::FIRST, word_in_file(next));
                     let verdicts = judge_pages(young, young, referenced, executable);
-                    self.stay(next / WORD_PAGES, verdicts, pass);
+                    self.stay(next / WORD_PAGES, verdicts, (young, 0), pass);
                     next += u64::from((young >> (next % WORD_PAGES)).trailing_ones());
                 }
                 // A large folio that was used, or that is larger than a chunk.
@@ -170,18 +170,28 @@ impl ExtentCache {
         self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, pass)
     }
 
-    /// The pages of a word that `verdicts` do not evict stay on the lists. Their entries were
-    /// accessed in the first layer.
-    fn stay(&mut self, number: u64, verdicts: Verdicts, pass: &mut Pass<'_, impl Log>) {
-        let Verdicts { keep, activate, .. } = verdicts;
-        let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
-        chunk.change_flags(number as usize % CHUNK_WORDS, |flags| {
-            flags.young &= !(keep | activate);
-            flags.referenced |= keep | activate;
-            flags.active |= activate;
-        });
-        let first = number * WORD_PAGES;
-        pass.shrunk.kept += PageCount(self.inactive.push_mask(first, keep));
+    /// The pages of a word that the verdicts do not evict stay on the lists, no longer accessed in
+    /// the first layer where that is `believed`. Those that are `locked` go round as they are.
+    fn stay(
+        &mut self,
+        number: u64,
+        Verdicts { keep, activate, .. }: Verdicts,
+        (believed, locked): (u64, u64),
+        pass: &mut Pass<'_, impl Log>,
+    ) {
+        let (first, stays) = (number * WORD_PAGES, keep | activate);
+        if stays != 0 {
+            let chunk = self.chunks.get_mut(number / CHUNK_WORDS as u64).expect("pages are cached");
+            chunk.change_flags(number as usize % CHUNK_WORDS, |flags| {
+                flags.young &= !(stays & believed);
+                flags.referenced |= stays;
+                flags.active |= activate;
+            });
+        }
+        pass.shrunk.kept += PageCount(self.inactive.push_mask(first, keep | locked));
+        if locked != 0 {
+            pass.shrunk.locked += PageCount(locked.count_ones().into());
+        }
         if activate != 0 {
             let activated = PageCount(self.active.push_mask(first, activate));
             pass.shrunk.kept += activated;
@@ -233,31 +243,16 @@ impl ExtentCache {
             }
         };
         let locked = locked & mask & !stale;
-        let stays = verdicts.keep | verdicts.activate;
-        if stays != 0 {
-            let believed = stays & mappings.believed_mask(Layer::FIRST, word);
-            self.aliases.forget_accesses(number, word, stays, mappings);
-            chunk.change_flags(word_in_chunk, |flags| {
-                flags.young &= !believed;
-                flags.referenced |= stays;
-                flags.active |= verdicts.activate;
-            });
-        }
         let taken = WORD_PAGES - u64::from(mask.leading_zeros()) - offset;
         self.inactive.take(taken, taken - gone);
-        let kept = self.inactive.push_mask(first, verdicts.keep | locked);
-        let activated = self.active.push_mask(first, verdicts.activate);
+        self.aliases.forget_accesses(number, word, verdicts.keep | verdicts.activate, mappings);
+        self.stay(number, verdicts, (mappings.believed_mask(Layer::FIRST, word), locked), pass);
         if COUNTS_UNMAPPED {
             pass.shrunk.unmapped += PageCount(self.mapped(number, verdicts.evict));
         }
         for (offset, pages) in runs(verdicts.evict) {
             self.evict(first + offset, pages, Order(0), pass);
         }
-        pass.shrunk.kept += PageCount(kept + activated);
-        if locked != 0 {
-            pass.shrunk.locked += PageCount(locked.count_ones().into());
-        }
-        pass.shrunk.activated += PageCount(activated);
         taken - gone
     }
 

@@ -4,11 +4,11 @@ mod table;
 
 use std::collections::VecDeque;
 
-use filemap_core::cache::WORD_PAGES;
-use filemap_core::units::Order;
+use filemap_core::cache::{WORD_PAGES, word_mask};
+use filemap_core::units::{Order, PageIndex};
 
-use super::lists::{bits, runs};
-use super::span::{CHUNK_PAGES, Span};
+use super::lists::runs;
+use super::span::{CHUNK_PAGES, Span, WORD};
 
 use self::table::{CLOCK_BITS, Table};
 
@@ -52,15 +52,13 @@ impl Shadow {
 
     /// Its pages in `word` of the chunk.
     fn mask(&self, word: usize) -> u64 {
-        let first = word * WORD_PAGES as usize;
-        let from = usize::from(self.offset).max(first);
-        let end = usize::from(self.offset + self.pages).min(first + WORD_PAGES as usize);
-        if from < end { bits((end - from) as u32) << (from - first) } else { 0 }
+        let Span { from, end } = self.span();
+        word_mask(word as u64, PageIndex(from as u64), PageIndex(end as u64))
     }
 }
 
 /// The evictions of a chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
     /// The newest one in the row: its number, from 1, or 0.
     newest: u64,
@@ -180,7 +178,7 @@ impl Shadows {
         while let Some(shadow) = newest_first.pop() {
             of_chunk.note(shadow, self.oldest);
         }
-        *evicted = Evicted { newest: 0, links: 0, table: table + 1 };
+        *evicted = Evicted { table: table + 1, ..Evicted::NONE };
     }
 
     /// The evictions of a chunk that has no table, newest first.
@@ -212,7 +210,7 @@ impl Shadows {
         if evicted.table != 0 {
             return self.tables[evicted.table as usize - 1].pieces(span, since, pieces);
         }
-        let word = span.from / WORD_PAGES as usize;
+        let word = span.from / WORD;
         let mut left = span.mask(word);
         for shadow in self.of(evicted).take_while(|shadow| shadow.end() >= since) {
             let pages = shadow.mask(word) & left;
@@ -224,7 +222,7 @@ impl Shadows {
             let most = if shadow.order == Order(0) { WORD_PAGES } else { 1 };
             for (bit, length) in runs(pages) {
                 for within in (0..length).step_by(most as usize) {
-                    let offset = word * WORD_PAGES as usize + (bit + within) as usize;
+                    let offset = word * WORD + (bit + within) as usize;
                     let (clock, workingset) = (shadow.clock_of(offset), shadow.workingset);
                     let pages = most.min(length - within);
                     pieces.push(Piece { offset, pages, clock, workingset });
@@ -264,6 +262,6 @@ impl Shadows {
         if let Some(table) = evicted.table.checked_sub(1) {
             self.free.push(table);
         }
-        *evicted = Evicted::default();
+        *evicted = Evicted::NONE;
     }
 }

@@ -27,7 +27,8 @@ pub struct Parts {
     pub last: Option<(usize, u64)>,
 }
 
-const WORD: usize = WORD_PAGES as usize;
+/// Pages in a word.
+pub const WORD: usize = WORD_PAGES as usize;
 
 impl Span {
     /// How many pages.

@@ -1,9 +1,7 @@
 //! The last eviction of each page of a chunk.
 
-use filemap_core::cache::WORD_PAGES;
-
 use super::{Piece, Shadow};
-use crate::extents::span::{CHUNK_PAGES, Span};
+use crate::extents::span::{CHUNK_PAGES, Span, WORD};
 
 /// Clocks from a table's base on fit into so many bits.
 pub const CLOCK_BITS: u32 = 31;
@@ -66,8 +64,8 @@ impl Table {
         while left != 0 {
             let word = left.trailing_zeros();
             left &= left - 1;
-            let first = word as usize * WORD_PAGES as usize;
-            let (from, end) = (span.from.max(first), span.end.min(first + WORD_PAGES as usize));
+            let first = word as usize * WORD;
+            let (from, end) = (span.from.max(first), span.end.min(first + WORD));
             let is_any =
                 self.clocks[from..end].iter().fold(false, |any, &entry| any | (entry >= least));
             words &= !(u64::from(!is_any) << word);
