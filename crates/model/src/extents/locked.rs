@@ -106,8 +106,9 @@ impl Locked {
         if self.is_near(first, end) { self.mask_of(word, first, end) } else { 0 }
     }
 
+    // Which of the two fails is anybody's guess, and a processor that guesses wrong waits.
     fn is_near(&self, from: u64, end: u64) -> bool {
-        from < self.span.1 && self.span.0 < end
+        (from < self.span.1) & (self.span.0 < end)
     }
 
     // Most calls do not come this far, and stay small without it.

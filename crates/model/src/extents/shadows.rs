@@ -46,6 +46,17 @@ impl Shadow {
         self.clock + if self.forgets { 0 } else { u64::from(self.pages) }
     }
 
+    /// Whether the other is one eviction with it. Which of these it fails, if any, is anybody's
+    /// guess, so all are looked at.
+    #[inline(always)]
+    fn goes_on_with(&self, other: &Shadow) -> bool {
+        !(self.forgets | other.forgets)
+            & (self.order == other.order)
+            & (self.workingset == other.workingset)
+            & (self.offset + self.pages == other.offset)
+            & (self.end() == other.clock)
+    }
+
     fn span(&self) -> Span {
         Span { from: self.offset.into(), end: usize::from(self.offset + self.pages) }
     }
@@ -143,12 +154,7 @@ impl Shadows {
         let count = self.forgotten + self.evictions.len() as u64;
         if evicted.newest == count
             && let Some((last, _)) = self.evictions.back_mut()
-            && !last.forgets
-            && !shadow.forgets
-            && last.order == shadow.order
-            && last.workingset == shadow.workingset
-            && last.offset + last.pages == shadow.offset
-            && last.end() == shadow.clock
+            && last.goes_on_with(&shadow)
         {
             last.pages += shadow.pages;
             return;
