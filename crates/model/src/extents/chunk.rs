@@ -99,7 +99,7 @@ impl Chunk {
         if self.full & bit != 0 {
             return u64::MAX;
         }
-        if self.some & bit != 0 { self.words.get(word, |of_word| of_word.present) } else { 0 }
+        if self.some & bit != 0 { self.words.present(word) } else { 0 }
     }
 
     /// Cached pages.

@@ -88,15 +88,9 @@ impl Locked {
         run.map_or(end, |run| run.0.clamp(from, end))
     }
 
-    /// The page behind the run of locked pages that `page` is in.
-    #[inline(always)]
-    pub fn run_end(&self, page: u64) -> Option<u64> {
-        if self.is_near(page, page + 1) { self.end_of_some(page) } else { None }
-    }
-
-    #[inline(never)]
-    fn end_of_some(&self, page: u64) -> Option<u64> {
-        self.runs.get(self.behind(page)).filter(|run| run.0 <= page).map(|run| run.1)
+    /// The page behind the run of locked pages that `page` is in, which is locked.
+    pub fn run_end(&self, page: u64) -> u64 {
+        self.runs[self.behind(page)].1
     }
 
     /// The locked pages of `word`.

@@ -12,6 +12,7 @@ pub(crate) mod lists;
 mod locked;
 mod orders;
 mod page_cache;
+mod partial;
 mod reclaim;
 mod shadows;
 mod span;

@@ -51,7 +51,9 @@ impl ExtentCache {
         let mut left = self.inactive.pages.min(scan.look.0);
         while pass.shrunk.evicted.0 < goal && left > 0 {
             let tail = self.inactive.tail().expect("pages are left on the list");
-            let looked = if let Some(locked) = self.pass_locked_run(tail, left) {
+            let ready = self.locked.next(tail.start, tail.start + tail.pages) - tail.start;
+            let locked = if ready == 0 { self.pass_locked_run(tail, left) } else { 0 };
+            let looked = if locked > 0 {
                 pass.shrunk.kept += PageCount(locked);
                 pass.shrunk.locked += PageCount(locked);
                 locked
@@ -60,9 +62,9 @@ impl ExtentCache {
                 let (looked, behind) = match tail.order {
                     Order(0) => {
                         let tail = Extent { order: Order(0), ..tail };
-                        self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, &mut pass)
+                        self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, ready, &mut pass)
                     }
-                    _ => self.shrink_large::<COUNTS_UNMAPPED>(tail, most, &mut pass),
+                    _ => self.shrink_large::<COUNTS_UNMAPPED>(tail, most, ready, &mut pass),
                 };
                 let bound = Bound {
                     looked: left - looked.min(left),
@@ -89,25 +91,27 @@ impl ExtentCache {
         pass.shrunk
     }
 
-    /// Folios at the tail that are locked go round the list, at most `most` pages of them, rounded
-    /// up to whole folios. Returns how many pages; `None` where the first is not locked.
-    #[inline(always)]
-    fn pass_locked_run(&mut self, tail: Extent, most: u64) -> Option<u64> {
-        let run_end = self.locked.run_end(tail.start)?.min(tail.start + most);
+    /// Folios at the tail, of which the first page is locked, go round the list, at most `most`
+    /// pages of them, rounded up to whole folios. Returns how many pages: none where the first
+    /// folio is not on the list any more.
+    #[inline(never)]
+    fn pass_locked_run(&mut self, tail: Extent, most: u64) -> u64 {
+        let run_end = self.locked.run_end(tail.start).min(tail.start + most);
         let locked = tail.order.round_up(run_end - tail.start).min(tail.pages);
         let pages = self.stale.next(tail.start, tail.start + locked) - tail.start;
         self.inactive.rotate(pages);
-        (pages > 0).then_some(pages)
+        pages
     }
 
     /// Judges folios at the tail, at most `most` pages of them rounded up to whole folios, up to a
-    /// folio that needs a look of its own: all that most windows need. Returns how many pages, and
-    /// what begins with that one.
+    /// folio that needs a look of its own: all that most windows need. The first `ready` pages are
+    /// not locked. Returns how many pages, and what begins with that folio.
     #[inline(always)]
     fn shrink_extent<const COUNTS_UNMAPPED: bool>(
         &mut self,
         tail: Extent,
         most: u64,
+        ready: u64,
         pass: &mut Pass<'_, impl Log>,
     ) -> (u64, Option<Extent>) {
         let Extent { start, pages, order } = tail;
@@ -115,8 +119,8 @@ impl ExtentCache {
         let mappings = pass.mappings.of(file);
         let word_in_file = |page: u64| locate(page).1.0 / WORD_PAGES;
         let most_end = start + order.round_up(most).min(pages);
-        let end = self.aliases.next(start, self.stale.next(start, most_end));
-        let end = start + order.round_down(self.locked.next(start, end) - start);
+        let end = most_end.min(start + order.round_down(ready));
+        let end = self.aliases.next(start, self.stale.next(start, end));
         let mut next = start;
         while next < end {
             let (number, span) = first_span(next, end);
@@ -165,9 +169,10 @@ impl ExtentCache {
         &mut self,
         tail: Extent,
         most: u64,
+        ready: u64,
         pass: &mut Pass<'_, impl Log>,
     ) -> (u64, Option<Extent>) {
-        self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, pass)
+        self.shrink_extent::<COUNTS_UNMAPPED>(tail, most, ready, pass)
     }
 
     /// The pages of a word that the verdicts do not evict stay on the lists, no longer accessed in

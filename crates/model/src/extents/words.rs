@@ -1,6 +1,7 @@
 //! The words of a chunk: as runs of pages that are alike where there are few, else one by one.
 
 use super::lists::bits;
+use super::partial::Partial;
 use super::span::CHUNK_WORDS;
 
 /// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
@@ -84,10 +85,20 @@ pub enum Words {
     All(Box<Row>),
 }
 
-/// Words one behind the other, each in a cache line.
+/// Words one behind the other, each in a cache line. What is cached of one counts only where it is
+/// partial, and not kept as such.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct Row([Word; CHUNK_WORDS]);
+pub struct Row {
+    partial: Partial,
+    words: [Word; CHUNK_WORDS],
+}
+
+impl Row {
+    fn of(words: [Word; CHUNK_WORDS]) -> Words {
+        Words::All(Box::new(Row { partial: Partial::NONE, words }))
+    }
+}
 
 impl Words {
     /// Words that are anything.
@@ -96,7 +107,7 @@ impl Words {
     /// Keeps all words, which are anything.
     pub fn keep_all(&mut self) {
         if let Words::Few(_) = self {
-            *self = Words::All(Box::new(Row([Word::default(); CHUNK_WORDS])));
+            *self = Row::of([Word::default(); CHUNK_WORDS]);
         }
     }
 
@@ -104,7 +115,7 @@ impl Words {
     #[inline(always)]
     pub fn get<R>(&self, number: usize, of: impl FnOnce(&Word) -> R) -> R {
         match self {
-            Words::All(row) => of(&row.0[number]),
+            Words::All(row) => of(&row.words[number]),
             Words::Few(runs) => of(&gathered(runs, number)),
         }
     }
@@ -119,13 +130,49 @@ impl Words {
         change: impl FnOnce(&mut Word) -> R,
     ) -> R {
         match self {
-            Words::All(row) => change(&mut row.0[number]),
+            Words::All(row) => change(&mut row.words[number]),
             Words::Few(runs) => {
                 let mut word = gathered(runs, number);
                 let changed = change(&mut word);
                 self.put(number, &word, used());
                 changed
             }
+        }
+    }
+
+    /// The cached pages of word `number`, which is partial.
+    #[inline(always)]
+    pub fn present(&self, number: usize) -> u64 {
+        match self {
+            Words::All(row) => row.partial.get(number).unwrap_or(row.words[number].present),
+            Words::Few(runs) => gathered(runs, number).present,
+        }
+    }
+
+    /// Changes the cached pages of word `number`, which are anything unless it `was_partial`.
+    /// Returns them.
+    #[inline(always)]
+    pub fn change_present(
+        &mut self,
+        number: usize,
+        was_partial: bool,
+        used: impl FnOnce() -> u64,
+        change: impl FnOnce(u64) -> u64,
+    ) -> u64 {
+        if let Words::All(row) = self {
+            let elsewhere = &mut row.words[number].present;
+            return row.partial.change(number, was_partial, elsewhere, change);
+        }
+        self.change(number, used, |word| {
+            word.present = change(word.present);
+            word.present
+        })
+    }
+
+    /// No word is partial any more.
+    pub fn forget_present(&mut self) {
+        if let Words::All(row) = self {
+            row.partial = Partial::NONE;
         }
     }
 
@@ -136,7 +183,7 @@ impl Words {
         runs.extend(runs_of(number, word));
         if runs.len() > MOST_RUNS {
             let words = std::array::from_fn(|number| gathered(runs, number));
-            *self = Words::All(Box::new(Row(words)));
+            *self = Row::of(words);
         }
     }
 

@@ -31,6 +31,7 @@ impl Chunk {
         if self.is_empty() {
             let words = self.some.count_ones();
             (self.some, self.full, self.flagged) = (0, 0, 0);
+            self.words.forget_present();
             return words.into();
         }
         let parts = span.parts();
@@ -52,36 +53,32 @@ impl Chunk {
     #[inline(always)]
     fn add_in(&mut self, (word, pages): (usize, u64)) -> u64 {
         let bit = 1 << word;
-        let was_empty = self.some & bit == 0;
+        let had_some = self.some >> word & 1;
         self.some |= bit;
-        if was_empty && pages == u64::MAX {
-            self.full |= bit;
-            return 1;
-        }
         let used = self.used_words();
-        let is_full = self.words.change(word, used, |of_word| {
-            of_word.present = if was_empty { pages } else { of_word.present | pages };
-            of_word.present == u64::MAX
+        let present = self.words.change_present(word, had_some == 1, used, |before| {
+            before & had_some.wrapping_neg() | pages
         });
-        self.full |= if is_full { bit } else { 0 };
-        u64::from(was_empty)
+        self.full |= u64::from(present == u64::MAX) << word;
+        1 - had_some
     }
 
     /// Removes cached pages from a word; returns 1 where it has none left.
-    // What a word is that counts for nothing is anything: changing that takes less than asking.
     #[inline(always)]
     fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
-        let bit = 1 << word;
-        let were_all = (self.full >> word & 1).wrapping_neg();
-        self.full &= !bit;
+        let was_full = self.full >> word & 1;
+        self.full &= !(1 << word);
         let used = self.used_words();
-        let is_empty = self.words.change(word, used, |of_word| {
-            of_word.present = (of_word.present | were_all) & !pages;
-            of_word.flags.clear(pages);
-            of_word.present == 0
+        let present = self.words.change_present(word, was_full == 0, used, |before| {
+            (before | was_full.wrapping_neg()) & !pages
         });
-        self.some &= !(u64::from(is_empty) << word);
-        u64::from(is_empty)
+        let is_empty = u64::from(present == 0);
+        self.some &= !(is_empty << word);
+        if self.flagged >> word & 1 == 1 {
+            let used = self.used_words();
+            self.words.change(word, used, |of_word| of_word.flags.clear(pages));
+        }
+        is_empty
     }
 
     /// Forgets the cached pages of `words`, whole words.
