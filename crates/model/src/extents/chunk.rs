@@ -10,7 +10,7 @@ use super::lists::bits;
 use super::orders::Orders;
 use super::shadows::Evicted;
 use super::span::{Span, WORD};
-use super::words::{Word, Words};
+use super::words::{Used, Words};
 
 pub use super::span::{CHUNK_PAGES, CHUNK_WORDS};
 pub use super::words::Flags;
@@ -121,7 +121,7 @@ impl Chunk {
     /// The flags of the pages of `word`; `None` where it is known that they have none.
     #[inline]
     pub fn some_flags(&self, word: usize) -> Option<Flags> {
-        (self.flagged >> word & 1 == 1).then(|| self.words.get(word, |of_word| of_word.flags))
+        (self.flagged >> word & 1 == 1).then(|| self.words.get(word, |flags| *flags))
     }
 
     /// Changes the flags of the pages of `word`, but where it is known that they have none.
@@ -138,19 +138,15 @@ impl Chunk {
     // Its callers are few, and change words by the million.
     #[inline(always)]
     pub fn change_flags<R>(&mut self, word: usize, change: impl FnOnce(&mut Flags) -> R) -> R {
-        let was_plain = self.flagged >> word & 1 == 0;
+        let is_new = self.flagged >> word & 1 == 0;
         self.flagged |= 1 << word;
-        let is_partial = (self.some & !self.full) >> word & 1 == 1;
         let used = self.used_words();
-        let (changed, is_notable) = self.words.change(word, used, |of_word| {
-            if was_plain {
-                of_word.flags = Flags::default();
+        let (changed, is_notable) = self.words.change(word, is_new, used, |flags| {
+            if is_new {
+                *flags = Flags::default();
             }
-            if !is_partial {
-                of_word.present = 0;
-            }
-            let changed = change(&mut of_word.flags);
-            (changed, of_word.flags.young | of_word.flags.workingset != 0)
+            let changed = change(flags);
+            (changed, flags.young | flags.workingset != 0)
         });
         self.notable = self.notable & !(1 << word) | u64::from(is_notable) << word;
         changed
@@ -162,10 +158,9 @@ impl Chunk {
     }
 
     /// The words of which something counts that is kept.
-    #[inline]
-    fn used_words(&self) -> impl FnOnce() -> u64 + use<> {
-        let (flagged, some, full) = (self.flagged, self.some, self.full);
-        move || flagged | some & !full
+    #[inline(always)]
+    fn used_words(&self) -> Used {
+        Used { flagged: self.flagged, partial: self.some & !self.full }
     }
 
     /// Order of the folio that the page at `offset` is in; meaningless for an absent page.
@@ -186,7 +181,7 @@ impl Chunk {
     /// The pages of `word` that are cached and have no mark.
     pub fn unmarked(&self, word: usize) -> u64 {
         let is_flagged = self.flagged >> word & 1 == 1;
-        let marked = |word| self.words.get(word, |of_word| of_word.flags.marked);
+        let marked = |word| self.words.get(word, |flags| flags.marked);
         self.present(word) & !if is_flagged { marked(word) } else { 0 }
     }
 
@@ -222,8 +217,7 @@ impl Chunk {
         let mut workingset = 0;
         while notable != 0 {
             let word = notable.trailing_zeros() as usize;
-            let flags =
-                |of_word: &Word| (of_word.flags.accessed(u64::MAX), of_word.flags.workingset);
+            let flags = |flags: &Flags| (flags.accessed(u64::MAX), flags.workingset);
             let (accessed, of_workingset) = self.words.get(word, flags);
             let mask = span.mask(word);
             let young = accessed & mask & believed(word);
@@ -246,7 +240,7 @@ impl Chunk {
         let mut notable = self.flagged & self.notable & span.words();
         while notable != 0 {
             let word = notable.trailing_zeros() as usize;
-            let workingset = self.words.get(word, |of_word| of_word.flags.workingset);
+            let workingset = self.words.get(word, |flags| flags.workingset);
             let pages = workingset & span.mask(word);
             if pages != 0 {
                 let first = word * WORD + pages.trailing_zeros() as usize;
@@ -265,7 +259,7 @@ impl Chunk {
         let mut mapped = 0;
         while flagged != 0 {
             let word = flagged.trailing_zeros() as usize;
-            let of_word = self.words.get(word, |of_word| of_word.flags.mapped);
+            let of_word = self.words.get(word, |flags| flags.mapped);
             mapped += u64::from((of_word & span.mask(word)).count_ones());
             flagged &= flagged - 1;
         }

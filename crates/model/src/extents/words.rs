@@ -1,7 +1,7 @@
 //! The words of a chunk: as runs of pages that are alike where there are few, else one by one.
 
 use super::lists::bits;
-use super::partial::Partial;
+use super::row::Row;
 use super::span::CHUNK_WORDS;
 
 /// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
@@ -85,19 +85,12 @@ pub enum Words {
     All(Box<Row>),
 }
 
-/// Words one behind the other, each in a cache line. What is cached of one counts only where it is
-/// partial, and not kept as such.
-#[derive(Debug)]
-#[repr(align(64))]
-pub struct Row {
-    partial: Partial,
-    words: [Word; CHUNK_WORDS],
-}
-
-impl Row {
-    fn of(words: [Word; CHUNK_WORDS]) -> Words {
-        Words::All(Box::new(Row { partial: Partial::NONE, words }))
-    }
+/// The words of which something counts, one bit each: flags, and cached pages that are neither all
+/// nor none.
+#[derive(Clone, Copy)]
+pub struct Used {
+    pub flagged: u64,
+    pub partial: u64,
 }
 
 impl Words {
@@ -107,34 +100,36 @@ impl Words {
     /// Keeps all words, which are anything.
     pub fn keep_all(&mut self) {
         if let Words::Few(_) = self {
-            *self = Row::of([Word::default(); CHUNK_WORDS]);
+            *self = Words::All(Box::default());
         }
     }
 
-    /// What `of` takes of word `number`.
+    /// What `of` takes of the flags of word `number`, which has some.
     #[inline(always)]
-    pub fn get<R>(&self, number: usize, of: impl FnOnce(&Word) -> R) -> R {
+    pub fn get<R>(&self, number: usize, of: impl FnOnce(&Flags) -> R) -> R {
         match self {
-            Words::All(row) => of(&row.words[number]),
-            Words::Few(runs) => of(&gathered(runs, number)),
+            Words::All(row) => of(row.flags(number)),
+            Words::Few(runs) => of(&gathered(runs, number).flags),
         }
     }
 
-    /// Changes word `number`. What is kept of the words of `used`, one bit each, counts from then
-    /// on, and not that of others.
+    /// Changes the flags of word `number`, which are anything if it `is_new` among the flagged
+    /// ones. What is kept of words that are not `used` counts no more.
     #[inline(always)]
     pub fn change<R>(
         &mut self,
         number: usize,
-        used: impl FnOnce() -> u64,
-        change: impl FnOnce(&mut Word) -> R,
+        is_new: bool,
+        used: Used,
+        change: impl FnOnce(&mut Flags) -> R,
     ) -> R {
         match self {
-            Words::All(row) => change(&mut row.words[number]),
+            Words::All(row) => change(row.flags_mut(number, is_new, used.flagged)),
             Words::Few(runs) => {
                 let mut word = gathered(runs, number);
-                let changed = change(&mut word);
-                self.put(number, &word, used());
+                word.present &= (used.partial >> number & 1).wrapping_neg();
+                let changed = change(&mut word.flags);
+                self.put(number, &word, used);
                 changed
             }
         }
@@ -144,46 +139,48 @@ impl Words {
     #[inline(always)]
     pub fn present(&self, number: usize) -> u64 {
         match self {
-            Words::All(row) => row.partial.get(number).unwrap_or(row.words[number].present),
+            Words::All(row) => row.present(number),
             Words::Few(runs) => gathered(runs, number).present,
         }
     }
 
     /// Changes the cached pages of word `number`, which are anything unless it `was_partial`.
-    /// Returns them.
+    /// Returns them. What is kept of words that are not `used` counts no more.
     #[inline(always)]
     pub fn change_present(
         &mut self,
         number: usize,
         was_partial: bool,
-        used: impl FnOnce() -> u64,
+        used: Used,
         change: impl FnOnce(u64) -> u64,
     ) -> u64 {
-        if let Words::All(row) = self {
-            let elsewhere = &mut row.words[number].present;
-            return row.partial.change(number, was_partial, elsewhere, change);
+        match self {
+            Words::All(row) => row.change_present(number, was_partial, change),
+            Words::Few(runs) => {
+                let mut word = gathered(runs, number);
+                word.present = change(word.present);
+                self.put(number, &word, used);
+                word.present
+            }
         }
-        self.change(number, used, |word| {
-            word.present = change(word.present);
-            word.present
-        })
     }
 
     /// No word is partial any more.
     pub fn forget_present(&mut self) {
         if let Words::All(row) = self {
-            row.partial = Partial::NONE;
+            row.forget_present();
         }
     }
 
     #[inline(never)]
-    fn put(&mut self, number: usize, word: &Word, used: u64) {
+    fn put(&mut self, number: usize, word: &Word, used: Used) {
+        let used = used.flagged | used.partial;
         let Words::Few(runs) = self else { unreachable!("only a few are put") };
         runs.retain(|run| run.word() != number && used >> run.word() & 1 == 1);
         runs.extend(runs_of(number, word));
         if runs.len() > MOST_RUNS {
             let words = std::array::from_fn(|number| gathered(runs, number));
-            *self = Row::of(words);
+            *self = Words::All(Box::new(Row::of(words)));
         }
     }
 
@@ -191,7 +188,7 @@ impl Words {
     pub fn held_bytes(&self) -> u64 {
         match self {
             Words::Few(runs) => (runs.capacity() * size_of::<Run>()) as u64,
-            Words::All(_) => size_of::<Row>() as u64,
+            Words::All(row) => row.held_bytes(),
         }
     }
 }

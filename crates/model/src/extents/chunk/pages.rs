@@ -76,7 +76,7 @@ impl Chunk {
         self.some &= !(is_empty << word);
         if self.flagged >> word & 1 == 1 {
             let used = self.used_words();
-            self.words.change(word, used, |of_word| of_word.flags.clear(pages));
+            self.words.change(word, false, used, |flags| flags.clear(pages));
         }
         is_empty
     }
