@@ -249,7 +249,7 @@ impl MappedFile for ExtentFile<'_> {
         if let Some(chunk) = cache.chunks.get(number / CHUNK_WORDS as u64) {
             let word = number as usize % CHUNK_WORDS;
             pages.present = chunk.present(word);
-            pages.large = chunk.large(word);
+            pages.large = chunk.large(word) & pages.present;
             pages.locked = cache.locked.mask(number);
             if let Some(Flags { marked, workingset, mapped, copied, .. }) = chunk.some_flags(word) {
                 pages = Pages { marked, workingset, mapped, copied, ..pages };
