@@ -167,22 +167,38 @@ impl Fault {
 
     /// Goes on until the caller has to do something. [`Step::Lock`] may be answered by
     /// [`Fault::refused`]; a step that is followed by the next one was carried out.
-    #[inline]
     pub fn step<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        match self.step_ahead(&view.limits.rules, view.log) {
+            Some(step) => step,
+            None => self.step_with(view),
+        }
+    }
+
+    /// The next step where that depends on nothing that a view shows; `None` where it does, and is
+    /// that of [`Fault::step_with`].
+    #[inline(always)]
+    pub fn step_ahead(&mut self, rules: &Rules, log: &mut impl Log) -> Option<Step> {
         match self.state {
-            State::Begin => self.begin(&view.limits.rules),
+            State::Begin => Some(self.begin(rules)),
+            State::Read => Some(self.read_window()),
+            State::Reading if self.undisturbed => Some(self.wait(log)),
+            State::Arrived if self.dropped => Some(self.retry(rules)),
+            State::Look | State::Settle | State::Reading | State::Arrived => None,
+        }
+    }
+
+    /// The next step, where [`Fault::step_ahead`] has none.
+    // Within its callers it would take from each step what it needs itself: registers and
+    // addresses.
+    #[inline(never)]
+    pub fn step_with<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        match self.state {
             State::Look => self.look(view),
-            State::Read => {
-                self.state = State::Settle;
-                Step::Read(self.window.expect("a miss or a mark made it"))
-            }
-            State::Reading if self.undisturbed => self.wait(view),
-            State::Settle | State::Reading => {
+            State::Arrived => self.arrived(view),
+            _ => {
                 self.state = State::Settle;
                 self.settle(view.cache.folio(self.index), view)
             }
-            State::Arrived if self.dropped => self.retry(&view.limits.rules),
-            State::Arrived => self.arrived(view),
         }
     }
 
@@ -197,8 +213,6 @@ impl Fault {
         Step::Lock(self.lock)
     }
 
-    // Within `step` it would take from each step what it needs itself: registers and addresses.
-    #[inline(never)]
     fn look<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         view.log.record(Decision::Locked(self.lock));
         if self.interrupted && self.is_served(view) {
@@ -216,7 +230,7 @@ impl Fault {
         match self.look_up(found, view) {
             Some(step) => step,
             None if self.state == State::Settle => self.settle(found, view),
-            None => self.step(view),
+            None => self.read_window(),
         }
     }
 
@@ -238,7 +252,7 @@ impl Fault {
         match found {
             // The single page is created before the lock goes, and waited for after.
             None => self.read_page(),
-            Some(folio) if folio.locked => self.wait(view),
+            Some(folio) if folio.locked => self.wait(view.log),
             Some(_) if self.dropped => self.retry(&view.limits.rules),
             Some(folio) => self.finish(folio, view),
         }
@@ -252,19 +266,24 @@ impl Fault {
         self.finish(folio, view)
     }
 
+    fn read_window(&mut self) -> Step {
+        self.state = State::Settle;
+        Step::Read(self.window.expect("a miss or a mark made it"))
+    }
+
     fn read_page(&mut self) -> Step {
         self.state = State::Reading;
         Step::ReadPage(self.index)
     }
 
     /// Waits for the page, which is being read, once the lock is dropped.
-    fn wait<C, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+    fn wait(&mut self, log: &mut impl Log) -> Step {
         self.state = State::Reading;
-        if let Some(step) = self.drop_lock(view) {
+        if let Some(step) = self.drop_lock(log) {
             return step;
         }
         self.state = State::Arrived;
-        view.log.record(Decision::Waited { index: self.index });
+        log.record(Decision::Waited { index: self.index });
         Step::Wait(self.index)
     }
 
@@ -321,16 +340,16 @@ impl Fault {
             self.window = window;
             self.state = State::Read;
         }
-        self.drop_lock(view)
+        self.drop_lock(*log)
     }
 
     /// Drops the lock before I/O, unless that was done, or this is the retry that may not.
-    fn drop_lock<C, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Option<Step> {
+    fn drop_lock(&mut self, log: &mut impl Log) -> Option<Step> {
         if self.dropped || self.tried {
             return None;
         }
         self.dropped = true;
-        view.log.record(Decision::Dropped(self.lock));
+        log.record(Decision::Dropped(self.lock));
         Some(Step::Unlock)
     }
 

@@ -178,9 +178,10 @@ impl Chunk {
         size_of::<Chunk>() as u64 + self.words.held_bytes() + self.orders.held_bytes()
     }
 
-    /// The pages of `word` that are in large folios.
+    /// The pages of `word` that are in large folios, and meaningless bits for absent ones.
+    #[inline]
     pub fn large(&self, word: usize) -> u64 {
-        self.orders.large(word) & self.present(word)
+        self.orders.large(word)
     }
 
     /// The pages of `word` that are cached and have no mark.

@@ -242,15 +242,18 @@ impl ExtentFile<'_> {
 }
 
 impl MappedFile for ExtentFile<'_> {
-    #[inline]
+    // Most callers look at a part of it.
+    #[inline(always)]
     fn pages(&self, word: u64, _: u64) -> Pages {
         let (cache, number) = (&*self.cache, self.word_in_row(word));
         let mut pages = Pages::default();
         if let Some(chunk) = cache.chunks.get(number / CHUNK_WORDS as u64) {
             let word = number as usize % CHUNK_WORDS;
             pages.present = chunk.present(word);
-            pages.large = chunk.large(word);
-            pages.locked = cache.locked.mask(number);
+            if pages.present != 0 {
+                pages.large = chunk.large(word) & pages.present;
+                pages.locked = cache.locked.mask(number);
+            }
             if let Some(Flags { marked, workingset, mapped, copied, .. }) = chunk.some_flags(word) {
                 pages = Pages { marked, workingset, mapped, copied, ..pages };
             }

@@ -67,10 +67,13 @@ impl Orders {
     }
 
     /// The pages of `word` that are in large folios, and meaningless bits for absent ones.
+    #[inline]
     pub fn large(&self, word: usize) -> u64 {
-        if self.runs.is_empty() {
-            return 0;
-        }
+        if self.runs.is_empty() { 0 } else { self.large_by_runs(word) }
+    }
+
+    #[inline(never)]
+    fn large_by_runs(&self, word: usize) -> u64 {
         let (from, end) = (word * WORD, (word + 1) * WORD);
         let of_word = self.runs[self.run_of(from)..].iter();
         let of_word = of_word.take_while(|run| usize::from(run.0) < end);
