@@ -129,7 +129,15 @@ impl Device {
     /// What was under way may be complete later than it would have been.
     pub fn submit(&mut self, file: FileId, now_ns: u64) -> bool {
         for number in 0..self.asked.len() {
-            self.give(self.asked[number], file, now_ns);
+            let asked = self.asked[number];
+            if self.ring.is_some() {
+                self.give_one_by_one(asked, file, now_ns);
+            } else if self.has_places(&asked) {
+                let row = self.row(asked, file, now_ns);
+                self.serve(row);
+            } else {
+                self.serve_queued(asked, file, now_ns);
+            }
         }
         let is_anything = !self.asked.is_empty();
         self.asked.clear();
@@ -140,19 +148,18 @@ impl Device {
     #[inline(always)]
     pub fn read(&mut self, run: FolioRun, file: FileId, now_ns: u64) {
         debug_assert!(self.asked.is_empty(), "nothing else is asked for");
-        self.give(Asked::new(run), file, now_ns);
+        let asked = Asked::new(run);
+        if self.ring.is_none() && self.has_places(&asked) {
+            let row = self.row(asked, file, now_ns);
+            return self.serve(row);
+        }
+        self.asked.push(asked);
+        self.submit(file, now_ns);
     }
 
-    #[inline(always)]
-    fn give(&mut self, asked: Asked, file: FileId, now_ns: u64) {
-        if self.ring.is_some() {
-            self.give_one_by_one(asked, file, now_ns);
-        } else if self.under_way + asked.requests <= self.profile.queue_depth.into() {
-            let row = self.row(asked, file, now_ns);
-            self.serve(row);
-        } else {
-            self.serve_queued(asked, file, now_ns);
-        }
+    /// Whether all requests find places in the queue at once.
+    fn has_places(&self, asked: &Asked) -> bool {
+        self.under_way + asked.requests <= self.profile.queue_depth.into()
     }
 
     /// The row of requests of which the first is not served before `from_ns`, nor the others later
@@ -265,9 +272,15 @@ impl Device {
     /// Counts so many of the requests that were given first as complete.
     fn completed(&mut self, requests: u64) {
         self.under_way -= requests;
-        if let Some(ring) = &mut self.ring {
-            (0..requests).for_each(|_| ring.complete());
+        if self.ring.is_some() {
+            self.completed_in_ring(requests);
         }
+    }
+
+    #[inline(never)]
+    fn completed_in_ring(&mut self, requests: u64) {
+        let ring = self.ring.as_mut().expect("the device has one");
+        (0..requests).for_each(|_| ring.complete());
     }
 
     /// When the next request will be complete.

@@ -46,13 +46,11 @@ pub struct Fault {
     dropped: bool,
     /// Other tasks were at work between two steps.
     interrupted: bool,
-    /// Nothing has changed since the last step but by what that asked for.
-    undisturbed: bool,
     /// It has mapped its page as accessed, not only found it mapped.
     is_young: bool,
     /// It made a private copy.
     copied: bool,
-    /// The window to be read in [`State::Read`].
+    /// The window to be read from [`State::Read`] on.
     window: Option<Window>,
     state: State,
 }
@@ -89,7 +87,6 @@ impl Fault {
             major: false,
             dropped: false,
             interrupted: false,
-            undisturbed: false,
             is_young: false,
             copied: false,
             window: None,
@@ -129,15 +126,17 @@ impl Fault {
         self.mapped
     }
 
+    /// The window that [`Step::Read`] asks for.
+    ///
+    /// # Panics
+    /// Before the first such step.
+    pub fn window(&self) -> &Window {
+        self.window.as_ref().expect("a miss or a mark made it")
+    }
+
     /// Other tasks were at work since the last step.
     pub fn interrupted(&mut self) {
         self.interrupted = true;
-    }
-
-    /// Whether nothing was done since the last step but what that asked for, and nothing has
-    /// arrived: the next step need not look the page up again then.
-    pub fn set_undisturbed(&mut self, undisturbed: bool) {
-        self.undisturbed = undisturbed;
     }
 
     /// Whether it has mapped its page as accessed: the access behind it changes nothing then.
@@ -168,20 +167,27 @@ impl Fault {
     /// Goes on until the caller has to do something. [`Step::Lock`] may be answered by
     /// [`Fault::refused`]; a step that is followed by the next one was carried out.
     pub fn step<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
-        match self.step_ahead(&view.limits.rules, view.log) {
+        match self.step_ahead(false, &view.limits.rules, view.log) {
             Some(step) => step,
             None => self.step_with(view),
         }
     }
 
     /// The next step where that depends on nothing that a view shows; `None` where it does, and is
-    /// that of [`Fault::step_with`].
+    /// that of [`Fault::step_with`]. A page that was being read at the last step need not be looked
+    /// up again where it is `undisturbed`: nothing was done since then but what that step asked
+    /// for, and nothing has arrived.
     #[inline(always)]
-    pub fn step_ahead(&mut self, rules: &Rules, log: &mut impl Log) -> Option<Step> {
+    pub fn step_ahead(
+        &mut self,
+        undisturbed: bool,
+        rules: &Rules,
+        log: &mut impl Log,
+    ) -> Option<Step> {
         match self.state {
             State::Begin => Some(self.begin(rules)),
             State::Read => Some(self.read_window()),
-            State::Reading if self.undisturbed => Some(self.wait(log)),
+            State::Reading if undisturbed => Some(self.wait(log)),
             State::Arrived if self.dropped => Some(self.retry(rules)),
             State::Look | State::Settle | State::Reading | State::Arrived => None,
         }
@@ -268,7 +274,7 @@ impl Fault {
 
     fn read_window(&mut self) -> Step {
         self.state = State::Settle;
-        Step::Read(self.window.expect("a miss or a mark made it"))
+        Step::Read
     }
 
     fn read_page(&mut self) -> Step {

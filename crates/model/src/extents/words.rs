@@ -105,7 +105,7 @@ impl Words {
     pub fn get<R>(&self, number: usize, of: impl FnOnce(&Word) -> R) -> R {
         match self {
             Words::All(row) => of(&row.0[number]),
-            Words::Few(runs) => of(&gathered(runs, number)),
+            Words::Few(runs) => of_few(runs, number, of),
         }
     }
 
@@ -120,13 +120,23 @@ impl Words {
     ) -> R {
         match self {
             Words::All(row) => change(&mut row.0[number]),
-            Words::Few(runs) => {
-                let mut word = gathered(runs, number);
-                let changed = change(&mut word);
-                self.put(number, &word, used());
-                changed
-            }
+            Words::Few(_) => self.change_few(number, used, change),
         }
+    }
+
+    // What is done where all words are kept stays small without it.
+    #[inline(never)]
+    fn change_few<R>(
+        &mut self,
+        number: usize,
+        used: impl FnOnce() -> u64,
+        change: impl FnOnce(&mut Word) -> R,
+    ) -> R {
+        let Words::Few(runs) = self else { unreachable!("only a few are put") };
+        let mut word = gathered(runs, number);
+        let changed = change(&mut word);
+        self.put(number, &word, used());
+        changed
     }
 
     #[inline(never)]
@@ -147,6 +157,11 @@ impl Words {
             Words::All(_) => size_of::<Row>() as u64,
         }
     }
+}
+
+#[inline(never)]
+fn of_few<R>(runs: &[Run], number: usize, of: impl FnOnce(&Word) -> R) -> R {
+    of(&gathered(runs, number))
 }
 
 #[inline(never)]

@@ -64,7 +64,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
 
     fn unlock_arrived(&mut self) {
         let (is_awaited, mut arrived_ns) = (!self.waiting.is_empty(), self.now_ns);
-        self.next_done_ns = None;
+        let mut next_ns = None;
         for device in &mut self.devices {
             while let Some((run, at_ns)) = device.arrived(self.now_ns, is_awaited) {
                 self.memory.cache.unlock(run.file, run.start, run.pages);
@@ -74,9 +74,10 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
                 }
             }
             if let Some(done_ns) = device.next_done_ns() {
-                self.next_done_ns = self.next_done_ns.into_iter().chain([done_ns]).min();
+                next_ns = Some(next_ns.map_or(done_ns, |next_ns: u64| next_ns.min(done_ns)));
             }
         }
+        self.next_done_ns = next_ns;
         if is_awaited {
             self.waiting.something_arrived(arrived_ns);
         }
