@@ -269,7 +269,7 @@ fn a_tried_retry_that_misses_reads_under_its_lock() {
 fn a_page_that_readahead_did_not_leave_is_created() {
     let mut engine = Engine::new(file(V6_18), Io::Immediate, "64.");
     engine.fault_with(32, READ, |step, engine| {
-        if matches!(step, Step::Read(_)) {
+        if step == Step::Read {
             evict(engine);
         }
     });
@@ -304,7 +304,7 @@ fn a_retry_under_mmap_lock_that_drops_it_is_tried_next() {
     engine.ra = stream(20, 16, 4, 0);
     engine.ra.mmap_miss = 9;
     let outcome = engine.fault_with(32, READ, |step, engine| {
-        if matches!(step, Step::Read(_)) {
+        if step == Step::Read {
             engine.cache = map::cache("32. ~ 31.");
         }
         if matches!(step, Step::Wait(_)) && engine.log.len() < 8 {
@@ -365,8 +365,8 @@ fn tries_and_misses_can_be_asked_for_between_steps() {
         seen.push((fault.tries(), fault.misses()));
         match step {
             Step::Done(_) => break,
-            Step::Read(window) => {
-                engine.read_window(window);
+            Step::Read => {
+                engine.read_window(*fault.window());
                 if seen.len() < 5 {
                     evict(&mut engine);
                 }

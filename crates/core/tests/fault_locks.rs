@@ -59,7 +59,7 @@ fn locks(switches: &[Switch], mut fault: Fault, refused: Option<usize>) -> (Vec<
                 }
                 locks.push(lock);
             }
-            Step::Read(window) => engine.read_window(window),
+            Step::Read => engine.read_window(*fault.window()),
             Step::Wait(_) => engine.arrive(),
             Step::Done(outcome) => return (locks, outcome),
             Step::Unlock | Step::ReadPage(_) => {}
@@ -125,8 +125,8 @@ fn refused(mut engine: Engine) -> (Vec<Step>, u64, String) {
         let step = fault.step(&mut View { limits, vma, ra, tables, cache, log });
         match step {
             Step::Lock(Lock::Vma) => fault.refused(),
-            Step::Read(window) => {
-                engine.read_window(window);
+            Step::Read => {
+                engine.read_window(*fault.window());
                 engine.arrive();
             }
             _ => {}
@@ -150,7 +150,7 @@ fn without_the_lock_of_its_vma_a_fault_takes_mmap_lock() {
     // A miss drops mmap_lock too, and takes it again.
     let (steps, mapped, course) =
         refused(Engine::new(limits(V6_18, PageCount(64)), Io::Waited, "64."));
-    assert!(matches!(steps[..], [_, _, Step::Unlock, Step::Read(_), _, _]), "{steps:?}");
+    assert!(matches!(steps[..], [_, _, Step::Unlock, Step::Read, _, _]), "{steps:?}");
     assert_eq!([steps[0], steps[1], steps[4], steps[5]], [vma, mmap, mmap, done(true, 2)]);
     let expected = "mmap miss:0 drop around:24+16-4 mmap map:32..47=7-7 major/2";
     assert_eq!((mapped, course.as_str()), (7, expected));

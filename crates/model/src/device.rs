@@ -121,11 +121,7 @@ impl Device {
             folios -= taken;
         }
         if folios > 0 {
-            let pages = PageCount(folios << order.0);
-            let requests = folios.div_ceil(REQUEST_FOLIOS);
-            let each = PageCount(REQUEST_FOLIOS << order.0).min(pages);
-            let room = requests * REQUEST_FOLIOS - folios;
-            self.asked.push(Asked { start, pages, each, requests, room });
+            self.asked.push(Asked::new(FolioRun { start, folios, ..run }));
         }
     }
 
@@ -136,7 +132,7 @@ impl Device {
             let asked = self.asked[number];
             if self.ring.is_some() {
                 self.give_one_by_one(asked, file, now_ns);
-            } else if self.under_way + asked.requests <= self.profile.queue_depth.into() {
+            } else if self.has_places(&asked) {
                 let row = self.row(asked, file, now_ns);
                 self.serve(row);
             } else {
@@ -146,6 +142,24 @@ impl Device {
         let is_anything = !self.asked.is_empty();
         self.asked.clear();
         is_anything
+    }
+
+    /// Begins to read folios of `file` at `now_ns` that nothing else is asked for with.
+    #[inline(always)]
+    pub fn read(&mut self, run: FolioRun, file: FileId, now_ns: u64) {
+        debug_assert!(self.asked.is_empty(), "nothing else is asked for");
+        let asked = Asked::new(run);
+        if self.ring.is_none() && self.has_places(&asked) {
+            let row = self.row(asked, file, now_ns);
+            return self.serve(row);
+        }
+        self.asked.push(asked);
+        self.submit(file, now_ns);
+    }
+
+    /// Whether all requests find places in the queue at once.
+    fn has_places(&self, asked: &Asked) -> bool {
+        self.under_way + asked.requests <= self.profile.queue_depth.into()
     }
 
     /// The row of requests of which the first is not served before `from_ns`, nor the others later
@@ -180,6 +194,7 @@ impl Device {
     }
 
     /// Begins to read `row`.
+    #[inline]
     fn serve(&mut self, row: Row) {
         self.busy_until_ns = row.all_done_ns;
         self.under_way += row.requests;
@@ -187,6 +202,7 @@ impl Device {
     }
 
     /// Begins to read a row through a ring, whose requests are complete with those that they join.
+    #[inline(never)]
     fn give_one_by_one(&mut self, mut asked: Asked, file: FileId, now_ns: u64) {
         while asked.requests > 0 {
             let one = asked.first(1);
@@ -221,7 +237,7 @@ impl Device {
     /// wait for one of them where `is_awaited`.
     #[inline(always)]
     pub fn arrived(&mut self, now_ns: u64, is_awaited: bool) -> Option<(Run, u64)> {
-        let row = self.rows.front_mut().filter(|row| row.done_ns <= now_ns)?;
+        let row = self.rows.front().filter(|row| row.done_ns <= now_ns)?;
         let Row { file, start, .. } = *row;
         let one_by_one = is_awaited && row.queued && row.requests > 1;
         if row.all_done_ns <= now_ns && !one_by_one {
@@ -231,6 +247,14 @@ impl Device {
             self.completed(requests);
             return Some((run, arrived_ns));
         }
+        Some(self.arrived_partly(now_ns, one_by_one))
+    }
+
+    /// The same of the first requests of a row that does not arrive as a whole.
+    #[inline(never)]
+    fn arrived_partly(&mut self, now_ns: u64, one_by_one: bool) -> (Run, u64) {
+        let row = self.rows.front_mut().expect("its first request is complete");
+        let Row { file, start, .. } = *row;
         let behind = (now_ns - row.done_ns).checked_div(row.each_ns).unwrap_or(u64::MAX);
         let arrived = behind.saturating_add(1).min(row.requests - 1);
         let arrived = if one_by_one { 1 } else { arrived };
@@ -242,15 +266,21 @@ impl Device {
         row.start += pages;
         row.pages -= pages;
         self.completed(arrived);
-        Some((Run { file, start, pages }, arrived_ns))
+        (Run { file, start, pages }, arrived_ns)
     }
 
     /// Counts so many of the requests that were given first as complete.
     fn completed(&mut self, requests: u64) {
         self.under_way -= requests;
-        if let Some(ring) = &mut self.ring {
-            (0..requests).for_each(|_| ring.complete());
+        if self.ring.is_some() {
+            self.completed_in_ring(requests);
         }
+    }
+
+    #[inline(never)]
+    fn completed_in_ring(&mut self, requests: u64) {
+        let ring = self.ring.as_mut().expect("the device has one");
+        (0..requests).for_each(|_| ring.complete());
     }
 
     /// When the next request will be complete.
@@ -259,17 +289,30 @@ impl Device {
     }
 
     /// When the page `index` of `file` arrives, where it is being read.
+    #[inline]
     pub fn arrival_ns(&self, file: FileId, index: PageIndex) -> Option<u64> {
-        let holds =
-            |row: &&Row| row.file == file && row.start <= index && index < row.start + row.pages;
-        // Most often it is what was asked for last.
-        let last = self.rows.back().filter(holds);
-        let row = last.or_else(|| self.rows.iter().rev().find(holds))?;
+        // Most often it is what was asked for last, by itself.
+        let last = self.rows.back()?;
+        if last.requests == 1 && last.holds(file, index) {
+            return Some(last.done_ns);
+        }
+        let row = self.rows.iter().rev().find(|row| row.holds(file, index))?;
         Some(row.done_ns_of((index - row.start).0 / row.each.0))
     }
 }
 
 impl Asked {
+    /// Requests for `run` alone.
+    #[inline(always)]
+    fn new(run: FolioRun) -> Asked {
+        let FolioRun { start, order, folios, .. } = run;
+        let pages = PageCount(folios << order.0);
+        let requests = folios.div_ceil(REQUEST_FOLIOS);
+        let each = PageCount(REQUEST_FOLIOS << order.0).min(pages);
+        let room = requests * REQUEST_FOLIOS - folios;
+        Asked { start, pages, each, requests, room }
+    }
+
     /// The first `requests` of them.
     fn first(self, requests: u64) -> Asked {
         if requests == self.requests {
@@ -298,6 +341,10 @@ impl Asked {
 }
 
 impl Row {
+    fn holds(&self, file: FileId, index: PageIndex) -> bool {
+        self.file == file && self.start <= index && index < self.start + self.pages
+    }
+
     /// When the request `number` of those that are not complete will be, counted from 0.
     fn done_ns_of(&self, number: u64) -> u64 {
         let is_last = number > 0 && number + 1 == self.requests;

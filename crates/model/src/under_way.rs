@@ -5,6 +5,7 @@ use filemap_core::decision::Log;
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View};
 use filemap_core::page_cache::PageCache;
+use filemap_core::readahead::Window;
 use filemap_core::rules::VmaLock;
 use filemap_core::units::PageIndex;
 
@@ -92,8 +93,15 @@ impl FaultUnderWay {
                 return Ok(Some(Pause::Turn));
             }
             let has_arrived = task.world.arrivals();
-            self.fault.set_undisturbed(goes_on && !has_arrived);
-            let step = self.step(task, open);
+            let (rules, undisturbed) = (&open.limits.rules, goes_on && !has_arrived);
+            goes_on = true;
+            if let Some(step) = self.fault.step_ahead(undisturbed, rules, &mut task.world.log) {
+                if let Some(pause) = self.carry_out(step, false, task, open)? {
+                    return Ok(Some(pause));
+                }
+                continue;
+            }
+            let step = self.step_with(task, open);
             if let Step::Done(outcome) = step {
                 self.served(outcome, task, open);
                 if self.fault.copied() {
@@ -104,17 +112,18 @@ impl FaultUnderWay {
             if let Some(pause) = self.carry_out(step, false, task, open)? {
                 return Ok(Some(pause));
             }
-            goes_on = true;
         }
     }
 
-    fn step<C: PageCache, L: Log>(
+    /// The next step that depends on what the fault sees.
+    #[inline(always)]
+    fn step_with<C: PageCache, L: Log>(
         &mut self,
         task: &mut Task<'_, '_, C, L>,
         open: &mut OpenFile,
     ) -> Step {
         let Task { world, process } = task;
-        let step = self.fault.step(&mut View {
+        let step = self.fault.step_with(&mut View {
             limits: &open.limits,
             vma: &self.at.vma,
             ra: &mut open.ra,
@@ -123,7 +132,7 @@ impl FaultUnderWay {
             log: &mut world.log,
         });
         if !matches!(step, Step::Lock(_)) {
-            // Before it asks for its lock it has looked nothing up.
+            // A try that asks for its lock has looked nothing up yet.
             let highest = &mut world.tally.mmap_miss_max;
             *highest = open.ra.mmap_miss.max(*highest);
         }
@@ -131,6 +140,8 @@ impl FaultUnderWay {
     }
 
     /// Does what `step` asks for. Where that has to pause, it is carried out later.
+    // Each kind of step of each caller then goes its own way.
+    #[inline(always)]
     fn carry_out<C: PageCache, L: Log>(
         &mut self,
         step: Step,
@@ -138,7 +149,8 @@ impl FaultUnderWay {
         task: &mut Task<'_, '_, C, L>,
         open: &mut OpenFile,
     ) -> Result<Option<Pause>, Error> {
-        let pause = carry_out(step, is_late, self.at.index, open, task.world, task.process)?;
+        let asked = Asked { step, is_late, first: self.at.index };
+        let pause = asked.carry_out(|| self.fault.window(), open, task.world, task.process)?;
         if pause.is_some() {
             self.next = Next::CarryOut(step);
             self.fault.interrupted();
@@ -242,8 +254,8 @@ impl ReadUnderWay {
             let Some(step) = step else {
                 return world.check_held(&process.tables).map(|()| None);
             };
-            let first = self.read.position();
-            if let Some(pause) = carry_out(step, is_late, first, open, world, process)? {
+            let asked = Asked { step, is_late, first: self.read.position() };
+            if let Some(pause) = asked.carry_out(|| self.read.window(), open, world, process)? {
                 self.paused = Some(step);
                 return Ok(Some(pause));
             }
@@ -251,24 +263,36 @@ impl ReadUnderWay {
     }
 }
 
-/// Does what `step` of a fault or a read at page `first` asks for. Where that has to pause, it is
-/// to be asked for again, and `is_late` then.
-#[inline(always)]
-fn carry_out<C: PageCache, L: Log>(
+/// What a step asked for.
+struct Asked {
     step: Step,
+    /// It has paused, and is asked for again.
     is_late: bool,
+    /// The page that the fault or the read is at.
     first: PageIndex,
-    open: &mut OpenFile,
-    world: &mut World<'_, C, L>,
-    process: &Process,
-) -> Result<Option<Pause>, Error> {
-    match step {
-        Step::Lock(_) => world.pass(world.profile.cost.fault_ns),
-        Step::Read(window) => world.read_window(&window, first, open, &process.tables),
-        Step::ReadPage(index) => return world.read_page(index, is_late, open, &process.tables),
-        Step::Wait(index) => return Ok(world.wait(open, index)),
-        Step::Unlock => world.tally.lock_drops += 1,
-        Step::Done(_) => {}
+}
+
+impl Asked {
+    /// Does it, where the window asked for is `window`. Where that has to pause, it is to be asked
+    /// for again.
+    #[inline(always)]
+    fn carry_out<'w, C: PageCache, L: Log>(
+        self,
+        window: impl FnOnce() -> &'w Window,
+        open: &mut OpenFile,
+        world: &mut World<'_, C, L>,
+        process: &Process,
+    ) -> Result<Option<Pause>, Error> {
+        let Asked { step, is_late, first } = self;
+        let tables = &process.tables;
+        match step {
+            Step::Lock(_) => world.pass(world.profile.cost.fault_ns),
+            Step::Read => world.read_window(window(), first, open, tables),
+            Step::ReadPage(index) => return world.read_page(index, is_late, open, tables),
+            Step::Wait(index) => return Ok(world.wait(open, index)),
+            Step::Unlock => world.tally.lock_drops += 1,
+            Step::Done(_) => {}
+        }
+        Ok(None)
     }
-    Ok(None)
 }

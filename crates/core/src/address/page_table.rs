@@ -26,12 +26,24 @@ impl Tables {
     const BLOCK_BYTES: u64 = 512 + 40;
 
     /// Notes page-table page `number`; returns whether it is new.
+    #[inline]
     fn insert(&mut self, number: u64) -> bool {
-        let block = self.0.entry(number / 4096).or_insert_with(|| Box::new([0; 64]));
+        let Some(block) = self.0.get_mut(&(number / 4096)) else {
+            self.insert_first(number);
+            return true;
+        };
         let word = &mut block[(number / 64 % 64) as usize];
         let before = *word;
         *word |= 1 << (number % 64);
         *word != before
+    }
+
+    /// Notes the first of a block.
+    #[inline(never)]
+    fn insert_first(&mut self, number: u64) {
+        let mut block = Box::new([0; 64]);
+        block[(number / 64 % 64) as usize] = 1 << (number % 64);
+        self.0.insert(number / 4096, block);
     }
 
     fn remove(&mut self, number: u64) {

@@ -183,7 +183,7 @@ impl Visit {
         }
         let index = unmapped & bit_of(self.index, word);
         cache.map(word, unmapped, if limits.arch.prefaults_young { unmapped } else { index });
-        self.mapped += PageCount(unmapped.count_ones().into());
+        self.mapped += PageCount(count(unmapped).into());
         if index != 0 {
             self.young = true;
             self.reach(pages.workingset & index != 0);
@@ -233,5 +233,16 @@ impl Visit {
 /// How many of the pages of `mask` count as hits.
 fn hits(mask: u64, pages: &Pages, limits: &Limits) -> u32 {
     let counted = if limits.rules.workingset_hits_count { mask } else { mask & !pages.workingset };
-    counted.count_ones()
+    count(counted)
+}
+
+/// How many pages a mask has: often one, which was read by itself.
+fn count(mask: u64) -> u32 {
+    if mask & mask.wrapping_sub(1) == 0 { u32::from(mask != 0) } else { count_several(mask) }
+}
+
+// Where processors may have no instruction for it, it is always done otherwise.
+#[inline(never)]
+fn count_several(mask: u64) -> u32 {
+    mask.count_ones()
 }

@@ -46,13 +46,11 @@ pub struct Fault {
     dropped: bool,
     /// Other tasks were at work between two steps.
     interrupted: bool,
-    /// Nothing has changed since the last step but by what that asked for.
-    undisturbed: bool,
     /// It has mapped its page as accessed, not only found it mapped.
     is_young: bool,
     /// It made a private copy.
     copied: bool,
-    /// The window to be read in [`State::Read`].
+    /// The window to be read from [`State::Read`] on.
     window: Option<Window>,
     state: State,
 }
@@ -89,7 +87,6 @@ impl Fault {
             major: false,
             dropped: false,
             interrupted: false,
-            undisturbed: false,
             is_young: false,
             copied: false,
             window: None,
@@ -129,15 +126,17 @@ impl Fault {
         self.mapped
     }
 
+    /// The window that [`Step::Read`] asks for.
+    ///
+    /// # Panics
+    /// Before the first such step.
+    pub fn window(&self) -> &Window {
+        self.window.as_ref().expect("a miss or a mark made it")
+    }
+
     /// Other tasks were at work since the last step.
     pub fn interrupted(&mut self) {
         self.interrupted = true;
-    }
-
-    /// Whether nothing was done since the last step but what that asked for, and nothing has
-    /// arrived: the next step need not look the page up again then.
-    pub fn set_undisturbed(&mut self, undisturbed: bool) {
-        self.undisturbed = undisturbed;
     }
 
     /// Whether it has mapped its page as accessed: the access behind it changes nothing then.
@@ -167,22 +166,45 @@ impl Fault {
 
     /// Goes on until the caller has to do something. [`Step::Lock`] may be answered by
     /// [`Fault::refused`]; a step that is followed by the next one was carried out.
-    #[inline]
     pub fn step<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        match self.step_ahead(false, &view.limits.rules, view.log) {
+            Some(step) => step,
+            None => self.step_with(view),
+        }
+    }
+
+    /// The next step where that depends on nothing that a view shows; `None` where it does, and is
+    /// that of [`Fault::step_with`]. A page that was being read at the last step need not be looked
+    /// up again where it is `undisturbed`: nothing was done since then but what that step asked
+    /// for, and nothing has arrived.
+    #[inline(always)]
+    pub fn step_ahead(
+        &mut self,
+        undisturbed: bool,
+        rules: &Rules,
+        log: &mut impl Log,
+    ) -> Option<Step> {
         match self.state {
-            State::Begin => self.begin(&view.limits.rules),
+            State::Begin => Some(self.begin(rules)),
+            State::Read => Some(self.read_window()),
+            State::Reading if undisturbed => Some(self.wait(log)),
+            State::Arrived if self.dropped => Some(self.retry(rules)),
+            State::Look | State::Settle | State::Reading | State::Arrived => None,
+        }
+    }
+
+    /// The next step, where [`Fault::step_ahead`] has none.
+    // Within its callers it would take from each step what it needs itself: registers and
+    // addresses.
+    #[inline(never)]
+    pub fn step_with<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+        match self.state {
             State::Look => self.look(view),
-            State::Read => {
-                self.state = State::Settle;
-                Step::Read(self.window.expect("a miss or a mark made it"))
-            }
-            State::Reading if self.undisturbed => self.wait(view),
-            State::Settle | State::Reading => {
+            State::Arrived => self.arrived(view),
+            _ => {
                 self.state = State::Settle;
                 self.settle(view.cache.folio(self.index), view)
             }
-            State::Arrived if self.dropped => self.retry(&view.limits.rules),
-            State::Arrived => self.arrived(view),
         }
     }
 
@@ -197,8 +219,6 @@ impl Fault {
         Step::Lock(self.lock)
     }
 
-    // Within `step` it would take from each step what it needs itself: registers and addresses.
-    #[inline(never)]
     fn look<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         view.log.record(Decision::Locked(self.lock));
         if self.interrupted && self.is_served(view) {
@@ -216,7 +236,7 @@ impl Fault {
         match self.look_up(found, view) {
             Some(step) => step,
             None if self.state == State::Settle => self.settle(found, view),
-            None => self.step(view),
+            None => self.read_window(),
         }
     }
 
@@ -238,7 +258,7 @@ impl Fault {
         match found {
             // The single page is created before the lock goes, and waited for after.
             None => self.read_page(),
-            Some(folio) if folio.locked => self.wait(view),
+            Some(folio) if folio.locked => self.wait(view.log),
             Some(_) if self.dropped => self.retry(&view.limits.rules),
             Some(folio) => self.finish(folio, view),
         }
@@ -252,19 +272,24 @@ impl Fault {
         self.finish(folio, view)
     }
 
+    fn read_window(&mut self) -> Step {
+        self.state = State::Settle;
+        Step::Read
+    }
+
     fn read_page(&mut self) -> Step {
         self.state = State::Reading;
         Step::ReadPage(self.index)
     }
 
     /// Waits for the page, which is being read, once the lock is dropped.
-    fn wait<C, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
+    fn wait(&mut self, log: &mut impl Log) -> Step {
         self.state = State::Reading;
-        if let Some(step) = self.drop_lock(view) {
+        if let Some(step) = self.drop_lock(log) {
             return step;
         }
         self.state = State::Arrived;
-        view.log.record(Decision::Waited { index: self.index });
+        log.record(Decision::Waited { index: self.index });
         Step::Wait(self.index)
     }
 
@@ -321,16 +346,16 @@ impl Fault {
             self.window = window;
             self.state = State::Read;
         }
-        self.drop_lock(view)
+        self.drop_lock(*log)
     }
 
     /// Drops the lock before I/O, unless that was done, or this is the retry that may not.
-    fn drop_lock<C, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Option<Step> {
+    fn drop_lock(&mut self, log: &mut impl Log) -> Option<Step> {
         if self.dropped || self.tried {
             return None;
         }
         self.dropped = true;
-        view.log.record(Decision::Dropped(self.lock));
+        log.record(Decision::Dropped(self.lock));
         Some(Step::Unlock)
     }
 

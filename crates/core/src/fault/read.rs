@@ -3,7 +3,7 @@
 use super::step::Step;
 use crate::cache::{FileCache, Folio};
 use crate::decision::{Cause, Decision, Log};
-use crate::readahead::{Limits, ReadaheadState, Request, marked, on_demand};
+use crate::readahead::{Limits, ReadaheadState, Request, Window, marked, on_demand};
 use crate::units::{Order, PageCount, PageIndex};
 
 /// What a step of a read looks at and changes. The caller owns it between steps.
@@ -35,6 +35,8 @@ pub struct Read {
     end_byte: u64,
     /// Nothing was copied out yet.
     is_first: bool,
+    /// The window that [`Step::Read`] asks for.
+    window: Option<Window>,
     state: State,
 }
 
@@ -60,6 +62,7 @@ impl Read {
             end,
             end_byte,
             is_first: true,
+            window: None,
             state: State::Look,
         }
     }
@@ -68,6 +71,14 @@ impl Read {
     /// folios.
     pub fn position(&self) -> PageIndex {
         self.next
+    }
+
+    /// The window that [`Step::Read`] asks for.
+    ///
+    /// # Panics
+    /// Before the first such step.
+    pub fn window(&self) -> &Window {
+        self.window.as_ref().expect("a miss or a mark made it")
     }
 
     /// Goes on until the caller has to do something. `Done` carries no fault.
@@ -164,7 +175,8 @@ impl Read {
             last: limits.last_page(),
         };
         log.record(ra.entered(&request));
-        Step::Read(on_demand::on_miss(request, limits, ra, *cache))
+        self.window = Some(on_demand::on_miss(request, limits, ra, *cache));
+        Step::Read
     }
 
     fn hit<C: FileCache, L: Log>(
@@ -186,8 +198,10 @@ impl Read {
         let window = marked::next_window(request, folio, limits, ra, *cache);
         if window.is_none() {
             log.record(Decision::NothingAbsent { index: folio.head });
+            return None;
         }
-        window.map(Step::Read)
+        self.window = window;
+        Some(Step::Read)
     }
 
     /// Marks the folios as accessed, but for the first where the last read ended in it.

@@ -1,7 +1,6 @@
 //! What a fault or a read asks its caller to do.
 
 use crate::decision::Lock;
-use crate::readahead::Window;
 use crate::units::PageIndex;
 
 /// What the faulting instruction does.
@@ -20,8 +19,9 @@ pub enum Step {
     Lock(Lock),
     /// Drop the lock that was taken.
     Unlock,
-    /// Lay out this window, add its folios and begin to read them.
-    Read(Window),
+    /// Lay out the window that the fault or the read says ([`super::Fault::window`]), add its
+    /// folios and begin to read them.
+    Read,
     /// Add a folio of one base page, if it is still absent, and begin to read it.
     ReadPage(PageIndex),
     /// Wait until the folio that holds the page is up to date.

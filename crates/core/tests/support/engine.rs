@@ -96,6 +96,7 @@ impl Engine {
             });
             match step {
                 Step::Done(outcome) => return outcome,
+                Step::Read => self.read_window(*fault.window()),
                 step => self.carry_out(step),
             }
             meddle(step, self);
@@ -114,6 +115,7 @@ impl Engine {
                 log: &mut self.log,
             });
             match step {
+                Some(Step::Read) => self.read_window(*read.window()),
                 Some(step) => self.carry_out(step),
                 None => return,
             }
@@ -165,7 +167,6 @@ impl Engine {
 
     fn carry_out(&mut self, step: Step) {
         match step {
-            Step::Read(window) => self.read_window(window),
             Step::ReadPage(start) => {
                 assert!(self.cache.folio(start).is_none(), "{start} is cached");
                 self.add(FolioRun { start, order: Order(0), folios: 1, marked: None });
@@ -175,7 +176,7 @@ impl Engine {
                 assert!(locked, "nothing is being read at {index}");
                 self.arrive();
             }
-            Step::Lock(_) | Step::Unlock | Step::Done(_) => {}
+            Step::Lock(_) | Step::Unlock | Step::Read | Step::Done(_) => {}
         }
     }
 

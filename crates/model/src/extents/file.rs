@@ -209,6 +209,27 @@ impl FileCache for ExtentFile<'_> {
 }
 
 impl ExtentFile<'_> {
+    // What is done to the entries of other layers is behind a call each, so that it stays small
+    // where a file has but one.
+    #[inline(never)]
+    fn touch_alias(&mut self, page: PageIndex) -> bool {
+        self.cache.aliases.touch(page, self.layer)
+    }
+
+    #[inline(never)]
+    fn map_aliases(&mut self, number: u64, mask: u64, young: u64) {
+        let entries = self.cache.aliases.get_or_make(number, self.layer);
+        entries.mapped |= mask;
+        entries.young |= young;
+    }
+
+    /// The pages of a word of the row that are mapped, and those that were copied.
+    #[inline(never)]
+    fn aliases(&self, number: u64) -> (u64, u64) {
+        let Entries { mapped, copied, .. } = self.cache.aliases.get(number, self.layer);
+        (mapped, copied)
+    }
+
     /// The entry of a page of the row was accessed.
     #[inline(never)]
     fn make_young(&mut self, page: PageIndex) {
@@ -242,34 +263,33 @@ impl ExtentFile<'_> {
 }
 
 impl MappedFile for ExtentFile<'_> {
-    #[inline]
+    // Most callers look at a part of it.
+    #[inline(always)]
     fn pages(&self, word: u64, _: u64) -> Pages {
         let (cache, number) = (&*self.cache, self.word_in_row(word));
         let mut pages = Pages::default();
         if let Some(chunk) = cache.chunks.get(number / CHUNK_WORDS as u64) {
             let word = number as usize % CHUNK_WORDS;
             pages.present = chunk.present(word);
-            pages.large = chunk.large(word) & pages.present;
-            pages.locked = cache.locked.mask(number);
+            if pages.present != 0 {
+                pages.large = chunk.large(word) & pages.present;
+                pages.locked = cache.locked.mask(number);
+            }
             if let Some(Flags { marked, workingset, mapped, copied, .. }) = chunk.some_flags(word) {
                 pages = Pages { marked, workingset, mapped, copied, ..pages };
             }
         }
         if self.layer != Layer::FIRST {
-            let Entries { mapped, copied, .. } = cache.aliases.get(number, self.layer);
-            pages = Pages { mapped, copied, ..pages };
+            (pages.mapped, pages.copied) = self.aliases(number);
         }
         pages
     }
 
-    #[inline]
+    #[inline(always)]
     fn map(&mut self, word: u64, mask: u64, young: u64) {
         let number = self.word_in_row(word);
         if self.layer != Layer::FIRST {
-            let entries = self.cache.aliases.get_or_make(number, self.layer);
-            entries.mapped |= mask;
-            entries.young |= young;
-            return;
+            return self.map_aliases(number, mask, young);
         }
         let chunk = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64);
         let chunk = chunk.expect("pages are cached");
@@ -279,11 +299,11 @@ impl MappedFile for ExtentFile<'_> {
         });
     }
 
-    #[inline]
+    #[inline(always)]
     fn touch(&mut self, index: PageIndex) -> bool {
         let index = index + self.first;
         if self.layer != Layer::FIRST {
-            return self.cache.aliases.touch(index, self.layer);
+            return self.touch_alias(index);
         }
         let Some(chunk) = self.cache.chunks.get(index.0 / CHUNK_PAGES) else { return false };
         let (offset, bit) = ((index.0 % CHUNK_PAGES) as usize, 1 << (index.0 % WORD_PAGES));

@@ -69,11 +69,11 @@ impl Orders {
     /// The pages of `word` that are in large folios, and meaningless bits for absent ones.
     #[inline]
     pub fn large(&self, word: usize) -> u64 {
-        if self.runs.is_empty() { 0 } else { self.large_of_some(word) }
+        if self.runs.is_empty() { 0 } else { self.large_by_runs(word) }
     }
 
     #[inline(never)]
-    fn large_of_some(&self, word: usize) -> u64 {
+    fn large_by_runs(&self, word: usize) -> u64 {
         let (from, end) = (word * WORD, (word + 1) * WORD);
         let of_word = self.runs[self.run_of(from)..].iter();
         let of_word = of_word.take_while(|run| usize::from(run.0) < end);

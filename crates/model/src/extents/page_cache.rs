@@ -56,6 +56,7 @@ impl PageCache for ExtentCache {
         ExtentFile::new(self, file, layer)
     }
 
+    #[inline(always)]
     fn add(&mut self, file: FileId, run: FolioRun) {
         let first = first_page(file);
         let (start, end) = (first + run.start.0, first + run.end().0);

@@ -109,7 +109,7 @@ impl Words {
     pub fn get<R>(&self, number: usize, of: impl FnOnce(&Flags) -> R) -> R {
         match self {
             Words::All(row) => of(row.flags(number)),
-            Words::Few(runs) => of(&gathered(runs, number).flags),
+            Words::Few(runs) => of_few(runs, number, of),
         }
     }
 
@@ -125,14 +125,26 @@ impl Words {
     ) -> R {
         match self {
             Words::All(row) => change(row.flags_mut(number, is_new, used.flagged)),
-            Words::Few(runs) => {
-                let mut word = gathered(runs, number);
+            Words::Few(_) => self.change_few(number, used, |word| {
                 word.present &= (used.partial >> number & 1).wrapping_neg();
-                let changed = change(&mut word.flags);
-                self.put(number, &word, used);
-                changed
-            }
+                change(&mut word.flags)
+            }),
         }
+    }
+
+    // What is done where all words are kept stays small without it.
+    #[inline(never)]
+    fn change_few<R>(
+        &mut self,
+        number: usize,
+        used: Used,
+        change: impl FnOnce(&mut Word) -> R,
+    ) -> R {
+        let Words::Few(runs) = self else { unreachable!("only a few are put") };
+        let mut word = gathered(runs, number);
+        let changed = change(&mut word);
+        self.put(number, &word, used);
+        changed
     }
 
     /// The cached pages of word `number`, which is partial.
@@ -156,12 +168,10 @@ impl Words {
     ) -> u64 {
         match self {
             Words::All(row) => row.change_present(number, was_partial, change),
-            Words::Few(runs) => {
-                let mut word = gathered(runs, number);
+            Words::Few(_) => self.change_few(number, used, |word| {
                 word.present = change(word.present);
-                self.put(number, &word, used);
                 word.present
-            }
+            }),
         }
     }
 
@@ -191,6 +201,11 @@ impl Words {
             Words::All(row) => row.held_bytes(),
         }
     }
+}
+
+#[inline(never)]
+fn of_few<R>(runs: &[Run], number: usize, of: impl FnOnce(&Flags) -> R) -> R {
+    of(&gathered(runs, number).flags)
 }
 
 #[inline(never)]

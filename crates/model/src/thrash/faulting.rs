@@ -33,7 +33,8 @@ impl<C: PageCache, L: Log> Machine<'_, C, L> {
                 }
                 Flow::Goes
             }
-            Step::Read(window) => {
+            Step::Read => {
+                let window = *self.fault(task).fault.window();
                 self.begin_window(task, window);
                 Flow::Goes
             }

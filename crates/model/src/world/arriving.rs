@@ -6,7 +6,6 @@ use filemap_core::units::PageIndex;
 
 use super::Timing;
 use super::World;
-use crate::device::Device;
 use crate::open::OpenFile;
 use crate::waiting::Pause;
 
@@ -65,6 +64,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
 
     fn unlock_arrived(&mut self) {
         let (is_awaited, mut arrived_ns) = (!self.waiting.is_empty(), self.now_ns);
+        let mut next_ns = None;
         for device in &mut self.devices {
             while let Some((run, at_ns)) = device.arrived(self.now_ns, is_awaited) {
                 self.memory.cache.unlock(run.file, run.start, run.pages);
@@ -73,10 +73,13 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
                     arrived_ns = arrived_ns.min(at_ns);
                 }
             }
+            if let Some(done_ns) = device.next_done_ns() {
+                next_ns = Some(next_ns.map_or(done_ns, |next_ns: u64| next_ns.min(done_ns)));
+            }
         }
+        self.next_done_ns = next_ns;
         if is_awaited {
             self.waiting.something_arrived(arrived_ns);
         }
-        self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
     }
 }

@@ -86,8 +86,10 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
             return Ok(Some(pause));
         }
         if !is_late || self.memory.cache.file(open.file).folio(index).is_none() {
-            self.add(open, FolioRun { start: index, order: Order(0), folios: 1, marked: None });
-            self.submit(open);
+            let run = FolioRun { start: index, order: Order(0), folios: 1, marked: None };
+            self.add(open, run);
+            self.devices[open.device].read(run, open.file, self.now_ns);
+            self.submitted();
         }
         Ok(None)
     }
@@ -104,7 +106,9 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
             let fits = self.make_room(part.pages(), part.order.pages(), open.file, tables);
             let folios = part.folios.min(fits.0 >> run.order.0);
             if folios > 0 {
-                self.add(open, part.first(folios));
+                let added = part.first(folios);
+                self.add(open, added);
+                self.devices[open.device].ask(added);
             }
             if folios < part.folios {
                 return false;
@@ -147,6 +151,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         run.folios.min(batches / pages)
     }
 
+    #[inline]
     fn add(&mut self, open: &OpenFile, run: FolioRun) {
         self.log.record(Decision::Added {
             start: run.start,
@@ -159,16 +164,21 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         let cost = &self.profile.cost;
         let pages_ns = cost.add_page_ns.saturating_mul(run.pages().0);
         self.pass(pages_ns.saturating_add(cost.add_folio_ns.saturating_mul(run.folios)));
-        self.devices[open.device].ask(run);
     }
 
     /// Begins to read what was asked for of `open`.
     fn submit(&mut self, open: &OpenFile) {
         if self.devices[open.device].submit(open.file, self.now_ns) {
-            self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
-            if let Some(done_ns) = self.awaited_ns() {
-                self.turn_ns = self.turn_ns.min(done_ns.saturating_sub(1));
-            }
+            self.submitted();
+        }
+    }
+
+    /// Something is being read that was not.
+    #[inline]
+    fn submitted(&mut self) {
+        self.next_done_ns = self.devices.iter().filter_map(Device::next_done_ns).min();
+        if let Some(done_ns) = self.awaited_ns() {
+            self.turn_ns = self.turn_ns.min(done_ns.saturating_sub(1));
         }
     }
 }

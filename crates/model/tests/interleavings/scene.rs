@@ -224,7 +224,8 @@ impl Scene {
                 self.wake(woken);
             }
             Step::Unlock => self.unlock(number, of),
-            Step::Read(window) => {
+            Step::Read => {
+                let window = *self.actors[number].fault.as_ref().unwrap().window();
                 self.misses_under_lock += u32::from(self.actors[number].held.is_some());
                 let ra = &mut self.ra[of];
                 let mut layout = Layout::new(window, &self.limits, ra, &mut ());
