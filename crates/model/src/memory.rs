@@ -89,6 +89,8 @@ impl<C: PageCache> Memory<C> {
     }
 
     /// Each folio of `unit` pages that finds no room in a cgroup reclaims for itself.
+    // Within its caller it would take the registers of the other way to make room.
+    #[inline(never)]
     fn make_room_in_cgroup(
         &mut self,
         pages: PageCount,

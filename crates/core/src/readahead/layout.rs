@@ -111,15 +111,14 @@ impl<W: Borrow<Window>> Layout<W> {
                 },
                 Stage::BasePages { end, mark } => {
                     let Range { start, end: stop } = cache.gap(self.next, end);
-                    if start >= end {
-                        self.next = end;
-                        self.end_base_pages(log);
-                        continue;
+                    if start < end {
+                        self.next = stop;
+                        let marked = mark.filter(|&mark| start <= mark && mark < stop);
+                        let folios = (stop - start).0;
+                        return Some(FolioRun { start, order: Order(0), folios, marked });
                     }
-                    self.next = stop;
-                    let marked = mark.filter(|&mark| start <= mark && mark < stop);
-                    let folios = (stop - start).0;
-                    return Some(FolioRun { start, order: Order(0), folios, marked });
+                    self.next = end;
+                    self.end_base_pages(log);
                 }
             }
         }
@@ -150,6 +149,8 @@ impl<W: Borrow<Window>> Layout<W> {
         Some(FolioRun { start, order, folios, marked })
     }
 
+    // Within the loop over runs, which comes here once a window, it would have its registers.
+    #[inline(never)]
     fn begin_base_pages(&mut self, log: &mut impl Log) {
         let Window { cause, start, size, async_size, last, .. } = *self.window.borrow();
         if self.next > last {
@@ -171,6 +172,7 @@ impl<W: Borrow<Window>> Layout<W> {
     }
 
     /// Goes on with the next chunk of what is forced, if anything is left of it.
+    #[inline(never)]
     fn end_base_pages(&mut self, log: &mut impl Log) {
         self.stage = Stage::Done;
         let Window { cause, start, size, .. } = *self.window.borrow();

@@ -41,7 +41,12 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
                 self.submit(open);
             }
             filled = run.end();
-            if !self.add_folios(run, open, tables) {
+            let fits = match run.order {
+                // Most are base pages: known to be, they take no shifts.
+                Order(0) => self.add_folios(FolioRun { order: Order(0), ..run }, open, tables),
+                _ => self.add_folios(run, open, tables),
+            };
+            if !fits {
                 break;
             }
         }
@@ -97,24 +102,26 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     /// Where memory is short the run is taken in parts: first what there is room for, as reclaim
     /// finds that on the list when it comes to the rest. Reclaim also finds up to date what arrived
     /// while the folios before were added.
+    #[inline(always)]
     fn add_folios(&mut self, run: FolioRun, open: &OpenFile, tables: &PageTables) -> bool {
         let mut left = run;
-        while left.folios > 0 {
-            let part = left.first(self.folios_together(&left, tables));
-            let fits = self.make_room(part.pages(), part.order.pages(), open.file, tables);
-            let folios = part.folios.min(fits.0 >> run.order.0);
+        loop {
+            let together = self.folios_together(&left, tables);
+            let pages = PageCount(together << run.order.0);
+            let fits = self.make_room(pages, run.order.pages(), open.file, tables);
+            let folios = together.min(fits.0 >> run.order.0);
             if folios > 0 {
-                self.add(open, part.first(folios));
+                self.add(open, left.first(folios));
             }
-            if folios < part.folios {
+            if folios < together {
                 return false;
             }
-            left = left.behind(folios);
-            if left.folios > 0 {
-                self.arrivals();
+            if folios == left.folios {
+                return true;
             }
+            left = left.behind(folios);
+            self.arrivals();
         }
-        true
     }
 
     /// How many folios of `run` are added together: all that fit, and then what reclaim makes room
