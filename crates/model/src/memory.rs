@@ -63,6 +63,7 @@ impl<C: PageCache> Memory<C> {
 
     /// Reclaims for `pages` more pages. Returns how many of them fit, and how many were
     /// evicted for that.
+    #[inline(always)]
     pub fn make_room(
         &mut self,
         pages: PageCount,

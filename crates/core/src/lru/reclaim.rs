@@ -199,6 +199,8 @@ impl Reclaim {
 }
 
 /// A [`Reclaim`] that nothing interrupts. Returns the number of pages evicted.
+// Within its callers it would have too few registers.
+#[inline(never)]
 pub fn reclaim<L: Lists>(
     lists: &mut L,
     goal: PageCount,

@@ -78,21 +78,22 @@ impl<W: Borrow<Window>> Layout<W> {
                 None
             }
         };
-        let Some(largest) = largest else {
-            layout.begin_base_pages(log);
-            return layout;
-        };
-        let mut order = order;
-        if rules.order_growth == OrderGrowth::EveryWindow && order < largest {
-            order.0 += 2;
+        match largest {
+            None => layout.begin_base_pages(log),
+            Some(largest) => {
+                let mut order = order;
+                if rules.order_growth == OrderGrowth::EveryWindow && order < largest {
+                    order.0 += 2;
+                }
+                order = order.min(largest).min(Order::fitting(size));
+                if rules.order_growth == OrderGrowth::AsyncWindow {
+                    ra.order = order;
+                }
+                let end = (start + size).min(last + PageCount(1));
+                let mark = start + size - async_size;
+                layout.stage = Stage::Folios { order, end, mark };
+            }
         }
-        order = order.min(largest).min(Order::fitting(size));
-        if rules.order_growth == OrderGrowth::AsyncWindow {
-            ra.order = order;
-        }
-        let end = (start + size).min(last + PageCount(1));
-        let mark = start + size - async_size;
-        layout.stage = Stage::Folios { order, end, mark };
         layout
     }
 
@@ -102,6 +103,7 @@ impl<W: Borrow<Window>> Layout<W> {
             match self.stage {
                 Stage::Done => return None,
                 Stage::Folios { end, .. } if self.next >= end => self.stage = Stage::Done,
+                Stage::BasePages { end, .. } if self.next >= end => self.end_base_pages(log),
                 Stage::Folios { order, end, mark } => match self.folios(order, end, mark, cache) {
                     Some(run) => {
                         self.next = run.end();
@@ -118,7 +120,6 @@ impl<W: Borrow<Window>> Layout<W> {
                         return Some(FolioRun { start, order: Order(0), folios, marked });
                     }
                     self.next = end;
-                    self.end_base_pages(log);
                 }
             }
         }

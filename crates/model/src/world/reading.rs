@@ -32,15 +32,15 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         self.tally.async_readahead += u64::from(window.cause.is_async());
         let held = self.hold(window, first, open.file, tables);
         let mut layout = Layout::new(window, &open.limits, &mut open.ra, &mut self.log);
-        let mut filled = window.start;
+        let mut filled = None;
         loop {
             let next = layout.next(&self.memory.cache.file(open.file), &mut self.log);
             let Some(run) = next else { break };
-            if run.start != filled {
+            if filled.is_some_and(|end| run.start != end) {
                 // What lies before pages that are cached is read before the rest is added.
                 self.submit(open);
             }
-            filled = run.end();
+            filled = Some(run.end());
             let fits = match run.order {
                 // Most are base pages: known to be, they take no shifts.
                 Order(0) => self.add_folios(FolioRun { order: Order(0), ..run }, open, tables),
@@ -148,8 +148,11 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         };
         let until_ns = done_ns.saturating_sub(self.now_ns);
         let cost = &self.profile.cost;
-        let page_ns = cost.add_page_ns.saturating_add(cost.add_folio_ns / pages);
-        let added = until_ns / page_ns.max(1);
+        let page_ns = cost.add_page_ns.saturating_add(cost.add_folio_ns / pages).max(1);
+        if page_ns.saturating_mul(run.pages().0) <= until_ns {
+            return run.folios;
+        }
+        let added = until_ns / page_ns;
         let batches = added.saturating_add(1).div_ceil(BATCH.0).saturating_mul(BATCH.0);
         run.folios.min(batches / pages)
     }
