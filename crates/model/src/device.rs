@@ -136,7 +136,9 @@ impl Device {
                 let row = self.row(asked, file, now_ns);
                 self.serve(row);
             } else {
-                self.serve_queued(asked, file, now_ns);
+                // Those behind have to wait as well.
+                self.serve_queued(number, file, now_ns);
+                break;
             }
         }
         let is_anything = !self.asked.is_empty();

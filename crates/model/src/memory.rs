@@ -63,6 +63,7 @@ impl<C: PageCache> Memory<C> {
 
     /// Reclaims for `pages` more pages. Returns how many of them fit, and how many were
     /// evicted for that.
+    #[inline(always)]
     pub fn make_room(
         &mut self,
         pages: PageCount,
@@ -89,6 +90,8 @@ impl<C: PageCache> Memory<C> {
     }
 
     /// Each folio of `unit` pages that finds no room in a cgroup reclaims for itself.
+    // Within its caller it would take the registers of the other way to make room.
+    #[inline(never)]
     fn make_room_in_cgroup(
         &mut self,
         pages: PageCount,

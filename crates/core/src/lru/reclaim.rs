@@ -72,6 +72,7 @@ struct Round {
 
 impl Reclaim {
     /// Nothing evicted yet; the statistics as `known`.
+    #[inline]
     pub fn new(goal: PageCount, known: Statistics, page_size: u64) -> Reclaim {
         let goal = PageCount(goal.0.next_multiple_of(BATCH.0));
         Reclaim {
@@ -103,6 +104,25 @@ impl Reclaim {
             Some(round) => round,
             None => self.begin_round(lists),
         };
+        let (shrunk, goes_on) = self.look(look, &mut round, lists, mappings, log);
+        if goes_on {
+            self.round = Some(round);
+        } else {
+            self.end_round(&round, lists, mappings);
+        }
+        Step::Batch(shrunk)
+    }
+
+    /// Looks at `look` pages at most in a round. Returns what that did, and whether it goes on.
+    #[inline(always)]
+    fn look<L: Lists>(
+        &mut self,
+        look: PageCount,
+        round: &mut Round,
+        lists: &mut L,
+        mappings: &ReverseMap,
+        log: &mut impl Log,
+    ) -> (Shrunk, bool) {
         let scan = Scan {
             goal: round.goal.saturating_sub(round.shrunk.evicted),
             look: look.max(PageCount(1)).min(round.left),
@@ -117,12 +137,7 @@ impl Reclaim {
         round.left = round.left.saturating_sub(looked_at);
         round.shrunk += shrunk;
         let is_met = round.shrunk.evicted >= round.goal || round.left == PageCount(0);
-        if is_met || looked_at == PageCount(0) {
-            self.end_round(&round, lists, mappings);
-        } else {
-            self.round = Some(round);
-        }
-        Step::Batch(shrunk)
+        (shrunk, !is_met && looked_at > PageCount(0))
     }
 
     /// Whether the next step does nothing.
@@ -170,17 +185,22 @@ impl Reclaim {
     }
 
     fn end_pass(&mut self, lists: &impl Lists) {
-        let is_idle = self.freed == PageCount(0);
-        self.idle_passes = if is_idle { self.idle_passes + 1 } else { 0 };
-        (self.freed, self.priority) = (PageCount(0), FIRST_PRIORITY);
-        if self.idle_passes == 2 && !self.ages && lists.active() > PageCount(0) {
-            (self.ages, self.idle_passes) = (true, 0);
+        if self.freed > PageCount(0) {
+            self.idle_passes = 0;
+        } else {
+            self.idle_passes += 1;
+            if self.idle_passes == 2 && !self.ages && lists.active() > PageCount(0) {
+                (self.ages, self.idle_passes) = (true, 0);
+            }
         }
+        (self.freed, self.priority) = (PageCount(0), FIRST_PRIORITY);
         self.is_done = self.evicted >= self.goal || self.idle_passes == 2;
     }
 }
 
 /// A [`Reclaim`] that nothing interrupts. Returns the number of pages evicted.
+// Within its callers it would have too few registers.
+#[inline(never)]
 pub fn reclaim<L: Lists>(
     lists: &mut L,
     goal: PageCount,
@@ -189,22 +209,28 @@ pub fn reclaim<L: Lists>(
     log: &mut impl Log,
 ) -> PageCount {
     let mut reclaim = Reclaim::new(goal, lists.statistics(), page_size);
-    loop {
-        if let Step::Done(evicted) = reclaim.step(PageCount(u64::MAX), lists, mappings, log) {
-            return evicted;
-        }
+    while !reclaim.is_done {
+        let mut round = reclaim.begin_round(lists);
+        while reclaim.look(PageCount(u64::MAX), &mut round, lists, mappings, log).1 {}
+        reclaim.end_round(&round, lists, mappings);
     }
+    reclaim.evicted
 }
 
 /// Whether the active list has outgrown its share: the inactive list should hold at least one
 /// part in `1 + ratio`, where the ratio is 1 below one GiB and then the root of ten times the GiB.
 ///
 /// Mirrors `inactive_is_low`, 6.12 and 6.18. Test: `tests/reclaim.rs`.
+#[inline]
 pub fn inactive_is_low(inactive: PageCount, active: PageCount, page_size: u64) -> bool {
-    if inactive >= active {
-        return false;
-    }
-    let gib = (inactive + active).bytes(page_size) >> GIB_SHIFT;
-    let ratio = if gib == 0 { 1 } else { (10 * gib).isqrt() };
-    inactive.0.saturating_mul(ratio) < active.0
+    inactive < active
+        && inactive.0.saturating_mul(inactive_ratio(inactive + active, page_size)) < active.0
+}
+
+/// The ratio of both lists together.
+// Most often the inactive list is the longer one, and nobody asks.
+#[inline(never)]
+fn inactive_ratio(pages: PageCount, page_size: u64) -> u64 {
+    let gib = pages.bytes(page_size) >> GIB_SHIFT;
+    if gib == 0 { 1 } else { (10 * gib).isqrt() }
 }

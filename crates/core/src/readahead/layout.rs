@@ -78,21 +78,22 @@ impl<W: Borrow<Window>> Layout<W> {
                 None
             }
         };
-        let Some(largest) = largest else {
-            layout.begin_base_pages(log);
-            return layout;
-        };
-        let mut order = order;
-        if rules.order_growth == OrderGrowth::EveryWindow && order < largest {
-            order.0 += 2;
+        match largest {
+            None => layout.begin_base_pages(log),
+            Some(largest) => {
+                let mut order = order;
+                if rules.order_growth == OrderGrowth::EveryWindow && order < largest {
+                    order.0 += 2;
+                }
+                order = order.min(largest).min(Order::fitting(size));
+                if rules.order_growth == OrderGrowth::AsyncWindow {
+                    ra.order = order;
+                }
+                let end = (start + size).min(last + PageCount(1));
+                let mark = start + size - async_size;
+                layout.stage = Stage::Folios { order, end, mark };
+            }
         }
-        order = order.min(largest).min(Order::fitting(size));
-        if rules.order_growth == OrderGrowth::AsyncWindow {
-            ra.order = order;
-        }
-        let end = (start + size).min(last + PageCount(1));
-        let mark = start + size - async_size;
-        layout.stage = Stage::Folios { order, end, mark };
         layout
     }
 
@@ -102,6 +103,7 @@ impl<W: Borrow<Window>> Layout<W> {
             match self.stage {
                 Stage::Done => return None,
                 Stage::Folios { end, .. } if self.next >= end => self.stage = Stage::Done,
+                Stage::BasePages { end, .. } if self.next >= end => self.end_base_pages(log),
                 Stage::Folios { order, end, mark } => match self.folios(order, end, mark, cache) {
                     Some(run) => {
                         self.next = run.end();
@@ -111,15 +113,13 @@ impl<W: Borrow<Window>> Layout<W> {
                 },
                 Stage::BasePages { end, mark } => {
                     let Range { start, end: stop } = cache.gap(self.next, end);
-                    if start >= end {
-                        self.next = end;
-                        self.end_base_pages(log);
-                        continue;
+                    if start < end {
+                        self.next = stop;
+                        let marked = mark.filter(|&mark| start <= mark && mark < stop);
+                        let folios = (stop - start).0;
+                        return Some(FolioRun { start, order: Order(0), folios, marked });
                     }
-                    self.next = stop;
-                    let marked = mark.filter(|&mark| start <= mark && mark < stop);
-                    let folios = (stop - start).0;
-                    return Some(FolioRun { start, order: Order(0), folios, marked });
+                    self.next = end;
                 }
             }
         }
@@ -150,6 +150,8 @@ impl<W: Borrow<Window>> Layout<W> {
         Some(FolioRun { start, order, folios, marked })
     }
 
+    // Within the loop over runs, which comes here once a window, it would have its registers.
+    #[inline(never)]
     fn begin_base_pages(&mut self, log: &mut impl Log) {
         let Window { cause, start, size, async_size, last, .. } = *self.window.borrow();
         if self.next > last {
@@ -171,6 +173,7 @@ impl<W: Borrow<Window>> Layout<W> {
     }
 
     /// Goes on with the next chunk of what is forced, if anything is left of it.
+    #[inline(never)]
     fn end_base_pages(&mut self, log: &mut impl Log) {
         self.stage = Stage::Done;
         let Window { cause, start, size, .. } = *self.window.borrow();

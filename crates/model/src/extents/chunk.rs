@@ -192,21 +192,42 @@ impl Chunk {
     }
 
     /// The first page of `span` that is cached, or the first that is not.
+    #[inline(always)]
     pub fn find(&self, span: Span, cached: bool) -> Option<usize> {
-        let first = span.from / WORD;
-        let pages = |word: usize| if cached { self.present(word) } else { !self.present(word) };
-        let of_first = pages(first) >> (span.from % WORD);
-        let found = if of_first != 0 {
-            span.from + of_first.trailing_zeros() as usize
-        } else {
-            let behind = if cached { self.some } else { !self.full } & u64::MAX << first << 1;
-            if behind == 0 {
-                return None;
-            }
-            let word = behind.trailing_zeros() as usize;
-            word * WORD + pages(word).trailing_zeros() as usize
+        let present = self.present(span.from / WORD);
+        self.next(span.from, if cached { present } else { !present }, cached)
+            .filter(|&found| found < span.end)
+    }
+
+    /// The first page of `span` that is not cached, and the first one behind that which is.
+    #[inline(always)]
+    pub fn gap(&self, span: Span) -> (Option<usize>, Option<usize>) {
+        let word = span.from / WORD;
+        let present = self.present(word);
+        let within = |&found: &usize| found < span.end;
+        let Some(start) = self.next(span.from, !present, false).filter(within) else {
+            return (None, None);
         };
-        (found < span.end).then_some(found)
+        let present = if start / WORD == word { present } else { self.present(start / WORD) };
+        (Some(start), self.next(start, present, true).filter(within))
+    }
+
+    /// The first page from `from` on that is cached, or the first that is not: those in its word
+    /// are `of_word`.
+    #[inline(always)]
+    fn next(&self, from: usize, of_word: u64, cached: bool) -> Option<usize> {
+        let here = of_word >> (from % WORD);
+        if here != 0 {
+            return Some(from + here.trailing_zeros() as usize);
+        }
+        let some = if cached { self.some } else { !self.full };
+        let behind = some & u64::MAX << (from / WORD) << 1;
+        if behind == 0 {
+            return None;
+        }
+        let word = behind.trailing_zeros() as usize;
+        let pages = if cached { self.present(word) } else { !self.present(word) };
+        Some(word * WORD + pages.trailing_zeros() as usize)
     }
 
     /// The pages that `span` begins with whose entries were not accessed, where that is `believed`:

@@ -32,7 +32,7 @@ use self::chunks::Chunks;
 use self::lists::{List, Stale};
 use self::locked::Locked;
 use self::shadows::{Piece, Shadows};
-use self::span::by_chunk;
+use self::span::{by_chunk, first_span};
 
 /// The page cache of the model.
 ///
@@ -117,24 +117,21 @@ impl ExtentCache {
     /// The first absent pages of `from..end`: none, at `end`, where all are cached.
     #[inline(never)]
     fn gap(&self, from: u64, end: u64) -> Range<u64> {
-        let mut start = None;
-        for (number, span) in by_chunk(from, end) {
-            let first = number * CHUNK_PAGES;
-            let Some(chunk) = self.chunks.get(number) else {
-                start.get_or_insert(first + span.from as u64);
-                continue;
-            };
-            let mut behind = span;
-            if start.is_none() {
-                let Some(absent) = chunk.find(span, false) else { continue };
-                start = Some(first + absent as u64);
-                behind.from = absent;
-            }
-            if let Some(present) = chunk.find(behind, true) {
-                return start.unwrap_or(end)..first + present as u64;
-            }
+        if from >= end {
+            return end..end;
         }
-        start.unwrap_or(end)..end
+        let (number, span) = first_span(from, end);
+        let (first, behind) = (number * CHUNK_PAGES, (number + 1) * CHUNK_PAGES);
+        let gap = self.chunks.get(number).map_or((Some(span.from), None), |chunk| chunk.gap(span));
+        let start = match gap.0 {
+            Some(start) => first + start as u64,
+            None => self.find(behind, end, false),
+        };
+        let stop = match gap.1 {
+            Some(stop) => first + stop as u64,
+            None => self.find(start.max(behind), end, true),
+        };
+        start..stop
     }
 
     /// The folio that holds a page of the row, which is `index` in its file.

@@ -2,7 +2,6 @@
 
 use super::lists::bits;
 use super::row::Row;
-use super::span::CHUNK_WORDS;
 
 /// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

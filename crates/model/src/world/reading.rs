@@ -32,16 +32,21 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         self.tally.async_readahead += u64::from(window.cause.is_async());
         let held = self.hold(window, first, open.file, tables);
         let mut layout = Layout::new(window, &open.limits, &mut open.ra, &mut self.log);
-        let mut filled = window.start;
+        let mut filled = None;
         loop {
             let next = layout.next(&self.memory.cache.file(open.file), &mut self.log);
             let Some(run) = next else { break };
-            if run.start != filled {
+            if filled.is_some_and(|end| run.start != end) {
                 // What lies before pages that are cached is read before the rest is added.
                 self.submit(open);
             }
-            filled = run.end();
-            if !self.add_folios(run, open, tables) {
+            filled = Some(run.end());
+            let fits = match run.order {
+                // Most are base pages: known to be, they take no shifts.
+                Order(0) => self.add_folios(FolioRun { order: Order(0), ..run }, open, tables),
+                _ => self.add_folios(run, open, tables),
+            };
+            if !fits {
                 break;
             }
         }
@@ -99,26 +104,28 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     /// Where memory is short the run is taken in parts: first what there is room for, as reclaim
     /// finds that on the list when it comes to the rest. Reclaim also finds up to date what arrived
     /// while the folios before were added.
+    #[inline(always)]
     fn add_folios(&mut self, run: FolioRun, open: &OpenFile, tables: &PageTables) -> bool {
         let mut left = run;
-        while left.folios > 0 {
-            let part = left.first(self.folios_together(&left, tables));
-            let fits = self.make_room(part.pages(), part.order.pages(), open.file, tables);
-            let folios = part.folios.min(fits.0 >> run.order.0);
+        loop {
+            let together = self.folios_together(&left, tables);
+            let pages = PageCount(together << run.order.0);
+            let fits = self.make_room(pages, run.order.pages(), open.file, tables);
+            let folios = together.min(fits.0 >> run.order.0);
             if folios > 0 {
-                let added = part.first(folios);
+                let added = left.first(folios);
                 self.add(open, added);
                 self.devices[open.device].ask(added);
             }
-            if folios < part.folios {
+            if folios < together {
                 return false;
             }
-            left = left.behind(folios);
-            if left.folios > 0 {
-                self.arrivals();
+            if folios == left.folios {
+                return true;
             }
+            left = left.behind(folios);
+            self.arrivals();
         }
-        true
     }
 
     /// How many folios of `run` are added together: all that fit, and then what reclaim makes room
@@ -145,8 +152,11 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         };
         let until_ns = done_ns.saturating_sub(self.now_ns);
         let cost = &self.profile.cost;
-        let page_ns = cost.add_page_ns.saturating_add(cost.add_folio_ns / pages);
-        let added = until_ns / page_ns.max(1);
+        let page_ns = cost.add_page_ns.saturating_add(cost.add_folio_ns / pages).max(1);
+        if page_ns.saturating_mul(run.pages().0) <= until_ns {
+            return run.folios;
+        }
+        let added = until_ns / page_ns;
         let batches = added.saturating_add(1).div_ceil(BATCH.0).saturating_mul(BATCH.0);
         run.folios.min(batches / pages)
     }

@@ -48,6 +48,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
     }
 
     /// Reclaims for `pages` more pages while a task is at `file`. Returns how many of them fit.
+    // One call a run of pages, of which windows add millions.
+    #[inline(always)]
     pub(super) fn make_room(
         &mut self,
         pages: PageCount,
