@@ -1,7 +1,9 @@
 //! The words of a chunk: as runs of pages that are alike where there are few, else one by one.
 
+use std::ops::Range;
+
 use super::lists::bits;
-use super::span::CHUNK_WORDS;
+use super::span::{CHUNK_WORDS, Span, WORD};
 
 /// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,22 +55,36 @@ impl Word {
     }
 }
 
-/// Pages of one word that lie one behind the other and are alike: the word, the first page in it,
-/// one less than their number, and one bit for each of [`Word::masks`]; highest bits first.
+/// Pages of a chunk that lie one behind the other and are alike: the first, one less than their
+/// number, and one bit for each of [`Word::masks`]; highest bits first.
 #[derive(Clone, Copy, Debug)]
 pub struct Run(u32);
 
 impl Run {
-    fn new(word: usize, first: u32, pages: u32, bits: u32) -> Run {
-        Run((word as u32) << 20 | first << 14 | (pages - 1) << 8 | bits)
+    #[inline]
+    fn new(first: u32, end: u32, kinds: u32) -> Run {
+        Run(first << 20 | (end - 1 - first) << 8 | kinds)
     }
 
-    fn word(self) -> usize {
-        (self.0 >> 20) as usize
+    #[inline]
+    fn first(self) -> u32 {
+        self.0 >> 20
     }
 
-    fn mask(self) -> u64 {
-        bits((self.0 >> 8 & 63) + 1) << (self.0 >> 14 & 63)
+    /// The page behind the last.
+    #[inline]
+    fn end(self) -> u32 {
+        self.first() + (self.0 >> 8 & 0xfff) + 1
+    }
+
+    #[inline]
+    fn kinds(self) -> u32 {
+        self.0 & 0xff
+    }
+
+    #[inline]
+    fn span(self) -> Span {
+        Span { from: self.first() as usize, end: self.end() as usize }
     }
 }
 
@@ -78,7 +94,7 @@ const MOST_RUNS: usize = if cfg!(feature = "tiny-chunks") { 4 } else { 20 };
 /// The words of a chunk.
 #[derive(Debug)]
 pub enum Words {
-    /// Pages that are anything at all, by word. Words of which nothing is kept are anything.
+    /// Pages that are anything at all, in order. Words of which nothing is kept are anything.
     Few(Vec<Run>),
     /// All words.
     All(Box<Row>),
@@ -123,21 +139,53 @@ impl Words {
             Words::Few(runs) => {
                 let mut word = gathered(runs, number);
                 let changed = change(&mut word);
-                self.put(number, &word, used());
+                self.put(number..number + 1, &word, used());
                 changed
             }
         }
     }
 
-    #[inline(never)]
-    fn put(&mut self, number: usize, word: &Word, used: u64) {
-        let Words::Few(runs) = self else { unreachable!("only a few are put") };
-        runs.retain(|run| run.word() != number && used >> run.word() & 1 == 1);
-        runs.extend(runs_of(number, word));
-        if runs.len() > MOST_RUNS {
-            let words = std::array::from_fn(|number| gathered(runs, number));
-            *self = Words::All(Box::new(Row(words)));
+    /// Changes `numbers` to a word whose pages are all alike. `used` as in [`Words::change`].
+    pub fn fill(&mut self, numbers: Range<usize>, word: Word, used: impl FnOnce() -> u64) {
+        match self {
+            Words::All(row) => row.0[numbers].fill(word),
+            Words::Few(_) => self.put(numbers, &word, used()),
         }
+    }
+
+    /// Puts a word, or several whose pages are all alike.
+    #[inline(never)]
+    fn put(&mut self, numbers: Range<usize>, word: &Word, used: u64) {
+        let Words::Few(runs) = self else { unreachable!("only a few are put") };
+        let (from, end) = ((numbers.start * WORD) as u32, (numbers.end * WORD) as u32);
+        // Those that lie in the words, or reach up to them.
+        let first = runs.iter().take_while(|run| run.end() < from).count();
+        let reach = runs[first..].iter().take_while(|run| run.first() <= end);
+        let touched = first..first + reach.count();
+        let mut made = Made { runs: [Run(0); MOST_RUNS], count: 0 };
+        if let Some(run) = runs[touched.clone()].first().filter(|run| run.first() < from) {
+            made.push(Run::new(run.first(), run.end().min(from), run.kinds()));
+        }
+        runs_of(from..end, word).for_each(|run| made.push(run));
+        if let Some(run) = runs[touched.clone()].last().filter(|run| run.end() > end) {
+            made.push(Run::new(run.first().max(end), run.end(), run.kinds()));
+        }
+        let count = runs.len() - touched.len() + made.count;
+        if count > MOST_RUNS.min(runs.capacity()) {
+            // There may be some that count no more.
+            let before = runs.len();
+            runs.retain(|run| run.span().words() & used != 0);
+            if runs.len() < before {
+                return self.put(numbers, word, used);
+            }
+            if count > MOST_RUNS {
+                let mut words = std::array::from_fn(|number| gathered(runs, number));
+                words[numbers].fill(*word);
+                *self = Words::All(Box::new(Row(words)));
+                return;
+            }
+        }
+        runs.splice(touched, made.runs[..made.count].iter().copied());
     }
 
     /// Bytes of memory that they take beside themselves.
@@ -149,11 +197,37 @@ impl Words {
     }
 }
 
+/// Runs in order.
+struct Made {
+    runs: [Run; MOST_RUNS],
+    /// How many there are, even if there is no room for all of them.
+    count: usize,
+}
+
+impl Made {
+    /// Adds a run behind the others, to the last where it goes on with that.
+    #[inline]
+    fn push(&mut self, run: Run) {
+        if let Some(last) = self.count.checked_sub(1).and_then(|last| self.runs.get_mut(last))
+            && (last.end(), last.kinds()) == (run.first(), run.kinds())
+        {
+            *last = Run::new(last.first(), run.end(), run.kinds());
+            return;
+        }
+        if let Some(room) = self.runs.get_mut(self.count) {
+            *room = run;
+        }
+        self.count += 1;
+    }
+}
+
 #[inline(never)]
 fn gathered(runs: &[Run], number: usize) -> Word {
     let mut word = Word::default();
-    for run in runs.iter().filter(|run| run.word() == number) {
-        let mask = run.mask();
+    let (from, end) = ((number * WORD) as u32, (number * WORD + WORD) as u32);
+    let of_word = runs.iter().skip_while(|run| run.end() <= from);
+    for run in of_word.take_while(|run| run.first() < end) {
+        let mask = run.span().mask(number);
         for (bit, of_word) in word.masks_mut().into_iter().enumerate() {
             *of_word |= if run.0 >> bit & 1 == 1 { mask } else { 0 };
         }
@@ -161,8 +235,9 @@ fn gathered(runs: &[Run], number: usize) -> Word {
     word
 }
 
-/// The runs of pages of a word that are anything.
-fn runs_of(number: usize, word: &Word) -> impl Iterator<Item = Run> {
+/// The runs of pages of a word that are anything, at `at`: several words where all of its pages
+/// are alike.
+fn runs_of(at: Range<u32>, word: &Word) -> impl Iterator<Item = Run> {
     let masks = word.masks();
     let any = masks.iter().fold(0, |any, mask| any | mask);
     let mut left = any;
@@ -177,7 +252,8 @@ fn runs_of(number: usize, word: &Word) -> impl Iterator<Item = Run> {
         left &= !(bits(pages) << first);
         let kinds =
             masks.iter().rev().fold(0, |kinds, mask| kinds << 1 | (mask >> first & 1) as u32);
-        Some(Run::new(number, first, pages, kinds))
+        let end = if pages == u64::BITS { at.end } else { at.start + first + pages };
+        Some(Run::new(at.start + first, end, kinds))
     })
 }
 
@@ -200,6 +276,15 @@ mod tests {
                 let first = rng.below(64) as u32;
                 let mask = bits(1 + rng.below(u64::from(64 - first)) as u32) << first;
                 let (kind, sets) = (rng.below(8) as usize, rng.chance(70));
+                if rng.chance(20) {
+                    let numbers = number..CHUNK_WORDS.min(number + 1 + rng.below(20) as usize);
+                    used |= numbers.clone().fold(0, |used, number| used | 1 << number);
+                    let mut word = Word::default();
+                    *word.masks_mut()[kind] = if sets { u64::MAX } else { 0 };
+                    for words in [&mut few, &mut all] {
+                        words.fill(numbers.clone(), word, || used);
+                    }
+                }
                 for words in [&mut few, &mut all] {
                     words.change(
                         number,
