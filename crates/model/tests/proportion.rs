@@ -10,8 +10,8 @@
 //!     --ignored --nocapture
 //! ```
 //!
-//! searches among 2,000 random jobs behind that seed, which takes minutes. Job files whose names
-//! `FILEMAP_PROPORTION_FILES` lists, one on each line, are measured beside them.
+//! searches among 2,000 random jobs of that seed, which takes minutes; each seed has others. Job
+//! files whose names `FILEMAP_PROPORTION_FILES` lists, one on each line, are measured beside them.
 
 mod support;
 
@@ -35,6 +35,10 @@ const LEAST_UNITS: u64 = 300;
 
 /// Jobs of a search.
 const SEARCHED: usize = 2_000;
+
+/// The first job of a seed has a number so much higher than that of the seed before: some jobs are
+/// left out, so those of a search have more than [`SEARCHED`] numbers.
+const NUMBERS: u64 = 10_000;
 
 /// Ordinary jobs whose median the kept ones are held against: the first of those that are drawn.
 const ORDINARY: usize = 150;
@@ -69,11 +73,17 @@ enum Runs {
 }
 
 impl Runs {
-    fn of(spec: &Wide) -> Option<Runs> {
-        Some(match spec {
-            Wide::OneFile(spec) => Runs::OneFile(Box::new(spec.clone().validate(None).ok()?)),
-            Wide::Program(spec) => Runs::Program(Box::new(spec.clone().validate(None).ok()?)),
-        })
+    fn of(spec: &Wide) -> Result<Runs, String> {
+        match spec {
+            Wide::OneFile(spec) => {
+                let job = spec.clone().validate(None).map_err(|error| error.to_string())?;
+                Ok(Runs::OneFile(Box::new(job)))
+            }
+            Wide::Program(spec) => {
+                let program = spec.clone().validate(None).map_err(|error| error.to_string())?;
+                Ok(Runs::Program(Box::new(program)))
+            }
+        }
     }
 
     /// Runs it, to where memory is too small if it is.
@@ -88,11 +98,24 @@ impl Runs {
 impl Measured {
     /// A job that is not measured yet; `None` where it is not valid or too small.
     fn new(name: String, spec: &Wide) -> Option<Measured> {
-        let runs = Runs::of(spec)?;
+        Measured::of_runs(name, Runs::of(spec).ok()?).ok()
+    }
+
+    /// The job of a text in a job file.
+    fn of_text(name: String, text: &str) -> Measured {
+        let runs = job_of(text).and_then(|spec| Runs::of(&spec));
+        let measured = runs.and_then(|runs| Measured::of_runs(name.clone(), runs));
+        measured.unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// An error where there is too little work in it.
+    fn of_runs(name: String, runs: Runs) -> Result<Measured, String> {
         let mut work = Work::default();
         runs.run(&mut work);
-        let (best, spent) = (Duration::MAX, Duration::ZERO);
-        (work.units() >= LEAST_UNITS).then_some(Measured { name, runs, work, best, spent })
+        if work.units() < LEAST_UNITS {
+            return Err(format!("its work is {} units, less than {LEAST_UNITS}", work.units()));
+        }
+        Ok(Measured { name, runs, work, best: Duration::MAX, spent: Duration::ZERO })
     }
 
     /// Runs it once more.
@@ -123,10 +146,11 @@ fn percentile(jobs: &[Measured], percent: usize) -> f64 {
     costs[(costs.len() * percent / 100).min(costs.len() - 1)]
 }
 
-/// The first `count` jobs that can be measured, of those that `seed` and what follows it mean.
-fn drawn(seed: u64, count: usize) -> Vec<Measured> {
-    let jobs = (seed..).filter_map(|seed| Measured::new(format!("job {seed}"), &wide(seed)));
-    jobs.take(count).collect()
+/// The first `count` jobs that can be measured, of those that number `first` and what follows it
+/// mean.
+fn drawn(first: u64, count: usize) -> Vec<Measured> {
+    let of_number = |number| Measured::new(format!("job {number}"), &wide(number));
+    (first..).filter_map(of_number).take(count).collect()
 }
 
 fn as_text(spec: &Wide) -> String {
@@ -137,19 +161,20 @@ fn as_text(spec: &Wide) -> String {
 }
 
 /// The job of a job file.
-fn of_text(text: &str) -> Wide {
-    match JobSpec::from_toml(text) {
-        Ok(spec) => Wide::OneFile(Box::new(spec)),
-        Err(_) => Wide::Program(Box::new(ProgramSpec::from_toml(text).expect("a job file"))),
+fn job_of(text: &str) -> Result<Wide, String> {
+    let of_one_file = match JobSpec::from_toml(text) {
+        Ok(spec) => return Ok(Wide::OneFile(Box::new(spec))),
+        Err(error) => error,
+    };
+    match ProgramSpec::from_toml(text) {
+        Ok(spec) => Ok(Wide::Program(Box::new(spec))),
+        Err(error) => Err(format!("no job of one file: {of_one_file}; no program: {error}")),
     }
 }
 
 fn kept() -> Vec<Measured> {
     let kept: Kept = toml::from_str(KEPT).expect("names and job files");
-    let measured = |KeptJob { name, file }| {
-        Measured::new(name, &of_text(&file)).expect("a valid job of some work")
-    };
-    kept.job.into_iter().map(measured).collect()
+    kept.job.into_iter().map(|KeptJob { name, file }| Measured::of_text(name, &file)).collect()
 }
 
 #[test]
@@ -178,16 +203,18 @@ fn the_worst_jobs_known_are_in_proportion() {
 #[ignore = "two thousand jobs: minutes"]
 fn random_jobs_are_in_proportion() {
     let given = |name| std::env::var(name).ok();
-    let seed = given("FILEMAP_PROPORTION_SEED").map_or(1, |seed| seed.parse().expect("a number"));
+    let number =
+        |seed: String| seed.parse().ok().filter(|&seed| seed > 0).expect("a seed from 1 on");
+    let seed: u64 = given("FILEMAP_PROPORTION_SEED").map_or(1, number);
     let files = given("FILEMAP_PROPORTION_FILES").unwrap_or_default();
     let mut named: Vec<Measured> = files
         .lines()
-        .filter_map(|path| {
-            let text = fs::read_to_string(path).expect("a file that can be read");
-            Measured::new(path.to_string(), &of_text(&text))
+        .map(|path| {
+            let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+            Measured::of_text(path.to_string(), &text)
         })
         .collect();
-    let mut jobs = drawn(seed, SEARCHED);
+    let mut jobs = drawn(1 + (seed - 1) * NUMBERS, SEARCHED);
     for _ in 0..3 {
         for job in jobs.iter_mut().chain(&mut named) {
             if job.spent < Duration::from_millis(1500) {

@@ -152,6 +152,29 @@ impl Chunk {
         changed
     }
 
+    /// The end of the whole folios at the beginning of `span` that fill words all pages of which
+    /// are cached and have no flag; at most its beginning where it begins with none.
+    pub fn plain_end(&self, span: Span) -> usize {
+        let (order, end) = self.orders.run(span.from);
+        let unit = WORD.max(order.pages() as usize);
+        if span.from % unit != 0 {
+            return span.from;
+        }
+        let first = span.from / WORD;
+        let plain = ((self.full & !self.flagged) >> first).trailing_ones() as usize;
+        end.min(span.end).min((first + plain) * WORD) / unit * unit
+    }
+
+    /// The pages of `span`, which [`Chunk::plain_end`] ends, are referenced from now on.
+    pub fn reference_plain(&mut self, span: Span) {
+        let words = span.words();
+        self.flagged |= words;
+        self.notable &= !words;
+        let flags = Flags { referenced: u64::MAX, ..Flags::default() };
+        let used = self.used_words();
+        self.words.fill(span.from / WORD..span.end / WORD, flags, used);
+    }
+
     /// Keeps all words from now on, of a chunk that has nothing.
     pub fn keep_all_words(&mut self) {
         self.words.keep_all();

@@ -11,7 +11,7 @@ use super::ExtentCache;
 use super::aliases::Entries;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk, Flags};
 use super::lists::{Extent, bits, runs};
-use super::span::WORD;
+use super::span::{Span, WORD};
 
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
 /// what is looked for behind its end stays before the next. There is room for 2^15 files.
@@ -140,10 +140,21 @@ impl FileCache for ExtentFile<'_> {
         while next < end {
             let number = (next + self.first).0 / WORD_PAGES;
             let word = number as usize % CHUNK_WORDS;
-            let Some(chunk) = self.cache.chunks.get(number / CHUNK_WORDS as u64) else {
+            let Some(chunk) = self.cache.chunks.get_mut(number / CHUNK_WORDS as u64) else {
                 return next;
             };
             let offset = ((next + self.first).0 % CHUNK_PAGES) as usize;
+            let left = (end - next).0 as usize;
+            if offset.is_multiple_of(WORD) && left >= WORD {
+                let span_end = (offset + left).min(CHUNK_PAGES as usize);
+                let span = Span { from: offset, end: span_end };
+                let span = Span { end: chunk.plain_end(span), ..span };
+                if span.from < span.end {
+                    chunk.reference_plain(span);
+                    next += PageCount(span.pages() as u64);
+                    continue;
+                }
+            }
             if !chunk.has(offset) {
                 return next;
             }

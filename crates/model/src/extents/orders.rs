@@ -28,6 +28,15 @@ impl Orders {
         if self.runs.is_empty() { Order(0) } else { self.runs[self.run_of(offset)].1 }
     }
 
+    /// Order of the folio that the page at `offset` is in, and the page behind the run of it.
+    pub fn run(&self, offset: usize) -> (Order, usize) {
+        if self.runs.is_empty() {
+            return (Order(0), CHUNK_PAGES as usize);
+        }
+        let run = self.run_of(offset);
+        (self.runs[run].1, self.end_of(run))
+    }
+
     /// The number of the run that the page at `offset` is in.
     fn run_of(&self, offset: usize) -> usize {
         self.runs.partition_point(|run| usize::from(run.0) <= offset) - 1
@@ -86,11 +95,8 @@ impl Orders {
 
     /// Whether the orders of all pages of `word` are this, even those of absent ones.
     pub fn are(&self, word: usize, order: Order) -> bool {
-        if self.runs.is_empty() {
-            return order == Order(0);
-        }
-        let run = self.run_of(word * WORD);
-        self.runs[run].1 == order && self.end_of(run) >= (word + 1) * WORD
+        let (of_run, end) = self.run(word * WORD);
+        of_run == order && end >= (word + 1) * WORD
     }
 
     /// Forgets all of them.

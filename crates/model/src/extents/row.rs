@@ -183,7 +183,8 @@ mod tests {
             for _ in 0..rng.below(300) {
                 let number = rng.below(CHUNK_WORDS.min(16) as u64) as usize;
                 let Word { present, flags } = &mut words[number];
-                let (was, now) = (*present, rng.pick(&[0, u64::MAX, rng.next(), *present | 3]));
+                let (was, random) = (*present, rng.next());
+                let now = rng.pick(&[0, u64::MAX, random, was | 3]);
                 let change = |before| {
                     let before = if is_partial(was) { before } else { was };
                     assert_eq!(before, was, "word {number} with seed {seed}");

@@ -1,7 +1,10 @@
 //! The words of a chunk: as runs of pages that are alike where there are few, else one by one.
 
+use std::ops::Range;
+
 use super::lists::bits;
 use super::row::Row;
+use super::span::{Span, WORD};
 
 /// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,22 +56,36 @@ impl Word {
     }
 }
 
-/// Pages of one word that lie one behind the other and are alike: the word, the first page in it,
-/// one less than their number, and one bit for each of [`Word::masks`]; highest bits first.
+/// Pages of a chunk that lie one behind the other and are alike: the first, one less than their
+/// number, and one bit for each of [`Word::masks`]; highest bits first.
 #[derive(Clone, Copy, Debug)]
 pub struct Run(u32);
 
 impl Run {
-    fn new(word: usize, first: u32, pages: u32, bits: u32) -> Run {
-        Run((word as u32) << 20 | first << 14 | (pages - 1) << 8 | bits)
+    #[inline]
+    fn new(first: u32, end: u32, kinds: u32) -> Run {
+        Run(first << 20 | (end - 1 - first) << 8 | kinds)
     }
 
-    fn word(self) -> usize {
-        (self.0 >> 20) as usize
+    #[inline]
+    fn first(self) -> u32 {
+        self.0 >> 20
     }
 
-    fn mask(self) -> u64 {
-        bits((self.0 >> 8 & 63) + 1) << (self.0 >> 14 & 63)
+    /// The page behind the last.
+    #[inline]
+    fn end(self) -> u32 {
+        self.first() + (self.0 >> 8 & 0xfff) + 1
+    }
+
+    #[inline]
+    fn kinds(self) -> u32 {
+        self.0 & 0xff
+    }
+
+    #[inline]
+    fn span(self) -> Span {
+        Span { from: self.first() as usize, end: self.end() as usize }
     }
 }
 
@@ -78,7 +95,7 @@ const MOST_RUNS: usize = if cfg!(feature = "tiny-chunks") { 4 } else { 20 };
 /// The words of a chunk.
 #[derive(Debug)]
 pub enum Words {
-    /// Pages that are anything at all, by word. Words of which nothing is kept are anything.
+    /// Pages that are anything at all, in order. Words of which nothing is kept are anything.
     Few(Vec<Run>),
     /// All words.
     All(Box<Row>),
@@ -142,7 +159,7 @@ impl Words {
         let Words::Few(runs) = self else { unreachable!("only a few are put") };
         let mut word = gathered(runs, number);
         let changed = change(&mut word);
-        self.put(number, &word, used);
+        self.put(number..number + 1, &word, used);
         changed
     }
 
@@ -181,16 +198,51 @@ impl Words {
         }
     }
 
-    #[inline(never)]
-    fn put(&mut self, number: usize, word: &Word, used: Used) {
-        let used = used.flagged | used.partial;
-        let Words::Few(runs) = self else { unreachable!("only a few are put") };
-        runs.retain(|run| run.word() != number && used >> run.word() & 1 == 1);
-        runs.extend(runs_of(number, word));
-        if runs.len() > MOST_RUNS {
-            let words = std::array::from_fn(|number| gathered(runs, number));
-            *self = Words::All(Box::new(Row::of(words)));
+    /// The words `numbers`, which are not partial and new among the flagged ones, have these flags
+    /// from now on.
+    pub fn fill(&mut self, numbers: Range<usize>, flags: Flags, used: Used) {
+        match self {
+            Words::All(row) => {
+                numbers.for_each(|number| *row.flags_mut(number, true, used.flagged) = flags);
+            }
+            Words::Few(_) => self.put(numbers, &Word { present: 0, flags }, used),
         }
+    }
+
+    /// Puts a word, or several whose pages are all alike.
+    #[inline(never)]
+    fn put(&mut self, numbers: Range<usize>, word: &Word, used: Used) {
+        let Words::Few(runs) = self else { unreachable!("only a few are put") };
+        let (from, end) = ((numbers.start * WORD) as u32, (numbers.end * WORD) as u32);
+        // Those that lie in the words, or reach up to them.
+        let first = runs.iter().take_while(|run| run.end() < from).count();
+        let reach = runs[first..].iter().take_while(|run| run.first() <= end);
+        let touched = first..first + reach.count();
+        let mut made = Made { runs: [Run(0); MOST_RUNS], count: 0 };
+        if let Some(run) = runs[touched.clone()].first().filter(|run| run.first() < from) {
+            made.push(Run::new(run.first(), run.end().min(from), run.kinds()));
+        }
+        runs_of(from..end, word).for_each(|run| made.push(run));
+        if let Some(run) = runs[touched.clone()].last().filter(|run| run.end() > end) {
+            made.push(Run::new(run.first().max(end), run.end(), run.kinds()));
+        }
+        let count = runs.len() - touched.len() + made.count;
+        if count > MOST_RUNS.min(runs.capacity()) {
+            // There may be some that count no more.
+            let before = runs.len();
+            let counts = used.flagged | used.partial;
+            runs.retain(|run| run.span().words() & counts != 0);
+            if runs.len() < before {
+                return self.put(numbers, word, used);
+            }
+            if count > MOST_RUNS {
+                let mut words = std::array::from_fn(|number| gathered(runs, number));
+                words[numbers].fill(*word);
+                *self = Words::All(Box::new(Row::of(words)));
+                return;
+            }
+        }
+        runs.splice(touched, made.runs[..made.count].iter().copied());
     }
 
     /// Bytes of memory that they take beside themselves.
@@ -202,6 +254,30 @@ impl Words {
     }
 }
 
+/// Runs in order.
+struct Made {
+    runs: [Run; MOST_RUNS],
+    /// How many there are, even if there is no room for all of them.
+    count: usize,
+}
+
+impl Made {
+    /// Adds a run behind the others, to the last where it goes on with that.
+    #[inline]
+    fn push(&mut self, run: Run) {
+        if let Some(last) = self.count.checked_sub(1).and_then(|last| self.runs.get_mut(last))
+            && (last.end(), last.kinds()) == (run.first(), run.kinds())
+        {
+            *last = Run::new(last.first(), run.end(), run.kinds());
+            return;
+        }
+        if let Some(room) = self.runs.get_mut(self.count) {
+            *room = run;
+        }
+        self.count += 1;
+    }
+}
+
 #[inline(never)]
 fn of_few<R>(runs: &[Run], number: usize, of: impl FnOnce(&Flags) -> R) -> R {
     of(&gathered(runs, number).flags)
@@ -210,8 +286,10 @@ fn of_few<R>(runs: &[Run], number: usize, of: impl FnOnce(&Flags) -> R) -> R {
 #[inline(never)]
 fn gathered(runs: &[Run], number: usize) -> Word {
     let mut word = Word::default();
-    for run in runs.iter().filter(|run| run.word() == number) {
-        let mask = run.mask();
+    let (from, end) = ((number * WORD) as u32, (number * WORD + WORD) as u32);
+    let of_word = runs.iter().skip_while(|run| run.end() <= from);
+    for run in of_word.take_while(|run| run.first() < end) {
+        let mask = run.span().mask(number);
         for (bit, of_word) in word.masks_mut().into_iter().enumerate() {
             *of_word |= if run.0 >> bit & 1 == 1 { mask } else { 0 };
         }
@@ -219,8 +297,9 @@ fn gathered(runs: &[Run], number: usize) -> Word {
     word
 }
 
-/// The runs of pages of a word that are anything.
-fn runs_of(number: usize, word: &Word) -> impl Iterator<Item = Run> {
+/// The runs of pages of a word that are anything, at `at`: several words where all of its pages
+/// are alike.
+fn runs_of(at: Range<u32>, word: &Word) -> impl Iterator<Item = Run> {
     let masks = word.masks();
     let any = masks.iter().fold(0, |any, mask| any | mask);
     let mut left = any;
@@ -235,7 +314,8 @@ fn runs_of(number: usize, word: &Word) -> impl Iterator<Item = Run> {
         left &= !(bits(pages) << first);
         let kinds =
             masks.iter().rev().fold(0, |kinds, mask| kinds << 1 | (mask >> first & 1) as u32);
-        Some(Run::new(number, first, pages, kinds))
+        let end = if pages == u64::BITS { at.end } else { at.start + first + pages };
+        Some(Run::new(at.start + first, end, kinds))
     })
 }
 
@@ -243,6 +323,7 @@ fn runs_of(number: usize, word: &Word) -> impl Iterator<Item = Run> {
 mod tests {
     use filemap_job::random::Rng;
 
+    use super::super::span::CHUNK_WORDS;
     use super::*;
 
     #[test]
@@ -251,26 +332,73 @@ mod tests {
             let mut rng = Rng(seed);
             let (mut few, mut all) = (Words::ANY, Words::ANY);
             all.keep_all();
-            let mut used = 0;
+            let (mut words, mut flagged) = ([Word::default(); CHUNK_WORDS], 0);
+            let is_partial = |pages: u64| pages != 0 && pages != u64::MAX;
             for _ in 0..rng.below(40) {
                 let number = rng.below(CHUNK_WORDS as u64) as usize;
-                used |= 1 << number;
                 let first = rng.below(64) as u32;
                 let mask = bits(1 + rng.below(u64::from(64 - first)) as u32) << first;
-                let (kind, sets) = (rng.below(8) as usize, rng.chance(70));
-                for words in [&mut few, &mut all] {
-                    words.change(
-                        number,
-                        || used,
-                        |word| {
-                            let bits = &mut *word.masks_mut()[kind];
-                            *bits = if sets { *bits | mask } else { *bits & !mask };
-                        },
-                    );
+                let set = |bits: u64, sets: bool| if sets { bits | mask } else { bits & !mask };
+                let was = words[number].present;
+                words[number].present = set(was, rng.chance(70));
+                let partial = |words: &[Word; CHUNK_WORDS]| {
+                    let bits =
+                        (0..CHUNK_WORDS).map(|at| u64::from(is_partial(words[at].present)) << at);
+                    bits.sum::<u64>()
+                };
+                let used = Used { flagged, partial: partial(&words) | 1 << number };
+                for kept in [&mut few, &mut all] {
+                    let change = |before| {
+                        let before = if is_partial(was) { before } else { was };
+                        assert_eq!(before, was, "word {number} with seed {seed}");
+                        words[number].present
+                    };
+                    kept.change_present(number, is_partial(was), used, change);
                 }
-                for number in (0..CHUNK_WORDS).filter(|number| used >> number & 1 == 1) {
-                    let found = [&few, &all].map(|words| words.get(number, Word::masks));
-                    assert_eq!(found[0], found[1], "word {number} with seed {seed}");
+                let partial = partial(&words);
+                let (kind, sets) = (rng.below(7) as usize + 1, rng.chance(70));
+                let is_new = flagged >> number & 1 == 0;
+                if is_new && rng.chance(40) {
+                    let end = CHUNK_WORDS.min(number + 1 + rng.below(20) as usize);
+                    let numbers = number
+                        ..number
+                            + (flagged >> number).trailing_zeros().min((end - number) as u32)
+                                as usize;
+                    let mut word = Word::default();
+                    *word.masks_mut()[kind] = if sets { u64::MAX } else { 0 };
+                    for number in numbers.clone() {
+                        flagged |= 1 << number;
+                        words[number].flags = word.flags;
+                    }
+                    for kept in [&mut few, &mut all] {
+                        kept.fill(numbers.clone(), word.flags, Used { flagged, partial });
+                    }
+                } else {
+                    flagged |= 1 << number;
+                    let change = |flags: &mut Flags| {
+                        let mut word = Word {
+                            present: 0,
+                            flags: if is_new { Flags::default() } else { *flags },
+                        };
+                        let bits = &mut *word.masks_mut()[kind];
+                        *bits = set(*bits, sets);
+                        *flags = word.flags;
+                        *flags
+                    };
+                    let used = Used { flagged, partial };
+                    words[number].flags = few.change(number, is_new, used, change);
+                    all.change(number, is_new, used, change);
+                }
+                for (number, word) in words.iter().enumerate() {
+                    for kept in [&few, &all] {
+                        if is_partial(word.present) {
+                            assert_eq!(kept.present(number), word.present, "{number}, seed {seed}");
+                        }
+                        if flagged >> number & 1 == 1 {
+                            let flags = kept.get(number, |flags| *flags);
+                            assert_eq!(flags, word.flags, "{number}, seed {seed}");
+                        }
+                    }
                 }
             }
         }
