@@ -358,12 +358,10 @@ mod tests {
                 let partial = partial(&words);
                 let (kind, sets) = (rng.below(7) as usize + 1, rng.chance(70));
                 let is_new = flagged >> number & 1 == 0;
-                if is_new && rng.chance(40) {
+                if is_new && partial >> number & 1 == 0 && rng.chance(40) {
                     let end = CHUNK_WORDS.min(number + 1 + rng.below(20) as usize);
-                    let numbers = number
-                        ..number
-                            + (flagged >> number).trailing_zeros().min((end - number) as u32)
-                                as usize;
+                    let plain = ((flagged | partial) >> number).trailing_zeros() as usize;
+                    let numbers = number..end.min(number + plain);
                     let mut word = Word::default();
                     *word.masks_mut()[kind] = if sets { u64::MAX } else { 0 };
                     for number in numbers.clone() {
