@@ -128,6 +128,7 @@ impl<C: PageCache> Memory<C> {
     }
 
     /// Adds absent folios of `file`, which are being read.
+    #[inline(always)]
     pub fn add(&mut self, file: FileId, run: FolioRun) {
         self.cache.add(file, run);
         if let Some(charge) = &mut self.charge {

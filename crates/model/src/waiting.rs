@@ -57,7 +57,7 @@ impl Waiting {
     }
 
     /// Wakes those that wait for a page of `run`, which arrived at `at_ns`.
-    #[inline]
+    #[inline(never)]
     pub fn arrived(&mut self, run: Run, at_ns: u64) {
         if self.for_folios.is_empty() {
             return;
@@ -71,7 +71,7 @@ impl Waiting {
 
     /// Wakes those that wait for room, behind those whose folio has arrived: these would find it
     /// gone otherwise.
-    #[inline]
+    #[inline(never)]
     pub fn something_arrived(&mut self, at_ns: u64) {
         if self.for_room.is_empty() {
             return;

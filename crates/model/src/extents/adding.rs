@@ -14,6 +14,7 @@ use super::span::{Span, WORD, by_chunk, first_span};
 impl ExtentCache {
     /// Adds folios of one order, all of their pages absent, to the lists where their last evictions
     /// say.
+    #[inline(always)]
     pub(super) fn add_folios(&mut self, start: u64, end: u64, order: Order) {
         match order {
             Order(0) => self.add_of_order(start, end, Order(0)),

@@ -161,7 +161,8 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
         run.folios.min(batches / pages)
     }
 
-    #[inline]
+    // A page that is added by itself needs none of the loops.
+    #[inline(always)]
     fn add(&mut self, open: &OpenFile, run: FolioRun) {
         self.log.record(Decision::Added {
             start: run.start,
