@@ -129,7 +129,8 @@ impl ExtentCache {
         };
         let stop = match gap.1 {
             Some(stop) => first + stop as u64,
-            None => self.find(start.max(behind), end, true),
+            None if behind < end => self.find(start.max(behind), end, true),
+            None => end,
         };
         start..stop
     }
