@@ -155,14 +155,32 @@ impl Chunk {
     /// The end of the whole folios at the beginning of `span` that fill words all pages of which
     /// are cached and have no flag; at most its beginning where it begins with none.
     pub fn plain_end(&self, span: Span) -> usize {
+        if !span.from.is_multiple_of(WORD) || span.pages() < WORD {
+            return span.from;
+        }
         let (order, end) = self.orders.run(span.from);
         let unit = WORD.max(order.pages() as usize);
-        if span.from % unit != 0 {
+        if !span.from.is_multiple_of(unit) {
             return span.from;
         }
         let first = span.from / WORD;
         let plain = ((self.full & !self.flagged) >> first).trailing_ones() as usize;
         end.min(span.end).min((first + plain) * WORD) / unit * unit
+    }
+
+    /// The end of the words of `span`, from its beginning on, whose pages in it are all cached,
+    /// referenced and active.
+    pub fn used_end(&self, span: Span) -> usize {
+        let mut word = span.from / WORD;
+        while word * WORD < span.end && self.flagged >> word & 1 == 1 {
+            let used = self.words.get(word, |flags| flags.referenced & flags.active);
+            if span.mask(word) & !(used & self.present(word)) != 0 {
+                break;
+            }
+            let alike = ((self.full & self.flagged) >> word).trailing_ones() as usize;
+            word += self.words.alike(word).min(alike).max(1);
+        }
+        (word * WORD).clamp(span.from, span.end)
     }
 
     /// The pages of `span`, which [`Chunk::plain_end`] ends, are referenced from now on.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use filemap_core::address::entries::{Layer, MappedFile, Pages, Unmapped};
-use filemap_core::cache::{FileCache, Folio, WORD_PAGES, by_word, word_mask};
+use filemap_core::cache::{FileCache, Folio, WORD_PAGES, word_mask};
 use filemap_core::lru::reclaim::{Used, used, used_pages};
 use filemap_core::units::{FileId, Order, PageCount, PageIndex};
 
@@ -11,7 +11,7 @@ use super::ExtentCache;
 use super::aliases::Entries;
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk, Flags};
 use super::lists::{Extent, bits, runs};
-use super::span::{Span, WORD};
+use super::span::{Span, WORD, by_chunk};
 
 /// Pages between the first pages of two files, as a power of two. The largest file has 2^48, and
 /// what is looked for behind its end stays before the next. There is room for 2^15 files.
@@ -56,17 +56,19 @@ impl<'a> ExtentFile<'a> {
         end: PageIndex,
         of: impl Fn(&Chunk, usize) -> u64,
     ) -> PageIndex {
-        let cache = &*self.cache;
-        for (number, mask) in by_word(from + self.first, end + self.first) {
-            let chunk = cache.chunks.get(number / CHUNK_WORDS as u64);
-            let taken = chunk.map_or(0, |chunk| of(chunk, number as usize % CHUNK_WORDS));
-            let other = mask & !(taken & !cache.locked.mask(number));
-            if other != 0 {
-                let page = number * WORD_PAGES + u64::from(other.trailing_zeros());
-                return PageIndex(page) - self.first;
+        let (cache, first) = (&*self.cache, self.first.0);
+        let end = cache.locked.next(first + from.0, first + end.0);
+        for (number, span) in by_chunk(first + from.0, end) {
+            let chunk = cache.chunks.get(number);
+            for word in span.from / WORD..span.end.div_ceil(WORD) {
+                let other = span.mask(word) & !chunk.map_or(0, |chunk| of(chunk, word));
+                if other != 0 {
+                    let offset = word * WORD + other.trailing_zeros() as usize;
+                    return PageIndex(number * CHUNK_PAGES + offset as u64 - first);
+                }
             }
         }
-        end
+        PageIndex(end - first)
     }
 }
 
@@ -144,28 +146,24 @@ impl FileCache for ExtentFile<'_> {
                 return next;
             };
             let offset = ((next + self.first).0 % CHUNK_PAGES) as usize;
-            let left = (end - next).0 as usize;
-            if offset.is_multiple_of(WORD) && left >= WORD {
-                let span_end = (offset + left).min(CHUNK_PAGES as usize);
-                let span = Span { from: offset, end: span_end };
-                let span = Span { end: chunk.plain_end(span), ..span };
-                if span.from < span.end {
-                    chunk.reference_plain(span);
-                    next += PageCount(span.pages() as u64);
-                    continue;
-                }
+            let span_end = (offset as u64 + (end - next).0).min(CHUNK_PAGES);
+            let span = Span { from: offset, end: span_end as usize };
+            // Another use changes nothing.
+            let used_end = chunk.used_end(span);
+            if used_end > offset {
+                next += PageCount((used_end - offset) as u64);
+                continue;
+            }
+            let plain = Span { end: chunk.plain_end(span), ..span };
+            if plain.from < plain.end {
+                chunk.reference_plain(plain);
+                next += PageCount(plain.pages() as u64);
+                continue;
             }
             if !chunk.has(offset) {
                 return next;
             }
             let word_end = end.min(PageIndex((next.0 | (WORD_PAGES - 1)) + 1));
-            let mask = word_mask(next.0 / WORD_PAGES, next, word_end);
-            let is_used = |flags: Flags| mask & !(flags.referenced & flags.active) == 0;
-            if mask & !chunk.present(word) == 0 && chunk.some_flags(word).is_some_and(is_used) {
-                // Another use changes nothing.
-                next = word_end;
-                continue;
-            }
             let order = chunk.order(offset);
             let folio_end = |index: PageIndex| index.align_down(order) + PageCount(order.pages());
             if order.pages() >= WORD_PAGES || !chunk.is_of_order(word, order) {

@@ -129,6 +129,15 @@ impl Words {
         }
     }
 
+    /// How many words from `number` on are known to be alike, all pages of each.
+    #[inline]
+    pub fn alike(&self, number: usize) -> usize {
+        let Words::Few(runs) = self else { return 0 };
+        let from = (number * WORD) as u32;
+        let run = runs.iter().find(|run| run.end() > from);
+        run.filter(|run| run.first() <= from).map_or(0, |run| run.end() as usize / WORD - number)
+    }
+
     /// Changes the flags of word `number`, which are anything if it `is_new` among the flagged
     /// ones. What is kept of words that are not `used` counts no more.
     #[inline(always)]
