@@ -5,7 +5,10 @@ use crate::decision::{Cause, Decision, Found};
 use crate::units::{Order, PageCount, PageIndex};
 
 /// The readahead state of an open file (`struct file_ra_state`).
+// In this order the counter is not at the beginning of four bytes: read with three others right
+// after it was written, it would be waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct ReadaheadState {
     /// First page of the last window.
     pub start: PageIndex,
@@ -13,15 +16,15 @@ pub struct ReadaheadState {
     pub size: PageCount,
     /// Pages of the last window behind its mark.
     pub async_size: PageCount,
-    /// Folio order of the stream.
-    pub order: Order,
-    /// The counter of misses.
-    pub mmap_miss: u16,
     /// The byte at which the last `read(2)` ended.
     pub previous_end: Option<u64>,
+    /// Folio order of the stream.
+    pub order: Order,
     /// POSIX_FADV_RANDOM was given for the open file (`FMODE_RANDOM`): on-demand readahead reads
     /// what is asked for, and no more.
     pub is_random: bool,
+    /// The counter of misses.
+    pub mmap_miss: u16,
 }
 
 impl ReadaheadState {

@@ -141,7 +141,7 @@ impl Chunk {
         let is_new = self.flagged >> word & 1 == 0;
         self.flagged |= 1 << word;
         let used = self.used_words();
-        let (changed, is_notable) = self.words.change(word, is_new, used, |flags| {
+        let (changed, is_notable) = self.words.change(word, used, |flags| {
             if is_new {
                 *flags = Flags::default();
             }
@@ -193,9 +193,9 @@ impl Chunk {
         self.words.fill(span.from / WORD..span.end / WORD, flags, used);
     }
 
-    /// Keeps all words from now on, of a chunk that has nothing.
-    pub fn keep_all_words(&mut self) {
-        self.words.keep_all();
+    /// Keeps words in a row from now on, of a chunk that has nothing.
+    pub fn keep_in_row(&mut self) {
+        self.words.keep_in_row();
     }
 
     /// The words of which something counts that is kept.

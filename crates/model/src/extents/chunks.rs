@@ -159,7 +159,7 @@ impl Chunks {
         let slot = self.free.pop().unwrap_or_else(|| {
             let mut chunk = Chunk::default();
             if self.is_roomy() {
-                chunk.keep_all_words();
+                chunk.keep_in_row();
             }
             self.chunks.push(chunk);
             self.counted.push(Cell::new(0));

@@ -2,7 +2,7 @@
 //! have.
 
 use super::span::CHUNK_WORDS;
-use super::words::{Flags, Word};
+use super::words::{Flags, Used, Word};
 
 /// Room for so many words lies together.
 const ROOM: usize = if cfg!(feature = "tiny-chunks") { 1 } else { 7 };
@@ -43,26 +43,24 @@ impl Places {
         self.0 = self.0 & !(0xff << (8 * place)) | byte << (8 * place);
     }
 
-    /// Frees the places of words that are not in `used`, one bit each.
-    fn keep(&mut self, used: u64) {
-        for place in 0..ROOM {
-            let number = self.0 >> (8 * place) & 0x7f;
-            if used >> number & 1 == 0 {
-                self.set(place, None);
-            }
-        }
+    /// The words that have places, and these.
+    fn words(self) -> impl Iterator<Item = (usize, usize)> {
+        let byte = move |place| (self.0 >> (8 * place)) as usize & 0xff;
+        (0..ROOM)
+            .map(move |place| (byte(place), place))
+            .filter(|word| word.0 != 0)
+            .map(|(byte, place)| (byte & 0x7f, place))
     }
 }
 
-/// The words of a chunk: the cached pages of those that are partial, and the flags of some.
+/// Some words of a chunk: the cached pages of those that are partial, and the flags of those that
+/// have some.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Row {
     partial: Places,
     present: [u64; ROOM],
     flagged: Places,
-    /// Words for which there was no room.
-    others: Option<Box<[Word; CHUNK_WORDS]>>,
     flags: [Line; ROOM],
 }
 
@@ -72,55 +70,63 @@ pub struct Row {
 struct Line(Flags);
 
 impl Row {
-    /// Words that are as these.
-    pub fn of(words: [Word; CHUNK_WORDS]) -> Row {
-        Row { others: Some(Box::new(words)), ..Row::default() }
+    /// So many words of either kind leave room for some more.
+    pub const FEW: u32 = ROOM as u32 * 3 / 4;
+
+    /// The words of these that are used, of which there are few.
+    pub fn of(words: &[Word; CHUNK_WORDS], Used { mut flagged, mut partial }: Used) -> Row {
+        let mut row = Row::default();
+        for place in 0..partial.count_ones() as usize {
+            let number = partial.trailing_zeros() as usize;
+            row.present[place] = words[number].present;
+            row.partial.set(place, Some(number));
+            partial &= partial - 1;
+        }
+        for place in 0..flagged.count_ones() as usize {
+            let number = flagged.trailing_zeros() as usize;
+            row.flags[place].0 = words[number].flags;
+            row.flagged.set(place, Some(number));
+            flagged &= flagged - 1;
+        }
+        row
     }
 
-    /// Bytes of memory that it takes.
-    pub fn held_bytes(&self) -> u64 {
-        let others = if self.others.is_some() { size_of::<[Word; CHUNK_WORDS]>() } else { 0 };
-        (size_of::<Row>() + others) as u64
-    }
-
-    /// Word `number`, for which there was no room.
-    #[inline(never)]
-    fn other(&self, number: usize) -> &Word {
-        &self.others.as_ref().expect("there was no room")[number]
-    }
-
-    #[inline(never)]
-    fn other_mut(&mut self, number: usize) -> &mut Word {
-        &mut self.others.get_or_insert_with(|| Box::new([Word::default(); CHUNK_WORDS]))[number]
+    /// The words of the chunk; those that are not used are anything.
+    pub fn words(&self) -> [Word; CHUNK_WORDS] {
+        let mut words = [Word::default(); CHUNK_WORDS];
+        for (number, place) in self.partial.words() {
+            words[number].present = self.present[place];
+        }
+        for (number, place) in self.flagged.words() {
+            words[number].flags = self.flags[place].0;
+        }
+        words
     }
 
     /// The cached pages of word `number`, which is partial.
     #[inline(always)]
     pub fn present(&self, number: usize) -> u64 {
-        match self.partial.of(number) {
-            0 => self.other(number).present,
-            bits => self.present[place(bits)],
-        }
+        self.present[place(self.partial.of(number)) % ROOM]
     }
 
-    /// Changes the cached pages of word `number`, which are anything unless it `was_partial`.
-    /// Returns them.
+    /// The place for the cached pages of word `number`, if there is one.
+    #[inline(always)]
+    pub fn place(&self, number: usize) -> Option<usize> {
+        let own = self.partial.of(number);
+        let bits = own | self.partial.free() & u64::from(own == 0).wrapping_neg();
+        (bits != 0).then(|| place(bits))
+    }
+
+    /// Changes the cached pages of word `number`, which are anything unless it was partial, in its
+    /// place. Returns them.
     // What is anybody's guess is calculated: a processor that guesses wrong waits.
     #[inline(always)]
     pub fn change_present(
         &mut self,
         number: usize,
-        was_partial: bool,
+        place: usize,
         change: impl FnOnce(u64) -> u64,
     ) -> u64 {
-        let own = self.partial.of(number);
-        let bits = own | self.partial.free() & u64::from(own == 0).wrapping_neg();
-        if (bits == 0) | (was_partial & (own == 0)) {
-            let present = &mut self.other_mut(number).present;
-            *present = change(*present);
-            return *present;
-        }
-        let place = place(bits);
         let present = change(self.present[place]);
         self.present[place] = present;
         let is_partial = present.wrapping_add(1) > 1;
@@ -128,87 +134,47 @@ impl Row {
         present
     }
 
-    /// No word is partial any more.
-    pub fn forget_present(&mut self) {
-        self.partial = Places::default();
-    }
-
     /// The flags of word `number`, which has some.
     #[inline(always)]
     pub fn flags(&self, number: usize) -> &Flags {
-        match self.flagged.of(number) {
-            0 => &self.other(number).flags,
-            bits => &self.flags[place(bits)].0,
-        }
+        &self.flags[place(self.flagged.of(number)) % ROOM].0
     }
 
-    /// The flags of word `number`, which are anything if it `is_new` among the `flagged` words.
+    /// The place for the flags of word `number`, one of the `flagged` ones, if there is one. They
+    /// are anything if it is new among them.
     #[inline(always)]
-    pub fn flags_mut(&mut self, number: usize, is_new: bool, flagged: u64) -> &mut Flags {
+    pub fn place_of_flags(&mut self, number: usize, flagged: u64) -> Option<usize> {
         match self.flagged.of(number) {
-            0 => self.made_flags(number, is_new, flagged),
-            bits => &mut self.flags[place(bits)].0,
+            0 => self.place_for_flags(number, flagged),
+            bits => Some(place(bits)),
         }
     }
 
+    /// The flags in a place.
+    #[inline(always)]
+    pub fn flags_mut(&mut self, place: usize) -> &mut Flags {
+        &mut self.flags[place].0
+    }
+
+    /// A free place for word `number`, or that of a word that is not `flagged` any more.
     #[inline(never)]
-    fn made_flags(&mut self, number: usize, is_new: bool, flagged: u64) -> &mut Flags {
-        if is_new && self.flagged.free() == 0 {
-            self.flagged.keep(flagged);
-        }
-        match self.flagged.free() {
-            bits if is_new && bits != 0 => {
-                self.flagged.set(place(bits), Some(number));
-                &mut self.flags[place(bits)].0
+    fn place_for_flags(&mut self, number: usize, flagged: u64) -> Option<usize> {
+        if self.flagged.free() == 0 {
+            for (number, place) in self.flagged.words() {
+                if flagged >> number & 1 == 0 {
+                    self.flagged.set(place, None);
+                }
             }
-            _ => &mut self.other_mut(number).flags,
         }
+        let bits = self.flagged.free();
+        (bits != 0).then(|| {
+            self.flagged.set(place(bits), Some(number));
+            place(bits)
+        })
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use filemap_job::random::Rng;
-
-    use super::*;
-
-    #[test]
-    fn words_are_what_they_were_made() {
-        for seed in 0..1000 {
-            let mut rng = Rng(seed);
-            let mut row = Row::default();
-            let mut words = [Word::default(); CHUNK_WORDS];
-            let mut flagged = 0;
-            let is_partial = |pages: u64| pages != 0 && pages != u64::MAX;
-            for _ in 0..rng.below(300) {
-                let number = rng.below(CHUNK_WORDS.min(16) as u64) as usize;
-                let Word { present, flags } = &mut words[number];
-                let (was, random) = (*present, rng.next());
-                let now = rng.pick(&[0, u64::MAX, random, was | 3]);
-                let change = |before| {
-                    let before = if is_partial(was) { before } else { was };
-                    assert_eq!(before, was, "word {number} with seed {seed}");
-                    now
-                };
-                *present = row.change_present(number, is_partial(was), change);
-                let (is_new, bit) = (flagged >> number & 1 == 0, 1 << number);
-                if rng.chance(30) {
-                    flagged &= !bit;
-                } else {
-                    flagged |= bit;
-                    flags.mapped = rng.next();
-                    let of_row = row.flags_mut(number, is_new, flagged);
-                    *of_row = Flags { mapped: flags.mapped, ..Flags::default() };
-                }
-                for (number, word) in words.iter().enumerate() {
-                    if is_partial(word.present) {
-                        assert_eq!(row.present(number), word.present, "{number}, seed {seed}");
-                    }
-                    if flagged >> number & 1 == 1 {
-                        assert_eq!(*row.flags(number), word.flags, "{number}, seed {seed}");
-                    }
-                }
-            }
-        }
+    /// The chunk is empty: nothing counts any more.
+    pub fn forget(&mut self) {
+        (self.partial, self.flagged) = (Places::default(), Places::default());
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::lists::bits;
 use super::row::Row;
-use super::span::{Span, WORD};
+use super::span::{CHUNK_WORDS, Span, WORD};
 
 /// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,8 +97,10 @@ const MOST_RUNS: usize = if cfg!(feature = "tiny-chunks") { 4 } else { 20 };
 pub enum Words {
     /// Pages that are anything at all, in order. Words of which nothing is kept are anything.
     Few(Vec<Run>),
+    /// As many words as a row has room for.
+    Some(Box<Row>),
     /// All words.
-    All(Box<Row>),
+    All(Box<Spread>),
 }
 
 /// The words of which something counts, one bit each: flags, and cached pages that are neither all
@@ -109,14 +111,19 @@ pub struct Used {
     pub partial: u64,
 }
 
+/// Words one behind the other, each in a cache line.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Spread([Word; CHUNK_WORDS]);
+
 impl Words {
     /// Words that are anything.
     pub const ANY: Words = Words::Few(Vec::new());
 
-    /// Keeps all words, which are anything.
-    pub fn keep_all(&mut self) {
+    /// Keeps words in a row from now on; they are anything.
+    pub fn keep_in_row(&mut self) {
         if let Words::Few(_) = self {
-            *self = Words::All(Box::default());
+            *self = Words::Some(Box::default());
         }
     }
 
@@ -124,7 +131,8 @@ impl Words {
     #[inline(always)]
     pub fn get<R>(&self, number: usize, of: impl FnOnce(&Flags) -> R) -> R {
         match self {
-            Words::All(row) => of(row.flags(number)),
+            Words::Some(row) => of(row.flags(number)),
+            Words::All(words) => of(&words.0[number].flags),
             Words::Few(runs) => of_few(runs, number, of),
         }
     }
@@ -138,22 +146,47 @@ impl Words {
         run.filter(|run| run.first() <= from).map_or(0, |run| run.end() as usize / WORD - number)
     }
 
-    /// Changes the flags of word `number`, which are anything if it `is_new` among the flagged
-    /// ones. What is kept of words that are not `used` counts no more.
+    /// Changes the flags of word `number`, which are anything if it is new among the flagged ones.
+    /// What is kept of words that are not `used` counts no more.
     #[inline(always)]
     pub fn change<R>(
         &mut self,
         number: usize,
-        is_new: bool,
         used: Used,
         change: impl FnOnce(&mut Flags) -> R,
     ) -> R {
+        if let Words::Some(row) = self {
+            if let Some(place) = row.place_of_flags(number, used.flagged) {
+                return change(row.flags_mut(place));
+            }
+            self.spread();
+        }
         match self {
-            Words::All(row) => change(row.flags_mut(number, is_new, used.flagged)),
-            Words::Few(_) => self.change_few(number, used, |word| {
+            Words::All(words) => change(&mut words.0[number].flags),
+            _ => self.change_few(number, used, |word| {
                 word.present &= (used.partial >> number & 1).wrapping_neg();
                 change(&mut word.flags)
             }),
+        }
+    }
+
+    /// Keeps all words, as there is no room in a row for one more.
+    #[inline(never)]
+    fn spread(&mut self) {
+        if let Words::Some(row) = self {
+            *self = Words::All(Box::new(Spread(row.words())));
+        }
+    }
+
+    /// Keeps what is `used` in a row again where it has become little.
+    #[inline(always)]
+    pub fn gather(&mut self, used: Used) {
+        let is_few = |words: u64| words.count_ones() <= Row::FEW;
+        if let Words::All(words) = self
+            && is_few(used.flagged)
+            && is_few(used.partial)
+        {
+            *self = Words::Some(Box::new(Row::of(&words.0, used)));
         }
     }
 
@@ -176,34 +209,46 @@ impl Words {
     #[inline(always)]
     pub fn present(&self, number: usize) -> u64 {
         match self {
-            Words::All(row) => row.present(number),
+            Words::Some(row) => row.present(number),
+            Words::All(words) => words.0[number].present,
             Words::Few(runs) => gathered(runs, number).present,
         }
     }
 
-    /// Changes the cached pages of word `number`, which are anything unless it `was_partial`.
-    /// Returns them. What is kept of words that are not `used` counts no more.
+    /// Changes the cached pages of word `number`, which are anything unless it was partial. Returns
+    /// them. What is kept of words that are not `used` counts no more.
     #[inline(always)]
     pub fn change_present(
         &mut self,
         number: usize,
-        was_partial: bool,
         used: Used,
         change: impl FnOnce(u64) -> u64,
     ) -> u64 {
+        if let Words::Some(row) = self {
+            if let Some(place) = row.place(number) {
+                return row.change_present(number, place, change);
+            }
+            self.spread();
+        }
         match self {
-            Words::All(row) => row.change_present(number, was_partial, change),
-            Words::Few(_) => self.change_few(number, used, |word| {
+            Words::All(words) => {
+                let present = change(words.0[number].present);
+                words.0[number].present = present;
+                present
+            }
+            _ => self.change_few(number, used, |word| {
                 word.present = change(word.present);
                 word.present
             }),
         }
     }
 
-    /// No word is partial any more.
-    pub fn forget_present(&mut self) {
-        if let Words::All(row) = self {
-            row.forget_present();
+    /// The chunk is empty: nothing counts any more.
+    pub fn forget(&mut self) {
+        match self {
+            Words::Some(row) => row.forget(),
+            Words::All(_) => *self = Words::Some(Box::default()),
+            Words::Few(runs) => runs.clear(),
         }
     }
 
@@ -211,10 +256,8 @@ impl Words {
     /// from now on.
     pub fn fill(&mut self, numbers: Range<usize>, flags: Flags, used: Used) {
         match self {
-            Words::All(row) => {
-                numbers.for_each(|number| *row.flags_mut(number, true, used.flagged) = flags);
-            }
             Words::Few(_) => self.put(numbers, &Word { present: 0, flags }, used),
+            _ => numbers.for_each(|number| self.change(number, used, |of_word| *of_word = flags)),
         }
     }
 
@@ -247,7 +290,7 @@ impl Words {
             if count > MOST_RUNS {
                 let mut words = std::array::from_fn(|number| gathered(runs, number));
                 words[numbers].fill(*word);
-                *self = Words::All(Box::new(Row::of(words)));
+                *self = Words::All(Box::new(Spread(words)));
                 return;
             }
         }
@@ -258,7 +301,8 @@ impl Words {
     pub fn held_bytes(&self) -> u64 {
         match self {
             Words::Few(runs) => (runs.capacity() * size_of::<Run>()) as u64,
-            Words::All(row) => row.held_bytes(),
+            Words::Some(_) => size_of::<Row>() as u64,
+            Words::All(_) => size_of::<Spread>() as u64,
         }
     }
 }
@@ -332,7 +376,6 @@ fn runs_of(at: Range<u32>, word: &Word) -> impl Iterator<Item = Run> {
 mod tests {
     use filemap_job::random::Rng;
 
-    use super::super::span::CHUNK_WORDS;
     use super::*;
 
     #[test]
@@ -340,7 +383,7 @@ mod tests {
         for seed in 0..2000 {
             let mut rng = Rng(seed);
             let (mut few, mut all) = (Words::ANY, Words::ANY);
-            all.keep_all();
+            all.keep_in_row();
             let (mut words, mut flagged) = ([Word::default(); CHUNK_WORDS], 0);
             let is_partial = |pages: u64| pages != 0 && pages != u64::MAX;
             for _ in 0..rng.below(40) {
@@ -362,7 +405,7 @@ mod tests {
                         assert_eq!(before, was, "word {number} with seed {seed}");
                         words[number].present
                     };
-                    kept.change_present(number, is_partial(was), used, change);
+                    kept.change_present(number, used, change);
                 }
                 let partial = partial(&words);
                 let (kind, sets) = (rng.below(7) as usize + 1, rng.chance(70));
@@ -393,8 +436,8 @@ mod tests {
                         *flags
                     };
                     let used = Used { flagged, partial };
-                    words[number].flags = few.change(number, is_new, used, change);
-                    all.change(number, is_new, used, change);
+                    words[number].flags = few.change(number, used, change);
+                    all.change(number, used, change);
                 }
                 for (number, word) in words.iter().enumerate() {
                     for kept in [&few, &all] {

@@ -31,7 +31,7 @@ impl Chunk {
         if self.is_empty() {
             let words = self.some.count_ones();
             (self.some, self.full, self.flagged) = (0, 0, 0);
-            self.words.forget_present();
+            self.words.forget();
             return words.into();
         }
         let parts = span.parts();
@@ -46,6 +46,8 @@ impl Chunk {
         } else {
             self.clear_words(parts.inner);
         }
+        let used = self.used_words();
+        self.words.gather(used);
         empty
     }
 
@@ -56,9 +58,9 @@ impl Chunk {
         let had_some = self.some >> word & 1;
         self.some |= bit;
         let used = self.used_words();
-        let present = self.words.change_present(word, had_some == 1, used, |before| {
-            before & had_some.wrapping_neg() | pages
-        });
+        let present = self
+            .words
+            .change_present(word, used, |before| before & had_some.wrapping_neg() | pages);
         self.full |= u64::from(present == u64::MAX) << word;
         1 - had_some
     }
@@ -69,14 +71,14 @@ impl Chunk {
         let was_full = self.full >> word & 1;
         self.full &= !(1 << word);
         let used = self.used_words();
-        let present = self.words.change_present(word, was_full == 0, used, |before| {
-            (before | was_full.wrapping_neg()) & !pages
-        });
+        let present = self
+            .words
+            .change_present(word, used, |before| (before | was_full.wrapping_neg()) & !pages);
         let is_empty = u64::from(present == 0);
         self.some &= !(is_empty << word);
         if self.flagged >> word & 1 == 1 {
             let used = self.used_words();
-            self.words.change(word, false, used, |flags| flags.clear(pages));
+            self.words.change(word, used, |flags| flags.clear(pages));
         }
         is_empty
     }
