@@ -19,10 +19,11 @@ const MOST_BYTES: u64 = size_of::<Chunk>() as u64 + 5 * CHUNK_PAGES + SLOT_BYTES
 /// A window that fills fewer chunks makes each of them.
 pub const LEAST_RUN: u64 = if cfg!(feature = "tiny-chunks") { 2 } else { 4 };
 
-/// Where so many pages can be cached for each chunk, all words of chunks are kept: 16 bytes a page.
-const PAGES_FOR_WORDS: u64 = 256;
+/// Where so many pages can be cached for each chunk, chunks keep their words in rows: with all of
+/// them 16 bytes a page.
+const PAGES_FOR_ROWS: u64 = 256;
 
-/// All words of so many chunks are kept in any case: half a MiB.
+/// So many chunks keep their words in rows in any case: half a MiB at most.
 const SMALL_CHUNKS: u64 = if cfg!(feature = "tiny-chunks") { 4 } else { 128 };
 
 /// Chunks by number. Memory grows with the chunks in use, not with the file.
@@ -35,8 +36,8 @@ pub struct Chunks {
     /// The number of the chunk in each slot.
     numbers: Vec<u64>,
     chunks: Vec<Chunk>,
-    /// While there are no more, all words of each are kept.
-    of_words: u64,
+    /// While there are no more, each keeps its words in a row.
+    with_rows: u64,
     /// Bytes that each took when it was last counted, and all of them: each is counted when it is
     /// no longer remembered.
     counted: Vec<Cell<u32>>,
@@ -70,13 +71,13 @@ const LOW: u64 = if cfg!(feature = "tiny-chunks") { 1 << 6 } else { 1 << 17 };
 impl Chunks {
     /// None yet, in which `capacity` pages can be cached.
     pub fn new(capacity: Option<PageCount>) -> Chunks {
-        let limited = capacity.map_or(0, |pages| pages.0 / PAGES_FOR_WORDS);
+        let limited = capacity.map_or(0, |pages| pages.0 / PAGES_FOR_ROWS);
         Chunks {
             low: Vec::new(),
             high: HashMap::default(),
             numbers: Vec::new(),
             chunks: Vec::new(),
-            of_words: SMALL_CHUNKS.max(limited),
+            with_rows: SMALL_CHUNKS.max(limited),
             counted: Vec::new(),
             counted_bytes: Cell::new(0),
             free: Vec::new(),
@@ -117,9 +118,9 @@ impl Chunks {
         &mut self.chunks[slot as usize]
     }
 
-    /// Whether the words of all chunks take little memory beside the pages that can be cached.
+    /// Whether the rows of all chunks take little memory beside the pages that can be cached.
     pub fn is_roomy(&self) -> bool {
-        (self.chunks.len() as u64) < self.of_words
+        (self.chunks.len() as u64) < self.with_rows
     }
 
     /// Whether chunk `number` has a slot.

@@ -13,7 +13,6 @@ mod locked;
 mod orders;
 mod page_cache;
 mod reclaim;
-mod row;
 mod shadows;
 mod span;
 mod words;

@@ -1,10 +1,13 @@
-//! The words of a chunk: as runs of pages that are alike where there are few, else one by one.
+//! The words of a chunk, in as little memory as what differs needs.
+
+mod few;
+mod row;
 
 use std::ops::Range;
 
-use super::lists::bits;
-use super::row::Row;
-use super::span::{CHUNK_WORDS, Span, WORD};
+use self::few::Few;
+use self::row::Row;
+use super::span::CHUNK_WORDS;
 
 /// What 64 pages are, one bit a page. An absent page is nothing but `copied`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,47 +59,11 @@ impl Word {
     }
 }
 
-/// Pages of a chunk that lie one behind the other and are alike: the first, one less than their
-/// number, and one bit for each of [`Word::masks`]; highest bits first.
-#[derive(Clone, Copy, Debug)]
-pub struct Run(u32);
-
-impl Run {
-    #[inline]
-    fn new(first: u32, end: u32, kinds: u32) -> Run {
-        Run(first << 20 | (end - 1 - first) << 8 | kinds)
-    }
-
-    #[inline]
-    fn first(self) -> u32 {
-        self.0 >> 20
-    }
-
-    /// The page behind the last.
-    #[inline]
-    fn end(self) -> u32 {
-        self.first() + (self.0 >> 8 & 0xfff) + 1
-    }
-
-    #[inline]
-    fn kinds(self) -> u32 {
-        self.0 & 0xff
-    }
-
-    #[inline]
-    fn span(self) -> Span {
-        Span { from: self.first() as usize, end: self.end() as usize }
-    }
-}
-
-/// Where there would be more runs, the words are kept one by one.
-const MOST_RUNS: usize = if cfg!(feature = "tiny-chunks") { 4 } else { 20 };
-
 /// The words of a chunk.
 #[derive(Debug)]
 pub enum Words {
-    /// Pages that are anything at all, in order. Words of which nothing is kept are anything.
-    Few(Vec<Run>),
+    /// Few runs of pages that are alike.
+    Few(Few),
     /// As many words as a row has room for.
     Some(Box<Row>),
     /// All words.
@@ -118,7 +85,7 @@ pub struct Spread([Word; CHUNK_WORDS]);
 
 impl Words {
     /// Words that are anything.
-    pub const ANY: Words = Words::Few(Vec::new());
+    pub const ANY: Words = Words::Few(Few::NONE);
 
     /// Keeps words in a row from now on; they are anything.
     pub fn keep_in_row(&mut self) {
@@ -133,17 +100,8 @@ impl Words {
         match self {
             Words::Some(row) => of(row.flags(number)),
             Words::All(words) => of(&words.0[number].flags),
-            Words::Few(runs) => of_few(runs, number, of),
+            Words::Few(few) => of(&few.word(number).flags),
         }
-    }
-
-    /// How many words from `number` on are known to be alike, all pages of each.
-    #[inline]
-    pub fn alike(&self, number: usize) -> usize {
-        let Words::Few(runs) = self else { return 0 };
-        let from = (number * WORD) as u32;
-        let run = runs.iter().find(|run| run.end() > from);
-        run.filter(|run| run.first() <= from).map_or(0, |run| run.end() as usize / WORD - number)
     }
 
     /// Changes the flags of word `number`, which are anything if it is new among the flagged ones.
@@ -198,11 +156,26 @@ impl Words {
         used: Used,
         change: impl FnOnce(&mut Word) -> R,
     ) -> R {
-        let Words::Few(runs) = self else { unreachable!("only a few are put") };
-        let mut word = gathered(runs, number);
+        let Words::Few(few) = self else { unreachable!("only a few are put") };
+        let mut word = few.word(number);
         let changed = change(&mut word);
         self.put(number..number + 1, &word, used);
         changed
+    }
+
+    /// Puts a word, or several whose pages are all alike, where few are kept.
+    fn put(&mut self, numbers: Range<usize>, word: &Word, used: Used) {
+        if let Words::Few(few) = self
+            && let Some(words) = few.put(numbers, word, used)
+        {
+            *self = Words::All(Box::new(Spread(words)));
+        }
+    }
+
+    /// How many words from `number` on are known to be alike, all pages of each.
+    #[inline]
+    pub fn alike(&self, number: usize) -> usize {
+        if let Words::Few(few) = self { few.alike(number) } else { 0 }
     }
 
     /// The cached pages of word `number`, which is partial.
@@ -211,7 +184,7 @@ impl Words {
         match self {
             Words::Some(row) => row.present(number),
             Words::All(words) => words.0[number].present,
-            Words::Few(runs) => gathered(runs, number).present,
+            Words::Few(few) => few.word(number).present,
         }
     }
 
@@ -248,7 +221,7 @@ impl Words {
         match self {
             Words::Some(row) => row.forget(),
             Words::All(_) => *self = Words::Some(Box::default()),
-            Words::Few(runs) => runs.clear(),
+            Words::Few(few) => few.clear(),
         }
     }
 
@@ -261,125 +234,25 @@ impl Words {
         }
     }
 
-    /// Puts a word, or several whose pages are all alike.
-    #[inline(never)]
-    fn put(&mut self, numbers: Range<usize>, word: &Word, used: Used) {
-        let Words::Few(runs) = self else { unreachable!("only a few are put") };
-        let (from, end) = ((numbers.start * WORD) as u32, (numbers.end * WORD) as u32);
-        // Those that lie in the words, or reach up to them.
-        let first = runs.iter().take_while(|run| run.end() < from).count();
-        let reach = runs[first..].iter().take_while(|run| run.first() <= end);
-        let touched = first..first + reach.count();
-        let mut made = Made { runs: [Run(0); MOST_RUNS], count: 0 };
-        if let Some(run) = runs[touched.clone()].first().filter(|run| run.first() < from) {
-            made.push(Run::new(run.first(), run.end().min(from), run.kinds()));
-        }
-        runs_of(from..end, word).for_each(|run| made.push(run));
-        if let Some(run) = runs[touched.clone()].last().filter(|run| run.end() > end) {
-            made.push(Run::new(run.first().max(end), run.end(), run.kinds()));
-        }
-        let count = runs.len() - touched.len() + made.count;
-        if count > MOST_RUNS.min(runs.capacity()) {
-            // There may be some that count no more.
-            let before = runs.len();
-            let counts = used.flagged | used.partial;
-            runs.retain(|run| run.span().words() & counts != 0);
-            if runs.len() < before {
-                return self.put(numbers, word, used);
-            }
-            if count > MOST_RUNS {
-                let mut words = std::array::from_fn(|number| gathered(runs, number));
-                words[numbers].fill(*word);
-                *self = Words::All(Box::new(Spread(words)));
-                return;
-            }
-        }
-        runs.splice(touched, made.runs[..made.count].iter().copied());
-    }
-
     /// Bytes of memory that they take beside themselves.
     pub fn held_bytes(&self) -> u64 {
         match self {
-            Words::Few(runs) => (runs.capacity() * size_of::<Run>()) as u64,
+            Words::Few(few) => few.held_bytes(),
             Words::Some(_) => size_of::<Row>() as u64,
             Words::All(_) => size_of::<Spread>() as u64,
         }
     }
 }
 
-/// Runs in order.
-struct Made {
-    runs: [Run; MOST_RUNS],
-    /// How many there are, even if there is no room for all of them.
-    count: usize,
-}
-
-impl Made {
-    /// Adds a run behind the others, to the last where it goes on with that.
-    #[inline]
-    fn push(&mut self, run: Run) {
-        if let Some(last) = self.count.checked_sub(1).and_then(|last| self.runs.get_mut(last))
-            && (last.end(), last.kinds()) == (run.first(), run.kinds())
-        {
-            *last = Run::new(last.first(), run.end(), run.kinds());
-            return;
-        }
-        if let Some(room) = self.runs.get_mut(self.count) {
-            *room = run;
-        }
-        self.count += 1;
-    }
-}
-
-#[inline(never)]
-fn of_few<R>(runs: &[Run], number: usize, of: impl FnOnce(&Flags) -> R) -> R {
-    of(&gathered(runs, number).flags)
-}
-
-#[inline(never)]
-fn gathered(runs: &[Run], number: usize) -> Word {
-    let mut word = Word::default();
-    let (from, end) = ((number * WORD) as u32, (number * WORD + WORD) as u32);
-    let of_word = runs.iter().skip_while(|run| run.end() <= from);
-    for run in of_word.take_while(|run| run.first() < end) {
-        let mask = run.span().mask(number);
-        for (bit, of_word) in word.masks_mut().into_iter().enumerate() {
-            *of_word |= if run.0 >> bit & 1 == 1 { mask } else { 0 };
-        }
-    }
-    word
-}
-
-/// The runs of pages of a word that are anything, at `at`: several words where all of its pages
-/// are alike.
-fn runs_of(at: Range<u32>, word: &Word) -> impl Iterator<Item = Run> {
-    let masks = word.masks();
-    let any = masks.iter().fold(0, |any, mask| any | mask);
-    let mut left = any;
-    std::iter::from_fn(move || {
-        if left == 0 {
-            return None;
-        }
-        let first = left.trailing_zeros();
-        let unlike = |mask: &u64| mask ^ (mask >> first & 1).wrapping_neg();
-        let others = masks.iter().fold(!any, |others, mask| others | unlike(mask)) >> first;
-        let pages = others.trailing_zeros().min(u64::BITS - first);
-        left &= !(bits(pages) << first);
-        let kinds =
-            masks.iter().rev().fold(0, |kinds, mask| kinds << 1 | (mask >> first & 1) as u32);
-        let end = if pages == u64::BITS { at.end } else { at.start + first + pages };
-        Some(Run::new(at.start + first, end, kinds))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use filemap_job::random::Rng;
 
+    use super::super::lists::bits;
     use super::*;
 
     #[test]
-    fn few_words_are_what_all_are() {
+    fn words_are_the_same_in_every_form() {
         for seed in 0..2000 {
             let mut rng = Rng(seed);
             let (mut few, mut all) = (Words::ANY, Words::ANY);
@@ -439,6 +312,7 @@ mod tests {
                     words[number].flags = few.change(number, used, change);
                     all.change(number, used, change);
                 }
+                all.gather(Used { flagged, partial });
                 for (number, word) in words.iter().enumerate() {
                     for kept in [&few, &all] {
                         if is_partial(word.present) {

@@ -1,8 +1,8 @@
 //! The words of a busy chunk: what is to be said of them lies together, for as many as most chunks
 //! have.
 
-use super::span::CHUNK_WORDS;
-use super::words::{Flags, Used, Word};
+use super::super::span::CHUNK_WORDS;
+use super::{Flags, Used, Word};
 
 /// Room for so many words lies together.
 const ROOM: usize = if cfg!(feature = "tiny-chunks") { 1 } else { 7 };
