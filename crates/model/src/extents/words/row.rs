@@ -25,7 +25,7 @@ impl Places {
     /// The lowest bit that is set is that of the place of word `number`; none is if it has none.
     #[inline(always)]
     fn of(self, number: usize) -> u64 {
-        let unlike = self.0 ^ (number as u64 * LOWEST | HIGHEST);
+        let unlike = self.0 ^ ((number as u64 * LOWEST) | HIGHEST);
         // Borrowing sets bits above the lowest byte that is 0 only.
         unlike.wrapping_sub(LOWEST) & !unlike & HIGHEST
     }
