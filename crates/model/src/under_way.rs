@@ -140,7 +140,7 @@ impl FaultUnderWay {
     }
 
     /// Does what `step` asks for. Where that has to pause, it is carried out later.
-    // Each kind of step of each caller then goes its own way.
+    // Where a caller knows the step, the others are left out.
     #[inline(always)]
     fn carry_out<C: PageCache, L: Log>(
         &mut self,

@@ -241,7 +241,7 @@ fn count(mask: u64) -> u32 {
     if mask & mask.wrapping_sub(1) == 0 { u32::from(mask != 0) } else { count_several(mask) }
 }
 
-// Where processors may have no instruction for it, it is always done otherwise.
+// Without an instruction of the processor for it, counting takes many steps.
 #[inline(never)]
 fn count_several(mask: u64) -> u32 {
     mask.count_ones()

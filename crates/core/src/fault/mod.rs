@@ -129,7 +129,7 @@ impl Fault {
     /// The window that [`Step::Read`] asks for.
     ///
     /// # Panics
-    /// Before the first such step.
+    /// Before a miss or a mark made one.
     pub fn window(&self) -> &Window {
         self.window.as_ref().expect("a miss or a mark made it")
     }
@@ -194,17 +194,20 @@ impl Fault {
     }
 
     /// The next step, where [`Fault::step_ahead`] has none.
-    // Within its callers it would take from each step what it needs itself: registers and
-    // addresses.
+    ///
+    /// # Panics
+    /// Where that has one.
+    // Within its callers it would take registers from what they do at every step.
     #[inline(never)]
     pub fn step_with<C: MappedFile, L: Log>(&mut self, view: &mut View<'_, C, L>) -> Step {
         match self.state {
             State::Look => self.look(view),
             State::Arrived => self.arrived(view),
-            _ => {
+            State::Settle | State::Reading => {
                 self.state = State::Settle;
                 self.settle(view.cache.folio(self.index), view)
             }
+            State::Begin | State::Read => unreachable!("that step depends on no view"),
         }
     }
 

@@ -19,8 +19,8 @@ pub struct ReadView<'a, C, L> {
     pub log: &'a mut L,
 }
 
-/// One `read(2)` of some bytes. [`Read::step`] is called until it returns [`Step::Done`]; it never
-/// asks for a lock.
+/// One `read(2)` of some bytes. [`Read::step`] is called until it returns `None`; it never asks for
+/// a lock.
 ///
 /// Mirrors `filemap_read` and `filemap_get_pages`, 6.12 and 6.18. Test: `tests/read.rs`.
 #[derive(Debug)]

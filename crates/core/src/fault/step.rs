@@ -19,8 +19,8 @@ pub enum Step {
     Lock(Lock),
     /// Drop the lock that was taken.
     Unlock,
-    /// Lay out the window that the fault or the read says ([`super::Fault::window`]), add its
-    /// folios and begin to read them.
+    /// Lay out the window, which [`super::Fault::window`] or [`super::read::Read::window`] says,
+    /// add its folios and begin to read them.
     Read,
     /// Add a folio of one base page, if it is still absent, and begin to read it.
     ReadPage(PageIndex),

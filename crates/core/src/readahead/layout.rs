@@ -150,7 +150,7 @@ impl<W: Borrow<Window>> Layout<W> {
         Some(FolioRun { start, order, folios, marked })
     }
 
-    // Within the loop over runs, which comes here once a window, it would have its registers.
+    // Once a window: within the loop over runs it would take registers from that.
     #[inline(never)]
     fn begin_base_pages(&mut self, log: &mut impl Log) {
         let Window { cause, start, size, async_size, last, .. } = *self.window.borrow();

@@ -5,8 +5,8 @@ use crate::decision::{Cause, Decision, Found};
 use crate::units::{Order, PageCount, PageIndex};
 
 /// The readahead state of an open file (`struct file_ra_state`).
-// In this order the counter is not at the beginning of four bytes: read with three others right
-// after it was written, it would be waited for.
+// In this order `mmap_miss` does not begin four aligned bytes. It would be loaded together with
+// those behind it right after it was stored, and the processor would wait for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ReadaheadState {

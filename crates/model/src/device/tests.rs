@@ -49,14 +49,23 @@ fn requests_that_wait_for_places_arrive_as_one_by_one() {
         let (mut device, mut plain) = devices(&mut rng);
         let (mut now_ns, mut start, mut arrived) = (0, 0, 0);
         for _ in 0..60 {
-            let order = Order(rng.pick(&[0, 0, 2, 9]));
-            let folios = rng.pick(&[1, 1, 255, 256, 257, 3_000, 40_960]) + rng.below(3);
-            start = (start + (1 << 20)) & !((1 << 20) - 1);
-            let run = FolioRun { start: PageIndex(start), order, folios, marked: None };
-            start = run.end().0;
-            device.ask(run);
-            device.submit(FileId::FIRST, now_ns);
-            plain.read(run, now_ns);
+            let alone = rng.chance(30);
+            for _ in 0..if alone { 1 } else { 1 + rng.below(4) } {
+                let order = Order(rng.pick(&[0, 0, 2, 9]));
+                let folios = rng.pick(&[1, 1, 255, 256, 257, 3_000, 40_960]) + rng.below(3);
+                start = (start + (1 << 20)) & !((1 << 20) - 1);
+                let run = FolioRun { start: PageIndex(start), order, folios, marked: None };
+                start = run.end().0;
+                if alone {
+                    device.read(run, FileId::FIRST, now_ns);
+                } else {
+                    device.ask(run);
+                }
+                plain.read(run, now_ns);
+            }
+            if !alone {
+                device.submit(FileId::FIRST, now_ns);
+            }
             for &(start, done_ns) in &plain.requests[arrived..] {
                 let arrival_ns = device.arrival_ns(FileId::FIRST, PageIndex(start));
                 assert_eq!(arrival_ns, Some(done_ns), "page {start} with seed {seed}");

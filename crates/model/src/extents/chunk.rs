@@ -10,7 +10,7 @@ use filemap_core::units::Order;
 use super::orders::Orders;
 use super::shadows::Evicted;
 use super::span::{Span, WORD};
-use super::words::{Used, Words};
+use super::words::{Counted, Words};
 
 pub use super::span::{CHUNK_PAGES, CHUNK_WORDS};
 pub use super::words::Flags;
@@ -129,7 +129,7 @@ impl Chunk {
     pub fn change_flags<R>(&mut self, word: usize, change: impl FnOnce(&mut Flags) -> R) -> R {
         let is_new = self.flagged >> word & 1 == 0;
         self.flagged |= 1 << word;
-        let used = self.used_words();
+        let used = self.counted();
         let (changed, is_notable) = self.words.change(word, used, |flags| {
             if is_new {
                 *flags = Flags::default();
@@ -148,8 +148,8 @@ impl Chunk {
 
     /// The words of which something counts that is kept.
     #[inline(always)]
-    fn used_words(&self) -> Used {
-        Used { flagged: self.flagged, partial: self.some & !self.full }
+    fn counted(&self) -> Counted {
+        Counted { flagged: self.flagged, partial: self.some & !self.full }
     }
 
     /// Order of the folio that the page at `offset` is in; meaningless for an absent page.

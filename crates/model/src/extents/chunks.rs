@@ -9,12 +9,14 @@ use filemap_core::units::{PageCount, PageIndex};
 
 use super::chunk::{CHUNK_PAGES, CHUNK_WORDS, Chunk};
 use super::shadows::Shadows;
+use super::words::Words;
 
 /// Bytes of a chunk's slot in the table.
 const SLOT_BYTES: u64 = 32;
 
 /// The most that a chunk takes: all its words, and four bytes for the order of each page.
-const MOST_BYTES: u64 = size_of::<Chunk>() as u64 + 5 * CHUNK_PAGES + SLOT_BYTES;
+const MOST_BYTES: u64 =
+    size_of::<Chunk>() as u64 + Words::MOST_BYTES + 4 * CHUNK_PAGES + SLOT_BYTES;
 
 /// A window that fills fewer chunks makes each of them.
 pub const LEAST_RUN: u64 = if cfg!(feature = "tiny-chunks") { 2 } else { 4 };

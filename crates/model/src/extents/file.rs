@@ -154,9 +154,9 @@ impl FileCache for ExtentFile<'_> {
                 next += PageCount((used_end - offset) as u64);
                 continue;
             }
-            let plain = Span { end: chunk.plain_end(span), ..span };
+            let plain = Span { end: chunk.untouched_end(span), ..span };
             if plain.from < plain.end {
-                chunk.reference_plain(plain);
+                chunk.reference_untouched(plain);
                 next += PageCount(plain.pages() as u64);
                 continue;
             }

@@ -100,7 +100,7 @@ impl Locked {
         if self.is_near(first, end) { self.mask_of(word, first, end) } else { 0 }
     }
 
-    // Which of the two fails is anybody's guess, and a processor that guesses wrong waits.
+    // Which of the two fails cannot be predicted, so both are computed.
     fn is_near(&self, from: u64, end: u64) -> bool {
         (from < self.span.1) & (self.span.0 < end)
     }

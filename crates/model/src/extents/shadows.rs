@@ -46,8 +46,8 @@ impl Shadow {
         self.clock + if self.forgets { 0 } else { u64::from(self.pages) }
     }
 
-    /// Whether the other is one eviction with it. Which of these it fails, if any, is anybody's
-    /// guess, so all are looked at.
+    /// Whether the other is one eviction with it.
+    // Which condition fails cannot be predicted, so all are computed.
     #[inline(always)]
     fn goes_on_with(&self, other: &Shadow) -> bool {
         !(self.forgets | other.forgets)

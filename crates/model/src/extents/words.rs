@@ -67,13 +67,13 @@ pub enum Words {
     /// As many words as a row has room for.
     Some(Box<Row>),
     /// All words.
-    All(Box<Spread>),
+    All(Box<AllWords>),
 }
 
 /// The words of which something counts, one bit each: flags, and cached pages that are neither all
 /// nor none.
 #[derive(Clone, Copy)]
-pub struct Used {
+pub struct Counted {
     pub flagged: u64,
     pub partial: u64,
 }
@@ -81,11 +81,18 @@ pub struct Used {
 /// Words one behind the other, each in a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct Spread([Word; CHUNK_WORDS]);
+pub struct AllWords([Word; CHUNK_WORDS]);
 
 impl Words {
-    /// Words that are anything.
+    /// Words whose contents do not count yet.
     pub const ANY: Words = Words::Few(Few::NONE);
+
+    /// The most memory that they take beside themselves, in bytes.
+    pub const MOST_BYTES: u64 = if size_of::<AllWords>() > size_of::<Row>() {
+        size_of::<AllWords>() as u64
+    } else {
+        size_of::<Row>() as u64
+    };
 
     /// Keeps words in a row from now on; they are anything.
     pub fn keep_in_row(&mut self) {
@@ -110,7 +117,7 @@ impl Words {
     pub fn change<R>(
         &mut self,
         number: usize,
-        used: Used,
+        used: Counted,
         change: impl FnOnce(&mut Flags) -> R,
     ) -> R {
         if let Words::Some(row) = self {
@@ -132,13 +139,13 @@ impl Words {
     #[inline(never)]
     fn spread(&mut self) {
         if let Words::Some(row) = self {
-            *self = Words::All(Box::new(Spread(row.words())));
+            *self = Words::All(Box::new(AllWords(row.words())));
         }
     }
 
     /// Keeps what is `used` in a row again where it has become little.
     #[inline(always)]
-    pub fn gather(&mut self, used: Used) {
+    pub fn gather(&mut self, used: Counted) {
         let is_few = |words: u64| words.count_ones() <= Row::FEW;
         if let Words::All(words) = self
             && is_few(used.flagged)
@@ -153,7 +160,7 @@ impl Words {
     fn change_few<R>(
         &mut self,
         number: usize,
-        used: Used,
+        used: Counted,
         change: impl FnOnce(&mut Word) -> R,
     ) -> R {
         let Words::Few(few) = self else { unreachable!("only a few are put") };
@@ -164,11 +171,11 @@ impl Words {
     }
 
     /// Puts a word, or several whose pages are all alike, where few are kept.
-    fn put(&mut self, numbers: Range<usize>, word: &Word, used: Used) {
+    fn put(&mut self, numbers: Range<usize>, word: &Word, used: Counted) {
         if let Words::Few(few) = self
             && let Some(words) = few.put(numbers, word, used)
         {
-            *self = Words::All(Box::new(Spread(words)));
+            *self = Words::All(Box::new(AllWords(words)));
         }
     }
 
@@ -194,7 +201,7 @@ impl Words {
     pub fn change_present(
         &mut self,
         number: usize,
-        used: Used,
+        used: Counted,
         change: impl FnOnce(u64) -> u64,
     ) -> u64 {
         if let Words::Some(row) = self {
@@ -227,7 +234,7 @@ impl Words {
 
     /// The words `numbers`, which are not partial and new among the flagged ones, have these flags
     /// from now on.
-    pub fn fill(&mut self, numbers: Range<usize>, flags: Flags, used: Used) {
+    pub fn fill(&mut self, numbers: Range<usize>, flags: Flags, used: Counted) {
         match self {
             Words::Few(_) => self.put(numbers, &Word { present: 0, flags }, used),
             _ => numbers.for_each(|number| self.change(number, used, |of_word| *of_word = flags)),
@@ -239,7 +246,7 @@ impl Words {
         match self {
             Words::Few(few) => few.held_bytes(),
             Words::Some(_) => size_of::<Row>() as u64,
-            Words::All(_) => size_of::<Spread>() as u64,
+            Words::All(_) => size_of::<AllWords>() as u64,
         }
     }
 }
@@ -261,6 +268,16 @@ mod tests {
             let is_partial = |pages: u64| pages != 0 && pages != u64::MAX;
             for _ in 0..rng.below(40) {
                 let number = rng.below(CHUNK_WORDS as u64) as usize;
+                if rng.chance(30) {
+                    let number = rng.below(CHUNK_WORDS as u64) as usize;
+                    flagged &= !(1 << number);
+                    words[number].flags = Flags::default();
+                }
+                if rng.chance(3) {
+                    (words, flagged) = ([Word::default(); CHUNK_WORDS], 0);
+                    few.forget();
+                    all.forget();
+                }
                 let first = rng.below(64) as u32;
                 let mask = bits(1 + rng.below(u64::from(64 - first)) as u32) << first;
                 let set = |bits: u64, sets: bool| if sets { bits | mask } else { bits & !mask };
@@ -271,7 +288,7 @@ mod tests {
                         (0..CHUNK_WORDS).map(|at| u64::from(is_partial(words[at].present)) << at);
                     bits.sum::<u64>()
                 };
-                let used = Used { flagged, partial: partial(&words) | 1 << number };
+                let used = Counted { flagged, partial: partial(&words) | 1 << number };
                 for kept in [&mut few, &mut all] {
                     let change = |before| {
                         let before = if is_partial(was) { before } else { was };
@@ -294,7 +311,7 @@ mod tests {
                         words[number].flags = word.flags;
                     }
                     for kept in [&mut few, &mut all] {
-                        kept.fill(numbers.clone(), word.flags, Used { flagged, partial });
+                        kept.fill(numbers.clone(), word.flags, Counted { flagged, partial });
                     }
                 } else {
                     flagged |= 1 << number;
@@ -308,11 +325,16 @@ mod tests {
                         *flags = word.flags;
                         *flags
                     };
-                    let used = Used { flagged, partial };
+                    let used = Counted { flagged, partial };
                     words[number].flags = few.change(number, used, change);
                     all.change(number, used, change);
                 }
-                all.gather(Used { flagged, partial });
+                all.gather(Counted { flagged, partial });
+                for at in (0..CHUNK_WORDS).filter(|at| flagged >> at & 1 == 1) {
+                    for alike in (at..at + few.alike(at)).filter(|at| flagged >> at & 1 == 1) {
+                        assert_eq!(words[alike].flags, words[at].flags, "{alike}, seed {seed}");
+                    }
+                }
                 for (number, word) in words.iter().enumerate() {
                     for kept in [&few, &all] {
                         if is_partial(word.present) {

@@ -46,7 +46,7 @@ impl Chunk {
         } else {
             self.clear_words(parts.inner);
         }
-        let used = self.used_words();
+        let used = self.counted();
         self.words.gather(used);
         empty
     }
@@ -57,7 +57,7 @@ impl Chunk {
         let bit = 1 << word;
         let had_some = self.some >> word & 1;
         self.some |= bit;
-        let used = self.used_words();
+        let used = self.counted();
         let present = self
             .words
             .change_present(word, used, |before| before & had_some.wrapping_neg() | pages);
@@ -70,14 +70,14 @@ impl Chunk {
     fn remove_in(&mut self, (word, pages): (usize, u64)) -> u64 {
         let was_full = self.full >> word & 1;
         self.full &= !(1 << word);
-        let used = self.used_words();
+        let used = self.counted();
         let present = self
             .words
             .change_present(word, used, |before| (before | was_full.wrapping_neg()) & !pages);
         let is_empty = u64::from(present == 0);
         self.some &= !(is_empty << word);
         if self.flagged >> word & 1 == 1 {
-            let used = self.used_words();
+            let used = self.counted();
             self.words.change(word, used, |flags| flags.clear(pages));
         }
         is_empty

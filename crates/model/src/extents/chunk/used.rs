@@ -62,7 +62,7 @@ impl Chunk {
 
     /// The end of the whole folios at the beginning of `span` that fill words all pages of which
     /// are cached and have no flag; at most its beginning where it begins with none.
-    pub fn plain_end(&self, span: Span) -> usize {
+    pub fn untouched_end(&self, span: Span) -> usize {
         if !span.from.is_multiple_of(WORD) || span.pages() < WORD {
             return span.from;
         }
@@ -91,13 +91,13 @@ impl Chunk {
         (word * WORD).clamp(span.from, span.end)
     }
 
-    /// The pages of `span`, which [`Chunk::plain_end`] ends, are referenced from now on.
-    pub fn reference_plain(&mut self, span: Span) {
+    /// The pages of `span`, which [`Chunk::untouched_end`] ends, are referenced from now on.
+    pub fn reference_untouched(&mut self, span: Span) {
         let words = span.words();
         self.flagged |= words;
         self.notable &= !words;
         let flags = Flags { referenced: u64::MAX, ..Flags::default() };
-        let used = self.used_words();
+        let used = self.counted();
         self.words.fill(span.from / WORD..span.end / WORD, flags, used);
     }
 }

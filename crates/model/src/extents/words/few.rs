@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::lists::bits;
 use super::super::span::{CHUNK_WORDS, Span, WORD};
-use super::{Used, Word};
+use super::{Counted, Word};
 
 /// Pages of a chunk that lie one behind the other and are alike: the first, one less than their
 /// number, and one bit for each of [`Word::masks`]; highest bits first.
@@ -90,7 +90,7 @@ impl Few {
         &mut self,
         numbers: Range<usize>,
         word: &Word,
-        used: Used,
+        used: Counted,
     ) -> Option<[Word; CHUNK_WORDS]> {
         let runs = &mut self.0;
         let (from, end) = ((numbers.start * WORD) as u32, (numbers.end * WORD) as u32);

@@ -2,7 +2,7 @@
 //! have.
 
 use super::super::span::CHUNK_WORDS;
-use super::{Flags, Used, Word};
+use super::{Counted, Flags, Word};
 
 /// Room for so many words lies together.
 const ROOM: usize = if cfg!(feature = "tiny-chunks") { 1 } else { 7 };
@@ -56,7 +56,7 @@ impl Places {
 /// Some words of a chunk: the cached pages of those that are partial, and the flags of those that
 /// have some.
 #[derive(Debug, Default)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct Row {
     partial: Places,
     present: [u64; ROOM],
@@ -71,10 +71,10 @@ struct Line(Flags);
 
 impl Row {
     /// So many words of either kind leave room for some more.
-    pub const FEW: u32 = ROOM as u32 * 3 / 4;
+    pub const FEW: u32 = if cfg!(feature = "tiny-chunks") { 1 } else { 5 };
 
     /// The words of these that are used, of which there are few.
-    pub fn of(words: &[Word; CHUNK_WORDS], Used { mut flagged, mut partial }: Used) -> Row {
+    pub fn of(words: &[Word; CHUNK_WORDS], Counted { mut flagged, mut partial }: Counted) -> Row {
         let mut row = Row::default();
         for place in 0..partial.count_ones() as usize {
             let number = partial.trailing_zeros() as usize;
@@ -106,6 +106,7 @@ impl Row {
     /// The cached pages of word `number`, which is partial.
     #[inline(always)]
     pub fn present(&self, number: usize) -> u64 {
+        debug_assert!(self.partial.of(number) != 0, "the word is partial");
         self.present[place(self.partial.of(number)) % ROOM]
     }
 
@@ -119,7 +120,7 @@ impl Row {
 
     /// Changes the cached pages of word `number`, which are anything unless it was partial, in its
     /// place. Returns them.
-    // What is anybody's guess is calculated: a processor that guesses wrong waits.
+    // Whether the word has a place cannot be predicted, so the place is computed without a branch.
     #[inline(always)]
     pub fn change_present(
         &mut self,
@@ -137,6 +138,7 @@ impl Row {
     /// The flags of word `number`, which has some.
     #[inline(always)]
     pub fn flags(&self, number: usize) -> &Flags {
+        debug_assert!(self.flagged.of(number) != 0, "the word has flags");
         &self.flags[place(self.flagged.of(number)) % ROOM].0
     }
 
