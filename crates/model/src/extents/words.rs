@@ -139,7 +139,9 @@ impl Words {
     #[inline(never)]
     fn spread(&mut self) {
         if let Words::Some(row) = self {
-            *self = Words::All(Box::new(AllWords(row.words())));
+            let mut words = Box::new(AllWords([Word::default(); CHUNK_WORDS]));
+            row.spread(&mut words.0);
+            *self = Words::All(words);
         }
     }
 

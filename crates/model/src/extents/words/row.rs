@@ -91,16 +91,14 @@ impl Row {
         row
     }
 
-    /// The words of the chunk; those that are not used are anything.
-    pub fn words(&self) -> [Word; CHUNK_WORDS] {
-        let mut words = [Word::default(); CHUNK_WORDS];
+    /// Puts its words among those of the chunk.
+    pub fn spread(&self, words: &mut [Word; CHUNK_WORDS]) {
         for (number, place) in self.partial.words() {
             words[number].present = self.present[place];
         }
         for (number, place) in self.flagged.words() {
             words[number].flags = self.flags[place].0;
         }
-        words
     }
 
     /// The cached pages of word `number`, which is partial.
