@@ -29,8 +29,7 @@ impl Tables {
     #[inline]
     fn insert(&mut self, number: u64) -> bool {
         let Some(block) = self.0.get_mut(&(number / 4096)) else {
-            self.insert_first(number);
-            return true;
+            return self.insert_first(number);
         };
         let word = &mut block[(number / 64 % 64) as usize];
         let before = *word;
@@ -38,12 +37,11 @@ impl Tables {
         *word != before
     }
 
-    /// Notes the first of a block.
+    /// [`Tables::insert`] of the first of a block.
     #[inline(never)]
-    fn insert_first(&mut self, number: u64) {
-        let mut block = Box::new([0; 64]);
-        block[(number / 64 % 64) as usize] = 1 << (number % 64);
-        self.0.insert(number / 4096, block);
+    fn insert_first(&mut self, number: u64) -> bool {
+        self.0.insert(number / 4096, Box::new([0; 64]));
+        self.insert(number)
     }
 
     fn remove(&mut self, number: u64) {

@@ -73,9 +73,7 @@ impl<C: PageCache, L: Log> World<'_, C, L> {
                     arrived_ns = arrived_ns.min(at_ns);
                 }
             }
-            if let Some(done_ns) = device.next_done_ns() {
-                next_ns = Some(next_ns.map_or(done_ns, |next_ns: u64| next_ns.min(done_ns)));
-            }
+            next_ns = next_ns.into_iter().chain(device.next_done_ns()).min();
         }
         self.next_done_ns = next_ns;
         if is_awaited {
