@@ -4,7 +4,9 @@
 //! and faults. This crate knows no purpose: what is done with an [`Event`] is its caller's affair.
 
 mod event;
+mod inject;
 mod mapped_range;
 
 pub use event::{Event, FaultKind, What};
+pub use inject::{Advice, Advised, Refusal, advise_any, madvise};
 pub use mapped_range::{FileId, MappedFile, MappedRange};
