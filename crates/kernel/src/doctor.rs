@@ -1,7 +1,5 @@
 //! What this machine allows, what is missing, and the remedy.
 
-mod governing;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -36,7 +34,7 @@ pub struct Check {
 }
 
 /// What can be asked of the program that uses more than a file and a processor.
-pub const COMMANDS: [&str; 17] = [
+pub const COMMANDS: [&str; 16] = [
     "run --on kernel",
     "compare --on kernel",
     "explain --on kernel",
@@ -45,7 +43,6 @@ pub const COMMANDS: [&str; 17] = [
     "published --full",
     "record",
     "record --apply",
-    "record --without-library",
     "advise --check",
     "govern",
     "--workload folio-ops",
@@ -94,9 +91,6 @@ pub fn checks(journal: &Journal) -> Vec<Check> {
         qemu(),
         kvm(),
         interference(),
-        governing::library(),
-        governing::perf_events(),
-        governing::page_table_scan(),
     ]
 }
 
@@ -133,7 +127,7 @@ fn root() -> Check {
         ..check(
             "root",
             "--read-ahead-kb, --memory-max, --apply, explain --on kernel, conform, \
-             record --apply, record --without-library",
+             record --apply",
             found,
         )
     }
@@ -299,7 +293,7 @@ fn tracepoints(journal: &Journal) -> Check {
             false => format!("tracefs at {}", tracefs.root().display()),
         }
     });
-    check("tracepoints", "explain --on kernel, conform, record --without-library", found)
+    check("tracepoints", "explain --on kernel, conform, record", found)
 }
 
 fn qemu() -> Check {

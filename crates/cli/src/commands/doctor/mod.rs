@@ -1,5 +1,7 @@
 //! `filemap doctor`.
 
+mod following;
+
 use filemap_job::EngineKind;
 use filemap_kernel::doctor::{COMMANDS, Check, checks};
 use filemap_kernel::engine::host_environment;
@@ -17,7 +19,9 @@ use crate::provenance;
 pub fn run(args: &DoctorArgs) -> Result<Outcome, Error> {
     let output = Output::open(&args.output, &Inputs::default(), &[])?;
     let (journal, _undoing) = interrupt::journal()?;
-    output.write(&report(&checks(&journal)))?;
+    let mut all = checks(&journal);
+    all.extend(following::checks());
+    output.write(&report(&all))?;
     Ok(Outcome::Done)
 }
 

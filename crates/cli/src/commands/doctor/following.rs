@@ -1,0 +1,126 @@
+//! What it takes to follow processes from outside: each thing is tried, on a process of our own.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use filemap_attach::{Advice, Error, Follower, Refusal, Way, advise_any, process};
+use filemap_kernel::doctor::Check;
+
+/// The commands that follow a process.
+const FOLLOWS: &str = "govern, record, advise --check";
+
+/// How long the process that is tried on may take until it runs its program.
+const STARTS_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a process does that is tried on: nothing, in user mode.
+const BUSY: [&str; 3] = ["/bin/sh", "-c", "while :; do :; done"];
+
+/// All of them.
+pub(super) fn checks() -> Vec<Check> {
+    vec![perf_events(), page_tables(), advice()]
+}
+
+fn perf_events() -> Check {
+    let opened = Follower::of_children_by(Way::PerfEvents);
+    let found = opened.map(|_| "permitted".to_string());
+    let check = of("perf events", FOLLOWS, found);
+    let note = check.note.map(|remedy| {
+        format!("{remedy}; without them govern looks at page tables, and record cannot follow")
+    });
+    Check { note, ..check }
+}
+
+fn page_tables() -> Check {
+    let opened = Follower::of_children_by(Way::PageTables);
+    of("page table scan", "govern", opened.map(|_| "permitted".to_string()))
+}
+
+/// Whether a thread of another process can be made to advise.
+fn advice() -> Check {
+    let name = "advising other processes";
+    let lacking = |why: String, remedy: &str| Check {
+        name,
+        used_by: FOLLOWS,
+        state: Err(why),
+        note: Some(remedy.to_string()),
+    };
+    let Ok(busy) = Busy::start() else {
+        return lacking(format!("{} cannot be started", BUSY[0]), "install a shell");
+    };
+    match busy.advise() {
+        Some(Ok(())) => of(name, FOLLOWS, Ok("permitted".to_string())),
+        Some(Err(refusal)) => lacking(
+            refusal.to_string(),
+            "permit ptrace of own children: kernel.yama.ptrace_scope 1 or lower, and a profile of \
+             the container that allows it",
+        ),
+        None => lacking("nothing to try it on".to_string(), "mount /proc"),
+    }
+}
+
+fn of(name: &'static str, used_by: &'static str, found: Result<String, Error>) -> Check {
+    let (state, note) = match found {
+        Ok(found) => (Ok(found), None),
+        Err(Error::Refused { what, cause, remedy }) => {
+            (Err(format!("no {what}: {cause}")), Some(remedy))
+        }
+        Err(error) => (Err(error.to_string()), None),
+    };
+    Check { name, used_by, state, note }
+}
+
+/// A process that runs in user mode. It is killed when this drops.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> std::io::Result<Busy> {
+        let null = Stdio::null;
+        let mut command = Command::new(BUSY[0]);
+        command.args(&BUSY[1..]).stdin(null()).stdout(null()).stderr(null());
+        command.spawn().map(Busy)
+    }
+
+    /// Gives advice for a mapping that has it already; `None` where it has none in time.
+    fn advise(&self) -> Option<Result<(), Refusal>> {
+        let pid = self.0.id();
+        let start = Instant::now();
+        while start.elapsed() < STARTS_WITHIN {
+            let maps = process::maps(pid).ok()?;
+            // The loader is mapped last before the program runs.
+            let of_file = maps.iter().filter(|range| range.file.is_some());
+            let read_only = of_file.filter(|range| range.protection == libc::PROT_READ as u32);
+            if let Some(range) = read_only.last() {
+                match advise_any(pid, pid, range, Advice::Normal) {
+                    Ok(_) => return Some(Ok(())),
+                    Err(refusal)
+                        if refusal.is_lasting() && !matches!(refusal, Refusal::Changed { .. }) =>
+                    {
+                        return Some(Err(refusal));
+                    }
+                    Err(_) => {}
+                }
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        None
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_tried_is_there_or_has_a_remedy() {
+        for check in checks() {
+            assert!(check.state.is_ok() || check.note.is_some(), "{check:?}");
+        }
+    }
+}
