@@ -21,7 +21,7 @@ impl Attempts {
     /// Advises by each thread in turn, and keeps what came of it.
     fn round(&mut self, victim: &Victim) {
         for tid in victim.tids() {
-            let random = self.stopped_ns.len() % 2 == 0;
+            let random = self.stopped_ns.len().is_multiple_of(2);
             let advice = if random { Advice::Random } else { Advice::Normal };
             match madvise(victim.pid, tid, &victim.range, advice) {
                 Ok(advised) => self.stopped_ns.push(advised.stopped_ns),
