@@ -21,7 +21,7 @@ impl Attempts {
     /// Advises by each thread in turn, and keeps what came of it.
     fn round(&mut self, victim: &Victim) {
         for tid in victim.tids() {
-            let random = self.stopped_ns.len() % 2 == 0;
+            let random = self.stopped_ns.len().is_multiple_of(2);
             let advice = if random { Advice::Random } else { Advice::Normal };
             match madvise(victim.pid, tid, &victim.range, advice) {
                 Ok(advised) => self.stopped_ns.push(advised.stopped_ns),
@@ -92,7 +92,7 @@ pub fn vdso_of(pid: u32) -> Vec<u8> {
 }
 
 pub fn registers_stay(bench: &Bench) {
-    attack(bench, "registers", 1000);
+    attack(bench, "registers", 200);
 }
 
 pub fn waits_stay(bench: &Bench) {
@@ -104,7 +104,7 @@ pub fn signals_stay(bench: &Bench) {
 }
 
 pub fn threads_end(bench: &Bench) {
-    attack(bench, "threads", 50);
+    attack(bench, "threads", 20);
 }
 
 pub fn vforks(bench: &Bench) {

@@ -41,7 +41,7 @@ pub fn kills(bench: &Bench) {
                 .count();
             in_stub += usize::from(left > stubs);
             stubs = left;
-            if kill % 20 == 0 {
+            if kill.is_multiple_of(20) {
                 succeed(&victim);
             }
         }
@@ -74,7 +74,7 @@ fn kill_one(bench: &Bench, victim: &Victim, kill: usize) -> (bool, bool) {
     }
     sleep(Duration::from_micros((kill * 7919 % 2000) as u64));
     let (mut traced, mut stopped) = (false, false);
-    if kill % 2 == 0 {
+    if kill.is_multiple_of(2) {
         // SAFETY: a signal to a child that was not waited for.
         unsafe { libc::kill(pid as i32, libc::SIGSTOP) };
         while field(pid, pid, "State").is_some_and(|state| !state.starts_with('T')) {
