@@ -7,6 +7,7 @@
 #![allow(missing_docs)]
 
 pub mod cgroup;
+mod clock;
 mod error;
 mod event;
 pub mod file;
@@ -14,6 +15,7 @@ mod follow;
 mod mapped_range;
 mod perf;
 pub mod process;
+pub mod trace_points;
 
 pub use error::Error;
 pub use event::{Event, FaultKind, What};

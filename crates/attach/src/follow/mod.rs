@@ -1,11 +1,9 @@
 //! The events of a set of processes, in order.
 
-mod clock;
 mod looked_at;
 mod page_tables;
 mod perf_events;
 mod refusal;
-mod rings;
 mod scan;
 
 use std::os::fd::BorrowedFd;

@@ -5,10 +5,9 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use super::clock::now_ns;
+use crate::clock::now_ns;
 use super::refusal;
-use super::rings::Rings;
-use crate::perf::{self, Attributes, Flag, Kind, Record};
+use crate::perf::{self, Attributes, Flag, Kind, OWN_THREAD, Purpose, Record, Rings};
 use crate::{Error, Event, FaultKind, What, process};
 
 /// What happens, by its number in `linux/perf_event.h`.
@@ -18,7 +17,8 @@ const MAJOR_FAULTS: u64 = 6;
 /// A sample has the address, behind the thread and the time.
 const SAMPLE_ADDRESS: u64 = 1 << 3;
 
-const OWN_THREAD: u32 = 0;
+const PURPOSE: Purpose =
+    Purpose { bytes: (1 << 20, 2 << 20), wakes_at_once: true, tells_faults_once: true };
 
 /// A thread makes others while its events are opened: this often new ones are looked for.
 const MOST_LOOKS: u32 = 16;
@@ -44,7 +44,7 @@ pub struct PerfEvents {
 impl PerfEvents {
     pub fn of_processes() -> Result<PerfEvents, Error> {
         refusal::raise_open_files();
-        let rings = Rings::open().map_err(refusal::of_events)?;
+        let rings = Rings::open(PURPOSE).map_err(refusal::of_events)?;
         Ok(PerfEvents {
             rings,
             events: Vec::new(),

@@ -9,27 +9,36 @@ use std::time::Duration;
 
 use rustix::event::{Timespec, epoll};
 
-use crate::perf::{self, Attributes, Flag, Kind, Record, Ring, record_at};
+use super::event::{Attributes, Flag, open, online_cpus};
+use super::record::{Kind, Record, record_at};
+use super::ring::Ring;
 
 /// An event that never happens, by its number in `linux/perf_event.h`.
-const NOTHING: u64 = 9;
+pub(crate) const NOTHING: u64 = 9;
 
 /// The calling thread, where a thread is asked for.
-const OWN_THREAD: u32 = 0;
+pub(crate) const OWN_THREAD: u32 = 0;
 
-/// Room of both rings of a CPU, in bytes.
+/// What the rings are for.
 #[derive(Clone, Copy, Debug)]
-pub struct RingBytes {
-    main: usize,
-    minor: usize,
+pub(crate) struct Purpose {
+    /// Room of the main ring of a CPU and of that for minor faults, in bytes, for root. All CPUs
+    /// together have no more than [`IN_ALL`].
+    pub(crate) bytes: (usize, usize),
+    /// Whether who waits is woken by the first record of a main ring, or as it begins to fill.
+    pub(crate) wakes_at_once: bool,
+    /// Whether a fault that two events tell of is told once.
+    pub(crate) tells_faults_once: bool,
 }
 
-/// It fits what the kernel lets an ordinary user lock (`kernel.perf_event_mlock_kb`).
-const OF_USER: RingBytes = RingBytes { main: 128 << 10, minor: 256 << 10 };
+/// Room that fits what the kernel lets an ordinary user lock (`kernel.perf_event_mlock_kb`).
+const OF_USER: (usize, usize) = (128 << 10, 256 << 10);
 
-/// The most of root, as long as all CPUs together have no more than this.
-const OF_ROOT: RingBytes = RingBytes { main: 1 << 20, minor: 2 << 20 };
-const OF_ROOT_IN_ALL: usize = 64 << 20;
+/// The most of root on all CPUs.
+const IN_ALL: usize = 64 << 20;
+
+/// A ring that fills wakes who waits when it is filled by one in so many parts.
+const WAKING_PART: usize = 8;
 
 /// Faults of a thread at one address within so short a time are one that two events told: a thread
 /// can have an event of its own and one that it inherited.
@@ -41,6 +50,7 @@ struct CpuRing {
     event: OwnedFd,
     ring: Ring,
     is_minor: bool,
+    tells_once: bool,
     /// The fault that was read last: its thread, address and time.
     last: (u32, u64, u64),
 }
@@ -61,7 +71,7 @@ struct Place {
 }
 
 #[derive(Debug)]
-pub struct Rings {
+pub(crate) struct Rings {
     cpus: Vec<Cpu>,
     epoll: OwnedFd,
     /// Records that were read and not told yet, and the order in which they will be.
@@ -71,29 +81,33 @@ pub struct Rings {
 
 impl Rings {
     /// Maps them, as large as the kernel permits.
-    pub fn open() -> io::Result<Rings> {
-        let cpus = perf::online_cpus();
+    pub(crate) fn open(purpose: Purpose) -> io::Result<Rings> {
+        let cpus = online_cpus();
         let is_root = rustix::process::geteuid().is_root();
-        let mut bytes = if is_root { OF_ROOT } else { OF_USER };
-        while is_root && (bytes.main + bytes.minor) * cpus.len() > OF_ROOT_IN_ALL {
-            bytes = bytes.halved();
+        let mut purpose = purpose;
+        if !is_root {
+            purpose.bytes = OF_USER;
         }
+        while is_root && (purpose.bytes.0 + purpose.bytes.1) * cpus.len() > IN_ALL {
+            purpose = purpose.halved();
+        }
+        let page_bytes = rustix::param::page_size();
         loop {
-            match Rings::of(&cpus, bytes) {
-                // What is locked for this user is used up, by others or by more CPUs.
-                Err(error) if is_too_much(&error) && bytes.main > rustix::param::page_size() => {
-                    bytes = bytes.halved();
+            match Rings::of(&cpus, purpose) {
+                // What may be locked for this user is used up, by others or by many CPUs.
+                Err(error) if is_too_much(&error) && purpose.bytes.0 / 2 >= page_bytes => {
+                    purpose = purpose.halved();
                 }
                 opened => return opened,
             }
         }
     }
 
-    fn of(cpus: &[u32], bytes: RingBytes) -> io::Result<Rings> {
+    fn of(cpus: &[u32], purpose: Purpose) -> io::Result<Rings> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut opened = Vec::new();
         for number in cpus {
-            match Cpu::open(*number, bytes) {
+            match Cpu::open(*number, purpose) {
                 Ok(cpu) => opened.push(cpu),
                 // It was switched off meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
@@ -109,18 +123,18 @@ impl Rings {
 
     /// The numbers of the CPUs, each with the events whose rings are for major faults and all that
     /// is no fault, and for minor faults.
-    pub fn targets(&self) -> impl Iterator<Item = (u32, [&OwnedFd; 2])> {
+    pub(crate) fn targets(&self) -> impl Iterator<Item = (u32, [&OwnedFd; 2])> {
         self.cpus.iter().map(|cpu| (cpu.number, cpu.rings.each_ref().map(|ring| &ring.event)))
     }
 
-    pub fn has_records(&self) -> bool {
+    pub(crate) fn has_records(&self) -> bool {
         let mut rings = self.cpus.iter().flat_map(|cpu| &cpu.rings);
         !self.places.is_empty() || rings.any(|ring| !ring.ring.is_empty())
     }
 
     /// Waits until a ring has something that matters, or for `timeout`. Returns whether the kernel
     /// said so.
-    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+    pub(crate) fn wait(&self, timeout: Duration) -> io::Result<bool> {
         let mut ready = Vec::with_capacity(1);
         let timeout = Timespec {
             tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
@@ -133,13 +147,13 @@ impl Rings {
         }
     }
 
-    pub fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
     /// Reads all that is there, and tells `take` what is not later than `until_ns`: of what is
     /// later, something earlier may not be in its ring yet.
-    pub fn read(&mut self, until_ns: u64, mut take: impl FnMut(Record<'_>, bool)) {
+    pub(crate) fn read(&mut self, until_ns: u64, mut take: impl FnMut(Record<'_>, bool)) {
         for ring in self.cpus.iter_mut().flat_map(|cpu| &mut cpu.rings) {
             ring.read(&mut self.records, &mut self.places);
         }
@@ -169,9 +183,9 @@ impl Rings {
     }
 }
 
-impl RingBytes {
-    fn halved(self) -> RingBytes {
-        RingBytes { main: self.main / 2, minor: self.minor / 2 }
+impl Purpose {
+    fn halved(self) -> Purpose {
+        Purpose { bytes: (self.bytes.0 / 2, self.bytes.1 / 2), ..self }
     }
 }
 
@@ -180,18 +194,19 @@ fn is_too_much(error: &io::Error) -> bool {
 }
 
 impl Cpu {
-    fn open(number: u32, bytes: RingBytes) -> io::Result<Cpu> {
-        let open = |bytes: usize, wake_bytes: usize, is_minor| {
+    fn open(number: u32, purpose: Purpose) -> io::Result<Cpu> {
+        let open = |bytes: usize, wakes_at_once, is_minor| {
+            let wake_bytes = if wakes_at_once { 1 } else { bytes / WAKING_PART };
             let nothing = Attributes::new(Attributes::SOFTWARE, NOTHING)
                 .with(&[Flag::Disabled, Flag::ExcludeKernel])
                 .waking_after(wake_bytes as u32);
-            let event = perf::open(&nothing, OWN_THREAD, number)?;
+            let event = open(&nothing, OWN_THREAD, number)?;
             let ring = Ring::map(&event, bytes)?;
-            Ok::<_, io::Error>(CpuRing { event, ring, is_minor, last: (0, 0, 0) })
+            let tells_once = purpose.tells_faults_once;
+            Ok::<_, io::Error>(CpuRing { event, ring, is_minor, tells_once, last: (0, 0, 0) })
         };
-        // The first record wakes who waits; of minor faults those that begin to fill the ring do.
-        let main = open(bytes.main, 1, false)?;
-        let minor = open(bytes.minor, bytes.minor / 8, true)?;
+        let main = open(purpose.bytes.0, purpose.wakes_at_once, false)?;
+        let minor = open(purpose.bytes.1, false, true)?;
         Ok(Cpu { number, rings: [main, minor] })
     }
 }
@@ -202,7 +217,8 @@ impl CpuRing {
         self.ring.drain(records);
         while let Some((record, length)) = record_at(&records[begin..]) {
             let at_ns = record.origin().at_ns;
-            if !(record.kind == Kind::Sample && self.is_told(&record)) {
+            let is_fault = self.tells_once && record.kind == Kind::Sample;
+            if !(is_fault && self.is_told(&record)) {
                 places.push(Place { at_ns, begin: begin as u32, is_minor: self.is_minor });
             }
             begin += length;
