@@ -16,6 +16,7 @@ mod error;
 pub mod fio;
 mod fnv;
 pub mod folio_ops;
+mod governed;
 pub mod governor;
 pub mod holes;
 pub mod image;
