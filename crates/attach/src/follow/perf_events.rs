@@ -39,6 +39,15 @@ pub struct PerfEvents {
     /// What is told before all that is in the rings.
     first: Vec<Event>,
     last_fault: Option<Instant>,
+    lost: Lost,
+}
+
+/// Lost records that were told.
+#[derive(Debug, Default)]
+struct Lost {
+    told: u64,
+    /// As many of them as the kernel has not told of yet, and will.
+    early: u64,
 }
 
 impl PerfEvents {
@@ -51,6 +60,7 @@ impl PerfEvents {
             known: HashSet::new(),
             first: Vec::new(),
             last_fault: None,
+            lost: Lost::default(),
         })
     }
 
@@ -116,7 +126,8 @@ impl PerfEvents {
     pub fn wait(&self, timeout: Duration) -> Result<bool, Error> {
         let begin = Instant::now();
         loop {
-            if !self.first.is_empty() || self.rings.has_records() {
+            let may_have_lost = self.rings.may_have_lost();
+            if !self.first.is_empty() || self.rings.has_records() || may_have_lost {
                 return Ok(true);
             }
             let left = timeout.saturating_sub(begin.elapsed());
@@ -136,22 +147,51 @@ impl PerfEvents {
     pub fn read(&mut self, take: &mut dyn FnMut(Event)) {
         let until_ns = now_ns();
         self.first.drain(..).for_each(&mut *take);
-        let (known, mut has_faults) = (&mut self.known, false);
+        let (known, lost) = (&mut self.known, &mut self.lost);
+        let (mut has_faults, mut has_records) = (false, false);
         self.rings.read(until_ns, |record, is_minor| {
+            has_records = true;
             if record.kind == Kind::Sample {
                 has_faults = true;
                 take(fault(&record, is_minor));
-            } else if let Some(event) = record.event() {
+            } else if let Some(event) = record.event().and_then(|event| lost.told_now(event)) {
                 tell(known, event, take);
             }
         });
         if has_faults {
             self.last_fault = Some(Instant::now());
         }
+        if !has_records && self.rings.may_have_lost() {
+            self.rings.forget_loss();
+            let all = self.events.iter().map(perf::lost_records).sum();
+            if let Some(records) = self.lost.found(all) {
+                let pid = std::process::id();
+                take(Event { at_ns: until_ns, pid, tid: pid, what: What::Lost { records } });
+            }
+        }
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.rings.fd()
+    }
+}
+
+impl Lost {
+    /// What is still to be told of an event, less what was told before.
+    fn told_now(&mut self, event: Event) -> Option<Event> {
+        let What::Lost { records } = event.what else { return Some(event) };
+        let new = records.saturating_sub(self.early);
+        self.early = self.early.saturating_sub(records);
+        self.told += new;
+        (new > 0).then_some(Event { what: What::Lost { records: new }, ..event })
+    }
+
+    /// What is to be told where so many were lost in all.
+    fn found(&mut self, all: u64) -> Option<u64> {
+        let new = all.checked_sub(self.told).filter(|new| *new > 0)?;
+        self.early += new;
+        self.told = all;
+        Some(new)
     }
 }
 
@@ -184,4 +224,25 @@ fn tell(known: &mut HashSet<u32>, event: Event, take: &mut dyn FnMut(Event)) {
         What::Map(_) | What::Fault { .. } | What::End | What::Lost { .. } => {}
     }
     take(event);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_records_are_told_once() {
+        let told = |lost: &mut Lost, records| {
+            let what = What::Lost { records };
+            lost.told_now(Event { at_ns: 0, pid: 1, tid: 1, what }).map(|event| event.what)
+        };
+        let mut lost = Lost::default();
+        assert_eq!(told(&mut lost, 5), Some(What::Lost { records: 5 }));
+        assert_eq!(lost.found(5), None);
+        assert_eq!(lost.found(12), Some(7));
+        // The kernel tells late, at once or in parts, and with what came behind.
+        assert_eq!(told(&mut lost, 3), None);
+        assert_eq!(told(&mut lost, 6), Some(What::Lost { records: 2 }));
+        assert_eq!((lost.found(14), lost.found(15)), (None, Some(1)));
+    }
 }

@@ -116,6 +116,16 @@ pub(crate) fn redirect(event: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
     }
 }
 
+/// How many records of an event, and of those that were inherited from it, found no room; 0 where
+/// the kernel does not count them.
+pub(crate) fn lost_records(event: &OwnedFd) -> u64 {
+    let mut counts = [0; 16];
+    match rustix::io::read(event, &mut counts) {
+        Ok(16) => u64::from_ne_bytes(*counts.last_chunk().expect("sixteen bytes")),
+        _ => 0,
+    }
+}
+
 const ENABLE: u64 = 0x2400;
 
 /// Switches an event on. It makes a system call only.

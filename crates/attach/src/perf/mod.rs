@@ -5,6 +5,6 @@ mod record;
 mod ring;
 mod rings;
 
-pub(crate) use event::{Attributes, Flag, enable, open, redirect};
+pub(crate) use event::{Attributes, Flag, enable, lost_records, open, redirect};
 pub(crate) use record::{Kind, Record};
 pub(crate) use rings::{NOTHING, OWN_THREAD, Purpose, Rings};

@@ -77,6 +77,8 @@ pub(crate) struct Rings {
     /// Records that were read and not told yet, and the order in which they will be.
     records: Vec<u8>,
     places: Vec<Place>,
+    /// A ring was full, and the kernel may have lost records that it has not told of.
+    may_have_lost: bool,
 }
 
 impl Rings {
@@ -118,7 +120,7 @@ impl Rings {
             let data = epoll::EventData::new_u64(0);
             epoll::add(&epoll, &ring.event, data, epoll::EventFlags::IN)?;
         }
-        Ok(Rings { cpus: opened, epoll, records: Vec::new(), places: Vec::new() })
+        Ok(Rings { cpus: opened, epoll, records: Vec::new(), places: Vec::new(), may_have_lost: false })
     }
 
     /// The numbers of the CPUs, each with the events whose rings are for major faults and all that
@@ -130,6 +132,17 @@ impl Rings {
     pub(crate) fn has_records(&self) -> bool {
         let mut rings = self.cpus.iter().flat_map(|cpu| &cpu.rings);
         !self.places.is_empty() || rings.any(|ring| !ring.ring.is_empty())
+    }
+
+    /// Whether records may have been lost of which no record tells: the kernel tells of them before
+    /// the next record in the same ring, which may never come.
+    pub(crate) fn may_have_lost(&self) -> bool {
+        self.may_have_lost
+    }
+
+    /// What was lost is known from elsewhere.
+    pub(crate) fn forget_loss(&mut self) {
+        self.may_have_lost = false;
     }
 
     /// Waits until a ring has something that matters, or for `timeout`. Returns whether the kernel
@@ -155,7 +168,7 @@ impl Rings {
     /// later, something earlier may not be in its ring yet.
     pub(crate) fn read(&mut self, until_ns: u64, mut take: impl FnMut(Record<'_>, bool)) {
         for ring in self.cpus.iter_mut().flat_map(|cpu| &mut cpu.rings) {
-            ring.read(&mut self.records, &mut self.places);
+            self.may_have_lost |= ring.read(&mut self.records, &mut self.places);
         }
         // Each ring is in order already, for which this sort is made.
         self.places.sort_by_key(|place| place.at_ns);
@@ -212,9 +225,10 @@ impl Cpu {
 }
 
 impl CpuRing {
-    fn read(&mut self, records: &mut Vec<u8>, places: &mut Vec<Place>) {
+    /// Returns whether it was full.
+    fn read(&mut self, records: &mut Vec<u8>, places: &mut Vec<Place>) -> bool {
         let mut begin = records.len();
-        self.ring.drain(records);
+        let was_full = self.ring.drain(records);
         while let Some((record, length)) = record_at(&records[begin..]) {
             let at_ns = record.origin().at_ns;
             let is_fault = self.tells_once && record.kind == Kind::Sample;
@@ -223,6 +237,7 @@ impl CpuRing {
             }
             begin += length;
         }
+        was_full
     }
 
     /// Whether a fault is the last that was read, told by another event.
