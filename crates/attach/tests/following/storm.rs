@@ -65,3 +65,36 @@ pub fn told_or_counted(_: &Bench) {
         assert!(lost > 0 || period.is_zero(), "the rings have not room for all");
     }
 }
+
+/// Faults that read a page each: each wakes who waits.
+pub fn single_faults(bench: &Bench) {
+    let pages = 20_000;
+    let path = bench.cold_file("single", pages);
+    let mut follower = Follower::of_children_by(Way::PerfEvents).expect("perf events");
+    let mut program = Program::start("touch", &[path.to_str().unwrap(), "1", "3"]);
+    program.says();
+    follower.read(&mut |_| {}).expect("events");
+    program.go();
+    let said = std::thread::spawn(move || (program.says(), program));
+    let (mut told, mut late_ns, mut reads) = (0_u64, 0, 0_u64);
+    let used = cpu_ns();
+    while !said.is_finished() {
+        follower.wait(Duration::from_millis(10)).expect("events");
+        reads += 1;
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let now_ns = now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned();
+        let mut take = |event: Event| {
+            told += 1;
+            late_ns += now_ns.saturating_sub(event.at_ns);
+        };
+        follower.read(&mut take).expect("events");
+    }
+    let used = cpu_ns() - used;
+    println!(
+        "single faults: {told} told by {reads} reads; {} ns of CPU an event, {} ns late",
+        used / told.max(1),
+        late_ns / told.max(1)
+    );
+    assert!(told >= pages);
+    said.join().expect("a thread").1.end();
+}
