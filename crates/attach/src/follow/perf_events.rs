@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::clock::now_ns;
 use super::refusal;
-use crate::perf::{self, Attributes, Flag, Kind, OWN_THREAD, Purpose, Record, Rings};
+use crate::perf::{self, Attributes, Flag, Kind, NOTHING, OWN_THREAD, Purpose, Record, RingPlan, Rings};
 use crate::{Error, Event, FaultKind, What, process};
 
 /// What happens, by its number in `linux/perf_event.h`.
@@ -17,13 +17,27 @@ const MAJOR_FAULTS: u64 = 6;
 /// A sample has the address, behind the thread and the time.
 const SAMPLE_ADDRESS: u64 = 1 << 3;
 
-const PURPOSE: Purpose =
-    Purpose { bytes: (1 << 20, 2 << 20), wakes_at_once: true, tells_faults_once: true };
+/// Of mappings and processes the first record wakes who waits. Of faults many do: to wake takes a
+/// virtual machine tens of microseconds, of which the thread that faults pays the half.
+const PURPOSE: Purpose = Purpose {
+    rings: &[
+        RingPlan { of_root: 1 << 20, of_user: 64 << 10, wakes_after: 1 },
+        RingPlan { of_root: 1 << 20, of_user: 128 << 10, wakes_after: 16 * FAULT_BYTES },
+        RingPlan { of_root: 2 << 20, of_user: 256 << 10, wakes_after: 1024 * FAULT_BYTES },
+    ],
+    tells_faults_once: true,
+};
+
+/// The ring of those that has the minor faults.
+const MINOR_RING: u8 = 2;
+
+/// Bytes of a fault's record.
+const FAULT_BYTES: u32 = 32;
 
 /// A thread makes others while its events are opened: this often new ones are looked for.
 const MOST_LOOKS: u32 = 16;
 
-/// Minor faults wake nobody, so that they are looked for this often while there are faults.
+/// Few faults wake nobody, so that they are looked for this often while there are faults.
 const BUSY_PERIOD: Duration = Duration::from_millis(1);
 const IDLE_PERIOD: Duration = Duration::from_millis(10);
 
@@ -96,16 +110,17 @@ impl PerfEvents {
 
     /// Opens the events of a thread on all CPUs.
     fn follow(&mut self, tid: u32, flags: &[Flag]) -> io::Result<()> {
-        let faults = |config| {
+        let inherited = |config| {
             Attributes::new(Attributes::SOFTWARE, config)
                 .with(&[Flag::Inherit, Flag::ExcludeKernel])
                 .with(flags)
-                .sampling(SAMPLE_ADDRESS)
                 .waking_after(1)
         };
         let tells =
             [Flag::Mmap, Flag::MmapData, Flag::Mmap2, Flag::Comm, Flag::CommExec, Flag::Task];
-        let kinds = [faults(MAJOR_FAULTS).with(&tells), faults(MINOR_FAULTS)];
+        let faults = |config| inherited(config).sampling(SAMPLE_ADDRESS);
+        let kinds =
+            [inherited(NOTHING).with(&tells), faults(MAJOR_FAULTS), faults(MINOR_FAULTS)];
         let opened = self.events.len();
         for (cpu, targets) in self.rings.targets() {
             for (attributes, target) in kinds.iter().zip(targets) {
@@ -136,9 +151,7 @@ impl PerfEvents {
             }
             let is_busy = self.last_fault.is_some_and(|last| last.elapsed() < BUSY_TIME);
             let period = left.min(if is_busy { BUSY_PERIOD } else { IDLE_PERIOD });
-            let is_woken = self.rings.wait(period).map_err(refusal::of_events)?;
-            if is_woken && !self.rings.has_records() {
-                // The thread that opened the events has ended, of which poll tells for ever.
+            if !self.rings.wait(period).map_err(refusal::of_events)? {
                 std::thread::sleep(period.min(BUSY_PERIOD));
             }
         }
@@ -149,11 +162,11 @@ impl PerfEvents {
         self.first.drain(..).for_each(&mut *take);
         let (known, lost) = (&mut self.known, &mut self.lost);
         let (mut has_faults, mut has_records) = (false, false);
-        self.rings.read(until_ns, |record, is_minor| {
+        self.rings.read(until_ns, |record, ring| {
             has_records = true;
             if record.kind == Kind::Sample {
                 has_faults = true;
-                take(fault(&record, is_minor));
+                take(fault(&record, ring == MINOR_RING));
             } else if let Some(event) = record.event().and_then(|event| lost.told_now(event)) {
                 tell(known, event, take);
             }

@@ -7,4 +7,4 @@ mod rings;
 
 pub(crate) use event::{Attributes, Flag, enable, lost_records, open, redirect};
 pub(crate) use record::{Kind, Record};
-pub(crate) use rings::{NOTHING, OWN_THREAD, Purpose, Rings};
+pub(crate) use rings::{NOTHING, OWN_THREAD, Purpose, RingPlan, Rings};

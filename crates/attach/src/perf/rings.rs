@@ -1,7 +1,6 @@
 //! The rings of all CPUs, and the records in them in order of time.
 //!
-//! Each CPU has two, so that a storm of minor faults cannot crowd out what matters more: one for
-//! mappings, processes and major faults, and one for minor faults.
+//! A CPU has several, so that many records of one kind do not crowd out what matters more.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,23 +21,26 @@ pub(crate) const OWN_THREAD: u32 = 0;
 /// What the rings are for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Purpose {
-    /// Room of the main ring of a CPU and of that for minor faults, in bytes, for root. All CPUs
-    /// together have no more than [`IN_ALL`].
-    pub(crate) bytes: (usize, usize),
-    /// Whether who waits is woken by the first record of a main ring, or as it begins to fill.
-    pub(crate) wakes_at_once: bool,
+    /// The rings of each CPU.
+    pub(crate) rings: &'static [RingPlan],
     /// Whether a fault that two events tell of is told once.
     pub(crate) tells_faults_once: bool,
 }
 
-/// Room that fits what the kernel lets an ordinary user lock (`kernel.perf_event_mlock_kb`).
-const OF_USER: (usize, usize) = (128 << 10, 256 << 10);
+/// A ring of each CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RingPlan {
+    /// Its room for root, in bytes, as long as all rings of all CPUs have no more than [`IN_ALL`].
+    pub(crate) of_root: usize,
+    /// Its room for others, in bytes. The kernel lets an ordinary user lock 516 KiB for each CPU
+    /// (`kernel.perf_event_mlock_kb`), of which a page a ring is for something else.
+    pub(crate) of_user: usize,
+    /// Whoever waits is woken when so many bytes were written. To wake costs the thread that
+    /// writes as much as some faults.
+    pub(crate) wakes_after: u32,
+}
 
-/// The most of root on all CPUs.
 const IN_ALL: usize = 64 << 20;
-
-/// A ring that fills wakes who waits when it is filled by one in so many parts.
-const WAKING_PART: usize = 8;
 
 /// Faults of a thread at one address within so short a time are one that two events told: a thread
 /// can have an event of its own and one that it inherited.
@@ -49,17 +51,18 @@ struct CpuRing {
     /// It never happens, so that the ring stays while other events come and go.
     event: OwnedFd,
     ring: Ring,
-    is_minor: bool,
+    /// Which of the CPU's rings it is.
+    number: u8,
     tells_once: bool,
     /// The fault that was read last: its thread, address and time.
     last: (u32, u64, u64),
 }
 
-/// Both rings of a CPU that is on.
+/// The rings of a CPU that is on.
 #[derive(Debug)]
 struct Cpu {
     number: u32,
-    rings: [CpuRing; 2],
+    rings: Vec<CpuRing>,
 }
 
 /// Where a record is that was read, which is told when its time has come.
@@ -67,7 +70,7 @@ struct Cpu {
 struct Place {
     at_ns: u64,
     begin: u32,
-    is_minor: bool,
+    ring: u8,
 }
 
 #[derive(Debug)]
@@ -86,30 +89,33 @@ impl Rings {
     pub(crate) fn open(purpose: Purpose) -> io::Result<Rings> {
         let cpus = online_cpus();
         let is_root = rustix::process::geteuid().is_root();
-        let mut purpose = purpose;
-        if !is_root {
-            purpose.bytes = OF_USER;
+        let room = |plan: &RingPlan| if is_root { plan.of_root } else { plan.of_user };
+        let in_all = purpose.rings.iter().map(room).sum::<usize>() * cpus.len();
+        let mut part = 1;
+        while is_root && in_all / part > IN_ALL {
+            part *= 2;
         }
-        while is_root && (purpose.bytes.0 + purpose.bytes.1) * cpus.len() > IN_ALL {
-            purpose = purpose.halved();
-        }
-        let page_bytes = rustix::param::page_size();
         loop {
-            match Rings::of(&cpus, purpose) {
+            let has_room = |plan: &RingPlan| room(plan) / part > rustix::param::page_size();
+            match Rings::of(&cpus, purpose, |plan| room(plan) / part) {
                 // What may be locked for this user is used up, by others or by many CPUs.
-                Err(error) if is_too_much(&error) && purpose.bytes.0 / 2 >= page_bytes => {
-                    purpose = purpose.halved();
+                Err(error) if is_too_much(&error) && purpose.rings.iter().all(has_room) => {
+                    part *= 2;
                 }
                 opened => return opened,
             }
         }
     }
 
-    fn of(cpus: &[u32], purpose: Purpose) -> io::Result<Rings> {
+    fn of(
+        cpus: &[u32],
+        purpose: Purpose,
+        room: impl Fn(&RingPlan) -> usize,
+    ) -> io::Result<Rings> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut opened = Vec::new();
         for number in cpus {
-            match Cpu::open(*number, purpose) {
+            match Cpu::open(*number, purpose, &room) {
                 Ok(cpu) => opened.push(cpu),
                 // It was switched off meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
@@ -123,10 +129,9 @@ impl Rings {
         Ok(Rings { cpus: opened, epoll, records: Vec::new(), places: Vec::new(), may_have_lost: false })
     }
 
-    /// The numbers of the CPUs, each with the events whose rings are for major faults and all that
-    /// is no fault, and for minor faults.
-    pub(crate) fn targets(&self) -> impl Iterator<Item = (u32, [&OwnedFd; 2])> {
-        self.cpus.iter().map(|cpu| (cpu.number, cpu.rings.each_ref().map(|ring| &ring.event)))
+    /// The numbers of the CPUs, each with the events that have its rings.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = (u32, Vec<&OwnedFd>)> {
+        self.cpus.iter().map(|cpu| (cpu.number, cpu.rings.iter().map(|r| &r.event).collect()))
     }
 
     pub(crate) fn has_records(&self) -> bool {
@@ -145,8 +150,9 @@ impl Rings {
         self.may_have_lost = false;
     }
 
-    /// Waits until a ring has something that matters, or for `timeout`. Returns whether the kernel
-    /// said so.
+    /// Waits until a ring may have something that matters, or for `timeout`. Returns whether it
+    /// makes sense to wait again: not where the thread that opened the events has ended, of which
+    /// the kernel tells for ever.
     pub(crate) fn wait(&self, timeout: Duration) -> io::Result<bool> {
         let mut ready = Vec::with_capacity(1);
         let timeout = Timespec {
@@ -154,8 +160,13 @@ impl Rings {
             tv_nsec: timeout.subsec_nanos().into(),
         };
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut ready), Some(&timeout)) {
-            Ok(count) => Ok(count > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {
+                let is_over = |event: &epoll::Event| {
+                    let flags = event.flags;
+                    flags.contains(epoll::EventFlags::HUP)
+                };
+                Ok(!ready.iter().any(is_over))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -164,9 +175,9 @@ impl Rings {
         self.epoll.as_fd()
     }
 
-    /// Reads all that is there, and tells `take` what is not later than `until_ns`: of what is
-    /// later, something earlier may not be in its ring yet.
-    pub(crate) fn read(&mut self, until_ns: u64, mut take: impl FnMut(Record<'_>, bool)) {
+    /// Reads all that is there, and tells `take` what is not later than `until_ns`, and which
+    /// ring of its CPU it was in. Of what is later, something earlier may not be in its ring yet.
+    pub(crate) fn read(&mut self, until_ns: u64, mut take: impl FnMut(Record<'_>, u8)) {
         for ring in self.cpus.iter_mut().flat_map(|cpu| &mut cpu.rings) {
             self.may_have_lost |= ring.read(&mut self.records, &mut self.places);
         }
@@ -175,7 +186,7 @@ impl Rings {
         let count = self.places.partition_point(|place| place.at_ns <= until_ns);
         for place in &self.places[..count] {
             if let Some((record, _)) = record_at(&self.records[place.begin as usize..]) {
-                take(record, place.is_minor);
+                take(record, place.ring);
             }
         }
         self.keep_from(count);
@@ -196,31 +207,27 @@ impl Rings {
     }
 }
 
-impl Purpose {
-    fn halved(self) -> Purpose {
-        Purpose { bytes: (self.bytes.0 / 2, self.bytes.1 / 2), ..self }
-    }
-}
-
 fn is_too_much(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM))
 }
 
 impl Cpu {
-    fn open(number: u32, purpose: Purpose) -> io::Result<Cpu> {
-        let open = |bytes: usize, wakes_at_once, is_minor| {
-            let wake_bytes = if wakes_at_once { 1 } else { bytes / WAKING_PART };
+    fn open(
+        number: u32,
+        purpose: Purpose,
+        room: &impl Fn(&RingPlan) -> usize,
+    ) -> io::Result<Cpu> {
+        let mut rings = Vec::new();
+        for plan in purpose.rings {
             let nothing = Attributes::new(Attributes::SOFTWARE, NOTHING)
                 .with(&[Flag::Disabled, Flag::ExcludeKernel])
-                .waking_after(wake_bytes as u32);
+                .waking_after(plan.wakes_after);
             let event = open(&nothing, OWN_THREAD, number)?;
-            let ring = Ring::map(&event, bytes)?;
-            let tells_once = purpose.tells_faults_once;
-            Ok::<_, io::Error>(CpuRing { event, ring, is_minor, tells_once, last: (0, 0, 0) })
-        };
-        let main = open(purpose.bytes.0, purpose.wakes_at_once, false)?;
-        let minor = open(purpose.bytes.1, false, true)?;
-        Ok(Cpu { number, rings: [main, minor] })
+            let ring = Ring::map(&event, room(plan))?;
+            let (number, tells_once) = (rings.len() as u8, purpose.tells_faults_once);
+            rings.push(CpuRing { event, ring, number, tells_once, last: (0, 0, 0) });
+        }
+        Ok(Cpu { number, rings })
     }
 }
 
@@ -233,7 +240,7 @@ impl CpuRing {
             let at_ns = record.origin().at_ns;
             let is_fault = self.tells_once && record.kind == Kind::Sample;
             if !(is_fault && self.is_told(&record)) {
-                places.push(Place { at_ns, begin: begin as u32, is_minor: self.is_minor });
+                places.push(Place { at_ns, begin: begin as u32, ring: self.number });
             }
             begin += length;
         }

@@ -13,12 +13,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::clock::now_ns;
-use crate::perf::{self, Flag, Kind, OWN_THREAD, Purpose, Record, Rings};
+use crate::perf::{self, Flag, Kind, OWN_THREAD, Purpose, Record, RingPlan, Rings};
 use crate::{Error, FileId, MappedRange, event, process};
 use points::Points;
 
-const PURPOSE: Purpose =
-    Purpose { bytes: (8 << 20, 8 << 20), wakes_at_once: false, tells_faults_once: false };
+/// One ring has the faults, and one all else.
+const PURPOSE: Purpose = Purpose {
+    rings: &[
+        RingPlan { of_root: 8 << 20, of_user: 128 << 10, wakes_after: 64 << 10 },
+        RingPlan { of_root: 8 << 20, of_user: 256 << 10, wakes_after: 128 << 10 },
+    ],
+    tells_faults_once: false,
+};
 
 /// A record is in its ring by so long after its time.
 const DELAY_NS: u64 = 1_000_000;
@@ -137,9 +143,9 @@ impl TracePoints {
 
     fn follow(&mut self, tid: u32, flags: &[Flag]) -> io::Result<()> {
         let opened = self.events.len();
-        for (cpu, [main, of_faults]) in self.rings.targets() {
+        for (cpu, targets) in self.rings.targets() {
             for (attributes, is_fault) in self.points.attributes() {
-                let target = if is_fault { of_faults } else { main };
+                let target = targets[usize::from(is_fault)];
                 let event = perf::open(&attributes.with(flags), tid, cpu)
                     .and_then(|event| perf::redirect(&event, target).map(|()| event));
                 match event {
