@@ -129,6 +129,10 @@ impl Follower {
 /// is that of the better way where neither is there.
 fn or_by_page_tables(open: fn(Way) -> Result<Follower, Error>) -> Result<Follower, Error> {
     open(Way::PerfEvents).or_else(|error| {
-        if refusal::is_general(&error) { open(Way::PageTables).map_err(|_| error) } else { Err(error) }
+        if refusal::is_general(&error) {
+            open(Way::PageTables).map_err(|_| error)
+        } else {
+            Err(error)
+        }
     })
 }

@@ -5,9 +5,11 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use crate::clock::now_ns;
 use super::refusal;
-use crate::perf::{self, Attributes, Flag, Kind, NOTHING, OWN_THREAD, Purpose, Record, RingPlan, Rings};
+use crate::clock::now_ns;
+use crate::perf::{
+    self, Attributes, Flag, Kind, NOTHING, OWN_THREAD, Purpose, Record, RingPlan, Rings,
+};
 use crate::{Error, Event, FaultKind, What, process};
 
 /// What happens, by its number in `linux/perf_event.h`.
@@ -119,8 +121,7 @@ impl PerfEvents {
         let tells =
             [Flag::Mmap, Flag::MmapData, Flag::Mmap2, Flag::Comm, Flag::CommExec, Flag::Task];
         let faults = |config| inherited(config).sampling(SAMPLE_ADDRESS);
-        let kinds =
-            [inherited(NOTHING).with(&tells), faults(MAJOR_FAULTS), faults(MINOR_FAULTS)];
+        let kinds = [inherited(NOTHING).with(&tells), faults(MAJOR_FAULTS), faults(MINOR_FAULTS)];
         let opened = self.events.len();
         for (cpu, targets) in self.rings.targets() {
             for (attributes, target) in kinds.iter().zip(targets) {

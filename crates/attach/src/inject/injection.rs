@@ -207,12 +207,7 @@ impl Injection {
         if dispatches { Err(self.filtered("by syscall user dispatch")) } else { Ok(()) }
     }
 
-    fn check_seccomp(
-        &self,
-        tracee: &Tracee,
-        status: &Status,
-        slot: &Slot,
-    ) -> Result<(), Refusal> {
+    fn check_seccomp(&self, tracee: &Tracee, status: &Status, slot: &Slot) -> Result<(), Refusal> {
         let call = Call {
             number: libc::SYS_madvise as u32,
             architecture: machine::AUDIT_ARCH,
@@ -236,8 +231,7 @@ impl Injection {
         let Prepared { original, slot, inner_tid } = prepared;
         let gone = |_| self.gone();
         slot.write(&tracee, &machine::stub(original, *inner_tid)).map_err(gone)?;
-        let calling =
-            machine::calling(original, slot.address, libc::SYS_madvise, self.arguments());
+        let calling = machine::calling(original, slot.address, libc::SYS_madvise, self.arguments());
         tracee.set_registers(&calling).map_err(gone)?;
         let result = self.result(&tracee, slot);
         if let Err((_, None)) = result {

@@ -107,8 +107,11 @@ impl<'a> Record<'a> {
             // The thread at the end is the one that calls, which makes another.
             Kind::Fork | Kind::Exit => {
                 let [pid, parent, tid] = [0, 4, 8].map(|at| u32_at(self.body, at));
-                let what =
-                    if self.kind == Kind::Fork { What::Begin { parent: parent? } } else { What::End };
+                let what = if self.kind == Kind::Fork {
+                    What::Begin { parent: parent? }
+                } else {
+                    What::End
+                };
                 Some(Event { at_ns, pid: pid?, tid: tid?, what })
             }
             Kind::Lost => event(What::Lost { records: u64_at(self.body, 8)? }),

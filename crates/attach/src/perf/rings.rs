@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{Timespec, epoll};
 
-use super::event::{Attributes, Flag, open, online_cpus};
+use super::event::{Attributes, Flag, online_cpus, open};
 use super::record::{Kind, Record, record_at};
 use super::ring::Ring;
 
@@ -107,11 +107,7 @@ impl Rings {
         }
     }
 
-    fn of(
-        cpus: &[u32],
-        purpose: Purpose,
-        room: impl Fn(&RingPlan) -> usize,
-    ) -> io::Result<Rings> {
+    fn of(cpus: &[u32], purpose: Purpose, room: impl Fn(&RingPlan) -> usize) -> io::Result<Rings> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut opened = Vec::new();
         for number in cpus {
@@ -126,7 +122,13 @@ impl Rings {
             let data = epoll::EventData::new_u64(0);
             epoll::add(&epoll, &ring.event, data, epoll::EventFlags::IN)?;
         }
-        Ok(Rings { cpus: opened, epoll, records: Vec::new(), places: Vec::new(), may_have_lost: false })
+        Ok(Rings {
+            cpus: opened,
+            epoll,
+            records: Vec::new(),
+            places: Vec::new(),
+            may_have_lost: false,
+        })
     }
 
     /// The numbers of the CPUs, each with the events that have its rings.
@@ -212,11 +214,7 @@ fn is_too_much(error: &io::Error) -> bool {
 }
 
 impl Cpu {
-    fn open(
-        number: u32,
-        purpose: Purpose,
-        room: &impl Fn(&RingPlan) -> usize,
-    ) -> io::Result<Cpu> {
+    fn open(number: u32, purpose: Purpose, room: &impl Fn(&RingPlan) -> usize) -> io::Result<Cpu> {
         let mut rings = Vec::new();
         for plan in purpose.rings {
             let nothing = Attributes::new(Attributes::SOFTWARE, NOTHING)

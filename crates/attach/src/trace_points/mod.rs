@@ -46,28 +46,61 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// It faulted, or the kernel did for it.
-    Fault { address: u64, is_write: bool },
+    Fault {
+        address: u64,
+        is_write: bool,
+    },
     /// It looked for pages of a file to read them. A read that takes several steps is told at each,
     /// with the same last page, which may be behind the end of the file.
-    Read { file: FileId, first: u64, last: u64 },
+    Read {
+        file: FileId,
+        first: u64,
+        last: u64,
+    },
     /// Something is mapped in place of what was there, or has another protection.
     Map(MappedRange),
     /// It is about to call mmap(2) with these `MAP_` bits.
-    CallsMap { flags: u64 },
+    CallsMap {
+        flags: u64,
+    },
     /// It is about to unmap something.
-    Unmap { address: u64, length_bytes: u64 },
+    Unmap {
+        address: u64,
+        length_bytes: u64,
+    },
     /// It is about to move something, or to give it another length.
-    CallsMove { address: u64, length_bytes: u64, new_length_bytes: u64 },
+    CallsMove {
+        address: u64,
+        length_bytes: u64,
+        new_length_bytes: u64,
+    },
     /// It has done so: where it is now, or an error number below 0 where it is where it was.
-    Moved { result: i64 },
+    Moved {
+        result: i64,
+    },
     /// It is about to advise something, by the number of the advice.
-    Advise { address: u64, length_bytes: u64, advice: u64 },
+    Advise {
+        address: u64,
+        length_bytes: u64,
+        advice: u64,
+    },
     /// It has done so: 0, or an error number below 0.
-    Advised { result: i64 },
+    Advised {
+        result: i64,
+    },
     /// It is about to advise a part of an open file; all behind the offset where the length is 0.
-    AdviseFile { fd: u64, offset_bytes: u64, length_bytes: u64, advice: u64 },
+    AdviseFile {
+        fd: u64,
+        offset_bytes: u64,
+        length_bytes: u64,
+        advice: u64,
+    },
     /// It is about to have a part of an open file read ahead.
-    ReadAhead { fd: u64, offset_bytes: u64, length_bytes: u64 },
+    ReadAhead {
+        fd: u64,
+        offset_bytes: u64,
+        length_bytes: u64,
+    },
     /// It is about to become another program, for which the kernel reads files.
     CallsExec,
     /// It has become another program.
@@ -75,10 +108,14 @@ pub enum What {
     /// It could not, or has long been that.
     ExecReturns,
     /// It was made: a process where its number is not its parent's, else a thread.
-    Begin { parent: u32 },
+    Begin {
+        parent: u32,
+    },
     End,
     /// So many records were lost.
-    Lost { records: u64 },
+    Lost {
+        records: u64,
+    },
 }
 
 /// The events of processes, by tracepoints.
@@ -191,9 +228,8 @@ impl TracePoints {
         let (points, own_pid) = (&self.points, self.own_pid);
         self.rings.read(until_ns, |record, _| {
             // The events of this process are on too once a child has switched them on.
-            let is_told = |event: &Event| {
-                event.pid != own_pid || matches!(event.what, What::Lost { .. })
-            };
+            let is_told =
+                |event: &Event| event.pid != own_pid || matches!(event.what, What::Lost { .. });
             parse(&record, points).filter(is_told).into_iter().for_each(&mut *take);
         });
     }

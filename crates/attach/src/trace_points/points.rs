@@ -60,7 +60,12 @@ const KNOWN: [Known; 15] = [
         |v| What::Advise { address: v[0], length_bytes: v[1], advice: v[2] },
         false,
     ),
-    ("syscalls/sys_exit_madvise", &["ret"], |v| What::Advised { result: v[0].cast_signed() }, false),
+    (
+        "syscalls/sys_exit_madvise",
+        &["ret"],
+        |v| What::Advised { result: v[0].cast_signed() },
+        false,
+    ),
     (
         "syscalls/sys_enter_fadvise64",
         &["fd", "offset", "len", "advice"],
@@ -145,9 +150,8 @@ impl Points {
     /// The events of all of them, which children inherit, and which of them tell of faults; before
     /// them the one that tells of mappings and processes.
     pub fn attributes(&self) -> impl Iterator<Item = (Attributes, bool)> {
-        let inherited = |kind, config| {
-            Attributes::new(kind, config).with(&[Flag::Inherit]).waking_after(1)
-        };
+        let inherited =
+            |kind, config| Attributes::new(kind, config).with(&[Flag::Inherit]).waking_after(1);
         let tells = inherited(Attributes::SOFTWARE, NOTHING).with(&TELLS);
         let points = self.points.iter().map(move |point| {
             let attributes = inherited(Attributes::TRACEPOINT, point.id).sampling(SAMPLE_RAW);
@@ -205,8 +209,10 @@ mod tests {
     #[test]
     fn what_a_tracepoint_has_written_is_read() {
         let fields = [8, 16].map(|offset| Field { offset, bytes: 8 }).to_vec();
-        let points =
-            Points { points: vec![Point { id: 77, fields, says: fault, is_fault: true }], missing: vec![] };
+        let points = Points {
+            points: vec![Point { id: 77, fields, says: fault, is_fault: true }],
+            missing: vec![],
+        };
         let mut bytes = [0; 32];
         bytes[..2].copy_from_slice(&77_u16.to_ne_bytes());
         bytes[8..16].copy_from_slice(&0x1234_5000_u64.to_le_bytes());

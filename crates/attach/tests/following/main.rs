@@ -7,9 +7,9 @@ mod files;
 mod mappings;
 mod program;
 mod running;
-mod storm;
 #[path = "../../../kernel/tests/support/skip.rs"]
 mod skip;
+mod storm;
 
 use std::panic::resume_unwind;
 use std::thread;
