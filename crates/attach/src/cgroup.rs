@@ -49,7 +49,11 @@ fn find(root: &Path, name: &str) -> Option<PathBuf> {
     let found = places.find(is_cgroup).filter(|_| is_named);
     found.or_else(|| {
         let is_unit = path.components().count() == 1 && path.extension().is_some();
-        if is_unit { hierarchies().find_map(|hierarchy| find_unit(hierarchy, &below)) } else { None }
+        if is_unit {
+            hierarchies().find_map(|hierarchy| find_unit(hierarchy, &below))
+        } else {
+            None
+        }
     })
 }
 

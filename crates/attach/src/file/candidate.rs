@@ -19,12 +19,14 @@ const MOST_DESCRIPTORS: usize = 4096;
 /// A descriptor that only names a file: nothing of its filesystem is called.
 const NAMED: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
+/// Finds a file of a process, which has it mapped at an address.
+type Way = fn(u32, u64, &MappedFile, &Filesystems) -> Option<OwnedFd>;
+
 /// Opens `file`, which process `pid` has mapped at `address`.
 pub fn open(pid: u32, address: u64, file: &MappedFile) -> Result<File, String> {
     let filesystems = Filesystems::of(pid)?;
     filesystems.check(file.id)?;
-    let ways: [fn(u32, u64, &MappedFile, &Filesystems) -> Option<OwnedFd>; 3] =
-        [by_mapping, by_descriptor, by_path];
+    let ways: [Way; 3] = [by_mapping, by_descriptor, by_path];
     let mut reason = "nobody has it open, and its path is not there".to_owned();
     for way in ways {
         let Some(named) = way(pid, address, file, &filesystems) else { continue };
@@ -58,7 +60,8 @@ fn by_descriptor(
     let entries = fs::read_dir(format!("/proc/{pid}/fdinfo")).ok()?;
     let is_it = |path: &PathBuf| {
         let text = fs::read_to_string(path).unwrap_or_default();
-        let number = |key| text.lines().find_map(|line: &str| line.strip_prefix(key)?.trim().parse().ok());
+        let number =
+            |key| text.lines().find_map(|line: &str| line.strip_prefix(key)?.trim().parse().ok());
         let device = number("mnt_id:").and_then(|id| filesystems.device_of_mount(id));
         number("ino:").is_none_or(|inode: u64| inode == file.id.inode)
             && device == Some((file.id.major, file.id.minor))
@@ -81,8 +84,7 @@ fn by_path(
     }
     let root = openat(CWD, format!("/proc/{pid}/root"), NAMED | OFlags::DIRECTORY, Mode::empty());
     let relative = file.path.as_os_str().as_bytes().strip_prefix(b"/")?;
-    let no_links =
-        ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT;
+    let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::IN_ROOT;
     openat2(root.ok()?, relative, NAMED | OFlags::NOFOLLOW, Mode::empty(), no_links).ok()
 }
 

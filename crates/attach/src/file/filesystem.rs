@@ -14,7 +14,8 @@ const OVER_OTHERS: &str = "overlay";
 
 /// Filesystems in memory: they answer, though no file of theirs is opened.
 const IN_MEMORY: [&str; 10] = [
-    "tmpfs", "ramfs", "rootfs", "devtmpfs", "proc", "sysfs", "cgroup", "cgroup2", "devpts", "mqueue",
+    "tmpfs", "ramfs", "rootfs", "devtmpfs", "proc", "sysfs", "cgroup", "cgroup2", "devpts",
+    "mqueue",
 ];
 
 /// The mounts that a process and this one see.
@@ -58,9 +59,8 @@ impl Filesystems {
             let rest = path.strip_prefix(point.strip_suffix(b"/").unwrap_or(&point));
             rest.is_some_and(|rest| rest.first() == Some(&b'/'))
         };
-        let answers = |mount: &Mount| {
-            self.is_trusted(mount) || IN_MEMORY.contains(&&*mount.filesystem)
-        };
+        let answers =
+            |mount: &Mount| self.is_trusted(mount) || IN_MEMORY.contains(&&*mount.filesystem);
         self.of_process.iter().filter(is_on_way).all(answers)
     }
 
@@ -78,9 +78,8 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut rest = text;
     while let [first, behind @ ..] = rest {
         let digits = behind.get(..3).filter(|_| *first == b'\\');
-        let byte = digits.and_then(|digits| {
-            u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
-        });
+        let byte =
+            digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
         plain.push(byte.unwrap_or(*first));
         rest = if byte.is_some() { &behind[3..] } else { behind };
     }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
-use super::clock::now_ns;
 use super::scan::PageTable;
+use crate::clock::now_ns;
 use crate::process::{self, Life, life};
 use crate::{Error, Event, FaultKind, MappedRange, What};
 

@@ -13,9 +13,9 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-use super::clock::now_ns;
 use super::looked_at::LookedAt;
 use super::{refusal, scan};
+use crate::clock::now_ns;
 use crate::process::{self, life};
 use crate::{Error, Event, MappedRange, What};
 

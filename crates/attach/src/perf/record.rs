@@ -91,6 +91,12 @@ impl<'a> Record<'a> {
         u64_at(self.sampled(), 0)
     }
 
+    /// What a tracepoint has written, where that is what a sample has.
+    pub(crate) fn raw(&self) -> Option<&'a [u8]> {
+        let length = u32_at(self.sampled(), 0)?;
+        self.sampled().get(4..)?.get(..length as usize)
+    }
+
     /// What it says; nothing where it is a sample, or says nothing.
     pub(crate) fn event(&self) -> Option<Event> {
         let Origin { pid, tid, at_ns } = self.origin();
@@ -101,8 +107,11 @@ impl<'a> Record<'a> {
             // The thread at the end is the one that calls, which makes another.
             Kind::Fork | Kind::Exit => {
                 let [pid, parent, tid] = [0, 4, 8].map(|at| u32_at(self.body, at));
-                let what =
-                    if self.kind == Kind::Fork { What::Begin { parent: parent? } } else { What::End };
+                let what = if self.kind == Kind::Fork {
+                    What::Begin { parent: parent? }
+                } else {
+                    What::End
+                };
                 Some(Event { at_ns, pid: pid?, tid: tid?, what })
             }
             Kind::Lost => event(What::Lost { records: u64_at(self.body, 8)? }),

@@ -57,9 +57,8 @@ impl Ring {
         let mut add = |begin: usize, length: usize| {
             // SAFETY: the ring is behind the first page, has room for `bytes`, and the kernel does
             // not write these anew before the tail moves.
-            let written = unsafe {
-                slice::from_raw_parts(self.memory.add(page_size() + begin), length)
-            };
+            let written =
+                unsafe { slice::from_raw_parts(self.memory.add(page_size() + begin), length) };
             records.extend_from_slice(written);
         };
         add(begin, at_end);

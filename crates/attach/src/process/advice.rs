@@ -63,7 +63,8 @@ mod tests {
         let text = b"1000-2000 r--s 00000000 fe:01 7 /a VmFlags: rr\nSize: 4 kB\n\
                      VmFlags: rd mr sr \n2000-3000 rw-p 00000000 00:00 0\nVmFlags: rr\n\
                      3000-4000 r--p 00000000 fe:01 8 /b\nVmFlags: rd rr nh\n";
-        let found: Vec<_> = advised(text).into_iter().map(|(r, advice)| (r.address, advice)).collect();
+        let found: Vec<_> =
+            advised(text).into_iter().map(|(r, advice)| (r.address, advice)).collect();
         let sequential = KeptAdvice { readahead: Readahead::Sequential, huge_pages: None };
         let random = KeptAdvice { readahead: Readahead::Random, huge_pages: Some(false) };
         assert_eq!(found, [(0x1000, sequential), (0x3000, random)]);

@@ -53,9 +53,9 @@ fn hexadecimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 16 {
         return None;
     }
-    digits.iter().try_fold(0, |value, digit| {
-        Some(value << 4 | u64::from((*digit as char).to_digit(16)?))
-    })
+    digits
+        .iter()
+        .try_fold(0, |value, digit| Some(value << 4 | u64::from((*digit as char).to_digit(16)?)))
 }
 
 /// The kernel writes a line feed in a name as `\012`, and nothing else.

@@ -49,7 +49,8 @@ mod tests {
 
     #[test]
     fn a_line_says_where_a_filesystem_is() {
-        let line = b"36 35 259:1 / /mnt/a\\040b rw,noatime master:1 - ext4 /dev/x rw,errors=continue";
+        let line =
+            b"36 35 259:1 / /mnt/a\\040b rw,noatime master:1 - ext4 /dev/x rw,errors=continue";
         let found = mount(line).expect("a mount");
         assert_eq!((found.id, found.major, found.minor), (36, 259, 1));
         assert_eq!((found.point.as_slice(), &*found.filesystem), (&b"/mnt/a\\040b"[..], "ext4"));

@@ -12,7 +12,9 @@ pub enum ThreadState {
     /// It runs or could, in user mode or in the kernel.
     Running,
     /// It waits in this system call; in some one where the kernel does not tell which.
-    InCall { number: Option<i64> },
+    InCall {
+        number: Option<i64>,
+    },
     /// It waits in the kernel, but in no system call: in a fault.
     InFault,
     /// It is stopped, or held by a tracer.

@@ -28,7 +28,8 @@ impl Bench {
         let path = self.file(name, pages);
         let file = File::open(&path).expect("the file");
         // SAFETY: the call takes numbers.
-        let done = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        let done =
+            unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
         assert_eq!(done, 0);
         path
     }

@@ -96,7 +96,10 @@ pub fn page_tables(bench: &Bench) {
     assert_eq!(seen(&events, pid, address, pages), (0..pages).collect());
     program.end();
     until(&mut follower, &mut events, |event| (event.what == What::End).then_some(()));
-    assert_eq!((&events[0].what, events[0].pid), (&What::Begin { parent: std::process::id() }, pid));
+    assert_eq!(
+        (&events[0].what, events[0].pid),
+        (&What::Begin { parent: std::process::id() }, pid)
+    );
 }
 
 /// Reads until `found` is in an event.
@@ -140,9 +143,11 @@ pub fn descendants(bench: &Bench) {
         let [address] = program.says()[..] else { panic!("no address") };
         let mut events = Vec::new();
         let mut is_it = |event: &Event| match &event.what {
-            What::Map(range) if range.address == address => {
-                range.file.as_ref().is_some_and(|f| f.path == path).then(|| (event.pid, range.clone()))
-            }
+            What::Map(range) if range.address == address => range
+                .file
+                .as_ref()
+                .is_some_and(|f| f.path == path)
+                .then(|| (event.pid, range.clone())),
             _ => None,
         };
         let (pid, range) = until(&mut follower, &mut events, &mut is_it);

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use filemap_attach::{Follower, Way, What, process};
 use filemap_attach::process::{KeptAdvice, Readahead};
+use filemap_attach::{Follower, Way, What, process};
 
 use crate::bench::{Bench, PAGE};
 use crate::program::{Program, advise, map};

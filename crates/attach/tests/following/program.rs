@@ -24,9 +24,10 @@ pub fn main_if_program() {
         ("touch", [file, threads, seed]) => touch(file, number(threads), number(seed)),
         ("rounds", [pages, threads, count]) => {
             rounds(number(pages), number(threads), number(count));
-        },
+        }
         ("map", [count, file]) => map_pages(number(count), file),
         ("start", [rest @ ..]) => start(rest),
+        ("refused", [errno]) => crate::running::refused(number(errno) as u32),
         _ => panic!("no program {name}"),
     }
     std::process::exit(0);
@@ -118,7 +119,8 @@ pub fn read(address: usize, page: u64) {
 pub fn order(pages: u64, threads: u64, thread: u64, seed: u64) -> Vec<u64> {
     let mut state = seed;
     let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 33
     };
     let mut all: Vec<u64> = (0..pages).collect();

@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use filemap_attach::trace_points::{Event, TracePoints, What};
+use filemap_attach::{FileId, MappedRange};
 use filemap_control::IN_MEMORY;
 use filemap_control::tape::{Entry, Kind};
-use filemap_kernel::following::{Following, Map, Seen, What};
-use filemap_kernel::trace::Inode;
 
 use super::Source;
 use super::tapes::Told;
@@ -37,11 +37,11 @@ struct Stored {
 
 /// The processes that are followed.
 pub struct Followed {
-    following: Following,
+    following: TracePoints,
     page_bytes: u64,
     wanted: WantedFiles,
     /// The files that were looked at; nothing for those that are not recorded.
-    files: HashMap<Inode, Option<Stored>>,
+    files: HashMap<FileId, Option<Stored>>,
     processes: HashMap<u32, Process>,
     /// How many programs each number of a process has stood for.
     images: HashMap<u32, u32>,
@@ -49,7 +49,7 @@ pub struct Followed {
     /// What each thread is about to do, until it has done it.
     calls: HashMap<u32, What>,
     /// The last read of each thread.
-    reads: HashMap<u32, (Inode, u64, u64)>,
+    reads: HashMap<u32, (FileId, u64, u64)>,
     told: Vec<Told>,
     lost: u64,
 }
@@ -66,14 +66,14 @@ struct Process {
     is_in_exec: bool,
     threads: HashSet<u32>,
     /// The numbers of its open files: one for each file, as descriptors are not told.
-    opens: HashMap<Inode, u64>,
+    opens: HashMap<FileId, u64>,
     /// Reads of files whose path is not known yet, and all reads while it becomes another program.
-    held: Vec<Seen>,
+    held: Vec<Event>,
     forks: u64,
 }
 
 impl Followed {
-    pub fn new(following: Following, page_bytes: u64, wanted: WantedFiles) -> Followed {
+    pub fn new(following: TracePoints, page_bytes: u64, wanted: WantedFiles) -> Followed {
         Followed {
             following,
             page_bytes,
@@ -89,7 +89,7 @@ impl Followed {
         }
     }
 
-    fn take(&mut self, seen: Seen) {
+    fn take(&mut self, seen: Event) {
         let pid = seen.pid;
         match seen.what {
             What::Lost { records } => self.lost += records,
@@ -113,6 +113,7 @@ impl Followed {
             What::Advise { address, length_bytes, advice } => {
                 self.tell_if_begun(&seen, Kind::Madvise, [address, length_bytes, advice, 0]);
             }
+            What::Advised { .. } | What::AdviseFile { .. } | What::ReadAhead { .. } => {}
         }
     }
 
@@ -126,13 +127,13 @@ impl Followed {
     }
 
     /// Tells something of a process that has begun to be recorded.
-    fn tell_if_begun(&mut self, seen: &Seen, kind: Kind, values: [u64; 4]) {
+    fn tell_if_begun(&mut self, seen: &Event, kind: Kind, values: [u64; 4]) {
         if self.process(seen.pid).is_told {
             self.tell(seen, kind, values, b"");
         }
     }
 
-    fn tell(&mut self, seen: &Seen, kind: Kind, values: [u64; 4], text: &[u8]) {
+    fn tell(&mut self, seen: &Event, kind: Kind, values: [u64; 4], text: &[u8]) {
         let image = self.process(seen.pid).image;
         // Nobody tells how much time of a thread was its own.
         let entry = Entry { kind, thread: seen.tid, time_ns: seen.at_ns, user_ns: 0, values };
@@ -140,7 +141,7 @@ impl Followed {
     }
 
     /// A thread was made, or a process.
-    fn begin(&mut self, seen: &Seen, parent: u32) {
+    fn begin(&mut self, seen: &Event, parent: u32) {
         if parent == seen.pid {
             self.process(parent).threads.insert(seen.tid);
             return;
@@ -156,13 +157,13 @@ impl Followed {
             Process { image, parent, program, is_told, threads, opens, ..Process::default() };
         self.processes.insert(seen.pid, process);
         if is_told {
-            let forks = Seen { pid: parent, tid: parent, ..seen.clone() };
+            let forks = Event { pid: parent, tid: parent, ..seen.clone() };
             self.tell(&forks, Kind::Fork, [fork, 0, 0, 0], b"");
             self.tell(seen, Kind::Begin, [parent.into(), fork, 0, 0], &text);
         }
     }
 
-    fn end(&mut self, seen: &Seen) {
+    fn end(&mut self, seen: &Event) {
         let process = self.process(seen.pid);
         process.threads.remove(&seen.tid);
         self.calls.remove(&seen.tid);
@@ -174,7 +175,7 @@ impl Followed {
     }
 
     /// A process is another program now. What the kernel has read for that is this program's.
-    fn exec(&mut self, seen: &Seen) {
+    fn exec(&mut self, seen: &Event) {
         self.tell_if_begun(seen, Kind::End, [0; 4]);
         let before = self.processes.remove(&seen.pid).unwrap_or_default();
         let image = next_image(&mut self.images, seen.pid);
@@ -195,7 +196,7 @@ impl Followed {
         }
     }
 
-    fn read(&mut self, seen: &Seen, file: Inode, first: u64, last: u64) {
+    fn read(&mut self, seen: &Event, file: FileId, first: u64, last: u64) {
         let before = self.reads.insert(seen.tid, (file, first, last));
         // The next step of the same read.
         let goes_on =
@@ -210,14 +211,14 @@ impl Followed {
         }
     }
 
-    fn hold(&mut self, seen: &Seen) {
+    fn hold(&mut self, seen: &Event) {
         let held = &mut self.process(seen.pid).held;
         if held.len() < MOST_HELD {
             held.push(seen.clone());
         }
     }
 
-    fn tell_read(&mut self, seen: &Seen, file: Inode, first: u64, last: u64) {
+    fn tell_read(&mut self, seen: &Event, file: FileId, first: u64, last: u64) {
         if !self.files.contains_key(&file)
             && let Some(path) = open_path(seen.pid, file)
         {
@@ -237,10 +238,11 @@ impl Followed {
         }
     }
 
-    fn map(&mut self, seen: &Seen, map: &Map) {
+    fn map(&mut self, seen: &Event, map: &MappedRange) {
         let called = self.calls.remove(&seen.tid);
         self.tell_if_begun(seen, Kind::Unmap, [map.address, map.length_bytes, 0, 0]);
-        let Some((file, path)) = &map.file else { return };
+        let Some(mapped) = &map.file else { return };
+        let (file, path) = (&mapped.id, &mapped.path);
         if !self.files.contains_key(file) {
             self.know(*file, path);
         }
@@ -255,16 +257,16 @@ impl Followed {
                 self.tell_read(&read, file, first, last);
             }
         }
-        let mut flags = u64::from(map.flags);
+        let mut flags = if map.is_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE } as u64;
         if let Some(What::CallsMap { flags: called }) = called {
             flags |= called & (libc::MAP_POPULATE | libc::MAP_LOCKED) as u64;
         }
         self.tell(seen, Kind::Mode, [map.protection.into(), flags, 0, 0], b"");
-        let Map { address, length_bytes, offset_bytes, .. } = *map;
+        let MappedRange { address, length_bytes, offset_bytes, .. } = *map;
         self.tell(seen, Kind::Map, [address, length_bytes, offset_bytes, open], b"");
     }
 
-    fn moved(&mut self, seen: &Seen, result: i64) {
+    fn moved(&mut self, seen: &Event, result: i64) {
         let called = self.calls.remove(&seen.tid);
         if let Some(What::CallsMove { address, length_bytes, new_length_bytes }) = called
             && let Ok(to) = u64::try_from(result)
@@ -275,13 +277,13 @@ impl Followed {
     }
 
     /// Looks at a file whose path is known now.
-    fn know(&mut self, file: Inode, path: &Path) {
+    fn know(&mut self, file: FileId, path: &Path) {
         let stored = self.wanted.look(file, path);
         self.files.insert(file, stored);
     }
 
     /// The number of a file of a process, which begins with it if it has not begun.
-    fn open(&mut self, seen: &Seen, file: Inode, stored: &Stored) -> u64 {
+    fn open(&mut self, seen: &Event, file: FileId, stored: &Stored) -> u64 {
         let process = self.process(seen.pid);
         if let Some(open) = process.opens.get(&file) {
             return *open;
@@ -320,20 +322,20 @@ fn program_of(pid: u32) -> Vec<u8> {
 }
 
 /// The path of a file that a process has open.
-fn open_path(pid: u32, file: Inode) -> Option<PathBuf> {
+fn open_path(pid: u32, file: FileId) -> Option<PathBuf> {
     let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     open.flatten().find_map(|entry| {
         let found = fs::metadata(entry.path()).ok()?;
-        let is_it = found.is_file() && found.ino() == file.number;
+        let is_it = found.is_file() && found.ino() == file.inode;
         if is_it { fs::read_link(entry.path()).ok() } else { None }
     })
 }
 
 impl WantedFiles {
     /// What is told of the file at `path`, if it is recorded.
-    fn look(&self, file: Inode, path: &Path) -> Option<Stored> {
+    fn look(&self, file: FileId, path: &Path) -> Option<Stored> {
         let found = fs::metadata(path).ok()?;
-        let is_it = found.is_file() && found.ino() == file.number;
+        let is_it = found.is_file() && found.ino() == file.inode;
         let filesystem = rustix::fs::statfs(path).ok()?.f_type;
         let is_recorded = is_it
             && found.len() >= self.min_bytes.max(1)
@@ -359,15 +361,15 @@ impl WantedFiles {
 }
 
 /// Whether `seen` is a read of `file`.
-fn is_read_of(seen: &Seen, file: Inode) -> bool {
+fn is_read_of(seen: &Event, file: FileId) -> bool {
     matches!(seen.what, What::Read { file: read, .. } if read == file)
 }
 
 impl Source for Followed {
     fn told(&mut self, is_over: bool) -> Vec<Told> {
-        for seen in self.following.seen(is_over) {
-            self.take(seen);
-        }
+        let mut seen = Vec::new();
+        self.following.read(is_over, &mut |event| seen.push(event));
+        seen.into_iter().for_each(|event| self.take(event));
         std::mem::take(&mut self.told)
     }
 

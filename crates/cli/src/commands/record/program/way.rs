@@ -6,11 +6,12 @@ use std::io::{Write, stderr};
 use std::os::fd::RawFd;
 use std::path::Path;
 
+use filemap_attach::trace_points::{TracePoints, switch_on};
 use filemap_control::{SMALLEST_RECORDED, variable};
 use filemap_kernel::engine::FaultAround;
-use filemap_kernel::following::{Following, switch_on};
 use filemap_kernel::governor::{self, PRELOAD, preloaded};
 use filemap_kernel::journal::Journal;
+use filemap_kernel::trace::TraceFs;
 
 use crate::args::RecordArgs;
 use crate::error::Error;
@@ -104,7 +105,9 @@ impl Way {
             Some(collecting) => (Box::new(Tapes::of(collecting.directory())), Vec::new()),
             None => {
                 let journal = self.journal.as_ref().expect("it is opened without a library");
-                let following = Following::open(journal)?;
+                let tracefs = TraceFs::open(journal)?;
+                let following = TracePoints::of_children(tracefs.root())
+                    .map_err(|error| Error::CannotRun(error.to_string()))?;
                 for missing in following.missing() {
                     // Nobody is left to be told if stderr is closed.
                     let _ = writeln!(
