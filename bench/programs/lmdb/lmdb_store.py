@@ -9,7 +9,7 @@ import zlib
 
 import lmdb
 
-RECORDS = 1_000_000
+RECORDS = 800_000
 
 
 def make(path, seed):
