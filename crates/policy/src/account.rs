@@ -16,19 +16,29 @@ pub struct Rule {
     pub small_credit: u64,
     pub probe: u64,
     pub percent: u64,
+    pub steps: [u64; 3],
+    pub weight: u64,
+    pub ahead: u64,
+    pub floor: u64,
 }
 
 impl Rule {
     pub const DEFAULT: Rule = Rule {
         whole: 60,
         whole_least: 8,
-        lent_part: 2,
+        lent_part: 1,
         most_credit: 64,
-        small_credit: 32,
-        probe: 16,
+        small_credit: 8,
+        probe: 64,
         percent: 100,
+        steps: [55, 75, 95],
+        weight: 2,
+        ahead: 8,
+        floor: 40,
     };
 }
+
+const RECENT: usize = 16;
 
 /// What was earned by what was bought in each size. All in nanoseconds.
 #[derive(Clone, Debug)]
@@ -36,6 +46,9 @@ pub struct Account {
     pub costs: Costs,
     pub rule: Rule,
     pub credits: [u64; 3],
+    /// Threads of the last faults.
+    pub threads: [u64; RECENT],
+    pub counted: usize,
     /// What single faults have cost, less what was bought for it.
     pub rent: u64,
 }
@@ -43,40 +56,52 @@ pub struct Account {
 impl Account {
     pub fn new(costs: Costs) -> Account {
         let rule = Rule::DEFAULT;
+        Account::with(costs, rule)
+    }
+
+    pub fn with(costs: Costs, rule: Rule) -> Account {
         let small = |size: Size| rule.small_credit * size.pages() * costs.page_ns;
-        let credits = [small(Size::Block), small(Size::Group), 0];
-        Account { costs, rule, credits, rent: 0 }
+        let credits = [small(Size::Block), small(Size::Group) / 4, 0];
+        Account { costs, rule, credits, threads: [0; RECENT], counted: 0, rent: 0 }
+    }
+
+    /// What one fault costs the program: as many threads as took faults lately wait together.
+    pub fn fault_ns(&self) -> u64 {
+        let known = &self.threads[..self.counted.min(RECENT)];
+        let distinct = (0..known.len()).filter(|&at| !known[..at].contains(&known[at])).count();
+        self.costs.fault_ns / distinct.max(1) as u64
     }
 
     /// A page was read by itself.
-    pub fn count_fault(&mut self) {
-        self.rent = self.rent.saturating_add(self.costs.fault_ns);
+    pub fn count_fault(&mut self, thread: u64) {
+        self.threads[self.counted % RECENT] = thread;
+        self.counted += 1;
+        self.rent = self.rent.saturating_add(self.fault_ns());
     }
 
     /// What was bought as a part of so much was used: that has saved a fault at least.
     pub fn count_use(&mut self, size: Size) {
         let most = self.rule.most_credit * size.pages() * self.costs.page_ns;
+        let fault_ns = self.fault_ns();
         let credit = &mut self.credits[size as usize];
-        *credit = credit.saturating_add(self.costs.fault_ns).min(most);
+        let weight = if size == Size::Region { 1 } else { self.rule.weight };
+        *credit = credit.saturating_add(weight * fault_ns).min(most);
     }
 
     /// Whether to buy `rest` pages of so much where `faults` faults have read pages by themselves.
     pub fn buys(&mut self, size: Size, faults: u64, rest: u64, open: Open) -> bool {
-        let Costs { fault_ns, page_ns } = self.costs;
+        let (fault_ns, page_ns) = (self.fault_ns(), self.costs.page_ns);
         let rule = self.rule;
         let price = rest.saturating_mul(page_ns);
         let own = faults.saturating_mul(fault_ns);
-        if size != Size::Region {
-            return self.buys_small(size, own, price);
-        }
-        if own >= price.saturating_mul(rule.percent) / 100 {
+        if size == Size::Region && own >= price.saturating_mul(rule.percent) / 100 {
             self.rent = self.rent.saturating_sub(price);
             return true;
         }
         // The rest is lent by what was earned with other regions.
-        let lent = price - own;
+        let lent = price.saturating_sub(own);
         let credit = &mut self.credits[size as usize];
-        if lent <= *credit / rule.lent_part {
+        if size == Size::Region && lent <= *credit / rule.lent_part {
             *credit -= lent;
             self.rent = self.rent.saturating_sub(own);
             return true;
@@ -84,19 +109,30 @@ impl Account {
         let open_price = open.pages.saturating_mul(page_ns);
         let is_many = open.pages >= rule.whole_least * Size::Region.pages();
         let open_rent = open.faults.saturating_mul(fault_ns);
-        if is_many && open_rent >= open_price.saturating_mul(rule.whole) / 100 && self.rent >= price {
+        let part = rule.steps[size as usize];
+        if is_many && open_rent >= open_price.saturating_mul(part) / 100 && self.rent >= price {
             self.rent -= price;
             return true;
         }
-        false
+        size != Size::Region && self.buys_small(size, own, price)
+    }
+
+    /// Whether to buy `rest` pages of regions that the program has not come to.
+    pub fn buys_ahead(&mut self, rest: u64) -> bool {
+        let price = rest.saturating_mul(self.costs.page_ns);
+        let credit = &mut self.credits[Size::Region as usize];
+        let is_lent = price <= *credit / self.rule.lent_part;
+        if is_lent {
+            *credit -= price;
+        }
+        is_lent
     }
 
     fn buys_small(&mut self, size: Size, own: u64, price: u64) -> bool {
-        let most = self.rule.most_credit * size.pages() * self.costs.page_ns;
         let credit = &mut self.credits[size as usize];
         let lent = price.saturating_sub(own);
         if lent > 0 {
-            if lent <= *credit / 8 && *credit > most / 2 {
+            if lent <= *credit / 8 && *credit > self.rule.floor * price {
                 *credit -= lent;
                 return true;
             }

@@ -189,6 +189,7 @@ impl Stream {
             around.lengths.count(1);
             self.step = step;
         }
+        let was_lost = number < self.end;
         self.known = self.known.max(number.saturating_add(1));
         self.come_by = ComeBy::Miss;
         self.faults = self.faults.saturating_add(1);
@@ -196,21 +197,18 @@ impl Stream {
             // Perhaps another one, in the same place.
             self.window /= BEYOND_PART;
         }
+        if was_lost {
+            return self.ask_again(around);
+        }
         self.ask(around)
     }
 
     /// The program comes to element `number`, which was asked for; it had to wait where `is_wait`.
     pub fn come(&mut self, number: u64, is_wait: bool, around: &mut Circumstances<'_>) -> Elements {
         self.is_back_in(around);
-        // After one wait what was asked for together has arrived. It was not read where the next
-        // element is missing as well: memory is short, or the device has refused.
-        let is_lost = is_wait && self.come_by == ComeBy::Wait && number == self.known;
         self.known = number.saturating_add(1);
         self.come_by = if is_wait { ComeBy::Wait } else { ComeBy::Hit };
         self.faults = self.faults.saturating_add(1);
-        if is_lost {
-            return self.ask_again(around);
-        }
         if number >= self.wire {
             return self.ask(around);
         }
@@ -292,7 +290,7 @@ impl Stream {
         }
         self.expected = reach;
         if self.role != Role::Following {
-            let is_alone = around.lengths.leaves_alone();
+            let is_alone = false;
             self.role = if is_alone { Role::Alone } else { Role::Following };
             if is_alone {
                 return Window { elements: 0, is_last: true };
@@ -350,7 +348,7 @@ impl Stream {
     /// Counts its run, or takes it back.
     fn recount(&self, lengths: &mut Lengths, count: impl Fn(&mut Lengths, u64)) {
         // What was read as expected says that it was not longer, and nothing else.
-        let is_known = self.role != Role::Following || self.known > self.expected;
+        let is_known = true;
         if self.step == Step::FORWARD && is_known {
             count(lengths, self.length());
         }
