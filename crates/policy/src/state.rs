@@ -59,18 +59,12 @@ impl State {
 
     /// What reads cost from now on.
     pub const fn set_costs(&mut self, costs: Costs) {
-        self.account.costs = costs;
+        self.account.set_costs(costs);
     }
 
     /// The thread of the faults that come next. Where nobody says, there is one.
     pub const fn set_thread(&mut self, thread: u64) {
         self.thread = thread;
-    }
-
-    /// Tuning.
-    pub fn set_rule(&mut self, change: impl FnOnce(&mut crate::account::Rule)) {
-        change(&mut self.account.rule);
-        self.account = Account::with(self.account.costs, self.account.rule);
     }
 
     /// Whether memory is short. Then nothing is bought, and streams ask for what they have earned.
@@ -110,6 +104,7 @@ impl State {
             largest: self.largest_window,
             lengths: &mut self.lengths,
             beyond: &mut self.beyond,
+            is_memory_short: self.is_memory_short,
             fault: self.faults,
             begun: self.begun,
             is_direct: false,
@@ -130,12 +125,12 @@ impl State {
     /// It had to wait for `page`. Where it does so too often, what was asked for is gone: then the
     /// region is one of which nothing is known.
     fn wait(&mut self, page: u64) {
-        let Costs { fault_ns, page_ns } = self.account.costs;
         self.account.count_fault(self.thread);
+        let fault_ns = self.account.fault_ns();
+        let price = self.account.price_ns(Size::Region.pages());
         self.regions.with(page, |region| {
             region.count_fault(page);
             region.waits = region.waits.saturating_add(1);
-            let price = Size::Region.pages().saturating_mul(page_ns);
             if u64::from(region.waits).saturating_mul(fault_ns) >= price {
                 *region = Region::NEW;
                 region.add(Pages { first: page, end: page + 1 });
@@ -168,6 +163,7 @@ impl State {
             largest: self.largest_window,
             lengths: &mut self.lengths,
             beyond: &mut self.beyond,
+            is_memory_short: self.is_memory_short,
             fault: self.faults,
             begun: self.begun,
             is_direct,
