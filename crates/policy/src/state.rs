@@ -13,6 +13,9 @@ use crate::step::Step;
 use crate::stream::{Circumstances, Elements, Stream};
 use crate::table::Table;
 
+/// The most regions that are bought before the program comes to them.
+const MOST_AHEAD: u64 = 8;
+
 /// What the policy knows of one file, through all mappings of it.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -33,7 +36,7 @@ pub struct State {
 
 impl State {
     /// A file of which nothing is known yet. A stream asks for at most `largest_window_pages` at
-    /// once; 0 switches the policy off.
+    /// once, and no more is bought at once either; 0 switches the policy off.
     #[must_use]
     pub fn new(largest_window_pages: u64, costs: Costs) -> State {
         State {
@@ -190,7 +193,7 @@ impl State {
 
     /// Buys what is around `page`, if it is time to.
     fn buy(&mut self, page: u64, inside: Pages, reads: &mut Reads) {
-        for size in Size::ALL {
+        for size in Size::ALL.into_iter().filter(|size| size.pages() <= self.largest_window) {
             let all = size.around(page);
             let pages = Pages { first: all.first.max(inside.first), end: all.end.min(inside.end) };
             let (faults, rest) = self
@@ -222,7 +225,7 @@ impl State {
     }
 
     fn buy_ahead(&mut self, from: u64, ahead: u64, inside: Pages, reads: &mut Reads) {
-        let ahead = ahead.min(self.largest_window / Size::Region.pages());
+        let ahead = ahead.min(self.largest_window / Size::Region.pages()).min(MOST_AHEAD);
         let end = from.saturating_add(ahead * Size::Region.pages()).min(inside.end);
         let pages = Pages { first: from, end };
         let rest: u64 = pieces(pages).map(|part| self.regions.with(part.first, |region| region.unknown(part))).sum();
