@@ -1,41 +1,56 @@
-//! What is known of a mapping.
+//! What is known of a file.
 
+use crate::account::Account;
+use crate::beyond::Beyond;
+use crate::costs::{Costs, Touch};
 use crate::lengths::Lengths;
-use crate::pages::Bounds;
+use crate::pages::{Bounds, Pages};
 use crate::reads::Reads;
 use crate::recent::Recent;
+use crate::region::{Region, Size};
+use crate::regions::Regions;
 use crate::step::Step;
-use crate::stream::{Circumstances, Stream};
+use crate::stream::{Circumstances, Elements, Stream};
 use crate::table::Table;
 
-/// What the policy knows of one mapping. Its size is fixed (see the test `the_state_is_small`).
+/// The most regions that are bought before the program comes to them.
+const MOST_AHEAD: u64 = 8;
+
+/// What the policy knows of one file, through all mappings of it.
 #[derive(Clone, Debug)]
 pub struct State {
     largest_window: u64,
-    /// Faults so far.
+    thread: u64,
+    is_memory_short: bool,
+    /// Faults so far that read a page that was not asked for.
     faults: u64,
     /// Streams that have begun so far.
     begun: u64,
-    /// The page of the last fault.
-    last: Option<u64>,
     table: Table,
     recent: Recent,
     lengths: Lengths,
+    beyond: Beyond,
+    regions: Regions,
+    account: Account,
 }
 
 impl State {
-    /// A mapping of which nothing is known yet. One fault asks for at most `largest_window` pages;
-    /// 0 switches the policy off.
+    /// A file of which nothing is known yet. A stream asks for at most `largest_window_pages` at
+    /// once, and no more is bought at once either; 0 switches the policy off.
     #[must_use]
-    pub const fn new(largest_window: u64) -> State {
+    pub fn new(largest_window_pages: u64, costs: Costs) -> State {
         State {
-            largest_window,
+            largest_window: largest_window_pages,
+            thread: 0,
+            is_memory_short: false,
             faults: 0,
             begun: 0,
-            last: None,
             table: Table::NEW,
-            recent: Recent::NEW,
+            recent: Recent::default(),
             lengths: Lengths::NEW,
+            beyond: Beyond::default(),
+            regions: Regions::default(),
+            account: Account::new(costs),
         }
     }
 
@@ -45,36 +60,208 @@ impl State {
         self.begun
     }
 
-    /// A major fault on `page`, a page of the file: it was missing and the kernel read it. Returns
-    /// what else is worth reading, within `bounds`. A page outside of these says nothing.
-    #[must_use]
-    pub fn fault(&mut self, page: u64, bounds: Bounds) -> Reads {
+    /// What reads cost from now on.
+    pub const fn set_costs(&mut self, costs: Costs) {
+        self.account.set_costs(costs);
+    }
+
+    /// The thread of the faults that come next. Where nobody says, there is one.
+    pub const fn set_thread(&mut self, thread: u64) {
+        self.thread = thread;
+    }
+
+    /// Whether memory is short. Then nothing is bought, and streams ask for what they have earned.
+    pub const fn set_memory_short(&mut self, is_short: bool) {
+        self.is_memory_short = is_short;
+    }
+
+    /// The program has come to `page`, a page of the file. Returns the pages that are worth reading
+    /// now, within `bounds`. A page outside of these says nothing.
+    pub fn fault(&mut self, page: u64, touch: Touch, bounds: Bounds) -> Reads {
         let inside = bounds.inside();
-        if !inside.contains(page) {
+        if !inside.contains(page) || self.largest_window == 0 {
             return Reads::NONE;
         }
-        self.faults = self.faults.saturating_add(1);
-        let is_direct = self.last.is_some_and(|last| last.abs_diff(page) == 1);
-        self.last = Some(page);
+        let is_known = self.regions.with(page, |region| region.knows(page));
+        match (is_known, touch) {
+            (true, _) => self.come(page, touch, inside),
+            (false, Touch::Minor) => {
+                self.add(Pages { first: page, end: page + 1 });
+                Reads::NONE
+            }
+            (false, Touch::Major | Touch::Seen) => self.miss(page, inside),
+        }
+    }
+
+    /// A page that was asked for, or read before.
+    fn come(&mut self, page: u64, touch: Touch, inside: Pages) -> Reads {
+        let is_wait = touch == Touch::Major;
+        if is_wait {
+            self.wait(page);
+        }
+        if let Some(size) = self.regions.with(page, |region| region.use_bought(page)) {
+            self.account.count_use(size);
+        }
         let mut around = Circumstances {
             inside,
             largest: self.largest_window,
             lengths: &mut self.lengths,
+            beyond: &mut self.beyond,
+            is_memory_short: self.is_memory_short,
+            fault: self.faults,
+            begun: self.begun,
+            is_direct: false,
+        };
+        let mut reads = Reads::NONE;
+        if let Some((stream, number)) = self.table.that_has_asked(page) {
+            let elements = stream.come(number, is_wait, &mut around);
+            add(stream, elements, &mut reads);
+            self.note(&reads);
+        }
+        let ahead = self.regions.with(page, |region| std::mem::take(&mut region.ahead));
+        if ahead > 0 && !self.is_memory_short {
+            self.buy_ahead(Size::Region.around(page).end, ahead * 2, inside, &mut reads);
+        }
+        reads
+    }
+
+    /// It had to wait for `page`. Where it does so too often, what was asked for is gone: then the
+    /// region is one of which nothing is known.
+    fn wait(&mut self, page: u64) {
+        self.account.count_fault(self.thread);
+        let fault_ns = self.account.fault_ns();
+        let price = self.account.price_ns(Size::Region.pages());
+        self.regions.with(page, |region| {
+            region.count_fault(page);
+            region.waits = region.waits.saturating_add(1);
+            if u64::from(region.waits).saturating_mul(fault_ns) >= price {
+                *region = Region::NEW;
+                region.add(Pages { first: page, end: page + 1 });
+            }
+        });
+    }
+
+    /// A fault that read a page that was not asked for.
+    fn miss(&mut self, page: u64, inside: Pages) -> Reads {
+        self.faults = self.faults.saturating_add(1);
+        self.account.count_fault(self.thread);
+        self.regions.with(page, |region| {
+            region.add(Pages { first: page, end: page + 1 });
+            region.count_fault(page);
+        });
+        let mut reads = self.follow(page, inside);
+        self.note(&reads);
+        if !self.is_memory_short {
+            self.buy(page, inside, &mut reads);
+        }
+        reads
+    }
+
+    /// What the stream of `page` asks for.
+    fn follow(&mut self, page: u64, inside: Pages) -> Reads {
+        let recent = self.recent.of(self.thread);
+        let is_direct = recent.comes_to(page);
+        let mut around = Circumstances {
+            inside,
+            largest: self.largest_window,
+            lengths: &mut self.lengths,
+            beyond: &mut self.beyond,
+            is_memory_short: self.is_memory_short,
             fault: self.faults,
             begun: self.begun,
             is_direct,
         };
+        let mut reads = Reads::NONE;
         if let Some((stream, meeting)) = self.table.meet(page) {
-            return stream.go_on(meeting, &mut around);
+            let elements = stream.go_on(meeting, &mut around);
+            add(stream, elements, &mut reads);
+            return reads;
         }
-        let step = self.recent.stride(page).unwrap_or(Step::FORWARD);
-        self.recent.note(page);
+        let step = recent.stride(page).unwrap_or(Step::FORWARD);
+        recent.note(page);
         self.begun = self.begun.saturating_add(1);
         around.begun = self.begun;
-        self.table.streams().for_each(|stream| stream.teach(self.begun, around.lengths));
+        for stream in self.table.streams() {
+            stream.teach(self.begun, around.lengths, around.beyond);
+        }
         let mut stream = Stream::new(page, step);
-        let reads = stream.ask(&mut around);
+        let elements = stream.ask(&mut around);
+        add(&stream, elements, &mut reads);
         self.table.insert(stream);
         reads
     }
+
+    /// Buys what is around `page`, if it is time to.
+    fn buy(&mut self, page: u64, inside: Pages, reads: &mut Reads) {
+        for size in Size::ALL.into_iter().filter(|size| size.pages() <= self.largest_window) {
+            let all = size.around(page);
+            let pages = Pages { first: all.first.max(inside.first), end: all.end.min(inside.end) };
+            let (faults, rest) = self
+                .regions
+                .with(page, |region| (region.faults(size, page), region.unknown(pages)));
+            let open = self.regions.open();
+            if rest > 0 && self.account.buys(size, faults, rest, open) {
+                self.regions.with(page, |region| {
+                    region.buy(size, page);
+                    region.add(pages);
+                });
+                reads.add(pages, false);
+                if size == Size::Region {
+                    self.buy_behind(all, inside, reads);
+                }
+                return;
+            }
+        }
+    }
+
+    /// A region was bought, or one that was bought ahead is used: where regions were bought one
+    /// after the other the next ones are bought too.
+    fn buy_behind(&mut self, region: Pages, inside: Pages, reads: &mut Reads) {
+        let Some(before) = region.first.checked_sub(1) else { return };
+        let (was_bought, ahead) = self.regions.with(before, |before| (before.is_bought, before.ahead));
+        if was_bought {
+            self.buy_ahead(region.end, (ahead * 2).max(1), inside, reads);
+        }
+    }
+
+    fn buy_ahead(&mut self, from: u64, ahead: u64, inside: Pages, reads: &mut Reads) {
+        let ahead = ahead.min(self.largest_window / Size::Region.pages()).min(MOST_AHEAD);
+        let end = from.saturating_add(ahead * Size::Region.pages()).min(inside.end);
+        let pages = Pages { first: from, end };
+        let rest: u64 = pieces(pages).map(|part| self.regions.with(part.first, |region| region.unknown(part))).sum();
+        if rest == 0 || !self.account.buys_ahead(rest) {
+            return;
+        }
+        for part in pieces(pages) {
+            self.regions.with(part.first, |region| {
+                region.buy(Size::Region, part.first);
+                region.add(part);
+                region.ahead = if part.end == end { ahead } else { 0 };
+            });
+        }
+        reads.add(pages, false);
+    }
+
+    fn note(&mut self, reads: &Reads) {
+        reads.ranges().for_each(|pages| self.regions.add(pages));
+    }
+
+    fn add(&mut self, pages: Pages) {
+        self.regions.add(pages);
+    }
+}
+
+fn add(stream: &Stream, elements: Elements, reads: &mut Reads) {
+    stream.pages(elements).for_each(|pages| reads.add(pages, stream.is_back()));
+}
+
+/// Each region's part of `pages`.
+fn pieces(pages: Pages) -> impl Iterator<Item = Pages> {
+    let mut first = pages.first;
+    std::iter::from_fn(move || {
+        let end = Size::Region.around(first).end.min(pages.end);
+        let part = Pages { first, end };
+        first = end;
+        (part.count() > 0).then_some(part)
+    })
 }
