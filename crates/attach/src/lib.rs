@@ -3,8 +3,15 @@
 //! A process is followed without anything being loaded into it: the kernel tells of its mappings
 //! and faults. This crate knows no purpose: what is done with an [`Event`] is its caller's affair.
 
+pub mod cgroup;
+mod error;
 mod event;
+pub mod file;
+mod follow;
 mod mapped_range;
+pub mod process;
 
+pub use error::Error;
 pub use event::{Event, FaultKind, What};
+pub use follow::{Follower, Way};
 pub use mapped_range::{FileId, MappedFile, MappedRange};

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 use filemap_control::layout::{self, Reason, header, mapping as word};
-use filemap_policy::{Reads, State};
+use crate::policy::{Reads, State};
 
 use crate::disposition::with_signals_blocked;
 use crate::file::PathText;

@@ -46,6 +46,7 @@ mod lock;
 mod next;
 mod observer;
 mod page_tables;
+mod policy;
 mod purpose;
 mod record;
 mod shared_file;

@@ -13,7 +13,7 @@ use std::ops::{Range, RangeInclusive};
 
 use filemap_control::Purpose;
 use filemap_control::layout::Reason;
-use filemap_policy::Reads;
+use crate::policy::Reads;
 
 use crate::access::Access;
 use crate::start::{self, Run};

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use filemap_control::layout::MAPPINGS;
-use filemap_policy::{Bounds, Pages, State};
+use crate::policy::{Bounds, Pages, State};
 
 use crate::lock::{Held, Lock};
 

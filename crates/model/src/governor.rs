@@ -3,7 +3,7 @@
 use filemap_core::address::advice::{AdviceFlag, ReadHint};
 use filemap_core::address::mapping::Mapping;
 use filemap_core::decision::Log;
-use filemap_core::governor::{Bounds, Pages, State};
+use filemap_core::governor::{Bounds, Costs, Pages, State, Touch};
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{PageCount, PageIndex};
 
@@ -28,7 +28,8 @@ impl Governed {
     pub fn new(mapping: &mut Mapping, page_size: u64) -> Governed {
         let (first, end) = (mapping.whole.pgoff, mapping.whole.end());
         mapping.advise(first, end, AdviceFlag::Read(ReadHint::Random));
-        let state = State::new(LARGEST_WINDOW_BYTES / page_size);
+        let costs = Costs { fault_ns: 57_000, page_ns: 3_150 };
+        let state = State::new(LARGEST_WINDOW_BYTES / page_size, costs);
         Governed { state, pages: Pages { first: first.0, end: end.0 } }
     }
 
@@ -40,7 +41,7 @@ impl Governed {
         task: &mut Task<'_, '_, C, L>,
     ) {
         let bounds = Bounds { mapping: self.pages, file_pages: open.limits.file_pages.0 };
-        let reads = self.state.fault(index.0, bounds);
+        let reads = self.state.fault(index.0, Touch::Major, bounds);
         // It reads through an open file of its own, which the program's advice does not change.
         let most = open.limits.io_pages.max(open.device_ra_pages);
         let call = PageCount(CALL_BYTES / open.limits.arch.page_size);

@@ -10,17 +10,17 @@
 //! this code too.
 //!
 //! ```
-//! use filemap_policy::{Bounds, Pages, State};
+//! use filemap_policy::{Bounds, Costs, Pages, State, Touch};
 //!
 //! let bounds = Bounds { mapping: Pages { first: 0, end: 100_000 }, file_pages: 100_000 };
-//! let mut state = State::new(4096);
+//! let mut state = State::new(4096, Costs { fault_ns: 80_000, page_ns: 3_000 });
 //! // A single miss says nothing.
-//! assert_eq!(state.fault(700, bounds).pages(), 0);
+//! assert_eq!(state.fault(700, Touch::Major, bounds).pages(), 0);
 //! // The next page makes a stream. The first page of its window is left out: that fault will ask
 //! // for the next window.
-//! let reads = state.fault(701, bounds);
+//! let reads = state.fault(701, Touch::Major, bounds);
 //! assert_eq!(reads.ranges().collect::<Vec<_>>(), [Pages { first: 703, end: 706 }]);
-//! let reads = state.fault(702, bounds);
+//! let reads = state.fault(702, Touch::Major, bounds);
 //! assert_eq!(reads.ranges().collect::<Vec<_>>(), [Pages { first: 707, end: 722 }]);
 //! ```
 #![no_std]
@@ -37,6 +37,7 @@
     clippy::unwrap_used
 )]
 
+mod costs;
 mod lengths;
 mod pages;
 mod reads;
@@ -46,6 +47,7 @@ mod step;
 mod stream;
 mod table;
 
+pub use costs::{Costs, Touch};
 pub use pages::{Bounds, Pages};
 pub use reads::{Pieces, Reads};
 pub use state::State;

@@ -1,5 +1,6 @@
 //! What is known of a mapping.
 
+use crate::costs::{Costs, Touch};
 use crate::lengths::Lengths;
 use crate::pages::Bounds;
 use crate::reads::Reads;
@@ -12,6 +13,8 @@ use crate::table::Table;
 #[derive(Clone, Debug)]
 pub struct State {
     largest_window: u64,
+    costs: Costs,
+    is_memory_short: bool,
     /// Faults so far.
     faults: u64,
     /// Streams that have begun so far.
@@ -27,9 +30,11 @@ impl State {
     /// A mapping of which nothing is known yet. One fault asks for at most `largest_window` pages;
     /// 0 switches the policy off.
     #[must_use]
-    pub const fn new(largest_window: u64) -> State {
+    pub const fn new(largest_window: u64, costs: Costs) -> State {
         State {
             largest_window,
+            costs,
+            is_memory_short: false,
             faults: 0,
             begun: 0,
             last: None,
@@ -45,12 +50,22 @@ impl State {
         self.begun
     }
 
+    /// What reads cost from now on.
+    pub const fn set_costs(&mut self, costs: Costs) {
+        self.costs = costs;
+    }
+
+    /// Whether memory is short: then nothing is bought.
+    pub const fn set_memory_short(&mut self, is_short: bool) {
+        self.is_memory_short = is_short;
+    }
+
     /// A major fault on `page`, a page of the file: it was missing and the kernel read it. Returns
     /// what else is worth reading, within `bounds`. A page outside of these says nothing.
     #[must_use]
-    pub fn fault(&mut self, page: u64, bounds: Bounds) -> Reads {
+    pub fn fault(&mut self, page: u64, touch: Touch, bounds: Bounds) -> Reads {
         let inside = bounds.inside();
-        if !inside.contains(page) {
+        if !inside.contains(page) || touch == Touch::Minor {
             return Reads::NONE;
         }
         self.faults = self.faults.saturating_add(1);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use std::{ptr, thread};
 
 use filemap_control::layout::{MAPPINGS, Reason};
-use filemap_policy::Reads;
+use crate::policy::Reads;
 use rustix::thread::{Timespec, futex};
 
 use super::descriptor;

@@ -1,0 +1,304 @@
+//! One stream: a row of pages that a program comes to, one after the other.
+
+use crate::policy::lengths::Lengths;
+use crate::policy::pages::Pages;
+use crate::policy::reads::Reads;
+use crate::policy::step::Step;
+
+/// The first window that a stream asks for.
+const FIRST_WINDOW: u64 = 4;
+
+/// From this size on windows grow by 2, below by 4.
+const SLOWER_FROM: u64 = 64;
+
+/// Beyond that size no window is longer than this part of what the stream asked for before it, so
+/// that a run whose length nobody knows does not read several times as much.
+const GROWN_PART: u64 = 4;
+
+/// The most elements of a stride that are asked for together, which is how many requests the device
+/// has to work on at a time.
+const STRIDE_DEPTH: u64 = 32;
+
+/// A run that is expected to end within so many pages is read at once.
+const AT_ONCE: u64 = 256;
+
+/// The first window of a run that is expected to be longer than that.
+const FIRST_OF_LONG: u64 = 32;
+
+/// A stream that is left alone asks for this part of the expected length at a time, so that its own
+/// length is known as exactly.
+const ALONE_PART: u64 = 8;
+
+/// A run that goes on behind its expected end begins to grow from this part of the length.
+const BEYOND_PART: u64 = 32;
+
+/// The most pages that a stream may leave out behind what was asked for.
+const MOST_SLACK: u64 = 32;
+
+/// Streams that begin after the last fault of one that is over then, as far as can be told.
+const BEGUN_SINCE: u64 = 3;
+
+/// Lengths above this are all long.
+const LONG: u64 = 4096;
+
+/// What decides on a stream's windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// It grows by itself.
+    Growing,
+    /// It reads what runs before it would have read. It says little of its own length.
+    Following,
+    /// It is left alone, so that its length is learned.
+    Alone,
+}
+
+/// A stream. Its elements are numbered from 0, the page of its first fault.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    start: u64,
+    step: Step,
+    /// Elements up to the last one that faulted, which is one of them.
+    known: u64,
+    /// The first element behind that was not read. Its fault asks for the next window.
+    wire: u64,
+    /// The element behind the last that was asked for.
+    end: u64,
+    /// Elements of the last window.
+    window: u64,
+    /// The length that was expected, where `role` says so.
+    expected: u64,
+    role: Role,
+    faults: u8,
+    /// Number of its last fault, among those of the mapping.
+    last_fault: u64,
+    /// How many streams had begun by then.
+    begun: u64,
+    /// Its length was counted, as it seemed to be over.
+    is_counted: bool,
+}
+
+/// A fault that may go on with a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting {
+    pub number: u64,
+    pub step: Step,
+    /// It is just what the stream waits for.
+    pub is_exact: bool,
+}
+
+/// What a stream has to know to answer.
+pub struct Circumstances<'a> {
+    /// The pages that may be read.
+    pub inside: Pages,
+    /// The most pages that may be asked for at once.
+    pub largest: u64,
+    pub lengths: &'a mut Lengths,
+    /// Number of the fault.
+    pub fault: u64,
+    /// Streams that have begun so far.
+    pub begun: u64,
+    /// The fault before this one was on an adjacent page.
+    pub is_direct: bool,
+}
+
+/// What a stream asks for: how many elements, and whether its run is expected to end there.
+struct Window {
+    elements: u64,
+    is_last: bool,
+}
+
+impl Stream {
+    /// A stream that begins with a fault on `page`.
+    pub const fn new(page: u64, step: Step) -> Stream {
+        Stream {
+            start: page,
+            step,
+            known: 1,
+            wire: 1,
+            end: 1,
+            window: 0,
+            expected: 0,
+            role: Role::Growing,
+            faults: 1,
+            last_fault: 0,
+            begun: 0,
+            is_counted: false,
+        }
+    }
+
+    /// Whether it is a single fault, and nothing was asked for since.
+    pub const fn is_single(&self) -> bool {
+        self.known == 1 && self.end == 1
+    }
+
+    /// The number of the fault up to which it is not forgotten for others: it does not fault while
+    /// the program is within what was asked for.
+    pub const fn kept_until(&self) -> u64 {
+        self.last_fault.saturating_add(self.end.saturating_sub(self.known))
+    }
+
+    /// Whether a fault on `page` may go on with it.
+    pub fn meets(&self, page: u64) -> Option<Meeting> {
+        if self.is_single() {
+            let step = Step::between(self.start, page).filter(|step| step.is_dense())?;
+            return Some(Meeting { number: 1, step, is_exact: true });
+        }
+        let number = self.step.number(self.start, page)?;
+        // A program may leave out some pages of a stream, and the one that asks among them.
+        let ahead = self.end.saturating_sub(self.known);
+        let slack = if self.step.is_dense() { (ahead / 4).min(MOST_SLACK) } else { 0 };
+        let is_near = self.known <= number && number <= self.end.saturating_add(slack);
+        let is_exact = number == self.wire || number == self.end;
+        is_near.then_some(Meeting { number, step: self.step, is_exact })
+    }
+
+    /// Goes on with the fault that it meets.
+    pub fn go_on(&mut self, meeting: Meeting, around: &mut Circumstances<'_>) -> Reads {
+        let Meeting { number, step, is_exact } = meeting;
+        if self.is_counted {
+            self.is_counted = false;
+            self.recount(around.lengths, Lengths::discount);
+        }
+        if step != self.step {
+            // For runs that go forward it was one of a single page.
+            around.lengths.count(1);
+            self.step = step;
+        }
+        let was_lost = number < self.end && number != self.wire;
+        self.known = number.saturating_add(1);
+        self.faults = self.faults.saturating_add(1);
+        if !is_exact {
+            // Perhaps another one, in the same place.
+            self.window /= BEYOND_PART;
+        }
+        if was_lost {
+            return self.ask_again(around);
+        }
+        self.ask(around)
+    }
+
+    /// Asks for the window behind what was asked for so far.
+    pub fn ask(&mut self, around: &mut Circumstances<'_>) -> Reads {
+        self.note(around);
+        let from = self.end.max(self.known);
+        let Window { elements, is_last } = self.next_window(from, around);
+        let end = from.saturating_add(elements.min(around.largest)).min(self.room(around));
+        if end <= from {
+            (self.wire, self.end) = (from, from);
+            return Reads::NONE;
+        }
+        self.end = end;
+        self.wire = if is_last { end } else { from };
+        let first = if is_last { from } else { from.saturating_add(1) };
+        Reads::new(self.start, self.step, first, end)
+    }
+
+    /// A page that was asked for is missing. It was not read, or memory is short.
+    fn ask_again(&mut self, around: &Circumstances<'_>) -> Reads {
+        self.note(around);
+        let end = self.known.saturating_add(around.largest).min(self.end).min(self.room(around));
+        self.end = end.max(self.known);
+        self.wire = self.end;
+        Reads::new(self.start, self.step, self.known, self.end)
+    }
+
+    /// How many elements it has within what may be read.
+    fn room(&self, around: &Circumstances<'_>) -> u64 {
+        let Pages { first, end } = around.inside;
+        self.step.elements(self.start, first, end.saturating_sub(1))
+    }
+
+    fn next_window(&mut self, from: u64, around: &mut Circumstances<'_>) -> Window {
+        if self.step != Step::FORWARD {
+            return self.grown(from, around);
+        }
+        if self.role == Role::Alone && self.known <= self.expected.saturating_mul(2) {
+            let elements = (self.expected.min(LONG) / ALONE_PART).max(1);
+            return Window { elements, is_last: false };
+        }
+        let Some(reach) = around.lengths.reach(self.known) else {
+            if self.role == Role::Following {
+                // It is longer than all that is known: it begins again, with little.
+                self.window = self.expected / BEYOND_PART;
+            }
+            self.role = Role::Growing;
+            return self.grown(from, around);
+        };
+        let left = reach.saturating_sub(from);
+        if left == 0 {
+            return Window { elements: 0, is_last: true };
+        }
+        self.expected = reach;
+        if self.role != Role::Following {
+            let is_alone = around.lengths.leaves_alone();
+            self.role = if is_alone { Role::Alone } else { Role::Following };
+            if is_alone {
+                return Window { elements: 0, is_last: true };
+            }
+        }
+        if left <= AT_ONCE.min(around.largest) {
+            return Window { elements: left, is_last: true };
+        }
+        self.window = self.larger().max(FIRST_OF_LONG).min(around.largest);
+        Window { elements: self.window, is_last: false }
+    }
+
+    /// A window that is larger than the last one, where there is enough reason for any.
+    fn grown(&mut self, from: u64, around: &Circumstances<'_>) -> Window {
+        // A neighbour of an earlier fault can be there by chance. It is not where nothing came in
+        // between, or when the one after that comes too.
+        let is_stream = self.faults > 2 || self.faults == 2 && around.is_direct;
+        if self.step.is_dense() && !is_stream {
+            return Window { elements: 0, is_last: true };
+        }
+        let most = (from / GROWN_PART).max(SLOWER_FROM).min(around.largest);
+        self.window = self.larger().min(most);
+        Window { elements: self.window, is_last: false }
+    }
+
+    fn larger(&self) -> u64 {
+        if self.window == 0 {
+            return FIRST_WINDOW;
+        }
+        if !self.step.is_dense() {
+            return self.window.saturating_mul(2).min(STRIDE_DEPTH);
+        }
+        self.window.saturating_mul(if self.window < SLOWER_FROM { 4 } else { 2 })
+    }
+
+    fn note(&mut self, around: &Circumstances<'_>) {
+        (self.last_fault, self.begun) = (around.fault, around.begun);
+    }
+
+    /// Says how long its run was, once and where that is known, if it is over. It seems to be when
+    /// others have `begun` since.
+    pub fn teach(&mut self, begun: u64, lengths: &mut Lengths) {
+        if self.is_counted || begun.saturating_sub(self.begun) < BEGUN_SINCE {
+            return;
+        }
+        self.is_counted = true;
+        if self.role == Role::Alone && self.step == Step::FORWARD {
+            lengths.compare(self.length(), self.expected);
+        }
+        self.recount(lengths, Lengths::count);
+    }
+
+    /// Counts its run, or takes it back.
+    fn recount(&self, lengths: &mut Lengths, count: impl Fn(&mut Lengths, u64)) {
+        // What was read as expected says that it was not longer, and nothing else.
+        let is_known = self.role != Role::Following || self.known > self.expected;
+        if self.step == Step::FORWARD && is_known {
+            count(lengths, self.length());
+        }
+    }
+
+    /// Its length: in the middle between the last page that is known to be of it and the one that
+    /// is known not to be, which would have asked for more. Where these are near each other it is
+    /// the longest that it can have been, since a page too many costs less than a fault.
+    fn length(&self) -> u64 {
+        if self.role == Role::Alone {
+            return self.wire;
+        }
+        self.known.saturating_add(self.wire.saturating_sub(self.known).div_ceil(2))
+    }
+}
