@@ -1,20 +1,9 @@
 //! What a fault and a page cost on this machine.
 
-/// Costs that are known before anything is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Costs {
-    /// A fault that reads one page.
-    pub fault_ns: u64,
-    /// One more page of a large read.
-    pub page_ns: u64,
-}
+use filemap_policy::Costs;
 
-impl Default for Costs {
-    /// Those of a usual solid-state disk, for pages of 4 KiB.
-    fn default() -> Costs {
-        Costs { fault_ns: 80_000, page_ns: 3_000 }
-    }
-}
+/// What reads cost on a usual solid-state disk, for pages of 4 KiB.
+pub const USUAL: Costs = Costs { fault_ns: 80_000, page_ns: 3_000 };
 
 /// Intervals that are looked at.
 const INTERVALS: usize = 256;

@@ -23,10 +23,10 @@ mod release;
 mod settings;
 mod statistics;
 
-pub use costs::Costs;
 pub use governing::{Error, Governing, Target};
 pub use governor::{Answer, Given, Governor, Request, Take, Took};
 pub use journal::{Journal, start_ticks};
 pub use release::{Released, release};
+pub use filemap_policy::Costs;
 pub use settings::Settings;
 pub use statistics::{MappingState, MappingStatistics, ProcessStatistics, Statistics};

@@ -11,6 +11,8 @@ pub struct Range {
     pub mapped: MappedRange,
     /// Of the request that takes it. The pieces of a mapping that was cut share it.
     pub id: u64,
+    /// If it is advised RANDOM, that may be this governor's advice.
+    pub may_be_inherited: bool,
     pub state: RangeState,
     pub counts: Counts,
 }
@@ -47,7 +49,7 @@ impl Range {
     /// A mapping that is to be taken by the request `id`.
     pub fn new(mapped: MappedRange, id: u64) -> Range {
         let state = RangeState::Asked { tries: 1, is_due: false };
-        Range { mapped, id, state, counts: Counts::default() }
+        Range { mapped, id, may_be_inherited: false, state, counts: Counts::default() }
     }
 
     /// The same in another process, of which nothing is counted yet.
@@ -75,6 +77,18 @@ impl Range {
             && own.end() <= other.end()
             && own.offset_bytes.checked_sub(other.offset_bytes)
                 == Some(own.address - other.address)
+    }
+
+    /// What `other` has of the same bytes of the same file at the same place.
+    pub fn overlap(&self, other: &MappedRange) -> Option<MappedRange> {
+        let own = &self.mapped;
+        let (start, end) = (own.address.max(other.address), own.end().min(other.end()));
+        let mut both = other.clone();
+        both.address = start;
+        both.length_bytes = end.checked_sub(start).filter(|length| *length > 0)?;
+        both.offset_bytes += start - other.address;
+        let part = Range { mapped: both.clone(), ..self.clone() };
+        part.is_within(own).then_some(both)
     }
 
     /// What is left of it without `start..end`: the part before, and the part behind, of which

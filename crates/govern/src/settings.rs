@@ -5,6 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use filemap_attach::MappedRange;
+use filemap_policy::Costs;
+
+use crate::costs;
 
 /// What is governed, and how.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub struct Settings {
     pub exclude: Vec<OsString>,
     /// Nothing is advised and nothing read.
     pub only_observes: bool,
+    /// What reads cost, until it is measured.
+    pub costs: Costs,
 }
 
 impl Default for Settings {
@@ -29,6 +34,7 @@ impl Default for Settings {
             include: Vec::new(),
             exclude: Vec::new(),
             only_observes: false,
+            costs: costs::USUAL,
         }
     }
 }
