@@ -59,6 +59,8 @@ pub struct Take {
     pub range: MappedRange,
     /// If it is advised RANDOM, that may be this governor's advice.
     pub may_be_inherited: bool,
+    /// How often it was asked for, this time included.
+    pub tries: u32,
 }
 
 /// Something to do.
@@ -91,8 +93,10 @@ pub enum Took {
     Governed { file: Arc<OpenFile>, pages: u64, given: Given },
     /// It cannot be advised now.
     Later(String),
-    /// It cannot be governed.
-    Never(String),
+    /// It is not to be governed, by what it is.
+    LeftAlone(String),
+    /// It cannot be governed, since something refuses it.
+    Refused(String),
     /// It is not there any more.
     Gone,
 }
@@ -244,7 +248,14 @@ impl Governor {
         range.may_be_inherited = may_be_inherited;
         process.insert(range);
         self.ranges += 1;
-        self.requests.push(Request::Take(Take { id, pid, tid, range: mapped, may_be_inherited }));
+        self.requests.push(Request::Take(Take {
+            id,
+            pid,
+            tid,
+            range: mapped,
+            may_be_inherited,
+            tries: 1,
+        }));
     }
 
     /// Asks again for what could not be advised, by the thread `tid`, which has just run.
@@ -256,7 +267,7 @@ impl Governor {
                 range.state = RangeState::Asked { tries: tries + 1, is_due: false };
                 let (id, may_be_inherited) = (range.id, range.may_be_inherited);
                 let range = range.mapped.clone();
-                let take = Take { id, pid, tid, range, may_be_inherited };
+                let take = Take { id, pid, tid, range, may_be_inherited, tries: tries + 1 };
                 self.requests.push(Request::Take(take));
             }
         }
@@ -292,7 +303,7 @@ impl Governor {
                     (copy.id, copy.may_be_inherited) = (self.next_id, true);
                     copy.state = RangeState::Asked { tries: 1, is_due: false };
                     let (id, range) = (copy.id, copy.mapped.clone());
-                    let take = Take { id, pid, tid: pid, range, may_be_inherited: true };
+                    let take = Take { id, pid, tid: pid, range, may_be_inherited: true, tries: 1 };
                     self.requests.push(Request::Take(take));
                 }
             }
@@ -318,8 +329,9 @@ impl Governor {
     fn took(&mut self, id: u64, pid: u32, took: Took, now_ns: u64) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         match &took {
-            Took::Never(reason) => process.told.reason = Some(reason.clone()),
-            Took::Later(reason) => process.told.reason = Some(reason.clone()),
+            Took::LeftAlone(reason) | Took::Refused(reason) | Took::Later(reason) => {
+                process.told.reason = Some(reason.clone());
+            }
             Took::Governed { .. } | Took::Gone => {}
         }
         let mut again_ns = None;
@@ -345,7 +357,7 @@ impl Governor {
                     range.state = RangeState::Asked { tries, is_due: true };
                     again_ns = Some(now_ns.saturating_add(1_000_000 << tries));
                 }
-                Took::Later(_) | Took::Never(_) => range.state = RangeState::LeftAlone,
+                Took::Later(_) | Took::LeftAlone(_) | Took::Refused(_) => range.state = RangeState::LeftAlone,
                 Took::Gone => gone.push(range.mapped.address),
             }
         }

@@ -23,10 +23,11 @@ mod release;
 mod settings;
 mod statistics;
 
-pub use governing::{Error, Governing, Target};
+pub use advisor::without_injections;
+pub use governing::{Error, Governing, Outcome, Target};
 pub use governor::{Answer, Given, Governor, Request, Take, Took};
 pub use journal::{Journal, start_ticks};
-pub use release::{Released, release};
+pub use release::{Left, release};
 pub use filemap_policy::Costs;
 pub use settings::Settings;
 pub use statistics::{MappingState, MappingStatistics, ProcessStatistics, Statistics};
