@@ -18,7 +18,7 @@ use crate::process::page_bytes;
 use crate::reader::{Read, Reader};
 use crate::release::Left;
 use crate::settings::Settings;
-use crate::statistics::Statistics;
+use crate::statistics::{MappingState, Statistics};
 
 /// How often there is a look at what tells nothing by itself: files, memory, cgroups, and processes
 /// that may have ended.
@@ -311,8 +311,22 @@ impl Work {
                 self.governor.ended(pid);
             }
         }
-        let left = self.advisor.end(self.governor.restorable());
-        Outcome { statistics: self.governor.statistics(), left }
+        let given_back = self.governor.restorable();
+        let left = self.advisor.end(given_back.clone());
+        let mut statistics = self.governor.statistics();
+        for process in statistics.processes.iter_mut().filter(|own| own.is_running) {
+            for mapping in &mut process.mappings {
+                let is_it = |pid: u32, address: u64| {
+                    (pid, address) == (process.pid, mapping.address)
+                };
+                let was_given = given_back.iter().any(|(pid, own)| is_it(*pid, own.address));
+                let is_left = left.iter().any(|own| is_it(own.pid, own.range.address));
+                if mapping.state == MappingState::Governed && was_given && !is_left {
+                    mapping.state = MappingState::GivenBack;
+                }
+            }
+        }
+        Outcome { statistics, left }
     }
 }
 

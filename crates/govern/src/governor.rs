@@ -388,9 +388,10 @@ impl Governor {
                 self.processes.get_mut(&pid).map(|process| process.cut(start, end));
             cuts.into_iter().flatten().for_each(|cut| self.was_cut(pid, &cut));
         }
-        for mapped in maps.into_iter().filter(|mapped| self.settings.takes(mapped)) {
-            let Some(process) = self.processes.get_mut(&pid) else { return };
-            let has_place = process.overlaps(&mapped);
+        let settings = self.settings.clone();
+        for mapped in maps.into_iter().filter(|mapped| settings.takes(mapped)) {
+            let has_place =
+                self.processes.get(&pid).is_some_and(|process| process.overlaps(&mapped));
             let inherits = mapped.file.as_ref().is_some_and(|file| known.contains(&file.id));
             if !has_place {
                 self.take(pid, pid, mapped, inherits);

@@ -6,8 +6,9 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::null_mut;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use filemap_govern::without_injections;
 use filemap_kernel::child::killed_with;
 use filemap_report::govern::Ended;
 use rustix::process::getpid;
@@ -132,8 +133,10 @@ enum Change {
 /// What became of the child `pid` since this was asked last.
 fn changed(pid: i32) -> Option<Change> {
     let mut status = 0;
+    let flags = libc::WNOHANG | libc::WUNTRACED;
     // SAFETY: the status is filled by the call.
-    if unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::WUNTRACED) } != pid {
+    let changed = without_injections(|| unsafe { libc::waitpid(pid, &mut status, flags) });
+    if changed != pid {
         return None;
     }
     Some(if libc::WIFSTOPPED(status) {
@@ -197,6 +200,22 @@ impl Waited {
         wait_for_children();
         let before = signal_set::change_mask(libc::SIG_BLOCK, &signals);
         Waited { signals, before }
+    }
+
+    /// The next signal that comes within `time`, if one does.
+    pub fn within(&self, time: Duration) -> Option<i32> {
+        let time = libc::timespec {
+            tv_sec: time.as_secs() as libc::time_t,
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        // SAFETY: the set and the time live, and nothing is to be filled.
+        let signal = unsafe { libc::sigtimedwait(&self.signals, null_mut(), &time) };
+        (signal > 0).then_some(signal)
+    }
+
+    /// Stops this process as `signal` does, until it is continued.
+    pub fn stop(&self, signal: i32) {
+        stop(signal);
     }
 
     /// The next signal; `None` where waiting was interrupted, such as by a stop.
