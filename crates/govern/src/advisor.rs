@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use filemap_attach::inject::{self, Advice, Refusal};
 use filemap_attach::process::{self, Readahead, advised_maps};
-use filemap_attach::{Error, MappedRange};
+use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
 
 use crate::file::OpenFile;
 use crate::governor::{Answer, Given, Take, Took};
@@ -226,11 +225,11 @@ fn inject(take: &Take) -> Result<u64, Refusal> {
     let Take { pid, tid, ref range, tries, .. } = *take;
     let _held = injecting();
     let advised = match tries {
-        ..=TRIES_OF_ONE => inject::madvise(pid, tid, range, Advice::Random),
-        _ => inject::advise_any(pid, tid, range, Advice::Random),
+        ..=TRIES_OF_ONE => madvise(pid, tid, range, Advice::Random),
+        _ => advise_any(pid, tid, range, Advice::Random),
     };
     let advised = match advised {
-        Err(Refusal::Gone { .. }) => inject::advise_any(pid, pid, range, Advice::Random),
+        Err(Refusal::Gone { .. }) => advise_any(pid, pid, range, Advice::Random),
         advised => advised,
     };
     match advised {

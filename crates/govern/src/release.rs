@@ -4,9 +4,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use filemap_attach::inject::{self, Advice};
 use filemap_attach::process::{KeptAdvice, Readahead, advised_maps};
-use filemap_attach::MappedRange;
+use filemap_attach::{Advice, MappedRange, Refusal, advise_any};
 
 use crate::advisor::injecting;
 use crate::journal::LeftJournal;
@@ -82,10 +81,10 @@ fn give_back(
     let random = maps.iter().filter(|(_, kept)| kept.readahead == Readahead::Random);
     for part in random.filter_map(|(mapped, _)| whole.overlap(mapped)) {
         let held = injecting();
-        let done = inject::advise_any(pid, pid, &part, Advice::Normal);
+        let done = advise_any(pid, pid, &part, Advice::Normal);
         drop(held);
         match done {
-            Ok(_) | Err(inject::Refusal::Unfinished { .. } | inject::Refusal::Gone { .. }) => {}
+            Ok(_) | Err(Refusal::Unfinished { .. } | Refusal::Gone { .. }) => {}
             // It is looked at again: it may have been given back, or mapped anew.
             Err(refusal) => return Err(refusal.to_string()),
         }
