@@ -6,11 +6,11 @@ const EXACT: u64 = 16;
 /// Buckets of each power of two above.
 const PARTS_SHIFT: u32 = 3;
 
-/// Powers of two that have such parts: up to 4096 pages, 16 MiB of pages of 4 KiB.
-const OCTAVES: u64 = 8;
+/// Powers of two that have such parts: up to 2^20 pages, 4 GiB of pages of 4 KiB.
+const OCTAVES: u64 = 16;
 
 /// The bucket of all that is longer.
-const LONGEST: usize = 80;
+const LONGEST: usize = 144;
 
 /// Runs after which what was counted before is worth half.
 const HALVED_AFTER: u16 = 256;
@@ -153,11 +153,12 @@ mod tests {
         for pages in 0..5000 {
             let (number, last) = (bucket(pages), last_of(bucket(pages)));
             assert!(last >= pages && (number == 0 || last_of(number - 1) < pages), "{pages}");
-            let is_near = last <= pages + pages / 8 || last == u64::MAX;
-            assert!(is_near && (last == u64::MAX) == (pages >= 4096), "{pages}: to {last}");
+            let is_near = last <= pages + pages / 8;
+            assert!(is_near && last != u64::MAX, "{pages}: to {last}");
         }
         assert_eq!((bucket(15), bucket(16), bucket(4095), bucket(4096)), (15, 16, 79, 80));
-        assert_eq!(bucket(u64::MAX), LONGEST);
+        assert_eq!((bucket((1 << 20) - 1), bucket(1 << 20), bucket(u64::MAX)), (143, 144, LONGEST));
+        assert_eq!(last_of(LONGEST), u64::MAX);
     }
 
     #[test]

@@ -24,6 +24,11 @@ impl Step {
         self.pages == 1
     }
 
+    /// Whether elements go towards the start of the file.
+    pub const fn is_back(self) -> bool {
+        self.is_back
+    }
+
     /// The number of the element `page` of a stream that begins at `start`; `None` where the stream
     /// does not come there.
     pub fn number(self, start: u64, page: u64) -> Option<u64> {

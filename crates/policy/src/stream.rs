@@ -1,8 +1,9 @@
 //! One stream: a row of pages that a program comes to, one after the other.
 
+use crate::beyond::Beyond;
 use crate::lengths::Lengths;
 use crate::pages::Pages;
-use crate::reads::Reads;
+use crate::region::AROUND_PAGES;
 use crate::step::Step;
 
 /// The first window that a stream asks for.
@@ -10,10 +11,6 @@ const FIRST_WINDOW: u64 = 4;
 
 /// From this size on windows grow by 2, below by 4.
 const SLOWER_FROM: u64 = 64;
-
-/// Beyond that size no window is longer than this part of what the stream asked for before it, so
-/// that a run whose length nobody knows does not read several times as much.
-const GROWN_PART: u64 = 4;
 
 /// The most elements of a stride that are asked for together, which is how many requests the device
 /// has to work on at a time.
@@ -52,6 +49,27 @@ enum Role {
     Alone,
 }
 
+/// How a program came to an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ComeBy {
+    /// It was missing, and was not asked for.
+    Miss,
+    /// It was asked for and had not arrived.
+    Wait,
+    Hit,
+}
+
+/// Elements of a stream: the first, and the one behind the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elements {
+    from: u64,
+    to: u64,
+}
+
+impl Elements {
+    pub const NONE: Elements = Elements { from: 0, to: 0 };
+}
+
 /// A stream. Its elements are numbered from 0, the page of its first fault.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -59,7 +77,7 @@ pub struct Stream {
     step: Step,
     /// Elements up to the last one that faulted, which is one of them.
     known: u64,
-    /// The first element behind that was not read. Its fault asks for the next window.
+    /// When the program comes to this element or one behind it, the next window is asked for.
     wire: u64,
     /// The element behind the last that was asked for.
     end: u64,
@@ -68,6 +86,8 @@ pub struct Stream {
     /// The length that was expected, where `role` says so.
     expected: u64,
     role: Role,
+    /// How it came to the last one that is known.
+    come_by: ComeBy,
     faults: u8,
     /// Number of its last fault, among those of the mapping.
     last_fault: u64,
@@ -93,6 +113,7 @@ pub struct Circumstances<'a> {
     /// The most pages that may be asked for at once.
     pub largest: u64,
     pub lengths: &'a mut Lengths,
+    pub beyond: &'a mut Beyond,
     /// Number of the fault.
     pub fault: u64,
     /// Streams that have begun so far.
@@ -119,6 +140,7 @@ impl Stream {
             window: 0,
             expected: 0,
             role: Role::Growing,
+            come_by: ComeBy::Miss,
             faults: 1,
             last_fault: 0,
             begun: 0,
@@ -148,58 +170,98 @@ impl Stream {
         let ahead = self.end.saturating_sub(self.known);
         let slack = if self.step.is_dense() { (ahead / 4).min(MOST_SLACK) } else { 0 };
         let is_near = self.known <= number && number <= self.end.saturating_add(slack);
-        let is_exact = number == self.wire || number == self.end;
+        let is_exact = number <= self.end;
         is_near.then_some(Meeting { number, step: self.step, is_exact })
     }
 
-    /// Goes on with the fault that it meets.
-    pub fn go_on(&mut self, meeting: Meeting, around: &mut Circumstances<'_>) -> Reads {
+    /// The element at `page`, if it was asked for and the program has not come to it.
+    pub fn has_asked_for(&self, page: u64) -> Option<u64> {
+        let number = self.step.number(self.start, page)?;
+        (self.known <= number && number < self.end).then_some(number)
+    }
+
+    /// Goes on with the fault that it meets, on a page that was not asked for.
+    pub fn go_on(&mut self, meeting: Meeting, around: &mut Circumstances<'_>) -> Elements {
         let Meeting { number, step, is_exact } = meeting;
-        if self.is_counted {
-            self.is_counted = false;
-            self.recount(around.lengths, Lengths::discount);
-        }
+        self.is_back_in(around);
         if step != self.step {
             // For runs that go forward it was one of a single page.
             around.lengths.count(1);
             self.step = step;
         }
-        let was_lost = number < self.end && number != self.wire;
-        self.known = number.saturating_add(1);
+        self.known = self.known.max(number.saturating_add(1));
+        self.come_by = ComeBy::Miss;
         self.faults = self.faults.saturating_add(1);
         if !is_exact {
             // Perhaps another one, in the same place.
             self.window /= BEYOND_PART;
         }
-        if was_lost {
-            return self.ask_again(around);
-        }
         self.ask(around)
     }
 
+    /// The program comes to element `number`, which was asked for; it had to wait where `is_wait`.
+    pub fn come(&mut self, number: u64, is_wait: bool, around: &mut Circumstances<'_>) -> Elements {
+        self.is_back_in(around);
+        // After one wait what was asked for together has arrived. It was not read where the next
+        // element is missing as well: memory is short, or the device has refused.
+        let is_lost = is_wait && self.come_by == ComeBy::Wait && number == self.known;
+        self.known = number.saturating_add(1);
+        self.come_by = if is_wait { ComeBy::Wait } else { ComeBy::Hit };
+        self.faults = self.faults.saturating_add(1);
+        if is_lost {
+            return self.ask_again(around);
+        }
+        if number >= self.wire {
+            return self.ask(around);
+        }
+        self.note(around);
+        Elements::NONE
+    }
+
     /// Asks for the window behind what was asked for so far.
-    pub fn ask(&mut self, around: &mut Circumstances<'_>) -> Reads {
+    pub fn ask(&mut self, around: &mut Circumstances<'_>) -> Elements {
         self.note(around);
         let from = self.end.max(self.known);
         let Window { elements, is_last } = self.next_window(from, around);
         let end = from.saturating_add(elements.min(around.largest)).min(self.room(around));
-        if end <= from {
-            (self.wire, self.end) = (from, from);
-            return Reads::NONE;
-        }
-        self.end = end;
-        self.wire = if is_last { end } else { from };
-        let first = if is_last { from } else { from.saturating_add(1) };
-        Reads::new(self.start, self.step, first, end)
+        self.end = end.max(from);
+        self.wire = if is_last { self.end } else { from };
+        Elements { from, to: self.end }
     }
 
-    /// A page that was asked for is missing. It was not read, or memory is short.
-    fn ask_again(&mut self, around: &Circumstances<'_>) -> Reads {
+    /// Asks for the rest of what was asked for.
+    fn ask_again(&mut self, around: &Circumstances<'_>) -> Elements {
         self.note(around);
         let end = self.known.saturating_add(around.largest).min(self.end).min(self.room(around));
         self.end = end.max(self.known);
         self.wire = self.end;
-        Reads::new(self.start, self.step, self.known, self.end)
+        self.come_by = ComeBy::Miss;
+        Elements { from: self.known, to: self.end }
+    }
+
+    /// The run goes on, if it was taken as over.
+    fn is_back_in(&mut self, around: &mut Circumstances<'_>) {
+        if self.is_counted {
+            self.is_counted = false;
+            self.recount(around.lengths, Lengths::discount);
+            around.beyond.discount(self.known, self.end);
+        }
+    }
+
+    /// The pages of these elements.
+    pub fn pages(&self, elements: Elements) -> impl Iterator<Item = Pages> + use<> {
+        let Elements { from, to } = elements;
+        let (start, step) = (self.start, self.step);
+        let each = if step.is_dense() { to.saturating_sub(from).max(1) } else { 1 };
+        let firsts = (from..to).step_by(usize::try_from(each).unwrap_or(usize::MAX));
+        firsts.filter_map(move |first| {
+            let (one, other) = (step.page(start, first)?, step.page(start, first + each - 1)?);
+            Some(Pages { first: one.min(other), end: one.max(other).saturating_add(1) })
+        })
+    }
+
+    pub fn is_back(&self) -> bool {
+        self.step.is_back()
     }
 
     /// How many elements it has within what may be read.
@@ -214,7 +276,7 @@ impl Stream {
         }
         if self.role == Role::Alone && self.known <= self.expected.saturating_mul(2) {
             let elements = (self.expected.min(LONG) / ALONE_PART).max(1);
-            return Window { elements, is_last: false };
+            return Window { elements, is_last: true };
         }
         let Some(reach) = around.lengths.reach(self.known) else {
             if self.role == Role::Following {
@@ -239,8 +301,9 @@ impl Stream {
         if left <= AT_ONCE.min(around.largest) {
             return Window { elements: left, is_last: true };
         }
-        self.window = self.larger().max(FIRST_OF_LONG).min(around.largest);
-        Window { elements: self.window, is_last: false }
+        let most = around.beyond.most(from).min(around.largest);
+        self.window = self.larger().max(FIRST_OF_LONG).min(most);
+        Window { elements: self.window.min(left), is_last: self.window >= left }
     }
 
     /// A window that is larger than the last one, where there is enough reason for any.
@@ -251,7 +314,7 @@ impl Stream {
         if self.step.is_dense() && !is_stream {
             return Window { elements: 0, is_last: true };
         }
-        let most = (from / GROWN_PART).max(SLOWER_FROM).min(around.largest);
+        let most = around.beyond.most(from).min(around.largest);
         self.window = self.larger().min(most);
         Window { elements: self.window, is_last: false }
     }
@@ -272,7 +335,7 @@ impl Stream {
 
     /// Says how long its run was, once and where that is known, if it is over. It seems to be when
     /// others have `begun` since.
-    pub fn teach(&mut self, begun: u64, lengths: &mut Lengths) {
+    pub fn teach(&mut self, begun: u64, lengths: &mut Lengths, beyond: &mut Beyond) {
         if self.is_counted || begun.saturating_sub(self.begun) < BEGUN_SINCE {
             return;
         }
@@ -281,6 +344,7 @@ impl Stream {
             lengths.compare(self.length(), self.expected);
         }
         self.recount(lengths, Lengths::count);
+        beyond.count(self.known, self.end);
     }
 
     /// Counts its run, or takes it back.
@@ -292,13 +356,19 @@ impl Stream {
         }
     }
 
-    /// Its length: in the middle between the last page that is known to be of it and the one that
-    /// is known not to be, which would have asked for more. Where these are near each other it is
-    /// the longest that it can have been, since a page too many costs less than a fault.
+    /// Its length: in the middle between the last page that is known to be of it and the last one
+    /// that can be, as fault-around may have mapped it. Where these are near each other it is the
+    /// longest that it can have been, since a page too many costs less than a fault.
     fn length(&self) -> u64 {
         if self.role == Role::Alone {
-            return self.wire;
+            return self.end;
         }
-        self.known.saturating_add(self.wire.saturating_sub(self.known).div_ceil(2))
+        let last = self.known.saturating_sub(1);
+        let around = match (self.come_by, self.step.page(self.start, last)) {
+            (ComeBy::Hit, Some(page)) => AROUND_PAGES - page % AROUND_PAGES,
+            _ => 1,
+        };
+        let longest = self.end.min(last.saturating_add(around)).max(self.known);
+        self.known.saturating_add(longest.saturating_sub(self.known).div_ceil(2))
     }
 }

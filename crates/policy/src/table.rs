@@ -33,6 +33,12 @@ impl Table {
         best
     }
 
+    /// The stream that has asked for `page`, and the number that the page has in it.
+    pub fn that_has_asked(&mut self, page: u64) -> Option<(&mut Stream, u64)> {
+        let mut streams = self.streams.iter_mut().flatten();
+        streams.find_map(|stream| stream.has_asked_for(page).map(|number| (stream, number)))
+    }
+
     /// All of them.
     pub fn streams(&mut self) -> impl Iterator<Item = &mut Stream> {
         self.streams.iter_mut().flatten()
