@@ -24,6 +24,9 @@ use crate::signal_set;
 /// does not have it.
 const OF_TIMERS: [i32; 3] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF];
 
+/// Signals that stop a process until it is continued.
+pub const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
 /// How much shells add to a signal for the exit code of what it ended.
 const SIGNALLED: i32 = 128;
 
@@ -140,7 +143,9 @@ fn changed(pid: i32) -> Option<Change> {
         return None;
     }
     Some(if libc::WIFSTOPPED(status) {
-        Change::Stopped(libc::WSTOPSIG(status))
+        // A stop of a thread that this process holds for long is no stop of the program.
+        let is_own = status >> 16 != 0 || !STOPPING.contains(&libc::WSTOPSIG(status));
+        return (!is_own).then_some(Change::Stopped(libc::WSTOPSIG(status)));
     } else if libc::WIFSIGNALED(status) {
         Change::Ended { exit_code: None, signal: Some(libc::WTERMSIG(status)) }
     } else {

@@ -9,7 +9,7 @@ use filemap_report::govern::Run;
 use crate::Outcome;
 use crate::args::GovernArgs;
 use crate::error::Error;
-use crate::govern::parent::Waited;
+use crate::govern::parent::{STOPPING, Waited};
 use crate::govern::{run_directory, told};
 use crate::output::{Inputs, check_only};
 
@@ -19,9 +19,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Signals that ask for nothing here.
 const UNHEEDED: [i32; 5] =
     [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGPIPE];
-
-/// Signals that stop a process until it is continued.
-const STOPPING: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
 /// Governs processes that run until they or the time have ended, or a signal comes.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
