@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +10,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use filemap_attach::{Event, Follower, Way, What, cgroup};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::advisor::{Advisor, Task};
 use crate::governor::{Answer, Governor, Request, Take, Took};
-use crate::journal::start_ticks;
+use crate::journal::{LeftJournal, start_ticks};
 use crate::memory::Memory;
 use crate::process::page_bytes;
 use crate::reader::{Read, Reader};
@@ -67,10 +69,11 @@ pub struct Governing {
     thread: JoinHandle<Outcome>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
-    /// It is to end.
+    /// It is to end, and becomes readable then.
     is_ending: AtomicBool,
+    ends: OwnedFd,
     /// No process is left of those that were named.
     is_over: AtomicBool,
 }
@@ -93,7 +96,13 @@ impl Governing {
             Target::Running { .. } => Follower::of_processes()?,
         };
         let way = follower.way();
-        let shared = Arc::new(Shared::default());
+        // Journals of processes that are gone are removed by that.
+        directory.iter().for_each(|directory| drop(LeftJournal::all(directory)));
+        let shared = Arc::new(Shared {
+            is_ending: AtomicBool::new(false),
+            ends: eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?,
+            is_over: AtomicBool::new(false),
+        });
         let mut work = Work {
             follower,
             advisor: Advisor::start(settings.only_observes, directory)?,
@@ -125,6 +134,8 @@ impl Governing {
     /// Ends it: advice is restored in the processes that live on.
     pub fn end(self) -> Outcome {
         self.shared.is_ending.store(true, Ordering::Relaxed);
+        // It fails only where it is readable already.
+        let _ = rustix::io::write(&self.shared.ends, &1_u64.to_ne_bytes());
         let failed = |_| Outcome { statistics: Statistics::default(), left: Vec::new() };
         self.thread.join().unwrap_or_else(failed)
     }
@@ -151,11 +162,12 @@ impl Work {
         let mut next_tick = Instant::now() + TICK;
         let mut pause = BUSY;
         while !self.shared.is_ending.load(Ordering::Relaxed) {
-            // A follower that cannot wait cannot be read either.
-            if self.follower.wait(pause).is_err() {
-                thread::sleep(pause);
-            }
+            let is_woken = self.wait(pause);
             let heard = self.hear();
+            if is_woken && !heard {
+                // What has ended is readable for ever.
+                thread::sleep(BUSY);
+            }
             pause = if heard || !self.tasks.is_empty() { BUSY } else { (pause * 2).min(IDLE) };
             if Instant::now() >= next_tick {
                 self.tick();
@@ -164,6 +176,17 @@ impl Work {
         }
         self.hear();
         self.end()
+    }
+
+    /// Waits until there is something to read, or it is to end, or for `pause`. Returns whether
+    /// there is something.
+    fn wait(&self, pause: Duration) -> bool {
+        let mut waited_for: Vec<PollFd<'_>> = Vec::new();
+        let fds = self.follower.fds();
+        waited_for.extend(fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        waited_for.push(PollFd::new(&self.shared.ends, PollFlags::IN));
+        let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
+        poll(&mut waited_for, Some(&pause)).is_ok_and(|ready| ready > 0)
     }
 
     /// Hears all that there is, and does what follows. Returns whether there was something.

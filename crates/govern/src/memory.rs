@@ -110,7 +110,7 @@ fn is_full(group: &Path) -> bool {
     let of = |usage: &str, limits: &[&str]| {
         let usage = number(&group.join(usage))?;
         let limit = limits.iter().filter_map(|name| number(&group.join(name))).min()?;
-        Some(usage > limit - limit / 100 * LEAST_PERCENT)
+        Some(usage > limit - limit / (100 / LEAST_PERCENT))
     };
     let of_v2 = of("memory.current", &["memory.max", "memory.high"]);
     of_v2.or_else(|| of("memory.usage_in_bytes", &["memory.limit_in_bytes"])).unwrap_or(false)

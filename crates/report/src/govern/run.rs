@@ -111,8 +111,8 @@ impl Run {
         ];
         let asked = bytes(totals.advised_bytes as f64);
         facts.push(match self.only_observed {
-            true => ("Would read", format!("{asked} besides")),
-            false => ("Read ahead", asked),
+            true => ("Asked for", format!("{asked}, if it were governed")),
+            false => ("Asked for", asked),
         });
         if totals.stopped_ns > 0 {
             facts.push(("Stopped", format!("{} in all", time(totals.stopped_ns as f64))));
@@ -278,7 +278,7 @@ mod tests {
         let ungoverned = Some("it maps nothing".to_string());
         let run = Run { processes: vec![of], only_observed: true, ungoverned, ..Run::default() };
         let text = run.report(footer).render(Format::Table);
-        for words in ["Observed: processes", "Would read", "3 mappings, for want", "maps nothing."] {
+        for words in ["Observed: processes", "if it were governed", "3 mappings, for want", "maps nothing."] {
             assert!(text.contains(words), "{text}");
         }
     }
