@@ -74,7 +74,7 @@ pub enum Command {
     /// Run a program with its file mappings governed: filemap decides what of them is read ahead.
     #[command(after_long_help = examples::help("govern"))]
     #[command(override_usage = "filemap govern [OPTIONS] -- PROGRAM [ARGS]...\n       \
-                                filemap govern [OPTIONS] --status PID")]
+                                filemap govern [OPTIONS] --pid PID")]
     Govern(GovernArgs),
     /// Show what filemap can do on this machine, what is missing, and the remedy.
     #[command(after_long_help = examples::help("doctor"))]
@@ -263,7 +263,28 @@ pub struct GovernArgs {
     /// Program to run, and its arguments. It has the input, the terminal and the outputs of this
     /// command, and this command ends as the program does.
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    #[arg(conflicts_with_all = ["pid", "cgroup", "duration", "release"])]
     pub program: Vec<OsString>,
+    /// Govern this process, which runs already, and what it starts, until they have ended or this
+    /// command is interrupted. Give it once for each process.
+    #[arg(long, value_name = "PID", value_parser = pid, allow_hyphen_values = true)]
+    pub pid: Vec<u32>,
+    /// Govern the processes of this cgroup, also later ones: its path below /sys/fs/cgroup, or the
+    /// name of a systemd unit.
+    #[arg(long, value_name = "PATH", allow_hyphen_values = true)]
+    pub cgroup: Vec<String>,
+    /// End after this time, such as 60s.
+    #[arg(long, value_name = "TIME", value_parser = some_time, allow_hyphen_values = true)]
+    pub duration: Option<Duration>,
+    /// Advise nothing and read nothing. At the end it is told what would have been done.
+    #[arg(long, conflicts_with = "compare")]
+    pub observe: bool,
+    /// Restore the advice of mappings of --pid or --cgroup that a governor has left which was
+    /// killed.
+    #[arg(long)]
+    #[arg(conflicts_with_all = ["observe", "duration", "min_size", "largest_window", "include"])]
+    #[arg(conflicts_with_all = ["exclude", "compare", "format", "json"])]
+    pub release: bool,
     /// Smallest mapping that is governed [default: 16m].
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     pub min_size: Option<u64>,
@@ -278,25 +299,16 @@ pub struct GovernArgs {
     /// pattern.
     #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
     pub exclude: Vec<OsString>,
-    /// Run the program ungoverned, whoever governs this command.
-    #[arg(long, conflicts_with = "compare")]
-    pub off: bool,
     /// Run the program plain and governed in turn, on a cold page cache and without input or
     /// terminal, and compare what both cost. Its outputs are not shown, but have to be the same.
     /// What it leaves running is ended.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["pid", "cgroup"])]
     pub compare: bool,
     /// How often --compare runs the program in each way [default: 5].
     #[arg(long, value_name = "N", value_parser = runs, allow_hyphen_values = true)]
     #[arg(requires = "compare")]
     pub runs: Option<u64>,
-    /// Show what is done for the mappings of a process that runs governed.
-    #[arg(long, value_name = "PID", value_parser = pid, allow_hyphen_values = true)]
-    #[arg(conflicts_with_all = [
-        "program", "min_size", "largest_window", "include", "exclude", "off", "compare",
-    ])]
-    pub status: Option<u32>,
-    /// Format of the report of --status and --compare: table, markdown, csv or json
+    /// Format of the report of --pid, --cgroup and --compare: table, markdown, csv or json
     /// [default: table].
     #[arg(long, value_name = "FORMAT", help_heading = "Output")]
     pub format: Option<Format>,
@@ -424,7 +436,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 fn some_time(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err("no job can be tried in no time; give more, such as 60s".to_string()),
+        Duration::ZERO => Err("nothing can be done in no time; give more, such as 60s".to_string()),
         time => Ok(time),
     }
 }

@@ -204,8 +204,16 @@ const GOVERN: &[Example] = &[
         "filemap govern -- rg --mmap pattern data.txt",
     ),
     example(
-        "Show what is done for the mappings of a process that runs governed.",
-        "filemap govern --status 4711",
+        "Govern a process that runs already for a minute, and show what was done.",
+        "filemap govern --pid 4711 --duration 60s",
+    ),
+    example(
+        "See what would be done for a service, without doing it.",
+        "filemap govern --observe --cgroup database.service --duration 60s",
+    ),
+    example(
+        "Put right what a governor that was killed has left in a process.",
+        "filemap govern --release --pid 4711",
     ),
     example(
         "Compare a program with itself, plain and governed, on a cold page cache.",

@@ -32,7 +32,6 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("published", written::<published::Json>()),
         ("doctor", written::<doctor::Json>()),
         ("govern", written::<govern::RunJson>()),
-        ("govern-status", written::<govern::StatusJson>()),
         ("govern-compare", written::<govern::CompareJson>()),
         ("log", written::<NumberedLine>()),
         ("log-kernel", written::<TracedLine>()),

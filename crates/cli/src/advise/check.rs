@@ -19,7 +19,8 @@ use super::selected::{self, How, Selected};
 use super::writes;
 use crate::error::Error;
 use crate::govern::environment::{self, Variables};
-use crate::govern::{self, Collecting, Wanted, parent, trial};
+use crate::govern::trial::Governed;
+use crate::govern::{self, Collecting, parent, trial};
 use crate::progress::Progress;
 use crate::{interrupt, recording};
 
@@ -146,6 +147,10 @@ impl Running<'_> {
 
     fn run(&mut self, variant: &mut Variant) -> Result<(), Error> {
         self.collecting.clear();
+        let governed = match variant.how {
+            Some(How::Governed) => Some(self.governed()?),
+            _ => None,
+        };
         let said = variant.how.as_ref().map(|how| self.said(how)).transpose()?;
         let _size = match variant.how {
             Some(How::FaultAround(bytes, _)) => {
@@ -156,7 +161,10 @@ impl Running<'_> {
         };
         let paths = self.files.iter().map(|(path, _)| path.as_path());
         let cached_bytes = trial::drop_all(paths, &mut self.notes)?;
-        let metered = trial::run(&self.again.program, said.as_ref())?;
+        let metered = match governed {
+            Some(governed) => governed.run()?,
+            None => trial::run(&self.again.program, said.as_ref())?,
+        };
         let (exit_code, signal) = metered.end();
         let [stdout, stderr] = metered.digests();
         variant.runs.push(CheckRun {
@@ -170,7 +178,7 @@ impl Running<'_> {
             stdout,
             stderr,
         });
-        variant.given += usize::from(self.is_given(variant.how.as_ref()));
+        variant.given += usize::from(self.is_given(variant.how.as_ref())?);
         self.unchanged()
     }
 
@@ -178,11 +186,7 @@ impl Running<'_> {
     fn said(&self, how: &How) -> Result<Variables, Error> {
         let library = &self.again.library;
         match how {
-            How::Governed => {
-                let mut said = Wanted::default().variables(library, None)?;
-                said.extend(self.collecting.variables());
-                Ok(said)
-            }
+            How::Governed => Ok(environment::off()),
             How::Advised(rules) | How::FaultAround(_, rules) => {
                 if rules.is_empty() {
                     return Ok(environment::off());
@@ -205,12 +209,10 @@ impl Running<'_> {
     }
 
     /// Whether all that was to be advised in the last run was.
-    fn is_given(&self, how: Option<&How>) -> bool {
-        match how {
+    fn is_given(&self, how: Option<&How>) -> Result<bool, Error> {
+        Ok(match how {
             None => true,
-            Some(How::Governed) => {
-                self.collecting.told().processes.iter().any(|process| !process.mappings.is_empty())
-            }
+            Some(How::Governed) => !self.governed()?.told().paths.is_empty(),
             Some(How::Advised(rules) | How::FaultAround(_, rules)) => {
                 let told = fs::read_to_string(self.given()).unwrap_or_default();
                 let is_told = |number: usize| {
@@ -218,7 +220,12 @@ impl Running<'_> {
                 };
                 (0..rules.len()).all(is_told)
             }
-        }
+        })
+    }
+
+    /// The program as it is governed.
+    fn governed(&self) -> Result<Governed, Error> {
+        Governed::of(&self.again.program, &[], self.collecting.directory())
     }
 
     /// Refuses to go on where the program has changed a file.

@@ -1,120 +1,169 @@
 //! `filemap govern`.
 
 mod compare;
+mod running;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use filemap_control::{Settings, variable};
+use filemap_attach::Way;
+use filemap_govern::{Costs, Governing, Left, Settings, Target};
 use filemap_job::{EngineKind, format_size, shell_word};
 use filemap_kernel::engine::host_environment;
-use filemap_kernel::governor;
-use filemap_report::govern::{self as report, Process};
+use filemap_kernel::page_size;
+use filemap_report::govern::{Process, Run};
 use filemap_report::{Footer, Format};
+use rustix::process::geteuid;
 
 use crate::args::GovernArgs;
 use crate::error::Error;
-use crate::govern::environment::{self, Variables};
 use crate::govern::parent::{self, Waited};
-use crate::govern::{self, Collecting, Program, Wanted, run_directory, status};
+use crate::govern::{self, Program, run_directory, told};
 use crate::output::{Form, Inputs, Output, OutputFlags, check_only, open_one};
-use crate::{Outcome, interrupt, provenance};
+use crate::{Outcome, machine_profile, provenance};
 
-/// Runs a program governed, or tells of one.
+/// Runs a program governed, or governs processes that run.
 pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
-    if let Some(pid) = args.status {
-        return tell(pid, args);
+    let is_running = !args.pid.is_empty() || !args.cgroup.is_empty();
+    match () {
+        () if args.release && !is_running => Err(Error::Usage(
+            "--release needs the process whose mappings it restores; give --pid or --cgroup"
+                .to_string(),
+        )),
+        () if args.release => running::release(args),
+        () if is_running => running::run(args),
+        () if args.program.is_empty() => Err(Error::Usage(
+            "a program is missing; give it behind --, as in filemap govern -- PROGRAM, or a \
+             process that runs as --pid"
+                .to_string(),
+        )),
+        () if args.compare => compare::run(args),
+        () => run_program(args),
     }
-    if args.program.is_empty() {
-        return Err(Error::Usage(
-            "a program is missing; give it behind --, as in filemap govern -- PROGRAM".to_string(),
-        ));
-    }
-    if args.compare {
-        return compare::run(args);
-    }
+}
+
+/// Runs a program as a child, governs it, and ends as it does.
+fn run_program(args: &GovernArgs) -> Result<Outcome, Error> {
     if let Some(format) = args.format {
         let name = Format::ALL.into_iter().find(|(_, known)| *known == format);
         return Err(Error::Usage(format!(
-            "--format {} is for --status and --compare; give --json FILE for what was done for \
-             this program",
+            "--format {} is for --pid, --cgroup and --compare; give --json FILE for what was done \
+             for this program",
             name.map_or("", |(name, _)| name)
         )));
     }
     let program = govern::find(&args.program)?;
-    if let Some(path) = &args.json {
-        return run_and_tell(args, &program, path);
-    }
-    let (variables, _) = variables(args, &program, true)?;
-    environment::set(&variables);
-    Err(govern::exec(&program))
-}
-
-/// What `program` is to be told, and why it cannot be governed, if it cannot. With `has_directory`
-/// its statistics go to this user's directory, if the user names no other.
-fn variables(
-    args: &GovernArgs,
-    program: &Program,
-    has_directory: bool,
-) -> Result<(Variables, Option<String>), Error> {
-    if args.off {
-        return Ok((environment::off(), Some("--off".to_string())));
-    }
-    let (variables, ungoverned) = governed(args, program, has_directory)?;
+    let inputs = inputs(args, &program);
+    let target = args.json.as_deref().map(|path| open_one("--json", path, &inputs)).transpose()?;
+    // From here on no signal ends this process and leaves what it has changed.
+    let waited = Waited::block();
+    let begun = begin_for(args, &program);
+    let ungoverned = begun.as_ref().err().cloned();
     if let Some(reason) = &ungoverned {
-        let name = program.path.display();
-        // Nobody is left to be told if stderr is closed.
-        let _ = writeln!(io::stderr(), "filemap: '{name}' runs ungoverned: {reason}");
+        say(&format!("'{}' runs ungoverned: {reason}", program.path.display()));
     }
-    Ok((variables, ungoverned))
+    let governing = begun.ok();
+    if governing.is_none() && target.is_none() && !args.observe {
+        drop(waited);
+        return Err(govern::exec(&program));
+    }
+    let ended = parent::run(&program, &waited, || ());
+    let way = governing.as_ref().map_or(Way::PerfEvents, Governing::way);
+    let outcome = governing.map(Governing::end);
+    let ended = ended?;
+    let (statistics, left) =
+        outcome.map_or_else(Default::default, |outcome| (outcome.statistics, outcome.left));
+    tell_left(&left);
+    drop(waited);
+    let processes = told::processes(&statistics, way);
+    let has_none = processes.iter().all(|process| process.mappings.is_empty());
+    let run = Run {
+        program: in_words(&args.program),
+        ungoverned: ungoverned.or_else(|| has_none.then(|| why_nothing(args, &processes))),
+        ended: Some(ended),
+        only_observed: args.observe,
+        processes,
+        lost_records: statistics.lost_records,
+    };
+    let report = run.report(footer(SCOPE, command(args)));
+    if args.observe {
+        // Nobody is left to be told if stderr is closed.
+        let _ = io::stderr().write_all(report.render(Format::Table).as_bytes());
+    }
+    let written = match (target, args.json.as_deref()) {
+        (Some(target), Some(path)) => check_only("--json", path, &mapped(&run.processes))
+            .and_then(|()| target.write(format!("{}\n", report.json).as_bytes())),
+        _ => Ok(()),
+    };
+    Ok(parent::outcome(ended, written))
 }
 
-/// What `program` is to be told so that it is governed, or why it cannot be.
-fn governed(
-    args: &GovernArgs,
-    program: &Program,
-    has_directory: bool,
-) -> Result<(Variables, Option<String>), Error> {
-    if let Some(reason) = govern::obstacle(&program.path) {
-        return Ok((Vec::new(), Some(reason)));
+/// Begins to govern what this thread starts, or says why it cannot.
+fn begin_for(args: &GovernArgs, program: &Program) -> Result<Governing, String> {
+    if let Some(gain) = govern::gain(&program.path).filter(|_| !geteuid().is_root()) {
+        return Err(format!("it {gain}"));
     }
-    let library = governor::library()?;
+    begin(&Target::Children, args).map_err(|error| error.to_string())
+}
+
+/// Begins to govern `target`.
+fn begin(target: &Target, args: &GovernArgs) -> Result<Governing, filemap_govern::Error> {
     let directory = run_directory::run_directory();
     directory.iter().for_each(|directory| run_directory::sweep(directory));
-    let directory = directory.filter(|_| has_directory);
-    Ok((wanted(args).variables(&library, directory.as_deref())?, None))
+    let governing = Governing::begin(target, settings(args), directory, say)?;
+    if governing.way() == Way::PageTables {
+        say("perf events are refused, so that page tables are looked at: streams are read ahead \
+             later; set kernel.perf_event_paranoid to 2, or run filemap as root");
+    }
+    Ok(governing)
 }
 
-fn wanted(args: &GovernArgs) -> Wanted {
-    Wanted {
-        min_bytes: args.min_size,
-        largest_window_bytes: args.largest_window,
+fn settings(args: &GovernArgs) -> Settings {
+    let usual = Settings::default();
+    Settings {
+        min_bytes: args.min_size.unwrap_or(usual.min_bytes),
+        largest_window_bytes: args.largest_window.unwrap_or(usual.largest_window_bytes),
         include: args.include.clone(),
         exclude: args.exclude.clone(),
+        only_observes: args.observe,
+        costs: costs().unwrap_or(usual.costs),
     }
 }
 
-/// Runs `program` as a child, and writes what was done for it to `path`.
-fn run_and_tell(args: &GovernArgs, program: &Program, path: &str) -> Result<Outcome, Error> {
-    let target = open_one("--json", path, &inputs(args, program))?;
-    let (mut variables, ungoverned) = variables(args, program, false)?;
-    // From here on no signal ends this process and leaves what it has made.
-    let waited = Waited::block();
-    let collecting = Collecting::begin()?;
-    variables.extend(collecting.variables());
-    environment::set(&variables);
-    let ended = parent::run(program, &waited, || ())?;
-    let told = collecting.told();
-    drop((collecting, waited));
-    let footer = footer(SCOPE, command(args));
-    let words = in_words(&args.program);
-    let is_nothing = |process: &Process| process.mappings.is_empty();
-    let nothing = told.processes.iter().all(is_nothing) && told.unknown.is_empty();
-    let ungoverned = ungoverned.or_else(|| nothing.then(|| why_nothing(args, &told.processes)));
-    let json = report::run(&words, ungoverned.as_deref(), ended, &told, &footer);
-    let written = check_only("--json", path, &mapped(&told.processes))
-        .and_then(|()| target.write(format!("{json}\n").as_bytes()));
-    Ok(parent::outcome(ended, written))
+/// What reads cost as this user's machine profile says, if there is one that can be used.
+fn costs() -> Option<Costs> {
+    let (name, profile) = machine_profile::users_own().ok()?;
+    if name == machine_profile::BUILT_IN {
+        return None;
+    }
+    let transfer_ns = page_size() * 1_000_000_000 / profile.device.bandwidth_bytes.max(1);
+    let cost = &profile.cost;
+    let fault_ns = profile.device.latency_ns + transfer_ns + cost.fault_ns + cost.add_page_ns;
+    Some(Costs { fault_ns, page_ns: transfer_ns + cost.add_page_ns + cost.map_page_ns })
+}
+
+/// Says something in a line of its own.
+fn say(text: &str) {
+    // Nobody is left to be told if stderr is closed.
+    let _ = writeln!(io::stderr(), "filemap: {text}");
+}
+
+/// Says of which mappings the advice could not be restored.
+fn tell_left(left: &[Left]) {
+    let Some(first) = left.first() else { return };
+    let mut pids: Vec<u32> = left.iter().map(|own| own.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    let flags = pids.iter().map(|pid| format!(" --pid {pid}")).collect::<String>();
+    say(&format!(
+        "{} stay advised MADV_RANDOM: {}; run filemap govern --release{flags}",
+        counted(left.len()),
+        first.reason
+    ));
+}
+
+fn counted(mappings: usize) -> String {
+    if mappings == 1 { "1 mapping".to_string() } else { format!("{mappings} mappings") }
 }
 
 /// What `program` may read.
@@ -126,46 +175,34 @@ fn inputs(args: &GovernArgs, program: &Program) -> Inputs {
 
 /// The files that `processes` have read by mappings.
 fn mapped(processes: &[Process]) -> Inputs {
-    let mut inputs = Inputs::default();
     let mappings = processes.iter().flat_map(|process| &process.mappings);
-    let paths = mappings.filter_map(|mapping| mapping.path.as_ref());
+    mapped_files(mappings.filter_map(|mapping| mapping.path.as_deref()))
+}
+
+/// Files that a program has read by mappings.
+fn mapped_files<'a>(paths: impl Iterator<Item = &'a str>) -> Inputs {
+    let mut inputs = Inputs::default();
     paths.for_each(|path| inputs.add_regular("a file that the program read,", path.as_ref()));
     inputs
 }
 
-/// Why nothing of a program was governed, of which `processes` told what was done for them.
+/// Why nothing was governed, where `processes` are all that could have been.
 fn why_nothing(args: &GovernArgs, processes: &[Process]) -> String {
-    if let Some(reason) = processes.iter().find_map(|process| process.reason) {
-        return reason.to_string();
+    if let Some(reason) = processes.iter().find_map(|process| process.reason.clone()) {
+        return reason;
     }
-    let value = |name: &'static str| std::env::var_os(name);
-    let settings = Settings::from_environment(value);
-    if let Ok(None) = settings {
-        return format!("{} is off in the environment", variable::SWITCH);
-    }
-    let usual = settings.ok().flatten().unwrap_or_default();
-    let size = format_size(args.min_size.unwrap_or(usual.min_bytes));
-    let patterns = |given: &[OsString], usual: &[OsString]| given.is_empty() && usual.is_empty();
-    let all = patterns(&args.include, &usual.include) && patterns(&args.exclude, &usual.exclude);
+    let size = format_size(args.min_size.unwrap_or(Settings::default().min_bytes));
+    let all = args.include.is_empty() && args.exclude.is_empty();
     let left_out = if all { "" } else { " that --include and --exclude leave" };
     format!(
-        "no process that loads the library maps a regular file{left_out} read-only, of {size} or \
-         more (--min-size)"
+        "no process touches a page of a mapping of a regular file{left_out} that is read-only and \
+         of {size} or more (--min-size)"
     )
 }
 
-/// Shows what is done for the process `pid`.
-fn tell(pid: u32, args: &GovernArgs) -> Result<Outcome, Error> {
-    interrupt::exit_on_signals();
-    let output = output(args, &Inputs::default())?;
-    let status = status::of(pid)?;
-    output.write(&report::status(&status, footer(SCOPE, command(args))))?;
-    Ok(Outcome::Done)
-}
-
 /// What statistics say nothing of.
-const SCOPE: &str = "read-only mappings of regular files, from --min-size on, in programs that \
-                     load the library; faults inside of system calls are not counted";
+const SCOPE: &str = "read-only mappings of regular files on local disks, from --min-size on; \
+                     faults inside of system calls are not counted";
 
 /// Where the report of `args` goes.
 fn output(args: &GovernArgs, inputs: &Inputs) -> Result<Output, Error> {
@@ -187,18 +224,17 @@ fn footer(scope: &str, command: String) -> Footer {
 /// The command that does the same again.
 fn command(args: &GovernArgs) -> String {
     let mut words = vec!["filemap govern".to_string()];
-    let mut flag = |name: &str, value: Option<String>| {
-        words.extend(value.map(|value| format!("{name} {}", shell_word(&value))));
+    words.extend(settings_flags(args).iter().map(|word| shell_word(word)));
+    let mut flag = |name: &str, value: String| {
+        words.push(format!("{name} {}", shell_word(&value)));
     };
-    flag("--status", args.status.map(|pid| pid.to_string()));
-    flag("--min-size", args.min_size.map(|bytes| bytes.to_string()));
-    flag("--largest-window", args.largest_window.map(|bytes| bytes.to_string()));
-    in_words(&args.include).into_iter().for_each(|glob| flag("--include", Some(glob)));
-    in_words(&args.exclude).into_iter().for_each(|glob| flag("--exclude", Some(glob)));
-    flag("--runs", args.runs.map(|runs| runs.to_string()));
-    words.extend(args.off.then(|| "--off".to_string()));
+    args.pid.iter().for_each(|pid| flag("--pid", pid.to_string()));
+    args.cgroup.iter().for_each(|name| flag("--cgroup", name.clone()));
+    args.duration.iter().for_each(|time| flag("--duration", humantime::format_duration(*time).to_string()));
+    args.runs.iter().for_each(|runs| flag("--runs", runs.to_string()));
+    words.extend(args.observe.then(|| "--observe".to_string()));
     words.extend(args.compare.then(|| "--compare".to_string()));
-    let is_run_once = args.status.is_none() && !args.compare;
+    let is_run_once = !args.program.is_empty() && !args.compare;
     let json = args.json.as_deref().filter(|_| is_run_once);
     words.extend(json.map(|path| format!("--json {}", shell_word(path))));
     if !args.program.is_empty() {
@@ -206,6 +242,17 @@ fn command(args: &GovernArgs) -> String {
         words.extend(in_words(&args.program).iter().map(|word| shell_word(word)));
     }
     words.join(" ")
+}
+
+/// The flags that say what is governed, as words.
+fn settings_flags(args: &GovernArgs) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut flag = |name: &str, value: String| words.extend([name.to_string(), value]);
+    args.min_size.iter().for_each(|bytes| flag("--min-size", bytes.to_string()));
+    args.largest_window.iter().for_each(|bytes| flag("--largest-window", bytes.to_string()));
+    in_words(&args.include).into_iter().for_each(|glob| flag("--include", glob));
+    in_words(&args.exclude).into_iter().for_each(|glob| flag("--exclude", glob));
+    words
 }
 
 /// Words as text.

@@ -22,6 +22,9 @@ static BLOCKED: AtomicU64 = AtomicU64::new(0);
 /// Standard files that were closed, one bit each.
 static CLOSED: AtomicU64 = AtomicU64::new(0);
 
+/// How many files may be open, which is raised for perf events.
+static OPEN_FILES: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
 /// Whether `signal` was ignored when this process began.
 pub fn ignores(signal: i32) -> bool {
     IGNORED.load(Ordering::Relaxed) & bit(signal) != 0
@@ -36,7 +39,15 @@ pub fn restore() {
         // follows does not know of it.
         unsafe { libc::close(file) };
     }
+    restore_open_files();
     restore_signals();
+}
+
+fn restore_open_files() {
+    let [soft, hard] = OPEN_FILES.each_ref().map(|limit| limit.load(Ordering::Relaxed));
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: the limit lives, and is only looked at.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
 }
 
 /// The same of signals alone, for a program that has other standard files.
@@ -79,6 +90,11 @@ extern "C" fn look() {
             closed |= 1 << file;
         }
     }
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit lives, and is filled by the call.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    OPEN_FILES[0].store(limit.rlim_cur, Ordering::Relaxed);
+    OPEN_FILES[1].store(limit.rlim_max, Ordering::Relaxed);
     IGNORED.store(ignored, Ordering::Relaxed);
     BLOCKED.store(blocked, Ordering::Relaxed);
     CLOSED.store(closed, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Running a program under the preloaded library: what is looked at before, and what is said to
-//! the library.
+//! Running a program as if nothing stood between it and whoever called: what is looked at before,
+//! how it is waited for, and what was done for it.
 
 mod collecting;
 pub mod environment;
@@ -12,12 +12,10 @@ pub mod parent;
 pub mod run_directory;
 mod smaps;
 pub mod start;
-mod statistics;
-pub mod status;
+pub mod told;
 pub mod trial;
 
 pub use collecting::{Collecting, abandon};
-pub use environment::Wanted;
 pub use lookup::{Program, find};
 pub use obstacle::{gain, obstacle};
 pub use start::exec;

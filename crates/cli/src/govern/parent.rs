@@ -6,8 +6,9 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::null_mut;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use filemap_govern::without_injections;
 use filemap_kernel::child::killed_with;
 use filemap_report::govern::Ended;
 use rustix::process::getpid;
@@ -22,6 +23,9 @@ use crate::signal_set;
 /// Signals of timers. A timer that was set before this process began is its own, and its child
 /// does not have it.
 const OF_TIMERS: [i32; 3] = [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF];
+
+/// Signals that stop a process until it is continued.
+pub const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
 /// How much shells add to a signal for the exit code of what it ended.
 const SIGNALLED: i32 = 128;
@@ -132,12 +136,16 @@ enum Change {
 /// What became of the child `pid` since this was asked last.
 fn changed(pid: i32) -> Option<Change> {
     let mut status = 0;
+    let flags = libc::WNOHANG | libc::WUNTRACED;
     // SAFETY: the status is filled by the call.
-    if unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::WUNTRACED) } != pid {
+    let changed = without_injections(|| unsafe { libc::waitpid(pid, &mut status, flags) });
+    if changed != pid {
         return None;
     }
     Some(if libc::WIFSTOPPED(status) {
-        Change::Stopped(libc::WSTOPSIG(status))
+        // A stop of a thread that this process holds for long is no stop of the program.
+        let is_own = status >> 16 != 0 || !STOPPING.contains(&libc::WSTOPSIG(status));
+        return (!is_own).then_some(Change::Stopped(libc::WSTOPSIG(status)));
     } else if libc::WIFSIGNALED(status) {
         Change::Ended { exit_code: None, signal: Some(libc::WTERMSIG(status)) }
     } else {
@@ -197,6 +205,22 @@ impl Waited {
         wait_for_children();
         let before = signal_set::change_mask(libc::SIG_BLOCK, &signals);
         Waited { signals, before }
+    }
+
+    /// The next signal that comes within `time`, if one does.
+    pub fn within(&self, time: Duration) -> Option<i32> {
+        let time = libc::timespec {
+            tv_sec: time.as_secs() as libc::time_t,
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        // SAFETY: the set and the time live, and nothing is to be filled.
+        let signal = unsafe { libc::sigtimedwait(&self.signals, null_mut(), &time) };
+        (signal > 0).then_some(signal)
+    }
+
+    /// Stops this process as `signal` does, until it is continued.
+    pub fn stop(&self, signal: i32) {
+        stop(signal);
     }
 
     /// The next signal; `None` where waiting was interrupted, such as by a stop.

@@ -1,19 +1,22 @@
 //! Programs that are run again and again to be measured.
 
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use filemap_kernel::governor::PRELOAD;
 use filemap_kernel::metered::Metered;
 use filemap_kernel::{Error as KernelError, cold, metered, page_size};
 
+use serde_json::Value;
+
 use super::environment::{self, Variables};
 use super::lookup::Program;
 use super::{inherited, start};
-use crate::error::Error;
+use crate::error::{Error, reason};
 use crate::interrupt;
 
 /// How the lines begin that filemap and the library write to the stderr of a program.
@@ -51,6 +54,67 @@ pub fn run(program: &Program, said: Option<&Variables>) -> Result<Metered, Error
     // A program that was ended with this command has not come to an end of its own.
     interrupt::wait_if_ending();
     metered
+}
+
+/// A program that is run governed, by another process of this command.
+pub struct Governed {
+    command: Program,
+    /// Where it is told what was done.
+    json: PathBuf,
+}
+
+/// What was done in a governed run.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Files of which mappings were governed.
+    pub paths: Vec<String>,
+    /// Why none was, where that is known.
+    pub ungoverned: Option<String>,
+}
+
+impl Governed {
+    /// `program`, governed with these `flags`. What was done is told in `directory`.
+    ///
+    /// # Errors
+    /// When this command does not find itself.
+    pub fn of(program: &Program, flags: &[String], directory: &Path) -> Result<Governed, Error> {
+        let own = std::env::current_exe().map_err(|error| {
+            Error::CannotRun(format!("filemap does not find itself: {}", reason(&error)))
+        })?;
+        let json = directory.join("governed.json");
+        let mut words: Vec<OsString> = ["filemap", "govern"].map(OsString::from).to_vec();
+        words.extend(flags.iter().map(OsString::from));
+        words.extend(["--json".into(), json.clone().into_os_string(), "--".into()]);
+        words.push(program.path.clone().into_os_string());
+        words.extend(program.words[1..].iter().cloned());
+        Ok(Governed { command: Program { path: own, words }, json })
+    }
+
+    /// Runs it once, as [`run`] does.
+    ///
+    /// # Errors
+    /// When it cannot be run, or stops and nobody lets it go on.
+    pub fn run(&self) -> Result<Metered, Error> {
+        let _ = fs::remove_file(&self.json);
+        run(&self.command, None)
+    }
+
+    /// What was done in the last run.
+    pub fn told(&self) -> Told {
+        let text = fs::read(&self.json).unwrap_or_default();
+        let Ok(report) = serde_json::from_slice::<Value>(&text) else {
+            let ungoverned = Some("it could not be told what was done".to_string());
+            return Told { paths: Vec::new(), ungoverned };
+        };
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let processes = list(&report["processes"]);
+        let mappings = processes.iter().flat_map(|process| list(&process["mappings"]));
+        let mut paths: Vec<String> =
+            mappings.filter_map(|mapping| Some(mapping["path"].as_str()?.to_string())).collect();
+        paths.sort();
+        paths.dedup();
+        Told { paths, ungoverned: report["ungoverned"].as_str().map(str::to_string) }
+    }
 }
 
 /// Drops the files at `paths` from the page cache, and says how many of their bytes stay there.

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use crate::governed::Place;
 use crate::{schema, skip, stderr};
 
+/// In a script: whether it is run plain, as a child of the comparison itself.
+pub const IS_PLAIN: &str = "grep -q 'co[m]pare' /proc/$PPID/cmdline";
+
 /// The report on `script` as text and as JSON, and the exit code.
 fn compared(place: &Place, script: &str) -> (String, Value, Option<i32>) {
     let path = place.scratch.path("report");
@@ -48,8 +51,8 @@ fn runs_that_fail_are_told() {
 #[test]
 fn other_endings_of_governed_runs_come_first() {
     let place = Place::new("govern_fails_otherwise");
-    let script = "ulimit -c 0; [ -z \"$LD_PRELOAD\" ] || kill -SEGV $$";
-    let (text, report, code) = compared(&place, script);
+    let script = format!("ulimit -c 0; {IS_PLAIN} || kill -SEGV $$");
+    let (text, report, code) = compared(&place, &script);
     let words = "Check failed: the exit code of governed runs differs from that of plain runs: \
                  plain 2 with exit code 0; governed 2 by signal 11.";
     begins_with(&text, words);
@@ -58,7 +61,7 @@ fn other_endings_of_governed_runs_come_first() {
     // Plain runs differ among themselves, and no plain run ends as the governed ones do.
     let counter = place.scratch.file("counter", "");
     let script = format!(
-        "[ -n \"$LD_PRELOAD\" ] && exit 7; echo >> {counter}; exit $(($(wc -l < {counter}) % 2))"
+        "{IS_PLAIN} || exit 7; echo >> {counter}; exit $(($(wc -l < {counter}) % 2))"
     );
     let (text, report, code) = compared(&place, &script);
     assert_eq!(code, Some(1), "{text}");

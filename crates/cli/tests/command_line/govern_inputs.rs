@@ -87,8 +87,8 @@ fn a_mapped_file_is_not_overwritten() {
     for way in ["", "--compare --runs 1"] {
         let output = place.script(&format!("{way} --json {data}"), &script).output().unwrap();
         let message = stderr(&output);
-        if message.contains("nothing is governed") || output.status.code() == Some(0) {
-            crate::skip(&message);
+        if output.status.code() == Some(0) {
+            crate::skip("nothing is governed here");
             return;
         }
         assert_eq!(output.status.code(), Some(2), "{message}");

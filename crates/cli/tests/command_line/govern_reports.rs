@@ -1,12 +1,12 @@
-//! What `filemap govern` tells of programs: `--json`, `--status` and `--compare`.
+//! What `filemap govern` tells of programs: `--json`, `--observe` and `--compare`.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::process::Output;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::govern_failures::IS_PLAIN;
 use crate::governed::{Place, sleeping};
 use crate::running::Running;
 use crate::{schema, skip, stderr};
@@ -16,7 +16,7 @@ fn parsed(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
-/// Why the library governs nothing here, if it does not; says that a part is skipped then.
+/// Why nothing is governed here, if nothing is; says that a part is skipped then.
 fn reason(processes: &Value) -> Option<String> {
     let reason = processes[0]["reason"].as_str().map(str::to_string);
     if let Some(reason) = &reason {
@@ -53,6 +53,7 @@ fn what_was_done_for_each_process_is_written() {
     if reason(&report["processes"]).is_none() {
         let why = report["ungoverned"].as_str().unwrap();
         assert!(why.contains("that --include and --exclude leave"), "{why}");
+        assert_eq!(report["processes"], Value::Array(Vec::new()));
     }
     assert!(place.statistics().is_empty(), "{:?}", place.statistics());
     let output = place.script("--json -", "printf 'a\n'").output().unwrap();
@@ -75,40 +76,18 @@ fn what_a_killed_command_collected_is_swept() {
     assert!(place.statistics().is_empty(), "{:?}", place.statistics());
 }
 
+/// Nothing is advised, and what would have been done is said beside what the program says.
 #[test]
-fn what_is_done_is_shown_while_it_runs() {
-    let place = Place::new("govern_status");
+fn what_would_be_done_is_observed() {
+    let place = Place::new("govern_observe");
     let [program, data] = place.lookups();
-    for way in ["", "--json /dev/null"] {
-        let mut running =
-            Running::start(&mut place.filemap(&format!("{way} -- {program} {data} 100 wait")));
-        let lines = BufReader::new(running.stdout()).lines();
-        assert!(lines.map_while(Result::ok).any(|line| line == "ready"));
-        let parent = running.id();
-        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-        let pid = match way {
-            "" => parent.to_string(),
-            _ => children.unwrap().trim().to_string(),
-        };
-        let output = place.filemap(&format!("--status {pid} --json -")).output().unwrap();
-        let report = parsed(&output);
-        schema::check("govern-status", &report);
-        schema::check_closed("govern-status", &report);
-        if reason(&report["images"]).is_none() {
-            let mapping = &report["images"][0]["mappings"][0];
-            assert_eq!(mapping["state"], "governed");
-            let mapped = mapping["mapped_bytes"].as_u64().unwrap();
-            assert!((4096..=32 << 20).contains(&mapped), "{report}");
-            let output = place.filemap(&format!("--status {pid}")).output().unwrap();
-            let text = String::from_utf8(output.stdout).unwrap();
-            assert!(text.contains("1  governed  32 MiB") && text.contains(&data), "{text}");
-        }
-        running.signal("TERM");
-        let _ = running.output();
-    }
-    let other = place.filemap(&format!("--status {}", std::process::id())).output().unwrap();
-    assert_eq!(other.status.code(), Some(4), "{}", stderr(&other));
-    assert!(stderr(&other).contains("not started by filemap govern"), "{}", stderr(&other));
+    let script = format!("{program} {data} 100; grep -A30 {data} /proc/self/smaps; exit 3");
+    let output = place.script("--observe", &script).output().unwrap();
+    let alone = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout), (Some(3), alone.stdout));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("Observed: sh -c") && text.contains("Asked for:"), "{text}");
+    assert!(place.statistics().is_empty());
 }
 
 #[test]
@@ -146,11 +125,12 @@ fn programs_that_nothing_is_governed_of_are_compared_all_the_same() {
 #[test]
 fn another_output_is_a_check_that_failed() {
     let place = Place::new("govern_differs");
-    let output = place.script("--compare --runs 2", "echo $LD_PRELOAD").output().unwrap();
+    let script = format!("{IS_PLAIN}; echo $?");
+    let output = place.script("--compare --runs 2", &script).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("Check failed: what stdout has of governed runs differs"), "{text}");
-    let output = place.script("--compare --runs 2", "[ -z \"$LD_PRELOAD\" ]").output().unwrap();
+    let output = place.script("--compare --runs 2", IS_PLAIN).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("Check failed: the exit code"), "{text}");

@@ -17,7 +17,7 @@ mod govern_endings;
 mod govern_failures;
 mod govern_inputs;
 mod govern_reports;
-mod govern_unknown;
+mod govern_running;
 mod governed;
 mod guests;
 mod kernel;

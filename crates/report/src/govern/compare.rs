@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use super::endings::{self, Ending, endings};
 use super::measure::{Cell, Measure};
-use super::process::Unknown;
 use super::shown::shown;
 use super::tables::{medians, rows, spreads};
 use crate::footer::Footer;
@@ -17,9 +16,9 @@ use crate::units::bytes;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Variant {
-    /// As it is, without the library.
+    /// As it is.
     Plain,
-    /// With the library.
+    /// With its file mappings governed.
     Governed,
 }
 
@@ -58,8 +57,6 @@ pub struct Comparison {
     pub files: Vec<(String, u64)>,
     /// Why there is none, where that is known: the end of a sentence.
     pub ungoverned: Option<String>,
-    /// Processes of the first run that could not tell which files were governed.
-    pub unknown: Vec<Unknown>,
     /// What else a reader should know, in sentences.
     pub notes: Vec<String>,
     /// A governed run before all others, which told the files, where there was one.
@@ -88,9 +85,6 @@ pub(crate) struct Json<'a> {
     files: Vec<File<'a>>,
     /// Why no file was governed, where that is known.
     ungoverned: Option<&'a str>,
-    /// Processes that could not tell which files were governed, and why. Of many only the first
-    /// are known.
-    unknown: &'a [Unknown],
     notes: &'a [String],
     /// What the governed runs did otherwise than the plain ones. There should be nothing.
     differences: Vec<String>,
@@ -140,19 +134,6 @@ impl Comparison {
         })
     }
 
-    /// What is not known of files, since processes could not tell it.
-    fn not_known(&self) -> impl Iterator<Item = String> {
-        let several = |count| if count == 1 { "a process" } else { "processes" };
-        self.unknown.chunk_by(|one, next| one.reason == next.reason).map(move |alike| {
-            format!(
-                "Nothing is known of {} of the governed program: {}. Files that were governed \
-                 there are not listed, and were not dropped from the page cache.",
-                several(alike.len()),
-                alike[0].reason
-            )
-        })
-    }
-
     fn of(&self, variant: Variant) -> impl Iterator<Item = &Measured> {
         self.runs.iter().filter(move |run| run.variant == variant)
     }
@@ -193,7 +174,7 @@ impl Comparison {
                  {reason}."
             )));
         }
-        parts.extend(self.unsteady().chain(self.not_known()).map(Part::Paragraph));
+        parts.extend(self.unsteady().map(Part::Paragraph));
         parts.extend(self.notes.iter().map(|note| Part::Paragraph(shown(note))));
         let rows = rows(&cells);
         let files = self.files.iter().map(|(path, bytes)| File { path, bytes: *bytes });
@@ -203,7 +184,6 @@ impl Comparison {
             program: &self.program,
             files: files.collect(),
             ungoverned: self.ungoverned.as_deref(),
-            unknown: &self.unknown,
             notes: &self.notes,
             differences,
             endings,
@@ -220,10 +200,7 @@ impl Comparison {
         let cached = self.runs.iter().map(|run| run.cached_bytes).max().unwrap_or(0);
         let mut facts = vec![("Runs", format!("{plain} plain and {governed} governed, in turn"))];
         match self.files.as_slice() {
-            [] if self.unknown.is_empty() => {
-                facts.push(("Files", "none that was governed".to_string()));
-            }
-            [] => facts.push(("Files", "it is not known which were governed".to_string())),
+            [] => facts.push(("Files", "none that was governed".to_string())),
             [(path, _)] => {
                 facts.push(("File", format!("{}, {}", shown(path), bytes(total as f64))))
             }
@@ -285,7 +262,6 @@ mod tests {
             program: vec!["rg".to_string(), "x".to_string()],
             files: vec![("/data/a".to_string(), 1 << 30)],
             ungoverned: None,
-            unknown: Vec::new(),
             notes: Vec::new(),
             first: None,
             runs: (0..5).flat_map(pair).collect(),
@@ -332,9 +308,9 @@ mod tests {
     fn without_a_governed_file_the_reason_is_said() {
         let mut comparison = comparison();
         comparison.files.clear();
-        comparison.ungoverned = Some("it is statically linked".to_string());
+        comparison.ungoverned = Some("it maps nothing".to_string());
         let text = report(&comparison).render(Format::Table);
-        assert!(text.contains("apart: it is statically linked."), "{text}");
+        assert!(text.contains("apart: it maps nothing."), "{text}");
         assert!(text.contains("none that was governed"), "{text}");
     }
 }

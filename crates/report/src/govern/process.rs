@@ -12,13 +12,13 @@ pub struct Process {
     pub image: u32,
     /// Whether it still ran this image when it was looked at.
     pub running: bool,
-    /// What observes faults: `perf-event`, `pagemap` or `none`.
+    /// What tells of faults: `perf-event`, or `pagemap` for looks at the page tables.
     pub observer: &'static str,
-    /// Why nothing is governed, if nothing is.
-    pub reason: Option<&'static str>,
-    /// Major faults that the observer reported, in whatever mapping.
+    /// Why a mapping of it is not governed; the last reason.
+    pub reason: Option<String>,
+    /// Major faults that were told, in whatever mapping.
     pub faults_reported: u64,
-    /// Faults in governed mappings of which the policy was not asked.
+    /// Major faults in governed mappings before they were governed.
     pub faults_missed: u64,
     /// Mappings that were left alone, since more are governed than there is room for.
     pub mappings_left_alone: u64,
@@ -34,7 +34,8 @@ pub struct Mapping {
     pub path: Option<String>,
     /// How many mappings it stands for.
     pub mappings: u64,
-    /// What became of it: `governed`, `ended` or `given-back`.
+    /// What became of it: `governed`; `own-advice` where the program has advised it RANDOM itself;
+    /// `ended` with its process or mapping; `given-back` where its advice was restored.
     pub state: &'static str,
     /// Its address.
     pub start: u64,
@@ -48,22 +49,12 @@ pub struct Mapping {
     pub advised_bytes: u64,
     /// Calls that asked.
     pub calls: u64,
-    /// Streams that began.
-    pub streams: u64,
+    /// How long a thread of the program was stopped to advise it.
+    pub stopped_ns: u64,
     /// Bytes of it that are mapped, or were when it ended; null where nobody could look.
     pub mapped_bytes: Option<u64>,
     /// Bytes that were asked for and are not mapped.
     pub wasted_bytes: Option<u64>,
-}
-
-/// A process that loaded the library and could not tell what was done for it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Unknown {
-    /// Why nothing is known of it.
-    pub reason: String,
-    /// Its number.
-    pub pid: u32,
 }
 
 /// What was done for several processes.
@@ -76,9 +67,11 @@ pub struct Totals {
     pub faults: u64,
     /// Bytes that the kernel was asked for beside the pages that faulted.
     pub advised_bytes: u64,
+    /// How long threads were stopped.
+    pub stopped_ns: u64,
     /// Bytes that were asked for and not mapped, of those mappings of which it is known.
     pub wasted_bytes: u64,
-    /// Faults of which the policy was not asked.
+    /// Major faults in them before they were governed.
     pub faults_missed: u64,
 }
 
@@ -112,6 +105,7 @@ impl Totals {
             for mapping in &process.mappings {
                 totals.mappings += mapping.mappings;
                 totals.faults += mapping.faults;
+                totals.stopped_ns += mapping.stopped_ns;
                 totals.advised_bytes += mapping.advised_bytes;
                 totals.wasted_bytes += mapping.wasted_bytes.unwrap_or(0);
             }
@@ -135,7 +129,7 @@ pub(super) mod tests {
             faults: 3,
             advised_bytes: 40960,
             calls: 2,
-            streams: 1,
+            stopped_ns: 1,
             mapped_bytes: None,
             wasted_bytes: None,
         }

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use filemap_report::govern::{Comparison, Measured, Process, Told, Variant};
+use filemap_report::govern::{Comparison, Measured, Variant};
 
 use crate::args::GovernArgs;
 use crate::error::Error;
-use crate::govern::environment::Variables;
-use crate::govern::{self, Collecting, Program, parent, trial};
+use crate::govern::trial::{self, Governed};
+use crate::govern::{self, Collecting, Program, parent};
 use crate::output::check_only;
 use crate::progress::Progress;
 use crate::{Outcome, interrupt};
@@ -28,39 +28,29 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     crate::undo_what_was_left();
     let program = govern::find(&args.program)?;
     let output = super::output(args, &super::inputs(args, &program))?;
-    let (mut said, obstacle) = super::governed(args, &program, false)?;
     let collecting = Collecting::begin()?;
-    if obstacle.is_none() {
-        said.extend(collecting.variables());
-    }
+    let governed = Governed::of(&program, &super::settings_flags(args), collecting.directory())?;
     let runs = args.runs.unwrap_or(RUNS);
     let progress = Progress::new(usize::try_from(2 * runs + 1).unwrap_or(usize::MAX));
-    let trial = Trial { program: &program, said, collecting };
+    let trial = Trial { program: &program, governed };
     let mut comparison = Comparison {
         program: super::in_words(&args.program),
         files: Vec::new(),
-        ungoverned: obstacle,
-        unknown: Vec::new(),
+        ungoverned: None,
         notes: Vec::new(),
-        first: None,
+        // Which files it maps is known when it has mapped them.
+        first: Some(trial.run(Variant::Governed, 0)?),
         runs: Vec::new(),
     };
-    let mut files = Vec::new();
-    if comparison.ungoverned.is_none() {
-        // Which files it maps is known when it has mapped them.
-        comparison.first = Some(trial.run(Variant::Governed, 0)?);
-        let Told { processes, unknown } = trial.collecting.told();
-        if let Some(path) = &args.json {
-            check_only("--json", path, &super::mapped(&processes))?;
-        }
-        (files, comparison.notes) = governed_files(&processes);
-        comparison.files =
-            files.iter().map(|(path, bytes)| (path.display().to_string(), *bytes)).collect();
-        if comparison.files.is_empty() && unknown.is_empty() {
-            comparison.ungoverned = Some(super::why_nothing(args, &processes));
-        }
-        comparison.unknown = unknown;
+    let told = trial.governed.told();
+    comparison.ungoverned = told.ungoverned;
+    if let Some(path) = &args.json {
+        check_only("--json", path, &super::mapped_files(told.paths.iter().map(String::as_str)))?;
     }
+    let files;
+    (files, comparison.notes) = governed_files(&told.paths);
+    comparison.files =
+        files.iter().map(|(path, bytes)| (path.display().to_string(), *bytes)).collect();
     progress.advance();
     for pair in 0..runs {
         for variant in in_turn(pair) {
@@ -70,7 +60,7 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
             progress.advance();
         }
     }
-    drop((progress, trial));
+    drop((progress, trial, collecting));
     let differs = !comparison.differences().is_empty();
     output.write(&comparison.report(super::footer(SCOPE, super::command(args))))?;
     Ok(if differs { Outcome::CheckFailed } else { Outcome::Done })
@@ -88,20 +78,16 @@ fn in_turn(pair: u64) -> [Variant; 2] {
 /// A program that is run again and again.
 struct Trial<'a> {
     program: &'a Program,
-    /// What it is told when it is governed.
-    said: Variables,
-    collecting: Collecting,
+    governed: Governed,
 }
 
 impl Trial<'_> {
     /// Runs the program once, with so much of its files in the page cache.
     fn run(&self, variant: Variant, cached_bytes: u64) -> Result<Measured, Error> {
-        self.collecting.clear();
-        let said = match variant {
-            Variant::Governed => Some(&self.said),
-            Variant::Plain => None,
+        let metered = match variant {
+            Variant::Governed => self.governed.run()?,
+            Variant::Plain => trial::run(self.program, None)?,
         };
-        let metered = trial::run(self.program, said)?;
         let (exit_code, signal) = metered.end();
         let [stdout, stderr] = metered.digests();
         Ok(Measured {
@@ -119,13 +105,9 @@ impl Trial<'_> {
     }
 }
 
-/// The files of which `processes` had governed mappings, with their bytes, and what is to be said
+/// The files at `paths`, of which mappings were governed, with their bytes, and what is to be said
 /// of those that cannot be found again.
-fn governed_files(processes: &[Process]) -> (Vec<(PathBuf, u64)>, Vec<String>) {
-    let mappings = processes.iter().flat_map(|process| &process.mappings);
-    let mut paths: Vec<&String> = mappings.filter_map(|mapping| mapping.path.as_ref()).collect();
-    paths.sort();
-    paths.dedup();
+fn governed_files(paths: &[String]) -> (Vec<(PathBuf, u64)>, Vec<String>) {
     let (mut files, mut notes) = (Vec::new(), Vec::new());
     for path in paths {
         match fs::metadata(path) {

@@ -1,0 +1,90 @@
+//! `filemap govern --pid` and `--cgroup`: processes that run already.
+
+use std::time::{Duration, Instant};
+
+use filemap_attach::cgroup;
+use filemap_govern::{Governing, Target};
+use filemap_report::govern::Run;
+
+use crate::Outcome;
+use crate::args::GovernArgs;
+use crate::error::Error;
+use crate::govern::parent::{STOPPING, Waited};
+use crate::govern::{run_directory, told};
+use crate::output::{Inputs, check_only};
+
+/// How often it is looked whether all is over.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Signals that ask for nothing here.
+const UNHEEDED: [i32; 5] =
+    [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGPIPE];
+
+/// Governs processes that run until they or the time have ended, or a signal comes.
+pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
+    let output = super::output(args, &Inputs::default())?;
+    let waited = Waited::block();
+    let target = Target::Running { pids: args.pid.clone(), cgroups: args.cgroup.clone() };
+    let governing = super::begin(&target, args).map_err(|error| cannot(&error))?;
+    let start = Instant::now();
+    let is_late = || args.duration.is_some_and(|duration| start.elapsed() >= duration);
+    while !is_late() && !governing.is_over() {
+        match waited.within(LOOK_EVERY) {
+            None => {}
+            Some(signal) if UNHEEDED.contains(&signal) => {}
+            Some(signal) if STOPPING.contains(&signal) => waited.stop(signal),
+            Some(_) => break,
+        }
+    }
+    let way = governing.way();
+    let outcome = Governing::end(governing);
+    super::tell_left(&outcome.left);
+    drop(waited);
+    let processes = told::processes(&outcome.statistics, way);
+    if let Some(path) = &args.json {
+        check_only("--json", path, &super::mapped(&processes))?;
+    }
+    let has_none = processes.iter().all(|process| process.mappings.is_empty());
+    let run = Run {
+        ungoverned: has_none.then(|| super::why_nothing(args, &processes)),
+        only_observed: args.observe,
+        processes,
+        lost_records: outcome.statistics.lost_records,
+        ..Run::default()
+    };
+    output.write(&run.report(super::footer(super::SCOPE, super::command(args))))?;
+    Ok(Outcome::Done)
+}
+
+/// Restores the advice that governors have left which were killed.
+pub fn release(args: &GovernArgs) -> Result<Outcome, Error> {
+    let mut pids = args.pid.clone();
+    for name in &args.cgroup {
+        pids.extend(cgroup::processes(name).map_err(|error| cannot(&error.into()))?);
+    }
+    let directory = run_directory::run_directory();
+    let (found, left) =
+        directory.map_or_else(Default::default, |at| filemap_govern::release(&at, &pids));
+    if let Some(first) = left.first() {
+        return Err(Error::CannotRun(format!(
+            "{} of {found} stay advised MADV_RANDOM: {}; try again",
+            left.len(),
+            first.reason
+        )));
+    }
+    match found {
+        0 => super::say("no governor that is gone has left a mapping of these processes"),
+        found => super::say(&format!("the advice of {} is restored", super::counted(found))),
+    }
+    Ok(Outcome::Done)
+}
+
+fn cannot(error: &filemap_govern::Error) -> Error {
+    use filemap_attach::Error::{Gone, NoCgroup};
+    match error {
+        filemap_govern::Error::Attach(Gone { .. } | NoCgroup { .. }) => {
+            Error::Usage(error.to_string())
+        }
+        _ => Error::CannotRun(error.to_string()),
+    }
+}

@@ -1,0 +1,276 @@
+//! The thread that does what may take its time: it opens files, advises, and reads what processes
+//! have mapped.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use filemap_attach::process::{self, Readahead, advised_maps};
+use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
+
+use crate::file::OpenFile;
+use crate::governor::{Answer, Given, Take, Took};
+use crate::journal::{Journal, start_ticks};
+use crate::process::page_bytes;
+use crate::range::Range;
+use crate::release::{Left, restore};
+
+/// Tasks that wait at most.
+const MOST_WAITING: usize = 8192;
+
+/// After so many tries by the thread that has just run, any other is tried too.
+const TRIES_OF_ONE: u32 = 3;
+
+/// Held while a thread of another process is stopped.
+static INJECTING: Mutex<()> = Mutex::new(());
+
+/// Holds the right to stop threads of other processes.
+pub fn injecting() -> MutexGuard<'static, ()> {
+    INJECTING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does `work` while this process stops no thread of another one: a wait for a child would end
+/// with such a stop.
+pub fn without_injections<T>(work: impl FnOnce() -> T) -> T {
+    let _held = injecting();
+    work()
+}
+
+/// Something that the thread does.
+#[derive(Debug)]
+pub enum Task {
+    Take(Take),
+    PutBack { pid: u32, range: MappedRange },
+    Inherited { pid: u32, ranges: Vec<MappedRange> },
+    Maps { pid: u32, before: u64 },
+    /// Only these processes are there yet.
+    Keep(Vec<u32>),
+    /// The last one: restore the advice of these.
+    Restore(Vec<(u32, MappedRange)>),
+}
+
+/// The thread that does what may take its time.
+#[derive(Debug)]
+pub struct Advisor {
+    tasks: SyncSender<Task>,
+    answers: Receiver<Answer>,
+    thread: JoinHandle<Vec<Left>>,
+}
+
+impl Advisor {
+    /// Starts the thread. With `only_observes` it advises nothing. What it has advised is kept in
+    /// `directory`, if there is one.
+    pub fn start(only_observes: bool, directory: Option<PathBuf>) -> io::Result<Advisor> {
+        let (tasks, todo) = sync_channel(MOST_WAITING);
+        let (answer, answers) = channel();
+        let journal = match directory.filter(|_| !only_observes) {
+            Some(directory) => Some(Journal::create(&directory)?),
+            None => None,
+        };
+        let work = Work { answer, journal, only_observes };
+        let builder = thread::Builder::new().name("advisor".to_string());
+        Ok(Advisor { tasks, answers, thread: builder.spawn(move || work.until_end(&todo))? })
+    }
+
+    /// Adds a task. Returns it where too many wait.
+    pub fn ask(&self, task: Task) -> Option<Task> {
+        use std::sync::mpsc::TrySendError::{Disconnected, Full};
+        match self.tasks.try_send(task) {
+            Ok(()) => None,
+            Err(Full(task) | Disconnected(task)) => Some(task),
+        }
+    }
+
+    /// What came of a task, if something did since.
+    pub fn answer(&self) -> Option<Answer> {
+        match self.answers.try_recv() {
+            Ok(answer) => Some(answer),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
+        }
+    }
+
+    /// Restores the advice of `ranges` and ends the thread. Returns what could not be restored.
+    pub fn end(self, ranges: Vec<(u32, MappedRange)>) -> Vec<Left> {
+        let _ = self.tasks.send(Task::Restore(ranges));
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+struct Work {
+    answer: Sender<Answer>,
+    journal: Option<Journal>,
+    only_observes: bool,
+}
+
+impl Work {
+    fn until_end(mut self, todo: &Receiver<Task>) -> Vec<Left> {
+        while let Ok(task) = todo.recv() {
+            match task {
+                Task::Take(take) => {
+                    let took = self.take(&take);
+                    let _ = self.answer.send(Answer::Took { id: take.id, pid: take.pid, took });
+                }
+                Task::PutBack { pid, range } => drop(restore(vec![(pid, range)])),
+                Task::Inherited { pid, ranges } => {
+                    ranges.iter().for_each(|range| self.note(pid, range));
+                }
+                Task::Maps { pid, before } => self.maps(pid, before),
+                Task::Keep(pids) => {
+                    if let Some(journal) = &mut self.journal {
+                        journal.keep(|pid| pids.contains(&pid));
+                    }
+                }
+                Task::Restore(ranges) => return self.end(ranges),
+            }
+        }
+        Vec::new()
+    }
+
+    fn take(&mut self, take: &Take) -> Took {
+        let Take { pid, ref range, .. } = *take;
+        let file = match filemap_attach::file::open(pid, range) {
+            Ok(file) => file,
+            Err(Error::Gone { .. }) => return Took::Gone,
+            Err(_) if !process::is_mapped(pid, range) => return Took::Gone,
+            Err(error) => return Took::LeftAlone(error.to_string()),
+        };
+        let file = match OpenFile::new(file, page_bytes()) {
+            Ok(file) => Arc::new(file),
+            Err(reason) => return Took::LeftAlone(reason.to_string()),
+        };
+        let Ok(pages) = file.pages(page_bytes()) else {
+            return Took::LeftAlone("its file cannot be looked at".to_string());
+        };
+        let given = match self.advise(take) {
+            Ok(given) => given,
+            Err(took) => return took,
+        };
+        Took::Governed { file, pages, given }
+    }
+
+    /// Advises a mapping RANDOM, if that is not its advice already.
+    fn advise(&mut self, take: &Take) -> Result<Given, Took> {
+        let Take { pid, ref range, may_be_inherited, .. } = *take;
+        let whole = Range::new(range.clone(), 0);
+        let maps = advised_maps(pid).unwrap_or_default();
+        let kept = maps.iter().filter(|(mapped, _)| whole.overlap(mapped).is_some());
+        let kept: Vec<_> = kept.map(|(_, kept)| *kept).collect();
+        if kept.is_empty() {
+            return Err(Took::Gone);
+        }
+        let has_word = kept.iter().any(|kept| {
+            kept.readahead == Readahead::Sequential || kept.huge_pages == Some(true)
+        });
+        if has_word {
+            return Err(Took::LeftAlone("the program advises it itself".to_string()));
+        }
+        if kept.iter().all(|kept| kept.readahead == Readahead::Random) {
+            if may_be_inherited {
+                self.note(pid, range);
+            }
+            return Ok(if may_be_inherited { Given::Inherited } else { Given::Own });
+        }
+        if self.only_observes {
+            return Ok(Given::Nothing);
+        }
+        self.note(pid, range);
+        match inject(take) {
+            Ok(stopped_ns) => Ok(Given::Advised { stopped_ns }),
+            Err(refusal) => {
+                if let Some(journal) = &mut self.journal {
+                    journal.remove(pid, range);
+                }
+                Err(match refusal {
+                    Refusal::Changed { .. } | Refusal::Gone { .. } => Took::Gone,
+                    refusal if refusal.is_lasting() => Took::Refused(refusal.to_string()),
+                    refusal => Took::Later(refusal.to_string()),
+                })
+            }
+        }
+    }
+
+    /// Notes a mapping that is advised, or is about to be.
+    fn note(&mut self, pid: u32, range: &MappedRange) {
+        if let Some(journal) = &mut self.journal {
+            // What cannot be noted is restored all the same, unless this process is killed.
+            let _ = journal.add(pid, range);
+        }
+    }
+
+    fn maps(&self, pid: u32, before: u64) {
+        let start = Instant::now();
+        let Ok(maps) = process::maps(pid) else { return };
+        let maps = joined(maps.into_iter().filter(|range| range.file.is_some()));
+        let elapsed_ns = start.elapsed().as_nanos() as u64;
+        let _ = self.answer.send(Answer::Maps { pid, before, maps, elapsed_ns });
+    }
+
+    fn end(mut self, ranges: Vec<(u32, MappedRange)>) -> Vec<Left> {
+        let alive = ranges.into_iter().filter(|(pid, _)| start_ticks(*pid).is_some());
+        let left = restore(alive.collect());
+        if let Some(journal) = self.journal.take() {
+            let kept: Vec<_> = left.iter().map(|own| (own.pid, own.range.clone())).collect();
+            // What is there too much is removed by the next command.
+            let _ = journal.end(&kept);
+        }
+        left
+    }
+}
+
+/// Advises a mapping RANDOM. Returns how long a thread was stopped.
+fn inject(take: &Take) -> Result<u64, Refusal> {
+    let Take { pid, tid, ref range, tries, .. } = *take;
+    let _held = injecting();
+    let advised = match tries {
+        ..=TRIES_OF_ONE => madvise(pid, tid, range, Advice::Random),
+        _ => advise_any(pid, tid, range, Advice::Random),
+    };
+    let advised = match advised {
+        Err(Refusal::Gone { .. }) => advise_any(pid, pid, range, Advice::Random),
+        advised => advised,
+    };
+    match advised {
+        Ok(advised) => Ok(advised.stopped_ns),
+        Err(Refusal::Unfinished { milliseconds, .. }) => Ok(milliseconds * 1_000_000),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// `maps` with those joined that are one mapping but for their advice.
+fn joined(maps: impl Iterator<Item = MappedRange>) -> Vec<MappedRange> {
+    let mut all: Vec<MappedRange> = Vec::new();
+    for range in maps {
+        let id = |range: &MappedRange| range.file.as_ref().map(|file| file.id);
+        match all.last_mut() {
+            Some(last)
+                if last.end() == range.address
+                    && last.offset_bytes + last.length_bytes == range.offset_bytes
+                    && id(last) == id(&range)
+                    && (last.protection, last.is_shared) == (range.protection, range.is_shared) =>
+            {
+                last.length_bytes += range.length_bytes;
+            }
+            _ => all.push(range),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::range::tests::mapped;
+
+    #[test]
+    fn parts_of_a_mapping_are_joined() {
+        let mut behind = mapped(0x3000, 0x1000, 1);
+        behind.offset_bytes = 0x2000;
+        let mut other = mapped(0x4000, 0x1000, 1);
+        other.offset_bytes = 0x9000;
+        let maps = [mapped(0x1000, 0x2000, 1), behind, other.clone()];
+        assert_eq!(joined(maps.into_iter()), [mapped(0x1000, 0x3000, 1), other]);
+    }
+}

@@ -1,0 +1,522 @@
+//! Which mappings are governed, and what is read for them: events go in, requests come out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use filemap_attach::{Event, FaultKind, FileId, MappedRange, What};
+use filemap_policy::{Costs, Pages, State, Touch};
+
+use crate::costs::FaultCost;
+use crate::file::{GovernedFile, OpenFile};
+use crate::process::{Cut, Process, page_bytes};
+use crate::range::{Range, RangeState};
+use crate::settings::Settings;
+use crate::statistics::{MappingState, ProcessStatistics, Statistics};
+
+/// Mappings of one process that are governed at most.
+pub(crate) const MOST_OF_PROCESS: usize = 1024;
+
+/// Mappings of all processes that are governed at most.
+const MOST_RANGES: usize = 4096;
+
+/// Images that have ended and are told one by one at most.
+const MOST_TOLD: usize = 4096;
+
+/// A mapping is asked for so often at most.
+const MOST_TRIES: u32 = 10;
+
+/// The mappings of a process are not read again within this time.
+const MAPS_EVERY_NS: u64 = 50_000_000;
+
+/// Nor within so many times as long as it took.
+const MAPS_SHARE: u64 = 20;
+
+/// Decides what is done for processes.
+#[derive(Debug)]
+pub struct Governor {
+    settings: Settings,
+    page_bytes: u64,
+    processes: HashMap<u32, Process>,
+    files: HashMap<FileId, GovernedFile>,
+    /// Mappings of all processes.
+    ranges: usize,
+    next_id: u64,
+    requests: Vec<Request>,
+    cost: FaultCost,
+    costs: Costs,
+    told: Statistics,
+    /// How many images of a process were told.
+    images: HashMap<u32, u32>,
+}
+
+/// A mapping to take: to open its file and to advise it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Take {
+    pub id: u64,
+    pub pid: u32,
+    /// The thread that mapped it, or one that has just run.
+    pub tid: u32,
+    pub range: MappedRange,
+    /// If it is advised RANDOM, that may be this governor's advice.
+    pub may_be_inherited: bool,
+    /// How often it was asked for, this time included.
+    pub tries: u32,
+}
+
+/// Something to do.
+#[derive(Clone, Debug)]
+pub enum Request {
+    Take(Take),
+    /// Restore the advice of a range that is not to be governed any more.
+    PutBack { pid: u32, tid: u32, range: MappedRange },
+    /// A process has inherited mappings with advice.
+    Inherited { pid: u32, ranges: Vec<MappedRange> },
+    /// Read what a process has mapped. Ranges with a number from `before` on are newer.
+    Maps { pid: u32, before: u64 },
+    Read { id: FileId, file: Arc<OpenFile>, pages: Pages },
+    /// Have touches of a range told, or no more.
+    Watch { pid: u32, range: MappedRange },
+    Unwatch { pid: u32, range: MappedRange },
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub enum Answer {
+    Took { id: u64, pid: u32, took: Took },
+    Maps { pid: u32, before: u64, maps: Vec<MappedRange>, elapsed_ns: u64 },
+}
+
+/// What came of taking a mapping.
+#[derive(Debug)]
+pub enum Took {
+    /// It is governed. Its file has `pages` pages.
+    Governed { file: Arc<OpenFile>, pages: u64, given: Given },
+    /// It cannot be advised now.
+    Later(String),
+    /// It is not to be governed, by what it is.
+    LeftAlone(String),
+    /// It cannot be governed, since something refuses it.
+    Refused(String),
+    /// It is not there any more.
+    Gone,
+}
+
+/// Whose advice a governed mapping has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// This governor has advised it RANDOM.
+    Advised { stopped_ns: u64 },
+    /// It was advised by this governor in the process that forked, or before it was moved.
+    Inherited,
+    /// The program has advised it RANDOM itself.
+    Own,
+    /// Nothing is advised, since it is only observed.
+    Nothing,
+}
+
+impl Given {
+    /// Whether the advice is to be restored in the end.
+    pub fn is_restored(self) -> bool {
+        matches!(self, Given::Advised { .. } | Given::Inherited)
+    }
+}
+
+impl Governor {
+    pub fn new(settings: Settings) -> Governor {
+        Governor {
+            costs: settings.costs,
+            settings,
+            page_bytes: page_bytes(),
+            processes: HashMap::new(),
+            files: HashMap::new(),
+            ranges: 0,
+            next_id: 0,
+            requests: Vec::new(),
+            cost: FaultCost::default(),
+            told: Statistics::default(),
+            images: HashMap::new(),
+        }
+    }
+
+    /// What is to be done since this was asked last, in order.
+    pub fn requests(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.requests)
+    }
+
+    /// Hears of an event.
+    pub fn hear(&mut self, event: &Event) {
+        let Event { at_ns, pid, tid, .. } = *event;
+        match &event.what {
+            What::Fault { address, kind } => self.fault(event, *address, *kind),
+            What::Map(mapped) => self.mapped(pid, tid, mapped),
+            What::Begin { parent } if *parent != pid => self.forked(*parent, pid),
+            What::Exec => self.ended(pid),
+            What::Lost { records } => self.told.lost_records += records,
+            What::Begin { .. } | What::End => {}
+        }
+        if let Some(process) = self.processes.get_mut(&pid)
+            && process.retry_at_ns.is_some_and(|due_ns| due_ns <= at_ns)
+        {
+            self.retry(pid, tid);
+        }
+    }
+
+    fn fault(&mut self, event: &Event, address: u64, kind: FaultKind) {
+        let Event { at_ns, pid, tid, .. } = *event;
+        let is_major = kind == FaultKind::Major;
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.told.major_faults += u64::from(is_major);
+        let page_bytes = self.page_bytes;
+        let Some(range) = process.at(address) else {
+            // Minor ones are those of all the program's memory.
+            if is_major && at_ns >= process.no_maps_until_ns {
+                process.no_maps_until_ns = at_ns.saturating_add(MAPS_EVERY_NS);
+                self.requests.push(Request::Maps { pid, before: self.next_id });
+            }
+            return;
+        };
+        range.counts.major_faults += u64::from(is_major);
+        range.counts.other_faults += u64::from(!is_major);
+        if !matches!(range.state, RangeState::Governed(_)) {
+            range.counts.early_faults += u64::from(is_major);
+            return;
+        }
+        if is_major {
+            self.cost.major(tid, at_ns);
+        }
+        let id = range.mapped.file.as_ref().map(|file| file.id);
+        let Some((id, file)) = id.and_then(|id| Some((id, self.files.get_mut(&id)?))) else {
+            return;
+        };
+        let touch = match kind {
+            FaultKind::Major => Touch::Major,
+            FaultKind::Minor => Touch::Minor,
+            FaultKind::Seen => Touch::Seen,
+        };
+        let page = range.page(address, page_bytes);
+        for pages in file.touch(page, touch, range.pages(page_bytes), at_ns) {
+            range.counts.pages += pages.count();
+            range.counts.calls += 1;
+            if !self.settings.only_observes {
+                let file = file.open.clone();
+                self.requests.push(Request::Read { id, file, pages });
+            }
+        }
+    }
+
+    fn mapped(&mut self, pid: u32, tid: u32, mapped: &MappedRange) {
+        let takes = self.settings.takes(mapped);
+        let cuts = match self.processes.get_mut(&pid) {
+            Some(process) => process.cut(mapped.address, mapped.end()),
+            None => Vec::new(),
+        };
+        let mut may_be_inherited = false;
+        for cut in cuts {
+            self.was_cut(pid, &cut);
+            let given = match cut.whole.state {
+                RangeState::Governed(given) => given.is_restored(),
+                RangeState::Asked { .. } => true,
+                RangeState::LeftAlone => false,
+            };
+            // The same part of the same file may be the same mapping, with another protection.
+            let of_both = cut.whole.overlap(mapped);
+            if given && let Some(both) = of_both {
+                may_be_inherited = true;
+                if !takes {
+                    self.requests.push(Request::PutBack { pid, tid, range: both });
+                }
+            }
+        }
+        if takes {
+            self.take(pid, tid, mapped.clone(), may_be_inherited);
+        }
+    }
+
+    /// Asks for a mapping, where there is nothing in its place.
+    fn take(&mut self, pid: u32, tid: u32, mapped: MappedRange, may_be_inherited: bool) {
+        let images = &self.images;
+        let process = self.processes.entry(pid).or_insert_with(|| {
+            Process::new(pid, images.get(&pid).copied().unwrap_or(0))
+        });
+        if process.len() >= MOST_OF_PROCESS || self.ranges >= MOST_RANGES {
+            process.told.mappings_left_alone += 1;
+            return;
+        }
+        self.next_id += 1;
+        let id = self.next_id;
+        let mut range = Range::new(mapped.clone(), id);
+        range.may_be_inherited = may_be_inherited;
+        process.insert(range);
+        self.ranges += 1;
+        self.requests.push(Request::Take(Take {
+            id,
+            pid,
+            tid,
+            range: mapped,
+            may_be_inherited,
+            tries: 1,
+        }));
+    }
+
+    /// Asks again for what could not be advised, by the thread `tid`, which has just run.
+    fn retry(&mut self, pid: u32, tid: u32) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.retry_at_ns = None;
+        for range in process.ranges_mut() {
+            if let RangeState::Asked { tries, is_due: true } = range.state {
+                range.state = RangeState::Asked { tries: tries + 1, is_due: false };
+                let (id, may_be_inherited) = (range.id, range.may_be_inherited);
+                let range = range.mapped.clone();
+                let take = Take { id, pid, tid, range, may_be_inherited, tries: tries + 1 };
+                self.requests.push(Request::Take(take));
+            }
+        }
+    }
+
+    /// A child has the mappings of its parent, and the advice that they have.
+    fn forked(&mut self, parent: u32, pid: u32) {
+        self.ended(pid);
+        let Some(of_parent) = self.processes.get(&parent) else { return };
+        let mut process = Process::new(pid, self.images.get(&pid).copied().unwrap_or(0));
+        process.is_new_copy = true;
+        for range in of_parent.ranges().filter(|own| own.state != RangeState::LeftAlone) {
+            if self.ranges >= MOST_RANGES {
+                process.told.mappings_left_alone += 1;
+                continue;
+            }
+            self.ranges += 1;
+            let mut copy = range.copied();
+            match copy.state {
+                RangeState::Governed(given) => {
+                    if given.is_restored() {
+                        copy.state = RangeState::Governed(Given::Inherited);
+                    }
+                    if let Some(file) = file_of(&mut self.files, &copy.mapped) {
+                        file.users += 1;
+                    }
+                    let range = copy.mapped.clone();
+                    self.requests.push(Request::Watch { pid, range });
+                }
+                // Nobody knows whether it was advised before the fork or is behind it.
+                _ => {
+                    self.next_id += 1;
+                    (copy.id, copy.may_be_inherited) = (self.next_id, true);
+                    copy.state = RangeState::Asked { tries: 1, is_due: false };
+                    let (id, range) = (copy.id, copy.mapped.clone());
+                    let take = Take { id, pid, tid: pid, range, may_be_inherited: true, tries: 1 };
+                    self.requests.push(Request::Take(take));
+                }
+            }
+            process.insert(copy);
+        }
+        self.processes.insert(pid, process);
+    }
+
+    /// Hears what came of a request, at `now_ns`.
+    pub fn answer(&mut self, answer: Answer, now_ns: u64) {
+        match answer {
+            Answer::Took { id, pid, took } => self.took(id, pid, took, now_ns),
+            Answer::Maps { pid, before, maps, elapsed_ns } => {
+                if let Some(process) = self.processes.get_mut(&pid) {
+                    let pause = MAPS_EVERY_NS.max(elapsed_ns.saturating_mul(MAPS_SHARE));
+                    process.no_maps_until_ns = now_ns.saturating_add(pause);
+                    self.reconcile(pid, before, maps);
+                }
+            }
+        }
+    }
+
+    fn took(&mut self, id: u64, pid: u32, took: Took, now_ns: u64) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        match &took {
+            Took::LeftAlone(reason) | Took::Refused(reason) | Took::Later(reason) => {
+                process.told.reason = Some(reason.clone());
+            }
+            Took::Governed { .. } | Took::Gone => {}
+        }
+        let mut again_ns = None;
+        let mut gone = Vec::new();
+        for range in process.ranges_mut().filter(|range| range.id == id) {
+            let RangeState::Asked { tries, .. } = range.state else { continue };
+            match &took {
+                Took::Governed { file, pages, given } => {
+                    range.state = RangeState::Governed(*given);
+                    if let Given::Advised { stopped_ns } = given {
+                        range.counts.stopped_ns += stopped_ns;
+                    }
+                    let Some(id) = range.mapped.file.as_ref().map(|file| file.id) else { continue };
+                    let largest = self.settings.largest_window_bytes / self.page_bytes;
+                    let of = self.files.entry(id).or_insert_with(|| {
+                        GovernedFile::new(file.clone(), *pages, State::new(largest, self.costs))
+                    });
+                    of.users += 1;
+                    let range = range.mapped.clone();
+                    self.requests.push(Request::Watch { pid, range });
+                }
+                Took::Later(_) if tries < MOST_TRIES => {
+                    range.state = RangeState::Asked { tries, is_due: true };
+                    again_ns = Some(now_ns.saturating_add(1_000_000 << tries));
+                }
+                Took::Later(_) | Took::LeftAlone(_) | Took::Refused(_) => range.state = RangeState::LeftAlone,
+                Took::Gone => gone.push(range.mapped.address),
+            }
+        }
+        process.retry_at_ns = process.retry_at_ns.or(again_ns);
+        for address in &gone {
+            process.remove(*address);
+            self.ranges -= 1;
+        }
+        if !gone.is_empty() {
+            self.requests.push(Request::Maps { pid, before: self.next_id });
+        }
+    }
+
+    /// Brings what is known of a process to what it has mapped.
+    fn reconcile(&mut self, pid: u32, before: u64, maps: Vec<MappedRange>) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let stale = process.ranges().filter(|own| {
+            own.id <= before && !maps.iter().any(|mapped| own.is_within(mapped))
+        });
+        let stale: Vec<(u64, u64)> =
+            stale.map(|own| (own.mapped.address, own.mapped.end())).collect();
+        // What was moved keeps its advice.
+        let ids = process.ranges().filter(|own| own.state != RangeState::LeftAlone);
+        let known: Vec<FileId> =
+            ids.filter_map(|own| own.mapped.file.as_ref().map(|file| file.id)).collect();
+        for (start, end) in stale {
+            let cuts =
+                self.processes.get_mut(&pid).map(|process| process.cut(start, end));
+            cuts.into_iter().flatten().for_each(|cut| self.was_cut(pid, &cut));
+        }
+        let settings = self.settings.clone();
+        for mapped in maps.into_iter().filter(|mapped| settings.takes(mapped)) {
+            let has_place =
+                self.processes.get(&pid).is_some_and(|process| process.overlaps(&mapped));
+            let inherits = mapped.file.as_ref().is_some_and(|file| known.contains(&file.id));
+            if !has_place {
+                self.take(pid, pid, mapped, inherits);
+            }
+        }
+    }
+
+    /// Counts what was cut.
+    fn was_cut(&mut self, pid: u32, cut: &Cut) {
+        self.ranges = self.ranges + cut.left.len() - 1;
+        if !matches!(cut.whole.state, RangeState::Governed(_)) {
+            return;
+        }
+        let range = cut.whole.mapped.clone();
+        self.requests.push(Request::Unwatch { pid, range });
+        for left in &cut.left {
+            self.requests.push(Request::Watch { pid, range: left.mapped.clone() });
+        }
+        if let Some(file) = file_of(&mut self.files, &cut.whole.mapped) {
+            file.users = file.users + cut.left.len() - 1;
+        }
+    }
+
+    /// Hears that the process `pid` is gone, or has become another program.
+    pub fn ended(&mut self, pid: u32) {
+        let Some(process) = self.processes.remove(&pid) else { return };
+        self.ranges -= process.len();
+        for range in process.ranges() {
+            if matches!(range.state, RangeState::Governed(_)) {
+                if let Some(file) = file_of(&mut self.files, &range.mapped) {
+                    file.users -= 1;
+                }
+                let range = range.mapped.clone();
+                self.requests.push(Request::Unwatch { pid, range });
+            }
+        }
+        let mut told = process.statistics(self.page_bytes, Some(MappingState::Ended));
+        told.is_running = false;
+        self.tell(told);
+    }
+
+    /// Keeps what was done for an image that has ended.
+    fn tell(&mut self, told: ProcessStatistics) {
+        if told.says_nothing() {
+            return;
+        }
+        if self.told.processes.len() >= MOST_TOLD {
+            self.told.processes_left_out += 1;
+            return;
+        }
+        self.images.insert(told.pid, told.image + 1);
+        self.told.processes.push(told);
+    }
+
+    /// What is to be done now and then: files of which nothing is mapped any more are closed, the
+    /// others are looked at, and costs are taken from what was measured.
+    pub fn tick(&mut self) {
+        if let Some(fault_ns) = self.cost.measured_ns(self.settings.costs.fault_ns) {
+            self.costs.fault_ns = fault_ns;
+        }
+        self.files.retain(|_, file| file.users > 0);
+        for file in self.files.values_mut() {
+            file.pages = file.open.pages(self.page_bytes).unwrap_or(file.pages);
+            file.set_costs(self.costs);
+        }
+        for (pid, process) in self.processes.iter_mut().filter(|(_, own)| own.is_new_copy) {
+            process.is_new_copy = false;
+            let inherited = process.restorable().cloned().collect::<Vec<_>>();
+            if !inherited.is_empty() {
+                self.requests.push(Request::Inherited { pid: *pid, ranges: inherited });
+            }
+        }
+    }
+
+    /// Hears for each process whether its memory is short.
+    pub fn set_memory_short(&mut self, is_short: impl Fn(u32) -> bool) {
+        let mut short: Vec<FileId> = Vec::new();
+        for (pid, process) in &self.processes {
+            if is_short(*pid) {
+                let files = process.ranges().filter_map(|own| own.mapped.file.as_ref());
+                short.extend(files.map(|file| file.id));
+            }
+        }
+        for (id, file) in &mut self.files {
+            file.set_memory_short(short.contains(id));
+        }
+    }
+
+    /// Hears that `pages` of a file were asked for and not read.
+    pub fn was_not_read(&mut self, id: FileId, pages: Pages) {
+        self.told.dropped_pages += pages.count();
+        if let Some(file) = self.files.get_mut(&id) {
+            file.was_not_read(pages);
+        }
+    }
+
+    /// Processes that have mappings to govern.
+    pub fn pids(&self) -> Vec<u32> {
+        self.processes.keys().copied().collect()
+    }
+
+    /// Mappings whose advice is to be restored, with their processes.
+    pub fn restorable(&self) -> Vec<(u32, MappedRange)> {
+        let of = |(pid, process): (&u32, &Process)| {
+            process.restorable().map(|range| (*pid, range.clone())).collect::<Vec<_>>()
+        };
+        self.processes.iter().flat_map(of).collect()
+    }
+
+    /// What was done until now.
+    pub fn statistics(&self) -> Statistics {
+        let mut told = self.told.clone();
+        let running = self.processes.values().map(|own| own.statistics(self.page_bytes, None));
+        told.processes.extend(running.filter(|own| !own.says_nothing()));
+        told.processes.sort_by_key(|own| (own.pid, own.image));
+        told
+    }
+}
+
+fn file_of<'a>(
+    files: &'a mut HashMap<FileId, GovernedFile>,
+    mapped: &MappedRange,
+) -> Option<&'a mut GovernedFile> {
+    files.get_mut(&mapped.file.as_ref()?.id)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,322 @@
+use super::*;
+use crate::range::tests::mapped;
+
+const MIB: u64 = 1 << 20;
+
+/// A governor whose requests are looked at and carried out by hand.
+struct Bench {
+    governor: Governor,
+    now_ns: u64,
+    seen: Vec<Request>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench { governor: Governor::new(Settings::default()), now_ns: 0, seen: Vec::new() }
+    }
+
+    fn hear(&mut self, pid: u32, what: What) {
+        self.now_ns += 100_000;
+        self.governor.hear(&Event { at_ns: self.now_ns, pid, tid: pid, what });
+        let requests = self.governor.requests();
+        self.seen.extend(requests);
+    }
+
+    fn map(&mut self, pid: u32, range: MappedRange) {
+        self.hear(pid, What::Map(range));
+    }
+
+    fn fault(&mut self, pid: u32, address: u64) {
+        self.hear(pid, What::Fault { address, kind: FaultKind::Major });
+    }
+
+    fn takes(&mut self) -> Vec<Take> {
+        let take = |request: Request| match request {
+            Request::Take(take) => Some(take),
+            _ => None,
+        };
+        std::mem::take(&mut self.seen).into_iter().filter_map(take).collect()
+    }
+
+    fn took(&mut self, take: &Take, took: Took) {
+        let answer = Answer::Took { id: take.id, pid: take.pid, took };
+        self.governor.answer(answer, self.now_ns);
+        let requests = self.governor.requests();
+        self.seen.extend(requests);
+    }
+
+    /// Has all that is asked for governed.
+    fn govern(&mut self) -> usize {
+        let takes = self.takes();
+        for take in &takes {
+            self.took(take, governed(Given::Advised { stopped_ns: 7 }));
+        }
+        takes.len()
+    }
+
+    fn maps(&mut self, pid: u32, maps: Vec<MappedRange>) {
+        let before = self.governor.next_id;
+        self.governor.answer(Answer::Maps { pid, before, maps, elapsed_ns: 0 }, self.now_ns);
+        let requests = self.governor.requests();
+        self.seen.extend(requests);
+    }
+
+    /// Pages of the file that were read.
+    fn reads(&mut self) -> Vec<Pages> {
+        let read = |request: Request| match request {
+            Request::Read { pages, .. } => Some(pages),
+            _ => None,
+        };
+        std::mem::take(&mut self.seen).into_iter().filter_map(read).collect()
+    }
+
+    /// What is to be restored: process, address, length.
+    fn restorable(&self) -> Vec<(u32, u64, u64)> {
+        let of = |(pid, own): (u32, MappedRange)| (pid, own.address, own.length_bytes);
+        let mut all: Vec<_> = self.governor.restorable().into_iter().map(of).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+fn governed(given: Given) -> Took {
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    Took::Governed { file: Arc::new(OpenFile { file, call_pages: 128 }), pages: 1 << 20, given }
+}
+
+#[test]
+fn large_read_only_mappings_are_taken_once() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    bench.map(7, mapped(0x8000_0000, MIB, 2));
+    let mut writable = mapped(0x9000_0000, 64 * MIB, 3);
+    writable.protection |= libc::PROT_WRITE.cast_unsigned();
+    bench.map(7, writable);
+    assert_eq!(bench.govern(), 1);
+    bench.fault(7, 0x1000_0000);
+    assert_eq!(bench.govern(), 0);
+    assert_eq!(bench.restorable(), [(7, 0x1000_0000, 64 * MIB)]);
+    // Its own advice stays the program's.
+    bench.map(8, mapped(0x1000_0000, 64 * MIB, 1));
+    let takes = bench.takes();
+    bench.took(&takes[0], governed(Given::Own));
+    assert_eq!(bench.restorable().len(), 1);
+}
+
+#[test]
+fn streams_are_read_ahead_and_only_once() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    bench.govern();
+    for page in 0..64 {
+        bench.fault(7, 0x1000_0000 + page * 4096);
+    }
+    let reads = bench.reads();
+    assert!(!reads.is_empty());
+    assert!(reads.iter().all(|pages| pages.count() <= 128), "{reads:?}");
+    let mut pages: Vec<u64> = reads.iter().flat_map(|own| own.first..own.end).collect();
+    let all = pages.len();
+    pages.sort_unstable();
+    pages.dedup();
+    assert_eq!(pages.len(), all, "{reads:?}");
+    assert!(pages.iter().all(|page| *page < 64 * 256), "inside the mapping");
+    let told = bench.governor.statistics();
+    let mapping = &told.processes[0].mappings[0];
+    assert_eq!((mapping.major_faults, mapping.stopped_ns), (64, 7));
+    assert_eq!((mapping.asked_bytes, mapping.calls), (4096 * all as u64, reads.len() as u64));
+}
+
+#[test]
+fn nothing_is_advised_and_read_where_it_only_observes() {
+    let settings = Settings { only_observes: true, ..Settings::default() };
+    let mut bench = Bench { governor: Governor::new(settings), ..Bench::new() };
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let takes = bench.takes();
+    bench.took(&takes[0], governed(Given::Nothing));
+    for page in 0..64 {
+        bench.fault(7, 0x1000_0000 + page * 4096);
+    }
+    assert!(bench.reads().is_empty() && bench.restorable().is_empty());
+    assert!(bench.governor.statistics().processes[0].mappings[0].asked_bytes > 0);
+}
+
+#[test]
+fn what_is_mapped_over_a_governed_range_replaces_it() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    bench.govern();
+    let anonymous = MappedRange { file: None, ..mapped(0x1100_0000, 16 * MIB, 0) };
+    bench.map(7, anonymous);
+    let (start, end) = (0x1000_0000, 0x1400_0000);
+    let expected = [(7, start, 16 * MIB), (7, 0x1200_0000, end - 0x1200_0000)];
+    assert_eq!(bench.restorable(), expected);
+    // The same file at the same place: it is looked at whether the advice is there yet.
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let takes = bench.takes();
+    assert!(takes.len() == 1 && takes[0].may_be_inherited, "{takes:?}");
+    bench.took(&takes[0], governed(Given::Inherited));
+    assert_eq!(bench.restorable(), [(7, start, 64 * MIB)]);
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 9));
+    assert!(!bench.takes()[0].may_be_inherited, "another file");
+}
+
+#[test]
+fn what_becomes_writable_is_put_back() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    bench.govern();
+    let mut part = mapped(0x1100_0000, 16 * MIB, 1);
+    part.offset_bytes = 0x100_0000;
+    part.protection |= libc::PROT_WRITE.cast_unsigned();
+    bench.map(7, part);
+    let put_back = bench.seen.iter().find_map(|request| match request {
+        Request::PutBack { range, .. } => Some((range.address, range.length_bytes)),
+        _ => None,
+    });
+    assert_eq!(put_back, Some((0x1100_0000, 16 * MIB)));
+    assert_eq!(bench.restorable().len(), 2);
+}
+
+#[test]
+fn what_is_moved_is_found_by_its_faults() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    bench.govern();
+    bench.hear(7, What::Fault { address: 0x5000_0000, kind: FaultKind::Minor });
+    assert!(!bench.seen.iter().any(|request| matches!(request, Request::Maps { .. })));
+    for _ in 0..10 {
+        bench.fault(7, 0x5000_0000);
+    }
+    let asked = bench.seen.iter().filter(|request| matches!(request, Request::Maps { .. }));
+    assert_eq!(asked.count(), 1, "not again within a short time");
+    bench.maps(7, vec![mapped(0x5000_0000, 64 * MIB, 1), mapped(0x7000_0000, MIB, 4)]);
+    let takes = bench.takes();
+    assert_eq!((takes.len(), takes[0].range.address), (1, 0x5000_0000));
+    assert!(takes[0].may_be_inherited);
+    bench.took(&takes[0], governed(Given::Inherited));
+    assert_eq!(bench.restorable(), [(7, 0x5000_0000, 64 * MIB)]);
+}
+
+#[test]
+fn forked_processes_share_what_is_known_of_a_file() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    bench.govern();
+    for child in 8..12 {
+        bench.hear(child, What::Begin { parent: 7 });
+    }
+    assert_eq!(bench.govern(), 0, "its mappings have the advice");
+    assert_eq!(bench.restorable().len(), 5);
+    bench.governor.tick();
+    let noted = bench.governor.requests();
+    let noted = noted.iter().filter(|request| matches!(request, Request::Inherited { .. }));
+    assert_eq!(noted.count(), 4);
+    // Each has one page of a stream in turn.
+    for page in 0..64 {
+        bench.fault(8 + page as u32 % 4, 0x1000_0000 + page * 4096);
+    }
+    assert!(!bench.reads().is_empty());
+    bench.hear(8, What::Exec);
+    bench.governor.ended(9);
+    assert_eq!(bench.restorable().len(), 3);
+    for pid in [7, 10, 11] {
+        bench.governor.ended(pid);
+    }
+    bench.governor.tick();
+    assert!(bench.governor.files.is_empty() && bench.governor.ranges == 0);
+    let told = bench.governor.statistics();
+    let major = told.processes.iter().map(|own| own.mappings[0].major_faults).sum::<u64>();
+    assert_eq!((told.processes.len(), major), (5, 64));
+}
+
+/// A fork between the request and the answer.
+#[test]
+fn a_child_of_a_mapping_that_is_being_taken_is_asked_for() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    bench.hear(8, What::Begin { parent: 7 });
+    let takes = bench.takes();
+    assert_eq!((takes.len(), takes[1].pid, takes[1].may_be_inherited), (2, 8, true));
+    assert_ne!(takes[0].id, takes[1].id);
+}
+
+#[test]
+fn what_cannot_be_advised_now_is_asked_for_again() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let mut tries = 0;
+    for _ in 0..1_000_000 {
+        let takes = bench.takes();
+        for take in &takes {
+            tries += 1;
+            assert_eq!(take.tries, tries);
+            bench.took(take, Took::Later("thread 7 is in a system call".to_string()));
+        }
+        bench.fault(7, 0x1000_0000);
+        if tries == MOST_TRIES {
+            break;
+        }
+    }
+    assert_eq!(tries, MOST_TRIES);
+    for _ in 0..1000 {
+        bench.fault(7, 0x1000_0000);
+    }
+    assert_eq!(bench.govern(), 0);
+    assert!(bench.governor.statistics().processes[0].reason.is_some());
+}
+
+#[test]
+fn what_is_gone_has_the_mappings_read_again() {
+    let mut bench = Bench::new();
+    bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+    let takes = bench.takes();
+    bench.took(&takes[0], Took::Gone);
+    assert!(matches!(bench.seen[..], [Request::Maps { pid: 7, .. }]));
+    assert_eq!(bench.governor.ranges, 0);
+    bench.seen.clear();
+    let mut rest = mapped(0x1100_0000, 48 * MIB, 1);
+    rest.offset_bytes = 0x100_0000;
+    bench.maps(7, vec![rest]);
+    assert_eq!(bench.govern(), 1);
+}
+
+#[test]
+fn a_million_mappings_need_bounded_memory() {
+    let mut bench = Bench::new();
+    for pid in 1..=8 {
+        for at in 0..2000 {
+            bench.map(pid, mapped((1 + at) << 26, 32 * MIB, at));
+        }
+        bench.govern();
+        let of_process = bench.governor.processes.get(&pid).map_or(0, Process::len);
+        assert!(of_process <= MOST_OF_PROCESS, "{of_process}");
+    }
+    assert_eq!(bench.governor.ranges, MOST_RANGES);
+    bench.hear(9, What::Begin { parent: 1 });
+    assert_eq!(bench.governor.ranges, MOST_RANGES);
+    let left_alone: u64 =
+        bench.governor.statistics().processes.iter().map(|own| own.mappings_left_alone).sum();
+    assert_eq!(left_alone, 8 * 2000 - MOST_RANGES as u64 + MOST_OF_PROCESS as u64);
+    // Mapping in one place again and again leaves nothing behind.
+    for round in 0..20_000 {
+        bench.map(1, mapped(1 << 26, 32 * MIB, round % 3));
+        bench.seen.clear();
+    }
+    assert_eq!(bench.governor.ranges, MOST_RANGES);
+}
+
+#[test]
+fn a_process_that_is_replaced_begins_anew() {
+    let mut bench = Bench::new();
+    for image in 0..3 {
+        bench.map(7, mapped(0x1000_0000, 64 * MIB, 1));
+        bench.govern();
+        bench.fault(7, 0x1000_0000);
+        bench.hear(7, What::Exec);
+        let told = bench.governor.statistics();
+        assert_eq!(told.processes.len(), image + 1);
+        assert_eq!(told.processes[image].image, image as u32);
+        assert!(!told.processes[image].is_running);
+    }
+    assert!(bench.restorable().is_empty());
+}

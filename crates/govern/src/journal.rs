@@ -1,0 +1,242 @@
+//! Which mappings this governor has advised, in a file: a governor that is killed leaves it, and
+//! `release` goes by it.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use filemap_attach::{FileId, MappedFile, MappedRange};
+
+/// How the names of the files begin.
+const PREFIX: &str = "advised-";
+
+/// So many lines more than there are entries have the file written anew.
+const SPARE_LINES: usize = 1000;
+
+/// A mapping that was advised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub pid: u32,
+    /// When the process was started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// What is mapped. The path of its file is not kept.
+    pub range: MappedRange,
+}
+
+/// The mappings that a governor has advised.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// By process, as lines of the file.
+    entries: HashMap<u32, Vec<String>>,
+    lines: usize,
+}
+
+impl Journal {
+    /// A journal of this process in `directory`.
+    pub fn create(directory: &Path) -> io::Result<Journal> {
+        let own = std::process::id();
+        let name = format!("{PREFIX}{own}-{}", start_ticks(own).unwrap_or(0));
+        let path = directory.join(name);
+        let file = File::options().create(true).truncate(true).write(true).open(&path)?;
+        Ok(Journal { path, file, entries: HashMap::new(), lines: 0 })
+    }
+
+    /// Adds a mapping that is about to be advised.
+    pub fn add(&mut self, pid: u32, range: &MappedRange) -> io::Result<()> {
+        let Some(line) = Entry::line(pid, start_ticks(pid), range) else { return Ok(()) };
+        let entries = self.entries.entry(pid).or_default();
+        if entries.contains(&line) {
+            return Ok(());
+        }
+        self.file.write_all(line.as_bytes())?;
+        entries.push(line);
+        self.lines += 1;
+        let needed: usize = self.entries.values().map(Vec::len).sum();
+        if self.lines > 2 * needed + SPARE_LINES { self.rewrite() } else { Ok(()) }
+    }
+
+    /// Forgets a mapping that was not advised after all, or is not any more.
+    pub fn remove(&mut self, pid: u32, range: &MappedRange) {
+        let line = Entry::line(pid, start_ticks(pid), range);
+        if let Some(entries) = self.entries.get_mut(&pid) {
+            entries.retain(|own| Some(own) != line.as_ref());
+        }
+    }
+
+    /// Forgets the processes that are not `kept`.
+    pub fn keep(&mut self, kept: impl Fn(u32) -> bool) {
+        self.entries.retain(|pid, _| kept(*pid));
+    }
+
+    /// Ends the journal: what is `left` stays in its file, which goes where that is nothing.
+    pub fn end(mut self, left: &[(u32, MappedRange)]) -> io::Result<()> {
+        self.entries.clear();
+        for (pid, range) in left {
+            let line = Entry::line(*pid, start_ticks(*pid), range);
+            self.entries.entry(*pid).or_default().extend(line);
+        }
+        if self.entries.is_empty() { fs::remove_file(&self.path) } else { self.rewrite() }
+    }
+
+    fn rewrite(&mut self) -> io::Result<()> {
+        let lines: Vec<&str> = self.entries.values().flatten().map(String::as_str).collect();
+        self.lines = lines.len();
+        replace(&self.path, &lines.concat())?;
+        self.file = File::options().append(true).open(&self.path)?;
+        Ok(())
+    }
+}
+
+impl Entry {
+    fn line(pid: u32, start_ticks: Option<u64>, range: &MappedRange) -> Option<String> {
+        let MappedRange { address, length_bytes, offset_bytes, protection, is_shared, .. } = range;
+        let FileId { major, minor, inode } = range.file.as_ref()?.id;
+        let (start_ticks, is_shared) = (start_ticks?, u8::from(*is_shared));
+        Some(format!(
+            "{pid} {start_ticks} {address} {length_bytes} {offset_bytes} {major} {minor} {inode} \
+             {protection} {is_shared}\n"
+        ))
+    }
+
+    fn of_line(line: &str) -> Option<Entry> {
+        let words: Vec<u64> = line.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [pid, start_ticks, address, length_bytes, offset_bytes, rest @ ..] = &words[..] else {
+            return None;
+        };
+        let [major, minor, inode, protection, is_shared] = *rest else { return None };
+        let word = |value: u64| u32::try_from(value).ok();
+        let id = FileId { major: word(major)?, minor: word(minor)?, inode };
+        Some(Entry {
+            pid: word(*pid)?,
+            start_ticks: *start_ticks,
+            range: MappedRange {
+                address: *address,
+                length_bytes: *length_bytes,
+                offset_bytes: *offset_bytes,
+                file: Some(MappedFile { id, path: PathBuf::new() }),
+                protection: word(protection)?,
+                is_shared: is_shared != 0,
+            },
+        })
+    }
+
+    /// Whether its process is there yet.
+    pub fn is_alive(&self) -> bool {
+        start_ticks(self.pid) == Some(self.start_ticks)
+    }
+}
+
+/// What a governor has left that is gone.
+#[derive(Debug)]
+pub struct LeftJournal {
+    path: PathBuf,
+    pub entries: Vec<Entry>,
+}
+
+impl LeftJournal {
+    /// Those in `directory`. Entries of processes that are gone are left out, and files without
+    /// others are removed.
+    pub fn all(directory: &Path) -> Vec<LeftJournal> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
+            let owner = owner.and_then(|(pid, ticks)| Some((pid.parse().ok()?, ticks.parse().ok()?)));
+            let Some((pid, ticks)) = owner else { continue };
+            if start_ticks(pid) == Some(ticks) {
+                continue;
+            }
+            let text = fs::read_to_string(entry.path()).unwrap_or_default();
+            let entries = text.lines().filter_map(Entry::of_line).filter(Entry::is_alive).collect();
+            let journal = LeftJournal { path: entry.path(), entries };
+            if journal.entries.is_empty() {
+                let _ = fs::remove_file(&journal.path);
+            } else {
+                found.push(journal);
+            }
+        }
+        found
+    }
+
+    /// Keeps only the entries that are there now.
+    pub fn write(&self) -> io::Result<()> {
+        let of = |own: &Entry| Entry::line(own.pid, Some(own.start_ticks), &own.range);
+        let lines: Vec<String> = self.entries.iter().filter_map(of).collect();
+        if lines.is_empty() {
+            return fs::remove_file(&self.path);
+        }
+        replace(&self.path, &lines.concat())
+    }
+}
+
+/// Puts `text` in place of what a file has, at once.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, text)?;
+    fs::rename(&new, path)
+}
+
+/// When the process `pid` was started, in clock ticks since boot, if it is there and has not ended.
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program is in brackets and may hold anything, also blanks and brackets.
+    let behind = stat.iter().rposition(|&byte| byte == b')')?;
+    let mut fields = stat.get(behind + 2..)?.split(|&byte| byte == b' ');
+    // The bracket ends field 2.
+    if matches!(fields.next()?, b"Z" | b"X") {
+        return None;
+    }
+    str::from_utf8(fields.nth(18)?).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::range::tests::mapped;
+
+    #[test]
+    fn what_a_killed_governor_leaves_is_found() {
+        let scratch = tempfile::tempdir().unwrap();
+        let own = std::process::id();
+        let ranges = [1, 2].map(|inode| mapped(inode << 24, 1 << 20, inode));
+        let mut journal = Journal::create(scratch.path()).unwrap();
+        ranges.iter().for_each(|range| journal.add(own, range).unwrap());
+        for turn in 0..5000 {
+            let range = mapped(turn << 30, 1 << 20, 3);
+            journal.add(own, &range).unwrap();
+            journal.remove(own, &range);
+        }
+        assert!(journal.lines < 3000, "it is written anew: {}", journal.lines);
+        assert!(LeftJournal::all(scratch.path()).is_empty(), "its owner lives");
+        journal.rewrite().unwrap();
+        // No process has this number.
+        let text = fs::read_to_string(&journal.path).unwrap();
+        let gone = text.replace(&format!("{own} "), "4294967295 ");
+        fs::write(scratch.path().join("advised-4294967295-1"), text + &gone).unwrap();
+        fs::write(scratch.path().join("advised-4294967295-2"), gone).unwrap();
+        let [mut left] = <[LeftJournal; 1]>::try_from(LeftJournal::all(scratch.path())).unwrap();
+        let mut found: Vec<MappedRange> = left.entries.iter().map(|e| e.range.clone()).collect();
+        found.sort_by_key(|range| range.address);
+        for (found, range) in found.iter().zip(&ranges) {
+            let is_same = |a: &MappedRange, b: &MappedRange| {
+                a.file.as_ref().unwrap().id == b.file.as_ref().unwrap().id
+                    && (a.address, a.length_bytes, a.protection)
+                        == (b.address, b.length_bytes, b.protection)
+            };
+            assert!(is_same(found, range));
+        }
+        left.entries.clear();
+        left.write().unwrap();
+        journal.end(&[]).unwrap();
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_process_has_a_start() {
+        assert!(start_ticks(std::process::id()).is_some_and(|ticks| ticks > 0));
+        assert_eq!(start_ticks(u32::MAX), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! The governor: what is read ahead of file mappings is decided here instead of by the kernel.
+//!
+//! Processes are followed from outside (`filemap-attach`). A large read-only mapping of a file is
+//! advised MADV_RANDOM, so that the kernel reads single pages, and what else is worth reading
+//! (`filemap-policy`) is asked for on a descriptor of this process' own. A program's results
+//! cannot change by that.
+//!
+//! [`Governor`] holds the decisions: events go in, requests come out. [`Governing`] carries them
+//! out in threads of its own.
+
+mod advisor;
+mod asked;
+mod costs;
+mod file;
+mod governing;
+mod governor;
+mod journal;
+mod memory;
+mod process;
+mod range;
+mod reader;
+mod release;
+mod settings;
+mod statistics;
+
+pub use advisor::without_injections;
+pub use governing::{Error, Governing, Outcome, Target};
+pub use governor::{Answer, Given, Governor, Request, Take, Took};
+pub use journal::{Journal, start_ticks};
+pub use release::{Left, release};
+pub use filemap_policy::Costs;
+pub use settings::Settings;
+pub use statistics::{MappingState, MappingStatistics, ProcessStatistics, Statistics};

@@ -1,0 +1,151 @@
+//! Whether memory is short: for a process, by the limits of its cgroups, and for all.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where cgroups are.
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// Memory is short below this part of all, in percent.
+const LEAST_PERCENT: u64 = 5;
+
+/// Nor may more of the last ten seconds be lost in waiting for memory, in percent.
+const MOST_WAITING_PERCENT: f64 = 10.0;
+
+/// What is looked at again and again.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// How often each cgroup has come to its limit so far.
+    reached: HashMap<PathBuf, u64>,
+}
+
+impl Memory {
+    /// Those of `pids` whose memory is short now.
+    pub fn short(&mut self, pids: &[u32]) -> Vec<u32> {
+        if is_short_for_all() {
+            return pids.to_vec();
+        }
+        let mut known: HashMap<PathBuf, bool> = HashMap::new();
+        let mut reached = HashMap::new();
+        let mut is_short = |pid: u32| {
+            cgroups(pid).into_iter().any(|group| {
+                let before = self.reached.get(&group).copied();
+                *known.entry(group.clone()).or_insert_with(|| {
+                    let times = times_reached(&group);
+                    let is_rising = before.is_some_and(|before| before < times);
+                    reached.insert(group.clone(), times);
+                    is_rising || is_full(&group)
+                })
+            })
+        };
+        let short = pids.iter().copied().filter(|pid| is_short(*pid)).collect();
+        self.reached = reached;
+        short
+    }
+}
+
+fn is_short_for_all() -> bool {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
+    };
+    let is_little = match (kib("MemAvailable:"), kib("MemTotal:")) {
+        (Some(available), Some(total)) => available < total / 100 * LEAST_PERCENT,
+        _ => false,
+    };
+    let pressure = fs::read_to_string("/proc/pressure/memory").unwrap_or_default();
+    is_little || waiting_percent(&pressure) > MOST_WAITING_PERCENT
+}
+
+/// The part of the last ten seconds in which some waited, of a file of pressures.
+fn waiting_percent(text: &str) -> f64 {
+    let some = text.lines().find_map(|line| line.strip_prefix("some avg10="));
+    let percent = some.and_then(|rest| rest.split(' ').next()?.parse().ok());
+    percent.unwrap_or(0.0)
+}
+
+/// The cgroups that limit the memory of a process: its own and those around it.
+fn cgroups(pid: u32) -> Vec<PathBuf> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let of = |line: &str| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let root = match controllers {
+            "" => PathBuf::from(CGROUPS),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                Path::new(CGROUPS).join("memory")
+            }
+            _ => return None,
+        };
+        // A process of another namespace may be above what is seen here.
+        let path = path.trim_start_matches('/');
+        if path.split('/').any(|part| part == "..") {
+            return None;
+        }
+        let own = root.join(path);
+        let around = own.ancestors().take_while(|at| at.starts_with(&root));
+        Some(around.map(Path::to_path_buf).collect::<Vec<_>>())
+    };
+    text.lines().filter_map(of).flatten().collect()
+}
+
+/// How often a cgroup has come to its limit.
+fn times_reached(group: &Path) -> u64 {
+    if let Some(times) = number(&group.join("memory.failcnt")) {
+        return times;
+    }
+    let events = fs::read_to_string(group.join("memory.events.local"))
+        .or_else(|_| fs::read_to_string(group.join("memory.events")))
+        .unwrap_or_default();
+    let times = |key: &str| {
+        let line = events.lines().find_map(|line| line.strip_prefix(key));
+        line.and_then(|rest| rest.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    times("max ") + times("high ")
+}
+
+/// Whether a cgroup has used its limit but for a small part.
+fn is_full(group: &Path) -> bool {
+    let of = |usage: &str, limits: &[&str]| {
+        let usage = number(&group.join(usage))?;
+        let limit = limits.iter().filter_map(|name| number(&group.join(name))).min()?;
+        Some(usage > limit - limit / (100 / LEAST_PERCENT))
+    };
+    let of_v2 = of("memory.current", &["memory.max", "memory.high"]);
+    of_v2.or_else(|| of("memory.usage_in_bytes", &["memory.limit_in_bytes"])).unwrap_or(false)
+}
+
+/// The number that a file has; none where it has a word, such as `max`.
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cgroup_that_is_full_is_short() {
+        let scratch = tempfile::tempdir().unwrap();
+        for (files, short) in [
+            (&[("memory.current", "96"), ("memory.max", "100"), ("memory.high", "max")][..], true),
+            (&[("memory.current", "90"), ("memory.max", "100"), ("memory.high", "max")], false),
+            (&[("memory.current", "90"), ("memory.max", "1000"), ("memory.high", "90")], true),
+            (&[("memory.current", "90"), ("memory.max", "max")], false),
+            (&[("memory.usage_in_bytes", "99"), ("memory.limit_in_bytes", "100")], true),
+            (&[("memory.usage_in_bytes", "99"), ("memory.limit_in_bytes", "9223372036854771712")], false),
+            (&[], false),
+        ] {
+            let group = tempfile::tempdir_in(scratch.path()).unwrap();
+            for (name, text) in files {
+                fs::write(group.path().join(name), format!("{text}\n")).unwrap();
+            }
+            assert_eq!(is_full(group.path()), short, "{files:?}");
+        }
+        fs::write(scratch.path().join("memory.events"), "low 0\nhigh 2\nmax 3\noom 0\n").unwrap();
+        assert_eq!(times_reached(scratch.path()), 5);
+        assert_eq!(waiting_percent("some avg10=12.50 avg60=0.00 avg300=0.00 total=1\n"), 12.5);
+        assert_eq!(waiting_percent(""), 0.0);
+    }
+}

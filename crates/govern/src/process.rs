@@ -1,0 +1,213 @@
+//! A process that has mappings to govern.
+
+use std::collections::BTreeMap;
+
+use filemap_attach::MappedRange;
+
+use crate::range::{Range, RangeState};
+use crate::statistics::{MappingState, MappingStatistics, ProcessStatistics};
+
+/// Ended mappings of one process that are told one by one. The rest is told as a sum.
+const MOST_TOLD: usize = 64;
+
+/// A process that has mappings to govern.
+#[derive(Debug)]
+pub struct Process {
+    /// Its mappings that are governed or are to be, by address. They do not overlap.
+    ranges: BTreeMap<u64, Range>,
+    pub told: ProcessStatistics,
+    /// When its mappings were asked for last, and until when they are not asked for again.
+    pub no_maps_until_ns: u64,
+    /// When what could not be advised is to be asked for again.
+    pub retry_at_ns: Option<u64>,
+    /// It was forked, and what it inherited has not been noted yet.
+    pub is_new_copy: bool,
+}
+
+impl Process {
+    /// The `image`th image of the process `pid`.
+    pub fn new(pid: u32, image: u32) -> Process {
+        let told = ProcessStatistics { pid, image, is_running: true, ..Default::default() };
+        Process {
+            ranges: BTreeMap::new(),
+            told,
+            no_maps_until_ns: 0,
+            retry_at_ns: None,
+            is_new_copy: false,
+        }
+    }
+
+    pub fn ranges(&self) -> impl Iterator<Item = &Range> {
+        self.ranges.values()
+    }
+
+    pub fn ranges_mut(&mut self) -> impl Iterator<Item = &mut Range> {
+        self.ranges.values_mut()
+    }
+
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// The mapping that has `address`.
+    pub fn at(&mut self, address: u64) -> Option<&mut Range> {
+        let (_, range) = self.ranges.range_mut(..=address).next_back()?;
+        (address < range.mapped.end()).then_some(range)
+    }
+
+    /// Whether a mapping that is known has a part of the place of `mapped`.
+    pub fn overlaps(&self, mapped: &MappedRange) -> bool {
+        let before_end = self.ranges.range(..mapped.end()).next_back();
+        before_end.is_some_and(|(_, range)| range.mapped.end() > mapped.address)
+    }
+
+    /// Its mappings whose advice is to be restored.
+    pub fn restorable(&self) -> impl Iterator<Item = &MappedRange> {
+        let is_given = |range: &&Range| match range.state {
+            RangeState::Governed(given) => given.is_restored(),
+            _ => false,
+        };
+        self.ranges.values().filter(is_given).map(|range| &range.mapped)
+    }
+
+    /// Adds a mapping where nothing else is.
+    pub fn insert(&mut self, range: Range) {
+        self.ranges.insert(range.mapped.address, range);
+    }
+
+    /// Takes out all that begins at `address`.
+    pub fn remove(&mut self, address: u64) -> Option<Range> {
+        let range = self.ranges.remove(&address)?;
+        self.tell_ended(&range);
+        Some(range)
+    }
+
+    /// Cuts out what lies in `start..end`. Returns what was cut and what is left of it.
+    pub fn cut(&mut self, start: u64, end: u64) -> Vec<Cut> {
+        let is_hit = |range: &Range| range.mapped.end() > start;
+        let hit = self.ranges.range(..end).rev().map(|(_, range)| range);
+        let hit: Vec<u64> = hit.take_while(|r| is_hit(r)).map(|r| r.mapped.address).collect();
+        let mut cuts = Vec::new();
+        for address in hit {
+            let Some(range) = self.ranges.remove(&address) else { continue };
+            let whole = range.clone();
+            let left: Vec<Range> = range.without(start, end).into_iter().flatten().collect();
+            if left.is_empty() {
+                self.tell_ended(&whole);
+            }
+            left.iter().for_each(|piece| self.insert(piece.clone()));
+            cuts.push(Cut { whole, left });
+        }
+        cuts
+    }
+
+    /// What was done for it until now.
+    pub fn statistics(&self, page_bytes: u64, state: Option<MappingState>) -> ProcessStatistics {
+        let mut told = self.told.clone();
+        for range in self.ranges.values() {
+            let own = match range.state {
+                RangeState::Governed(crate::Given::Own) => MappingState::OwnAdvice,
+                RangeState::Governed(_) => MappingState::Governed,
+                _ => continue,
+            };
+            told.mappings.push(tell(range, state.unwrap_or(own), page_bytes));
+        }
+        told
+    }
+
+    fn tell_ended(&mut self, range: &Range) {
+        if !matches!(range.state, RangeState::Governed(_)) {
+            return;
+        }
+        let mut one = tell(range, MappingState::Ended, page_bytes());
+        if self.told.mappings.len() < MOST_TOLD {
+            self.told.mappings.push(one);
+            return;
+        }
+        match self.told.mappings.last_mut().filter(|last| last.path.is_none()) {
+            Some(sum) => {
+                sum.mappings += 1;
+                sum.major_faults += one.major_faults;
+                sum.early_faults += one.early_faults;
+                sum.asked_bytes += one.asked_bytes;
+                sum.calls += one.calls;
+                sum.stopped_ns += one.stopped_ns;
+            }
+            None => {
+                (one.path, one.address, one.length_bytes, one.offset_bytes) = (None, 0, 0, 0);
+                self.told.mappings.push(one);
+            }
+        }
+    }
+}
+
+/// A mapping of which a part was replaced.
+#[derive(Debug)]
+pub struct Cut {
+    pub whole: Range,
+    /// What is left of it.
+    pub left: Vec<Range>,
+}
+
+fn tell(range: &Range, state: MappingState, page_bytes: u64) -> MappingStatistics {
+    let path = range.mapped.file.as_ref().map(|file| file.path.clone());
+    MappingStatistics {
+        path: Some(path.unwrap_or_default()),
+        mappings: 1,
+        state,
+        address: range.mapped.address,
+        length_bytes: range.mapped.length_bytes,
+        offset_bytes: range.mapped.offset_bytes,
+        major_faults: range.counts.major_faults,
+        early_faults: range.counts.early_faults,
+        asked_bytes: range.counts.pages * page_bytes,
+        calls: range.counts.calls,
+        stopped_ns: range.counts.stopped_ns,
+    }
+}
+
+/// Bytes of a page of this machine.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::range::tests::mapped;
+    use crate::Given;
+
+    fn governed(address: u64, length: u64) -> Range {
+        let mut range = Range::new(mapped(address, length, 1), 1);
+        range.state = RangeState::Governed(Given::Advised { stopped_ns: 0 });
+        range
+    }
+
+    #[test]
+    fn what_is_mapped_over_others_cuts_them() {
+        let mut process = Process::new(7, 0);
+        for start in [0x10000, 0x20000, 0x30000] {
+            process.insert(governed(start, 0x8000));
+        }
+        assert!(process.at(0x17fff).is_some() && process.at(0x18000).is_none());
+        let cuts = process.cut(0x14000, 0x22000);
+        assert_eq!(cuts.len(), 2);
+        let all: Vec<_> =
+            process.ranges().map(|own| (own.mapped.address, own.mapped.end())).collect();
+        assert_eq!(all, [(0x10000, 0x14000), (0x22000, 0x28000), (0x30000, 0x38000)]);
+        process.cut(0, u64::MAX);
+        assert_eq!((process.len(), process.told.mappings.len()), (0, 3));
+    }
+
+    #[test]
+    fn many_ended_mappings_are_told_as_a_sum() {
+        let mut process = Process::new(7, 0);
+        for _ in 0..MOST_TOLD + 10 {
+            process.insert(governed(0x10000, 0x8000));
+            process.cut(0x10000, 0x18000);
+        }
+        let told = process.statistics(4096, None).mappings;
+        assert_eq!(told.len(), MOST_TOLD + 1);
+        assert_eq!(told.iter().map(|own| own.mappings).sum::<u64>(), MOST_TOLD as u64 + 10);
+    }
+}

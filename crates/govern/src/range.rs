@@ -1,0 +1,159 @@
+//! A mapping that is governed, or is to be.
+
+use filemap_attach::MappedRange;
+use filemap_policy::Pages;
+
+use crate::governor::Given;
+
+/// A mapping that is governed, or is to be.
+#[derive(Clone, Debug)]
+pub struct Range {
+    pub mapped: MappedRange,
+    /// Of the request that takes it. The pieces of a mapping that was cut share it.
+    pub id: u64,
+    /// If it is advised RANDOM, that may be this governor's advice.
+    pub may_be_inherited: bool,
+    pub state: RangeState,
+    pub counts: Counts,
+}
+
+/// How far a mapping is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeState {
+    /// It was asked for, so many times. Where `is_due` nobody is at it.
+    Asked { tries: u32, is_due: bool },
+    /// It is governed.
+    Governed(Given),
+    /// It cannot be: it is kept so that it is not asked for again.
+    LeftAlone,
+}
+
+/// What was done for a mapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pages that were missing.
+    pub major_faults: u64,
+    /// Pages that were touched, as far as they were told, and not missing.
+    pub other_faults: u64,
+    /// Pages that were asked for.
+    pub pages: u64,
+    /// Calls that asked.
+    pub calls: u64,
+    /// Faults before it was governed.
+    pub early_faults: u64,
+    /// How long a thread was stopped to advise it.
+    pub stopped_ns: u64,
+}
+
+impl Range {
+    /// A mapping that is to be taken by the request `id`.
+    pub fn new(mapped: MappedRange, id: u64) -> Range {
+        let state = RangeState::Asked { tries: 1, is_due: false };
+        Range { mapped, id, may_be_inherited: false, state, counts: Counts::default() }
+    }
+
+    /// The same in another process, of which nothing is counted yet.
+    pub fn copied(&self) -> Range {
+        Range { counts: Counts::default(), ..self.clone() }
+    }
+
+    /// The pages of the file that are mapped.
+    pub fn pages(&self, page_bytes: u64) -> Pages {
+        let first = self.mapped.offset_bytes / page_bytes;
+        Pages { first, end: first + self.mapped.length_bytes / page_bytes }
+    }
+
+    /// The page of the file at `address`, which is in the range.
+    pub fn page(&self, address: u64, page_bytes: u64) -> u64 {
+        (self.mapped.offset_bytes + (address - self.mapped.address)) / page_bytes
+    }
+
+    /// Whether `other` maps the same bytes of the same file at the same place.
+    pub fn is_within(&self, other: &MappedRange) -> bool {
+        let own = &self.mapped;
+        let id = |range: &MappedRange| range.file.as_ref().map(|file| file.id);
+        id(own) == id(other)
+            && other.address <= own.address
+            && own.end() <= other.end()
+            && own.offset_bytes.checked_sub(other.offset_bytes)
+                == Some(own.address - other.address)
+    }
+
+    /// What `other` has of the same bytes of the same file at the same place.
+    pub fn overlap(&self, other: &MappedRange) -> Option<MappedRange> {
+        let own = &self.mapped;
+        let (start, end) = (own.address.max(other.address), own.end().min(other.end()));
+        let mut both = other.clone();
+        both.address = start;
+        both.length_bytes = end.checked_sub(start).filter(|length| *length > 0)?;
+        both.offset_bytes += start - other.address;
+        let part = Range { mapped: both.clone(), ..self.clone() };
+        part.is_within(own).then_some(both)
+    }
+
+    /// What is left of it without `start..end`: the part before, and the part behind, of which
+    /// nothing is counted.
+    pub fn without(self, start: u64, end: u64) -> [Option<Range>; 2] {
+        let own = (self.mapped.address, self.mapped.end());
+        let after = (end < own.1).then(|| {
+            let cut = end.max(own.0) - own.0;
+            let mut after = self.copied();
+            after.mapped.address += cut;
+            after.mapped.offset_bytes += cut;
+            after.mapped.length_bytes -= cut;
+            after
+        });
+        let before = (own.0 < start).then(|| {
+            let mut before = self;
+            before.mapped.length_bytes = start.min(own.1) - own.0;
+            before
+        });
+        [before, after]
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use filemap_attach::{FileId, MappedFile};
+
+    use super::*;
+
+    /// A shared read-only mapping of the file `inode` from its beginning on.
+    pub fn mapped(address: u64, length_bytes: u64, inode: u64) -> MappedRange {
+        MappedRange {
+            address,
+            length_bytes,
+            offset_bytes: 0,
+            file: Some(MappedFile {
+                id: FileId { major: 8, minor: 1, inode },
+                path: format!("/data/{inode}").into(),
+            }),
+            protection: libc::PROT_READ.cast_unsigned(),
+            is_shared: true,
+        }
+    }
+
+    #[test]
+    fn what_is_replaced_is_cut_out() {
+        // (replaced, what is left as (address, length, offset))
+        for (start, end, left) in [
+            (0x1000, 0x5000, vec![]),
+            (0, 0x9000, vec![]),
+            (0, 0x2000, vec![(0x2000, 0x3000, 0x1000)]),
+            (0x4000, 0x9000, vec![(0x1000, 0x3000, 0)]),
+            (0x2000, 0x3000, vec![(0x1000, 0x1000, 0), (0x3000, 0x2000, 0x2000)]),
+        ] {
+            let mut range = Range::new(mapped(0x1000, 0x4000, 1), 5);
+            range.counts.calls = 3;
+            let pieces: Vec<Range> = range.without(start, end).into_iter().flatten().collect();
+            let places = pieces
+                .iter()
+                .map(|piece| &piece.mapped)
+                .map(|own| (own.address, own.length_bytes, own.offset_bytes));
+            assert_eq!(places.collect::<Vec<_>>(), left, "{start:x}-{end:x}");
+            assert!(pieces.iter().all(|piece| piece.id == 5 && piece.counts.calls % 3 == 0));
+            let whole = mapped(0x1000, 0x4000, 1);
+            assert!(pieces.iter().all(|piece| piece.is_within(&whole)));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What was done for processes.
+
+use std::path::PathBuf;
+
+/// What was done for processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Each image of each process that had a mapping to govern, in order of their beginning.
+    pub processes: Vec<ProcessStatistics>,
+    /// Images that are not among these, since they are too many.
+    pub processes_left_out: u64,
+    /// Records that the kernel had no room for.
+    pub lost_records: u64,
+    /// Reads that were asked for and dropped, since the device was too slow for them.
+    pub dropped_pages: u64,
+}
+
+/// What was done for one image of a process: each exec begins another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessStatistics {
+    pub pid: u32,
+    /// Which of its images that had something to govern, from 0 on.
+    pub image: u32,
+    /// Whether it ran this image when it was looked at last.
+    pub is_running: bool,
+    /// Major faults that were told, in whatever mapping.
+    pub major_faults: u64,
+    /// Mappings for which there was no room.
+    pub mappings_left_alone: u64,
+    /// Why a mapping could not be governed; the last reason.
+    pub reason: Option<String>,
+    pub mappings: Vec<MappingStatistics>,
+}
+
+impl ProcessStatistics {
+    /// Whether nothing was done for it, and nothing stood against that.
+    pub fn says_nothing(&self) -> bool {
+        let is_idle = |own: &MappingStatistics| {
+            own.major_faults == 0 && own.calls == 0 && own.stopped_ns == 0
+        };
+        self.mappings_left_alone == 0 && self.reason.is_none() && self.mappings.iter().all(is_idle)
+    }
+}
+
+/// What became of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappingState {
+    /// It is governed.
+    Governed,
+    /// Its advice is the program's own, and reads are made for it.
+    OwnAdvice,
+    /// It was governed until it ended.
+    Ended,
+    /// It was governed, and its advice was restored.
+    GivenBack,
+}
+
+/// What was done for a mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappingStatistics {
+    /// Its file; `None` where this stands for several that have ended.
+    pub path: Option<PathBuf>,
+    /// How many mappings it stands for.
+    pub mappings: u64,
+    pub state: MappingState,
+    pub address: u64,
+    pub length_bytes: u64,
+    pub offset_bytes: u64,
+    /// Major faults in it.
+    pub major_faults: u64,
+    /// Major faults in it before it was governed.
+    pub early_faults: u64,
+    /// Bytes that were asked for besides.
+    pub asked_bytes: u64,
+    /// Calls that asked.
+    pub calls: u64,
+    /// How long a thread of the program was stopped to advise it.
+    pub stopped_ns: u64,
+}
