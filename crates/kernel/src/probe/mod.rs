@@ -15,6 +15,7 @@ mod folio_ops;
 mod mapping;
 mod meter;
 mod outcome;
+mod order;
 mod own_page;
 mod piped;
 mod plan;

@@ -1,6 +1,7 @@
 //! Jobs shaped like programs.
 
 mod cursor;
+mod order;
 mod fair;
 mod populate;
 mod record;
