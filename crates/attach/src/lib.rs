@@ -3,8 +3,19 @@
 //! A process is followed without anything being loaded into it: the kernel tells of its mappings
 //! and faults. This crate knows no purpose: what is done with an [`Event`] is its caller's affair.
 
-mod event;
-mod mapped_range;
+// What a name says is not said again.
+#![allow(missing_docs)]
 
+pub mod cgroup;
+mod error;
+mod event;
+pub mod file;
+mod follow;
+mod mapped_range;
+mod perf;
+pub mod process;
+
+pub use error::Error;
 pub use event::{Event, FaultKind, What};
+pub use follow::{Follower, Way};
 pub use mapped_range::{FileId, MappedFile, MappedRange};

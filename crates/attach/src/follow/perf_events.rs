@@ -1,0 +1,187 @@
+//! The way that tells of each fault: perf events of threads, which their children inherit.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use super::clock::now_ns;
+use super::refusal;
+use super::rings::Rings;
+use crate::perf::{self, Attributes, Flag, Kind, Record};
+use crate::{Error, Event, FaultKind, What, process};
+
+/// What happens, by its number in `linux/perf_event.h`.
+const MINOR_FAULTS: u64 = 5;
+const MAJOR_FAULTS: u64 = 6;
+
+/// A sample has the address, behind the thread and the time.
+const SAMPLE_ADDRESS: u64 = 1 << 3;
+
+const OWN_THREAD: u32 = 0;
+
+/// A thread makes others while its events are opened: this often new ones are looked for.
+const MOST_LOOKS: u32 = 16;
+
+/// Minor faults wake nobody, so that they are looked for this often while there are faults.
+const BUSY_PERIOD: Duration = Duration::from_millis(1);
+const IDLE_PERIOD: Duration = Duration::from_millis(10);
+
+/// There are faults where the last was less than this ago.
+const BUSY_TIME: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub struct PerfEvents {
+    rings: Rings,
+    events: Vec<OwnedFd>,
+    /// Processes that were told to begin, or were added.
+    known: HashSet<u32>,
+    /// What is told before all that is in the rings.
+    first: Vec<Event>,
+    last_fault: Option<Instant>,
+}
+
+impl PerfEvents {
+    pub fn of_processes() -> Result<PerfEvents, Error> {
+        refusal::raise_open_files();
+        let rings = Rings::open().map_err(refusal::of_events)?;
+        Ok(PerfEvents {
+            rings,
+            events: Vec::new(),
+            known: HashSet::new(),
+            first: Vec::new(),
+            last_fault: None,
+        })
+    }
+
+    pub fn of_children() -> Result<PerfEvents, Error> {
+        let mut opened = PerfEvents::of_processes()?;
+        let flags = [Flag::Disabled, Flag::EnableOnExec];
+        opened.follow(OWN_THREAD, &flags).map_err(refusal::of_events)?;
+        Ok(opened)
+    }
+
+    pub fn add(&mut self, pid: u32) -> Result<(), Error> {
+        let mut followed = HashSet::new();
+        for _ in 0..MOST_LOOKS {
+            let threads = process::threads(pid)?;
+            let new: Vec<_> = threads.into_iter().filter(|tid| followed.insert(*tid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for tid in new {
+                match self.follow(tid, &[]) {
+                    // The thread has ended.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    followed => followed.map_err(|error| refusal::of_process(pid, error))?,
+                }
+            }
+        }
+        self.known.insert(pid);
+        let at_ns = now_ns();
+        let told = |range| Event { at_ns, pid, tid: pid, what: What::Map(range) };
+        self.first.extend(process::maps(pid)?.into_iter().map(told));
+        Ok(())
+    }
+
+    /// Opens the events of a thread on all CPUs.
+    fn follow(&mut self, tid: u32, flags: &[Flag]) -> io::Result<()> {
+        let faults = |config| {
+            Attributes::new(Attributes::SOFTWARE, config)
+                .with(&[Flag::Inherit, Flag::ExcludeKernel])
+                .with(flags)
+                .sampling(SAMPLE_ADDRESS)
+                .waking_after(1)
+        };
+        let tells =
+            [Flag::Mmap, Flag::MmapData, Flag::Mmap2, Flag::Comm, Flag::CommExec, Flag::Task];
+        let kinds = [faults(MAJOR_FAULTS).with(&tells), faults(MINOR_FAULTS)];
+        let opened = self.events.len();
+        for (cpu, targets) in self.rings.targets() {
+            for (attributes, target) in kinds.iter().zip(targets) {
+                let event = perf::open(attributes, tid, cpu)
+                    .and_then(|event| perf::redirect(&event, target).map(|()| event));
+                match event {
+                    Ok(event) => self.events.push(event),
+                    Err(error) => {
+                        self.events.truncate(opened);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn wait(&self, timeout: Duration) -> Result<bool, Error> {
+        let begin = Instant::now();
+        loop {
+            if !self.first.is_empty() || self.rings.has_records() {
+                return Ok(true);
+            }
+            let left = timeout.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let is_busy = self.last_fault.is_some_and(|last| last.elapsed() < BUSY_TIME);
+            let period = left.min(if is_busy { BUSY_PERIOD } else { IDLE_PERIOD });
+            let is_woken = self.rings.wait(period).map_err(refusal::of_events)?;
+            if is_woken && !self.rings.has_records() {
+                // The thread that opened the events has ended, of which poll tells for ever.
+                std::thread::sleep(period.min(BUSY_PERIOD));
+            }
+        }
+    }
+
+    pub fn read(&mut self, take: &mut dyn FnMut(Event)) {
+        let until_ns = now_ns();
+        self.first.drain(..).for_each(&mut *take);
+        let (known, mut has_faults) = (&mut self.known, false);
+        self.rings.read(until_ns, |record, is_minor| {
+            if record.kind == Kind::Sample {
+                has_faults = true;
+                take(fault(&record, is_minor));
+            } else if let Some(event) = record.event() {
+                tell(known, event, take);
+            }
+        });
+        if has_faults {
+            self.last_fault = Some(Instant::now());
+        }
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.rings.fd()
+    }
+}
+
+#[inline]
+fn fault(sample: &Record<'_>, is_minor: bool) -> Event {
+    let origin = sample.origin();
+    let kind = if is_minor { FaultKind::Minor } else { FaultKind::Major };
+    let what = What::Fault { address: sample.address().unwrap_or(0), kind };
+    Event { at_ns: origin.at_ns, pid: origin.pid, tid: origin.tid, what }
+}
+
+/// Tells an event that is no fault. The caller's own children are not told to begin, as their
+/// events are off until exec: that is told before it here.
+fn tell(known: &mut HashSet<u32>, event: Event, take: &mut dyn FnMut(Event)) {
+    match event.what {
+        What::Begin { .. } => {
+            known.insert(event.pid);
+        }
+        What::Exec => {
+            if known.insert(event.pid) {
+                let parent = std::process::id();
+                take(Event { what: What::Begin { parent }, ..event });
+            }
+        }
+        // Its other threads may go on; what would tell a second beginning is an exec by one of
+        // those.
+        What::End if event.pid == event.tid => {
+            known.remove(&event.pid);
+        }
+        What::Map(_) | What::Fault { .. } | What::End | What::Lost { .. } => {}
+    }
+    take(event);
+}

@@ -1,0 +1,144 @@
+//! The attributes of a perf event, and its descriptor.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A bit of the flags of an event, by its place in `struct perf_event_attr`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Flag {
+    Disabled = 0,
+    Inherit = 1,
+    ExcludeKernel = 5,
+    Mmap = 8,
+    Comm = 9,
+    EnableOnExec = 12,
+    Task = 13,
+    Watermark = 14,
+    MmapData = 17,
+    SampleIdAll = 18,
+    Mmap2 = 23,
+    CommExec = 24,
+    UseClock = 25,
+}
+
+/// A part of a sample, in the order in which they are written.
+const TID: u64 = 1 << 1;
+const TIME: u64 = 1 << 2;
+
+/// What is read of an event: how often it happened, and how many records of it were lost.
+const FORMAT_LOST: u64 = 1 << 4;
+
+/// `struct perf_event_attr` of `linux/perf_event.h`, up to `sig_data`. Every record has the
+/// thread and the time by CLOCK_MONOTONIC, and each time that the event happens is a sample.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attributes([u64; 16]);
+
+impl Attributes {
+    pub(crate) const SOFTWARE: u64 = 1;
+
+    pub(crate) fn new(kind: u64, config: u64) -> Attributes {
+        let mut words = [0; 16];
+        words[0] = kind | (size_of::<Attributes>() as u64) << 32;
+        words[1] = config;
+        words[2] = 1;
+        words[3] = TID | TIME;
+        words[4] = FORMAT_LOST;
+        words[11] = (libc::CLOCK_MONOTONIC as u64) << 32;
+        Attributes(words).with(&[Flag::SampleIdAll, Flag::UseClock])
+    }
+
+    pub(crate) fn with(mut self, flags: &[Flag]) -> Attributes {
+        self.0[5] |= flags.iter().fold(0, |bits, flag| bits | 1 << *flag as u64);
+        self
+    }
+
+    /// A bit of `PERF_SAMPLE_`, of what a sample has besides.
+    pub(crate) fn sampling(mut self, part: u64) -> Attributes {
+        self.0[3] |= part;
+        self
+    }
+
+    /// Wakes who waits for the ring of this event when so many bytes were written.
+    pub(crate) fn waking_after(mut self, bytes: u32) -> Attributes {
+        self.0[6] = bytes.into();
+        self.with(&[Flag::Watermark])
+    }
+
+    /// Of a kernel before 6.0, which does not count what is lost.
+    fn without_count(mut self) -> Attributes {
+        self.0[4] = 0;
+        self
+    }
+}
+
+/// The descriptor is closed by exec.
+const CLOEXEC: u64 = 1 << 3;
+
+/// Opens an event of a thread, of the calling one where that is 0, on one CPU.
+pub(crate) fn open(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
+    match open_as_is(attributes, tid, cpu) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            open_as_is(&attributes.without_count(), tid, cpu)
+        }
+        opened => opened,
+    }
+}
+
+fn open_as_is(attributes: &Attributes, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
+    let no_group = -1;
+    // SAFETY: the kernel reads as many bytes as the attributes say that they have.
+    let opened = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes.0.as_ptr(),
+            tid.cast_signed(),
+            cpu.cast_signed(),
+            no_group,
+            CLOEXEC,
+        )
+    };
+    if opened < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened it for this process.
+    Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) })
+}
+
+/// The request that has an event write into the ring of another.
+const SET_OUTPUT: u64 = 0x2405;
+
+pub(crate) fn redirect(event: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+    // SAFETY: both are descriptors of ours, and the request reads no memory.
+    match unsafe { libc::ioctl(event.as_raw_fd(), SET_OUTPUT as _, to.as_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The numbers of the CPUs that are on.
+pub(crate) fn online_cpus() -> Vec<u32> {
+    let listed = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let cpus = cpu_list(&listed);
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// The numbers of a list such as `0-3,7`.
+fn cpu_list(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        assert_eq!(cpu_list("0-1\n"), [0, 1]);
+        assert_eq!(cpu_list("0,2-4,9"), [0, 2, 3, 4, 9]);
+        assert_eq!(cpu_list(""), []);
+    }
+}

@@ -1,0 +1,138 @@
+//! Records of perf events, as `linux/perf_event.h` describes them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::{Event, FileId, MappedFile, MappedRange, What};
+
+/// Bytes of the head of a record: its kind in 4, flags in 2, its length in 2.
+const HEAD_BYTES: usize = 8;
+
+/// The flag of a new name that exec gave.
+const BY_EXEC: u16 = 1 << 13;
+
+/// What a record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Lost,
+    Comm,
+    Exit,
+    Throttle,
+    Fork,
+    Sample,
+    Mmap2,
+    LostSamples,
+    Other,
+}
+
+/// A record, which ends with the thread and the time; a sample begins with them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) kind: Kind,
+    flags: u16,
+    body: &'a [u8],
+}
+
+/// The record at the beginning of `bytes`, and how many bytes it has.
+#[inline]
+pub(crate) fn record_at(bytes: &[u8]) -> Option<(Record<'_>, usize)> {
+    let head = bytes.first_chunk::<HEAD_BYTES>()?;
+    let [a, b, c, d, flags_a, flags_b, length_a, length_b] = *head;
+    let kind = match u32::from_ne_bytes([a, b, c, d]) {
+        2 => Kind::Lost,
+        3 => Kind::Comm,
+        4 => Kind::Exit,
+        5 => Kind::Throttle,
+        7 => Kind::Fork,
+        9 => Kind::Sample,
+        10 => Kind::Mmap2,
+        13 => Kind::LostSamples,
+        _ => Kind::Other,
+    };
+    let length = usize::from(u16::from_ne_bytes([length_a, length_b]));
+    let body = bytes.get(HEAD_BYTES..length)?;
+    // Each has the thread and the time.
+    let record = Record { kind, flags: u16::from_ne_bytes([flags_a, flags_b]), body };
+    (body.len() >= ORIGIN_BYTES).then_some((record, length))
+}
+
+/// Bytes of the thread and the time.
+const ORIGIN_BYTES: usize = 16;
+
+/// The number of the process and that of the thread, and the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    pub(crate) at_ns: u64,
+}
+
+impl<'a> Record<'a> {
+    #[inline]
+    pub(crate) fn origin(&self) -> Origin {
+        let begin = match self.kind {
+            Kind::Sample => 0,
+            _ => self.body.len() - ORIGIN_BYTES,
+        };
+        let word = |at: usize| u32_at(self.body, begin + at).expect("a record has an origin");
+        let at_ns = u64_at(self.body, begin + 8).expect("a record has an origin");
+        Origin { pid: word(0), tid: word(4), at_ns }
+    }
+
+    /// What a sample has behind the thread and the time.
+    #[inline]
+    pub(crate) fn sampled(&self) -> &'a [u8] {
+        &self.body[ORIGIN_BYTES..]
+    }
+
+    /// The address that a sample has.
+    #[inline]
+    pub(crate) fn address(&self) -> Option<u64> {
+        u64_at(self.sampled(), 0)
+    }
+
+    /// What it says; nothing where it is a sample, or says nothing.
+    pub(crate) fn event(&self) -> Option<Event> {
+        let Origin { pid, tid, at_ns } = self.origin();
+        let event = |what| Some(Event { at_ns, pid, tid, what });
+        match self.kind {
+            Kind::Mmap2 => event(What::Map(self.mapped_range()?)),
+            Kind::Comm if self.flags & BY_EXEC != 0 => event(What::Exec),
+            // The thread at the end is the one that calls, which makes another.
+            Kind::Fork | Kind::Exit => {
+                let [pid, parent, tid] = [0, 4, 8].map(|at| u32_at(self.body, at));
+                let what =
+                    if self.kind == Kind::Fork { What::Begin { parent: parent? } } else { What::End };
+                Some(Event { at_ns, pid: pid?, tid: tid?, what })
+            }
+            Kind::Lost => event(What::Lost { records: u64_at(self.body, 8)? }),
+            Kind::LostSamples => event(What::Lost { records: u64_at(self.body, 0)? }),
+            // The kernel does not count what it leaves out.
+            Kind::Throttle => event(What::Lost { records: 1 }),
+            Kind::Comm | Kind::Sample | Kind::Other => None,
+        }
+    }
+
+    fn mapped_range(&self) -> Option<MappedRange> {
+        let (long, word) = (|at| u64_at(self.body, at), |at| u32_at(self.body, at));
+        let (address, length_bytes, offset_bytes) = (long(8)?, long(16)?, long(24)?);
+        let id = FileId { major: word(32)?, minor: word(36)?, inode: long(40)? };
+        let (protection, flags) = (word(56)?, word(60)?);
+        let path = self.body.get(64..)?.split(|byte| *byte == 0).next()?;
+        // What is no file's has a name too, such as //anon or [stack].
+        let is_file = id.inode != 0 && path.first() == Some(&b'/') && !path.starts_with(b"//");
+        let file = is_file.then(|| MappedFile { id, path: OsStr::from_bytes(path).into() });
+        let is_shared = flags & libc::MAP_SHARED.cast_unsigned() != 0;
+        Some(MappedRange { address, length_bytes, offset_bytes, file, protection, is_shared })
+    }
+}
+
+#[inline]
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[inline]
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}

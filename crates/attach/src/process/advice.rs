@@ -1,0 +1,71 @@
+//! The advice that mappings have, as the flags in `/proc/PID/smaps` show it.
+
+use super::{maps, read};
+use crate::{Error, MappedRange};
+
+/// What a mapping is advised, as far as the kernel keeps that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptAdvice {
+    pub readahead: Readahead,
+    /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE`.
+    pub huge_pages: Option<bool>,
+}
+
+/// How the kernel reads ahead in a mapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readahead {
+    #[default]
+    Normal,
+    /// `MADV_RANDOM`
+    Random,
+    /// `MADV_SEQUENTIAL`
+    Sequential,
+}
+
+/// All that is mapped of files, with the advice that it has now. It takes the longer the more of it
+/// was touched: milliseconds for each GiB.
+pub fn advised_maps(pid: u32) -> Result<Vec<(MappedRange, KeptAdvice)>, Error> {
+    Ok(advised(&read(pid, "smaps")?))
+}
+
+fn advised(text: &[u8]) -> Vec<(MappedRange, KeptAdvice)> {
+    let (mut found, mut last) = (Vec::new(), None);
+    for line in text.split(|byte| *byte == b'\n') {
+        if let Some(flags) = line.strip_prefix(b"VmFlags:") {
+            found.extend(last.take().map(|range| (range, kept(flags))));
+        } else if let Some(range) = maps::mapped_range(line) {
+            last = Some(range).filter(|range| range.file.is_some());
+        }
+    }
+    found
+}
+
+fn kept(flags: &[u8]) -> KeptAdvice {
+    let mut advice = KeptAdvice::default();
+    for flag in flags.split(|byte| *byte == b' ') {
+        match flag {
+            b"rr" => advice.readahead = Readahead::Random,
+            b"sr" => advice.readahead = Readahead::Sequential,
+            b"hg" => advice.huge_pages = Some(true),
+            b"nh" => advice.huge_pages = Some(false),
+            _ => {}
+        }
+    }
+    advice
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_show_the_advice_of_their_mapping() {
+        let text = b"1000-2000 r--s 00000000 fe:01 7 /a VmFlags: rr\nSize: 4 kB\n\
+                     VmFlags: rd mr sr \n2000-3000 rw-p 00000000 00:00 0\nVmFlags: rr\n\
+                     3000-4000 r--p 00000000 fe:01 8 /b\nVmFlags: rd rr nh\n";
+        let found: Vec<_> = advised(text).into_iter().map(|(r, advice)| (r.address, advice)).collect();
+        let sequential = KeptAdvice { readahead: Readahead::Sequential, huge_pages: None };
+        let random = KeptAdvice { readahead: Readahead::Random, huge_pages: Some(false) };
+        assert_eq!(found, [(0x1000, sequential), (0x3000, random)]);
+    }
+}

@@ -1,0 +1,120 @@
+//! Single mappings of a process, without the list of all: the PROCMAP_QUERY request of Linux 6.11.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use crate::{FileId, MappedRange};
+
+/// `struct procmap_query` of `linux/fs.h`.
+#[repr(C)]
+#[derive(Default)]
+struct Query {
+    size: u64,
+    flags: u64,
+    address: u64,
+    start: u64,
+    end: u64,
+    vma_flags: u64,
+    page_bytes: u64,
+    offset: u64,
+    inode: u64,
+    major: u32,
+    minor: u32,
+    name_bytes: u32,
+    build_id_bytes: u32,
+    name: u64,
+    build_id: u64,
+}
+
+const PROCMAP_QUERY: u64 = 0xc068_6611;
+
+/// Bits of `vma_flags`; the lower three are those of `PROT_`.
+const PROTECTION: u64 = 7;
+const SHARED: u64 = 1 << 3;
+
+/// A mapping, without its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Vma {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    offset_bytes: u64,
+    pub(crate) file: FileId,
+    protection: u32,
+    is_shared: bool,
+}
+
+/// Whether a process has `range` mapped now, whole and in this way: the same file at the same
+/// offset, with the same protection. Mappings that adjoin count as one.
+pub fn is_mapped(pid: u32, range: &MappedRange) -> bool {
+    let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else { return false };
+    let mut address = range.address;
+    while address < range.end() {
+        match vma_at(pid, &maps, address) {
+            Some(vma) if vma.is_part_of(range) => address = vma.end,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// The mapping of a process that has `address`.
+pub(crate) fn mapped_at(pid: u32, address: u64) -> Option<Vma> {
+    vma_at(pid, &File::open(format!("/proc/{pid}/maps")).ok()?, address)
+}
+
+fn vma_at(pid: u32, maps: &File, address: u64) -> Option<Vma> {
+    let size = size_of::<Query>() as u64;
+    let mut query = Query { size, address, ..Query::default() };
+    // SAFETY: the kernel reads and writes this structure, and there is room for no name.
+    match unsafe { libc::ioctl(maps.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) } {
+        0 => Some(Vma::from(&query)),
+        _ if io::Error::last_os_error().raw_os_error() == Some(libc::ENOTTY) => {
+            listed_at(pid, address)
+        }
+        _ => None,
+    }
+}
+
+/// As the list of all mappings says.
+fn listed_at(pid: u32, address: u64) -> Option<Vma> {
+    let maps = super::maps(pid).ok()?;
+    let range = maps.iter().find(|range| (range.address..range.end()).contains(&address))?;
+    let none = FileId { major: 0, minor: 0, inode: 0 };
+    Some(Vma {
+        start: range.address,
+        end: range.end(),
+        offset_bytes: range.offset_bytes,
+        file: range.file.as_ref().map_or(none, |file| file.id),
+        protection: range.protection,
+        is_shared: range.is_shared,
+    })
+}
+
+impl Vma {
+    /// Whether it has the file, protection and place in the file of the part of `range` in it.
+    fn is_part_of(&self, range: &MappedRange) -> bool {
+        let is_file = match &range.file {
+            None => self.file.inode == 0,
+            Some(file) => {
+                self.file == file.id
+                    && self.offset_bytes.wrapping_sub(self.start)
+                        == range.offset_bytes.wrapping_sub(range.address)
+            }
+        };
+        is_file && self.protection == range.protection && self.is_shared == range.is_shared
+    }
+}
+
+impl From<&Query> for Vma {
+    fn from(query: &Query) -> Vma {
+        Vma {
+            start: query.start,
+            end: query.end,
+            offset_bytes: query.offset,
+            file: FileId { major: query.major, minor: query.minor, inode: query.inode },
+            protection: (query.vma_flags & PROTECTION) as u32,
+            is_shared: query.vma_flags & SHARED != 0,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What `/proc` tells of a process.
+
+mod advice;
+mod map_query;
+mod maps;
+mod mounts;
+mod state;
+
+pub use advice::{KeptAdvice, Readahead, advised_maps};
+pub use map_query::is_mapped;
+pub use maps::maps;
+pub use mounts::filesystem_type;
+pub use state::{
+    ThreadState, children, is_32_bit, seccomp_mode, thread_state, threads, user,
+};
+
+pub(crate) use map_query::mapped_at;
+pub(crate) use mounts::{Mount, mounts};
+pub(crate) use state::{Life, life};
+
+use std::fs;
+use std::io;
+
+use crate::Error;
+
+/// Reads a file of `/proc/PID`.
+fn read(pid: u32, name: &str) -> Result<Vec<u8>, Error> {
+    fs::read(format!("/proc/{pid}/{name}")).map_err(|cause| unreadable(pid, name, cause))
+}
+
+fn unreadable(pid: u32, name: &str, cause: io::Error) -> Error {
+    match cause.raw_os_error() {
+        Some(libc::ENOENT | libc::ESRCH) => Error::Gone { pid },
+        _ => Error::refused(
+            format!("/proc/{pid}/{name}"),
+            cause,
+            "run this as the user of the process, or as root",
+        ),
+    }
+}
