@@ -21,12 +21,12 @@ use ring::Ring;
 /// Room for what is told and not read yet, on all CPUs together.
 const RINGS_BYTES: u64 = 64 << 20;
 
+/// Room for mappings and processes on one CPU, of which whoever waits is woken at once.
+const MAPPINGS_RING_BYTES: u64 = 256 << 10;
+
 /// The least and the most of it on one CPU.
 const LEAST_RING_BYTES: u64 = 1 << 20;
 const MOST_RING_BYTES: u64 = 16 << 20;
-
-/// A record is in its ring by so long after its time.
-const DELAY_NS: u64 = 1_000_000;
 
 /// Something that a thread did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,9 +140,9 @@ pub struct Map {
 pub struct Following {
     rings: Vec<Ring>,
     events: Vec<OwnedFd>,
+    /// As many of them as tell of mappings, at the end.
+    mappings: usize,
     points: Points,
-    /// What was read, and may be later than what is in another ring.
-    early: Vec<Seen>,
     own_pid: u32,
 }
 
@@ -158,21 +158,31 @@ impl Following {
         let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
         let cpus = u64::try_from(cpus).unwrap_or(1).max(1);
         let bytes = (RINGS_BYTES / cpus).clamp(LEAST_RING_BYTES, MOST_RING_BYTES);
-        let (mut rings, mut events) = (Vec::new(), Vec::new());
+        let (mut rings, mut events, mut mappings) = (Vec::new(), Vec::new(), Vec::new());
         for cpu in 0..cpus {
-            let Some(first) = open_event(&points::mappings(), cpu)? else { continue };
-            // It is there before others write into it.
-            rings.push(Ring::map(&first, bytes).map_err(refused)?);
+            let Some(told) = open_event(&points::mappings(), cpu)? else { continue };
+            rings.push(Ring::map(&told, MAPPINGS_RING_BYTES).map_err(refused)?);
+            mappings.push(told);
+            let mut first: Option<OwnedFd> = None;
             for attributes in points.attributes() {
-                if let Some(event) = open_event(&attributes, cpu)? {
-                    redirect(&event, &first)?;
-                    events.push(event);
+                let Some(event) = open_event(&attributes, cpu)? else { continue };
+                match &first {
+                    Some(first) => {
+                        redirect(&event, first)?;
+                        events.push(event);
+                    }
+                    None => {
+                        // It is there before others write into it.
+                        rings.push(Ring::map(&event, bytes).map_err(refused)?);
+                        first = Some(event);
+                    }
                 }
             }
-            events.push(first);
+            events.extend(first);
         }
-        let own_pid = std::process::id();
-        Ok(Following { rings, events, points, early: Vec::new(), own_pid })
+        let (own_pid, count) = (std::process::id(), mappings.len());
+        events.extend(mappings);
+        Ok(Following { rings, events, mappings: count, points, own_pid })
     }
 
     /// The tracepoints that this kernel lacks, without which less is told.
@@ -185,23 +195,33 @@ impl Following {
         self.events.iter().map(AsRawFd::as_raw_fd).collect()
     }
 
-    /// What was told since this was asked last, in order of time. What is less than a millisecond
-    /// old is told the next time, or now where it `is_over`.
-    pub fn seen(&mut self, is_over: bool) -> Vec<Seen> {
-        let now_ns = now_ns();
+    /// Adds what was told since this was asked last to `seen`, in no order. A record is in its
+    /// ring by a millisecond after its time.
+    pub fn read(&mut self, seen: &mut Vec<Seen>) {
+        let first = seen.len();
         for ring in &mut self.rings {
-            ring.read(|record| self.early.extend(records::parse(record, &self.points)));
+            ring.read(|record| seen.extend(records::parse(record, &self.points)));
         }
         let own_pid = self.own_pid;
         let is_lost = |what: &What| matches!(what, What::Lost { .. });
-        self.early.retain(|seen| seen.pid != own_pid || is_lost(&seen.what));
-        self.early.sort_by_key(|seen| seen.at_ns);
-        let until_ns = now_ns.saturating_sub(DELAY_NS);
-        let count = match is_over {
-            true => self.early.len(),
-            false => self.early.partition_point(|seen| seen.at_ns < until_ns),
+        let mut at = 0;
+        seen.retain(|seen| {
+            at += 1;
+            at <= first || seen.pid != own_pid || is_lost(&seen.what)
+        });
+    }
+
+    /// Waits until a mapping is made, or for so many milliseconds.
+    pub fn wait(&self, milliseconds: i32) {
+        let mappings = &self.events[self.events.len() - self.mappings..];
+        let poll = |event: &OwnedFd| libc::pollfd {
+            fd: event.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
         };
-        self.early.drain(..count).collect()
+        let mut polled: Vec<_> = mappings.iter().map(poll).collect();
+        // SAFETY: there are as many of them as it is told.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, milliseconds) };
     }
 }
 
@@ -261,10 +281,4 @@ fn refused(error: io::Error) -> Error {
         _ => "use a kernel that permits perf events to root",
     };
     Error::unavailable(format!("perf events of tracepoints ({error})"), remedy)
-}
-
-/// Now by the clock of the records.
-fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -24,6 +24,9 @@ const CLOCK_MONOTONIC: u64 = 1;
 /// Mappings, of code and others, with their files; programs; processes and threads.
 const TELLS: u64 = 1 << 8 | 1 << 9 | 1 << 13 | 1 << 17 | 1 << 23 | 1 << 24;
 
+/// Whoever waits is woken by bytes, not by samples.
+const WATERMARK: u64 = 1 << 14;
+
 fn attributes(kind: u64, config: u64, flags: u64) -> Attributes {
     let mut words = [0; 16];
     words[0] = kind | (size_of::<Attributes>() as u64) << 32;
@@ -38,7 +41,10 @@ fn attributes(kind: u64, config: u64, flags: u64) -> Attributes {
 
 /// The event that tells of mappings and processes.
 pub fn mappings() -> Attributes {
-    attributes(TYPE_SOFTWARE, DUMMY, TELLS)
+    let mut words = attributes(TYPE_SOFTWARE, DUMMY, TELLS | WATERMARK);
+    // Each byte wakes who waits.
+    words[6] = 1;
+    words
 }
 
 /// The most fields of a tracepoint that are read.

@@ -1,0 +1,188 @@
+//! Has pages come one at a time, so that each first touch is a fault: a mapping that is recorded is
+//! advised MADV_RANDOM from outside, and what was read before that is dropped.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::Path;
+
+use filemap_attach::inject::{self, Advice, Refusal};
+use filemap_attach::process::{self, Readahead};
+use filemap_attach::{FileId, MappedRange};
+use filemap_kernel::following::{Map, Seen, What};
+use filemap_kernel::residency::CacheStat;
+use filemap_kernel::trace::Inode;
+use rustix::fs::{Advice as FileAdvice, fadvise, fdatasync};
+
+use super::source::{self, Source, now_ns};
+
+/// What is done to processes so that pages come one at a time.
+pub struct SinglePages {
+    /// Files are dropped from the page cache where they are mapped first.
+    drops: bool,
+    dropped: HashSet<Inode>,
+    advised: Vec<Advised>,
+    /// Mappings whose threads could not be held until now.
+    waiting: Vec<(Seen, Map)>,
+    /// Advice of this process that the kernel is about to tell of, as it tells of all.
+    own: Vec<(u32, u64, i32)>,
+    /// The first refusal that lasts.
+    pub refused: Option<Refusal>,
+    /// Mappings of which several pages were touched before they were advised.
+    pub late: u64,
+}
+
+struct Advised {
+    pid: u32,
+    range: MappedRange,
+    /// What it was advised before.
+    was: Readahead,
+}
+
+impl SinglePages {
+    pub fn new(drops: bool) -> SinglePages {
+        SinglePages {
+            drops,
+            dropped: HashSet::new(),
+            advised: Vec::new(),
+            waiting: Vec::new(),
+            own: Vec::new(),
+            refused: None,
+            late: 0,
+        }
+    }
+
+    /// A file that is recorded was mapped, at the path that it has here.
+    pub fn mapped(&mut self, source: &mut Source, seen: &Seen, map: &Map, path: &Path) {
+        let range = source::range(map);
+        if !self.advise(seen, &range, Advice::Random) {
+            if self.waiting.len() < MOST_WAITING {
+                self.waiting.push((seen.clone(), map.clone()));
+            }
+            return;
+        }
+        let until_ns = now_ns();
+        self.advised.retain(|of| of.pid != seen.pid || of.range.address != range.address);
+        self.advised.push(Advised { pid: seen.pid, range: range.clone(), was: Readahead::Normal });
+        let is_first = map.file.as_ref().is_some_and(|(inode, _)| self.dropped.insert(*inode));
+        if !self.drops || !is_first || source.pull().is_err() {
+            return;
+        }
+        let faults = source.faults(seen.pid, &range, seen.at_ns, until_ns);
+        if faults > 0 && !is_private_writable(&range) {
+            self.advise(seen, &range, Advice::PageOut);
+        }
+        self.late += u64::from(faults > 1);
+        drop_cached(path);
+    }
+
+    /// Tries again with mappings whose threads could not be held.
+    pub fn try_again(&mut self, source: &mut Source, path_of: impl Fn(&Inode) -> Option<std::path::PathBuf>) {
+        for (seen, map) in std::mem::take(&mut self.waiting) {
+            let path = map.file.as_ref().and_then(|(inode, _)| path_of(inode));
+            if let Some(path) = path {
+                self.mapped(source, &seen, &map, &path);
+            }
+        }
+    }
+
+    /// Whether advice that the kernel tells of was given here.
+    pub fn is_own(&mut self, pid: u32, address: u64, advice: u64) -> bool {
+        let is_it = |own: &(u32, u64, i32)| {
+            (own.0, own.1, own.2.unsigned_abs().into()) == (pid, address, advice)
+        };
+        let found = self.own.iter().position(is_it);
+        found.map(|at| self.own.swap_remove(at)).is_some()
+    }
+
+    /// The program has advised a part of its mappings itself. Its word is what is restored.
+    pub fn program_advised(&mut self, seen: &Seen, (address, length): (u64, u64), advice: u64) {
+        let was = match i32::try_from(advice) {
+            Ok(libc::MADV_NORMAL) => Readahead::Normal,
+            Ok(libc::MADV_RANDOM) => Readahead::Random,
+            Ok(libc::MADV_SEQUENTIAL) => Readahead::Sequential,
+            _ => return,
+        };
+        let end = address.saturating_add(length);
+        let mut again = Vec::new();
+        for of in self.advised.iter_mut().filter(|of| of.pid == seen.pid) {
+            if of.range.address < end && address < of.range.end() {
+                of.was = was;
+                again.extend((was != Readahead::Random).then(|| of.range.clone()));
+            }
+        }
+        for range in again {
+            self.advise(seen, &range, Advice::Random);
+        }
+    }
+
+    /// Gives all mappings that are there the advice back that they had.
+    pub fn restore(&self) {
+        let pids: HashSet<u32> = self.advised.iter().map(|of| of.pid).collect();
+        for pid in pids {
+            for (range, kept) in process::advised_maps(pid).unwrap_or_default() {
+                let of = self.advised.iter().find(|of| of.pid == pid && of.has(&range));
+                let advice = match of.map(|of| of.was) {
+                    Some(Readahead::Normal) => Advice::Normal,
+                    Some(Readahead::Sequential) => Advice::Sequential,
+                    _ => continue,
+                };
+                if kept.readahead == Readahead::Random {
+                    let _ = (0..RESTORE_TRIES).any(|_| {
+                        let given = inject::advise_any(pid, pid, &range, advice);
+                        given.err().is_none_or(|refusal| refusal.is_lasting())
+                    });
+                }
+            }
+        }
+    }
+
+    /// Whether it was done, or never will be.
+    fn advise(&mut self, seen: &Seen, range: &MappedRange, advice: Advice) -> bool {
+        let given = inject::advise_any(seen.pid, seen.tid, range, advice);
+        match given {
+            Ok(_) => self.own.push((seen.pid, range.address, advice.number())),
+            Err(refusal) if !refusal.is_lasting() => return false,
+            // The process, or the mapping, is gone again.
+            Err(Refusal::Gone { .. } | Refusal::Changed { .. }) => {}
+            Err(refusal) => drop(self.refused.get_or_insert(refusal)),
+        }
+        true
+    }
+}
+
+/// So many mappings wait for a thread that can be held.
+const MOST_WAITING: usize = 1024;
+
+const RESTORE_TRIES: u32 = 20;
+
+impl Advised {
+    fn has(&self, range: &MappedRange) -> bool {
+        let id = |range: &MappedRange| -> Option<FileId> { Some(range.file.as_ref()?.id) };
+        id(&self.range) == id(range)
+            && self.range.address < range.end()
+            && range.address < self.range.end()
+    }
+}
+
+/// What was written there is in no file.
+fn is_private_writable(range: &MappedRange) -> bool {
+    !range.is_shared && range.protection & libc::PROT_WRITE.cast_unsigned() != 0
+}
+
+/// Drops a file from the page cache, as far as nobody has it mapped.
+pub fn drop_cached(path: &Path) {
+    let Ok(file) = File::open(path) else { return };
+    let drop = || fadvise(&file, 0, None, FileAdvice::DontNeed);
+    let _ = drop();
+    if CacheStat::of(&file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
+        let _ = fdatasync(&file).and_then(|()| drop());
+    }
+}
+
+/// What is advised in this, if it is that.
+pub fn advice(seen: &Seen) -> Option<(u64, u64, u64)> {
+    match seen.what {
+        What::Advise { address, length_bytes, advice } => Some((address, length_bytes, advice)),
+        _ => None,
+    }
+}
