@@ -1,14 +1,18 @@
 //! The events of a set of processes, in order.
 
 mod clock;
+mod looked_at;
+mod page_tables;
 mod perf_events;
 mod refusal;
 mod rings;
+mod scan;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::{Error, Event, MappedRange};
+use page_tables::PageTables;
 use perf_events::PerfEvents;
 
 /// How processes are followed.
@@ -30,34 +34,35 @@ pub struct Follower {
 #[derive(Debug)]
 enum By {
     PerfEvents(PerfEvents),
+    PageTables(PageTables),
 }
 
 impl Follower {
     /// Follows what the calling thread starts from now on, from its exec on. That thread has to
     /// live as long as this does.
     pub fn of_children() -> Result<Follower, Error> {
-        Follower::of_children_by(Way::PerfEvents)
+        or_by_page_tables(Follower::of_children_by)
     }
 
     /// As [`Follower::of_children`], in a given way.
     pub fn of_children_by(way: Way) -> Result<Follower, Error> {
         let by = match way {
             Way::PerfEvents => By::PerfEvents(PerfEvents::of_children()?),
-            Way::PageTables => todo!(),
+            Way::PageTables => By::PageTables(PageTables::of_children()?),
         };
         Ok(Follower { by })
     }
 
     /// Follows what is named by [`Follower::add`].
     pub fn of_processes() -> Result<Follower, Error> {
-        Follower::of_processes_by(Way::PerfEvents)
+        or_by_page_tables(Follower::of_processes_by)
     }
 
     /// As [`Follower::of_processes`], in a given way.
     pub fn of_processes_by(way: Way) -> Result<Follower, Error> {
         let by = match way {
             Way::PerfEvents => By::PerfEvents(PerfEvents::of_processes()?),
-            Way::PageTables => todo!(),
+            Way::PageTables => By::PageTables(PageTables::of_processes()?),
         };
         Ok(Follower { by })
     }
@@ -65,6 +70,7 @@ impl Follower {
     pub fn way(&self) -> Way {
         match self.by {
             By::PerfEvents(_) => Way::PerfEvents,
+            By::PageTables(_) => Way::PageTables,
         }
     }
 
@@ -73,27 +79,40 @@ impl Follower {
     pub fn add(&mut self, pid: u32) -> Result<(), Error> {
         match &mut self.by {
             By::PerfEvents(by) => by.add(pid),
+            By::PageTables(by) => by.add(pid),
         }
     }
 
-    /// Has touches of this range told where [`Way::PageTables`] is the way. Otherwise all are.
-    pub fn watch(&mut self, _pid: u32, _range: &MappedRange) {}
+    /// Has touches of this range told where [`Way::PageTables`] is the way; otherwise all are.
+    pub fn watch(&mut self, pid: u32, range: &MappedRange) {
+        if let By::PageTables(by) = &mut self.by {
+            by.watch(pid, range);
+        }
+    }
 
-    pub fn unwatch(&mut self, _pid: u32, _range: &MappedRange) {}
+    pub fn unwatch(&mut self, pid: u32, range: &MappedRange) {
+        if let By::PageTables(by) = &mut self.by {
+            by.unwatch(pid, range);
+        }
+    }
 
     /// Waits until there may be something to read, or for `timeout`. Returns whether there may.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
         match &mut self.by {
             By::PerfEvents(by) => by.wait(timeout),
+            By::PageTables(by) => by.wait(timeout),
         }
     }
 
     /// Hands all events that are there to `take`, in order of time.
     pub fn read(&mut self, take: &mut dyn FnMut(Event)) -> Result<(), Error> {
         match &mut self.by {
-            By::PerfEvents(by) => by.read(take),
+            By::PerfEvents(by) => {
+                by.read(take);
+                Ok(())
+            }
+            By::PageTables(by) => by.read(take),
         }
-        Ok(())
     }
 
     /// What becomes readable when there is something to read, to be polled beside other things.
@@ -102,6 +121,15 @@ impl Follower {
     pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
         match &self.by {
             By::PerfEvents(by) => vec![by.fd()],
+            By::PageTables(by) => vec![by.fd()],
         }
     }
+}
+
+/// Opens by perf events, or by page tables where the kernel refuses those to this user. The error
+/// is that of the better way where neither is there.
+fn or_by_page_tables(open: fn(Way) -> Result<Follower, Error>) -> Result<Follower, Error> {
+    open(Way::PerfEvents).or_else(|error| {
+        if refusal::is_general(&error) { open(Way::PageTables).map_err(|_| error) } else { Err(error) }
+    })
 }

@@ -32,6 +32,10 @@ pub fn of_events(cause: io::Error) -> Error {
     Error::Refused { what: "perf events".into(), cause, remedy }
 }
 
+pub fn of_timer(cause: io::Error) -> Error {
+    Error::refused("a timer", cause, "raise the limit of open files, ulimit -n")
+}
+
 /// Why a process is not to be followed.
 pub fn of_process(pid: u32, cause: io::Error) -> Error {
     let remedy = match cause.raw_os_error() {

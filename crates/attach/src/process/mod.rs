@@ -16,7 +16,7 @@ pub use state::{
 
 pub(crate) use map_query::mapped_at;
 pub(crate) use mounts::{Mount, mounts};
-pub(crate) use state::{Life, life};
+pub(crate) use state::{Life, life, size_pages};
 
 use std::fs;
 use std::io;

@@ -95,6 +95,13 @@ pub fn children(pid: u32) -> Result<Vec<u32>, Error> {
     Ok(found)
 }
 
+/// How many pages of addresses are mapped.
+pub(crate) fn size_pages(pid: u32) -> Result<u64, Error> {
+    let statm = read(pid, "statm")?;
+    let first = str::from_utf8(&statm).ok().and_then(|text| text.split(' ').next());
+    first.and_then(|pages| pages.parse().ok()).ok_or(Error::Gone { pid })
+}
+
 /// What tells one process and one program from others of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {

@@ -1,0 +1,97 @@
+//! The page tables of a process: which pages have an entry, by the PAGEMAP_SCAN request of Linux
+//! 6.7.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use crate::Error;
+
+/// A run of pages that have an entry: `struct page_region` of `linux/fs.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Region {
+    pub start: u64,
+    pub end: u64,
+    categories: u64,
+}
+
+/// `struct pm_scan_arg`
+#[repr(C)]
+#[derive(Debug, Default)]
+struct Scan {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    regions: u64,
+    regions_length: u64,
+    max_pages: u64,
+    inverted: u64,
+    all_of: u64,
+    any_of: u64,
+    returned: u64,
+}
+
+const PAGEMAP_SCAN: u64 = 0xc060_6610;
+
+/// The category of pages that have an entry.
+const IS_PRESENT: u64 = 1 << 3;
+
+/// So many runs are told by one call.
+const REGIONS: usize = 512;
+
+#[derive(Debug)]
+pub struct PageTable(File);
+
+impl PageTable {
+    /// `None` where it may not be read, or the process is gone.
+    pub fn open(pid: u32) -> Option<PageTable> {
+        File::open(format!("/proc/{pid}/pagemap")).ok().map(PageTable)
+    }
+
+    /// Tells `each` the runs of pages from `start` to `end` that have an entry, in order. Of a
+    /// process that is gone there are none.
+    pub fn scan(&self, mut start: u64, end: u64, mut each: impl FnMut(Region)) {
+        let mut regions = [Region::default(); REGIONS];
+        while start < end {
+            let Ok((found, walk_end)) = self.step(start, end, &mut regions) else { return };
+            regions[..found].iter().for_each(|region| each(*region));
+            if walk_end <= start {
+                return;
+            }
+            start = walk_end;
+        }
+    }
+
+    fn step(&self, start: u64, end: u64, regions: &mut [Region]) -> io::Result<(usize, u64)> {
+        let mut scan = Scan {
+            size: size_of::<Scan>() as u64,
+            start,
+            end,
+            regions: regions.as_mut_ptr().expose_provenance() as u64,
+            regions_length: regions.len() as u64,
+            all_of: IS_PRESENT,
+            returned: IS_PRESENT,
+            ..Scan::default()
+        };
+        // SAFETY: the kernel writes at most that many regions, and where it has come to.
+        let found = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut scan) };
+        match usize::try_from(found) {
+            Ok(found) => Ok((found, scan.walk_end)),
+            Err(_) => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Refuses a kernel that cannot tell.
+pub fn check() -> Result<(), Error> {
+    let what = "reading the page tables (PAGEMAP_SCAN)";
+    let remedy = "use Linux 6.7 or later, or permit perf events";
+    let refused = |cause| Error::refused(what, cause, remedy);
+    let own = PageTable(File::open("/proc/self/pagemap").map_err(refused)?);
+    let page_bytes = rustix::param::page_size() as u64;
+    own.step(page_bytes, 2 * page_bytes, &mut [Region::default()]).map_err(refused)?;
+    Ok(())
+}

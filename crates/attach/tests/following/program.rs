@@ -1,0 +1,141 @@
+//! The programs that are followed.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::ptr::null_mut;
+use std::thread;
+
+use crate::bench::PAGE;
+
+/// Has this binary be a program.
+const PROGRAM: &str = "__program";
+
+/// Runs as a program if the arguments say so, and does not return then.
+pub fn main_if_program() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, asked, name, rest @ ..] = &arguments[..] else { return };
+    if asked != PROGRAM {
+        return;
+    }
+    match (&**name, rest) {
+        ("touch", [file, threads, seed]) => touch(file, threads.parse().unwrap(), seed.parse().unwrap()),
+        _ => panic!("no program {name}"),
+    }
+    std::process::exit(0);
+}
+
+/// A program that runs, and talks to the test by its input and output.
+pub struct Program {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Program {
+    pub fn start(name: &str, arguments: &[&str]) -> Program {
+        let mut command = Command::new(std::env::current_exe().expect("this binary"));
+        command.args([PROGRAM, name]).args(arguments);
+        Program::of(command)
+    }
+
+    pub fn of(mut command: Command) -> Program {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("a process");
+        let input = child.stdin.take().expect("a pipe");
+        let output = BufReader::new(child.stdout.take().expect("a pipe"));
+        Program { child, input, output }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line that it prints, which are numbers.
+    pub fn says(&mut self) -> Vec<u64> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line");
+        line.split_whitespace().map(|word| word.parse().expect("a number")).collect()
+    }
+
+    /// Lets it go on.
+    pub fn go(&mut self) {
+        self.input.write_all(b"\n").expect("it listens");
+    }
+
+    pub fn end(mut self) {
+        drop(self.input);
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+fn say(numbers: &[u64]) {
+    let words: Vec<_> = numbers.iter().map(u64::to_string).collect();
+    println!("{}", words.join(" "));
+    stdout().flush().expect("a pipe");
+}
+
+fn listen() {
+    let mut byte = [0];
+    let _ = stdin().read(&mut byte);
+}
+
+/// Where a file is mapped, for good.
+pub fn map(path: &Path, pages: u64) -> usize {
+    let file = File::open(path).expect("a file");
+    let length = (pages * PAGE) as usize;
+    // SAFETY: the kernel chooses an address where nothing is.
+    let address = unsafe {
+        libc::mmap(null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    };
+    assert_ne!(address, libc::MAP_FAILED);
+    address as usize
+}
+
+pub fn advise(address: usize, pages: u64, advice: i32) {
+    // SAFETY: it is a mapping of this program, and stays as it is.
+    let done = unsafe { libc::madvise(address as *mut _, (pages * PAGE) as usize, advice) };
+    assert_eq!(done, 0);
+}
+
+pub fn read(address: usize, page: u64) {
+    // SAFETY: the page is mapped.
+    unsafe { ((address + (page * PAGE) as usize) as *const u8).read_volatile() };
+}
+
+/// The pages that a thread touches, in this order: all threads together touch each page once.
+pub fn order(pages: u64, threads: u64, thread: u64, seed: u64) -> Vec<u64> {
+    let mut state = seed;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    let mut all: Vec<u64> = (0..pages).collect();
+    for place in (1..all.len()).rev() {
+        all.swap(place, (random() % (place as u64 + 1)) as usize);
+    }
+    all.into_iter().skip(thread as usize).step_by(threads as usize).collect()
+}
+
+/// Says where it has mapped the file, listens, has threads touch it that say who they are, and
+/// listens again.
+fn touch(file: &str, threads: u64, seed: u64) {
+    let pages = std::fs::metadata(file).expect("a file").len() / PAGE;
+    let address = map(Path::new(file), pages);
+    advise(address, pages, libc::MADV_RANDOM);
+    say(&[address as u64]);
+    listen();
+    let work = |thread| {
+        order(pages, threads, thread, seed).into_iter().for_each(|page| read(address, page));
+        // SAFETY: the call takes nothing.
+        unsafe { libc::gettid() as u64 }
+    };
+    let tids = thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|t| scope.spawn(move || work(t))).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    say(&tids);
+    listen();
+}
