@@ -1,9 +1,10 @@
 //! Processes that are started.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use filemap_attach::{Event, FaultKind, Follower, What};
+use filemap_attach::{Event, FaultKind, Follower, Way, What};
 
 use crate::bench::{Bench, PAGE};
 use crate::program::{Program, order};
@@ -64,4 +65,102 @@ pub fn first_touches(bench: &Bench) {
     assert!(events.windows(2).all(|two| two[0].at_ns <= two[1].at_ns));
     let ends = events.iter().filter(|event| event.what == What::End).count();
     assert_eq!(ends as u64, threads + 1);
+}
+
+/// The pages that threads have touched, as page tables show them.
+fn seen(events: &[Event], pid: u32, address: u64, pages: u64) -> BTreeSet<u64> {
+    touched(events, pid.into(), address, pages).into_iter().map(|(page, _)| page).collect()
+}
+
+pub fn page_tables(bench: &Bench) {
+    let (pages, seed) = (1500, 7);
+    let path = bench.cold_file("scanned", pages);
+    let mut follower = Follower::of_children_by(Way::PageTables).expect("page tables");
+    assert_eq!(follower.way(), Way::PageTables);
+    let mut program = Program::start("touch", &[path.to_str().unwrap(), "2", &seed.to_string()]);
+    let pid = program.pid();
+    let [address] = program.says()[..] else { panic!("no address") };
+    let mut events = Vec::new();
+    let range = until(&mut follower, &mut events, |event| match &event.what {
+        What::Map(range) if range.address == address => Some(range.clone()),
+        _ => None,
+    });
+    assert_eq!(range.file.as_ref().map(|file| &file.path), Some(&path));
+    follower.watch(pid, &range);
+    program.go();
+    program.says();
+    for_a_while(&mut follower, &mut events);
+    let found = touched(&events, pid.into(), address, pages);
+    assert_eq!(found.len() as u64, pages, "each once");
+    assert!(found.iter().all(|(_, kind)| *kind == FaultKind::Seen));
+    assert_eq!(seen(&events, pid, address, pages), (0..pages).collect());
+    program.end();
+    until(&mut follower, &mut events, |event| (event.what == What::End).then_some(()));
+    assert_eq!((&events[0].what, events[0].pid), (&What::Begin { parent: std::process::id() }, pid));
+}
+
+/// Reads until `found` is in an event.
+pub fn until<T>(
+    follower: &mut Follower,
+    events: &mut Vec<Event>,
+    mut found: impl FnMut(&Event) -> Option<T>,
+) -> T {
+    let begin = Instant::now();
+    loop {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it is told");
+        follower.wait(Duration::from_millis(100)).expect("events");
+        let mut first = None;
+        let mut take = |event: Event| {
+            first = first.take().or_else(|| found(&event));
+            events.push(event);
+        };
+        follower.read(&mut take).expect("events");
+        if let Some(first) = first {
+            return first;
+        }
+    }
+}
+
+/// Reads for longer than any heartbeat.
+pub fn for_a_while(follower: &mut Follower, events: &mut Vec<Event>) {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(400) {
+        follower.wait(Duration::from_millis(20)).expect("events");
+        follower.read(&mut |event| events.push(event)).expect("events");
+    }
+}
+
+pub fn descendants(bench: &Bench) {
+    let pages = 64;
+    let path = bench.cold_file("descended", pages);
+    let file = path.to_str().unwrap();
+    for way in [Way::PerfEvents, Way::PageTables] {
+        let mut follower = Follower::of_children_by(way).expect("events");
+        let mut program = Program::start("start", &["start", "touch", file, "1", "3"]);
+        let [address] = program.says()[..] else { panic!("no address") };
+        let mut events = Vec::new();
+        let mut is_it = |event: &Event| match &event.what {
+            What::Map(range) if range.address == address => {
+                range.file.as_ref().is_some_and(|f| f.path == path).then(|| (event.pid, range.clone()))
+            }
+            _ => None,
+        };
+        let (pid, range) = until(&mut follower, &mut events, &mut is_it);
+        follower.watch(pid, &range);
+        program.go();
+        let [tid] = program.says()[..] else { panic!("no thread") };
+        for_a_while(&mut follower, &mut events);
+        let tid = if way == Way::PerfEvents { tid } else { pid.into() };
+        assert_eq!(touched(&events, tid, address, pages).len() as u64, pages, "{way:?}");
+        let parents = |pid: u32| {
+            events.iter().find_map(|event| match event.what {
+                What::Begin { parent } if event.pid == pid && parent != pid => Some(parent),
+                _ => None,
+            })
+        };
+        let grandparent = parents(pid).and_then(parents);
+        assert_eq!(grandparent, Some(program.pid()), "{way:?}");
+        program.go();
+        program.end();
+    }
 }

@@ -3,7 +3,13 @@
 
 mod bench;
 mod children;
+mod files;
+mod mappings;
 mod program;
+mod running;
+mod storm;
+#[path = "../../../kernel/tests/support/skip.rs"]
+mod skip;
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -12,14 +18,25 @@ use bench::Bench;
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 1] = [
+const TESTS: [Test; 11] = [
     ("each first touch is told once, in order", children::first_touches),
+    ("page tables show the same pages", children::page_tables),
+    ("children of children are followed", children::descendants),
+    ("a running process is added", running::added),
+    ("a running process is added by its page tables", running::added_by_page_tables),
+    ("what cannot be followed is named", running::refusals),
+    ("a storm of faults is told or counted", storm::told_or_counted),
+    ("many mappings are listed", mappings::many),
+    ("what is mapped is known", mappings::queried),
+    ("files that are mapped are opened", files::opened),
+    ("nothing but a mapped file is opened", files::hostile),
 ];
 
 fn main() {
     program::main_if_program();
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let bench = Bench::new();
+    let files = open_files();
     for (name, test) in TESTS {
         if wanted.iter().all(|part| name.contains(part.as_str())) {
             println!("following: {name}");
@@ -31,4 +48,9 @@ fn main() {
             });
         }
     }
+    assert_eq!(open_files(), files, "descriptors are left");
+}
+
+fn open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("own descriptors").count()
 }

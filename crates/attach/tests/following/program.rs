@@ -21,10 +21,17 @@ pub fn main_if_program() {
         return;
     }
     match (&**name, rest) {
-        ("touch", [file, threads, seed]) => touch(file, threads.parse().unwrap(), seed.parse().unwrap()),
+        ("touch", [file, threads, seed]) => touch(file, number(threads), number(seed)),
+        ("rounds", [file, threads, count]) => rounds(file, number(threads), number(count)),
+        ("map", [count, file]) => map_pages(number(count), file),
+        ("start", [rest @ ..]) => start(rest),
         _ => panic!("no program {name}"),
     }
     std::process::exit(0);
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().expect("a number")
 }
 
 /// A program that runs, and talks to the test by its input and output.
@@ -138,4 +145,56 @@ fn touch(file: &str, threads: u64, seed: u64) {
     });
     say(&tids);
     listen();
+}
+
+/// Has threads touch the file whole, again and again, after what was mapped is unmapped each time.
+/// Says how many faults there were, and how long it took in microseconds.
+fn rounds(file: &str, threads: u64, rounds: u64) {
+    let pages = std::fs::metadata(file).expect("a file").len() / PAGE;
+    listen();
+    let begin = std::time::Instant::now();
+    let work = || {
+        let address = map(Path::new(file), pages);
+        for _ in 0..rounds {
+            (0..pages).for_each(|page| read(address, page));
+            advise(address, pages, libc::MADV_DONTNEED);
+        }
+    };
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    let took = begin.elapsed().as_micros() as u64;
+    // SAFETY: the call writes the structure.
+    let usage = unsafe {
+        let mut usage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    say(&[usage.ru_minflt.cast_unsigned(), took]);
+    listen();
+}
+
+/// Maps single pages of a file, no two of which adjoin in it.
+fn map_pages(count: u64, file: &str) {
+    let pages = std::fs::metadata(file).expect("a file").len() / PAGE;
+    assert!(pages >= 2);
+    let file = File::open(file).expect("a file");
+    for mapping in 0..count {
+        let offset = (mapping % 2 * PAGE) as i64;
+        // SAFETY: the kernel chooses an address where nothing is.
+        let address = unsafe {
+            let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+            libc::mmap(null_mut(), PAGE as usize, protection, flags, file.as_raw_fd(), offset)
+        };
+        assert_ne!(address, libc::MAP_FAILED);
+    }
+    say(&[count]);
+    listen();
+}
+
+/// Starts this binary as another program, and waits for it.
+fn start(arguments: &[String]) {
+    let status = Command::new(std::env::current_exe().expect("this binary"))
+        .arg(PROGRAM)
+        .args(arguments)
+        .status();
+    assert!(status.expect("a process").success());
 }

@@ -1,0 +1,130 @@
+//! Which filesystems answer by themselves.
+
+use crate::process::{Mount, mounts};
+use crate::{FileId, MappedFile};
+
+/// Filesystems on storage of this machine. Only root mounts them.
+const LOCAL: [&str; 16] = [
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "jfs", "nilfs2", "erofs",
+    "squashfs", "vfat", "exfat", "ntfs3", "iso9660",
+];
+
+/// What a user can mount over a filesystem that never answers: this machine's own are trusted.
+const OVER_OTHERS: &str = "overlay";
+
+/// Filesystems in memory: they answer, though no file of theirs is opened.
+const IN_MEMORY: [&str; 10] = [
+    "tmpfs", "ramfs", "rootfs", "devtmpfs", "proc", "sysfs", "cgroup", "cgroup2", "devpts", "mqueue",
+];
+
+/// The mounts that a process and this one see.
+#[derive(Debug)]
+pub struct Filesystems {
+    of_process: Vec<Mount>,
+    own: Vec<Mount>,
+}
+
+impl Filesystems {
+    pub fn of(pid: u32) -> Result<Filesystems, String> {
+        let own = mounts(std::process::id()).map_err(|error| error.to_string())?;
+        let of_process = mounts(pid).map_err(|error| error.to_string())?;
+        Ok(Filesystems { of_process, own })
+    }
+
+    /// Refuses a file whose filesystem is not known to answer by itself.
+    pub fn check(&self, id: FileId) -> Result<(), String> {
+        let on_device = |mount: &&Mount| (mount.major, mount.minor) == (id.major, id.minor);
+        let own = self.own.iter().find(on_device);
+        match own.or_else(|| self.of_process.iter().find(on_device)) {
+            // Lower layers of an overlay, and what was unmounted, are seen by nobody.
+            None => Err(format!("no mount shows its device {}:{}", id.major, id.minor)),
+            Some(mount) if self.is_trusted(mount) => Ok(()),
+            Some(mount) => Err(format!("{} is no filesystem of local storage", mount.filesystem)),
+        }
+    }
+
+    fn is_trusted(&self, mount: &Mount) -> bool {
+        let name = &*mount.filesystem;
+        let is_same = |own: &Mount| (own.major, own.minor) == (mount.major, mount.minor);
+        LOCAL.contains(&name) || (name == OVER_OTHERS && self.own.iter().any(is_same))
+    }
+
+    /// Whether every mount on the way to `file` in the process' own root directory answers by
+    /// itself.
+    pub fn is_safe_way(&self, file: &MappedFile) -> bool {
+        let path = file.path.as_os_str().as_encoded_bytes();
+        let is_on_way = |mount: &&Mount| {
+            let point = unescaped(&mount.point);
+            let rest = path.strip_prefix(point.strip_suffix(b"/").unwrap_or(&point));
+            rest.is_some_and(|rest| rest.first() == Some(&b'/'))
+        };
+        let answers = |mount: &Mount| {
+            self.is_trusted(mount) || IN_MEMORY.contains(&&*mount.filesystem)
+        };
+        self.of_process.iter().filter(is_on_way).all(answers)
+    }
+
+    /// The device of the filesystem of a mount, by the number of the mount.
+    pub fn device_of_mount(&self, id: u64) -> Option<(u32, u32)> {
+        let mounts = [&self.of_process, &self.own];
+        let mut mounts = mounts.into_iter().flatten();
+        mounts.find(|mount| mount.id == id).map(|mount| (mount.major, mount.minor))
+    }
+}
+
+/// A path of `mountinfo` without its escapes: a backslash and three octal digits for a byte.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, behind @ ..] = rest {
+        let digits = behind.get(..3).filter(|_| *first == b'\\');
+        let byte = digits.and_then(|digits| {
+            u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+        });
+        plain.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &behind[3..] } else { behind };
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(id: u64, minor: u32, point: &[u8], filesystem: &str) -> Mount {
+        Mount { id, major: 0, minor, point: point.to_vec(), filesystem: filesystem.into() }
+    }
+
+    fn file(minor: u32, path: &str) -> MappedFile {
+        MappedFile { id: FileId { major: 0, minor, inode: 5 }, path: path.into() }
+    }
+
+    #[test]
+    fn only_what_answers_is_walked() {
+        let own = vec![mount(1, 1, b"/", "ext4"), mount(2, 2, b"/merged", "overlay")];
+        let of_process = vec![
+            mount(11, 1, b"/", "ext4"),
+            mount(12, 2, b"/a\\040b", "overlay"),
+            mount(13, 3, b"/own", "overlay"),
+            mount(14, 4, b"/slow", "fuse.x"),
+            mount(15, 1, b"/slow/disk", "ext4"),
+            mount(16, 5, b"/tmp", "tmpfs"),
+            mount(17, 1, b"/tmp/disk", "ext4"),
+        ];
+        let all = Filesystems { own, of_process };
+        let is_trusted = |minor| all.check(file(minor, "/x").id).is_ok();
+        assert_eq!([1, 2, 3, 4, 5, 6].map(is_trusted), [true, true, false, false, false, false]);
+        let is_safe = |path| all.is_safe_way(&file(1, path));
+        assert!(is_safe("/x") && is_safe("/a b/x") && is_safe("/slower/x"));
+        assert!(is_safe("/tmp/disk/x"));
+        assert!(!is_safe("/slow/disk/x") && !is_safe("/own/x"));
+        assert_eq!((all.device_of_mount(12), all.device_of_mount(3)), (Some((0, 2)), None));
+    }
+
+    #[test]
+    fn escapes_are_undone() {
+        assert_eq!(unescaped(b"/a\\040b\\134"), b"/a b\\");
+        assert_eq!(unescaped(b"/\\04"), b"/\\04");
+        assert_eq!(unescaped(b"\\777"), b"\\777");
+    }
+}

@@ -1,0 +1,81 @@
+//! Processes that run already.
+
+use filemap_attach::{Error, FaultKind, Follower, Way, What, process};
+
+use crate::bench::Bench;
+use crate::children::{all, for_a_while, touched, until};
+use crate::program::{Program, order};
+use crate::skip::skip;
+
+pub fn added(bench: &Bench) {
+    let (pages, threads, seed) = (1200, 4, 5);
+    let path = bench.cold_file("added", pages);
+    let mut program =
+        Program::start("touch", &[path.to_str().unwrap(), &threads.to_string(), &seed.to_string()]);
+    let pid = program.pid();
+    let [address] = program.says()[..] else { panic!("no address") };
+    let mut follower = Follower::of_processes_by(Way::PerfEvents).expect("perf events");
+    follower.add(pid).expect("it runs");
+    let mut events = Vec::new();
+    all(&mut follower, &mut events);
+    let mapped: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.what {
+            What::Map(range) => Some(range.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(mapped, process::maps(pid).expect("it runs"));
+    program.go();
+    let tids = program.says();
+    all(&mut follower, &mut events);
+    for (thread, tid) in tids.iter().enumerate() {
+        let expected = order(pages, threads, thread as u64, seed);
+        let expected: Vec<_> = expected.into_iter().map(|page| (page, FaultKind::Major)).collect();
+        assert_eq!(touched(&events, *tid, address, pages), expected, "thread {thread}");
+    }
+    program.end();
+    until(&mut follower, &mut events, |event| {
+        (event.what == What::End && event.tid == pid).then_some(())
+    });
+}
+
+pub fn added_by_page_tables(bench: &Bench) {
+    let pages = 500;
+    let path = bench.cold_file("added-scanned", pages);
+    let mut program = Program::start("touch", &[path.to_str().unwrap(), "2", "9"]);
+    let pid = program.pid();
+    let [address] = program.says()[..] else { panic!("no address") };
+    let mut follower = Follower::of_processes_by(Way::PageTables).expect("page tables");
+    follower.add(pid).expect("it runs");
+    let mut events = Vec::new();
+    let range = until(&mut follower, &mut events, |event| match &event.what {
+        What::Map(range) if range.address == address => Some(range.clone()),
+        _ => None,
+    });
+    follower.watch(pid, &range);
+    for_a_while(&mut follower, &mut events);
+    program.go();
+    program.says();
+    for_a_while(&mut follower, &mut events);
+    let mut found = touched(&events, pid.into(), address, pages);
+    found.sort_by_key(|(page, _)| *page);
+    assert_eq!(found, (0..pages).map(|page| (page, FaultKind::Seen)).collect::<Vec<_>>());
+    follower.unwatch(pid, &range);
+    program.end();
+    until(&mut follower, &mut events, |event| (event.what == What::End).then_some(()));
+}
+
+pub fn refusals(_: &Bench) {
+    for way in [Way::PerfEvents, Way::PageTables] {
+        let mut follower = Follower::of_processes_by(way).expect("events");
+        let nobody = follower.add(u32::MAX / 2);
+        assert!(matches!(nobody, Err(Error::Gone { .. })), "{nobody:?}");
+        if rustix::process::geteuid().is_root() {
+            skip("nothing is refused to root");
+            continue;
+        }
+        let refused = follower.add(1).expect_err("it is root's").to_string();
+        assert!(refused.contains("it is of user 0"), "{refused}");
+    }
+}
