@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use filemap_kernel::child::killed_with;
@@ -121,6 +122,16 @@ pub fn outcome(ended: Ended, written: Result<(), Error>) -> Outcome {
     }
 }
 
+/// Held while a child is waited for, or traced: a wait would take the stop of a thread that is
+/// traced for one of the child.
+static WAITING: Mutex<()> = Mutex::new(());
+
+/// Does something while no child is waited for.
+pub fn without_waiting<T>(traces: impl FnOnce() -> T) -> T {
+    let _held = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    traces()
+}
+
 /// What became of a child.
 enum Change {
     /// This signal stopped it.
@@ -132,8 +143,9 @@ enum Change {
 /// What became of the child `pid` since this was asked last.
 fn changed(pid: i32) -> Option<Change> {
     let mut status = 0;
+    let flags = libc::WNOHANG | libc::WUNTRACED;
     // SAFETY: the status is filled by the call.
-    if unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::WUNTRACED) } != pid {
+    if without_waiting(|| unsafe { libc::waitpid(pid, &mut status, flags) }) != pid {
         return None;
     }
     Some(if libc::WIFSTOPPED(status) {

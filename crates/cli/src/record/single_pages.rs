@@ -1,24 +1,29 @@
 //! Has pages come one at a time, so that each first touch is a fault: a mapping that is recorded is
 //! advised MADV_RANDOM from outside, and what was read before that is dropped.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::Path;
 
-use filemap_attach::inject::{self, Advice, Refusal};
+use filemap_attach::{Advice, Refusal};
 use filemap_attach::process::{self, Readahead};
-use filemap_attach::{FileId, MappedRange};
-use filemap_kernel::following::{Map, Seen, What};
+use filemap_attach::{FileId, MappedRange, advise_any};
+use filemap_kernel::following::{Map, Seen};
 use filemap_kernel::residency::CacheStat;
 use filemap_kernel::trace::Inode;
 use rustix::fs::{Advice as FileAdvice, fadvise, fdatasync};
 
 use super::source::{self, Source, now_ns};
+use crate::govern::parent;
 
 /// What is done to processes so that pages come one at a time.
 pub struct SinglePages {
     /// Files are dropped from the page cache where they are mapped first.
     drops: bool,
+    /// Looks at the advice that a mapping has, as nobody tells of it.
+    looks: bool,
+    /// The advice that mappings had before they were advised from here.
+    before: HashMap<(u32, u64), Readahead>,
     dropped: HashSet<Inode>,
     advised: Vec<Advised>,
     /// Mappings whose threads could not be held until now.
@@ -39,9 +44,27 @@ struct Advised {
 }
 
 impl SinglePages {
-    pub fn new(drops: bool) -> SinglePages {
+    /// Of programs that are started. What is mapped is dropped where it is mapped first.
+    pub fn of_children(source: &Source) -> SinglePages {
+        SinglePages::new(true, !source.tells_calls())
+    }
+
+    /// Of processes that run.
+    pub fn of_processes(drops: bool, pids: &[u32]) -> SinglePages {
+        let mut single = SinglePages::new(drops, true);
+        for pid in pids {
+            let maps = process::advised_maps(*pid).unwrap_or_default().into_iter();
+            let before = maps.map(|(range, kept)| ((*pid, range.address), kept.readahead));
+            single.before.extend(before);
+        }
+        single
+    }
+
+    fn new(drops: bool, looks: bool) -> SinglePages {
         SinglePages {
             drops,
+            looks,
+            before: HashMap::new(),
             dropped: HashSet::new(),
             advised: Vec::new(),
             waiting: Vec::new(),
@@ -54,6 +77,15 @@ impl SinglePages {
     /// A file that is recorded was mapped, at the path that it has here.
     pub fn mapped(&mut self, source: &mut Source, seen: &Seen, map: &Map, path: &Path) {
         let range = source::range(map);
+        let key = (seen.pid, range.address);
+        // It has been there before it was followed.
+        let was_there = self.before.contains_key(&key);
+        if self.looks && !was_there {
+            let maps = process::advised_maps(seen.pid).unwrap_or_default();
+            let found = maps.into_iter().find(|(of, _)| of.address == range.address);
+            self.before.extend(found.map(|(_, kept)| (key, kept.readahead)));
+        }
+        let was = self.before.get(&key).copied().unwrap_or_default();
         if !self.advise(seen, &range, Advice::Random) {
             if self.waiting.len() < MOST_WAITING {
                 self.waiting.push((seen.clone(), map.clone()));
@@ -62,16 +94,16 @@ impl SinglePages {
         }
         let until_ns = now_ns();
         self.advised.retain(|of| of.pid != seen.pid || of.range.address != range.address);
-        self.advised.push(Advised { pid: seen.pid, range: range.clone(), was: Readahead::Normal });
+        self.advised.push(Advised { pid: seen.pid, range: range.clone(), was });
         let is_first = map.file.as_ref().is_some_and(|(inode, _)| self.dropped.insert(*inode));
         if !self.drops || !is_first || source.pull().is_err() {
             return;
         }
         let faults = source.faults(seen.pid, &range, seen.at_ns, until_ns);
-        if faults > 0 && !is_private_writable(&range) {
+        if (faults > 0 || was_there) && !is_private_writable(&range) {
             self.advise(seen, &range, Advice::PageOut);
         }
-        self.late += u64::from(faults > 1);
+        self.late += u64::from(faults > 1 && !was_there);
         drop_cached(path);
     }
 
@@ -83,6 +115,16 @@ impl SinglePages {
                 self.mapped(source, &seen, &map, &path);
             }
         }
+    }
+
+    /// The advice that the program gave a mapping before it was looked at, by its number.
+    pub fn taken_over(&mut self, pid: u32, address: u64) -> Option<u32> {
+        let advice = match self.before.remove(&(pid, address))? {
+            Readahead::Normal => return None,
+            Readahead::Random => libc::MADV_RANDOM,
+            Readahead::Sequential => libc::MADV_SEQUENTIAL,
+        };
+        Some(advice.cast_unsigned())
     }
 
     /// Whether advice that the kernel tells of was given here.
@@ -128,7 +170,8 @@ impl SinglePages {
                 };
                 if kept.readahead == Readahead::Random {
                     let _ = (0..RESTORE_TRIES).any(|_| {
-                        let given = inject::advise_any(pid, pid, &range, advice);
+                        let given =
+                            parent::without_waiting(|| advise_any(pid, pid, &range, advice));
                         given.err().is_none_or(|refusal| refusal.is_lasting())
                     });
                 }
@@ -138,7 +181,7 @@ impl SinglePages {
 
     /// Whether it was done, or never will be.
     fn advise(&mut self, seen: &Seen, range: &MappedRange, advice: Advice) -> bool {
-        let given = inject::advise_any(seen.pid, seen.tid, range, advice);
+        let given = parent::without_waiting(|| advise_any(seen.pid, seen.tid, range, advice));
         match given {
             Ok(_) => self.own.push((seen.pid, range.address, advice.number())),
             Err(refusal) if !refusal.is_lasting() => return false,
@@ -170,19 +213,11 @@ fn is_private_writable(range: &MappedRange) -> bool {
 }
 
 /// Drops a file from the page cache, as far as nobody has it mapped.
-pub fn drop_cached(path: &Path) {
-    let Ok(file) = File::open(path) else { return };
+pub fn drop_cached(path: impl AsRef<Path>) {
+    let Ok(file) = File::open(path.as_ref()) else { return };
     let drop = || fadvise(&file, 0, None, FileAdvice::DontNeed);
     let _ = drop();
     if CacheStat::of(&file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
         let _ = fdatasync(&file).and_then(|()| drop());
-    }
-}
-
-/// What is advised in this, if it is that.
-pub fn advice(seen: &Seen) -> Option<(u64, u64, u64)> {
-    match seen.what {
-        What::Advise { address, length_bytes, advice } => Some((address, length_bytes, advice)),
-        _ => None,
     }
 }
