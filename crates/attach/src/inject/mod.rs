@@ -1,8 +1,55 @@
 //! Makes a thread of another process advise.
+//!
+//! The thread must never notice, whatever happens to this process, which may be killed between
+//! any two of its system calls. The kernel then lets the thread go on with the registers that it
+//! has. So the thread is never given registers that lead nowhere: before they are changed, the
+//! unused end of the process' vDSO gets a few instructions, the *stub*. They make the system call,
+//! load the thread's own values into the registers that this changed, and jump to where the
+//! thread was. One `PTRACE_SETREGS` sends the thread there. Without us it heals itself.
+//!
+//! There are three ways to go on from there.
+//!
+//! - To let the thread go at once. This has the fewest stops. But nobody learns whether the advice
+//!   was taken, and when; and a signal that arrives first lets a handler see the stub's address.
+//! - To stop the thread a second time after the call by another interruption, and to give it its
+//!   registers back. The interruption can meet a signal, job control or another system call.
+//! - To follow the one call to its entry and its exit, where the thread stops by itself. This is
+//!   what is done. The result is known. At the exit the registers are given back, so the thread
+//!   is out of the stub for certain, and the room is cleared. Anything else that stops the thread
+//!   before the call ends the attempt: registers back, the signal passed on, no handler has seen
+//!   the stub. Where the thread takes too long it is left to the stub.
+//!
+//! Signals are neither blocked nor taken, and single steps are not used: they end in a SIGTRAP
+//! that would reset a disposition. Stops are looked at with `WNOWAIT`: after a wait that takes the
+//! stop for a signal, the signal would be lost with a tracer that is killed.
+//!
+//! What is left to chance: a thread that enters a system call within the few microseconds between
+//! the look at it and the interruption. Where the call would fail with EINTR, it is made again and
+//! the program does not see it; unless this process is killed at that very moment. A write to a
+//! pipe or a socket that was under way may come back short, as with any signal.
+//!
+//! Tracing belongs to a thread. Each attempt has one of its own, and ends with it: that is the
+//! one way to let go of a thread that does not stop.
 
 mod advice;
+#[cfg(target_arch = "x86_64")]
+mod areas;
+#[cfg(target_arch = "x86_64")]
+mod injection;
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64.rs"]
+mod machine;
+#[cfg(target_arch = "x86_64")]
+mod padding;
 mod refusal;
+#[cfg(target_arch = "x86_64")]
+mod seccomp;
+#[cfg(target_arch = "x86_64")]
+mod status;
+#[cfg(target_arch = "x86_64")]
+mod tracee;
 
+#[cfg(not(target_arch = "x86_64"))]
 use crate::mapped_range::MappedRange;
 
 pub use advice::Advice;
@@ -11,26 +58,16 @@ pub use refusal::Refusal;
 /// Advice that was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advised {
-    /// For how long the thread was kept from running, at most.
+    /// For how long the thread was kept from running, at most, with the time that the call took.
     pub stopped_ns: u64,
 }
 
-/// Advises a range of another process' memory, by one madvise(2) that a thread of it makes.
-///
-/// While this runs, no thread of the caller may wait for that process with waitpid(2) or
-/// `std::process::Child::wait` where it is a child of the caller: the wait would end with a stop
-/// of the thread. Poll its pidfd, and wait when that is readable.
-pub fn madvise(
-    pid: u32,
-    tid: u32,
-    range: &MappedRange,
-    advice: Advice,
-) -> Result<Advised, Refusal> {
-    let _ = (pid, range, advice.number());
-    Err(Refusal::Busy { tid, place: "not written yet" })
+#[cfg(not(target_arch = "x86_64"))]
+pub fn madvise(_: u32, _: u32, _: &MappedRange, _: Advice) -> Result<Advised, Refusal> {
+    Err(Refusal::Foreign { what: std::env::consts::ARCH })
 }
 
-/// Advises as [`madvise`] does, by `preferred_tid` or else another thread that can be held.
+#[cfg(not(target_arch = "x86_64"))]
 pub fn advise_any(
     pid: u32,
     preferred_tid: u32,
@@ -39,3 +76,8 @@ pub fn advise_any(
 ) -> Result<Advised, Refusal> {
     madvise(pid, preferred_tid, range, advice)
 }
+
+#[cfg(target_arch = "x86_64")]
+mod attempt;
+#[cfg(target_arch = "x86_64")]
+pub use attempt::{advise_any, madvise};

@@ -1,0 +1,175 @@
+//! What is mapped at an address of a stopped process.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+
+use crate::mapped_range::{FileId, MappedRange};
+
+/// `PROCMAP_QUERY`, of Linux 6.11.
+const QUERY: libc::c_ulong = 0xc068_6611;
+
+/// A range may have come apart into as many areas.
+const MOST_AREAS: usize = 4096;
+
+/// The mapped areas of the process that a thread belongs to.
+pub enum Areas {
+    Queried(File),
+    Listed(Vec<Area>),
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Area {
+    pub begin: u64,
+    pub end: u64,
+    offset_bytes: u64,
+    /// All zero where it is no file's.
+    file: (u32, u32, u64),
+    protection: u32,
+    is_shared: bool,
+    pub is_vdso: bool,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Query {
+    size: u64,
+    flags: u64,
+    address: u64,
+    begin: u64,
+    end: u64,
+    vma_flags: u64,
+    page_size: u64,
+    offset_bytes: u64,
+    inode: u64,
+    major: u32,
+    minor: u32,
+    name_size: u32,
+    build_id_size: u32,
+    name_address: u64,
+    build_id_address: u64,
+}
+
+impl Areas {
+    /// A descriptor of the file belongs to one address space: it is opened while the thread is
+    /// held, which then does not become another program.
+    pub fn of_held_thread(pid: u32, tid: u32) -> io::Result<Areas> {
+        let path = format!("/proc/{pid}/task/{tid}/maps");
+        let file = File::open(&path)?;
+        match query(&file, 0) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Areas::Queried(file)),
+            Ok(_) => Ok(Areas::Queried(file)),
+            Err(_) => Ok(Areas::Listed(list(&fs::read_to_string(&path)?))),
+        }
+    }
+
+    pub fn at(&self, address: u64) -> Option<Area> {
+        match self {
+            Areas::Queried(file) => query(file, address).ok(),
+            Areas::Listed(areas) => {
+                areas.iter().find(|area| area.begin <= address && address < area.end).copied()
+            }
+        }
+    }
+
+    /// Whether all of the range is mapped as it says.
+    pub fn hold(&self, range: &MappedRange) -> bool {
+        let FileId { major, minor, inode } =
+            range.file.as_ref().map_or(FileId { major: 0, minor: 0, inode: 0 }, |file| file.id);
+        let mut address = range.address;
+        for _ in 0..MOST_AREAS {
+            let Some(area) = self.at(address) else { return false };
+            let offset_bytes = area.offset_bytes.wrapping_add(address - area.begin);
+            let is_meant = area.file == (major, minor, inode)
+                && area.protection == range.protection & 7
+                && area.is_shared == range.is_shared
+                && (inode == 0
+                    || offset_bytes == range.offset_bytes + (address - range.address));
+            if !is_meant {
+                return false;
+            }
+            if area.end >= range.end() {
+                return true;
+            }
+            address = area.end;
+        }
+        false
+    }
+}
+
+fn query(file: &File, address: u64) -> io::Result<Area> {
+    let mut name = [0_u8; 16];
+    let mut query = Query {
+        size: size_of::<Query>() as u64,
+        address,
+        name_size: name.len() as u32,
+        name_address: name.as_mut_ptr() as u64,
+        ..Query::default()
+    };
+    // SAFETY: `query` has its own size in it, and `name` as many bytes as it says.
+    let mut answer = unsafe { libc::ioctl(file.as_raw_fd(), QUERY, &raw mut query) };
+    let name_is_too_long = || io::Error::last_os_error().raw_os_error() == Some(libc::ENAMETOOLONG);
+    if answer < 0 && name_is_too_long() {
+        (query.name_size, query.name_address) = (0, 0);
+        // SAFETY: as above, without a name.
+        answer = unsafe { libc::ioctl(file.as_raw_fd(), QUERY, &raw mut query) };
+    }
+    if answer < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Area {
+        begin: query.begin,
+        end: query.end,
+        offset_bytes: query.offset_bytes,
+        file: (query.major, query.minor, query.inode),
+        protection: (query.vma_flags & 7) as u32,
+        is_shared: query.vma_flags & 8 != 0,
+        is_vdso: query.name_size > 0 && name.starts_with(b"[vdso]\0"),
+    })
+}
+
+fn list(maps: &str) -> Vec<Area> {
+    maps.lines().filter_map(area_of_line).collect()
+}
+
+fn area_of_line(line: &str) -> Option<Area> {
+    let mut words = line.split_ascii_whitespace();
+    let (begin, end) = words.next()?.split_once('-')?;
+    let flags = words.next()?.as_bytes();
+    let offset = words.next()?;
+    let (major, minor) = words.next()?.split_once(':')?;
+    let inode = words.next()?.parse().ok()?;
+    let hex = |text| u64::from_str_radix(text, 16).ok();
+    let bit = |index: usize, letter, bit| if flags.get(index) == Some(&letter) { bit } else { 0 };
+    Some(Area {
+        begin: hex(begin)?,
+        end: hex(end)?,
+        offset_bytes: hex(offset)?,
+        file: (hex(major)? as u32, hex(minor)? as u32, inode),
+        protection: bit(0, b'r', 1) | bit(1, b'w', 2) | bit(2, b'x', 4),
+        is_shared: bit(3, b's', 1) != 0,
+        is_vdso: words.next() == Some("[vdso]"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_say_the_same() {
+        let text = fs::read_to_string("/proc/self/maps").expect("own mappings");
+        let file = File::open("/proc/self/maps").expect("own mappings");
+        let listed = list(&text);
+        assert!(listed.iter().any(|area| area.is_vdso));
+        for area in listed {
+            match query(&file, area.begin) {
+                // What the test itself allocates changes in between.
+                Ok(queried) if area.file.2 != 0 || area.is_vdso => assert_eq!(queried, area),
+                Ok(_) => {}
+                Err(error) => assert_ne!(error.raw_os_error(), Some(libc::ENOTTY), "{error}"),
+            }
+        }
+    }
+}

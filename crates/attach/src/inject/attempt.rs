@@ -1,0 +1,116 @@
+//! Attempts at advice: each on a thread of its own, by one thread after another.
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use super::injection::Injection;
+use super::status::Activity;
+use super::{Advice, Advised, Refusal};
+use crate::mapped_range::MappedRange;
+
+/// For how long an attempt is waited for. It takes longer where the kernel itself blocks, as it
+/// does while another thread of the process is in execve(2) of a file that cannot be read.
+const ATTEMPT_LIMIT: Duration = Duration::from_millis(1500);
+
+/// How many attempts that nobody waits for any more can be left.
+const MOST_LEFT: usize = 64;
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+/// When [`advise_any`] begins no further round.
+const ANY_LIMIT: Duration = Duration::from_millis(50);
+const PAUSE_BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
+
+/// How many threads of a process are looked at, and how many tried in one round.
+const MOST_THREADS: usize = 256;
+const MOST_TRIED: usize = 8;
+
+/// Advises a range of another process' memory, by one madvise(2) that a thread of it makes.
+///
+/// While this runs, no thread of the caller may wait for that process with waitpid(2) or
+/// `std::process::Child::wait` where it is a child of the caller: the wait would end with a stop
+/// of the thread. Poll its pidfd, and wait when that is readable.
+pub fn madvise(
+    pid: u32,
+    tid: u32,
+    range: &MappedRange,
+    advice: Advice,
+) -> Result<Advised, Refusal> {
+    let slow = Refusal::Slow { tid, milliseconds: ATTEMPT_LIMIT.as_millis() as u64 };
+    let injection = Injection { pid, tid, range: range.clone(), advice };
+    let (sender, receiver) = sync_channel(1);
+    if UNDER_WAY.fetch_add(1, Ordering::Relaxed) >= MOST_LEFT {
+        UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+        return Err(slow);
+    }
+    let attempt = thread::Builder::new().name("advise".into()).spawn(move || {
+        // Sleeps of some microseconds are meant so. It cannot fail.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let result = injection.run();
+        UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+        // Nobody receives it after the limit.
+        let _ = sender.send(result);
+    });
+    let Ok(attempt) = attempt else {
+        UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+        return Err(slow);
+    };
+    let result = receiver.recv_timeout(ATTEMPT_LIMIT).unwrap_or(Err(slow));
+    if attempt.is_finished() || result.is_ok() {
+        // The thread has sent its result, and only ends.
+        let _ = attempt.join();
+    }
+    result
+}
+
+/// Advises as [`madvise`] does, by `preferred_tid` or else by another thread that can be held.
+pub fn advise_any(
+    pid: u32,
+    preferred_tid: u32,
+    range: &MappedRange,
+    advice: Advice,
+) -> Result<Advised, Refusal> {
+    let begin = Instant::now();
+    loop {
+        let mut result = madvise(pid, preferred_tid, range, advice);
+        if may_another_succeed(&result) {
+            for tid in others(pid, preferred_tid) {
+                result = madvise(pid, tid, range, advice);
+                if !may_another_succeed(&result) {
+                    break;
+                }
+            }
+        }
+        if !may_another_succeed(&result) || begin.elapsed() > ANY_LIMIT {
+            return result;
+        }
+        sleep(PAUSE_BETWEEN_ROUNDS);
+    }
+}
+
+fn may_another_succeed(result: &Result<Advised, Refusal>) -> bool {
+    match result {
+        Err(Refusal::Gone { .. }) => true,
+        Err(Refusal::Unfinished { .. }) | Ok(_) => false,
+        Err(refusal) => !refusal.is_lasting(),
+    }
+}
+
+/// Threads in a page fault, which are not disturbed by anything; then those that run.
+fn others(pid: u32, preferred_tid: u32) -> Vec<u32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut threads: Vec<(bool, u32)> = tasks
+        .take(MOST_THREADS)
+        .filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|tid| *tid != preferred_tid)
+        .filter_map(|tid| match Activity::read(pid, tid) {
+            Ok(Activity::Faulting) => Some((false, tid)),
+            Ok(Activity::Running) => Some((true, tid)),
+            Ok(Activity::InSystemCall) | Err(_) => None,
+        })
+        .collect();
+    threads.sort_by_key(|(runs, _)| *runs);
+    threads.into_iter().map(|(_, tid)| tid).take(MOST_TRIED).collect()
+}

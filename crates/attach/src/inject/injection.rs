@@ -1,0 +1,368 @@
+//! One system call made by a thread of another process.
+
+use std::fs::{self, File};
+use std::io;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::Advised;
+use super::advice::Advice;
+use super::areas::Areas;
+use super::machine::{self, Place, Registers};
+use super::padding::{Held, Slot};
+use super::refusal::Refusal;
+use super::seccomp::Call;
+use super::status::{Activity, Status};
+use super::tracee::{Stop, Tracee, Waited};
+use crate::mapped_range::MappedRange;
+
+/// For how long another injector into the same process is waited for.
+const LOCK_LIMIT: Duration = Duration::from_millis(20);
+
+/// For how long a thread may take until it stops. It runs meanwhile, or waits for a page. A
+/// thread that is left before it stopped could see a system call interrupted, so this is long.
+const STOP_LIMIT: Duration = Duration::from_millis(100);
+
+/// For how long it may take until it makes the call, while it waits for a CPU.
+const CALL_LIMIT: Duration = Duration::from_millis(100);
+
+/// For how long it may take for the call, which it makes on its own.
+const RESULT_LIMIT: Duration = Duration::from_secs(1);
+
+/// Of `/proc/PID/auxv`: where the vDSO is.
+const AT_SYSINFO_EHDR: u64 = 33;
+
+/// A range that a thread is to advise.
+#[derive(Clone, Debug)]
+pub struct Injection {
+    pub pid: u32,
+    pub tid: u32,
+    pub range: MappedRange,
+    pub advice: Advice,
+}
+
+/// What is known of the thread once it is held and may make the call.
+struct Prepared {
+    original: Registers,
+    slot: Slot,
+    inner_tid: u32,
+}
+
+impl Injection {
+    /// Runs on a thread that ends after it: that lets go of a thread that has not stopped.
+    pub fn run(&self) -> Result<Advised, Refusal> {
+        self.look()?;
+        let (_lock, vdso) = self.lock()?;
+        let tracee = Tracee::seize(self.tid).map_err(|errno| self.why_not_seized(errno))?;
+        // Between this look and the interruption are the only moments in which a thread can
+        // enter a system call that is then interrupted.
+        if self.activity()? == Activity::InSystemCall {
+            return Err(Refusal::InSystemCall { tid: self.tid });
+        }
+        tracee.interrupt().map_err(|_| self.gone())?;
+        let (stop, held_at) = self.wait(&tracee, STOP_LIMIT)?;
+        let (signal, refusal) = match stop {
+            Stop::Interrupt => match self.prepare(&tracee, vdso) {
+                Ok(prepared) => return self.call(tracee, &prepared, held_at),
+                Err(refusal) => (0, refusal),
+            },
+            Stop::JobControl => (0, Refusal::Stopped { tid: self.tid }),
+            Stop::Signal(signal) => (signal, self.busy("a signal is delivered to it")),
+            Stop::SystemCall | Stop::Other => (0, self.busy("it stopped for another reason")),
+        };
+        tracee.let_go(signal);
+        Err(refusal)
+    }
+
+    /// Refuses what can be told without touching the thread.
+    fn look(&self) -> Result<(), Refusal> {
+        let status = self.status()?;
+        if status.process != self.pid {
+            return Err(self.gone());
+        }
+        if status.tracer != 0 {
+            return Err(Refusal::Traced { tid: self.tid });
+        }
+        match status.state {
+            'T' => return Err(Refusal::Stopped { tid: self.tid }),
+            't' => return Err(Refusal::Traced { tid: self.tid }),
+            'Z' | 'X' => return Err(self.gone()),
+            _ => {}
+        }
+        if shares_memory(self.pid, status.parent) {
+            return Err(self.busy("it shares its memory with its parent, as after vfork(2)"));
+        }
+        match self.activity()? {
+            Activity::InSystemCall => Err(Refusal::InSystemCall { tid: self.tid }),
+            Activity::Running | Activity::Faulting => Ok(()),
+        }
+    }
+
+    /// Keeps other injectors out of the process, and finds its vDSO.
+    fn lock(&self) -> Result<(File, u64), Refusal> {
+        let read_failed = |error| self.why_not_read("reading auxv", error);
+        let path = format!("/proc/{}/auxv", self.pid);
+        let lock = File::open(&path).map_err(read_failed)?;
+        let begin = Instant::now();
+        while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if begin.elapsed() > LOCK_LIMIT {
+                return Err(self.busy("another thread of its process is advising"));
+            }
+            sleep(Duration::from_micros(200));
+        }
+        let auxv = fs::read(&path).map_err(read_failed)?;
+        let words: Vec<u64> = auxv
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("a chunk of eight bytes")))
+            .collect();
+        let vdso = words.chunks_exact(2).find(|pair| pair[0] == AT_SYSINFO_EHDR);
+        Ok((lock, vdso.map(|pair| pair[1]).ok_or_else(|| self.no_place())?))
+    }
+
+    /// Checks everything again while nothing of the thread can change.
+    fn prepare(&self, tracee: &Tracee, vdso: u64) -> Result<Prepared, Refusal> {
+        let original = tracee.registers().map_err(|_| self.gone())?;
+        let status = self.status()?;
+        if status.process != self.pid {
+            return Err(self.gone());
+        }
+        match machine::place(&original) {
+            Place::Program => {}
+            Place::Restart => return Err(Refusal::InSystemCall { tid: self.tid }),
+            Place::Interrupted { call } => {
+                if machine::fails_when_interrupted(call) && !status.signals.any_is_due() {
+                    self.make_call_again(tracee, &original);
+                }
+                return Err(Refusal::InSystemCall { tid: self.tid });
+            }
+            Place::Stepping => return Err(self.busy("its program steps through it")),
+            Place::OtherCode => return Err(Refusal::Foreign { what: "32-bit code" }),
+        }
+        self.check_rseq(tracee, &original)?;
+        self.check_dispatch(tracee, &status)?;
+        let areas = Areas::of_held_thread(self.pid, self.tid)
+            .map_err(|error| self.why_not_read("reading maps", error))?;
+        if !areas.hold(&self.range) {
+            return Err(Refusal::Changed { address: self.range.address });
+        }
+        let vdso = areas.at(vdso).filter(|area| area.is_vdso && area.begin == vdso);
+        let held = Held {
+            tracee,
+            pid: self.pid,
+            inner_tid: status.inner_tid,
+            instruction: original.rip,
+            stack: original.rsp,
+        };
+        let slot = Slot::find(&held, &vdso.ok_or_else(|| self.no_place())?)?;
+        self.check_seccomp(tracee, &status, &slot)?;
+        Ok(Prepared { original, slot, inner_tid: status.inner_tid })
+    }
+
+    /// Only our interruption can have made the call fail: the program does not see that it did.
+    fn make_call_again(&self, tracee: &Tracee, original: &Registers) {
+        let (registers, address, instruction) = machine::again(original);
+        let mut found = [0; 2];
+        if tracee.read(address, &mut found).is_ok() && found == instruction {
+            // It fails for a thread that was killed.
+            let _ = tracee.set_registers(&registers);
+        }
+    }
+
+    /// A thread that is interrupted in a restartable sequence is sent back to its beginning by
+    /// the kernel, which looks at where the thread is: it must be there still.
+    fn check_rseq(&self, tracee: &Tracee, original: &Registers) -> Result<(), Refusal> {
+        const SEQUENCE_OFFSET: u64 = 8;
+        let rseq = match tracee.rseq() {
+            Ok(rseq) if rseq.address == 0 => return Ok(()),
+            Ok(rseq) => rseq,
+            Err(Errno::IO) if !kernel_has_rseq() => return Ok(()),
+            Err(Errno::IO) => return Err(Refusal::Foreign { what: "a kernel before 5.13" }),
+            Err(_) => return Err(self.gone()),
+        };
+        let busy = || self.busy("it is in a restartable sequence");
+        let mut pointer = [0; 8];
+        tracee.read(rseq.address + SEQUENCE_OFFSET, &mut pointer).map_err(|_| busy())?;
+        let sequence = u64::from_le_bytes(pointer);
+        if sequence == 0 {
+            return Ok(());
+        }
+        let mut bounds = [0; 16];
+        tracee.read(sequence.wrapping_add(8), &mut bounds).map_err(|_| busy())?;
+        let (begin, length) = bounds.split_at(8);
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let is_inside = original.rip.wrapping_sub(word(begin)) < word(length);
+        if is_inside { Err(busy()) } else { Ok(()) }
+    }
+
+    fn check_dispatch(&self, tracee: &Tracee, status: &Status) -> Result<(), Refusal> {
+        let dispatches = match tracee.dispatches_own_calls() {
+            Ok(dispatches) => dispatches,
+            // A kernel that cannot say sends calls back by SIGSYS, which would be caught.
+            Err(Errno::IO) => status.signals.catches(libc::SIGSYS),
+            Err(_) => return Err(self.gone()),
+        };
+        if dispatches { Err(self.filtered("by syscall user dispatch")) } else { Ok(()) }
+    }
+
+    fn check_seccomp(
+        &self,
+        tracee: &Tracee,
+        status: &Status,
+        slot: &Slot,
+    ) -> Result<(), Refusal> {
+        let call = Call {
+            number: libc::SYS_madvise as u32,
+            architecture: machine::AUDIT_ARCH,
+            instruction: machine::in_call(slot.address),
+            arguments: self.arguments(),
+        };
+        match status.seccomp {
+            0 => Ok(()),
+            1 => Err(self.filtered("with seccomp in strict mode")),
+            _ => call.passes(tracee).map_err(|filter| self.filtered(filter)),
+        }
+    }
+
+    /// Has the held thread make the call, and gives it everything back.
+    fn call(
+        &self,
+        tracee: Tracee,
+        prepared: &Prepared,
+        held_at: Instant,
+    ) -> Result<Advised, Refusal> {
+        let Prepared { original, slot, inner_tid } = prepared;
+        let gone = |_| self.gone();
+        slot.write(&tracee, &machine::stub(original, *inner_tid)).map_err(gone)?;
+        let calling =
+            machine::calling(original, slot.address, libc::SYS_madvise, self.arguments());
+        tracee.set_registers(&calling).map_err(gone)?;
+        let result = self.result(&tracee, slot);
+        if let Err((_, None)) = result {
+            // It runs or has ended. What it runs is the stub, which gives everything back.
+            return result.map(|_| unreachable!()).map_err(|(refusal, _)| refusal);
+        }
+        tracee.set_registers(&machine::settled(original)).map_err(gone)?;
+        slot.clear(&tracee).map_err(gone)?;
+        let signal = result.as_ref().err().and_then(|(_, signal)| *signal).unwrap_or(0);
+        tracee.let_go(signal);
+        let advised = Advised { stopped_ns: held_at.elapsed().as_nanos() as u64 };
+        match result {
+            Ok(0) => Ok(advised),
+            Ok(negative) => {
+                let errno = Errno::from_raw_os_error(-negative as i32);
+                Err(Refusal::Failed { pid: self.pid, errno })
+            }
+            Err((refusal, _)) => Err(refusal),
+        }
+    }
+
+    /// What the call answered; or why it is not made, and the signal that the thread stopped for
+    /// before it could, `None` where it has not stopped.
+    fn result(&self, tracee: &Tracee, slot: &Slot) -> Result<i64, (Refusal, Option<i32>)> {
+        for limit in [CALL_LIMIT, RESULT_LIMIT] {
+            tracee.resume_to_system_call().map_err(|_| (self.gone(), None))?;
+            let (stop, _) = self.wait(tracee, limit).map_err(|refusal| match refusal {
+                Refusal::Slow { tid, milliseconds } => {
+                    (Refusal::Unfinished { tid, milliseconds }, None)
+                }
+                refusal => (refusal, None),
+            })?;
+            let refusal = match stop {
+                Stop::SystemCall => continue,
+                Stop::JobControl => (Refusal::Stopped { tid: self.tid }, Some(0)),
+                Stop::Signal(signal) => (self.busy("a signal is delivered to it"), Some(signal)),
+                Stop::Interrupt | Stop::Other => {
+                    (self.busy("it stopped for another reason"), Some(0))
+                }
+            };
+            return Err(refusal);
+        }
+        let registers = tracee.registers().map_err(|_| (self.gone(), None))?;
+        debug_assert_eq!(registers.rip, machine::in_call(slot.address));
+        Ok(machine::result(&registers))
+    }
+
+    fn arguments(&self) -> [u64; 3] {
+        [self.range.address, self.range.length_bytes, self.advice.number() as u64]
+    }
+
+    fn wait(&self, tracee: &Tracee, limit: Duration) -> Result<(Stop, Instant), Refusal> {
+        match tracee.wait(limit) {
+            Waited::Stopped { stop, running_at } => Ok((stop, running_at)),
+            Waited::Ended => Err(self.gone()),
+            Waited::TooLong => {
+                Err(Refusal::Slow { tid: self.tid, milliseconds: limit.as_millis() as u64 })
+            }
+        }
+    }
+
+    fn status(&self) -> Result<Status, Refusal> {
+        Status::read(self.pid, self.tid).map_err(|error| self.why_not_read("its status", error))
+    }
+
+    fn activity(&self) -> Result<Activity, Refusal> {
+        Activity::read(self.pid, self.tid)
+            .map_err(|error| self.why_not_read("reading its system call", error))
+    }
+
+    fn why_not_read(&self, what: &'static str, error: io::Error) -> Refusal {
+        match Errno::from_io_error(&error) {
+            Some(errno @ (Errno::ACCESS | Errno::PERM)) => self.forbidden(what, errno),
+            _ => self.gone(),
+        }
+    }
+
+    fn why_not_seized(&self, errno: Errno) -> Refusal {
+        match Status::read(self.pid, self.tid) {
+            Err(_) => self.gone(),
+            Ok(status) if status.tracer != 0 => Refusal::Traced { tid: self.tid },
+            Ok(status) if matches!(status.state, 'Z' | 'X') => self.gone(),
+            Ok(_) if errno == Errno::SRCH => self.gone(),
+            Ok(_) => self.forbidden("tracing", errno),
+        }
+    }
+
+    fn forbidden(&self, what: &'static str, errno: Errno) -> Refusal {
+        let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+        let remedy = if matches!(scope.trim(), "" | "0") {
+            "run as the program's user, or as root; a container needs the capability SYS_PTRACE"
+        } else {
+            "run as root, or set the sysctl kernel.yama.ptrace_scope to 0"
+        };
+        Refusal::Forbidden { tid: self.tid, what, errno, remedy }
+    }
+
+    fn gone(&self) -> Refusal {
+        Refusal::Gone { pid: self.pid, tid: self.tid }
+    }
+
+    fn busy(&self, place: &'static str) -> Refusal {
+        Refusal::Busy { tid: self.tid, place }
+    }
+
+    fn filtered(&self, filter: &'static str) -> Refusal {
+        Refusal::Filtered { pid: self.pid, filter }
+    }
+
+    fn no_place(&self) -> Refusal {
+        Refusal::NoPlace { pid: self.pid, needed_bytes: machine::STUB_BYTES }
+    }
+}
+
+/// Whether two processes have one address space, as far as this process may know.
+fn shares_memory(pid: u32, other: u32) -> bool {
+    const KCMP_VM: i32 = 1;
+    // SAFETY: kcmp takes numbers only.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_kcmp, pid as i32, other as i32, KCMP_VM, 0_u64, 0_u64) };
+    other != 0 && answer == 0
+}
+
+fn kernel_has_rseq() -> bool {
+    // SAFETY: a null structure of no size is refused.
+    let answer = unsafe { libc::syscall(libc::SYS_rseq, 0_usize, 0_u32, 0_i32, 0_u32) };
+    answer == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS)
+}

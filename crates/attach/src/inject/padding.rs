@@ -1,0 +1,148 @@
+//! Room for a stub behind the contents of a process' vDSO.
+
+use std::fs;
+use std::ops::Range;
+
+use super::areas::Area;
+use super::machine::{STUB_BYTES, thread_of_stub};
+use super::refusal::Refusal;
+use super::status::Status;
+use super::tracee::Tracee;
+
+/// No vDSO is as large.
+const LARGEST_VDSO_BYTES: u64 = 1 << 20;
+
+/// How much of a stack is searched for the address of a stub.
+const SEARCHED_STACK_BYTES: usize = 64 * 1024;
+
+/// Threads whose numbers are compared with those of stubs that were left.
+const MOST_THREADS: usize = 1024;
+
+/// Room that a stub can be written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    pub address: u64,
+}
+
+/// The thread that is held.
+#[derive(Clone, Copy)]
+pub struct Held<'a> {
+    pub tracee: &'a Tracee,
+    pub pid: u32,
+    /// As its own namespace numbers it.
+    pub inner_tid: u32,
+    pub instruction: u64,
+    pub stack: u64,
+}
+
+impl Slot {
+    /// Room that is all zero; or else that of a stub which a killed run left, and which no thread
+    /// can be in any more.
+    pub fn find(held: &Held<'_>, vdso: &Area) -> Result<Slot, Refusal> {
+        let no_place = Refusal::NoPlace { pid: held.pid, needed_bytes: STUB_BYTES };
+        let length = vdso.end - vdso.begin;
+        if length > LARGEST_VDSO_BYTES {
+            return Err(no_place);
+        }
+        let mut image = vec![0; length as usize];
+        held.tracee.read(vdso.begin, &mut image).map_err(|_| no_place.clone())?;
+        let begin = contents_end(&image).ok_or(no_place.clone())?.next_multiple_of(8);
+        let padding = image.get(begin..).unwrap_or(&[]);
+        let slots = padding.chunks_exact(STUB_BYTES).enumerate().map(|(index, bytes)| {
+            let address = vdso.begin + (begin + index * STUB_BYTES) as u64;
+            (Slot { address }, bytes)
+        });
+        if let Some((slot, _)) =
+            slots.clone().find(|(_, bytes)| bytes.iter().all(|byte| *byte == 0))
+        {
+            return Ok(slot);
+        }
+        let threads = inner_tids(held.pid);
+        slots
+            .filter_map(|(slot, bytes)| Some((slot, thread_of_stub(bytes)?)))
+            .find(|(slot, thread)| {
+                threads.as_ref().is_some_and(|threads| !threads.contains(thread))
+                    || *thread == held.inner_tid && held.is_outside(slot)
+            })
+            .map(|(slot, _)| slot)
+            .ok_or(no_place)
+    }
+
+    /// The last word, by which a stub is recognised, is written first and cleared last.
+    pub fn write(&self, tracee: &Tracee, stub: &[u64; STUB_BYTES / 8]) -> rustix::io::Result<()> {
+        for (index, word) in stub.iter().enumerate().rev() {
+            tracee.write_word(self.address + 8 * index as u64, *word)?;
+        }
+        Ok(())
+    }
+
+    pub fn clear(&self, tracee: &Tracee) -> rustix::io::Result<()> {
+        for index in 0..STUB_BYTES / 8 {
+            tracee.write_word(self.address + 8 * index as u64, 0)?;
+        }
+        Ok(())
+    }
+
+    fn addresses(&self) -> Range<u64> {
+        self.address..self.address + STUB_BYTES as u64
+    }
+}
+
+impl Held<'_> {
+    /// Whether the thread is not in the stub, nor in a signal handler that returns to it: the
+    /// frame of such a one is above the stack pointer.
+    fn is_outside(&self, slot: &Slot) -> bool {
+        let mut stack = vec![0; SEARCHED_STACK_BYTES];
+        let mut searched = 0;
+        while searched < stack.len() {
+            let address = self.stack + searched as u64;
+            // Up to the end of a page, since the stack can end there.
+            let length = (4096 - address % 4096) as usize;
+            let length = length.min(stack.len() - searched);
+            if self.tracee.read(address, &mut stack[searched..searched + length]).is_err() {
+                break;
+            }
+            searched += length;
+        }
+        let addresses = slot.addresses();
+        let mut words = stack[..searched].chunks_exact(8).map(|word| {
+            u64::from_le_bytes(word.try_into().expect("a chunk of eight bytes"))
+        });
+        !addresses.contains(&self.instruction) && !words.any(|word| addresses.contains(&word))
+    }
+}
+
+/// Where the last segment and the section headers of an ELF image end.
+fn contents_end(image: &[u8]) -> Option<usize> {
+    let word = |at: usize| Some(u64::from_le_bytes(image.get(at..at + 8)?.try_into().ok()?));
+    let half = |at: usize| Some(u16::from_le_bytes(image.get(at..at + 2)?.try_into().ok()?));
+    if !image.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let sections = (word(0x28)?, half(0x3a)?, half(0x3c)?);
+    let mut end = sections.0.checked_add(u64::from(sections.1) * u64::from(sections.2))?;
+    let (segments, size, count) = (word(0x20)?, half(0x36)?, half(0x38)?);
+    for index in 0..u64::from(count) {
+        let header = usize::try_from(segments.checked_add(index * u64::from(size))?).ok()?;
+        let header_end = header.checked_add(56)?;
+        image.get(header..header_end)?;
+        let memory_bytes = word(header + 0x28)?.max(word(header + 0x20)?);
+        end = end.max(word(header + 0x08)?.checked_add(memory_bytes)?);
+    }
+    usize::try_from(end).ok().filter(|end| *end <= image.len())
+}
+
+/// The numbers of a process' threads in its own namespace; `None` where there are too many.
+fn inner_tids(pid: u32) -> Option<Vec<u32>> {
+    let mut tids = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let tid = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        if tids.len() == MOST_THREADS {
+            return None;
+        }
+        if let Ok(status) = Status::read(pid, tid) {
+            tids.push(status.inner_tid);
+        }
+    }
+    Some(tids)
+}

@@ -1,0 +1,119 @@
+//! What /proc tells of a thread.
+
+use std::fs;
+use std::io;
+
+/// Of `/proc/PID/task/TID/status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The letter: `R` for running and so on.
+    pub state: char,
+    pub process: u32,
+    pub parent: u32,
+    pub tracer: u32,
+    /// The thread as its own PID namespace numbers it.
+    pub inner_tid: u32,
+    /// 0, 1 for strict and 2 for filters.
+    pub seccomp: u32,
+    pub signals: Signals,
+}
+
+/// Sets of signals, one a bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signals {
+    pub pending: u64,
+    pub blocked: u64,
+    pub ignored: u64,
+    pub caught: u64,
+}
+
+/// What `/proc/PID/task/TID/syscall` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It runs, or waits for a CPU: in its program, or in the kernel for a moment.
+    Running,
+    /// It waits, but in no system call: in a page fault.
+    Faulting,
+    InSystemCall,
+}
+
+impl Status {
+    pub fn read(pid: u32, tid: u32) -> io::Result<Status> {
+        Ok(Status::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"))?))
+    }
+
+    fn parse(text: &str) -> Status {
+        let mut status = Status::default();
+        for line in text.lines() {
+            let Some((name, value)) = line.split_once(':') else { continue };
+            let value = value.trim();
+            let number = || value.parse().unwrap_or(0);
+            let set = || u64::from_str_radix(value, 16).unwrap_or(0);
+            match name {
+                "State" => status.state = value.chars().next().unwrap_or('X'),
+                "Tgid" => status.process = number(),
+                "PPid" => status.parent = number(),
+                "TracerPid" => status.tracer = number(),
+                "NSpid" => {
+                    let inner = value.split_whitespace().next_back();
+                    status.inner_tid = inner.and_then(|tid| tid.parse().ok()).unwrap_or(0);
+                }
+                "Seccomp" => status.seccomp = number(),
+                "SigPnd" | "ShdPnd" => status.signals.pending |= set(),
+                "SigBlk" => status.signals.blocked = set(),
+                "SigIgn" => status.signals.ignored = set(),
+                "SigCgt" => status.signals.caught = set(),
+                _ => {}
+            }
+        }
+        status
+    }
+}
+
+impl Signals {
+    pub fn catches(&self, signal: i32) -> bool {
+        self.caught & bit(signal) != 0
+    }
+
+    /// Whether a signal is pending that the thread is going to notice.
+    pub fn any_is_due(&self) -> bool {
+        let unheard: u64 =
+            [libc::SIGCHLD, libc::SIGURG, libc::SIGWINCH].into_iter().map(bit).sum();
+        let ignored = self.ignored | (unheard & !self.caught);
+        self.pending & !self.blocked & !ignored != 0
+    }
+}
+
+impl Activity {
+    pub fn read(pid: u32, tid: u32) -> io::Result<Activity> {
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"))?;
+        Ok(match text.split_whitespace().next() {
+            Some("running") => Activity::Running,
+            Some("-1") => Activity::Faulting,
+            _ => Activity::InSystemCall,
+        })
+    }
+}
+
+fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_read() {
+        let text = "Name:\ta: b\nState:\tt (tracing stop)\nTgid:\t7\nPPid:\t1\nTracerPid:\t9\n\
+            NSpid:\t7\t3\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000010000\n\
+            SigBlk:\t0000000000000001\nSigIgn:\t0\nSigCgt:\t0\nSeccomp:\t2\n";
+        let status = Status::parse(text);
+        assert_eq!((status.state, status.process, status.parent), ('t', 7, 1));
+        assert_eq!((status.tracer, status.inner_tid, status.seccomp), (9, 3, 2));
+        // SIGHUP is blocked, SIGCHLD is ignored unless it is caught.
+        assert!(!status.signals.any_is_due());
+        assert!(Signals { caught: 0x10000, ..status.signals }.any_is_due());
+        assert!(Signals { blocked: 0, ..status.signals }.any_is_due());
+    }
+}

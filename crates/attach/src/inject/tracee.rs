@@ -1,0 +1,238 @@
+//! A thread that is held by ptrace(2).
+
+use std::mem::{size_of, zeroed};
+use std::ptr::null_mut;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use libc::{c_int, c_void};
+use rustix::io::Errno;
+
+/// The longest and the shortest time between two looks at a thread that has not stopped yet.
+const LONGEST_PAUSE: Duration = Duration::from_micros(200);
+const SHORTEST_PAUSE: Duration = Duration::from_micros(5);
+
+/// `PTRACE_SECCOMP_GET_FILTER`.
+const GET_FILTER: libc::c_uint = 0x420c;
+
+/// A thread that the calling thread traces. The kernel lets it go when the calling thread ends,
+/// however that comes about.
+pub struct Tracee {
+    tid: u32,
+}
+
+/// Why a traced thread stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It was interrupted by [`Tracee::interrupt`].
+    Interrupt,
+    /// By SIGSTOP, Ctrl-Z and the like, with its whole process.
+    JobControl,
+    /// It is about to be given this signal.
+    Signal(i32),
+    /// It enters a system call, or leaves one.
+    SystemCall,
+    /// For a reason that nobody asked for.
+    Other,
+}
+
+/// What came of waiting for a stop.
+pub enum Waited {
+    /// `running_at` is when the thread was last seen not to have stopped.
+    Stopped {
+        stop: Stop,
+        running_at: Instant,
+    },
+    Ended,
+    TooLong,
+}
+
+/// What a thread has registered for the kernel to abort when it is interrupted there (rseq(2)).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct RseqConfiguration {
+    pub address: u64,
+    size: u32,
+    signature: u32,
+    flags: u32,
+    pad: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct UserDispatch {
+    mode: u64,
+    selector: u64,
+    offset: u64,
+    length: u64,
+}
+
+impl Tracee {
+    /// Begins to trace; the thread goes on running.
+    pub fn seize(tid: u32) -> Result<Tracee, Errno> {
+        let tracee = Tracee { tid };
+        tracee.request(libc::PTRACE_SEIZE, 0, libc::PTRACE_O_TRACESYSGOOD as usize)?;
+        Ok(tracee)
+    }
+
+    /// Has the thread stop as soon as it is about to run code of its program.
+    pub fn interrupt(&self) -> Result<(), Errno> {
+        self.request(libc::PTRACE_INTERRUPT, 0, 0).map(|_| ())
+    }
+
+    /// Lets the thread run up to where it enters or leaves a system call.
+    pub fn resume_to_system_call(&self) -> Result<(), Errno> {
+        self.request(libc::PTRACE_SYSCALL, 0, 0).map(|_| ())
+    }
+
+    /// Ends tracing a thread that has stopped. `signal` is the one that it stopped for, or 0.
+    pub fn let_go(self, signal: i32) {
+        // It fails for a thread that was killed, which nobody traces any more.
+        let _ = self.request(libc::PTRACE_DETACH, 0, signal as usize);
+    }
+
+    /// Waits until the thread stops. The stop is only looked at, never taken: a signal that the
+    /// thread is about to be given would be lost if this process were killed after taking it.
+    pub fn wait(&self, limit: Duration) -> Waited {
+        let begin = Instant::now();
+        let mut running_at = begin;
+        loop {
+            let looked_at = Instant::now();
+            match self.look() {
+                Err(_) => return Waited::Ended,
+                Ok(Some(Some(stop))) => return Waited::Stopped { stop, running_at },
+                Ok(Some(None)) => return Waited::Ended,
+                Ok(None) => running_at = looked_at,
+            }
+            let elapsed = begin.elapsed();
+            if elapsed >= limit {
+                return Waited::TooLong;
+            }
+            sleep((elapsed / 4).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
+        }
+    }
+
+    /// `None` while it runs, `Some(None)` when it has ended.
+    fn look(&self) -> Result<Option<Option<Stop>>, Errno> {
+        let options = libc::WEXITED
+            | libc::WSTOPPED
+            | libc::WNOHANG
+            | libc::WNOWAIT
+            | libc::__WALL
+            | libc::__WNOTHREAD;
+        // SAFETY: all zero is a siginfo_t; `info` outlives the call.
+        let (info, answer) = unsafe {
+            let mut info: libc::siginfo_t = zeroed();
+            let answer = libc::waitid(libc::P_PID, self.tid, &raw mut info, options);
+            (info, answer)
+        };
+        if answer < 0 {
+            return Err(last_errno());
+        }
+        // SAFETY: waitid filled in the members for a child, or left them zero.
+        let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+        if pid == 0 {
+            return Ok(None);
+        }
+        Ok(Some(match info.si_code {
+            libc::CLD_TRAPPED | libc::CLD_STOPPED => Some(Stop::of_status(status)),
+            _ => None,
+        }))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    pub fn registers(&self) -> Result<libc::user_regs_struct, Errno> {
+        // SAFETY: all zero are registers.
+        let mut registers: libc::user_regs_struct = unsafe { zeroed() };
+        self.request(libc::PTRACE_GETREGS, 0, &raw mut registers as usize)?;
+        Ok(registers)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    pub fn set_registers(&self, registers: &libc::user_regs_struct) -> Result<(), Errno> {
+        self.request(libc::PTRACE_SETREGS, 0, &raw const *registers as usize).map(|_| ())
+    }
+
+    /// Writes one word to the thread's memory, read-only or not.
+    pub fn write_word(&self, address: u64, word: u64) -> Result<(), Errno> {
+        self.request(libc::PTRACE_POKEDATA, address as usize, word as usize).map(|_| ())
+    }
+
+    /// Reads memory of the thread: all of it or an error.
+    pub fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), Errno> {
+        let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes.len() };
+        // SAFETY: `local` is `bytes`; the other address is one of another process.
+        let read = unsafe {
+            libc::process_vm_readv(self.tid as i32, &raw const local, 1, &raw const remote, 1, 0)
+        };
+        match read {
+            -1 => Err(last_errno()),
+            read if read as usize == bytes.len() => Ok(()),
+            _ => Err(Errno::FAULT),
+        }
+    }
+
+    /// Fails with EIO where the kernel cannot say (before 5.13, or without rseq).
+    pub fn rseq(&self) -> Result<RseqConfiguration, Errno> {
+        let mut configuration = RseqConfiguration::default();
+        let data = &raw mut configuration as usize;
+        let size = size_of::<RseqConfiguration>();
+        self.request(libc::PTRACE_GET_RSEQ_CONFIGURATION, size, data)?;
+        Ok(configuration)
+    }
+
+    /// Whether the program has its own system calls sent back to itself as signals. Fails with
+    /// EIO where the kernel cannot say (before 6.4).
+    pub fn dispatches_own_calls(&self) -> Result<bool, Errno> {
+        let mut dispatch = UserDispatch::default();
+        let data = &raw mut dispatch as usize;
+        let size = size_of::<UserDispatch>();
+        self.request(libc::PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, size, data)?;
+        Ok(dispatch.mode != 0)
+    }
+
+    /// One of the thread's seccomp filters; `None` after the last.
+    pub fn seccomp_filter(&self, index: usize) -> Result<Option<Vec<libc::sock_filter>>, Errno> {
+        let count = match self.request(GET_FILTER, index, 0) {
+            Err(Errno::NOENT) => return Ok(None),
+            count => count?,
+        };
+        let empty = libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 };
+        let mut filter = vec![empty; count as usize];
+        self.request(GET_FILTER, index, filter.as_mut_ptr() as usize)?;
+        Ok(Some(filter))
+    }
+
+    fn request(&self, request: libc::c_uint, address: usize, data: usize) -> Result<i64, Errno> {
+        // SAFETY: `data` is a value, or the address of an object of the caller's of the size that
+        // the request is about; `address` is one of the other process, or a size or an index.
+        let answer = unsafe {
+            libc::ptrace(
+                request as _,
+                self.tid as libc::pid_t,
+                null_mut::<c_void>().wrapping_byte_add(address),
+                null_mut::<c_void>().wrapping_byte_add(data),
+            )
+        };
+        if answer == -1 { Err(last_errno()) } else { Ok(answer) }
+    }
+}
+
+impl Stop {
+    fn of_status(status: c_int) -> Stop {
+        let (signal, event) = (status & 0xff, status >> 8);
+        if event == libc::PTRACE_EVENT_STOP {
+            return if signal == libc::SIGTRAP { Stop::Interrupt } else { Stop::JobControl };
+        }
+        match (event, signal) {
+            (0, signal) if signal == libc::SIGTRAP | 0x80 => Stop::SystemCall,
+            (0, signal) => Stop::Signal(signal),
+            _ => Stop::Other,
+        }
+    }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,150 @@
+//! Registers and instructions of 64-bit x86.
+
+use libc::user_regs_struct;
+
+/// The size of [`stub`].
+pub const STUB_BYTES: usize = 88;
+
+/// In the last four bytes of a stub, so that one that was left is recognised.
+const MARK: u32 = 0x6676_6461;
+
+/// The selector of 64-bit code of a program.
+const USER_CS: u64 = 0x33;
+
+const TRAP_FLAG: u64 = 1 << 8;
+const NO_CALL: u64 = u64::MAX;
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// AUDIT_ARCH_X86_64, which a seccomp filter is given.
+pub const AUDIT_ARCH: u32 = 0xc000_003e;
+
+pub type Registers = user_regs_struct;
+
+/// Where a thread was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In its program, or after a system call that has its result.
+    Program,
+    /// In a system call that the kernel begins again if nothing is changed.
+    Restart,
+    /// In a system call that has failed with EINTR.
+    Interrupted { call: i64 },
+    /// In code that is not 64-bit.
+    OtherCode,
+    /// The program steps through itself.
+    Stepping,
+}
+
+pub fn place(registers: &Registers) -> Place {
+    /// ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, and ERESTART_RESTARTBLOCK.
+    const RESTART: [i64; 4] = [-512, -513, -514, -516];
+    let (call, result) = (registers.orig_rax as i64, registers.rax as i64);
+    if registers.cs != USER_CS {
+        Place::OtherCode
+    } else if registers.eflags & TRAP_FLAG != 0 {
+        Place::Stepping
+    } else if call >= 0 && RESTART.contains(&result) {
+        Place::Restart
+    } else if call >= 0 && result == -i64::from(libc::EINTR) {
+        Place::Interrupted { call }
+    } else {
+        Place::Program
+    }
+}
+
+/// Whether a system call fails with EINTR although no handler ran: the calls that the kernel
+/// never begins again, and those that it does not with a timeout.
+pub fn fails_when_interrupted(call: i64) -> bool {
+    [
+        libc::SYS_epoll_wait,
+        libc::SYS_epoll_pwait,
+        libc::SYS_epoll_pwait2,
+        libc::SYS_semop,
+        libc::SYS_semtimedop,
+        libc::SYS_rt_sigtimedwait,
+        libc::SYS_msgrcv,
+        libc::SYS_msgsnd,
+        libc::SYS_io_getevents,
+        libc::SYS_io_uring_enter,
+        libc::SYS_accept,
+        libc::SYS_accept4,
+        libc::SYS_recvfrom,
+        libc::SYS_recvmsg,
+        libc::SYS_sendto,
+        libc::SYS_sendmsg,
+    ]
+    .contains(&call)
+}
+
+/// The registers with which a failed system call is made again, and where its instruction is.
+pub fn again(original: &Registers) -> (Registers, u64, [u8; 2]) {
+    let mut registers = *original;
+    registers.rip = original.rip.wrapping_sub(SYSCALL.len() as u64);
+    registers.rax = original.orig_rax;
+    registers.orig_rax = NO_CALL;
+    (registers, registers.rip, SYSCALL)
+}
+
+/// The registers as they were, so that the kernel takes them as no system call's.
+pub fn settled(original: &Registers) -> Registers {
+    Registers { orig_rax: NO_CALL, ..*original }
+}
+
+/// The registers that make the call of the stub.
+pub fn calling(original: &Registers, stub: u64, call: i64, arguments: [u64; 3]) -> Registers {
+    Registers {
+        rip: stub,
+        rax: call as u64,
+        rdi: arguments[0],
+        rsi: arguments[1],
+        rdx: arguments[2],
+        orig_rax: NO_CALL,
+        ..*original
+    }
+}
+
+/// Where a thread is while it makes the call of the stub.
+pub fn in_call(stub: u64) -> u64 {
+    stub + SYSCALL.len() as u64
+}
+
+pub fn result(registers: &Registers) -> i64 {
+    registers.rax as i64
+}
+
+/// The instructions that make one system call, give each register that it changed its original
+/// value, and jump to where the thread was. They use no stack and change no flag: the call itself
+/// gives the flags back.
+pub fn stub(original: &Registers, thread: u32) -> [u64; STUB_BYTES / 8] {
+    let mut bytes = Vec::with_capacity(STUB_BYTES);
+    bytes.extend(SYSCALL);
+    let registers = [
+        ([0x48, 0xbf], original.rdi),
+        ([0x48, 0xbe], original.rsi),
+        ([0x48, 0xba], original.rdx),
+        ([0x48, 0xb9], original.rcx),
+        ([0x49, 0xbb], original.r11),
+        ([0x48, 0xb8], original.rax),
+    ];
+    for (load, value) in registers {
+        bytes.extend(load);
+        bytes.extend(value.to_le_bytes());
+    }
+    bytes.extend([0xff, 0x25, 0, 0, 0, 0]);
+    bytes.extend(original.rip.to_le_bytes());
+    bytes.resize(STUB_BYTES - 8, 0);
+    bytes.extend(thread.to_le_bytes());
+    bytes.extend(MARK.to_le_bytes());
+    let mut words = [0; STUB_BYTES / 8];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = u64::from_le_bytes(bytes.try_into().expect("a chunk of eight bytes"));
+    }
+    words
+}
+
+/// The thread that a stub was written for, which may be half written.
+pub fn thread_of_stub(bytes: &[u8]) -> Option<u32> {
+    let (thread, mark) = bytes.last_chunk::<8>()?.split_at(4);
+    let mark = u32::from_le_bytes(mark.try_into().ok()?);
+    (mark == MARK).then_some(u32::from_le_bytes(thread.try_into().ok()?))
+}

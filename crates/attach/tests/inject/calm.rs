@@ -1,0 +1,238 @@
+//! Injectors that live.
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use filemap_attach::{Advice, Refusal, advise_any, madvise};
+
+use crate::process::{Bench, Victim, field, range_of, tids};
+
+const LONG: Duration = Duration::from_secs(4);
+
+/// What came of many attempts.
+#[derive(Default)]
+struct Attempts {
+    stopped_ns: Vec<u64>,
+    refusals: BTreeMap<String, usize>,
+}
+
+impl Attempts {
+    /// Advises by each thread in turn, and keeps what came of it.
+    fn round(&mut self, victim: &Victim) {
+        for tid in victim.tids() {
+            let random = self.stopped_ns.len() % 2 == 0;
+            let advice = if random { Advice::Random } else { Advice::Normal };
+            match madvise(victim.pid, tid, &victim.range, advice) {
+                Ok(advised) => self.stopped_ns.push(advised.stopped_ns),
+                Err(refusal) => {
+                    let name = format!("{refusal:?}");
+                    let name = name.split("tid: ").next().unwrap_or("").to_owned();
+                    let place = format!("{refusal}");
+                    let place = place.split(':').nth(1).unwrap_or("").to_owned();
+                    *self.refusals.entry(name + &place).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    fn say(&mut self) {
+        self.stopped_ns.sort_unstable();
+        let us = |share: f64| {
+            let index = ((self.stopped_ns.len() as f64 - 1.0) * share) as usize;
+            self.stopped_ns.get(index).map_or(0, |ns| ns / 1000)
+        };
+        let (median, high, worst) = (us(0.5), us(0.99), us(1.0));
+        println!(
+            "  {} times, stopped {median} us (median), {high} (99 %), {worst} (worst); {:?}",
+            self.stopped_ns.len(),
+            self.refusals
+        );
+    }
+}
+
+fn attack(bench: &Bench, name: &str, least: usize) {
+    let victim = bench.start(name);
+    let mut attempts = Attempts::default();
+    let begin = Instant::now();
+    while begin.elapsed() < LONG {
+        attempts.round(&victim);
+    }
+    attempts.say();
+    assert!(attempts.stopped_ns.len() >= least, "{}", attempts.stopped_ns.len());
+    victim.runs();
+    victim.end();
+}
+
+pub fn in_force(bench: &Bench) {
+    let victim = bench.start("registers");
+    for _ in 0..20 {
+        advise_any(victim.pid, victim.pid, &victim.range, Advice::Random).expect("advice");
+        assert!(victim.is_random());
+        advise_any(victim.pid, victim.pid, &victim.range, Advice::Normal).expect("advice");
+        assert!(!victim.is_random());
+        let vdso = vdso_of(victim.pid);
+        assert_eq!(vdso, vdso_of(std::process::id()), "the vDSO is as it was");
+    }
+    victim.end();
+}
+
+/// What is in a process' vDSO.
+pub fn vdso_of(pid: u32) -> Vec<u8> {
+    use std::os::unix::fs::FileExt;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("its mappings");
+    let line = maps.lines().find(|line| line.ends_with("[vdso]")).expect("a vDSO");
+    let (begin, end) = line.split(' ').next().and_then(|range| range.split_once('-')).expect("two");
+    let (begin, end) = (u64::from_str_radix(begin, 16), u64::from_str_radix(end, 16));
+    let (begin, end) = (begin.expect("an address"), end.expect("an address"));
+    let mut bytes = vec![0; (end - begin) as usize];
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).expect("its memory");
+    memory.read_exact_at(&mut bytes, begin).expect("its vDSO");
+    bytes
+}
+
+pub fn registers_stay(bench: &Bench) {
+    attack(bench, "registers", 1000);
+}
+
+pub fn waits_stay(bench: &Bench) {
+    attack(bench, "waits", 100);
+}
+
+pub fn signals_stay(bench: &Bench) {
+    attack(bench, "signals", 100);
+}
+
+pub fn threads_end(bench: &Bench) {
+    attack(bench, "threads", 50);
+}
+
+pub fn vforks(bench: &Bench) {
+    attack(bench, "vforks", 0);
+}
+
+pub fn blocked(bench: &Bench) {
+    let victim = bench.start("blocked");
+    sleep(Duration::from_millis(50));
+    for _ in 0..100 {
+        let refused = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);
+        assert_eq!(refused, Err(Refusal::InSystemCall { tid: victim.pid }));
+    }
+    victim.end();
+}
+
+/// Stops and continues the victim at random moments; what was stopped last stays so.
+pub fn job_control(bench: &Bench) {
+    let victim = bench.start("registers");
+    let mut attempts = Attempts::default();
+    let begin = Instant::now();
+    let stopper = std::thread::spawn({
+        let pid = victim.pid as i32;
+        move || {
+            let mut pause = 1;
+            while begin.elapsed() < LONG {
+                for signal in [libc::SIGSTOP, libc::SIGCONT] {
+                    pause = (pause * 48271) % 2_147_483_647;
+                    sleep(Duration::from_micros(pause % 1000));
+                    // SAFETY: a signal to a child that was not waited for.
+                    unsafe { libc::kill(pid, signal) };
+                }
+            }
+        }
+    });
+    while !stopper.is_finished() {
+        attempts.round(&victim);
+    }
+    stopper.join().expect("the stopper");
+    attempts.say();
+    assert!(attempts.stopped_ns.len() > 50, "{}", attempts.stopped_ns.len());
+    victim.signal(libc::SIGSTOP);
+    sleep(Duration::from_millis(50));
+    for _ in 0..50 {
+        let refused = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);
+        assert_eq!(refused, Err(Refusal::Stopped { tid: victim.pid }));
+        let state = field(victim.pid, victim.pid, "State").expect("a state");
+        assert!(state.starts_with('T'), "{state}");
+    }
+    victim.signal(libc::SIGCONT);
+    victim.runs();
+    victim.end();
+}
+
+pub fn changed(bench: &Bench) {
+    let victim = bench.start("registers");
+    let meant = victim.range.clone();
+    let mut others = vec![meant.clone(); 6];
+    others[0].offset_bytes += 4096;
+    others[1].protection |= libc::PROT_WRITE as u32;
+    others[2].is_shared = !meant.is_shared;
+    others[3].length_bytes += 4096;
+    others[4].address -= 1 << 30;
+    others[5].file.as_mut().expect("a file").id.inode += 1;
+    for other in others {
+        let refused = madvise(victim.pid, victim.pid, &other, Advice::Random);
+        assert_eq!(refused, Err(Refusal::Changed { address: other.address }));
+    }
+    assert!(!victim.is_random());
+    let mut half = meant;
+    half.length_bytes /= 2;
+    madvise(victim.pid, victim.pid, &half, Advice::Random).expect("advice for a half");
+    assert!(victim.is_random());
+    victim.end();
+}
+
+pub fn traced(bench: &Bench) {
+    let victim = bench.start("registers");
+    // SAFETY: requests about a child, with no memory of ours.
+    let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, victim.pid as i32, 0_usize, 0_usize) };
+    assert_eq!(seized, 0);
+    for _ in 0..100 {
+        let refused = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);
+        assert_eq!(refused, Err(Refusal::Traced { tid: victim.pid }));
+    }
+    // SAFETY: as above; the thread stops before it is let go.
+    unsafe {
+        libc::ptrace(libc::PTRACE_INTERRUPT, victim.pid as i32, 0_usize, 0_usize);
+        libc::waitpid(victim.pid as i32, std::ptr::null_mut(), libc::__WALL);
+        libc::ptrace(libc::PTRACE_DETACH, victim.pid as i32, 0_usize, 0_usize);
+    }
+    victim.end();
+}
+
+pub fn filtered(bench: &Bench) {
+    let victim = bench.start("filtered");
+    sleep(Duration::from_millis(20));
+    let refused = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);
+    assert!(matches!(refused, Err(Refusal::Filtered { .. })), "{refused:?}");
+    victim.end();
+    let victim = bench.start("allowed");
+    sleep(Duration::from_millis(20));
+    let advised = madvise(victim.pid, victim.pid, &victim.range, Advice::Random);
+    if rustix::process::geteuid().is_root() {
+        advised.expect("advice that the filter allows");
+    } else {
+        assert!(matches!(advised, Err(Refusal::Filtered { .. })), "{advised:?}");
+    }
+    victim.end();
+}
+
+/// Prints what came of so many attempts at a process that runs, by hand.
+pub fn measure(pid: u32, file: &str, count: usize) -> ! {
+    let range = range_of(pid, file);
+    let (mut stopped, mut refused) = (Vec::new(), BTreeMap::<String, usize>::new());
+    for attempt in 0..count {
+        let advice = if attempt % 2 == 0 { Advice::Random } else { Advice::Normal };
+        let tids = tids(pid);
+        match advise_any(pid, tids[attempt % tids.len()], &range, advice) {
+            Ok(advised) => stopped.push(advised.stopped_ns),
+            Err(refusal) => {
+                let name = format!("{refusal:?}");
+                let name = name.split("tid: ").next().unwrap_or("").to_owned();
+                *refused.entry(name).or_default() += 1;
+            }
+        }
+    }
+    let mut attempts = Attempts { stopped_ns: stopped, refusals: refused };
+    attempts.say();
+    std::process::exit(0)
+}
