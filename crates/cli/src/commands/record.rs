@@ -2,7 +2,7 @@
 
 mod attached;
 mod program;
-mod recording;
+mod wanted;
 mod told;
 
 use std::io::{BufReader, Write};

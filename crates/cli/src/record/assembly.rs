@@ -183,13 +183,25 @@ impl Assembly {
                 }
             }
             Did::Read { open, offset_bytes, length } => {
-                match self.opens.get(open).copied() {
-                    Some(Open { index: open, .. }) => {
-                        let (offset_bytes, length_bytes) = (*offset_bytes, *length);
-                        self.tell(told, What::Read { open, offset_bytes, length_bytes });
-                    }
-                    None => self.unknown += 1,
-                }
+                let (offset_bytes, length_bytes) = (*offset_bytes, *length);
+                self.of_open(told, *open, |open| What::Read { open, offset_bytes, length_bytes });
+            }
+            Did::Fadvise { open, offset_bytes, length, advice } => {
+                let (offset_bytes, length_bytes, advice) = (*offset_bytes, *length, *advice);
+                self.of_open(told, *open, |open| What::Fadvise {
+                    open,
+                    offset_bytes,
+                    length_bytes,
+                    advice,
+                });
+            }
+            Did::Readahead { open, offset_bytes, length } => {
+                let (offset_bytes, length_bytes) = (*offset_bytes, *length);
+                self.of_open(told, *open, |open| What::Readahead {
+                    open,
+                    offset_bytes,
+                    length_bytes,
+                });
             }
             Did::Fork { fork } => {
                 let space = self.processes[&told.process].space.clone();
@@ -202,6 +214,13 @@ impl Assembly {
                 self.ended.insert(told.process);
                 self.forked.retain(|(pid, _), _| *pid != told.process.0);
             }
+        }
+    }
+
+    fn of_open(&mut self, told: &Told, number: u64, what: impl FnOnce(u32) -> What) {
+        match self.opens.get(&number).copied() {
+            Some(Open { index }) => self.tell(told, what(index)),
+            None => self.unknown += 1,
         }
     }
 

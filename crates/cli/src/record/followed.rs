@@ -36,6 +36,8 @@ pub struct Followed {
     told: Vec<Told>,
     /// Advice that was given from here: the process and the time.
     own_advice: Vec<(u32, u64)>,
+    /// The files that were advised by a descriptor: the thread and the time.
+    descriptors: HashMap<(u32, u64), Inode>,
     lost: u64,
 }
 
@@ -88,6 +90,7 @@ impl Followed {
             reads: HashMap::new(),
             told: Vec::new(),
             own_advice: Vec::new(),
+            descriptors: HashMap::new(),
             lost: 0,
         }
     }
@@ -136,12 +139,24 @@ impl Followed {
                     self.single.program_advised(seen, (*address, *length_bytes), *advice);
                 }
             }
+            What::AdviseFile { descriptor, .. } => {
+                let path = format!("/proc/{}/fd/{descriptor}", seen.pid);
+                let of = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+                let file = of.and_then(|of| {
+                    let is_it = |(_, stored): &(&Inode, &Option<Stored>)| {
+                        let place = stored.as_ref().map(|stored| (stored.device, stored.inode));
+                        place == Some((of.dev(), of.ino()))
+                    };
+                    self.files.iter().find(is_it).map(|(file, _)| *file)
+                });
+                self.descriptors.extend(file.map(|file| ((seen.tid, seen.at_ns), file)));
+            }
             _ => {}
         }
     }
 
     /// Ends what was done to the processes.
-    pub fn release(&self) {
+    pub fn end_advice(&self) {
         self.single.restore();
     }
 
@@ -168,6 +183,17 @@ impl Followed {
             }
             What::Read { file, first, last } => self.read(&seen, file, first, last),
             What::Map(ref map) => self.map(&seen, map),
+            What::AdviseFile { offset_bytes, length_bytes: length, advice, .. } => {
+                let Some(file) = self.descriptors.remove(&(seen.tid, seen.at_ns)) else { return };
+                let Some(stored) = self.files.get(&file).cloned().flatten() else { return };
+                let open = self.open(&seen, file, &stored);
+                let did = match advice.map(u32::try_from) {
+                    Some(Ok(advice)) => Did::Fadvise { open, offset_bytes, length, advice },
+                    Some(Err(_)) => return,
+                    None => Did::Readahead { open, offset_bytes, length },
+                };
+                self.tell(&seen, did);
+            }
             What::CallsMap { .. } | What::CallsMove { .. } => {
                 self.calls.insert(seen.tid, seen.what);
             }

@@ -91,7 +91,7 @@ pub fn record<W: Write>(
             flushed = Instant::now();
         }
     };
-    followed.release();
+    followed.end_advice();
     let single = followed.single();
     let refused = single.refused.as_ref().map(ToString::to_string);
     recording.end(followed.lost(), single.late, refused, failed)

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use filemap_attach::{self as attach, FaultKind, Follower, MappedFile, MappedRange};
+use filemap_attach::{self as attach, Follower, MappedFile, MappedRange};
 use filemap_kernel::following::{Following, Map, Seen, What};
 use filemap_kernel::journal::Journal;
 use filemap_kernel::trace::Inode;
@@ -89,7 +89,9 @@ impl Source {
             By::Points(following) => following.read(early),
             By::Events(follower) => follower.read(&mut |event| early.push(seen(event)))?,
         }
-        let is_fresh = |seen: &&Seen| matches!(seen.what, What::Map(_) | What::Advise { .. });
+        let is_fresh = |seen: &&Seen| {
+            matches!(seen.what, What::Map(_) | What::Advise { .. } | What::AdviseFile { .. })
+        };
         self.fresh.extend(self.early[first..].iter().filter(is_fresh).cloned());
         Ok(())
     }
@@ -135,9 +137,7 @@ pub fn now_ns() -> u64 {
 fn seen(event: attach::Event) -> Seen {
     let what = match event.what {
         attach::What::Map(range) => What::Map(map(range)),
-        attach::What::Fault { address, kind: FaultKind::Major | FaultKind::Minor | FaultKind::Seen } => {
-            What::Fault { address, is_write: false }
-        }
+        attach::What::Fault { address, .. } => What::Fault { address, is_write: false },
         attach::What::Begin { parent } => What::Begin { parent },
         attach::What::Exec => What::Exec,
         attach::What::End => What::End,

@@ -29,6 +29,8 @@ pub enum Did {
     Protect { address: u64, length: u64, protection: u32 },
     Madvise { address: u64, length: u64, advice: u32 },
     Touch { address: u64, is_write: bool },
+    Fadvise { open: u64, offset_bytes: u64, length: u64, advice: u32 },
+    Readahead { open: u64, offset_bytes: u64, length: u64 },
     Read { open: u64, offset_bytes: u64, length: u64 },
     End,
 }

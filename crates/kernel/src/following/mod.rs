@@ -98,6 +98,17 @@ pub enum What {
         /// The number of the advice.
         advice: u64,
     },
+    /// It is about to advise a part of a file that it has open.
+    AdviseFile {
+        /// The descriptor.
+        descriptor: u64,
+        /// Where that begins, in bytes.
+        offset_bytes: u64,
+        /// How long it is, in bytes; 0 is up to the end of the file.
+        length_bytes: u64,
+        /// The number of the advice; nothing where it calls readahead(2).
+        advice: Option<u64>,
+    },
     /// It is about to become another program, for which the kernel reads files.
     CallsExec,
     /// It has become another program.

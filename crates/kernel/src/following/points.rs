@@ -63,7 +63,7 @@ fn fault(values: &Values) -> What {
     What::Fault { address: values[0], is_write: values[1] & BY_WRITE != 0 }
 }
 
-const KNOWN: [Known; 12] = [
+const KNOWN: [Known; 14] = [
     ("exceptions/page_fault_user", &["address", "error_code"], fault, true),
     ("exceptions/page_fault_kernel", &["address", "error_code"], fault, true),
     (
@@ -90,6 +90,28 @@ const KNOWN: [Known; 12] = [
         "syscalls/sys_enter_madvise",
         &["start", "len_in", "behavior"],
         |v| What::Advise { address: v[0], length_bytes: v[1], advice: v[2] },
+        false,
+    ),
+    (
+        "syscalls/sys_enter_fadvise64",
+        &["fd", "offset", "len", "advice"],
+        |v| What::AdviseFile {
+            descriptor: v[0],
+            offset_bytes: v[1],
+            length_bytes: v[2],
+            advice: Some(v[3]),
+        },
+        false,
+    ),
+    (
+        "syscalls/sys_enter_readahead",
+        &["fd", "offset", "count"],
+        |v| What::AdviseFile {
+            descriptor: v[0],
+            offset_bytes: v[1],
+            length_bytes: v[2],
+            advice: None,
+        },
         false,
     ),
     ("syscalls/sys_enter_execve", &[], |_| What::CallsExec, false),

@@ -9,7 +9,7 @@ use std::time::Instant;
 use filemap_attach::cgroup;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::{recording, told};
+use super::{told, wanted};
 use crate::Outcome;
 use crate::args::RecordArgs;
 use crate::error::Error;
@@ -42,9 +42,9 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
          show no touch{}, reads and advice that it gives from now on are not in the recording",
         if args.cold { " where others have them in use" } else { " (--cold drops them)" }
     );
-    let header = recording::header(Vec::new());
+    let header = wanted::header(Vec::new());
     let mut followed =
-        Followed::new(source, single, header.page_size, recording::wanted(args));
+        Followed::new(source, single, header.page_size, wanted::files(args));
     let end = args.duration.map(|duration| Instant::now() + duration);
     let is_over = || {
         is_asked.load(Ordering::Acquire)

@@ -13,7 +13,7 @@ use filemap_kernel::following::switch_on;
 use filemap_kernel::journal::Journal;
 use filemap_report::govern::Ended;
 
-use super::{recording, told};
+use super::{told, wanted};
 use crate::Outcome;
 use crate::args::RecordArgs;
 use crate::error::Error;
@@ -38,7 +38,7 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
         Some(journal) if args.apply => Some(FaultAround::set(page_bytes, journal)?),
         _ => None,
     };
-    let files = recording::wanted(args);
+    let files = wanted::files(args);
     let words = &args.program[1..];
     words.iter().filter(|word| files.has(Path::new(word))).for_each(record::drop_cached);
     let (ended, recorded) = record(&program, &waited, journal.as_ref(), target, &name, args)?;
@@ -95,10 +95,10 @@ fn record(
         let reading = scope.spawn(|| {
             // What is to be read cannot be had where nothing comes.
             let source = source.into_iter().next()?;
-            let header = recording::header(words);
+            let header = wanted::header(words);
             let single = SinglePages::of_children(&source);
             let page_bytes = header.page_size;
-            let mut followed = Followed::new(source, single, page_bytes, recording::wanted(args));
+            let mut followed = Followed::new(source, single, page_bytes, wanted::files(args));
             Some(record::record(&mut followed, target, name, &header, &is_over))
         });
         let ended = open(journal).and_then(|(source, events)| {

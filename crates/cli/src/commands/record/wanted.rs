@@ -21,7 +21,7 @@ pub fn header(words: Vec<OsString>) -> Header {
     }
 }
 
-pub fn wanted(args: &RecordArgs) -> WantedFiles {
+pub fn files(args: &RecordArgs) -> WantedFiles {
     let min_bytes = args.min_size.unwrap_or(record::SMALLEST);
     WantedFiles { min_bytes, patterns: args.files.clone() }
 }
