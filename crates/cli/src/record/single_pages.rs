@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 use filemap_attach::{Advice, Refusal};
 use filemap_attach::process::{self, Readahead};
@@ -100,11 +102,26 @@ impl SinglePages {
             return;
         }
         let faults = source.faults(seen.pid, &range, seen.at_ns, until_ns);
-        if (faults > 0 || was_there) && !is_private_writable(&range) {
-            self.advise(seen, &range, Advice::PageOut);
-        }
         self.late += u64::from(faults > 1 && !was_there);
-        drop_cached(path);
+        let Ok(file) = File::open(path) else { return };
+        let mut is_mapped = (faults > 0 || was_there) && !is_private_writable(&range);
+        for _ in 0..MOST_ROUNDS {
+            let from_ns = now_ns();
+            if is_mapped {
+                self.advise(seen, &range, Advice::PageOut);
+            }
+            drop_pages(&file);
+            let left = CacheStat::of(&file, ..).map_or(0, |stat| stat.cached);
+            if left == 0 || source.pull().is_err() {
+                return;
+            }
+            // What is being read can only be dropped later, and meanwhile others fault on it.
+            is_mapped = !is_private_writable(&range);
+            if left <= source.faults(seen.pid, &range, from_ns, u64::MAX) || !is_mapped {
+                return;
+            }
+            sleep(BETWEEN_ROUNDS);
+        }
     }
 
     /// Tries again with mappings whose threads could not be held.
@@ -193,6 +210,10 @@ impl SinglePages {
     }
 }
 
+/// So often a file is dropped of which pages are being read.
+const MOST_ROUNDS: usize = 10;
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
+
 /// So many mappings wait for a thread that can be held.
 const MOST_WAITING: usize = 1024;
 
@@ -214,10 +235,15 @@ fn is_private_writable(range: &MappedRange) -> bool {
 
 /// Drops a file from the page cache, as far as nobody has it mapped.
 pub fn drop_cached(path: impl AsRef<Path>) {
-    let Ok(file) = File::open(path.as_ref()) else { return };
-    let drop = || fadvise(&file, 0, None, FileAdvice::DontNeed);
+    if let Ok(file) = File::open(path.as_ref()) {
+        drop_pages(&file);
+    }
+}
+
+fn drop_pages(file: &File) {
+    let drop = || fadvise(file, 0, None, FileAdvice::DontNeed);
     let _ = drop();
-    if CacheStat::of(&file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
-        let _ = fdatasync(&file).and_then(|()| drop());
+    if CacheStat::of(file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
+        let _ = fdatasync(file).and_then(|()| drop());
     }
 }

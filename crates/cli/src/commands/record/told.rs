@@ -44,6 +44,7 @@ pub fn kept(
              was not made to read single pages: {refused}"
         )
     } else if recorded.late > 0 {
+        recorded.files.iter().for_each(record::drop_cached);
         format!(
             "the recording in '{name}' may lack touches of pages that were cached when {} mappings \
              were made; run it again, now that the files are not",
