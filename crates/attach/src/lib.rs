@@ -19,5 +19,5 @@ pub mod process;
 pub use error::Error;
 pub use event::{Event, FaultKind, What};
 pub use follow::{Follower, Way};
-pub use inject::{Advice, Advised, Refusal, advise_any, madvise};
+pub use inject::{Advice, Advised, Refusal, advise_all, advise_any, madvise};
 pub use mapped_range::{FileId, MappedFile, MappedRange};

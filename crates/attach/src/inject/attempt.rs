@@ -1,12 +1,13 @@
 //! Attempts at advice: each on a thread of its own, by one thread after another.
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use super::injection::Injection;
+use super::injection::{Injection, Then};
 use super::status::Activity;
 use super::{Advice, Advised, Refusal};
 use crate::mapped_range::MappedRange;
@@ -38,8 +39,12 @@ pub fn madvise(
     range: &MappedRange,
     advice: Advice,
 ) -> Result<Advised, Refusal> {
-    let slow = Refusal::Slow { tid, milliseconds: ATTEMPT_LIMIT.as_millis() as u64 };
-    let injection = Injection { pid, tid, range: range.clone(), advice };
+    attempt(Injection { pid, tid, range: range.clone(), advice: vec![advice], then: None })
+}
+
+fn attempt(injection: Injection) -> Result<Advised, Refusal> {
+    let milliseconds = ATTEMPT_LIMIT.as_millis() as u64;
+    let slow = Refusal::Slow { tid: injection.tid, milliseconds };
     let (sender, receiver) = sync_channel(1);
     if UNDER_WAY.fetch_add(1, Ordering::Relaxed) >= MOST_LEFT {
         UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
@@ -72,12 +77,31 @@ pub fn advise_any(
     range: &MappedRange,
     advice: Advice,
 ) -> Result<Advised, Refusal> {
+    let (range, tid) = (range.clone(), preferred_tid);
+    by_any(&Injection { pid, tid, range, advice: vec![advice], then: None })
+}
+
+/// Gives all of `advice` in one stop of such a thread, until one fails, and does `then` before the
+/// thread goes on.
+pub fn advise_all(
+    pid: u32,
+    preferred_tid: u32,
+    range: &MappedRange,
+    advice: &[Advice],
+    then: Arc<dyn Fn() + Send + Sync>,
+) -> Result<Advised, Refusal> {
+    let (range, tid) = (range.clone(), preferred_tid);
+    by_any(&Injection { pid, tid, range, advice: advice.to_vec(), then: Some(Then(then)) })
+}
+
+fn by_any(injection: &Injection) -> Result<Advised, Refusal> {
+    let (pid, preferred_tid) = (injection.pid, injection.tid);
     let begin = Instant::now();
     loop {
-        let mut result = madvise(pid, preferred_tid, range, advice);
+        let mut result = attempt(injection.clone());
         if may_another_succeed(&result) {
             for tid in others(pid, preferred_tid) {
-                result = madvise(pid, tid, range, advice);
+                result = attempt(Injection { tid, ..injection.clone() });
                 if !may_another_succeed(&result) {
                     break;
                 }

@@ -4,12 +4,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
 use filemap_attach::{Advice, Refusal};
 use filemap_attach::process::{self, Readahead};
-use filemap_attach::{FileId, MappedRange, advise_any};
+use filemap_attach::{FileId, MappedRange, advise_all, advise_any};
 use filemap_kernel::following::{Map, Seen};
 use filemap_kernel::residency::CacheStat;
 use filemap_kernel::trace::Inode;
@@ -88,7 +89,19 @@ impl SinglePages {
             self.before.extend(found.map(|(_, kept)| (key, kept.readahead)));
         }
         let was = self.before.get(&key).copied().unwrap_or_default();
-        if !self.advise(seen, &range, Advice::Random) {
+        let is_first = map.file.as_ref().is_some_and(|(inode, _)| !self.dropped.contains(inode));
+        let dropped = File::open(path).ok().filter(|_| self.drops && is_first).map(Arc::new);
+        let is_private = is_private_writable(&range);
+        let is_done = match dropped.clone() {
+            // Before the thread goes on, so that it finds nothing of what came with its first
+            // touches.
+            Some(file) if !is_private => {
+                let advice = [Advice::Random, Advice::PageOut];
+                self.advise(seen, &range, &advice, move || drop_pages(&file))
+            }
+            _ => self.advise(seen, &range, &[Advice::Random], || ()),
+        };
+        if !is_done {
             if self.waiting.len() < MOST_WAITING {
                 self.waiting.push((seen.clone(), map.clone()));
             }
@@ -97,30 +110,30 @@ impl SinglePages {
         let until_ns = now_ns();
         self.advised.retain(|of| of.pid != seen.pid || of.range.address != range.address);
         self.advised.push(Advised { pid: seen.pid, range: range.clone(), was });
-        let is_first = map.file.as_ref().is_some_and(|(inode, _)| self.dropped.insert(*inode));
-        if !self.drops || !is_first || source.pull().is_err() {
-            return;
-        }
+        self.dropped.extend(map.file.as_ref().map(|(inode, _)| *inode));
+        let Some(file) = dropped.filter(|_| source.pull().is_ok()) else { return };
         let faults = source.faults(seen.pid, &range, seen.at_ns, until_ns);
-        self.late += u64::from(faults > 1 && !was_there);
-        let Ok(file) = File::open(path) else { return };
-        let mut is_mapped = (faults > 0 || was_there) && !is_private_writable(&range);
+        if is_private {
+            return drop_pages(&file);
+        }
+        // What other threads have read meanwhile, or read then, can only be dropped later.
+        let (mut from_ns, mut left_before) = (until_ns, u64::MAX);
         for _ in 0..MOST_ROUNDS {
-            let from_ns = now_ns();
-            if is_mapped {
-                self.advise(seen, &range, Advice::PageOut);
-            }
-            drop_pages(&file);
             let left = CacheStat::of(&file, ..).map_or(0, |stat| stat.cached);
-            if left == 0 || source.pull().is_err() {
+            let touched = source.faults(seen.pid, &range, from_ns, u64::MAX);
+            if source.pull().is_err() || left <= touched {
+                self.late += u64::from(faults > 1 && !was_there);
                 return;
             }
-            // What is being read can only be dropped later, and meanwhile others fault on it.
-            is_mapped = !is_private_writable(&range);
-            if left <= source.faults(seen.pid, &range, from_ns, u64::MAX) || !is_mapped {
+            if left >= left_before {
+                // Others have it in use.
                 return;
             }
+            left_before = left;
             sleep(BETWEEN_ROUNDS);
+            from_ns = now_ns();
+            let file = file.clone();
+            self.advise(seen, &range, &[Advice::PageOut], move || drop_pages(&file));
         }
     }
 
@@ -170,7 +183,7 @@ impl SinglePages {
             }
         }
         for range in again {
-            self.advise(seen, &range, Advice::Random);
+            self.advise(seen, &range, &[Advice::Random], || ());
         }
     }
 
@@ -197,10 +210,30 @@ impl SinglePages {
     }
 
     /// Whether it was done, or never will be.
-    fn advise(&mut self, seen: &Seen, range: &MappedRange, advice: Advice) -> bool {
-        let given = parent::without_waiting(|| advise_any(seen.pid, seen.tid, range, advice));
+    fn advise(
+        &mut self,
+        seen: &Seen,
+        range: &MappedRange,
+        advice: &[Advice],
+        then: impl Fn() + Send + Sync + 'static,
+    ) -> bool {
+        let then = Arc::new(then);
+        let given =
+            parent::without_waiting(|| advise_all(seen.pid, seen.tid, range, advice, then));
+        // Of one that fails the kernel tells too.
+        let own = advice.iter().map(|advice| (seen.pid, range.address, advice.number()));
         match given {
-            Ok(_) => self.own.push((seen.pid, range.address, advice.number())),
+            Ok(_) | Err(Refusal::Failed { .. }) => self.own.extend(own),
+            Err(Refusal::Unfinished { .. }) => {
+                self.own.extend(own);
+                return true;
+            }
+            Err(_) => {}
+        }
+        match given {
+            Ok(_) => {}
+            // It is locked in memory, or may not be taken from it: it is as it was.
+            Err(Refusal::Failed { .. }) if advice.len() > 1 => {}
             Err(refusal) if !refusal.is_lasting() => return false,
             // The process, or the mapping, is gone again.
             Err(Refusal::Gone { .. } | Refusal::Changed { .. }) => {}
