@@ -222,7 +222,7 @@ impl Bench {
             phases,
             settle: false,
             report_mapped: false,
-            governor: None,
+            is_governed: false,
         };
         Probe::start(&plan)?.run()
     }

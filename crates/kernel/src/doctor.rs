@@ -228,8 +228,15 @@ fn mkfs(name: &'static str, filesystem: Filesystem) -> Check {
 }
 
 fn debugfs() -> Check {
-    let found = match fs::metadata(FAULT_AROUND_FILE) {
+    // A kernel that is locked down shows the file, and refuses to open it.
+    let opened = fs::File::options().read(true).write(true).open(FAULT_AROUND_FILE);
+    let found = match opened.map_err(|error| error.raw_os_error()) {
         Ok(_) => Ok(FAULT_AROUND_FILE.to_owned()),
+        Err(Some(libc::EPERM)) => Err(Error::unavailable(
+            format!("access to {FAULT_AROUND_FILE}: the kernel is locked down"),
+            "boot with lockdown=none, or leave out --fault-around",
+        )),
+        Err(Some(libc::EACCES)) => Err(Error::NeedsRoot { what: "the fault-around size" }),
         Err(_) => Err(Error::unavailable(
             FAULT_AROUND_FILE,
             "mount -t debugfs debugfs /sys/kernel/debug as root, or leave out --fault-around",

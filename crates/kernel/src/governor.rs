@@ -4,8 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use filemap_control::{Settings, variable};
-
 use crate::Error;
 
 /// The library's file.
@@ -57,17 +55,6 @@ pub fn preloaded(library: &Path, already: Option<&OsStr>) -> OsString {
     all.push(":");
     all.push(library);
     all
-}
-
-/// The variables of a child of ours whose mappings are governed by `library`, or by none.
-pub(crate) fn environment(library: Option<&Path>) -> Vec<(&'static str, OsString)> {
-    let Some(library) = library else {
-        return vec![(variable::SWITCH, OsString::from("off"))];
-    };
-    let mut variables = Settings::default().environment();
-    let already = std::env::var_os(PRELOAD);
-    variables.push((PRELOAD, preloaded(library, already.as_deref())));
-    variables
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod fio;
 mod fnv;
 pub mod folio_ops;
 pub mod following;
+mod governed;
 pub mod governor;
 pub mod holes;
 pub mod image;

@@ -84,8 +84,7 @@ impl Areas {
             let is_meant = area.file == (major, minor, inode)
                 && area.protection == range.protection & 7
                 && area.is_shared == range.is_shared
-                && (inode == 0
-                    || offset_bytes == range.offset_bytes + (address - range.address));
+                && (inode == 0 || offset_bytes == range.offset_bytes + (address - range.address));
             if !is_meant {
                 return false;
             }

@@ -221,12 +221,7 @@ impl Injection {
         if dispatches { Err(self.filtered("by syscall user dispatch")) } else { Ok(()) }
     }
 
-    fn check_seccomp(
-        &self,
-        tracee: &Tracee,
-        status: &Status,
-        slot: &Slot,
-    ) -> Result<(), Refusal> {
+    fn check_seccomp(&self, tracee: &Tracee, status: &Status, slot: &Slot) -> Result<(), Refusal> {
         let call = |advice: &Advice| Call {
             number: libc::SYS_madvise as u32,
             architecture: machine::AUDIT_ARCH,

@@ -105,9 +105,9 @@ impl Held<'_> {
             searched += length;
         }
         let addresses = slot.addresses();
-        let mut words = stack[..searched].chunks_exact(8).map(|word| {
-            u64::from_le_bytes(word.try_into().expect("a chunk of eight bytes"))
-        });
+        let mut words = stack[..searched]
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("a chunk of eight bytes")));
         !addresses.contains(&self.instruction) && !words.any(|word| addresses.contains(&word))
     }
 }

@@ -77,8 +77,7 @@ impl Signals {
 
     /// Whether a signal is pending that the thread is going to notice.
     pub fn any_is_due(&self) -> bool {
-        let unheard: u64 =
-            [libc::SIGCHLD, libc::SIGURG, libc::SIGWINCH].into_iter().map(bit).sum();
+        let unheard: u64 = [libc::SIGCHLD, libc::SIGURG, libc::SIGWINCH].into_iter().map(bit).sum();
         let ignored = self.ignored | (unheard & !self.caught);
         self.pending & !self.blocked & !ignored != 0
     }

@@ -8,9 +8,12 @@ use std::time::{Duration, Instant};
 use libc::{c_int, c_void};
 use rustix::io::Errno;
 
-/// The longest and the shortest time between two looks at a thread that has not stopped yet.
+/// A thread that runs on another CPU stops in this time: it is looked at without a pause.
+const SOON: Duration = Duration::from_micros(30);
+
+/// The longest and the shortest time between two later looks.
 const LONGEST_PAUSE: Duration = Duration::from_micros(200);
-const SHORTEST_PAUSE: Duration = Duration::from_micros(5);
+const SHORTEST_PAUSE: Duration = Duration::from_micros(10);
 
 /// `PTRACE_SECCOMP_GET_FILTER`.
 const GET_FILTER: libc::c_uint = 0x420c;
@@ -108,7 +111,9 @@ impl Tracee {
             if elapsed >= limit {
                 return Waited::TooLong;
             }
-            sleep((elapsed / 4).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
+            if elapsed > SOON {
+                sleep((elapsed / 4).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
+            }
         }
     }
 

@@ -22,7 +22,9 @@ pub fn main_if_program() {
     }
     match (&**name, rest) {
         ("touch", [file, threads, seed]) => touch(file, number(threads), number(seed)),
-        ("rounds", [file, threads, count]) => rounds(file, number(threads), number(count)),
+        ("rounds", [pages, threads, count]) => {
+            rounds(number(pages), number(threads), number(count));
+        },
         ("map", [count, file]) => map_pages(number(count), file),
         ("start", [rest @ ..]) => start(rest),
         _ => panic!("no program {name}"),
@@ -147,14 +149,21 @@ fn touch(file: &str, threads: u64, seed: u64) {
     listen();
 }
 
-/// Has threads touch the file whole, again and again, after what was mapped is unmapped each time.
-/// Says how many faults there were, and how long it took in microseconds.
-fn rounds(file: &str, threads: u64, rounds: u64) {
-    let pages = std::fs::metadata(file).expect("a file").len() / PAGE;
+/// Has threads touch memory again and again, after it was given back each time: the fastest of
+/// faults. Says how many there were, and how long it took in microseconds.
+fn rounds(pages: u64, threads: u64, rounds: u64) {
     listen();
     let begin = std::time::Instant::now();
     let work = || {
-        let address = map(Path::new(file), pages);
+        let length = (pages * PAGE) as usize;
+        // SAFETY: the kernel chooses an address where nothing is.
+        let address = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            libc::mmap(null_mut(), length, libc::PROT_READ, flags, -1, 0)
+        };
+        assert_ne!(address, libc::MAP_FAILED);
+        let address = address as usize;
+        advise(address, pages, libc::MADV_NOHUGEPAGE);
         for _ in 0..rounds {
             (0..pages).for_each(|page| read(address, page));
             advise(address, pages, libc::MADV_DONTNEED);
@@ -172,17 +181,14 @@ fn rounds(file: &str, threads: u64, rounds: u64) {
     listen();
 }
 
-/// Maps single pages of a file, no two of which adjoin in it.
+/// Maps the first page of a file many times.
 fn map_pages(count: u64, file: &str) {
-    let pages = std::fs::metadata(file).expect("a file").len() / PAGE;
-    assert!(pages >= 2);
     let file = File::open(file).expect("a file");
-    for mapping in 0..count {
-        let offset = (mapping % 2 * PAGE) as i64;
+    for _ in 0..count {
         // SAFETY: the kernel chooses an address where nothing is.
         let address = unsafe {
             let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
-            libc::mmap(null_mut(), PAGE as usize, protection, flags, file.as_raw_fd(), offset)
+            libc::mmap(null_mut(), PAGE as usize, protection, flags, file.as_raw_fd(), 0)
         };
         assert_ne!(address, libc::MAP_FAILED);
     }

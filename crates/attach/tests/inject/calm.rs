@@ -92,7 +92,7 @@ pub fn vdso_of(pid: u32) -> Vec<u8> {
 }
 
 pub fn registers_stay(bench: &Bench) {
-    attack(bench, "registers", 1000);
+    attack(bench, "registers", 200);
 }
 
 pub fn waits_stay(bench: &Bench) {
@@ -104,7 +104,7 @@ pub fn signals_stay(bench: &Bench) {
 }
 
 pub fn threads_end(bench: &Bench) {
-    attack(bench, "threads", 50);
+    attack(bench, "threads", 20);
 }
 
 pub fn vforks(bench: &Bench) {

@@ -189,9 +189,8 @@ fn registers() {
 
 /// Threads that wait for short times in each kind of system call, and never see EINTR.
 fn waits() {
-    let kinds: [fn(Duration) -> bool; 8] = [
-        poll, epoll, nanosleep, futex, signal_wait, semaphore, pipe, receive,
-    ];
+    let kinds: [fn(Duration) -> bool; 8] =
+        [poll, epoll, nanosleep, futex, signal_wait, semaphore, pipe, receive];
     thread::scope(|scope| {
         for (index, wait) in kinds.into_iter().enumerate() {
             scope.spawn(move || {
@@ -439,8 +438,7 @@ fn filtered(answer: u32) {
         instruction(0x06, 0, 0, answer),
         instruction(0x06, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
-    let program =
-        libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     // SAFETY: the program outlives the call.
     let set = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

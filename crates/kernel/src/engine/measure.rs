@@ -44,7 +44,7 @@ impl Runnable for Job {
         let Ran { ended, vmstat, major_events, flushes } = ran;
         let steps = &ended.threads[0].steps;
         let seen = FileCounts::new(
-            steps.iter().map(|step| step.read_bytes).sum(),
+            ended.read_bytes,
             stat,
             file.whole,
             Dropped::Nothing,

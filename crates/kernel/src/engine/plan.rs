@@ -1,6 +1,6 @@
 //! From a job to what the probe does.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use filemap_core::rules::{Family, Rules};
 use filemap_core::series::Series;
@@ -9,7 +9,7 @@ use filemap_job::{Job, Machine, Phase};
 
 use super::needs::Needs;
 use crate::probe::{Access, MAX_READ_BYTES, Mapping, Plan, Segment, cpus};
-use crate::{Error, governor, page_size};
+use crate::{Error, page_size};
 
 /// Most accesses of one run: they are all in memory before it begins.
 pub const MAX_RUN_ACCESSES: u64 = 1 << 22;
@@ -38,7 +38,7 @@ pub fn plan(job: &Job, path: &Path) -> Result<Plan, Error> {
         segments,
         settle: false,
         report_mapped: false,
-        governor: governor(&job.machine)?,
+        is_governed: job.machine.governor,
     })
 }
 
@@ -112,12 +112,7 @@ pub(super) fn check_machine(needs: &Needs) -> Result<(), Error> {
             "give --memory-max, boot a machine of that size with --image, or give --on model",
         ));
     }
-    governor(&needs.machine).map(|_| ())
-}
-
-/// The governor's library, if a job is to be governed.
-pub(super) fn governor(machine: &Machine) -> Result<Option<PathBuf>, Error> {
-    machine.governor.then(governor::library).transpose()
+    Ok(())
 }
 
 /// Refuses more CPUs than the `allowed` ones.

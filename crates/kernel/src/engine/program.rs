@@ -12,7 +12,6 @@ use filemap_job::program::{
 use super::file_counts::{Dropped, FileCounts};
 use super::needs::Needs;
 use super::phases;
-use super::plan;
 use super::stage::{Measured, Ran, Stage};
 use super::{Prepared, Runnable};
 use crate::Error;
@@ -26,7 +25,7 @@ impl Runnable for Program {
     }
 
     fn process(&self, paths: &[PathBuf]) -> Result<Process, Error> {
-        Ok(Process { governor: plan::governor(&self.machine)?, ..process(self, paths) })
+        Ok(Process { is_governed: self.machine.governor, ..process(self, paths) })
     }
 
     fn named(&self, error: Error) -> Error {
@@ -78,7 +77,7 @@ fn process(program: &Program, paths: &[PathBuf]) -> Process {
         cpus: program.cpus.map(u64::from),
         settle: false,
         report_mapped: false,
-        governor: None,
+        is_governed: false,
     }
 }
 
@@ -240,6 +239,7 @@ impl<'a> Told<'a> {
                 data_pages_read: files.iter().map(|file| file.data_pages_read).sum(),
                 evicted_pages: files.iter().map(|file| file.evicted_pages).sum(),
                 major_faults: self.major_faults,
+                bytes_read: ran.ended.read_bytes,
                 ..self.by_file.iter().copied().fold(nothing(), add)
             },
             files,

@@ -110,6 +110,10 @@ impl Stage {
             false => Probe::start_process(process)?,
         };
         let cgroup = self.enter(probe.pid())?;
+        if let (Some(cgroup), Some(pid)) = (&cgroup, probe.governor_pid()) {
+            // What it reads is charged to its own cgroup.
+            cgroup.add(pid)?;
+        }
         let begins_with_flush = match cgroup.as_ref().filter(|_| reclaims) {
             Some(cgroup) => await_flush(&mut probe, cgroup)?,
             None => false,

@@ -100,7 +100,7 @@ fn run(
             Some(first) => mapped_pages(first.address(), first.pages())?,
             None => Default::default(),
         };
-        Ok(Ended { locked, threads: threads.collect(), mapped, begun_at_flushes })
+        Ok(Ended::new(locked, threads.collect(), mapped, begun_at_flushes))
     })
 }
 

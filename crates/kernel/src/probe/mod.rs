@@ -46,6 +46,7 @@ pub use thrash::{Progress, Thrash, Thrashing};
 pub(crate) use files::raise_limit;
 pub(crate) use piped::killed_by;
 
+use crate::governed::Governor;
 use crate::{Error, page_size};
 use piped::Piped;
 use wire::Reply;
@@ -81,6 +82,8 @@ const BEGIN: u8 = 1;
 /// A child that has opened and mapped its files and waits. It is killed when this drops.
 #[derive(Debug)]
 pub struct Probe {
+    // Lets go of the child before that is gone.
+    governor: Option<Governor>,
     child: Piped,
     addresses: Vec<u64>,
 }
@@ -119,12 +122,14 @@ impl Probe {
     }
 
     fn spawn(process: &Process, notes_flushes: bool) -> Result<Self, Error> {
-        let governor = process.governor.as_deref();
-        let mut child = Piped::spawn_governed(CHILD_ARGUMENT, governor)?;
+        let mut child = Piped::spawn(CHILD_ARGUMENT)?;
         child.send(&[u8::from(notes_flushes)]);
         child.send(&process.encode());
         match child.receive()? {
-            Reply::Ready { addresses } => Ok(Probe { child, addresses }),
+            Reply::Ready { addresses } => {
+                let governor = process.is_governed.then(|| Governor::beside(child.pid()));
+                Ok(Probe { governor: governor.transpose()?, child, addresses })
+            }
             _ => Err(child.confused()),
         }
     }
@@ -132,6 +137,11 @@ impl Probe {
     /// Process id of the child.
     pub fn pid(&self) -> u32 {
         self.child.pid()
+    }
+
+    /// Process id of the governor of the child, which reads for it.
+    pub fn governor_pid(&self) -> Option<u32> {
+        self.governor.as_ref().map(Governor::pid)
     }
 
     /// Where each mapping is, or will be.
@@ -167,7 +177,10 @@ impl Probe {
     pub fn run_process(mut self) -> Result<Ended, Error> {
         self.child.send(&[BEGIN]);
         match self.child.receive()? {
-            Reply::Done(ended) => Ok(ended),
+            Reply::Done(ended) => Ok(match self.governor.take() {
+                Some(governor) => ended.governed(governor),
+                None => ended,
+            }),
             Reply::Bus(address) => {
                 let before = self.addresses.iter().enumerate();
                 let before = before.filter(|(_, start)| **start <= address);

@@ -1,5 +1,6 @@
 //! What came out of a probe, and what each of its phases cost.
 
+use crate::governed::Governor;
 use crate::residency::PageSet;
 
 /// What one phase cost.
@@ -57,6 +58,33 @@ pub struct Ended {
     /// Accesses that a process of one thread had begun 2, 4, 6 and so on seconds after it began:
     /// where it begins with a flush of the statistics of memory cgroups, at each flush.
     pub begun_at_flushes: Vec<u64>,
+    /// Bytes fetched from storage by all steps and by a governor, where the kernel accounts that.
+    pub read_bytes: Option<u64>,
+}
+
+impl Ended {
+    /// A process that nobody governed.
+    pub(super) fn new(
+        locked: bool,
+        threads: Vec<EndedThread>,
+        mapped: PageSet,
+        begun_at_flushes: Vec<u64>,
+    ) -> Ended {
+        let steps = threads.iter().flat_map(|thread| &thread.steps);
+        let read_bytes = steps.map(|step| step.read_bytes).sum();
+        Ended { locked, threads, mapped, begun_at_flushes, read_bytes }
+    }
+
+    /// The same with what `governor` read, which it then ends. In which step it did so is not
+    /// known, so that none says what it read.
+    pub(super) fn governed(mut self, governor: Governor) -> Ended {
+        let read_bytes = self.read_bytes.zip(governor.read_bytes());
+        self.read_bytes = read_bytes.map(|(own, governors)| own + governors);
+        governor.end();
+        let steps = self.threads.iter_mut().flat_map(|thread| &mut thread.steps);
+        steps.for_each(|step| step.read_bytes = None);
+        self
+    }
 }
 
 /// What came out of one thread of a process.

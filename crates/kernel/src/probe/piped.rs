@@ -2,13 +2,11 @@
 
 use std::io::{BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use super::wire::{Reply, read_reply};
 use crate::Error;
 use crate::child::Running;
-use crate::governor;
 
 /// Exit code of a child that could not allocate memory.
 pub const STARVED_EXIT_CODE: i32 = 4;
@@ -24,13 +22,7 @@ pub(super) struct Piped {
 impl Piped {
     /// Starts the child that `argument` names.
     pub(super) fn spawn(argument: &str) -> Result<Piped, Error> {
-        Piped::spawn_governed(argument, None)
-    }
-
-    /// The same with the library at `governor` preloaded.
-    pub(super) fn spawn_governed(argument: &str, governor: Option<&Path>) -> Result<Piped, Error> {
         let mut command = Command::new("/proc/self/exe");
-        command.envs(governor::environment(governor));
         command.arg(argument).stdin(Stdio::piped()).stdout(Stdio::piped());
         // A signal from the terminal is for the parent, which then ends the child.
         command.process_group(0);

@@ -48,8 +48,8 @@ pub struct Plan {
     pub settle: bool,
     /// Reports which pages of the mapping have a page-table entry in the end.
     pub report_mapped: bool,
-    /// The governor's library, if the mapping is governed.
-    pub governor: Option<PathBuf>,
+    /// Whether a governor reads ahead in the mapping.
+    pub is_governed: bool,
 }
 
 impl Plan {
@@ -69,7 +69,7 @@ impl Plan {
             after: Vec::new(),
             settle: self.settle,
             report_mapped: self.report_mapped,
-            governor: self.governor.clone(),
+            is_governed: self.is_governed,
             ..Process::default()
         }
     }

@@ -34,8 +34,8 @@ pub struct Process {
     pub settle: bool,
     /// Reports which pages of the first mapping have a page-table entry in the end.
     pub report_mapped: bool,
-    /// The governor's library, if its mappings are governed.
-    pub governor: Option<PathBuf>,
+    /// Whether a governor reads ahead in its mappings.
+    pub is_governed: bool,
 }
 
 /// A mapping of an open file.

@@ -224,8 +224,8 @@ impl Observer {
             addresses,
             files: inodes.len(),
             warm_at_ns,
-            read_bytes: steps().map(|step: &PhaseCost| step.read_bytes).sum(),
-            elapsed_ns: steps().map(|step| step.elapsed_ns).sum(),
+            read_bytes: ended.read_bytes,
+            elapsed_ns: steps().map(|step: &PhaseCost| step.elapsed_ns).sum(),
             repeated: 0,
             events,
         })

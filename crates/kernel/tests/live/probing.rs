@@ -33,7 +33,7 @@ pub(crate) fn plan(path: &Path, pages: u64, accesses: Vec<Access>) -> Plan {
         phases: vec![accesses],
         settle: true,
         report_mapped: true,
-        governor: None,
+        is_governed: false,
     }
 }
 

@@ -41,7 +41,7 @@ impl Process {
             cpus: Some(get(input)?).filter(|&cpus| cpus > 0),
             settle: get(input)? != 0,
             report_mapped: get(input)? != 0,
-            governor: None,
+            is_governed: false,
             threads: get_all(input, |input| get_all(input, get_step))?,
             after: get_all(input, |input| get_all(input, get_after))?,
         })
@@ -274,7 +274,7 @@ mod tests {
             cpus: Some(2),
             settle: true,
             report_mapped: false,
-            governor: None,
+            is_governed: false,
         }
     }
 

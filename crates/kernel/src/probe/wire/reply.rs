@@ -110,14 +110,14 @@ pub(in crate::probe) fn read_reply(input: &mut impl Read) -> io::Result<Reply> {
         STARVED => Ok(Reply::Starved(get_message(input)?)),
         BUS => Ok(Reply::Bus(get(input)?)),
         NUMBERS => Ok(Reply::Numbers(get_all(input, get)?)),
-        DONE => Ok(Reply::Done(Ended {
-            locked: get(input)? != 0,
-            threads: get_all(input, |input| {
+        DONE => {
+            let locked = get(input)? != 0;
+            let threads = get_all(input, |input| {
                 Ok(EndedThread { elapsed_ns: get(input)?, steps: get_all(input, get_cost)? })
-            })?,
-            mapped: PageSet::from_words(get_all(input, get)?),
-            begun_at_flushes: get_all(input, get)?,
-        })),
+            })?;
+            let mapped = PageSet::from_words(get_all(input, get)?);
+            Ok(Reply::Done(Ended::new(locked, threads, mapped, get_all(input, get)?)))
+        }
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
@@ -145,12 +145,9 @@ mod tests {
         };
         let thread = |steps| EndedThread { elapsed_ns: 7, steps };
         let steps = vec![cost, PhaseCost { read_bytes: None, dropped: None, ..cost }];
-        let ended = Ended {
-            locked: true,
-            threads: vec![thread(steps), thread(vec![])],
-            mapped: PageSet::collect([true, false, true].into_iter()),
-            begun_at_flushes: vec![8, 9],
-        };
+        let threads = vec![thread(steps), thread(vec![])];
+        let mapped = PageSet::collect([true, false, true].into_iter());
+        let ended = Ended::new(true, threads, mapped, vec![8, 9]);
         assert!(matches!(arrived(&Reply::Done(ended.clone())), Reply::Done(same) if same == ended));
         let ready = Reply::Ready { addresses: vec![0x7f00_0000_0000, 5] };
         assert!(matches!(arrived(&ready), Reply::Ready { addresses } if addresses[1] == 5));

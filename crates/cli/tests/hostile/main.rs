@@ -1,0 +1,199 @@
+//! Programs that mean harm to a governor: it goes on, opens nothing but regular files of theirs,
+//! and lets them go.
+//!
+//! `cargo test -p filemap-cli --test hostile` governs this program again and again, each time with
+//! one of the things in [`harm`] to do. Then it kills commands at moments that follow from
+//! `FILEMAP_SEED`; with `-- --ignored` it kills a thousand.
+
+mod fuse;
+mod harm;
+mod kills;
+#[path = "../../../kernel/tests/support/skip.rs"]
+mod skip;
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use harm::Harm;
+use kills::Follows;
+use skip::skip;
+
+/// The first word by which this program is told to do harm.
+const DOES_HARM: &str = "harm";
+
+/// How long a governed program may take at the most: each ends by itself in a few seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a governor of a process that runs may take to let go of it.
+const LETS_GO_WITHIN: Duration = Duration::from_secs(10);
+
+/// Commands that are killed in each way, and on demand.
+const USUAL_KILLS: u64 = 10;
+const KILLS: u64 = 350;
+
+/// An ordinary user.
+const NOBODY: u32 = 65534;
+
+fn main() {
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some(DOES_HARM) {
+        let (kind, directory) = (words.next(), words.next());
+        let kind = kind.as_deref().and_then(Harm::named).expect("a kind of harm");
+        return kind.done_in(Path::new(&directory.expect("a directory")));
+    }
+    let bench = Bench::new();
+    let is_root = rustix::process::geteuid().is_root();
+    for harm in Harm::ALL {
+        if harm.needs_root() && !is_root {
+            skip(format!("{}: it needs root", harm.name()));
+            continue;
+        }
+        bench.started(harm, None);
+        bench.running(harm);
+        if is_root && !harm.needs_root() {
+            bench.started(harm, Some(NOBODY));
+        }
+        println!("{}: ok", harm.name());
+    }
+    let seed = std::env::var("FILEMAP_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let count = if std::env::args().any(|word| word == "--ignored") { KILLS } else { USUAL_KILLS };
+    for follows in Follows::ALL {
+        let (command, program) = (bench.directory.join("filemap"), bench.directory.join("harm"));
+        kills::kill(follows, count, seed, &command, &program, &bench.place(Harm::Checks));
+        println!("{follows:?}: {count} were killed, seed {seed}: ok");
+    }
+}
+
+/// A directory in which harm is done.
+struct Bench {
+    directory: PathBuf,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let directory = PathBuf::from(format!("/var/tmp/filemap-hostile-{}", std::process::id()));
+        fs::create_dir(&directory).expect("/var/tmp can be written");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        let own = std::env::current_exe().expect("it has a path");
+        // Another user may not reach where it was built.
+        for (from, name) in
+            [(own.as_path(), "harm"), (env!("CARGO_BIN_EXE_filemap").as_ref(), "filemap")]
+        {
+            fs::copy(from, directory.join(name)).expect("there is room");
+        }
+        Bench { directory }
+    }
+
+    /// A directory for one program.
+    fn place(&self, harm: Harm) -> PathBuf {
+        let place = self.directory.join(format!("in-{}", harm.name()));
+        let _ = fs::remove_dir_all(&place);
+        fs::create_dir(&place).expect("the directory is ours");
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        place
+    }
+
+    fn program(&self, harm: Harm, place: &Path) -> Vec<String> {
+        let program = self.directory.join("harm").display().to_string();
+        vec![program, DOES_HARM.into(), harm.name().into(), place.display().to_string()]
+    }
+
+    fn govern(&self, place: &Path) -> Command {
+        let mut command = Command::new(self.directory.join("filemap"));
+        command.arg("govern").stdin(Stdio::null());
+        command.env("XDG_RUNTIME_DIR", place).env("FILEMAP_STATE", place.join("state"));
+        command
+    }
+
+    /// A governor starts the program, as `user` if that is not this one.
+    fn started(&self, harm: Harm, user: Option<u32>) {
+        let place = self.place(harm);
+        let mut command = self.govern(&place);
+        command.arg("--").args(self.program(harm, &place));
+        if let Some(user) = user {
+            command.uid(user).gid(user);
+        }
+        let governor = command.spawn().expect("the command can be started");
+        let status = watched(governor, &place, harm);
+        assert!(status.success(), "{}: governed, it ended with {status}", harm.name());
+    }
+
+    /// A governor takes the program while it runs, and is ended before it.
+    fn running(&self, harm: Harm) {
+        let place = self.place(harm);
+        let words = self.program(harm, &place);
+        let mut program = Command::new(&words[0]).args(&words[1..]).spawn().expect("it was copied");
+        let mut command = self.govern(&place);
+        let mut governor =
+            command.args(["--pid", &program.id().to_string()]).spawn().expect("it can be started");
+        thread::sleep(Duration::from_secs(1));
+        check_files(&governor, &place, harm);
+        // SAFETY: it was not waited for, so that the number is its own.
+        unsafe { libc::kill(governor.id().cast_signed(), libc::SIGTERM) };
+        let start = Instant::now();
+        while governor.try_wait().expect("it is a child").is_none() {
+            if start.elapsed() > LETS_GO_WITHIN {
+                governor.kill().expect("it runs");
+                program.kill().expect("it is a child");
+                panic!("{}: the governor does not let go", harm.name());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let status = watched(program, &place, harm);
+        assert!(status.success(), "{}: let go, it ended with {status}", harm.name());
+    }
+}
+
+/// How `child` ends. What it has open in `place` is looked at meanwhile.
+fn watched(mut child: Child, place: &Path, harm: Harm) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("it is a child") {
+            return status;
+        }
+        if start.elapsed() > PATIENCE {
+            child.kill().expect("it runs");
+            panic!("{}: it hangs", harm.name());
+        }
+        check_files(&child, place, harm);
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether the governor has nothing open in `place` but regular files, to read.
+fn check_files(governor: &Child, place: &Path, harm: Harm) {
+    let process = PathBuf::from(format!("/proc/{}", governor.id()));
+    if fs::read_link(process.join("exe")).is_ok_and(|exe| exe.ends_with("harm")) {
+        return;
+    }
+    for entry in fs::read_dir(process.join("fd")).into_iter().flatten().flatten() {
+        let Ok(target) = fs::read_link(entry.path()) else { continue };
+        let is_in_silence = target.starts_with(place.join(harm::SILENT));
+        // To look at a file of a server that says nothing would not end.
+        let is_regular = || {
+            fs::metadata(entry.path()).is_ok_and(|data| {
+                let kind = data.file_type();
+                !kind.is_fifo() && !kind.is_char_device() && !kind.is_socket()
+            })
+        };
+        if target.starts_with(place) {
+            assert!(
+                !is_in_silence && is_regular(),
+                "{}: the governor has opened {}",
+                harm.name(),
+                target.display()
+            );
+        }
+    }
+}

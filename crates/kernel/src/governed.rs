@@ -1,0 +1,75 @@
+//! A governor beside a probe: `filemap govern --pid`, as its users start it.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::Error;
+use crate::child::{Running, die_with_parent};
+use crate::procstat::read_bytes;
+
+/// How long a governor may take to follow a process.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long it may take to let go of it.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+
+/// A process that governs another one. It is killed when this drops.
+#[derive(Debug)]
+pub(crate) struct Governor {
+    child: Running,
+}
+
+impl Governor {
+    /// Starts one beside the process `pid`, and waits until it follows that.
+    ///
+    /// # Errors
+    /// When it cannot be started, or cannot follow the process.
+    pub(crate) fn beside(pid: u32) -> Result<Governor, Error> {
+        let failed = |error: io::Error| Error::call("start a governor", error);
+        // The protocol of sd_notify(3). An abstract address leaves no file behind.
+        let name = format!("filemap-governor-of-{pid}");
+        let address = SocketAddr::from_abstract_name(&name).map_err(failed)?;
+        let ready = UnixDatagram::bind_addr(&address).map_err(failed)?;
+        ready.set_read_timeout(Some(READY_WITHIN)).map_err(failed)?;
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["govern", "--pid", &pid.to_string()]).env("NOTIFY_SOCKET", format!("@{name}"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        die_with_parent(&mut command);
+        let child = Running::spawn(&mut command).map_err(failed)?;
+        let mut message = [0; 64];
+        let is_ready = ready.recv(&mut message).is_ok_and(|length| {
+            message[..length].split(|&byte| byte == b'\n').any(|line| line == b"READY=1")
+        });
+        if is_ready {
+            return Ok(Governor { child });
+        }
+        Err(Error::unavailable(
+            format!("a governor of process {pid}"),
+            format!("filemap govern --pid {pid} says why, for a process of the same user"),
+        ))
+    }
+
+    /// Bytes that it has had read from storage; `None` where the kernel does not account them.
+    pub(crate) fn read_bytes(&self) -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/io", self.pid())).ok()?;
+        read_bytes(&text)
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
+    /// Has it let go of its process, and waits for its end.
+    pub(crate) fn end(mut self) {
+        // One that is gone already needs no signal.
+        let _ = kill_process(Pid::from_child(&self.child.0), Signal::TERM);
+        // It is killed where it does not end by itself.
+        let _ = self.child.wait(ENDS_WITHIN, || None::<()>);
+    }
+}
