@@ -7,6 +7,7 @@
 #![allow(missing_docs)]
 
 pub mod cgroup;
+mod clock;
 mod error;
 mod event;
 pub mod file;
@@ -15,6 +16,7 @@ mod inject;
 mod mapped_range;
 mod perf;
 pub mod process;
+pub mod trace_points;
 
 pub use error::Error;
 pub use event::{Event, FaultKind, What};

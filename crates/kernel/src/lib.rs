@@ -16,7 +16,6 @@ mod error;
 pub mod fio;
 mod fnv;
 pub mod folio_ops;
-pub mod following;
 mod governed;
 pub mod governor;
 pub mod holes;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
-use super::clock::now_ns;
+use crate::clock::now_ns;
 use super::scan::PageTable;
 use crate::process::{self, Life, life};
 use crate::{Error, Event, FaultKind, MappedRange, What};

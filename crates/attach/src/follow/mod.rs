@@ -1,11 +1,9 @@
 //! The events of a set of processes, in order.
 
-mod clock;
 mod looked_at;
 mod page_tables;
 mod perf_events;
 mod refusal;
-mod rings;
 mod scan;
 
 use std::os::fd::BorrowedFd;
@@ -115,9 +113,10 @@ impl Follower {
         }
     }
 
-    /// What becomes readable when there is something to read, to be polled beside other things.
-    /// [`Follower::read`] is to be called every millisecond besides, while there are faults: minor
-    /// ones do not wake anybody alone.
+    /// What becomes readable when something is mapped, begins or ends, or when many faults are
+    /// there to be read, to be polled beside other things. [`Follower::read`] is to be called every
+    /// millisecond besides while there are faults, as [`Follower::wait`] does: few of them do not
+    /// wake anybody.
     pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
         match &self.by {
             By::PerfEvents(by) => vec![by.fd()],

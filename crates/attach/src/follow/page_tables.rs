@@ -13,7 +13,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-use super::clock::now_ns;
+use crate::clock::now_ns;
 use super::looked_at::LookedAt;
 use super::{refusal, scan};
 use crate::process::{self, life};

@@ -5,10 +5,9 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use super::clock::now_ns;
+use crate::clock::now_ns;
 use super::refusal;
-use super::rings::Rings;
-use crate::perf::{self, Attributes, Flag, Kind, Record};
+use crate::perf::{self, Attributes, Flag, Kind, NOTHING, OWN_THREAD, Purpose, Record, RingPlan, Rings};
 use crate::{Error, Event, FaultKind, What, process};
 
 /// What happens, by its number in `linux/perf_event.h`.
@@ -18,12 +17,27 @@ const MAJOR_FAULTS: u64 = 6;
 /// A sample has the address, behind the thread and the time.
 const SAMPLE_ADDRESS: u64 = 1 << 3;
 
-const OWN_THREAD: u32 = 0;
+/// Of mappings and processes the first record wakes who waits. Of faults many do: to wake takes a
+/// virtual machine tens of microseconds, of which the thread that faults pays the half.
+const PURPOSE: Purpose = Purpose {
+    rings: &[
+        RingPlan { of_root: 1 << 20, of_user: 64 << 10, wakes_after: 1 },
+        RingPlan { of_root: 1 << 20, of_user: 128 << 10, wakes_after: 16 * FAULT_BYTES },
+        RingPlan { of_root: 2 << 20, of_user: 256 << 10, wakes_after: 1024 * FAULT_BYTES },
+    ],
+    tells_faults_once: true,
+};
+
+/// The ring of those that has the minor faults.
+const MINOR_RING: u8 = 2;
+
+/// Bytes of a fault's record.
+const FAULT_BYTES: u32 = 32;
 
 /// A thread makes others while its events are opened: this often new ones are looked for.
 const MOST_LOOKS: u32 = 16;
 
-/// Minor faults wake nobody, so that they are looked for this often while there are faults.
+/// Few faults wake nobody, so that they are looked for this often while there are faults.
 const BUSY_PERIOD: Duration = Duration::from_millis(1);
 const IDLE_PERIOD: Duration = Duration::from_millis(10);
 
@@ -39,18 +53,28 @@ pub struct PerfEvents {
     /// What is told before all that is in the rings.
     first: Vec<Event>,
     last_fault: Option<Instant>,
+    lost: Lost,
+}
+
+/// Lost records that were told.
+#[derive(Debug, Default)]
+struct Lost {
+    told: u64,
+    /// As many of them as the kernel has not told of yet, and will.
+    early: u64,
 }
 
 impl PerfEvents {
     pub fn of_processes() -> Result<PerfEvents, Error> {
         refusal::raise_open_files();
-        let rings = Rings::open().map_err(refusal::of_events)?;
+        let rings = Rings::open(PURPOSE).map_err(refusal::of_events)?;
         Ok(PerfEvents {
             rings,
             events: Vec::new(),
             known: HashSet::new(),
             first: Vec::new(),
             last_fault: None,
+            lost: Lost::default(),
         })
     }
 
@@ -86,16 +110,17 @@ impl PerfEvents {
 
     /// Opens the events of a thread on all CPUs.
     fn follow(&mut self, tid: u32, flags: &[Flag]) -> io::Result<()> {
-        let faults = |config| {
+        let inherited = |config| {
             Attributes::new(Attributes::SOFTWARE, config)
                 .with(&[Flag::Inherit, Flag::ExcludeKernel])
                 .with(flags)
-                .sampling(SAMPLE_ADDRESS)
                 .waking_after(1)
         };
         let tells =
             [Flag::Mmap, Flag::MmapData, Flag::Mmap2, Flag::Comm, Flag::CommExec, Flag::Task];
-        let kinds = [faults(MAJOR_FAULTS).with(&tells), faults(MINOR_FAULTS)];
+        let faults = |config| inherited(config).sampling(SAMPLE_ADDRESS);
+        let kinds =
+            [inherited(NOTHING).with(&tells), faults(MAJOR_FAULTS), faults(MINOR_FAULTS)];
         let opened = self.events.len();
         for (cpu, targets) in self.rings.targets() {
             for (attributes, target) in kinds.iter().zip(targets) {
@@ -116,7 +141,8 @@ impl PerfEvents {
     pub fn wait(&self, timeout: Duration) -> Result<bool, Error> {
         let begin = Instant::now();
         loop {
-            if !self.first.is_empty() || self.rings.has_records() {
+            let may_have_lost = self.rings.may_have_lost();
+            if !self.first.is_empty() || self.rings.has_records() || may_have_lost {
                 return Ok(true);
             }
             let left = timeout.saturating_sub(begin.elapsed());
@@ -125,9 +151,7 @@ impl PerfEvents {
             }
             let is_busy = self.last_fault.is_some_and(|last| last.elapsed() < BUSY_TIME);
             let period = left.min(if is_busy { BUSY_PERIOD } else { IDLE_PERIOD });
-            let is_woken = self.rings.wait(period).map_err(refusal::of_events)?;
-            if is_woken && !self.rings.has_records() {
-                // The thread that opened the events has ended, of which poll tells for ever.
+            if !self.rings.wait(period).map_err(refusal::of_events)? {
                 std::thread::sleep(period.min(BUSY_PERIOD));
             }
         }
@@ -136,22 +160,51 @@ impl PerfEvents {
     pub fn read(&mut self, take: &mut dyn FnMut(Event)) {
         let until_ns = now_ns();
         self.first.drain(..).for_each(&mut *take);
-        let (known, mut has_faults) = (&mut self.known, false);
-        self.rings.read(until_ns, |record, is_minor| {
+        let (known, lost) = (&mut self.known, &mut self.lost);
+        let (mut has_faults, mut has_records) = (false, false);
+        self.rings.read(until_ns, |record, ring| {
+            has_records = true;
             if record.kind == Kind::Sample {
                 has_faults = true;
-                take(fault(&record, is_minor));
-            } else if let Some(event) = record.event() {
+                take(fault(&record, ring == MINOR_RING));
+            } else if let Some(event) = record.event().and_then(|event| lost.told_now(event)) {
                 tell(known, event, take);
             }
         });
         if has_faults {
             self.last_fault = Some(Instant::now());
         }
+        if !has_records && self.rings.may_have_lost() {
+            self.rings.forget_loss();
+            let all = self.events.iter().map(perf::lost_records).sum();
+            if let Some(records) = self.lost.found(all) {
+                let pid = std::process::id();
+                take(Event { at_ns: until_ns, pid, tid: pid, what: What::Lost { records } });
+            }
+        }
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.rings.fd()
+    }
+}
+
+impl Lost {
+    /// What is still to be told of an event, less what was told before.
+    fn told_now(&mut self, event: Event) -> Option<Event> {
+        let What::Lost { records } = event.what else { return Some(event) };
+        let new = records.saturating_sub(self.early);
+        self.early = self.early.saturating_sub(records);
+        self.told += new;
+        (new > 0).then_some(Event { what: What::Lost { records: new }, ..event })
+    }
+
+    /// What is to be told where so many were lost in all.
+    fn found(&mut self, all: u64) -> Option<u64> {
+        let new = all.checked_sub(self.told).filter(|new| *new > 0)?;
+        self.early += new;
+        self.told = all;
+        Some(new)
     }
 }
 
@@ -184,4 +237,25 @@ fn tell(known: &mut HashSet<u32>, event: Event, take: &mut dyn FnMut(Event)) {
         What::Map(_) | What::Fault { .. } | What::End | What::Lost { .. } => {}
     }
     take(event);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_records_are_told_once() {
+        let told = |lost: &mut Lost, records| {
+            let what = What::Lost { records };
+            lost.told_now(Event { at_ns: 0, pid: 1, tid: 1, what }).map(|event| event.what)
+        };
+        let mut lost = Lost::default();
+        assert_eq!(told(&mut lost, 5), Some(What::Lost { records: 5 }));
+        assert_eq!(lost.found(5), None);
+        assert_eq!(lost.found(12), Some(7));
+        // The kernel tells late, at once or in parts, and with what came behind.
+        assert_eq!(told(&mut lost, 3), None);
+        assert_eq!(told(&mut lost, 6), Some(What::Lost { records: 2 }));
+        assert_eq!((lost.found(14), lost.found(15)), (None, Some(1)));
+    }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::Error;
+use crate::{Error, process};
 
 /// Each thread has two events for each CPU: as many descriptors are allowed as can be.
 pub fn raise_open_files() {
@@ -18,9 +18,9 @@ pub fn raise_open_files() {
 pub fn of_events(cause: io::Error) -> Error {
     let remedy = match cause.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files, ulimit -Hn".into(),
-        Some(libc::EPERM) if paranoid() <= 2 => {
-            "raise ulimit -l or kernel.perf_event_mlock_kb, or permit perf_event_open in the \
-             container's seccomp profile"
+        Some(libc::EACCES | libc::EPERM) if paranoid() <= 2 => {
+            "permit perf_event_open in the container's seccomp profile, or raise ulimit -l or \
+             kernel.perf_event_mlock_kb"
                 .into()
         }
         Some(libc::EACCES | libc::EPERM) => format!(
@@ -41,23 +41,10 @@ pub fn of_process(pid: u32, cause: io::Error) -> Error {
     let remedy = match cause.raw_os_error() {
         Some(libc::ESRCH | libc::ENOENT) => return Error::Gone { pid },
         Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files, ulimit -Hn".into(),
-        Some(libc::EACCES | libc::EPERM) => of_access(pid),
+        Some(libc::EACCES | libc::EPERM) => process::access(pid),
         _ => "see whether it still runs".to_owned(),
     };
     Error::Refused { what: format!("following process {pid}"), cause, remedy }
-}
-
-/// What permits access to a process.
-fn of_access(pid: u32) -> String {
-    let (own, other) = (rustix::process::geteuid().as_raw(), crate::process::user(pid));
-    match other {
-        Ok(other) if other != own => {
-            format!("it is of user {other}: run this as that user or as root")
-        }
-        _ => "it may not be traced (it gained privilege, or prctl says so): run this as root, and \
-              outside of a container"
-            .into(),
-    }
 }
 
 /// `kernel.perf_event_paranoid`

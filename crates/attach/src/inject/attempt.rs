@@ -97,23 +97,24 @@ pub fn advise_any(
     advice: Advice,
 ) -> Result<Advised, Refusal> {
     let (range, tid) = (range.clone(), preferred_tid);
-    by_any(&Injection { pid, tid, range, advice: vec![advice], then: None })
+    by_any(&Injection { pid, tid, range, advice: vec![advice], then: None }, ANY_LIMIT)
 }
 
 /// Gives all of `advice` in one stop of such a thread, until one fails, and does `then` before the
-/// thread goes on.
+/// thread goes on. No round over the threads begins after `limit`.
 pub fn advise_all(
     pid: u32,
     preferred_tid: u32,
     range: &MappedRange,
     advice: &[Advice],
     then: Arc<dyn Fn() + Send + Sync>,
+    limit: Duration,
 ) -> Result<Advised, Refusal> {
     let (range, tid) = (range.clone(), preferred_tid);
-    by_any(&Injection { pid, tid, range, advice: advice.to_vec(), then: Some(Then(then)) })
+    by_any(&Injection { pid, tid, range, advice: advice.to_vec(), then: Some(Then(then)) }, limit)
 }
 
-fn by_any(injection: &Injection) -> Result<Advised, Refusal> {
+fn by_any(injection: &Injection, limit: Duration) -> Result<Advised, Refusal> {
     let (pid, preferred_tid) = (injection.pid, injection.tid);
     let begin = Instant::now();
     loop {
@@ -126,7 +127,7 @@ fn by_any(injection: &Injection) -> Result<Advised, Refusal> {
                 }
             }
         }
-        if !may_another_succeed(&result) || begin.elapsed() > ANY_LIMIT {
+        if !may_another_succeed(&result) || begin.elapsed() >= limit {
             return result;
         }
         sleep(PAUSE_BETWEEN_ROUNDS);

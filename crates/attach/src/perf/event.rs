@@ -1,7 +1,7 @@
 //! The attributes of a perf event, and its descriptor.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// A bit of the flags of an event, by its place in `struct perf_event_attr`.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,7 @@ pub(crate) struct Attributes([u64; 16]);
 
 impl Attributes {
     pub(crate) const SOFTWARE: u64 = 1;
+    pub(crate) const TRACEPOINT: u64 = 2;
 
     pub(crate) fn new(kind: u64, config: u64) -> Attributes {
         let mut words = [0; 16];
@@ -113,6 +114,24 @@ pub(crate) fn redirect(event: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// How many records of an event, and of those that were inherited from it, found no room; 0 where
+/// the kernel does not count them.
+pub(crate) fn lost_records(event: &OwnedFd) -> u64 {
+    let mut counts = [0; 16];
+    match rustix::io::read(event, &mut counts) {
+        Ok(16) => u64::from_ne_bytes(*counts.last_chunk().expect("sixteen bytes")),
+        _ => 0,
+    }
+}
+
+const ENABLE: u64 = 0x2400;
+
+/// Switches an event on. It makes a system call only.
+pub(crate) fn enable(event: RawFd) {
+    // SAFETY: the request reads no memory.
+    unsafe { libc::ioctl(event, ENABLE as _, 0) };
 }
 
 /// The numbers of the CPUs that are on.

@@ -3,7 +3,8 @@
 mod event;
 mod record;
 mod ring;
+mod rings;
 
-pub(crate) use event::{Attributes, Flag, online_cpus, open, redirect};
-pub(crate) use record::{Kind, Record, record_at};
-pub(crate) use ring::Ring;
+pub(crate) use event::{Attributes, Flag, enable, lost_records, open, redirect};
+pub(crate) use record::{Kind, Record};
+pub(crate) use rings::{NOTHING, OWN_THREAD, Purpose, RingPlan, Rings};

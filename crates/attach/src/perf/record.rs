@@ -91,6 +91,12 @@ impl<'a> Record<'a> {
         u64_at(self.sampled(), 0)
     }
 
+    /// What a tracepoint has written, where that is what a sample has.
+    pub(crate) fn raw(&self) -> Option<&'a [u8]> {
+        let length = u32_at(self.sampled(), 0)?;
+        self.sampled().get(4..)?.get(..length as usize)
+    }
+
     /// What it says; nothing where it is a sample, or says nothing.
     pub(crate) fn event(&self) -> Option<Event> {
         let Origin { pid, tid, at_ns } = self.origin();

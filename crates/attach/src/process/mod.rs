@@ -31,10 +31,19 @@ fn read(pid: u32, name: &str) -> Result<Vec<u8>, Error> {
 fn unreadable(pid: u32, name: &str, cause: io::Error) -> Error {
     match cause.raw_os_error() {
         Some(libc::ENOENT | libc::ESRCH) => Error::Gone { pid },
-        _ => Error::refused(
-            format!("/proc/{pid}/{name}"),
-            cause,
-            "run this as the user of the process, or as root",
-        ),
+        _ => Error::refused(format!("/proc/{pid}/{name}"), cause, &access(pid)),
+    }
+}
+
+/// What would permit access to a process.
+pub(crate) fn access(pid: u32) -> String {
+    let own = rustix::process::geteuid().as_raw();
+    match user(pid) {
+        Ok(other) if other != own => {
+            format!("it is of user {other}: run this as that user or as root")
+        }
+        _ => "it may not be traced (it gained privilege, or prctl says so): run this as root, and \
+              outside of a container"
+            .into(),
     }
 }

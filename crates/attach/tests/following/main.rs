@@ -18,14 +18,16 @@ use bench::Bench;
 
 type Test = (&'static str, fn(&Bench));
 
-const TESTS: [Test; 11] = [
+const TESTS: [Test; 13] = [
     ("each first touch is told once, in order", children::first_touches),
     ("page tables show the same pages", children::page_tables),
     ("children of children are followed", children::descendants),
     ("a running process is added", running::added),
     ("a running process is added by its page tables", running::added_by_page_tables),
     ("what cannot be followed is named", running::refusals),
+    ("page tables stand in where perf events are refused", running::stands_in),
     ("a storm of faults is told or counted", storm::told_or_counted),
+    ("single faults are told soon", storm::single_faults),
     ("many mappings are listed", mappings::many),
     ("what is mapped is known", mappings::queried),
     ("files that are mapped are opened", files::opened),

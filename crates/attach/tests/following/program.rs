@@ -27,6 +27,7 @@ pub fn main_if_program() {
         },
         ("map", [count, file]) => map_pages(number(count), file),
         ("start", [rest @ ..]) => start(rest),
+        ("refused", [errno]) => crate::running::refused(number(errno) as u32),
         _ => panic!("no program {name}"),
     }
     std::process::exit(0);

@@ -79,3 +79,33 @@ pub fn refusals(_: &Bench) {
         assert!(refused.contains("it is of user 0"), "{refused}");
     }
 }
+
+pub fn stands_in(_: &Bench) {
+    for errno in [libc::EACCES, libc::EPERM, libc::ENOSYS] {
+        let program = Program::start("refused", &[&errno.to_string()]);
+        program.end();
+    }
+}
+
+/// A program to which perf events are refused, as they are by Debian and in containers.
+pub fn refused(errno: u32) {
+    let filter = [
+        // The number of the call; whether it is that of perf_event_open; the answers.
+        (0x20, 0, 0, 0),
+        (0x15, 0, 1, libc::SYS_perf_event_open as u32),
+        (0x06, 0, 0, libc::SECCOMP_RET_ERRNO | errno),
+        (0x06, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let mut filter = filter.map(|(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k });
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the filter has as many steps as it says.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+    };
+    assert_eq!(done, 0);
+    let refused = Follower::of_children_by(Way::PerfEvents).expect_err("it is refused");
+    assert!(refused.to_string().starts_with("perf events: "), "{refused}");
+    assert_eq!(Follower::of_children().expect("page tables").way(), Way::PageTables);
+    assert_eq!(Follower::of_processes().expect("page tables").way(), Way::PageTables);
+}

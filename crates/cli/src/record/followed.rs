@@ -1,12 +1,13 @@
 //! What the kernel tells of processes, as it goes into a recording.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use filemap_kernel::following::{Map, Seen, What};
-use filemap_kernel::trace::Inode;
+use filemap_attach::trace_points::{Event as Seen, What};
+use filemap_attach::{FileId, MappedFile, MappedRange};
 
 use super::single_pages::SinglePages;
 use super::source::Source;
@@ -24,7 +25,7 @@ pub struct Followed {
     page_bytes: u64,
     wanted: WantedFiles,
     /// The files that were looked at; nothing for those that are not recorded.
-    files: HashMap<Inode, Option<Stored>>,
+    files: HashMap<FileId, Option<Stored>>,
     processes: HashMap<u32, Process>,
     /// How many programs each number of a process has stood for.
     images: HashMap<u32, u32>,
@@ -32,12 +33,12 @@ pub struct Followed {
     /// What each thread is about to do, until it has done it.
     calls: HashMap<u32, What>,
     /// The last read of each thread.
-    reads: HashMap<u32, (Inode, u64, u64)>,
+    reads: HashMap<u32, (FileId, u64, u64)>,
     told: Vec<Told>,
     /// Advice that was given from here: the process and the time.
     own_advice: Vec<(u32, u64)>,
     /// The files that were advised by a descriptor: the thread and the time.
-    descriptors: HashMap<(u32, u64), Inode>,
+    descriptors: HashMap<(u32, u64), FileId>,
     lost: u64,
 }
 
@@ -53,7 +54,7 @@ struct Process {
     is_in_exec: bool,
     threads: HashSet<u32>,
     /// The numbers of its open files: one for each file, as descriptors are not told.
-    opens: HashMap<Inode, u64>,
+    opens: HashMap<FileId, u64>,
     /// Reads of files whose path is not known yet, and all reads while it becomes another program.
     held: Vec<Seen>,
     forks: u64,
@@ -66,7 +67,7 @@ struct Known {
     address: u64,
     end: u64,
     offset_bytes: u64,
-    file: Inode,
+    file: FileId,
     protection: u32,
 }
 
@@ -104,7 +105,12 @@ impl Followed {
         self.source.pull()?;
         // To act takes so long that more comes meanwhile.
         loop {
-            let fresh = self.source.fresh();
+            let mut fresh = self.source.fresh();
+            // What is read ahead there is most.
+            fresh.sort_by_key(|seen| match &seen.what {
+                What::Map(range) => Reverse(range.length_bytes),
+                _ => Reverse(u64::MAX),
+            });
             if fresh.is_empty() {
                 break;
             }
@@ -112,7 +118,7 @@ impl Followed {
             self.source.pull()?;
         }
         let files = &self.files;
-        let path_of = |file: &Inode| files.get(file)?.as_ref().map(|stored| stored.path.clone());
+        let path_of = |file: &FileId| files.get(file)?.as_ref().map(|stored| stored.path.clone());
         self.single.try_again(&mut self.source, path_of);
         for seen in self.source.take(is_over) {
             self.take(seen);
@@ -124,7 +130,7 @@ impl Followed {
     fn act(&mut self, seen: &Seen, is_over: bool) {
         match &seen.what {
             What::Map(map) if !is_over => {
-                let Some((file, path)) = &map.file else { return };
+                let Some(MappedFile { id: file, path }) = &map.file else { return };
                 if !self.files.contains_key(file) {
                     self.know(*file, path);
                 }
@@ -139,11 +145,11 @@ impl Followed {
                     self.single.program_advised(seen, (*address, *length_bytes), *advice);
                 }
             }
-            What::AdviseFile { descriptor, .. } => {
-                let path = format!("/proc/{}/fd/{descriptor}", seen.pid);
+            What::AdviseFile { fd, .. } | What::ReadAhead { fd, .. } => {
+                let path = format!("/proc/{}/fd/{fd}", seen.pid);
                 let of = fs::metadata(path).ok().filter(fs::Metadata::is_file);
                 let file = of.and_then(|of| {
-                    let is_it = |(_, stored): &(&Inode, &Option<Stored>)| {
+                    let is_it = |(_, stored): &(&FileId, &Option<Stored>)| {
                         let place = stored.as_ref().map(|stored| (stored.device, stored.inode));
                         place == Some((of.dev(), of.ino()))
                     };
@@ -153,6 +159,13 @@ impl Followed {
             }
             _ => {}
         }
+    }
+
+    /// The open file that the program advised by a descriptor, if it is recorded.
+    fn advised(&mut self, seen: &Seen) -> Option<u64> {
+        let file = self.descriptors.remove(&(seen.tid, seen.at_ns))?;
+        let stored = self.files.get(&file).cloned().flatten()?;
+        Some(self.open(seen, file, &stored))
     }
 
     /// Ends what was done to the processes.
@@ -184,16 +197,17 @@ impl Followed {
             What::Read { file, first, last } => self.read(&seen, file, first, last),
             What::Map(ref map) => self.map(&seen, map),
             What::AdviseFile { offset_bytes, length_bytes: length, advice, .. } => {
-                let Some(file) = self.descriptors.remove(&(seen.tid, seen.at_ns)) else { return };
-                let Some(stored) = self.files.get(&file).cloned().flatten() else { return };
-                let open = self.open(&seen, file, &stored);
-                let did = match advice.map(u32::try_from) {
-                    Some(Ok(advice)) => Did::Fadvise { open, offset_bytes, length, advice },
-                    Some(Err(_)) => return,
-                    None => Did::Readahead { open, offset_bytes, length },
-                };
-                self.tell(&seen, did);
+                if let (Some(open), Ok(advice)) = (self.advised(&seen), u32::try_from(advice)) {
+                    self.tell(&seen, Did::Fadvise { open, offset_bytes, length, advice });
+                }
             }
+            What::ReadAhead { offset_bytes, length_bytes: length, .. } => {
+                if let Some(open) = self.advised(&seen) {
+                    self.tell(&seen, Did::Readahead { open, offset_bytes, length });
+                }
+            }
+            // What is told of it is that it is about to.
+            What::Advised { .. } => {}
             What::CallsMap { .. } | What::CallsMove { .. } => {
                 self.calls.insert(seen.tid, seen.what);
             }
@@ -293,7 +307,7 @@ impl Followed {
         }
     }
 
-    fn read(&mut self, seen: &Seen, file: Inode, first: u64, last: u64) {
+    fn read(&mut self, seen: &Seen, file: FileId, first: u64, last: u64) {
         let before = self.reads.insert(seen.tid, (file, first, last));
         // The next step of the same read.
         let goes_on =
@@ -315,7 +329,7 @@ impl Followed {
         }
     }
 
-    fn tell_read(&mut self, seen: &Seen, file: Inode, first: u64, last: u64) {
+    fn tell_read(&mut self, seen: &Seen, file: FileId, first: u64, last: u64) {
         if !self.files.contains_key(&file)
             && let Some(path) = open_path(seen.pid, file)
         {
@@ -335,14 +349,14 @@ impl Followed {
         }
     }
 
-    fn map(&mut self, seen: &Seen, map: &Map) {
+    fn map(&mut self, seen: &Seen, map: &MappedRange) {
         let called = self.calls.remove(&seen.tid);
-        let Map { address, length_bytes: length, offset_bytes, protection, .. } = *map;
+        let MappedRange { address, length_bytes: length, offset_bytes, protection, .. } = *map;
         if self.protects(seen, map) {
             return self.tell_if_begun(seen, Did::Protect { address, length, protection });
         }
         self.tell_if_begun(seen, Did::Unmap { address, length });
-        let Some((file, path)) = &map.file else { return };
+        let Some(MappedFile { id: file, path }) = &map.file else { return };
         if !self.files.contains_key(file) {
             self.know(*file, path);
         }
@@ -357,7 +371,8 @@ impl Followed {
                 self.tell_read(&read, file, first, last);
             }
         }
-        let mut flags = map.flags;
+        let shared = if map.is_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        let mut flags = shared.cast_unsigned();
         if let Some(What::CallsMap { flags: called }) = called {
             let of_call = libc::MAP_POPULATE | libc::MAP_LOCKED;
             flags |= called as u32 & of_call.cast_unsigned();
@@ -369,9 +384,9 @@ impl Followed {
     }
 
     /// Whether what is told as a mapping is another protection of one that is there.
-    fn protects(&mut self, seen: &Seen, map: &Map) -> bool {
-        let Map { address, length_bytes, offset_bytes, protection, .. } = *map;
-        let file = map.file.as_ref().map(|(file, _)| *file);
+    fn protects(&mut self, seen: &Seen, map: &MappedRange) -> bool {
+        let MappedRange { address, length_bytes, offset_bytes, protection, .. } = *map;
+        let file = map.file.as_ref().map(|file| file.id);
         let maps = &mut self.process(seen.pid).maps;
         let end = address.saturating_add(length_bytes);
         let before = maps.iter().find(|of| of.address <= address && end <= of.end).copied();
@@ -404,13 +419,13 @@ impl Followed {
     }
 
     /// Looks at a file whose path is known now.
-    fn know(&mut self, file: Inode, path: &Path) {
+    fn know(&mut self, file: FileId, path: &Path) {
         let stored = self.wanted.look(file, path);
         self.files.insert(file, stored);
     }
 
     /// The number of a file of a process, which begins with it if it has not begun.
-    fn open(&mut self, seen: &Seen, file: Inode, stored: &Stored) -> u64 {
+    fn open(&mut self, seen: &Seen, file: FileId, stored: &Stored) -> u64 {
         let process = self.process(seen.pid);
         if let Some(open) = process.opens.get(&file) {
             return *open;
@@ -447,16 +462,16 @@ fn program_of(pid: u32) -> PathBuf {
 }
 
 /// The path of a file that a process has open.
-fn open_path(pid: u32, file: Inode) -> Option<PathBuf> {
+fn open_path(pid: u32, file: FileId) -> Option<PathBuf> {
     let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     open.flatten().find_map(|entry| {
         let found = fs::metadata(entry.path()).ok()?;
-        let is_it = found.is_file() && found.ino() == file.number;
+        let is_it = found.is_file() && found.ino() == file.inode;
         if is_it { fs::read_link(entry.path()).ok() } else { None }
     })
 }
 
 /// Whether `seen` is a read of `file`.
-fn is_read_of(seen: &Seen, file: Inode) -> bool {
+fn is_read_of(seen: &Seen, file: FileId) -> bool {
     matches!(seen.what, What::Read { file: read, .. } if read == file)
 }

@@ -3,20 +3,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use filemap_attach::{Advice, Refusal};
 use filemap_attach::process::{self, Readahead};
+use filemap_attach::trace_points::Event as Seen;
 use filemap_attach::{FileId, MappedRange, advise_all, advise_any};
-use filemap_kernel::following::{Map, Seen};
 use filemap_kernel::residency::CacheStat;
-use filemap_kernel::trace::Inode;
 use rustix::fs::{Advice as FileAdvice, fadvise, fdatasync};
 
-use super::source::{self, Source, now_ns};
+use super::source::{Source, now_ns};
 use crate::govern::parent;
 
 /// What is done to processes so that pages come one at a time.
@@ -27,16 +26,25 @@ pub struct SinglePages {
     looks: bool,
     /// The advice that mappings had before they were advised from here.
     before: HashMap<(u32, u64), Readahead>,
-    dropped: HashSet<Inode>,
+    dropped: HashSet<FileId>,
     advised: Vec<Advised>,
     /// Mappings whose threads could not be held until now.
-    waiting: Vec<(Seen, Map)>,
+    waiting: Vec<Waiting>,
     /// Advice of this process that the kernel is about to tell of, as it tells of all.
     own: Vec<(u32, u64, i32)>,
     /// The first refusal that lasts.
     pub refused: Option<Refusal>,
     /// Mappings of which several pages were touched before they were advised.
     pub late: u64,
+}
+
+/// A mapping whose threads could not be held.
+struct Waiting {
+    seen: Seen,
+    range: MappedRange,
+    /// When it is tried again, and how long after the last time.
+    next: Instant,
+    pause: Duration,
 }
 
 struct Advised {
@@ -78,8 +86,18 @@ impl SinglePages {
     }
 
     /// A file that is recorded was mapped, at the path that it has here.
-    pub fn mapped(&mut self, source: &mut Source, seen: &Seen, map: &Map, path: &Path) {
-        let range = source::range(map);
+    pub fn mapped(&mut self, source: &mut Source, seen: &Seen, range: &MappedRange, path: &Path) {
+        self.single_out(source, (seen, range), path, SHORTEST_PAUSE);
+    }
+
+    /// Does it, or tries again after `pause`.
+    fn single_out(
+        &mut self,
+        source: &mut Source,
+        (seen, range): (&Seen, &MappedRange),
+        path: &Path,
+        pause: Duration,
+    ) {
         let key = (seen.pid, range.address);
         // It has been there before it was followed.
         let was_there = self.before.contains_key(&key);
@@ -89,30 +107,32 @@ impl SinglePages {
             self.before.extend(found.map(|(_, kept)| (key, kept.readahead)));
         }
         let was = self.before.get(&key).copied().unwrap_or_default();
-        let is_first = map.file.as_ref().is_some_and(|(inode, _)| !self.dropped.contains(inode));
+        let is_first = range.file.as_ref().is_some_and(|file| !self.dropped.contains(&file.id));
         let dropped = File::open(path).ok().filter(|_| self.drops && is_first).map(Arc::new);
-        let is_private = is_private_writable(&range);
+        let is_private = is_private_writable(range);
         let is_done = match dropped.clone() {
             // Before the thread goes on, so that it finds nothing of what came with its first
             // touches.
             Some(file) if !is_private => {
                 let advice = [Advice::Random, Advice::PageOut];
-                self.advise(seen, &range, &advice, move || drop_pages(&file))
+                self.advise(seen, range, &advice, move || drop_pages(&file))
             }
-            _ => self.advise(seen, &range, &[Advice::Random], || ()),
+            _ => self.advise(seen, range, &[Advice::Random], || ()),
         };
         if !is_done {
             if self.waiting.len() < MOST_WAITING {
-                self.waiting.push((seen.clone(), map.clone()));
+                let (seen, range) = (seen.clone(), range.clone());
+                let next = Instant::now() + pause;
+                self.waiting.push(Waiting { seen, range, next, pause });
             }
             return;
         }
         let until_ns = now_ns();
         self.advised.retain(|of| of.pid != seen.pid || of.range.address != range.address);
         self.advised.push(Advised { pid: seen.pid, range: range.clone(), was });
-        self.dropped.extend(map.file.as_ref().map(|(inode, _)| *inode));
+        self.dropped.extend(range.file.as_ref().map(|file| file.id));
         let Some(file) = dropped.filter(|_| source.pull().is_ok()) else { return };
-        let faults = source.faults(seen.pid, &range, seen.at_ns, until_ns);
+        let faults = source.faults(seen.pid, range, seen.at_ns, until_ns);
         if is_private {
             return drop_pages(&file);
         }
@@ -120,7 +140,7 @@ impl SinglePages {
         let (mut from_ns, mut left_before) = (until_ns, u64::MAX);
         for _ in 0..MOST_ROUNDS {
             let left = CacheStat::of(&file, ..).map_or(0, |stat| stat.cached);
-            let touched = source.faults(seen.pid, &range, from_ns, u64::MAX);
+            let touched = source.faults(seen.pid, range, from_ns, u64::MAX);
             if source.pull().is_err() || left <= touched {
                 self.late += u64::from(faults > 1 && !was_there);
                 return;
@@ -133,16 +153,24 @@ impl SinglePages {
             sleep(BETWEEN_ROUNDS);
             from_ns = now_ns();
             let file = file.clone();
-            self.advise(seen, &range, &[Advice::PageOut], move || drop_pages(&file));
+            self.advise(seen, range, &[Advice::PageOut], move || drop_pages(&file));
         }
     }
 
     /// Tries again with mappings whose threads could not be held.
-    pub fn try_again(&mut self, source: &mut Source, path_of: impl Fn(&Inode) -> Option<std::path::PathBuf>) {
-        for (seen, map) in std::mem::take(&mut self.waiting) {
-            let path = map.file.as_ref().and_then(|(inode, _)| path_of(inode));
-            if let Some(path) = path {
-                self.mapped(source, &seen, &map, &path);
+    pub fn try_again(
+        &mut self,
+        source: &mut Source,
+        path_of: impl Fn(&FileId) -> Option<PathBuf>,
+    ) {
+        let now = Instant::now();
+        let is_due = |of: &Waiting| of.next <= now;
+        let (due, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(is_due);
+        self.waiting = waiting;
+        for Waiting { seen, range, pause, .. } in due {
+            if let Some(path) = range.file.as_ref().and_then(|file| path_of(&file.id)) {
+                let pause = (pause * 2).min(LONGEST_PAUSE);
+                self.single_out(source, (&seen, &range), &path, pause);
             }
         }
     }
@@ -183,7 +211,7 @@ impl SinglePages {
             }
         }
         for range in again {
-            self.advise(seen, &range, &[Advice::Random], || ());
+            self.advise(seen, range, &[Advice::Random], || ());
         }
     }
 
@@ -219,7 +247,7 @@ impl SinglePages {
     ) -> bool {
         let then = Arc::new(then);
         let given =
-            parent::without_waiting(|| advise_all(seen.pid, seen.tid, range, advice, then));
+            parent::without_waiting(|| advise_all(seen.pid, seen.tid, range, advice, then, ONCE));
         // Of one that fails the kernel tells too.
         let own = advice.iter().map(|advice| (seen.pid, range.address, advice.number()));
         match given {
@@ -243,12 +271,19 @@ impl SinglePages {
     }
 }
 
+/// The threads of a process are looked at once.
+const ONCE: Duration = Duration::ZERO;
+
 /// So often a file is dropped of which pages are being read.
 const MOST_ROUNDS: usize = 10;
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
 
 /// So many mappings wait for a thread that can be held.
 const MOST_WAITING: usize = 1024;
+
+/// Between two tries with a mapping.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(500);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 const RESTORE_TRIES: u32 = 20;
 

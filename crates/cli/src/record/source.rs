@@ -3,16 +3,18 @@
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use filemap_attach::{self as attach, Follower, MappedFile, MappedRange};
-use filemap_kernel::following::{Following, Map, Seen, What};
+use filemap_attach::trace_points::{Event as Seen, TracePoints, What};
+use filemap_attach::{self as attach, Follower, MappedRange, Way};
 use filemap_kernel::journal::Journal;
-use filemap_kernel::trace::Inode;
+use filemap_kernel::trace::TraceFs;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Error;
 
 /// A record is in its ring by so long after its time.
 const DELAY_NS: u64 = 1_000_000;
+
+const LONGEST_WAIT: Duration = Duration::from_millis(2);
 
 /// What is told of processes.
 pub struct Source {
@@ -25,34 +27,44 @@ pub struct Source {
 
 enum By {
     /// Tracepoints, which root has.
-    Points(Following),
+    Points(TracePoints),
     Events(Follower),
 }
 
 impl Source {
     /// Of what this thread starts, by tracepoints. They begin where a child switches them on.
     pub fn points(journal: &Journal) -> Result<(Source, Vec<RawFd>), Error> {
-        let following = Following::open(journal)?;
-        let events = following.descriptors();
-        Ok((Source::of(By::Points(following)), events))
+        let tracefs = TraceFs::open(journal)?;
+        let points = TracePoints::of_children(tracefs.root())?;
+        let events = points.descriptors();
+        Ok((Source::of(By::Points(points)), events))
     }
 
     /// Of what this thread starts, for everybody.
     pub fn children() -> Result<Source, Error> {
-        Ok(Source::of(By::Events(Follower::of_children()?)))
+        Ok(Source::of(By::Events(Follower::of_children_by(Way::PerfEvents)?)))
     }
 
     /// Of processes that run.
-    pub fn processes(pids: &[u32]) -> Result<Source, Error> {
-        let mut follower = Follower::of_processes()?;
+    pub fn processes(pids: &[u32], journal: Option<&Journal>) -> Result<Source, Error> {
+        let tracefs = journal.and_then(|journal| TraceFs::open(journal).ok());
+        let points = tracefs.and_then(|tracefs| TracePoints::of_processes(tracefs.root()).ok());
+        let mut by = match points {
+            Some(points) => By::Points(points),
+            None => By::Events(Follower::of_processes_by(Way::PerfEvents)?),
+        };
         for pid in pids {
-            match follower.add(*pid) {
+            let added = match &mut by {
+                By::Points(points) => points.add(*pid),
+                By::Events(follower) => follower.add(*pid),
+            };
+            match added {
                 // Of a cgroup, processes may end at any time.
                 Err(attach::Error::Gone { .. }) if pids.len() > 1 => {}
                 added => added?,
             }
         }
-        Ok(Source::of(By::Events(follower)))
+        Ok(Source::of(by))
     }
 
     fn of(by: By) -> Source {
@@ -67,7 +79,7 @@ impl Source {
     /// What this kernel does not tell though it could.
     pub fn missing(&self) -> &[&'static str] {
         match &self.by {
-            By::Points(following) => following.missing(),
+            By::Points(points) => points.missing(),
             By::Events(_) => &[],
         }
     }
@@ -75,8 +87,8 @@ impl Source {
     /// Waits until something is told, for at most 2 ms.
     pub fn wait(&mut self) -> Result<(), Error> {
         match &mut self.by {
-            By::Points(following) => following.wait(2),
-            By::Events(follower) => drop(follower.wait(Duration::from_millis(2))?),
+            By::Points(points) => points.wait(LONGEST_WAIT)?,
+            By::Events(follower) => drop(follower.wait(LONGEST_WAIT)?),
         }
         Ok(())
     }
@@ -86,11 +98,13 @@ impl Source {
         let first = self.early.len();
         let early = &mut self.early;
         match &mut self.by {
-            By::Points(following) => following.read(early),
+            By::Points(points) => points.read(true, &mut |event| early.push(event)),
             By::Events(follower) => follower.read(&mut |event| early.push(seen(event)))?,
         }
-        let is_fresh = |seen: &&Seen| {
-            matches!(seen.what, What::Map(_) | What::Advise { .. } | What::AdviseFile { .. })
+        let is_fresh = |seen: &&Seen| match seen.what {
+            What::Map(_) | What::Advise { .. } => true,
+            What::AdviseFile { .. } | What::ReadAhead { .. } => true,
+            _ => false,
         };
         self.fresh.extend(self.early[first..].iter().filter(is_fresh).cloned());
         Ok(())
@@ -136,7 +150,7 @@ pub fn now_ns() -> u64 {
 
 fn seen(event: attach::Event) -> Seen {
     let what = match event.what {
-        attach::What::Map(range) => What::Map(map(range)),
+        attach::What::Map(range) => What::Map(range),
         attach::What::Fault { address, .. } => What::Fault { address, is_write: false },
         attach::What::Begin { parent } => What::Begin { parent },
         attach::What::Exec => What::Exec,
@@ -144,35 +158,4 @@ fn seen(event: attach::Event) -> Seen {
         attach::What::Lost { records } => What::Lost { records },
     };
     Seen { at_ns: event.at_ns, pid: event.pid, tid: event.tid, what }
-}
-
-fn map(range: MappedRange) -> Map {
-    let file = range.file.map(|MappedFile { id, path }| {
-        (Inode { major: id.major, minor: id.minor, number: id.inode }, path)
-    });
-    let flags = if range.is_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
-    Map {
-        address: range.address,
-        length_bytes: range.length_bytes,
-        offset_bytes: range.offset_bytes,
-        file,
-        protection: range.protection,
-        flags: flags.cast_unsigned(),
-    }
-}
-
-/// The range of a mapping, for those who act on it.
-pub fn range(map: &Map) -> MappedRange {
-    let file = map.file.as_ref().map(|(inode, path)| MappedFile {
-        id: attach::FileId { major: inode.major, minor: inode.minor, inode: inode.number },
-        path: path.clone(),
-    });
-    MappedRange {
-        address: map.address,
-        length_bytes: map.length_bytes,
-        offset_bytes: map.offset_bytes,
-        file,
-        protection: map.protection,
-        is_shared: map.flags & libc::MAP_SHARED.cast_unsigned() != 0,
-    }
 }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use filemap_kernel::trace::Inode;
+use filemap_attach::FileId;
 
 use super::told::Stored;
 
@@ -34,14 +34,14 @@ impl WantedFiles {
     /// Whether a file at this path would be recorded.
     pub fn has(&self, path: &Path) -> bool {
         let number = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|of| of.ino());
-        let inode = number.map(|number| Inode { major: 0, minor: 0, number });
+        let inode = number.map(|number| FileId { major: 0, minor: 0, inode: number });
         inode.is_some_and(|inode| self.look(inode, path).is_some())
     }
 
     /// What is told of the file at `path`, if it is recorded.
-    pub fn look(&self, file: Inode, path: &Path) -> Option<Stored> {
+    pub fn look(&self, file: FileId, path: &Path) -> Option<Stored> {
         let found = fs::metadata(path).ok()?;
-        let is_it = found.is_file() && found.ino() == file.number;
+        let is_it = found.is_file() && found.ino() == file.inode;
         let filesystem = rustix::fs::statfs(path).ok()?.f_type;
         let is_recorded = is_it
             && found.len() >= self.min_bytes.max(1)

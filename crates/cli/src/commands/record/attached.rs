@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use filemap_attach::cgroup;
+use filemap_kernel::journal::Journal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{told, wanted};
@@ -34,13 +35,15 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
         let registered = signal_hook::flag::register(signal, is_asked.clone());
         registered.map_err(|error| Error::CannotRun(format!("no handler of signals: {error}")))?;
     }
-    let source = Source::processes(&pids)?;
+    let journal = Journal::open().ok();
+    let source = Source::processes(&pids, journal.as_ref())?;
     let single = SinglePages::of_processes(args.cold, &pids);
     let _ = writeln!(
         stderr(),
         "filemap: a process that runs is recorded as it goes on: pages that it has touched already \
-         show no touch{}, reads and advice that it gives from now on are not in the recording",
-        if args.cold { " where others have them in use" } else { " (--cold drops them)" }
+         show no touch{}{}",
+        if args.cold { " where others have them in use" } else { " (--cold drops them)" },
+        if source.tells_calls() { "" } else { ", and what it reads and advises is told to root only" }
     );
     let header = wanted::header(Vec::new());
     let mut followed =

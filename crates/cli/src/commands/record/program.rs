@@ -8,8 +8,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Instant;
 
+use filemap_attach::trace_points::switch_on;
 use filemap_kernel::engine::FaultAround;
-use filemap_kernel::following::switch_on;
+
 use filemap_kernel::journal::Journal;
 use filemap_report::govern::Ended;
 

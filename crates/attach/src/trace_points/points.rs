@@ -1,51 +1,19 @@
 //! The events: which tracepoints, what is read of them, and what that says.
 
 use std::fs;
+use std::io;
+use std::path::Path;
 
 use super::What;
-use crate::Error;
-use crate::trace::{Inode, TraceFs};
+use crate::perf::{Attributes, Flag, NOTHING};
+use crate::{Error, FileId};
 
-/// `struct perf_event_attr` of `linux/perf_event.h`, up to `sig_data`.
-pub type Attributes = [u64; 16];
-
-const TYPE_SOFTWARE: u64 = 1;
-const TYPE_TRACEPOINT: u64 = 2;
-/// An event that never happens.
-const DUMMY: u64 = 9;
-
-/// Each sample has these, in this order: the thread, the time, what the tracepoint has written.
-const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 10;
-
-/// Off at first; children inherit it; records have the thread and time too; another clock.
-const FLAGS: u64 = 1 | 1 << 1 | 1 << 18 | 1 << 25;
-const CLOCK_MONOTONIC: u64 = 1;
+/// A sample has what the tracepoint has written, behind the thread and the time.
+const SAMPLE_RAW: u64 = 1 << 10;
 
 /// Mappings, of code and others, with their files; programs; processes and threads.
-const TELLS: u64 = 1 << 8 | 1 << 9 | 1 << 13 | 1 << 17 | 1 << 23 | 1 << 24;
-
-/// Whoever waits is woken by bytes, not by samples.
-const WATERMARK: u64 = 1 << 14;
-
-fn attributes(kind: u64, config: u64, flags: u64) -> Attributes {
-    let mut words = [0; 16];
-    words[0] = kind | (size_of::<Attributes>() as u64) << 32;
-    words[1] = config;
-    // Each event is a sample.
-    words[2] = 1;
-    words[3] = SAMPLE_TYPE;
-    words[5] = FLAGS | flags;
-    words[11] = CLOCK_MONOTONIC << 32;
-    words
-}
-
-/// The event that tells of mappings and processes.
-pub fn mappings() -> Attributes {
-    let mut words = attributes(TYPE_SOFTWARE, DUMMY, TELLS | WATERMARK);
-    // Each byte wakes who waits.
-    words[6] = 1;
-    words
-}
+const TELLS: [Flag; 6] =
+    [Flag::Mmap, Flag::MmapData, Flag::Mmap2, Flag::Comm, Flag::CommExec, Flag::Task];
 
 /// The most fields of a tracepoint that are read.
 const MOST_FIELDS: usize = 4;
@@ -63,13 +31,13 @@ fn fault(values: &Values) -> What {
     What::Fault { address: values[0], is_write: values[1] & BY_WRITE != 0 }
 }
 
-const KNOWN: [Known; 14] = [
+const KNOWN: [Known; 15] = [
     ("exceptions/page_fault_user", &["address", "error_code"], fault, true),
     ("exceptions/page_fault_kernel", &["address", "error_code"], fault, true),
     (
         "filemap/mm_filemap_get_pages",
         &["s_dev", "i_ino", "index", "last_index"],
-        |v| What::Read { file: inode(v[0], v[1]), first: v[2], last: v[3] },
+        |v| What::Read { file: file(v[0], v[1]), first: v[2], last: v[3] },
         false,
     ),
     ("syscalls/sys_enter_mmap", &["flags"], |v| What::CallsMap { flags: v[0] }, false),
@@ -92,26 +60,17 @@ const KNOWN: [Known; 14] = [
         |v| What::Advise { address: v[0], length_bytes: v[1], advice: v[2] },
         false,
     ),
+    ("syscalls/sys_exit_madvise", &["ret"], |v| What::Advised { result: v[0].cast_signed() }, false),
     (
         "syscalls/sys_enter_fadvise64",
         &["fd", "offset", "len", "advice"],
-        |v| What::AdviseFile {
-            descriptor: v[0],
-            offset_bytes: v[1],
-            length_bytes: v[2],
-            advice: Some(v[3]),
-        },
+        |v| What::AdviseFile { fd: v[0], offset_bytes: v[1], length_bytes: v[2], advice: v[3] },
         false,
     ),
     (
         "syscalls/sys_enter_readahead",
         &["fd", "offset", "count"],
-        |v| What::AdviseFile {
-            descriptor: v[0],
-            offset_bytes: v[1],
-            length_bytes: v[2],
-            advice: None,
-        },
+        |v| What::ReadAhead { fd: v[0], offset_bytes: v[1], length_bytes: v[2] },
         false,
     ),
     ("syscalls/sys_enter_execve", &[], |_| What::CallsExec, false),
@@ -121,8 +80,8 @@ const KNOWN: [Known; 14] = [
 ];
 
 /// A file by its device as the kernel keeps that: 20 bits of it are the minor number.
-fn inode(device: u64, number: u64) -> Inode {
-    Inode { major: (device >> 20) as u32, minor: (device & 0xf_ffff) as u32, number }
+fn file(device: u64, inode: u64) -> FileId {
+    FileId { major: (device >> 20) as u32, minor: (device & 0xf_ffff) as u32, inode }
 }
 
 /// A field of a tracepoint: where it is, and how many bytes it has.
@@ -138,6 +97,7 @@ struct Point {
     id: u64,
     fields: Vec<Field>,
     says: fn(&Values) -> What,
+    is_fault: bool,
 }
 
 /// The tracepoints that this kernel has.
@@ -152,22 +112,24 @@ impl Points {
     ///
     /// # Errors
     /// When one of those is missing without which nothing can be told.
-    pub fn of(tracefs: &TraceFs) -> Result<Points, Error> {
+    pub fn of(tracefs: &Path) -> Result<Points, Error> {
         let mut found = Points { points: Vec::new(), missing: Vec::new() };
         for (name, fields, says, is_needed) in KNOWN {
-            let directory = tracefs.root().join("events").join(name);
+            let directory = tracefs.join("events").join(name);
             let text = |file: &str| fs::read_to_string(directory.join(file)).ok();
             let point = || {
                 let id = text("id")?.trim().parse().ok()?;
                 let format = text("format")?;
                 let fields = fields.iter().map(|name| field(&format, name));
-                Some(Point { id, fields: fields.collect::<Option<_>>()?, says })
+                let fields = fields.collect::<Option<_>>()?;
+                Some(Point { id, fields, says, is_fault: is_needed })
             };
             match point() {
                 Some(point) => found.points.push(point),
                 None if is_needed => {
-                    let remedy = "use a kernel that has it (x86-64)";
-                    return Err(Error::unavailable(format!("the tracepoint {name}"), remedy));
+                    let remedy = "run this as root, on a kernel that has it (x86-64)";
+                    let cause = io::Error::from_raw_os_error(libc::ENOENT);
+                    return Err(Error::refused(format!("the tracepoint {name}"), cause, remedy));
                 }
                 None => found.missing.push(name),
             }
@@ -180,9 +142,18 @@ impl Points {
         &self.missing
     }
 
-    /// The events of all of them.
-    pub fn attributes(&self) -> impl Iterator<Item = Attributes> {
-        self.points.iter().map(|point| attributes(TYPE_TRACEPOINT, point.id, 0))
+    /// The events of all of them, which children inherit, and which of them tell of faults; before
+    /// them the one that tells of mappings and processes.
+    pub fn attributes(&self) -> impl Iterator<Item = (Attributes, bool)> {
+        let inherited = |kind, config| {
+            Attributes::new(kind, config).with(&[Flag::Inherit]).waking_after(1)
+        };
+        let tells = inherited(Attributes::SOFTWARE, NOTHING).with(&TELLS);
+        let points = self.points.iter().map(move |point| {
+            let attributes = inherited(Attributes::TRACEPOINT, point.id).sampling(SAMPLE_RAW);
+            (attributes, point.is_fault)
+        });
+        [(tells, false)].into_iter().chain(points)
     }
 
     /// What the bytes say that a tracepoint has written: its number is in the first two of them.
@@ -235,7 +206,7 @@ mod tests {
     fn what_a_tracepoint_has_written_is_read() {
         let fields = [8, 16].map(|offset| Field { offset, bytes: 8 }).to_vec();
         let points =
-            Points { points: vec![Point { id: 77, fields, says: fault }], missing: vec![] };
+            Points { points: vec![Point { id: 77, fields, says: fault, is_fault: true }], missing: vec![] };
         let mut bytes = [0; 32];
         bytes[..2].copy_from_slice(&77_u16.to_ne_bytes());
         bytes[8..16].copy_from_slice(&0x1234_5000_u64.to_le_bytes());
@@ -245,6 +216,6 @@ mod tests {
         assert_eq!(points.say(&bytes[..20]), None);
         bytes[0] = 1;
         assert_eq!(points.say(&bytes), None);
-        assert_eq!(inode(0x0fe0_0001, 5), Inode { major: 0xfe, minor: 1, number: 5 });
+        assert_eq!(file(0x0fe0_0001, 5), FileId { major: 0xfe, minor: 1, inode: 5 });
     }
 }

@@ -1,0 +1,234 @@
+//! What a program and all that it starts does with files, as the kernel tells root: faults, reads,
+//! advice, mappings, processes.
+//!
+//! Perf events write into the rings: one that has no samples tells of mappings and processes, and
+//! the others are tracepoints.
+
+mod points;
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::clock::now_ns;
+use crate::perf::{self, Flag, Kind, OWN_THREAD, Purpose, Record, RingPlan, Rings};
+use crate::{Error, FileId, MappedRange, event, process};
+use points::Points;
+
+/// One ring has the faults, and one all else, of which each wakes who waits.
+const PURPOSE: Purpose = Purpose {
+    rings: &[
+        RingPlan { of_root: 8 << 20, of_user: 128 << 10, wakes_after: 1 },
+        RingPlan { of_root: 8 << 20, of_user: 256 << 10, wakes_after: 128 << 10 },
+    ],
+    tells_faults_once: false,
+};
+
+/// A record is in its ring by so long after its time.
+const DELAY_NS: u64 = 1_000_000;
+
+/// A thread makes others while its events are opened: this often new ones are looked for.
+const MOST_LOOKS: u32 = 16;
+
+/// Something that a thread did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, in nanoseconds of CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub what: What,
+}
+
+/// What a thread can do. A length or address is in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// It faulted, or the kernel did for it.
+    Fault { address: u64, is_write: bool },
+    /// It looked for pages of a file to read them. A read that takes several steps is told at each,
+    /// with the same last page, which may be behind the end of the file.
+    Read { file: FileId, first: u64, last: u64 },
+    /// Something is mapped in place of what was there, or has another protection.
+    Map(MappedRange),
+    /// It is about to call mmap(2) with these `MAP_` bits.
+    CallsMap { flags: u64 },
+    /// It is about to unmap something.
+    Unmap { address: u64, length_bytes: u64 },
+    /// It is about to move something, or to give it another length.
+    CallsMove { address: u64, length_bytes: u64, new_length_bytes: u64 },
+    /// It has done so: where it is now, or an error number below 0 where it is where it was.
+    Moved { result: i64 },
+    /// It is about to advise something, by the number of the advice.
+    Advise { address: u64, length_bytes: u64, advice: u64 },
+    /// It has done so: 0, or an error number below 0.
+    Advised { result: i64 },
+    /// It is about to advise a part of an open file; all behind the offset where the length is 0.
+    AdviseFile { fd: u64, offset_bytes: u64, length_bytes: u64, advice: u64 },
+    /// It is about to have a part of an open file read ahead.
+    ReadAhead { fd: u64, offset_bytes: u64, length_bytes: u64 },
+    /// It is about to become another program, for which the kernel reads files.
+    CallsExec,
+    /// It has become another program.
+    Exec,
+    /// It could not, or has long been that.
+    ExecReturns,
+    /// It was made: a process where its number is not its parent's, else a thread.
+    Begin { parent: u32 },
+    End,
+    /// So many records were lost.
+    Lost { records: u64 },
+}
+
+/// The events of processes, by tracepoints.
+#[derive(Debug)]
+pub struct TracePoints {
+    rings: Rings,
+    events: Vec<OwnedFd>,
+    points: Points,
+    /// What is told before all that is in the rings.
+    first: Vec<Event>,
+    own_pid: u32,
+}
+
+impl TracePoints {
+    /// Follows what is named by [`TracePoints::add`]. `tracefs` is where that is mounted.
+    ///
+    /// # Errors
+    /// Not root; a kernel without the tracepoints of faults; too few open files.
+    pub fn of_processes(tracefs: &Path) -> Result<TracePoints, Error> {
+        let points = Points::of(tracefs)?;
+        let rings = Rings::open(PURPOSE).map_err(refused)?;
+        let own_pid = std::process::id();
+        Ok(TracePoints { rings, events: Vec::new(), points, first: Vec::new(), own_pid })
+    }
+
+    /// Follows the children of the calling thread, from where each calls [`switch_on`].
+    ///
+    /// # Errors
+    /// Those of [`TracePoints::of_processes`].
+    pub fn of_children(tracefs: &Path) -> Result<TracePoints, Error> {
+        let mut opened = TracePoints::of_processes(tracefs)?;
+        opened.follow(OWN_THREAD, &[Flag::Disabled]).map_err(refused)?;
+        Ok(opened)
+    }
+
+    /// Follows a process that runs, and what it starts from now on. What it has mapped is told as
+    /// if it was mapped now.
+    ///
+    /// # Errors
+    /// Those of [`TracePoints::of_processes`]; the process is gone.
+    pub fn add(&mut self, pid: u32) -> Result<(), Error> {
+        let mut followed = HashSet::new();
+        for _ in 0..MOST_LOOKS {
+            let threads = process::threads(pid)?;
+            let new: Vec<_> = threads.into_iter().filter(|tid| followed.insert(*tid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for tid in new {
+                match self.follow(tid, &[]) {
+                    // The thread has ended.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    followed => followed.map_err(refused)?,
+                }
+            }
+        }
+        let at_ns = now_ns();
+        let told = |range| Event { at_ns, pid, tid: pid, what: What::Map(range) };
+        self.first.extend(process::maps(pid)?.into_iter().map(told));
+        Ok(())
+    }
+
+    fn follow(&mut self, tid: u32, flags: &[Flag]) -> io::Result<()> {
+        let opened = self.events.len();
+        for (cpu, targets) in self.rings.targets() {
+            for (attributes, is_fault) in self.points.attributes() {
+                let target = targets[usize::from(is_fault)];
+                let event = perf::open(&attributes.with(flags), tid, cpu)
+                    .and_then(|event| perf::redirect(&event, target).map(|()| event));
+                match event {
+                    Ok(event) => self.events.push(event),
+                    Err(error) => {
+                        self.events.truncate(opened);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The tracepoints that this kernel lacks, without which less is told.
+    pub fn missing(&self) -> &[&'static str] {
+        self.points.missing()
+    }
+
+    /// The events, for [`switch_on`].
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        self.events.iter().map(AsRawFd::as_raw_fd).collect()
+    }
+
+    /// What becomes readable when a ring begins to fill.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.rings.fd()
+    }
+
+    /// Waits until a ring begins to fill, or for `timeout`.
+    ///
+    /// # Errors
+    /// None but those of the machine.
+    pub fn wait(&self, timeout: Duration) -> Result<(), Error> {
+        self.rings.wait(timeout).map(drop).map_err(refused)
+    }
+
+    /// Hands all that was told since to `take`, in order of time. What is less than a millisecond
+    /// old is told the next time, or now where it `is_over`.
+    pub fn read(&mut self, is_over: bool, take: &mut dyn FnMut(Event)) {
+        self.first.drain(..).for_each(&mut *take);
+        let until_ns = if is_over { u64::MAX } else { now_ns().saturating_sub(DELAY_NS) };
+        let (points, own_pid) = (&self.points, self.own_pid);
+        self.rings.read(until_ns, |record, _| {
+            // The events of this process are on too once a child has switched them on.
+            let is_told = |event: &Event| {
+                event.pid != own_pid || matches!(event.what, What::Lost { .. })
+            };
+            parse(&record, points).filter(is_told).into_iter().for_each(&mut *take);
+        });
+    }
+}
+
+/// Switches the events of [`TracePoints::descriptors`] on, in a child that was forked and has not
+/// called exec yet. It makes system calls only.
+pub fn switch_on(events: &[RawFd]) {
+    events.iter().for_each(|event| perf::enable(*event));
+}
+
+fn parse(record: &Record<'_>, points: &Points) -> Option<Event> {
+    if record.kind == Kind::Sample {
+        let origin = record.origin();
+        let what = points.say(record.raw()?)?;
+        return Some(Event { at_ns: origin.at_ns, pid: origin.pid, tid: origin.tid, what });
+    }
+    let event::Event { at_ns, pid, tid, what } = record.event()?;
+    let what = match what {
+        event::What::Map(range) => What::Map(range),
+        event::What::Begin { parent } => What::Begin { parent },
+        event::What::Exec => What::Exec,
+        event::What::End => What::End,
+        event::What::Lost { records } => What::Lost { records },
+        event::What::Fault { .. } => return None,
+    };
+    Some(Event { at_ns, pid, tid, what })
+}
+
+fn refused(cause: io::Error) -> Error {
+    let remedy = match cause.raw_os_error() {
+        Some(libc::EMFILE) => "raise the limit of open files, ulimit -n",
+        Some(libc::ENOMEM | libc::EPERM) => "raise ulimit -l, or use real root, not a container's",
+        Some(libc::EACCES) => "run this as root",
+        _ => "use a kernel that permits perf events to root",
+    };
+    Error::refused("perf events of tracepoints", cause, remedy)
+}
