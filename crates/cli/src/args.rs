@@ -360,10 +360,24 @@ pub struct SearchArgs {
 pub struct RecordArgs {
     /// Program to run and record, and its arguments. It has the input, the terminal and the outputs
     /// of this command, and this command ends as the program does. Its files are read anew: they
-    /// are dropped from the page cache when it maps them, but with --changes, and for --apply see
-    /// there.
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true, conflicts_with_all = ["show", "import"])]
+    /// are dropped from the page cache when it maps them.
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    #[arg(conflicts_with_all = ["show", "import", "pid", "cgroup"])]
     pub program: Vec<OsString>,
+    /// Record this process, which runs, and what it starts from now on. Give it once for each.
+    #[arg(long, value_name = "PID", conflicts_with_all = ["show", "import", "cgroup"])]
+    pub pid: Vec<u32>,
+    /// Record the processes of this control group, such as those of a container or a unit.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["show", "import"])]
+    pub cgroup: Option<String>,
+    /// Record for so long [default: until the processes end, or Ctrl-C]. They go on as before.
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = ["show", "import"])]
+    pub duration: Option<Duration>,
+    /// Drop what processes that run have mapped from the page cache first, as far as nobody else
+    /// has it in use. Pages that they touch again then show.
+    #[arg(long, conflicts_with_all = ["show", "import", "program"])]
+    pub cold: bool,
     /// Record files only whose path matches this pattern, in which * stands for any characters.
     /// Give it once for each pattern.
     #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
@@ -375,24 +389,10 @@ pub struct RecordArgs {
     #[arg(conflicts_with_all = ["show", "import"])]
     pub min_size: Option<u64>,
     /// Set fault-around of the whole machine to one page while the program runs, as root. Each
-    /// first touch of a page by a process is then recorded, also where another one has it cached,
-    /// and files of ext4 stay in the page cache before Linux 6.16. The setting is restored on every
-    /// way out.
-    #[arg(long, conflicts_with_all = ["show", "import"])]
+    /// first touch of a page by a process is then recorded, also where another one has it cached.
+    /// The setting is restored on every way out.
+    #[arg(long, conflicts_with_all = ["show", "import", "pid", "cgroup"])]
     pub apply: bool,
-    /// Load nothing into the program: the kernel tells root what it does. So are recorded static
-    /// programs, set-user-ID ones, and what the loader maps. Without --apply, and from Linux 6.16
-    /// on, touches are missing of pages that one fault has mapped beside another.
-    #[arg(long, conflicts_with_all = ["show", "import"])]
-    pub without_library: bool,
-    /// Record each change of page, also of pages that were touched before, and which touches write:
-    /// for files that memory does not hold. Mapped pages are protected but for the 8 that the
-    /// program opened last, and each change costs a signal: a program runs several times as long as
-    /// on cached files, and one that changes pages all the time, as a Java VM in its own archives,
-    /// a hundred times. Give --files then. Files are left in the page cache, and no perf events are
-    /// needed.
-    #[arg(long, conflicts_with_all = ["show", "import", "apply", "without_library"])]
-    pub changes: bool,
     /// Print this recording as a job file, which the other commands take as they take the
     /// recording itself. What the job says otherwise stands first, as comments.
     #[arg(long, value_name = "RECORDING", allow_hyphen_values = true, conflicts_with = "import")]

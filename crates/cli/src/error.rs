@@ -33,6 +33,9 @@ pub enum Error {
     /// What the kernel could not run.
     #[error(transparent)]
     Kernel(#[from] filemap_kernel::Error),
+    /// A process that cannot be followed.
+    #[error(transparent)]
+    Attach(#[from] filemap_attach::Error),
     /// A recording that cannot be read.
     #[error(transparent)]
     Recording(#[from] filemap_recording::Error),
@@ -96,6 +99,7 @@ impl Error {
                 1
             }
             Error::CannotRun(_)
+            | Error::Attach(_)
             | Error::Mapcount(filemap_mapcount::Error::Memory { .. })
             | Error::Model(
                 filemap_model::Error::TooLarge { .. } | filemap_model::Error::LargeThrash { .. },

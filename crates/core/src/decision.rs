@@ -266,6 +266,8 @@ pub enum Wait {
     Room,
     /// A CPU.
     Cpu,
+    /// A step of another task, which is to end first.
+    Step,
 }
 
 /// Drops every decision.

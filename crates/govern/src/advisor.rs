@@ -24,28 +24,22 @@ const MOST_WAITING: usize = 8192;
 /// After so many tries by the thread that has just run, any other is tried too.
 const TRIES_OF_ONE: u32 = 3;
 
-/// Held while a thread of another process is stopped.
-static INJECTING: Mutex<()> = Mutex::new(());
-
-/// Holds the right to stop threads of other processes.
-pub fn injecting() -> MutexGuard<'static, ()> {
-    INJECTING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Does `work` while this process stops no thread of another one: a wait for a child would end
-/// with such a stop.
-pub fn without_injections<T>(work: impl FnOnce() -> T) -> T {
-    let _held = injecting();
-    work()
-}
-
 /// Something that the thread does.
 #[derive(Debug)]
 pub enum Task {
     Take(Take),
-    PutBack { pid: u32, range: MappedRange },
-    Inherited { pid: u32, ranges: Vec<MappedRange> },
-    Maps { pid: u32, before: u64 },
+    PutBack {
+        pid: u32,
+        range: MappedRange,
+    },
+    Inherited {
+        pid: u32,
+        ranges: Vec<MappedRange>,
+    },
+    Maps {
+        pid: u32,
+        before: u64,
+    },
     /// Only these processes are there yet.
     Keep(Vec<u32>),
     /// The last one: restore the advice of these.
@@ -161,9 +155,9 @@ impl Work {
         if kept.is_empty() {
             return Err(Took::Gone);
         }
-        let has_word = kept.iter().any(|kept| {
-            kept.readahead == Readahead::Sequential || kept.huge_pages == Some(true)
-        });
+        let has_word = kept
+            .iter()
+            .any(|kept| kept.readahead == Readahead::Sequential || kept.huge_pages == Some(true));
         if has_word {
             return Err(Took::LeftAlone("the program advises it itself".to_string()));
         }
@@ -223,7 +217,6 @@ impl Work {
 /// Advises a mapping RANDOM. Returns how long a thread was stopped.
 fn inject(take: &Take) -> Result<u64, Refusal> {
     let Take { pid, tid, ref range, tries, .. } = *take;
-    let _held = injecting();
     let advised = match tries {
         ..=TRIES_OF_ONE => madvise(pid, tid, range, Advice::Random),
         _ => advise_any(pid, tid, range, Advice::Random),

@@ -323,7 +323,8 @@ impl Work {
             }
         }
         self.added.retain(|(pid, start)| start_ticks(*pid) == Some(*start));
-        let is_over = cgroups.is_empty() && self.added.is_empty() && self.governor.pids().is_empty();
+        let is_over =
+            cgroups.is_empty() && self.added.is_empty() && self.governor.pids().is_empty();
         self.shared.is_over.store(is_over, Ordering::Relaxed);
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
@@ -339,9 +340,8 @@ impl Work {
         let mut statistics = self.governor.statistics();
         for process in statistics.processes.iter_mut().filter(|own| own.is_running) {
             for mapping in &mut process.mappings {
-                let is_it = |pid: u32, address: u64| {
-                    (pid, address) == (process.pid, mapping.address)
-                };
+                let is_it =
+                    |pid: u32, address: u64| (pid, address) == (process.pid, mapping.address);
                 let was_given = given_back.iter().any(|(pid, own)| is_it(*pid, own.address));
                 let is_left = left.iter().any(|own| is_it(own.pid, own.range.address));
                 if mapping.state == MappingState::Governed && was_given && !is_left {

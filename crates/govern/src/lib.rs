@@ -23,11 +23,10 @@ mod release;
 mod settings;
 mod statistics;
 
-pub use advisor::without_injections;
+pub use filemap_policy::Costs;
 pub use governing::{Error, Governing, Outcome, Target};
 pub use governor::{Answer, Given, Governor, Request, Take, Took};
 pub use journal::{Journal, start_ticks};
 pub use release::{Left, release};
-pub use filemap_policy::Costs;
 pub use settings::Settings;
 pub use statistics::{MappingState, MappingStatistics, ProcessStatistics, Statistics};

@@ -174,8 +174,8 @@ pub fn page_bytes() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::range::tests::mapped;
     use crate::Given;
+    use crate::range::tests::mapped;
 
     fn governed(address: u64, length: u64) -> Range {
         let mut range = Range::new(mapped(address, length, 1), 1);

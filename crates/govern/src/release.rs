@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use filemap_attach::process::{KeptAdvice, Readahead, advised_maps};
 use filemap_attach::{Advice, MappedRange, Refusal, advise_any};
 
-use crate::advisor::injecting;
 use crate::journal::LeftJournal;
 use crate::range::Range;
 
@@ -80,10 +79,7 @@ fn give_back(
     let whole = Range::new(range.clone(), 0);
     let random = maps.iter().filter(|(_, kept)| kept.readahead == Readahead::Random);
     for part in random.filter_map(|(mapped, _)| whole.overlap(mapped)) {
-        let held = injecting();
-        let done = advise_any(pid, pid, &part, Advice::Normal);
-        drop(held);
-        match done {
+        match advise_any(pid, pid, &part, Advice::Normal) {
             Ok(_) | Err(Refusal::Unfinished { .. } | Refusal::Gone { .. }) => {}
             // It is looked at again: it may have been given back, or mapped anew.
             Err(refusal) => return Err(refusal.to_string()),

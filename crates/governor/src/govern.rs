@@ -6,8 +6,8 @@
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-use filemap_control::layout::{self, Reason, header, mapping as word};
 use crate::policy::{Reads, State};
+use filemap_control::layout::{self, Reason, header, mapping as word};
 
 use crate::disposition::with_signals_blocked;
 use crate::file::PathText;

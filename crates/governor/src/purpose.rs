@@ -11,9 +11,9 @@ use std::ffi::{c_char, c_int};
 use std::iter;
 use std::ops::{Range, RangeInclusive};
 
+use crate::policy::Reads;
 use filemap_control::Purpose;
 use filemap_control::layout::Reason;
-use crate::policy::Reads;
 
 use crate::access::Access;
 use crate::start::{self, Run};

@@ -7,8 +7,8 @@ use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use filemap_control::layout::MAPPINGS;
 use crate::policy::{Bounds, Pages, State};
+use filemap_control::layout::MAPPINGS;
 
 use crate::lock::{Held, Lock};
 

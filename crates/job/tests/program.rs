@@ -383,3 +383,29 @@ fn what_is_no_program_names_its_table_and_key() {
         refused(told, words);
     }
 }
+
+#[test]
+fn phases_wait_for_phases_of_other_threads() {
+    let two = |first: &str, second: &str| {
+        program(&format!(
+            "[[thread]]\nname = 'a'\n[[thread.phase]]\nmapping = 'm'\npages = [1]\n\
+             [[thread.phase]]\nmapping = 'm'\npages = [2]\n{first}\n\
+             [[thread]]\nname = 'b'\n[[thread.phase]]\nmapping = 'm'\nmadvise = 'random'\n{second}\n"
+        ))
+    };
+    let of =
+        |thread: &str, phase: u64| format!("after = [{{ thread = '{thread}', phase = {phase} }}]");
+    let valid = two(&of("b", 1), &of("a", 1)).expect("first a, then b, then a");
+    let waits = |thread: usize| valid.threads[thread].after.clone();
+    let step = |thread, step| filemap_job::program::StepOf { thread, step };
+    assert_eq!(waits(0), [(1, vec![step(1, 0)])]);
+    assert_eq!(waits(1), [(0, vec![step(0, 0)])]);
+    let text = toml::to_string(&valid.spec).expect("it can be written");
+    let again = ProgramSpec::from_toml(&text).and_then(|spec| spec.validate(None));
+    assert_eq!(again.expect("it is the same").threads, valid.threads);
+    refused(two(&of("b", 1), &of("a", 2)), "wait for each other in a circle");
+    refused(two(&of("a", 1), ""), "its own thread 'a'");
+    refused(two(&of("b", 2), ""), "no phase 2; give one from 1 to 1");
+    refused(two(&of("b", 0), ""), "no phase 0");
+    refused(two(&of("c", 1), ""), "unknown thread 'c'");
+}

@@ -37,7 +37,9 @@ impl Governor {
         let ready = UnixDatagram::bind_addr(&address).map_err(failed)?;
         ready.set_read_timeout(Some(READY_WITHIN)).map_err(failed)?;
         let mut command = Command::new("/proc/self/exe");
-        command.args(["govern", "--pid", &pid.to_string()]).env("NOTIFY_SOCKET", format!("@{name}"));
+        command
+            .args(["govern", "--pid", &pid.to_string()])
+            .env("NOTIFY_SOCKET", format!("@{name}"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         die_with_parent(&mut command);
         let child = Running::spawn(&mut command).map_err(failed)?;

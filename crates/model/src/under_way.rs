@@ -46,14 +46,7 @@ impl FaultUnderWay {
     /// A fault of access `number`, which begins.
     pub fn new(number: u64, at: Place, access: Access) -> FaultUnderWay {
         let fault = Fault::new(at.index, access);
-        FaultUnderWay {
-            number,
-            at,
-            fault,
-            next: Next::Step,
-            is_major: false,
-            is_missing: true,
-        }
+        FaultUnderWay { number, at, fault, next: Next::Step, is_major: false, is_missing: true }
     }
 
     /// A fault that no access made, but advice asks for.

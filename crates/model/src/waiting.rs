@@ -15,6 +15,8 @@ pub enum Pause {
     Folio(FileId, PageIndex),
     /// Memory is full of what is being read.
     Room,
+    /// A step of another thread, which its next step waits for, is not done.
+    Step,
 }
 
 /// A task that can go on.
@@ -78,6 +80,11 @@ impl Waiting {
         }
         let tasks = self.for_room.drain(..);
         self.woken.extend(tasks.map(|task| Woken { task, at_ns, has_folio: false }));
+    }
+
+    /// Wakes a task that waited for something else, at `at_ns`.
+    pub fn wake(&mut self, task: usize, at_ns: u64) {
+        self.woken.push(Woken { task, at_ns, has_folio: true });
     }
 
     /// Those that were woken, in order.

@@ -218,7 +218,8 @@ impl State {
     /// after the other the next ones are bought too.
     fn buy_behind(&mut self, region: Pages, inside: Pages, reads: &mut Reads) {
         let Some(before) = region.first.checked_sub(1) else { return };
-        let (was_bought, ahead) = self.regions.with(before, |before| (before.is_bought, before.ahead));
+        let (was_bought, ahead) =
+            self.regions.with(before, |before| (before.is_bought, before.ahead));
         if was_bought {
             self.buy_ahead(region.end, (ahead * 2).max(1), inside, reads);
         }
@@ -228,7 +229,9 @@ impl State {
         let ahead = ahead.min(self.largest_window / Size::Region.pages()).min(MOST_AHEAD);
         let end = from.saturating_add(ahead * Size::Region.pages()).min(inside.end);
         let pages = Pages { first: from, end };
-        let rest: u64 = pieces(pages).map(|part| self.regions.with(part.first, |region| region.unknown(part))).sum();
+        let rest: u64 = pieces(pages)
+            .map(|part| self.regions.with(part.first, |region| region.unknown(part)))
+            .sum();
         if rest == 0 || !self.account.buys_ahead(rest) {
             return;
         }

@@ -81,12 +81,13 @@ fn touches(part: &Part, random: &mut Random, pages: u64) -> Vec<u64> {
             random.pages(count, of).into_iter().map(|page| (first + page) % pages).collect()
         }
         Part::Runs(length, count) => random.runs(count, length, pages),
-        Part::Scan(at, count) => (0..count).map(|page| (at * pages / 1000 + page) % pages).collect(),
+        Part::Scan(at, count) => {
+            (0..count).map(|page| (at * pages / 1000 + page) % pages).collect()
+        }
         Part::Shuffled(at, regions) => {
             let first = at * pages / 1000 / 512 * 512;
-            let all = (0..regions * 512).map(|number| {
-                first + number / 512 * 512 + number * 37 % 512
-            });
+            let all =
+                (0..regions * 512).map(|number| first + number / 512 * 512 + number * 37 % 512);
             all.map(|page| page % pages).collect()
         }
     }

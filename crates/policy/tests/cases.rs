@@ -118,8 +118,9 @@ fn a_neighbour_alone_is_chance_where_others_came_in_between() {
 #[test]
 fn a_region_is_bought_when_its_faults_have_cost_as_much() {
     let mut state = State::new(LARGEST, COSTS);
-    let faults: Vec<_> =
-        (0..19).map(|number| asked(&mut state, scattered(3, number % 16) + number / 16, whole(1 << 20))).collect();
+    let faults: Vec<_> = (0..19)
+        .map(|number| asked(&mut state, scattered(3, number % 16) + number / 16, whole(1 << 20)))
+        .collect();
     let bought = faults.iter().position(|asked| asked.contains(&(1536, 2048)));
     assert_eq!(bought, Some(18), "{faults:?}");
     // Dearer pages are bought later, and where memory is short none are.
@@ -149,7 +150,8 @@ fn regions_that_are_used_buy_the_next_ones() {
             let touch = if known { Touch::Minor } else { Touch::Major };
             count += u64::from(!known);
             let asked = state.fault(page, touch, bounds);
-            known |= asked.ranges().any(|pages| pages.contains(region * 512 + (number + 1) * 37 % 512));
+            known |=
+                asked.ranges().any(|pages| pages.contains(region * 512 + (number + 1) * 37 % 512));
         }
         faults.push(count);
     }

@@ -350,3 +350,56 @@ fn shift(what: &mut What) {
         What::File { .. } | What::Lost { .. } => {}
     }
 }
+
+/// A second thread advises between the touches of the first one, and begins behind those before its
+/// first event.
+#[test]
+fn advice_of_another_thread_comes_in_its_order() {
+    let mut all = begin(4096);
+    let of = |thread, what| Event { thread, wait_ns: 0, what };
+    let whole = Pages { first: 0, pages: 4096 };
+    all.extend([
+        of(0, touch(0, 1000)),
+        of(0, touch(0, 2000)),
+        of(1, What::Thread { process: 0, tid: 8 }),
+        of(0, touch(0, 3000)),
+        of(1, What::Madvise { mapping: 0, pages: whole, advice: 1 }),
+        of(0, touch(0, 100)),
+        of(0, touch(0, 200)),
+        of(1, touch(0, 300)),
+    ]);
+    let (found, _) = converted(&all);
+    let after = |thread: usize| -> Vec<(usize, Vec<(usize, usize)>)> {
+        let each = found.threads[thread].after.iter();
+        each.map(|(step, of)| (*step, of.iter().map(|of| (of.thread, of.step)).collect())).collect()
+    };
+    let steps: Vec<Vec<String>> = found
+        .threads
+        .iter()
+        .map(|thread| thread.steps.iter().map(|step| found.shown(step)).collect())
+        .collect();
+    // Two touches, one, and two behind the advice; the advice, and a touch.
+    assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2], "{steps:?}");
+    assert_eq!(after(0), [(2, vec![(1, 0)])]);
+    assert_eq!(after(1), [(0, vec![(0, 0), (0, 1)])]);
+    // As one thread would do it, but for what two threads have each for themselves.
+    let mut alone = begin(4096);
+    alone.extend([touch(0, 1000), touch(0, 2000), touch(0, 3000)].map(|what| of(0, what)));
+    alone.push(of(0, What::Madvise { mapping: 0, pages: whole, advice: 1 }));
+    alone.extend([touch(0, 100), touch(0, 200), touch(0, 300)].map(|what| of(0, what)));
+    let read = |program: &Program| {
+        let run = trace_program(program, &Profile::DEFAULT, &mut ()).unwrap();
+        run.counters.data_pages_read
+    };
+    assert_eq!(read(&found), read(&converted(&alone).0));
+    // Each reads a window where nothing is advised, and one page behind the advice.
+    let begun_together = Program {
+        threads: found
+            .threads
+            .iter()
+            .map(|of| filemap_job::program::ProgramThread { after: Vec::new(), ..of.clone() })
+            .collect(),
+        ..found.clone()
+    };
+    assert_ne!(read(&found), read(&begun_together));
+}

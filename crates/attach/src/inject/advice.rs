@@ -8,6 +8,8 @@ pub enum Advice {
     Sequential,
     WillNeed,
     PopulateRead,
+    /// The pages of files leave the page table, and memory where nobody else has them.
+    PageOut,
 }
 
 impl Advice {
@@ -19,6 +21,7 @@ impl Advice {
             Advice::Sequential => libc::MADV_SEQUENTIAL,
             Advice::WillNeed => libc::MADV_WILLNEED,
             Advice::PopulateRead => libc::MADV_POPULATE_READ,
+            Advice::PageOut => libc::MADV_PAGEOUT,
         }
     }
 }

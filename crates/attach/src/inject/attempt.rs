@@ -3,10 +3,11 @@
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use super::injection::Injection;
+use super::injection::{Injection, Then};
 use super::status::Activity;
 use super::{Advice, Advised, Refusal};
 use crate::mapped_range::MappedRange;
@@ -27,19 +28,33 @@ const PAUSE_BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
 const MOST_THREADS: usize = 256;
 const MOST_TRIED: usize = 8;
 
+/// Held shared while a thread of another process may be stopped.
+static STOPS: RwLock<()> = RwLock::new(());
+
+/// Does `work` while this process stops no thread of another one. A wait for a child belongs in
+/// there: it would end with such a stop.
+pub fn without_injections<T>(work: impl FnOnce() -> T) -> T {
+    let _held = STOPS.write().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
 /// Advises a range of another process' memory, by one madvise(2) that a thread of it makes.
 ///
-/// While this runs, no thread of the caller may wait for that process with waitpid(2) or
-/// `std::process::Child::wait` where it is a child of the caller: the wait would end with a stop
-/// of the thread. Poll its pidfd, and wait when that is readable.
+/// A process that waits for that one with waitpid(2) meanwhile would take the stop of the thread
+/// for one of its own: see [`without_injections`].
 pub fn madvise(
     pid: u32,
     tid: u32,
     range: &MappedRange,
     advice: Advice,
 ) -> Result<Advised, Refusal> {
-    let slow = Refusal::Slow { tid, milliseconds: ATTEMPT_LIMIT.as_millis() as u64 };
-    let injection = Injection { pid, tid, range: range.clone(), advice };
+    attempt(Injection { pid, tid, range: range.clone(), advice: vec![advice], then: None })
+}
+
+fn attempt(injection: Injection) -> Result<Advised, Refusal> {
+    let _held = STOPS.read().unwrap_or_else(PoisonError::into_inner);
+    let milliseconds = ATTEMPT_LIMIT.as_millis() as u64;
+    let slow = Refusal::Slow { tid: injection.tid, milliseconds };
     let (sender, receiver) = sync_channel(1);
     if UNDER_WAY.fetch_add(1, Ordering::Relaxed) >= MOST_LEFT {
         UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
@@ -91,18 +106,38 @@ pub fn advise_any(
     range: &MappedRange,
     advice: Advice,
 ) -> Result<Advised, Refusal> {
+    let (range, tid) = (range.clone(), preferred_tid);
+    by_any(&Injection { pid, tid, range, advice: vec![advice], then: None }, ANY_LIMIT)
+}
+
+/// Gives all of `advice` in one stop of such a thread, until one fails, and does `then` before the
+/// thread goes on. No round over the threads begins after `limit`.
+pub fn advise_all(
+    pid: u32,
+    preferred_tid: u32,
+    range: &MappedRange,
+    advice: &[Advice],
+    then: Arc<dyn Fn() + Send + Sync>,
+    limit: Duration,
+) -> Result<Advised, Refusal> {
+    let (range, tid) = (range.clone(), preferred_tid);
+    by_any(&Injection { pid, tid, range, advice: advice.to_vec(), then: Some(Then(then)) }, limit)
+}
+
+fn by_any(injection: &Injection, limit: Duration) -> Result<Advised, Refusal> {
+    let (pid, preferred_tid) = (injection.pid, injection.tid);
     let begin = Instant::now();
     loop {
-        let mut result = madvise(pid, preferred_tid, range, advice);
+        let mut result = attempt(injection.clone());
         if may_another_succeed(&result) {
             for tid in others(pid, preferred_tid) {
-                result = madvise(pid, tid, range, advice);
+                result = attempt(Injection { tid, ..injection.clone() });
                 if !may_another_succeed(&result) {
                     break;
                 }
             }
         }
-        if !may_another_succeed(&result) || begin.elapsed() > ANY_LIMIT {
+        if !may_another_succeed(&result) || begin.elapsed() >= limit {
             return result;
         }
         sleep(PAUSE_BETWEEN_ROUNDS);

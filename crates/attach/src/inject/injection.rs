@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -41,7 +42,20 @@ pub struct Injection {
     pub pid: u32,
     pub tid: u32,
     pub range: MappedRange,
-    pub advice: Advice,
+    /// One call after the other, until one fails.
+    pub advice: Vec<Advice>,
+    /// What is done behind them, before the thread goes on.
+    pub then: Option<Then>,
+}
+
+/// Something that is done while a thread is held.
+#[derive(Clone)]
+pub struct Then(pub Arc<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Then {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Then")
+    }
 }
 
 /// What is known of the thread once it is held and may make the call.
@@ -208,16 +222,21 @@ impl Injection {
     }
 
     fn check_seccomp(&self, tracee: &Tracee, status: &Status, slot: &Slot) -> Result<(), Refusal> {
-        let call = Call {
+        let call = |advice: &Advice| Call {
             number: libc::SYS_madvise as u32,
             architecture: machine::AUDIT_ARCH,
             instruction: machine::in_call(slot.address),
-            arguments: self.arguments(),
+            arguments: self.arguments(*advice),
         };
         match status.seccomp {
             0 => Ok(()),
             1 => Err(self.filtered("with seccomp in strict mode")),
-            _ => call.passes(tracee).map_err(|filter| self.filtered(filter)),
+            _ => {
+                let mut calls = self.advice.iter().map(call);
+                calls
+                    .try_for_each(|call| call.passes(tracee))
+                    .map_err(|filter| self.filtered(filter))
+            }
         }
     }
 
@@ -231,9 +250,19 @@ impl Injection {
         let Prepared { original, slot, inner_tid } = prepared;
         let gone = |_| self.gone();
         slot.write(&tracee, &machine::stub(original, *inner_tid)).map_err(gone)?;
-        let calling = machine::calling(original, slot.address, libc::SYS_madvise, self.arguments());
-        tracee.set_registers(&calling).map_err(gone)?;
-        let result = self.result(&tracee, slot);
+        let mut result = Ok(0);
+        for advice in &self.advice {
+            let arguments = self.arguments(*advice);
+            let calling = machine::calling(original, slot.address, libc::SYS_madvise, arguments);
+            tracee.set_registers(&calling).map_err(gone)?;
+            result = self.result(&tracee, slot);
+            if !matches!(result, Ok(0)) {
+                break;
+            }
+        }
+        if let (Ok(0), Some(Then(then))) = (&result, &self.then) {
+            then();
+        }
         if let Err((_, None)) = result {
             // It runs or has ended. What it runs is the stub, which gives everything back.
             return result.map(|_| unreachable!()).map_err(|(refusal, _)| refusal);
@@ -279,8 +308,8 @@ impl Injection {
         Ok(machine::result(&registers))
     }
 
-    fn arguments(&self) -> [u64; 3] {
-        [self.range.address, self.range.length_bytes, self.advice.number() as u64]
+    fn arguments(&self, advice: Advice) -> [u64; 3] {
+        [self.range.address, self.range.length_bytes, advice.number() as u64]
     }
 
     fn wait(&self, tracee: &Tracee, limit: Duration) -> Result<(Stop, Instant), Refusal> {

@@ -80,4 +80,4 @@ pub fn advise_any(
 #[cfg(target_arch = "x86_64")]
 mod attempt;
 #[cfg(target_arch = "x86_64")]
-pub use attempt::{advise_any, madvise};
+pub use attempt::{advise_all, advise_any, madvise, without_injections};

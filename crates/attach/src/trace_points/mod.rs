@@ -17,10 +17,10 @@ use crate::perf::{self, Flag, Kind, OWN_THREAD, Purpose, Record, RingPlan, Rings
 use crate::{Error, FileId, MappedRange, event, process};
 use points::Points;
 
-/// One ring has the faults, and one all else.
+/// One ring has the faults, and one all else, of which each wakes who waits.
 const PURPOSE: Purpose = Purpose {
     rings: &[
-        RingPlan { of_root: 8 << 20, of_user: 128 << 10, wakes_after: 64 << 10 },
+        RingPlan { of_root: 8 << 20, of_user: 128 << 10, wakes_after: 1 },
         RingPlan { of_root: 8 << 20, of_user: 256 << 10, wakes_after: 128 << 10 },
     ],
     tells_faults_once: false,

@@ -1,6 +1,9 @@
 //! `filemap record`: recordings as job files, and recordings of what other tools have written.
 
+mod attached;
 mod program;
+mod told;
+mod wanted;
 
 use std::io::{BufReader, Write};
 
@@ -25,9 +28,10 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     match (&args.show, args.import.as_deref()) {
         (Some(path), _) => show(path),
         (None, Some([kind, trace])) => import(kind, trace, args.out.as_deref()),
+        _ if args.cgroup.is_some() || !args.pid.is_empty() => attached::run(args),
         _ if args.program.is_empty() => Err(Error::Usage(
             "a program is missing; give it behind --, as in filemap record -- PROGRAM, or give \
-             --show RECORDING or --import KIND FILE"
+             --pid, --cgroup, --show RECORDING or --import KIND FILE"
                 .to_string(),
         )),
         _ => program::run(args),

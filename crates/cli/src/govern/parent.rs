@@ -8,7 +8,7 @@ use std::process::Command;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-use filemap_govern::without_injections;
+use filemap_attach::without_injections;
 use filemap_kernel::child::killed_with;
 use filemap_report::govern::Ended;
 use rustix::process::getpid;

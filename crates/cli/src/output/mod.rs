@@ -32,6 +32,16 @@ pub fn open_one(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Targe
     Target::open(path)
 }
 
+/// The same for an output that is written over a long time: what there is of it lies beside `path`
+/// in `path.part` until it is whole, and stays there where this process is killed.
+///
+/// # Errors
+/// As for [`open_one`]; when there is a part already.
+pub fn open_part(flag: &'static str, path: &str, inputs: &Inputs) -> Result<Target, Error> {
+    check_only(flag, path, inputs)?;
+    Target::open_part(path)
+}
+
 /// The places that a report goes to, open before the jobs are run: what cannot be written is
 /// known at once, and nothing is written over what the command reads.
 pub struct Output {

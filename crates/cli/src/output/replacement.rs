@@ -15,6 +15,9 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
 /// Mode of a new file, from which the umask takes.
 const NEW_MODE: u32 = 0o666;
 
+/// Ends the name of what is not whole yet.
+const PART: &str = ".part";
+
 /// Bits of a mode that a file hands to what takes its place. Writing to it takes the others.
 const MODE_BITS: u32 = 0o777;
 
@@ -48,6 +51,31 @@ impl Replacement {
             }
             Err(error) => return Err(error),
         };
+        Ok(Replacement { path, old, file, temporary })
+    }
+
+    /// The same with a name that stays where this process is killed: that of `path`, and `.part`.
+    ///
+    /// # Errors
+    /// As for [`Replacement::of`]; when there is something of that name.
+    pub fn in_part(path: PathBuf, old: Option<Metadata>) -> io::Result<Self> {
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        if old.as_ref().is_some_and(|old| is_kept_in_place(&path, old, directory)) {
+            return Err(io::Error::other("it cannot be replaced where it is"));
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(PART);
+        let part = path.with_file_name(name);
+        let mut options = OpenOptions::new();
+        let made = options.read(true).write(true).create_new(true).mode(NEW_MODE).open(&part);
+        let file = made.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => io::Error::other(format!(
+                "'{}' is there, of a command that runs or was killed; use it, or remove it",
+                part.display()
+            )),
+            _ => error,
+        })?;
+        let temporary = Some(Temporary { path: part, guard: None });
         Ok(Replacement { path, old, file, temporary })
     }
 

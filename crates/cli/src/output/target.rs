@@ -45,8 +45,21 @@ impl Target {
         if is_stdout(path) {
             return Target::stdout();
         }
+        Target::opened(path, Replacement::of)
+    }
+
+    /// The same for what is written over a long time: until it is finished, what there
+    /// is lies in `path.part`, also where this process is killed.
+    ///
+    /// # Errors
+    /// When it cannot be written to, or there is a part.
+    pub fn open_part(path: &str) -> Result<Self, Error> {
+        Target::opened(path, Replacement::in_part)
+    }
+
+    fn opened(path: &str, make: Make) -> Result<Self, Error> {
         let failed = |reason| Error::Open { path: path.to_string(), reason };
-        let sink = open(Path::new(path)).map_err(|error| failed(reason(&error)))?;
+        let sink = open(Path::new(path), make).map_err(|error| failed(reason(&error)))?;
         Ok(Target { path: path.to_string(), sink })
     }
 
@@ -128,7 +141,11 @@ impl Write for Target {
     }
 }
 
-fn open(path: &Path) -> io::Result<Sink> {
+/// How the new contents of a file are made, of which it is known what is there.
+type Make = fn(PathBuf, Option<Metadata>) -> io::Result<Replacement>;
+
+fn open(path: &Path, make: Make) -> io::Result<Sink> {
+    let replacement = |path, old| Ok(Sink::Replacement(Box::new(make(path, old)?)));
     let entry = match Lead::of(path)? {
         Lead::Descriptor(number) => return inherited(number).map(Sink::Stream),
         Lead::Entry(entry) => entry,
@@ -158,10 +175,6 @@ fn open(path: &Path) -> io::Result<Sink> {
         () if kind.is_block_device() => Err(io::Error::other("it is a disk")),
         () => Err(io::Error::other("it is a socket")),
     }
-}
-
-fn replacement(path: PathBuf, old: Option<Metadata>) -> io::Result<Sink> {
-    Ok(Sink::Replacement(Box::new(Replacement::of(path, old)?)))
 }
 
 /// A FIFO that somebody reads, or soon does, or a device.

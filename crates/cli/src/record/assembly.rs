@@ -1,21 +1,16 @@
-//! From the entries of tapes to the events of a recording: addresses become mappings and pages,
+//! From what processes did to the events of a recording: addresses become mappings and pages,
 //! numbers of open files become open files, and clocks become waits.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use filemap_control::layout::Reason;
-use filemap_control::tape::Kind;
 use filemap_recording::{Event, Pages, What};
 
 use super::firsts::Firsts;
 use super::space::{Mapped, Space};
-use super::stacks::Stacks;
-use super::tapes::{Image, Told};
-use crate::symbols::{self, Identity};
+use super::told::{Did, Image, Stored, Told};
 
 /// What is known of the processes that are recorded.
 pub struct Assembly {
@@ -28,21 +23,15 @@ pub struct Assembly {
     /// The size of each file, as it was told last.
     sizes: Vec<u64>,
     counts: Counts,
-    /// Where pages are told again that are mapped anew: those that were told.
-    firsts: Option<Firsts>,
+    /// The pages that were touched: one that is mapped anew is told again.
+    firsts: Firsts,
     events: Vec<Event>,
-    /// Touches behind these, of which there may be too many to keep: a thread, and the pages of
-    /// mappings in order.
-    touches: (u32, bool, Vec<(u32, Pages)>),
-    stacks: Stacks,
-    /// Entries that name what was not told before, as what had told it was lost.
+    /// Events that name what was not told before, as what had told it was lost.
     pub unknown: u64,
     /// The paths of all files.
     pub paths: Vec<OsString>,
-    /// Processes that have ended, or stopped to tell.
+    /// Processes that have ended.
     ended: HashSet<Image>,
-    /// The first of those that stopped to tell before their end, and why.
-    pub stopped: Option<(u32, Reason)>,
 }
 
 /// How many of each kind there are so far: the index of the next.
@@ -59,7 +48,6 @@ struct Counts {
 #[derive(Clone, Copy)]
 struct Open {
     index: u32,
-    file: u32,
 }
 
 struct Process {
@@ -72,8 +60,6 @@ struct Process {
 struct Thread {
     index: u32,
     user_ns: u64,
-    /// PROT_ bits and MAP_ bits of its next mapping, and the number of who calls to make it.
-    mode: (u32, u32, u32),
 }
 
 fn next(count: &mut u32) -> u32 {
@@ -82,9 +68,8 @@ fn next(count: &mut u32) -> u32 {
 }
 
 impl Assembly {
-    /// An assembly of first touches. Those that are `repeated`, as each new entry in a page table
-    /// is told, are left out.
-    pub fn new(page_bytes: u64, repeated: bool) -> Assembly {
+    /// An assembly of first touches.
+    pub fn new(page_bytes: u64) -> Assembly {
         Assembly {
             page_bytes,
             processes: HashMap::new(),
@@ -93,47 +78,32 @@ impl Assembly {
             files: HashMap::new(),
             sizes: Vec::new(),
             counts: Counts::default(),
-            firsts: repeated.then(Firsts::default),
+            firsts: Firsts::default(),
             events: Vec::new(),
-            touches: (0, false, Vec::new()),
-            stacks: Stacks::default(),
             unknown: 0,
             paths: Vec::new(),
             ended: HashSet::new(),
-            stopped: None,
         }
     }
 
-    /// Takes what was told next, and returns the events that it is: one after the other, as a call
-    /// may have read any number of pages.
-    pub fn take(&mut self, told: &Told) -> impl Iterator<Item = Event> + use<> {
-        if told.entry.kind == Kind::Begin {
-            self.begin(told);
+    /// Takes what was told next, and returns the events that it is.
+    pub fn take(&mut self, told: &Told) -> Vec<Event> {
+        if let Did::Begin { parent, fork, program } = &told.did {
+            self.begin(told, *parent, *fork, program.clone());
         }
         if self.processes.contains_key(&told.process) {
             self.of_process(told);
         } else if !self.ended.contains(&told.process) {
             self.unknown += 1;
         }
-        let (thread, is_write, parts) = std::mem::take(&mut self.touches);
-        let touches = parts.into_iter().flat_map(move |(mapping, pages)| {
-            (pages.first..pages.first + pages.pages).map(move |page| Event {
-                thread,
-                wait_ns: 0,
-                what: What::Touch { mapping, page, is_write },
-            })
-        });
-        std::mem::take(&mut self.events).into_iter().chain(touches)
+        std::mem::take(&mut self.events)
     }
 
-    fn begin(&mut self, told: &Told) {
-        let [parent, fork, ..] = told.entry.values;
-        let parent = u32::try_from(parent).unwrap_or(0);
+    fn begin(&mut self, told: &Told, parent: u32, fork: u64, program: PathBuf) {
         let index = next(&mut self.counts.processes);
         let inherited = self.forked.remove(&(parent, fork)).unwrap_or_default();
         let parents = self.processes.iter().filter(|((pid, _), _)| *pid == parent);
         let parent = parents.max_by_key(|((_, image), _)| *image).map(|(_, process)| process.index);
-        let program = path_of(&told.text);
         self.events.push(Event {
             thread: 0,
             wait_ns: 0,
@@ -149,17 +119,16 @@ impl Assembly {
 
     /// The thread of an entry, which is told of where it is new, and its wait.
     fn thread(&mut self, told: &Told) -> (u32, u64) {
-        let entry = &told.entry;
         let process = self.processes.get_mut(&told.process).expect("it was looked for");
-        let user_ns = entry.user_ns;
-        if let Some(thread) = process.threads.get_mut(&entry.thread) {
+        let user_ns = told.user_ns;
+        if let Some(thread) = process.threads.get_mut(&told.thread) {
             let wait_ns = user_ns.saturating_sub(thread.user_ns);
             thread.user_ns = user_ns;
             return (thread.index, wait_ns);
         }
         let index = next(&mut self.counts.threads);
-        process.threads.insert(entry.thread, Thread { index, user_ns, mode: (0, 0, 0) });
-        let what = What::Thread { process: process.index, tid: entry.thread };
+        process.threads.insert(told.thread, Thread { index, user_ns });
+        let what = What::Thread { process: process.index, tid: told.thread };
         self.events.push(Event { thread: index, wait_ns: 0, what });
         (index, 0)
     }
@@ -175,103 +144,88 @@ impl Assembly {
     }
 
     fn of_process(&mut self, told: &Told) {
-        let [a, b, c, d] = told.entry.values;
-        match told.entry.kind {
-            Kind::Text | Kind::Begin => {}
-            Kind::Open => self.open(told),
-            Kind::Mode => {
-                self.thread(told);
-                let stack = self.stacks.number(&told.text);
-                let process = self.processes.get_mut(&told.process).expect("it was looked for");
-                if let Some(thread) = process.threads.get_mut(&told.entry.thread) {
-                    thread.mode = (a as u32, b as u32, stack);
-                }
-            }
-            Kind::Module => {
-                let process = self.processes[&told.process].index;
-                let path = path_of(&told.text);
-                let Identity { build_id, modified_ns } = symbols::identity(&path);
-                let module = What::Module {
-                    process,
-                    path,
-                    address: a,
-                    length_bytes: b,
-                    build_id,
-                    modified_ns,
+        match &told.did {
+            Did::Begin { .. } => {}
+            Did::Open { number, file } => self.open(told, *number, file),
+            Did::Map { open, address, length, offset_bytes, protection, flags } => {
+                let Some(Open { index: open, .. }) = self.opens.get(open).copied() else {
+                    self.unknown += 1;
+                    return;
                 };
-                self.tell(told, module);
+                let (offset_bytes, protection, flags) = (*offset_bytes, *protection, *flags);
+                let of = Mapped { offset_bytes, open, protection, flags, ..Mapped::default() };
+                self.map(told, *address, *length, &of);
             }
-            Kind::Map => self.new_mapping(told),
-            Kind::Unmap => self.unmap(told, a, b),
-            Kind::Move => self.move_to(told, (a, b), (c, d)),
-            Kind::Protect => {
-                self.each_part(told, a, b, |mapping, pages| What::Protect {
+            Did::Unmap { address, length } => self.unmap(told, *address, *length),
+            Did::Move { from, to } => self.move_to(told, *from, *to),
+            Did::Protect { address, length, protection } => {
+                let protection = *protection;
+                self.each_part(told, *address, *length, |mapping, pages| What::Protect {
                     mapping,
                     pages,
-                    protection: c as u32,
+                    protection,
                 });
             }
-            Kind::Madvise => {
-                self.each_part(told, a, b, |mapping, pages| What::Madvise {
+            Did::Madvise { address, length, advice } => {
+                let advice = *advice;
+                self.each_part(told, *address, *length, |mapping, pages| What::Madvise {
                     mapping,
                     pages,
-                    advice: c as u32,
+                    advice,
                 });
             }
-            Kind::Touch => {
-                let page_bytes = self.page_bytes;
-                if let Some((mapping, page)) = self.space(told).page_at(a, page_bytes) {
-                    let is_write = b != 0;
-                    let is_first = |firsts: &mut Firsts| firsts.is_first(mapping, page, is_write);
-                    if self.firsts.as_mut().is_none_or(is_first) {
-                        self.tell(told, What::Touch { mapping, page, is_write });
-                    }
-                }
-            }
-            Kind::TouchByCall => {
-                let is_write = c != 0;
-                let mut parts = self.parts(told, a, b);
-                // The time since what the thread did before is in the first of them.
-                if let Some((mapping, pages)) = parts.first_mut() {
-                    let (mapping, page) = (*mapping, pages.first);
-                    (pages.first, pages.pages) = (page + 1, pages.pages - 1);
+            Did::Touch { address, is_write } => {
+                let (page_bytes, is_write) = (self.page_bytes, *is_write);
+                if let Some((mapping, page)) = self.space(told).page_at(*address, page_bytes)
+                    && self.firsts.is_first(mapping, page, is_write)
+                {
                     self.tell(told, What::Touch { mapping, page, is_write });
-                    self.touches = (self.thread(told).0, is_write, parts);
                 }
             }
-            Kind::Read => {
-                self.of_open(told, |open| What::Read { open, offset_bytes: b, length_bytes: c })
+            Did::Read { open, offset_bytes, length } => {
+                let (offset_bytes, length_bytes) = (*offset_bytes, *length);
+                self.of_open(told, *open, |open| What::Read { open, offset_bytes, length_bytes });
             }
-            Kind::Fadvise => self.of_open(told, |open| What::Fadvise {
-                open,
-                offset_bytes: b,
-                length_bytes: c,
-                advice: d as u32,
-            }),
-            Kind::Readahead => self.of_open(told, |open| What::Readahead {
-                open,
-                offset_bytes: b,
-                length_bytes: c,
-            }),
-            Kind::Size => self.resize(told),
-            Kind::Fork => {
+            Did::Fadvise { open, offset_bytes, length, advice } => {
+                let (offset_bytes, length_bytes, advice) = (*offset_bytes, *length, *advice);
+                self.of_open(told, *open, |open| What::Fadvise {
+                    open,
+                    offset_bytes,
+                    length_bytes,
+                    advice,
+                });
+            }
+            Did::Readahead { open, offset_bytes, length } => {
+                let (offset_bytes, length_bytes) = (*offset_bytes, *length);
+                self.of_open(told, *open, |open| What::Readahead {
+                    open,
+                    offset_bytes,
+                    length_bytes,
+                });
+            }
+            Did::Fork { fork } => {
                 let space = self.processes[&told.process].space.clone();
-                self.forked.insert((told.process.0, a), space);
+                self.forked.insert((told.process.0, *fork), space);
             }
-            Kind::End => {
+            Did::End => {
                 let process = self.processes[&told.process].index;
                 self.tell(told, What::Exit { process });
                 self.processes.remove(&told.process);
                 self.ended.insert(told.process);
-                let reason = Reason::of(a).filter(|reason| *reason != Reason::None);
-                self.stopped = self.stopped.or(reason.map(|reason| (told.process.0, reason)));
                 self.forked.retain(|(pid, _), _| *pid != told.process.0);
             }
         }
     }
 
-    fn open(&mut self, told: &Told) {
-        let [number, device, inode, size_bytes] = told.entry.values;
+    fn of_open(&mut self, told: &Told, number: u64, what: impl FnOnce(u32) -> What) {
+        match self.opens.get(&number).copied() {
+            Some(Open { index }) => self.tell(told, what(index)),
+            None => self.unknown += 1,
+        }
+    }
+
+    fn open(&mut self, told: &Told, number: u64, stored: &Stored) {
+        let Stored { path, device, inode, size_bytes } = stored.clone();
         let known = self.files.get(&(device, inode)).copied();
         let file = known.unwrap_or_else(|| {
             let file = next(&mut self.counts.files);
@@ -279,56 +233,15 @@ impl Assembly {
             file
         });
         if known.is_none() {
-            let path = path_of(&told.text);
             self.paths.push(path.clone().into_os_string());
             self.sizes.push(size_bytes);
             self.tell(told, What::File { path, size_bytes, device, inode });
-        }
-        let open = next(&mut self.counts.opens);
-        self.opens.insert(number, Open { index: open, file });
-        self.tell(told, What::Open { file });
-    }
-
-    /// A file has another size. Each descriptor of it tells that.
-    fn resize(&mut self, told: &Told) {
-        let [number, size_bytes, ..] = told.entry.values;
-        let Some(Open { file, .. }) = self.opens.get(&number).copied() else {
-            self.unknown += 1;
-            return;
-        };
-        let known = &mut self.sizes[file as usize];
-        if std::mem::replace(known, size_bytes) != size_bytes {
+        } else if std::mem::replace(&mut self.sizes[file as usize], size_bytes) != size_bytes {
             self.tell(told, What::Truncate { file, size_bytes });
         }
-    }
-
-    fn of_open(&mut self, told: &Told, what: impl FnOnce(u32) -> What) {
-        match self.opens.get(&told.entry.values[0]).copied() {
-            Some(open) => self.tell(told, what(open.index)),
-            None => self.unknown += 1,
-        }
-    }
-
-    fn new_mapping(&mut self, told: &Told) {
-        let [address, length, offset_bytes, number] = told.entry.values;
-        let Some(Open { index: open, .. }) = self.opens.get(&number).copied() else {
-            self.unknown += 1;
-            return;
-        };
-        let process = &self.processes[&told.process];
-        let thread = process.threads.get(&told.entry.thread);
-        let (protection, flags, stack) = thread.map_or((0, 0, 0), |thread| thread.mode);
-        let of = Mapped {
-            address,
-            length,
-            offset_bytes,
-            open,
-            protection,
-            flags,
-            stack,
-            ..Mapped::default()
-        };
-        self.map(told, address, length, &of);
+        let index = next(&mut self.counts.opens);
+        self.opens.insert(number, Open { index });
+        self.tell(told, What::Open { file });
     }
 
     /// A mapping of the open file of `of`, and of the same kind, is made.
@@ -344,7 +257,7 @@ impl Assembly {
                 offset_bytes: of.offset_bytes,
                 protection: of.protection,
                 flags: of.flags,
-                callers: self.stacks.callers(of.stack),
+                callers: Vec::new(),
             },
         );
         self.space(told).add(mapped);
@@ -405,58 +318,44 @@ impl Assembly {
     }
 }
 
-fn path_of(text: &[u8]) -> PathBuf {
-    PathBuf::from(OsString::from_vec(text.to_vec()))
-}
-
 #[cfg(test)]
 mod tests {
-    use filemap_control::tape::Entry;
-
     use super::*;
 
     const PAGE: u64 = 4096;
 
-    fn told(process: Image, kind: Kind, values: [u64; 4]) -> Told {
-        let (thread, user_ns) = (process.0, values[0] % 1000);
-        let entry = Entry { kind, thread, time_ns: 0, user_ns, values };
-        Told { process, entry, text: b"/a".to_vec() }
+    fn of(assembly: &mut Assembly, process: Image, did: Did) -> Vec<What> {
+        let told = Told { process, thread: process.0, user_ns: 0, did };
+        assembly.take(&told).into_iter().map(|event| event.what).collect()
     }
 
-    fn of(assembly: &mut Assembly, process: Image, kind: Kind, values: [u64; 4]) -> Vec<What> {
-        assembly.take(&told(process, kind, values)).map(|event| event.what).collect()
+    fn begin(parent: u32, fork: u64) -> Did {
+        Did::Begin { parent, fork, program: "/p".into() }
     }
 
-    /// A mapping has those who called before it, and so has that of a child; those of another
-    /// thread do not count.
-    #[test]
-    fn callers_are_those_of_the_mapping() {
-        let mut assembly = Assembly::new(PAGE, false);
-        of(&mut assembly, (7, 0), Kind::Begin, [1, 0, 0, 0]);
-        of(&mut assembly, (7, 0), Kind::Open, [55, 1, 2, 1 << 20]);
-        for callers in [&[0x1234_u64, 0x5678][..], &[]] {
-            let text = callers.iter().flat_map(|address| address.to_ne_bytes()).collect();
-            assembly.take(&Told { text, ..told((7, 0), Kind::Mode, [1, 2, 0, 0]) }).for_each(drop);
-            let other = Entry { thread: 99, ..told((7, 0), Kind::Mode, [3, 4, 0, 0]).entry };
-            assembly
-                .take(&Told { entry: other, ..told((7, 0), Kind::Mode, [0; 4]) })
-                .for_each(drop);
-            let mapped = of(&mut assembly, (7, 0), Kind::Map, [100 * PAGE, PAGE, 0, 55]);
-            let [What::Map { protection: 1, flags: 2, callers: found, .. }] = &mapped[..] else {
-                panic!("{mapped:?}");
-            };
-            assert_eq!(found, callers);
-            of(&mut assembly, (7, 0), Kind::Fork, [1, 0, 0, 0]);
-            let pid = 8 + callers.len() as u32;
-            let child = of(&mut assembly, (pid, 0), Kind::Begin, [7, 1, 0, 0]);
-            let is_so =
-                |what: &What| matches!(what, What::Map { callers: of, .. } if of == callers);
-            assert!(child.iter().any(is_so), "{child:?}");
+    fn open(number: u64) -> Did {
+        let file = Stored { path: "/a".into(), device: 1, inode: 2, size_bytes: 1 << 20 };
+        Did::Open { number, file }
+    }
+
+    fn map(open: u64, first: u64, pages: u64, offset: u64) -> Did {
+        Did::Map {
+            open,
+            address: first * PAGE,
+            length: pages * PAGE,
+            offset_bytes: offset * PAGE,
+            protection: 1,
+            flags: 2,
         }
     }
 
+    fn unmap(first: u64, pages: u64) -> Did {
+        Did::Unmap { address: first * PAGE, length: pages * PAGE }
+    }
+
     fn touch(assembly: &mut Assembly, process: Image, page: u64) -> Option<(u32, u64)> {
-        match of(assembly, process, Kind::Touch, [page * PAGE + 5, 0, 0, 0]).pop() {
+        match of(assembly, process, Did::Touch { address: page * PAGE + 5, is_write: false }).pop()
+        {
             Some(What::Touch { mapping, page, is_write: false }) => Some((mapping, page)),
             _ => None,
         }
@@ -467,46 +366,36 @@ mod tests {
     #[test]
     fn addresses_become_pages_of_mappings() {
         let (parent, child) = ((7, 0), (8, 0));
-        let mut assembly = Assembly::new(PAGE, false);
+        let mut assembly = Assembly::new(PAGE);
         let all = &mut assembly;
-        assert_eq!(of(all, parent, Kind::Begin, [1, 0, 0, 0]).len(), 1);
-        assert_eq!(of(all, parent, Kind::Open, [55, 1, 2, 1 << 20]).len(), 3);
+        assert_eq!(of(all, parent, begin(1, 0)).len(), 1);
+        assert_eq!(of(all, parent, open(55)).len(), 3);
         // A second open file of the same file.
-        assert_eq!(of(all, parent, Kind::Open, [56, 1, 2, 1 << 20]), [What::Open { file: 0 }]);
-        assert_eq!(of(all, parent, Kind::Mode, [1, 2, 0, 0]), []);
-        let mapped = of(all, parent, Kind::Map, [100 * PAGE, 16 * PAGE, 4 * PAGE, 56]);
+        assert_eq!(of(all, parent, open(56)), [What::Open { file: 0 }]);
+        let mapped = of(all, parent, map(56, 100, 16, 4));
         assert!(matches!(&mapped[..], [What::Map { open: 1, protection: 1, flags: 2, .. }]));
         assert_eq!(touch(all, parent, 101), Some((0, 1)));
+        // It is no first touch any more.
+        assert_eq!(touch(all, parent, 101), None);
         assert_eq!(touch(all, parent, 116), None);
-        // A call that read 5 bytes more than 3 pages, in two mappings.
-        let other = [116 * PAGE, 2 * PAGE, 0, 55];
-        assert_eq!(of(all, parent, Kind::Map, other).len(), 1);
-        let by_call = of(all, parent, Kind::TouchByCall, [114 * PAGE, 3 * PAGE + 5, 0, 0]);
-        let pages = [(0, 14), (0, 15), (1, 0), (1, 1)];
-        let touches = pages.map(|(mapping, page)| What::Touch { mapping, page, is_write: false });
-        assert_eq!(by_call, touches);
-        assert_eq!(of(all, parent, Kind::Unmap, [116 * PAGE, 2 * PAGE, 0, 0]).len(), 1);
-        assert_eq!(of(all, parent, Kind::Fork, [1, 0, 0, 0]), []);
-        let unmapped = of(all, parent, Kind::Unmap, [104 * PAGE, 2 * PAGE, 0, 0]);
+        assert_eq!(of(all, parent, Did::Fork { fork: 1 }), []);
         let part = Some(Pages { first: 4, pages: 2 });
-        assert_eq!(unmapped, [What::Unmap { mapping: 0, part }]);
+        assert_eq!(of(all, parent, unmap(104, 2)), [What::Unmap { mapping: 0, part }]);
         assert_eq!((touch(all, parent, 104), touch(all, parent, 106)), (None, Some((0, 6))));
         // What is behind the hole moves, and is a mapping of its own.
-        let moved = of(all, parent, Kind::Move, [106 * PAGE, 10 * PAGE, 300 * PAGE, 10 * PAGE]);
+        let (from, to) = ((106 * PAGE, 10 * PAGE), (300 * PAGE, 10 * PAGE));
+        let moved = of(all, parent, Did::Move { from, to });
         let [What::Unmap { .. }, What::Map { offset_bytes, .. }] = moved[..] else {
             panic!("{moved:?}");
         };
         assert_eq!(offset_bytes, 10 * PAGE);
-        assert_eq!(touch(all, parent, 309), Some((2, 9)));
+        assert_eq!(touch(all, parent, 309), Some((1, 9)));
         // The child begins late, with all 16 pages.
-        assert_eq!(of(all, child, Kind::Begin, [7, 1, 0, 0]).len(), 3);
-        assert_eq!(touch(all, child, 105), Some((3, 5)));
-        assert_eq!(
-            of(all, child, Kind::Unmap, [0, 1000 * PAGE, 0, 0]),
-            [What::Unmap { mapping: 3, part: None }]
-        );
+        assert_eq!(of(all, child, begin(7, 1)).len(), 3);
+        assert_eq!(touch(all, child, 105), Some((2, 5)));
+        assert_eq!(of(all, child, unmap(0, 1000)), [What::Unmap { mapping: 2, part: None }]);
         assert_eq!(assembly.unknown, 0);
-        assert_eq!(of(&mut assembly, (9, 0), Kind::Touch, [0; 4]), []);
+        assert_eq!(of(&mut assembly, (9, 0), Did::Fork { fork: 0 }), []);
         assert_eq!(assembly.unknown, 1);
     }
 }

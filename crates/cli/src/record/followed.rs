@@ -1,43 +1,27 @@
-//! What the kernel tells of programs into which nothing is loaded, as the library would tell it.
+//! What the kernel tells of processes, as it goes into a recording.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::ffi::{CString, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use filemap_attach::trace_points::{Event, TracePoints, What};
-use filemap_attach::{FileId, MappedRange};
-use filemap_control::IN_MEMORY;
-use filemap_control::tape::{Entry, Kind};
+use filemap_attach::trace_points::{Event as Seen, What};
+use filemap_attach::{FileId, MappedFile, MappedRange};
 
-use super::Source;
-use super::tapes::Told;
+use super::single_pages::SinglePages;
+use super::source::Source;
+use super::told::{Did, Stored, Told};
+use super::wanted::WantedFiles;
+use crate::error::Error;
 
 /// Reads of files whose path is not known yet: so many are kept of a process.
 const MOST_HELD: usize = 4096;
 
-/// Which files are recorded.
-pub struct WantedFiles {
-    /// Bytes of the smallest.
-    pub min_bytes: u64,
-    /// Patterns, one of which their path matches; any where there is none.
-    pub patterns: Vec<OsString>,
-}
-
-/// A file that is recorded.
-#[derive(Clone)]
-struct Stored {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
-    size_bytes: u64,
-}
-
 /// The processes that are followed.
 pub struct Followed {
-    following: TracePoints,
+    source: Source,
+    single: SinglePages,
     page_bytes: u64,
     wanted: WantedFiles,
     /// The files that were looked at; nothing for those that are not recorded.
@@ -51,6 +35,10 @@ pub struct Followed {
     /// The last read of each thread.
     reads: HashMap<u32, (FileId, u64, u64)>,
     told: Vec<Told>,
+    /// Advice that was given from here: the process and the time.
+    own_advice: Vec<(u32, u64)>,
+    /// The files that were advised by a descriptor: the thread and the time.
+    descriptors: HashMap<(u32, u64), FileId>,
     lost: u64,
 }
 
@@ -60,7 +48,7 @@ struct Process {
     image: u32,
     parent: u32,
     /// Its path, as far as it is known.
-    program: Vec<u8>,
+    program: PathBuf,
     /// It was told that it begins.
     is_told: bool,
     is_in_exec: bool,
@@ -68,14 +56,31 @@ struct Process {
     /// The numbers of its open files: one for each file, as descriptors are not told.
     opens: HashMap<FileId, u64>,
     /// Reads of files whose path is not known yet, and all reads while it becomes another program.
-    held: Vec<Event>,
+    held: Vec<Seen>,
     forks: u64,
+    maps: Vec<Known>,
+}
+
+/// A mapping of a file, as it was told last.
+#[derive(Clone, Copy)]
+struct Known {
+    address: u64,
+    end: u64,
+    offset_bytes: u64,
+    file: FileId,
+    protection: u32,
 }
 
 impl Followed {
-    pub fn new(following: TracePoints, page_bytes: u64, wanted: WantedFiles) -> Followed {
+    pub fn new(
+        source: Source,
+        single: SinglePages,
+        page_bytes: u64,
+        wanted: WantedFiles,
+    ) -> Followed {
         Followed {
-            following,
+            source,
+            single,
             page_bytes,
             wanted,
             files: HashMap::new(),
@@ -85,11 +90,99 @@ impl Followed {
             calls: HashMap::new(),
             reads: HashMap::new(),
             told: Vec::new(),
+            own_advice: Vec::new(),
+            descriptors: HashMap::new(),
             lost: 0,
         }
     }
 
-    fn take(&mut self, seen: Event) {
+    /// What was told since this was asked last, in order of time. Nothing is told any more where it
+    /// `is_over`.
+    pub fn told(&mut self, is_over: bool) -> Result<Vec<Told>, Error> {
+        if !is_over {
+            self.source.wait()?;
+        }
+        self.source.pull()?;
+        // To act takes so long that more comes meanwhile.
+        loop {
+            let mut fresh = self.source.fresh();
+            // What is read ahead there is most.
+            fresh.sort_by_key(|seen| match &seen.what {
+                What::Map(range) => Reverse(range.length_bytes),
+                _ => Reverse(u64::MAX),
+            });
+            if fresh.is_empty() {
+                break;
+            }
+            fresh.iter().for_each(|seen| self.act(seen, is_over));
+            self.source.pull()?;
+        }
+        let files = &self.files;
+        let path_of = |file: &FileId| files.get(file)?.as_ref().map(|stored| stored.path.clone());
+        self.single.try_again(&mut self.source, path_of);
+        for seen in self.source.take(is_over) {
+            self.take(seen);
+        }
+        Ok(std::mem::take(&mut self.told))
+    }
+
+    /// Has the pages of a mapping that was just made come one at a time.
+    fn act(&mut self, seen: &Seen, is_over: bool) {
+        match &seen.what {
+            What::Map(map) if !is_over => {
+                let Some(MappedFile { id: file, path }) = &map.file else { return };
+                if !self.files.contains_key(file) {
+                    self.know(*file, path);
+                }
+                if let Some(stored) = self.files.get(file).cloned().flatten() {
+                    self.single.mapped(&mut self.source, seen, map, &stored.path);
+                }
+            }
+            What::Advise { address, length_bytes, advice } => {
+                if self.single.is_own(seen.pid, *address, *advice) {
+                    self.own_advice.push((seen.pid, seen.at_ns));
+                } else if !is_over {
+                    self.single.program_advised(seen, (*address, *length_bytes), *advice);
+                }
+            }
+            What::AdviseFile { fd, .. } | What::ReadAhead { fd, .. } => {
+                let path = format!("/proc/{}/fd/{fd}", seen.pid);
+                let of = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+                let file = of.and_then(|of| {
+                    let is_it = |(_, stored): &(&FileId, &Option<Stored>)| {
+                        let place = stored.as_ref().map(|stored| (stored.device, stored.inode));
+                        place == Some((of.dev(), of.ino()))
+                    };
+                    self.files.iter().find(is_it).map(|(file, _)| *file)
+                });
+                self.descriptors.extend(file.map(|file| ((seen.tid, seen.at_ns), file)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The open file that the program advised by a descriptor, if it is recorded.
+    fn advised(&mut self, seen: &Seen) -> Option<u64> {
+        let file = self.descriptors.remove(&(seen.tid, seen.at_ns))?;
+        let stored = self.files.get(&file).cloned().flatten()?;
+        Some(self.open(seen, file, &stored))
+    }
+
+    /// Ends what was done to the processes.
+    pub fn end_advice(&self) {
+        self.single.restore();
+    }
+
+    pub fn single(&self) -> &SinglePages {
+        &self.single
+    }
+
+    /// Records of the kernel that were lost.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    fn take(&mut self, seen: Seen) {
         let pid = seen.pid;
         match seen.what {
             What::Lost { records } => self.lost += records,
@@ -99,21 +192,40 @@ impl Followed {
             What::ExecReturns => self.release(pid),
             What::Exec => self.exec(&seen),
             What::Fault { address, is_write } => {
-                self.tell_if_begun(&seen, Kind::Touch, [address, is_write.into(), 0, 0]);
+                self.tell_if_begun(&seen, Did::Touch { address, is_write });
             }
             What::Read { file, first, last } => self.read(&seen, file, first, last),
             What::Map(ref map) => self.map(&seen, map),
+            What::AdviseFile { offset_bytes, length_bytes: length, advice, .. } => {
+                if let (Some(open), Ok(advice)) = (self.advised(&seen), u32::try_from(advice)) {
+                    self.tell(&seen, Did::Fadvise { open, offset_bytes, length, advice });
+                }
+            }
+            What::ReadAhead { offset_bytes, length_bytes: length, .. } => {
+                if let Some(open) = self.advised(&seen) {
+                    self.tell(&seen, Did::Readahead { open, offset_bytes, length });
+                }
+            }
+            // What is told of it is that it is about to.
+            What::Advised { .. } => {}
             What::CallsMap { .. } | What::CallsMove { .. } => {
                 self.calls.insert(seen.tid, seen.what);
             }
             What::Moved { result } => self.moved(&seen, result),
             What::Unmap { address, length_bytes } => {
-                self.tell_if_begun(&seen, Kind::Unmap, [address, length_bytes, 0, 0]);
+                self.tell_if_begun(&seen, Did::Unmap { address, length: length_bytes });
             }
-            What::Advise { address, length_bytes, advice } => {
-                self.tell_if_begun(&seen, Kind::Madvise, [address, length_bytes, advice, 0]);
+            What::Advise { address, length_bytes: length, advice } => {
+                let own = (seen.pid, seen.at_ns);
+                let at = self.own_advice.iter().position(|of| *of == own);
+                match (at, u32::try_from(advice)) {
+                    (Some(at), _) => drop(self.own_advice.swap_remove(at)),
+                    (None, Ok(advice)) => {
+                        self.tell_if_begun(&seen, Did::Madvise { address, length, advice });
+                    }
+                    (None, Err(_)) => {}
+                }
             }
-            What::Advised { .. } | What::AdviseFile { .. } | What::ReadAhead { .. } => {}
         }
     }
 
@@ -127,21 +239,19 @@ impl Followed {
     }
 
     /// Tells something of a process that has begun to be recorded.
-    fn tell_if_begun(&mut self, seen: &Event, kind: Kind, values: [u64; 4]) {
+    fn tell_if_begun(&mut self, seen: &Seen, did: Did) {
         if self.process(seen.pid).is_told {
-            self.tell(seen, kind, values, b"");
+            self.tell(seen, did);
         }
     }
 
-    fn tell(&mut self, seen: &Event, kind: Kind, values: [u64; 4], text: &[u8]) {
-        let image = self.process(seen.pid).image;
-        // Nobody tells how much time of a thread was its own.
-        let entry = Entry { kind, thread: seen.tid, time_ns: seen.at_ns, user_ns: 0, values };
-        self.told.push(Told { process: (seen.pid, image), entry, text: text.to_vec() });
+    fn tell(&mut self, seen: &Seen, did: Did) {
+        let process = (seen.pid, self.process(seen.pid).image);
+        self.told.push(Told { process, thread: seen.tid, user_ns: 0, did });
     }
 
     /// A thread was made, or a process.
-    fn begin(&mut self, seen: &Event, parent: u32) {
+    fn begin(&mut self, seen: &Seen, parent: u32) {
         if parent == seen.pid {
             self.process(parent).threads.insert(seen.tid);
             return;
@@ -150,33 +260,34 @@ impl Followed {
         made_by.forks += 1;
         let (fork, is_told) = (made_by.forks, made_by.is_told);
         let (opens, program) = (made_by.opens.clone(), made_by.program.clone());
+        let maps = made_by.maps.clone();
         let image = next_image(&mut self.images, seen.pid);
         let threads = HashSet::from([seen.tid]);
-        let text = program.clone();
+        let begun = program.clone();
         let process =
-            Process { image, parent, program, is_told, threads, opens, ..Process::default() };
+            Process { image, parent, program, is_told, threads, opens, maps, ..Process::default() };
         self.processes.insert(seen.pid, process);
         if is_told {
-            let forks = Event { pid: parent, tid: parent, ..seen.clone() };
-            self.tell(&forks, Kind::Fork, [fork, 0, 0, 0], b"");
-            self.tell(seen, Kind::Begin, [parent.into(), fork, 0, 0], &text);
+            let forks = Seen { pid: parent, tid: parent, ..seen.clone() };
+            self.tell(&forks, Did::Fork { fork });
+            self.tell(seen, Did::Begin { parent, fork, program: begun });
         }
     }
 
-    fn end(&mut self, seen: &Event) {
+    fn end(&mut self, seen: &Seen) {
         let process = self.process(seen.pid);
         process.threads.remove(&seen.tid);
         self.calls.remove(&seen.tid);
         self.reads.remove(&seen.tid);
         if self.process(seen.pid).threads.is_empty() {
-            self.tell_if_begun(seen, Kind::End, [0; 4]);
+            self.tell_if_begun(seen, Did::End);
             self.processes.remove(&seen.pid);
         }
     }
 
     /// A process is another program now. What the kernel has read for that is this program's.
-    fn exec(&mut self, seen: &Event) {
-        self.tell_if_begun(seen, Kind::End, [0; 4]);
+    fn exec(&mut self, seen: &Seen) {
+        self.tell_if_begun(seen, Did::End);
         let before = self.processes.remove(&seen.pid).unwrap_or_default();
         let image = next_image(&mut self.images, seen.pid);
         let threads = HashSet::from([seen.pid]);
@@ -196,7 +307,7 @@ impl Followed {
         }
     }
 
-    fn read(&mut self, seen: &Event, file: FileId, first: u64, last: u64) {
+    fn read(&mut self, seen: &Seen, file: FileId, first: u64, last: u64) {
         let before = self.reads.insert(seen.tid, (file, first, last));
         // The next step of the same read.
         let goes_on =
@@ -211,14 +322,14 @@ impl Followed {
         }
     }
 
-    fn hold(&mut self, seen: &Event) {
+    fn hold(&mut self, seen: &Seen) {
         let held = &mut self.process(seen.pid).held;
         if held.len() < MOST_HELD {
             held.push(seen.clone());
         }
     }
 
-    fn tell_read(&mut self, seen: &Event, file: FileId, first: u64, last: u64) {
+    fn tell_read(&mut self, seen: &Seen, file: FileId, first: u64, last: u64) {
         if !self.files.contains_key(&file)
             && let Some(path) = open_path(seen.pid, file)
         {
@@ -234,15 +345,18 @@ impl Followed {
         let offset = first * self.page_bytes;
         let end = (last + 1).saturating_mul(self.page_bytes).min(stored.size_bytes);
         if offset < end {
-            self.tell(seen, Kind::Read, [open, offset, end - offset, 0], b"");
+            self.tell(seen, Did::Read { open, offset_bytes: offset, length: end - offset });
         }
     }
 
-    fn map(&mut self, seen: &Event, map: &MappedRange) {
+    fn map(&mut self, seen: &Seen, map: &MappedRange) {
         let called = self.calls.remove(&seen.tid);
-        self.tell_if_begun(seen, Kind::Unmap, [map.address, map.length_bytes, 0, 0]);
-        let Some(mapped) = &map.file else { return };
-        let (file, path) = (&mapped.id, &mapped.path);
+        let MappedRange { address, length_bytes: length, offset_bytes, protection, .. } = *map;
+        if self.protects(seen, map) {
+            return self.tell_if_begun(seen, Did::Protect { address, length, protection });
+        }
+        self.tell_if_begun(seen, Did::Unmap { address, length });
+        let Some(MappedFile { id: file, path }) = &map.file else { return };
         if !self.files.contains_key(file) {
             self.know(*file, path);
         }
@@ -257,22 +371,50 @@ impl Followed {
                 self.tell_read(&read, file, first, last);
             }
         }
-        let mut flags = if map.is_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE } as u64;
+        let shared = if map.is_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        let mut flags = shared.cast_unsigned();
         if let Some(What::CallsMap { flags: called }) = called {
-            flags |= called & (libc::MAP_POPULATE | libc::MAP_LOCKED) as u64;
+            let of_call = libc::MAP_POPULATE | libc::MAP_LOCKED;
+            flags |= called as u32 & of_call.cast_unsigned();
         }
-        self.tell(seen, Kind::Mode, [map.protection.into(), flags, 0, 0], b"");
-        let MappedRange { address, length_bytes, offset_bytes, .. } = *map;
-        self.tell(seen, Kind::Map, [address, length_bytes, offset_bytes, open], b"");
+        self.tell(seen, Did::Map { open, address, length, offset_bytes, protection, flags });
+        if let Some(advice) = self.single.taken_over(seen.pid, address) {
+            self.tell(seen, Did::Madvise { address, length, advice });
+        }
     }
 
-    fn moved(&mut self, seen: &Event, result: i64) {
+    /// Whether what is told as a mapping is another protection of one that is there.
+    fn protects(&mut self, seen: &Seen, map: &MappedRange) -> bool {
+        let MappedRange { address, length_bytes, offset_bytes, protection, .. } = *map;
+        let file = map.file.as_ref().map(|file| file.id);
+        let maps = &mut self.process(seen.pid).maps;
+        let end = address.saturating_add(length_bytes);
+        let before = maps.iter().find(|of| of.address <= address && end <= of.end).copied();
+        let is_same = |of: &Known| {
+            Some(of.file) == file
+                && of.protection != protection
+                && of.offset_bytes + (address - of.address) == offset_bytes
+        };
+        if let Some(before) = before.filter(is_same) {
+            // Where a part has another protection, the whole is known as it was.
+            if (before.address, before.end) == (address, end) {
+                maps.retain(|of| of.address != address);
+                maps.push(Known { protection, ..before });
+            }
+            return true;
+        }
+        maps.retain(|of| of.end <= address || end <= of.address);
+        maps.extend(file.map(|file| Known { address, end, offset_bytes, file, protection }));
+        false
+    }
+
+    fn moved(&mut self, seen: &Seen, result: i64) {
         let called = self.calls.remove(&seen.tid);
         if let Some(What::CallsMove { address, length_bytes, new_length_bytes }) = called
             && let Ok(to) = u64::try_from(result)
         {
-            let values = [address, length_bytes, to, new_length_bytes];
-            self.tell_if_begun(seen, Kind::Move, values);
+            let (from, to) = ((address, length_bytes), (to, new_length_bytes));
+            self.tell_if_begun(seen, Did::Move { from, to });
         }
     }
 
@@ -283,7 +425,7 @@ impl Followed {
     }
 
     /// The number of a file of a process, which begins with it if it has not begun.
-    fn open(&mut self, seen: &Event, file: FileId, stored: &Stored) -> u64 {
+    fn open(&mut self, seen: &Seen, file: FileId, stored: &Stored) -> u64 {
         let process = self.process(seen.pid);
         if let Some(open) = process.opens.get(&file) {
             return *open;
@@ -293,17 +435,16 @@ impl Followed {
         if !is_told {
             // It maps itself before all others.
             let mut program = program_of(seen.pid);
-            if program.is_empty() {
-                program = stored.path.as_os_str().as_bytes().to_vec();
+            if program.as_os_str().is_empty() {
+                program.clone_from(&stored.path);
             }
             self.process(seen.pid).program.clone_from(&program);
-            self.tell(seen, Kind::Begin, [parent.into(), 0, 0, 0], &program);
+            self.tell(seen, Did::Begin { parent, fork: 0, program });
         }
         self.opens += 1;
         let open = self.opens;
         self.process(seen.pid).opens.insert(file, open);
-        let values = [open, stored.device, stored.inode, stored.size_bytes];
-        self.tell(seen, Kind::Open, values, stored.path.as_os_str().as_bytes());
+        self.tell(seen, Did::Open { number: open, file: stored.clone() });
         open
     }
 }
@@ -316,9 +457,8 @@ fn next_image(images: &mut HashMap<u32, u32>, pid: u32) -> u32 {
 }
 
 /// The path of the program of a process; empty where it is gone.
-fn program_of(pid: u32) -> Vec<u8> {
-    let link = fs::read_link(format!("/proc/{pid}/exe"));
-    link.map(|path| path.as_os_str().as_bytes().to_vec()).unwrap_or_default()
+fn program_of(pid: u32) -> PathBuf {
+    fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default()
 }
 
 /// The path of a file that a process has open.
@@ -331,49 +471,7 @@ fn open_path(pid: u32, file: FileId) -> Option<PathBuf> {
     })
 }
 
-impl WantedFiles {
-    /// What is told of the file at `path`, if it is recorded.
-    fn look(&self, file: FileId, path: &Path) -> Option<Stored> {
-        let found = fs::metadata(path).ok()?;
-        let is_it = found.is_file() && found.ino() == file.inode;
-        let filesystem = rustix::fs::statfs(path).ok()?.f_type;
-        let is_recorded = is_it
-            && found.len() >= self.min_bytes.max(1)
-            && !IN_MEMORY.contains(&filesystem)
-            && self.matches(path);
-        is_recorded.then(|| Stored {
-            path: path.to_owned(),
-            device: found.dev(),
-            inode: found.ino(),
-            size_bytes: found.len(),
-        })
-    }
-
-    fn matches(&self, path: &Path) -> bool {
-        let c_string = |text: &[u8]| CString::new(text).ok();
-        let Some(path) = c_string(path.as_os_str().as_bytes()) else { return false };
-        let mut patterns = self.patterns.iter().filter_map(|text| c_string(text.as_bytes()));
-        // SAFETY: both texts end with a zero.
-        let is_match =
-            |pattern: CString| unsafe { libc::fnmatch(pattern.as_ptr(), path.as_ptr(), 0) == 0 };
-        self.patterns.is_empty() || patterns.any(is_match)
-    }
-}
-
 /// Whether `seen` is a read of `file`.
-fn is_read_of(seen: &Event, file: FileId) -> bool {
+fn is_read_of(seen: &Seen, file: FileId) -> bool {
     matches!(seen.what, What::Read { file: read, .. } if read == file)
-}
-
-impl Source for Followed {
-    fn told(&mut self, is_over: bool) -> Vec<Told> {
-        let mut seen = Vec::new();
-        self.following.read(is_over, &mut |event| seen.push(event));
-        seen.into_iter().for_each(|event| self.take(event));
-        std::mem::take(&mut self.told)
-    }
-
-    fn lost(&self) -> u64 {
-        self.lost
-    }
 }

@@ -1,92 +1,115 @@
-//! Recording what a program does with its files: the tapes on which the library tells it are read
-//! while the program runs, and written as a recording.
+//! Recording what processes do with their files: what the kernel tells of them is read while they
+//! run, and written as a recording.
 
 mod assembly;
 mod firsts;
 mod followed;
+mod single_pages;
+mod source;
 mod space;
-mod stacks;
-mod tapes;
+mod told;
+mod user_times;
+mod wanted;
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use filemap_control::layout::Reason;
 use filemap_recording::{Error as RecordingError, Event, Header, Totals, What, Writer};
 
+use crate::error::Error;
 use assembly::Assembly;
-use tapes::Told;
+use told::Told;
+use user_times::UserTimes;
 
-pub use followed::{Followed, WantedFiles};
-pub use tapes::Tapes;
+pub use followed::Followed;
+pub use single_pages::{SinglePages, drop_cached};
+pub use source::Source;
+pub use wanted::{SMALLEST, WantedFiles};
 
-/// Between two looks at tapes on which nothing was found.
-const PAUSE: Duration = Duration::from_millis(2);
+/// The clock of recordings.
+pub const CLOCK: &str = "user time of the thread, looked at every 50 ms";
+
+/// The user time of threads is looked at this often.
+const BETWEEN_TIMES: Duration = Duration::from_millis(50);
+
+/// What is written is in the file this often, so that a recorder that is killed leaves it.
+const BETWEEN_BLOCKS: Duration = Duration::from_secs(1);
+
+/// So much is kept at most until then.
+const MOST_KEPT: usize = 1 << 16;
 
 /// What became of a recording.
 pub struct Recorded<W> {
     /// What it was written to, and what it has.
     pub written: Result<(W, Totals), RecordingError>,
-    /// Entries that name what was not told before, as what had told it was lost.
+    /// Events that name what was not told before, as what had told it was lost.
     pub unknown: u64,
     /// The files that are in it.
     pub files: Vec<OsString>,
-    /// A process that stopped to tell before its end, and why.
-    pub stopped: Option<(u32, Reason)>,
+    /// Mappings of which several pages were touched before their pages came one at a time.
+    pub late: u64,
+    /// Why pages did not come one at a time somewhere.
+    pub refused: Option<String>,
+    /// Why it ends early.
+    pub failed: Option<Error>,
 }
 
-/// Where it is told what programs do.
-pub trait Source {
-    /// What was told since this was asked last, in order of time. Nothing is told any more where it
-    /// `is_over`.
-    fn told(&mut self, is_over: bool) -> Vec<Told>;
-
-    /// Entries that were lost.
-    fn lost(&self) -> u64;
-}
-
-/// Records what is told by `source` to `output`, which errors call `name`, until `is_over`, of
-/// which whoever sets it wakes this thread. A page that is told again is left out where touches
-/// may be `repeated`. Where the recording cannot be written, the source is read all the same, so
-/// that no program waits.
+/// Records what `followed` tells to `output`, which errors call `name`, until `is_over`. Where the
+/// recording cannot be written, it is read all the same.
 pub fn record<W: Write>(
-    source: &mut dyn Source,
+    followed: &mut Followed,
     output: W,
     name: &str,
     header: &Header,
-    repeated: bool,
-    is_over: &AtomicBool,
+    is_over: &dyn Fn() -> bool,
 ) -> Recorded<W> {
     let mut recording = Recording {
         writer: Writer::new(output, name, header),
-        assembly: Assembly::new(header.page_size, repeated),
+        assembly: Assembly::new(header.page_size),
+        times: UserTimes::new(),
+        kept: Vec::new(),
     };
-    loop {
+    let (mut timed, mut flushed) = (Instant::now(), Instant::now());
+    let failed = loop {
         // What was told before the end is read after it.
-        let was_over = is_over.load(Ordering::Acquire);
-        let told = source.told(was_over);
-        recording.take(&told);
+        let was_over = is_over();
+        match followed.told(was_over) {
+            Ok(told) => recording.kept.extend(told),
+            Err(error) => break Some(error),
+        }
+        let is_time = timed.elapsed() >= BETWEEN_TIMES || recording.kept.len() >= MOST_KEPT;
+        if was_over || is_time {
+            recording.take();
+            timed = Instant::now();
+        }
         if was_over {
-            break;
+            break None;
         }
-        if told.is_empty() {
-            thread::park_timeout(PAUSE);
+        if flushed.elapsed() >= BETWEEN_BLOCKS {
+            recording.flush();
+            flushed = Instant::now();
         }
-    }
-    recording.end(source.lost())
+    };
+    followed.end_advice();
+    let single = followed.single();
+    let refused = single.refused.as_ref().map(ToString::to_string);
+    recording.end(followed.lost(), single.late, refused, failed)
 }
 
 struct Recording<W: Write> {
     writer: Result<Writer<W>, RecordingError>,
     assembly: Assembly,
+    times: UserTimes,
+    /// What was told, and has no times yet.
+    kept: Vec<Told>,
 }
 
 impl<W: Write> Recording<W> {
-    fn take(&mut self, all: &[Told]) {
-        for told in all {
+    fn take(&mut self) {
+        let mut kept = std::mem::take(&mut self.kept);
+        self.times.share_out(&mut kept);
+        for told in &kept {
             for event in self.assembly.take(told) {
                 self.write(&event);
             }
@@ -101,11 +124,27 @@ impl<W: Write> Recording<W> {
         }
     }
 
-    fn end(mut self, lost: u64) -> Recorded<W> {
+    fn flush(&mut self) {
+        if let Ok(writer) = &mut self.writer
+            && let Err(error) = writer.flush()
+        {
+            self.writer = Err(error);
+        }
+    }
+
+    fn end(
+        mut self,
+        lost: u64,
+        late: u64,
+        refused: Option<String>,
+        failed: Option<Error>,
+    ) -> Recorded<W> {
+        self.take();
         if lost > 0 {
             self.write(&Event { thread: 0, wait_ns: 0, what: What::Lost { events: lost } });
         }
-        let Assembly { unknown, paths: files, stopped, .. } = self.assembly;
-        Recorded { written: self.writer.and_then(Writer::finish), unknown, files, stopped }
+        let Assembly { unknown, paths: files, .. } = self.assembly;
+        let written = self.writer.and_then(Writer::finish);
+        Recorded { written, unknown, files, late, refused, failed }
     }
 }

@@ -18,8 +18,6 @@ pub struct Mapped {
     pub open: u32,
     pub protection: u32,
     pub flags: u32,
-    /// The number of who called to make it.
-    pub stack: u32,
 }
 
 impl Mapped {

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{ptr, thread};
 
-use filemap_control::layout::{MAPPINGS, Reason};
 use crate::policy::Reads;
+use filemap_control::layout::{MAPPINGS, Reason};
 use rustix::thread::{Timespec, futex};
 
 use super::descriptor;

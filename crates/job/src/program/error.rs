@@ -41,6 +41,33 @@ pub enum ProgramError {
         /// The thread that makes it or takes it away.
         by: String,
     },
+    /// A phase waits for one of its own thread.
+    #[error(
+        "'after': it waits for a phase of its own thread '{name}', whose order is that of its \
+         phases; name another thread"
+    )]
+    AfterItself {
+        /// The thread.
+        name: String,
+    },
+    /// A phase waits for one that is not there.
+    #[error("'after': thread '{name}' has no phase {phase}; give one from 1 to {phases}")]
+    NoPhase {
+        /// The phase, counted from 1.
+        phase: u64,
+        /// The thread.
+        name: String,
+        /// How many it has.
+        phases: u64,
+    },
+    /// Phases wait for each other.
+    #[error(
+        "{step} can never begin, as phases wait for each other in a circle; take out an 'after'"
+    )]
+    Circle {
+        /// The step.
+        step: String,
+    },
     /// A phase of a thread does not say what it does, or says several things.
     #[error(
         "a phase does one thing; give one of 'mapping' or 'open' with a workload or advice, 'map', \

@@ -5,6 +5,7 @@
 
 mod actions;
 mod advice;
+mod after;
 mod error;
 mod keys;
 mod names;
@@ -26,13 +27,16 @@ use crate::workload::Workload;
 
 use self::advice::shown_range;
 pub use self::advice::{Fadvise, Madvise};
+pub use self::after::StepOf;
 pub use self::error::ProgramError;
 pub use self::keys::ProgramSpec;
 pub use self::record::{
     FileRun, FileSummary, MappingRun, PhaseRun, ProgramRecord, ProgramRun, ProgramSummary,
     ThreadRun,
 };
-pub use self::spec::{FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
+pub use self::spec::{
+    AfterSpec, FileSpec, FoundFile, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec,
+};
 
 /// A program that has been validated.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +76,9 @@ pub struct ProgramThread {
     pub name: String,
     /// What it does, in order: at least one step.
     pub steps: Vec<ProgramStep>,
+    /// The steps that wait for steps of other threads before they begin, in order: each as an
+    /// index, with what it waits for. No steps wait for each other in a circle.
+    pub after: Vec<(usize, Vec<StepOf>)>,
 }
 
 /// A file with its name.

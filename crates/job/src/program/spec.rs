@@ -153,6 +153,20 @@ pub struct ThreadPhaseSpec {
     /// Size of a read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bs: Option<SizeText>,
+    /// Phases of other threads that it waits for before it begins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<AfterSpec>,
+}
+
+/// A phase of another thread, which ends before one begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AfterSpec {
+    /// The name of the thread.
+    pub thread: String,
+    /// The phase, counted from 1.
+    pub phase: u64,
 }
 
 impl ThreadPhaseSpec {

@@ -3,7 +3,7 @@
 use super::error::ProgramError;
 use super::names::{Names, in_table};
 use super::spec::{ThreadPhaseSpec, ThreadSpec};
-use super::{Program, ProgramStep, ProgramThread};
+use super::{Program, ProgramStep, ProgramThread, after};
 use crate::Error;
 use crate::bounds::{MAX_THREAD_PHASES, MAX_THREADS};
 use crate::limits::out_of_range;
@@ -22,7 +22,7 @@ pub(super) fn take(
     let named = threads.iter().enumerate();
     let named = named.map(|(at, thread)| thread.name.clone().unwrap_or((at + 1).to_string()));
     let names: Vec<String> = named.collect();
-    Names::new("thread", names.iter(), MAX_THREADS)?;
+    let named = Names::new("thread", names.iter(), MAX_THREADS)?;
     let mut there = There::new(threads, &names, mappings, program);
     for (number, (thread, name)) in threads.iter().zip(&names).enumerate() {
         let steps = steps(number, &thread.phase, opens, mappings, program, &mut there);
@@ -30,9 +30,10 @@ pub(super) fn take(
             [_] => error,
             _ => in_table("thread", name, error),
         });
-        program.threads.push(ProgramThread { name: name.clone(), steps: steps? });
+        let (name, steps) = (name.clone(), steps?);
+        program.threads.push(ProgramThread { name, steps, after: Vec::new() });
     }
-    Ok(())
+    after::take(threads, &named, program)
 }
 
 fn steps(

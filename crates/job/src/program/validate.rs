@@ -223,6 +223,7 @@ impl ThreadPhaseSpec {
             let other = ThreadPhaseSpec {
                 map: self.map.clone(),
                 unmap: self.unmap.clone(),
+                after: self.after.clone(),
                 ..Default::default()
             };
             if *self != other {

@@ -43,12 +43,7 @@ impl Runnable for Job {
         let stat = stage.stats()?[0];
         let Ran { ended, vmstat, major_events, flushes } = ran;
         let steps = &ended.threads[0].steps;
-        let seen = FileCounts::new(
-            ended.read_bytes,
-            stat,
-            file.whole,
-            Dropped::Nothing,
-        );
+        let seen = FileCounts::new(ended.read_bytes, stat, file.whole, Dropped::Nothing);
         let own_major_faults = steps.iter().map(|step| step.major).sum();
         let major_faults = major_events.unwrap_or(own_major_faults).max(own_major_faults);
         let run = Run {

@@ -73,6 +73,7 @@ fn process(program: &Program, paths: &[PathBuf]) -> Process {
         mappings: program.mappings.iter().map(area).collect(),
         anonymous: program.anonymous,
         threads: program.threads.iter().map(steps).collect(),
+        after: program.threads.iter().map(|thread| thread.after.clone()).collect(),
         cpus: program.cpus.map(u64::from),
         settle: false,
         report_mapped: false,

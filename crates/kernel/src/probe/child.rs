@@ -12,6 +12,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use super::files::Files;
 use super::flushes::Watch;
 use super::mapping::{self, Mapped};
+use super::order::Order;
 use super::own_page::OwnPage;
 use super::process::Process;
 use super::start::Start;
@@ -154,7 +155,7 @@ fn share<'a>(process: &'a Process, files: Files<'a>) -> Result<Shared<'a>, Error
     for (area, mapped) in process.mappings.iter().zip(&mapped).filter(|(area, _)| area.at_start) {
         mapped.map(files.of(area.open), files.path(area.open))?;
     }
-    Ok(Shared { process, files, mapped })
+    Ok(Shared { process, files, mapped, order: Order::of(process) })
 }
 
 /// Starts thread `number`, which waits until all begin.

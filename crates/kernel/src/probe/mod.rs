@@ -14,6 +14,7 @@ mod flushes;
 mod folio_ops;
 mod mapping;
 mod meter;
+mod order;
 mod outcome;
 mod own_page;
 mod piped;

@@ -66,6 +66,7 @@ impl Plan {
             opens: vec![0],
             mappings: vec![self.area()],
             threads: vec![self.phases.iter().map(step).collect()],
+            after: Vec::new(),
             settle: self.settle,
             report_mapped: self.report_mapped,
             is_governed: self.is_governed,

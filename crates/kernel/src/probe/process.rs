@@ -6,7 +6,7 @@ use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::address::vma::Advice;
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::elf::Segment;
-use filemap_job::program::{Fadvise, Madvise};
+use filemap_job::program::{Fadvise, Madvise, StepOf};
 
 use super::access::{Access, MAX_READ_BYTES};
 use crate::Error;
@@ -24,6 +24,9 @@ pub struct Process {
     pub anonymous: PageCount,
     /// What each thread does: at least one.
     pub threads: Vec<Vec<Step>>,
+    /// Of each thread, the steps that begin when steps of other threads are done; no thread has any
+    /// where this is empty.
+    pub after: Vec<Vec<(usize, Vec<StepOf>)>>,
     /// How many CPUs it may run on; all that it has if not given.
     pub cpus: Option<u64>,
     /// After each access, waits until nothing of its file is still being read. What the kernel

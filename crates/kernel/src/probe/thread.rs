@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-use filemap_job::program::{Fadvise, Madvise};
+use filemap_job::program::{Fadvise, Madvise, StepOf};
 use rustix::fs::{Advice as FileAdvice, fadvise};
 
 use super::busy::Busy;
@@ -16,6 +16,7 @@ use super::files::Files;
 use super::flushes::begin_access;
 use super::mapping::{self, Mapped};
 use super::meter::Meter;
+use super::order::Order;
 use super::populate::{self, Populated};
 use super::process::{Area, Process, Step};
 use super::settle::{NewReads, Settle};
@@ -31,11 +32,15 @@ pub(super) struct Shared<'a> {
     pub(super) process: &'a Process,
     pub(super) files: Files<'a>,
     pub(super) mapped: Vec<Mapped<'a>>,
+    pub(super) order: Order,
 }
 
 /// A thread with everything that its steps need, already in memory.
 pub(super) struct Thread<'a> {
+    number: usize,
     steps: &'a [Step],
+    /// The steps that wait for other threads.
+    after: &'a [(usize, Vec<StepOf>)],
     meter: Meter,
     busy: Busy,
     buffer: Vec<u8>,
@@ -59,7 +64,9 @@ impl<'a> Thread<'a> {
         warm_up(&mut meter, &mut buffer, process)?;
         let counted = steps.len().saturating_mul(process.files.len());
         Ok(Thread {
+            number,
             steps,
+            after: process.after.get(number).map_or(&[], Vec::as_slice),
             meter,
             busy: Busy::new(steps.iter().any(Step::thinks)),
             buffer,
@@ -89,8 +96,14 @@ impl<'a> Thread<'a> {
 
     /// Takes its steps; what each cost.
     pub(super) fn run(mut self, shared: &Shared) -> Result<Vec<PhaseCost>, Error> {
-        for step in self.steps {
+        for (at, step) in self.steps.iter().enumerate() {
+            if let Some(((_, first), rest)) = self.after.split_first().filter(|(of, _)| of.0 == at)
+            {
+                shared.order.wait(first);
+                self.after = rest;
+            }
             let mut cost = self.step(step, shared)?;
+            shared.order.done(self.number);
             if self.counts_left {
                 let stat = shared.files.cached();
                 cost.left = stat.map(|stat| Left { cached: stat.cached, evicted: stat.evicted });
@@ -101,7 +114,7 @@ impl<'a> Thread<'a> {
     }
 
     fn step(&mut self, step: &Step, shared: &Shared) -> Result<PhaseCost, Error> {
-        let Shared { process, files, mapped } = shared;
+        let Shared { process, files, mapped, .. } = shared;
         match step {
             Step::Map(number) => {
                 let open = process.mappings[*number].open;

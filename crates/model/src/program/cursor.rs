@@ -103,6 +103,7 @@ impl<'p> Cursor<'p> {
                 None if running.world.turn_is_over() => return Ok(Some(Pause::Turn)),
                 None => match self.steps.get(self.done.len()) {
                     None => return Ok(None),
+                    Some(_) if !running.order.begins(self.thread) => return Ok(Some(Pause::Step)),
                     Some(step) => {
                         self.begin(step, running);
                         continue;
@@ -125,6 +126,11 @@ impl<'p> Cursor<'p> {
             let (tally, ended_ns) = (running.world.tally, running.world.now_ns());
             self.done.push(Done { tally, began_ns: self.began_ns, ended_ns });
             self.doing = None;
+            let free = running.order.done(self.thread);
+            free.iter().for_each(|thread| running.world.waiting.wake(*thread, ended_ns));
+            if !free.is_empty() {
+                return Ok(Some(Pause::Turn));
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod cursor;
 mod fair;
+mod order;
 mod populate;
 mod record;
 mod running;

@@ -8,6 +8,7 @@ use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::format_size;
 use filemap_job::program::{Fadvise, Madvise, Program};
 
+use super::order::Order;
 use crate::Error;
 use crate::device::Device;
 use crate::flushes::Flushes;
@@ -38,6 +39,7 @@ pub(super) struct Running<'p, 'a, C, L> {
     governors: Vec<Governor>,
     /// Where each mapping begins when it is there.
     pub(super) starts: Vec<Vpn>,
+    pub(super) order: Order<'p>,
 }
 
 /// The device of files with blocks; the other one fills holes.
@@ -77,6 +79,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             governed: vec![None; program.mappings.len()],
             governors: vec![governor; files],
             starts: starts(program),
+            order: Order::new(&program.threads),
         };
         for (number, mapping) in program.mappings.iter().enumerate() {
             if mapping.at_start {

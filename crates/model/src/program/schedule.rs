@@ -56,6 +56,7 @@ pub fn run<C: PageCache, L: Log>(
         let wait = match pause {
             Some(Pause::Folio(file, index)) => Wait::Page(file, index),
             Some(Pause::Room) => Wait::Room,
+            Some(Pause::Step) => Wait::Step,
             Some(Pause::Turn) | None => Wait::Cpu,
         };
         idle[thread] = Idle { since_ns: now_ns, wait };
@@ -69,6 +70,7 @@ pub fn run<C: PageCache, L: Log>(
                 running.world.waiting.add(thread, None);
                 schedule.sleep(thread, now_ns);
             }
+            Some(Pause::Step) => schedule.sleep(thread, now_ns),
             None => {
                 left -= 1;
                 running.world.is_alone = left == 1;

@@ -11,6 +11,7 @@ use super::callers::{Loaded, Module};
 use super::drafts::{Draft, Drafts};
 use super::mappings::{Made, Mapping};
 use super::names;
+use super::order::Order;
 use crate::event::{Event, Pages, What};
 use crate::header::Header;
 
@@ -54,6 +55,9 @@ pub struct Gathered {
     pub mappings: Vec<Mapping>,
     by_process: HashMap<(u32, u32), usize>,
     loaded: Loaded,
+    /// The process that made each process.
+    parents: Vec<Option<u32>>,
+    order: Order,
     at_hand: Option<((u32, u32), usize)>,
 }
 
@@ -75,6 +79,8 @@ impl Gathered {
             mappings: Vec::new(),
             by_process: HashMap::new(),
             loaded: Loaded::default(),
+            parents: Vec::new(),
+            order: Order::default(),
             at_hand: None,
         }
     }
@@ -85,10 +91,14 @@ impl Gathered {
         match what {
             What::Process { program, parent, .. } => {
                 self.loaded.begin(parent);
+                self.parents.push(parent);
                 return self.processes.push(names::of_path(&program));
             }
             What::Thread { process, tid } => {
-                return self.threads.push(Thread { process, tid, drafts: Drafts::default() });
+                self.threads.push(Thread { process, tid, drafts: Drafts::default() });
+                let (number, parent) =
+                    (self.threads.len() as u32 - 1, self.parents[process as usize]);
+                return self.order.begin(number, parent, &mut self.threads);
             }
             _ => self.threads[thread as usize].drafts.think(wait_ns),
         }
@@ -117,7 +127,8 @@ impl Gathered {
                 self.push(thread, Draft::Map { mapping: number });
                 if advice::is_populated(flags) {
                     let pages = Pages { first: 0, pages: self.made[mapping as usize].pages };
-                    self.push(thread, Draft::Madvise { mapping: number, advice: POPULATE, pages });
+                    let populates = Draft::Madvise { mapping: number, advice: POPULATE, pages };
+                    self.advise(thread, open, populates);
                 }
             }
             What::Unmap { mapping, part: None } => {
@@ -140,25 +151,31 @@ impl Gathered {
             }
             What::Madvise { mapping, pages, advice } => match advice::madvise(advice) {
                 Some(advice) => {
+                    let open = self.made[mapping as usize].open;
                     let mapping = self.used(thread, mapping);
-                    self.push(thread, Draft::Madvise { mapping, advice, pages });
+                    self.advise(thread, open, Draft::Madvise { mapping, advice, pages });
                 }
                 None => self.said.other_advice += 1,
             },
             What::Fadvise { open, offset_bytes, length_bytes, advice } => {
                 match advice::fadvise(advice) {
-                    Some(advice) => self
-                        .push(thread, Draft::Fadvise { open, advice, offset_bytes, length_bytes }),
+                    Some(advice) => {
+                        let advice = Draft::Fadvise { open, advice, offset_bytes, length_bytes };
+                        self.advise(thread, open, advice);
+                    }
                     None => self.said.other_advice += 1,
                 }
             }
             What::Readahead { open, offset_bytes, length_bytes } if length_bytes > 0 => {
                 let advice = WILLNEED;
-                self.push(thread, Draft::Fadvise { open, advice, offset_bytes, length_bytes });
+                let advice = Draft::Fadvise { open, advice, offset_bytes, length_bytes };
+                self.advise(thread, open, advice);
             }
             What::Read { open, offset_bytes, length_bytes } if length_bytes > 0 => {
                 let needed = offset_bytes.saturating_add(length_bytes);
-                self.need(self.opens[open as usize], needed);
+                let file = self.opens[open as usize];
+                self.need(file, needed);
+                self.order.uses(thread, file, &mut self.threads);
                 // Linux reads less than two of a job's largest blocks at once.
                 let ends = length_bytes.min(2 * MAX_READ_BYTES);
                 for done in (0..ends).step_by(MAX_READ_BYTES as usize) {
@@ -190,6 +207,7 @@ impl Gathered {
         let (first, file) = (made.first, self.opens[made.open as usize]);
         let needed = first.saturating_add(page).saturating_mul(self.page_size).saturating_add(1);
         self.need(file, needed);
+        self.order.uses(thread, file, &mut self.threads);
         if is_write {
             self.made[mapping as usize].is_writable = true;
         }
@@ -198,6 +216,14 @@ impl Gathered {
 
     fn push(&mut self, thread: u32, step: Draft) {
         self.threads[thread as usize].drafts.push(step);
+    }
+
+    /// `thread` gives advice for what is open.
+    fn advise(&mut self, thread: u32, open: u32, advice: Draft) {
+        let file = self.opens[open as usize];
+        self.order.advises(thread, file, &mut self.threads);
+        self.push(thread, advice);
+        self.order.advised(thread, file, &mut self.threads);
     }
 
     fn need(&mut self, file: usize, bytes: u64) {

@@ -12,6 +12,7 @@ mod files;
 mod gather;
 mod mappings;
 mod names;
+mod order;
 mod steps;
 
 use std::io::Read;

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use filemap_job::bounds::MAX_THINK_NS;
-use filemap_job::program::{MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
+use filemap_job::program::{AfterSpec, MappingSpec, OpenSpec, ThreadPhaseSpec, ThreadSpec};
 use filemap_job::{ProgramSpec, SizeText};
 
 use super::advice::{self, POPULATE};
-use super::drafts::{Draft, Drafts};
-use super::gather::Gathered;
+use super::drafts::{Draft, Drafts, StepOf};
+use super::gather::{Gathered, Thread};
 use super::names::Names;
 use super::{Conversion, Existing, MappedAt, files};
 use crate::event::Pages;
@@ -103,22 +103,55 @@ impl Gathered {
         let mut names = Names::default();
         let threads = std::mem::take(&mut self.threads);
         let mut processes = HashSet::new();
-        for thread in threads {
-            let mut steps = Drafts::default();
-            let of_job = thread.drafts.steps.into_iter().filter_map(|step| self.kept(step, tables));
-            of_job.for_each(|step| steps.push(step));
-            let phases = steps.steps.into_iter().map(|step| self.phase(step, tables));
-            let phase: Vec<ThreadPhaseSpec> = phases.collect();
-            if phase.is_empty() {
+        let kept: Vec<Kept> =
+            threads.into_iter().map(|thread| self.kept_of(thread, tables)).collect();
+        let mut name_of = vec![String::new(); kept.len()];
+        for (name, thread) in name_of.iter_mut().zip(&kept).filter(|(_, of)| !of.steps.is_empty()) {
+            let program = &self.processes[thread.process as usize];
+            *name = names.give(&format!("{program} {}", thread.tid));
+        }
+        let phases_of: Vec<Vec<usize>> = kept.iter().map(|thread| thread.phases.clone()).collect();
+        for (number, thread) in kept.into_iter().enumerate() {
+            if thread.steps.is_empty() {
                 continue;
             }
+            let after = |of: &StepOf| {
+                let phase = *phases_of[of.thread as usize].get(of.step)? as u64;
+                let thread = name_of[of.thread as usize].clone();
+                (phase > 0).then_some(AfterSpec { thread, phase })
+            };
+            let phases = thread.steps.into_iter().map(|(step, waits_for)| ThreadPhaseSpec {
+                after: waits_for.iter().filter_map(after).collect(),
+                ..self.phase(step, tables)
+            });
+            let phase: Vec<ThreadPhaseSpec> = phases.collect();
             processes.insert(thread.process);
             self.said.has_think_times |= phase.iter().any(|phase| phase.think_ns.is_some());
-            let program = &self.processes[thread.process as usize];
-            let name = names.give(&format!("{program} {}", thread.tid));
-            spec.thread.push(ThreadSpec { name: Some(name), phase });
+            spec.thread.push(ThreadSpec { name: Some(name_of[number].clone()), phase });
         }
         (self.said.processes, self.said.threads) = (processes.len(), spec.thread.len());
+    }
+
+    /// The steps of `thread` for which the job has something to do.
+    fn kept_of(&self, thread: Thread, tables: &Tables) -> Kept {
+        let Thread { process, tid, drafts } = thread;
+        let Drafts { steps, mut after, awaited, .. } = drafts;
+        let mut kept = Drafts::default();
+        let mut phases = Vec::with_capacity(steps.len());
+        for (at, step) in steps.into_iter().enumerate() {
+            after.remove(&at).into_iter().flatten().for_each(|of| kept.wait_for(of));
+            if let Some(step) = self.kept(step, tables) {
+                kept.push(step);
+            }
+            if awaited.contains(&at) {
+                kept.seal();
+            }
+            phases.push(kept.steps.len());
+        }
+        let mut waits_for = kept.after;
+        let steps = kept.steps.into_iter().enumerate();
+        let steps = steps.map(|(at, step)| (step, waits_for.remove(&at).unwrap_or_default()));
+        Kept { process, tid, steps: steps.collect(), phases }
     }
 
     /// The last byte that a file of the job has.
@@ -223,6 +256,17 @@ impl Gathered {
             }
         }
     }
+}
+
+/// A thread of the job.
+struct Kept {
+    process: u32,
+    tid: u32,
+    /// Each with what it waits for.
+    steps: Vec<(Draft, Vec<StepOf>)>,
+    /// The phase in which each step was that is recorded, counted from 1: of one that the job
+    /// leaves out the phase before it.
+    phases: Vec<usize>,
 }
 
 /// The mean of so many times to think, unless it is nothing.

@@ -30,6 +30,7 @@ enum WaitedFor {
     OtherFiles,
     Memory,
     Cpu,
+    Phase,
 }
 
 impl WaitedFor {
@@ -39,6 +40,7 @@ impl WaitedFor {
             WaitedFor::OtherFiles => "other-files",
             WaitedFor::Memory => "memory",
             WaitedFor::Cpu => "cpu",
+            WaitedFor::Phase => "phase",
         }
     }
 }
@@ -299,6 +301,7 @@ impl Log for ProgramRecorder<'_> {
             },
             Wait::Room => WaitedFor::Memory,
             Wait::Cpu => WaitedFor::Cpu,
+            Wait::Step => WaitedFor::Phase,
         };
         let (intervals, threads) = (self.intervals as usize, self.program.threads.len());
         let waits = self

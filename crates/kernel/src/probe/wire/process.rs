@@ -6,7 +6,7 @@ use filemap_core::address::mapping::{Split, SplitProt};
 use filemap_core::address::vma::{Advice, HugeHint, ReadHint};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::elf::Segment;
-use filemap_job::program::{Fadvise, Madvise};
+use filemap_job::program::{Fadvise, Madvise, StepOf};
 
 use super::super::access::Access;
 use super::super::process::{Area, Process, Step};
@@ -28,6 +28,7 @@ impl Process {
         ];
         words.iter().for_each(|&word| put(&mut out, word));
         put_all(&mut out, &self.threads, |out, steps| put_all(out, steps, put_step));
+        put_all(&mut out, &self.after, |out, of| put_all(out, of, put_after));
         out
     }
 
@@ -42,6 +43,7 @@ impl Process {
             report_mapped: get(input)? != 0,
             is_governed: false,
             threads: get_all(input, |input| get_all(input, get_step))?,
+            after: get_all(input, |input| get_all(input, get_after))?,
         })
     }
 }
@@ -102,6 +104,20 @@ fn get_segment(input: &mut impl Read) -> io::Result<Segment> {
         executable: flags & 1 != 0,
         writable: flags & 2 != 0,
     })
+}
+
+fn put_after(out: &mut Vec<u8>, (step, after): &(usize, Vec<StepOf>)) {
+    put(out, *step as u64);
+    put_all(out, after, |out, of| {
+        [of.thread, of.step].iter().for_each(|number| put(out, *number as u64));
+    });
+}
+
+fn get_after(input: &mut impl Read) -> io::Result<(usize, Vec<StepOf>)> {
+    let step = get_number(input)?;
+    let step_of =
+        |input: &mut _| Ok(StepOf { thread: get_number(input)?, step: get_number(input)? });
+    Ok((step, get_all(input, step_of)?))
 }
 
 fn put_step(out: &mut Vec<u8>, step: &Step) {
@@ -253,6 +269,7 @@ mod tests {
                     ]),
                 ],
             ],
+            after: vec![vec![], vec![], vec![(1, vec![StepOf { thread: 0, step: 3 }])]],
             cpus: Some(2),
             settle: true,
             report_mapped: false,

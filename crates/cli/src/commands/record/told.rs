@@ -1,0 +1,73 @@
+//! What is said of a recording that was made.
+
+use std::io::{IsTerminal, Write, stderr};
+
+use filemap_job::format_size;
+use filemap_recording::Totals;
+
+use crate::args::RecordArgs;
+use crate::error::Error;
+use crate::output::{self, Inputs, Target};
+use crate::record::{self, Recorded};
+
+/// Keeps the recording, and says what is in it where a user looks. The recording `is_whole` as far
+/// as the machine's setting goes.
+pub fn kept(
+    recorded: Recorded<Target>,
+    is_whole: bool,
+    name: &str,
+    args: &RecordArgs,
+) -> Result<(), Error> {
+    let (target, totals) = recorded.written?;
+    let mut files = Inputs::default();
+    recorded.files.iter().for_each(|path| files.add_regular("a file that the program read,", path));
+    output::check_only("--out", name, &files)?;
+    target.finish()?;
+    let Totals { touches, lost, .. } = totals;
+    let lost = lost + recorded.unknown;
+    if let Some(error) = recorded.failed {
+        return Err(error);
+    }
+    let line = if lost > 0 {
+        format!(
+            "the recording in '{name}' is not whole, as {lost} events or more were lost; run it \
+             again on a machine that does less"
+        )
+    } else if !is_whole {
+        format!(
+            "the recording in '{name}' may lack touches, as somebody has changed fault-around \
+             meanwhile; run it again alone"
+        )
+    } else if let Some(refused) = recorded.refused {
+        format!(
+            "the recording in '{name}' lacks touches of pages that came with others, as a process \
+             was not made to read single pages: {refused}"
+        )
+    } else if recorded.late > 0 {
+        recorded.files.iter().for_each(record::drop_cached);
+        format!(
+            "the recording in '{name}' may lack touches of pages that were cached when {} mappings \
+             were made; run it again, now that the files are not",
+            recorded.late
+        )
+    } else if touches == 0 {
+        nothing(args)
+    } else if stderr().is_terminal() {
+        format!("{touches} first touches of pages are in '{name}'")
+    } else {
+        return Ok(());
+    };
+    // Nobody is left to be told if stderr is closed.
+    let _ = writeln!(stderr(), "filemap: {line}");
+    Ok(())
+}
+
+/// What is said where no touch was recorded.
+fn nothing(args: &RecordArgs) -> String {
+    let least = format_size(args.min_size.unwrap_or(record::SMALLEST));
+    let files = if args.files.is_empty() { "" } else { " whose path matches --files" };
+    format!(
+        "no touch of a mapped page was recorded; files of {least} (--min-size) or more{files} are, \
+         on a disk, and pages that nobody else has in use"
+    )
+}

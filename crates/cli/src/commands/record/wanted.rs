@@ -1,0 +1,27 @@
+//! What a recording says of itself, and which files it has.
+
+use std::ffi::OsString;
+
+use filemap_recording::{Header, Mode};
+
+use crate::args::RecordArgs;
+use crate::record::{self, WantedFiles};
+
+/// The header of a recording of the program with these `words`, where they are known.
+pub fn header(words: Vec<OsString>) -> Header {
+    let system = rustix::system::uname();
+    let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    Header {
+        command: words,
+        page_size: rustix::param::page_size() as u64,
+        clock: record::CLOCK.to_string(),
+        kernel: text(system.release()),
+        machine: text(system.machine()),
+        ..Header::new(Mode::FirstTouches)
+    }
+}
+
+pub fn files(args: &RecordArgs) -> WantedFiles {
+    let min_bytes = args.min_size.unwrap_or(record::SMALLEST);
+    WantedFiles { min_bytes, patterns: args.files.clone() }
+}

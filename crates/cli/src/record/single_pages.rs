@@ -1,0 +1,311 @@
+//! Has pages come one at a time, so that each first touch is a fault: a mapping that is recorded is
+//! advised MADV_RANDOM from outside, and what was read before that is dropped.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use filemap_attach::process::{self, Readahead};
+use filemap_attach::trace_points::Event as Seen;
+use filemap_attach::{Advice, Refusal};
+use filemap_attach::{FileId, MappedRange, advise_all, advise_any};
+use filemap_kernel::residency::CacheStat;
+use rustix::fs::{Advice as FileAdvice, fadvise, fdatasync};
+
+use super::source::{Source, now_ns};
+use crate::govern::parent;
+
+/// What is done to processes so that pages come one at a time.
+pub struct SinglePages {
+    /// Files are dropped from the page cache where they are mapped first.
+    drops: bool,
+    /// Looks at the advice that a mapping has, as nobody tells of it.
+    looks: bool,
+    /// The advice that mappings had before they were advised from here.
+    before: HashMap<(u32, u64), Readahead>,
+    dropped: HashSet<FileId>,
+    advised: Vec<Advised>,
+    /// Mappings whose threads could not be held until now.
+    waiting: Vec<Waiting>,
+    /// Advice of this process that the kernel is about to tell of, as it tells of all.
+    own: Vec<(u32, u64, i32)>,
+    /// The first refusal that lasts.
+    pub refused: Option<Refusal>,
+    /// Mappings of which several pages were touched before they were advised.
+    pub late: u64,
+}
+
+/// A mapping whose threads could not be held.
+struct Waiting {
+    seen: Seen,
+    range: MappedRange,
+    /// When it is tried again, and how long after the last time.
+    next: Instant,
+    pause: Duration,
+}
+
+struct Advised {
+    pid: u32,
+    range: MappedRange,
+    /// What it was advised before.
+    was: Readahead,
+}
+
+impl SinglePages {
+    /// Of programs that are started. What is mapped is dropped where it is mapped first.
+    pub fn of_children(source: &Source) -> SinglePages {
+        SinglePages::new(true, !source.tells_calls())
+    }
+
+    /// Of processes that run.
+    pub fn of_processes(drops: bool, pids: &[u32]) -> SinglePages {
+        let mut single = SinglePages::new(drops, true);
+        for pid in pids {
+            let maps = process::advised_maps(*pid).unwrap_or_default().into_iter();
+            let before = maps.map(|(range, kept)| ((*pid, range.address), kept.readahead));
+            single.before.extend(before);
+        }
+        single
+    }
+
+    fn new(drops: bool, looks: bool) -> SinglePages {
+        SinglePages {
+            drops,
+            looks,
+            before: HashMap::new(),
+            dropped: HashSet::new(),
+            advised: Vec::new(),
+            waiting: Vec::new(),
+            own: Vec::new(),
+            refused: None,
+            late: 0,
+        }
+    }
+
+    /// A file that is recorded was mapped, at the path that it has here.
+    pub fn mapped(&mut self, source: &mut Source, seen: &Seen, range: &MappedRange, path: &Path) {
+        self.single_out(source, (seen, range), path, SHORTEST_PAUSE);
+    }
+
+    /// Does it, or tries again after `pause`.
+    fn single_out(
+        &mut self,
+        source: &mut Source,
+        (seen, range): (&Seen, &MappedRange),
+        path: &Path,
+        pause: Duration,
+    ) {
+        let key = (seen.pid, range.address);
+        // It has been there before it was followed.
+        let was_there = self.before.contains_key(&key);
+        if self.looks && !was_there {
+            let maps = process::advised_maps(seen.pid).unwrap_or_default();
+            let found = maps.into_iter().find(|(of, _)| of.address == range.address);
+            self.before.extend(found.map(|(_, kept)| (key, kept.readahead)));
+        }
+        let was = self.before.get(&key).copied().unwrap_or_default();
+        let is_first = range.file.as_ref().is_some_and(|file| !self.dropped.contains(&file.id));
+        let dropped = File::open(path).ok().filter(|_| self.drops && is_first).map(Arc::new);
+        let is_private = is_private_writable(range);
+        let is_done = match dropped.clone() {
+            // Before the thread goes on, so that it finds nothing of what came with its first
+            // touches.
+            Some(file) if !is_private => {
+                let advice = [Advice::Random, Advice::PageOut];
+                self.advise(seen, range, &advice, move || drop_pages(&file))
+            }
+            _ => self.advise(seen, range, &[Advice::Random], || ()),
+        };
+        if !is_done {
+            if self.waiting.len() < MOST_WAITING {
+                let (seen, range) = (seen.clone(), range.clone());
+                let next = Instant::now() + pause;
+                self.waiting.push(Waiting { seen, range, next, pause });
+            }
+            return;
+        }
+        let until_ns = now_ns();
+        self.advised.retain(|of| of.pid != seen.pid || of.range.address != range.address);
+        self.advised.push(Advised { pid: seen.pid, range: range.clone(), was });
+        self.dropped.extend(range.file.as_ref().map(|file| file.id));
+        let Some(file) = dropped.filter(|_| source.pull().is_ok()) else { return };
+        let faults = source.faults(seen.pid, range, seen.at_ns, until_ns);
+        if is_private {
+            return drop_pages(&file);
+        }
+        // What other threads have read meanwhile, or read then, can only be dropped later.
+        let (mut from_ns, mut left_before) = (until_ns, u64::MAX);
+        for _ in 0..MOST_ROUNDS {
+            let left = CacheStat::of(&file, ..).map_or(0, |stat| stat.cached);
+            let touched = source.faults(seen.pid, range, from_ns, u64::MAX);
+            if source.pull().is_err() || left <= touched {
+                self.late += u64::from(faults > 1 && !was_there);
+                return;
+            }
+            if left >= left_before {
+                // Others have it in use.
+                return;
+            }
+            left_before = left;
+            sleep(BETWEEN_ROUNDS);
+            from_ns = now_ns();
+            let file = file.clone();
+            self.advise(seen, range, &[Advice::PageOut], move || drop_pages(&file));
+        }
+    }
+
+    /// Tries again with mappings whose threads could not be held.
+    pub fn try_again(&mut self, source: &mut Source, path_of: impl Fn(&FileId) -> Option<PathBuf>) {
+        let now = Instant::now();
+        let is_due = |of: &Waiting| of.next <= now;
+        let (due, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(is_due);
+        self.waiting = waiting;
+        for Waiting { seen, range, pause, .. } in due {
+            if let Some(path) = range.file.as_ref().and_then(|file| path_of(&file.id)) {
+                let pause = (pause * 2).min(LONGEST_PAUSE);
+                self.single_out(source, (&seen, &range), &path, pause);
+            }
+        }
+    }
+
+    /// The advice that the program gave a mapping before it was looked at, by its number.
+    pub fn taken_over(&mut self, pid: u32, address: u64) -> Option<u32> {
+        let advice = match self.before.remove(&(pid, address))? {
+            Readahead::Normal => return None,
+            Readahead::Random => libc::MADV_RANDOM,
+            Readahead::Sequential => libc::MADV_SEQUENTIAL,
+        };
+        Some(advice.cast_unsigned())
+    }
+
+    /// Whether advice that the kernel tells of was given here.
+    pub fn is_own(&mut self, pid: u32, address: u64, advice: u64) -> bool {
+        let is_it = |own: &(u32, u64, i32)| {
+            (own.0, own.1, own.2.unsigned_abs().into()) == (pid, address, advice)
+        };
+        let found = self.own.iter().position(is_it);
+        found.map(|at| self.own.swap_remove(at)).is_some()
+    }
+
+    /// The program has advised a part of its mappings itself. Its word is what is restored.
+    pub fn program_advised(&mut self, seen: &Seen, (address, length): (u64, u64), advice: u64) {
+        let was = match i32::try_from(advice) {
+            Ok(libc::MADV_NORMAL) => Readahead::Normal,
+            Ok(libc::MADV_RANDOM) => Readahead::Random,
+            Ok(libc::MADV_SEQUENTIAL) => Readahead::Sequential,
+            _ => return,
+        };
+        let end = address.saturating_add(length);
+        let mut again = Vec::new();
+        for of in self.advised.iter_mut().filter(|of| of.pid == seen.pid) {
+            if of.range.address < end && address < of.range.end() {
+                of.was = was;
+                again.extend((was != Readahead::Random).then(|| of.range.clone()));
+            }
+        }
+        for range in again {
+            self.advise(seen, range, &[Advice::Random], || ());
+        }
+    }
+
+    /// Gives all mappings that are there the advice back that they had.
+    pub fn restore(&self) {
+        let pids: HashSet<u32> = self.advised.iter().map(|of| of.pid).collect();
+        for pid in pids {
+            for (range, kept) in process::advised_maps(pid).unwrap_or_default() {
+                let of = self.advised.iter().find(|of| of.pid == pid && of.has(&range));
+                let advice = match of.map(|of| of.was) {
+                    Some(Readahead::Normal) => Advice::Normal,
+                    Some(Readahead::Sequential) => Advice::Sequential,
+                    _ => continue,
+                };
+                if kept.readahead == Readahead::Random {
+                    let _ = (0..RESTORE_TRIES).any(|_| {
+                        let given = advise_any(pid, pid, &range, advice);
+                        given.err().is_none_or(|refusal| refusal.is_lasting())
+                    });
+                }
+            }
+        }
+    }
+
+    /// Whether it was done, or never will be.
+    fn advise(
+        &mut self,
+        seen: &Seen,
+        range: &MappedRange,
+        advice: &[Advice],
+        then: impl Fn() + Send + Sync + 'static,
+    ) -> bool {
+        let then = Arc::new(then);
+        let given = advise_all(seen.pid, seen.tid, range, advice, then, ONCE);
+        // Of one that fails the kernel tells too.
+        let own = advice.iter().map(|advice| (seen.pid, range.address, advice.number()));
+        match given {
+            Ok(_) | Err(Refusal::Failed { .. }) => self.own.extend(own),
+            Err(Refusal::Unfinished { .. }) => {
+                self.own.extend(own);
+                return true;
+            }
+            Err(_) => {}
+        }
+        match given {
+            Ok(_) => {}
+            // It is locked in memory, or may not be taken from it: it is as it was.
+            Err(Refusal::Failed { .. }) if advice.len() > 1 => {}
+            Err(refusal) if !refusal.is_lasting() => return false,
+            // The process, or the mapping, is gone again.
+            Err(Refusal::Gone { .. } | Refusal::Changed { .. }) => {}
+            Err(refusal) => drop(self.refused.get_or_insert(refusal)),
+        }
+        true
+    }
+}
+
+/// The threads of a process are looked at once.
+const ONCE: Duration = Duration::ZERO;
+
+/// So often a file is dropped of which pages are being read.
+const MOST_ROUNDS: usize = 10;
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(1);
+
+/// So many mappings wait for a thread that can be held.
+const MOST_WAITING: usize = 1024;
+
+/// Between two tries with a mapping.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(500);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+const RESTORE_TRIES: u32 = 20;
+
+impl Advised {
+    fn has(&self, range: &MappedRange) -> bool {
+        let id = |range: &MappedRange| -> Option<FileId> { Some(range.file.as_ref()?.id) };
+        id(&self.range) == id(range)
+            && self.range.address < range.end()
+            && range.address < self.range.end()
+    }
+}
+
+/// What was written there is in no file.
+fn is_private_writable(range: &MappedRange) -> bool {
+    !range.is_shared && range.protection & libc::PROT_WRITE.cast_unsigned() != 0
+}
+
+/// Drops a file from the page cache, as far as nobody has it mapped.
+pub fn drop_cached(path: impl AsRef<Path>) {
+    if let Ok(file) = File::open(path.as_ref()) {
+        drop_pages(&file);
+    }
+}
+
+fn drop_pages(file: &File) {
+    let drop = || fadvise(file, 0, None, FileAdvice::DontNeed);
+    let _ = drop();
+    if CacheStat::of(file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {
+        let _ = fdatasync(file).and_then(|()| drop());
+    }
+}

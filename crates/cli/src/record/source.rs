@@ -1,0 +1,161 @@
+//! Where the kernel tells what processes do.
+
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use filemap_attach::trace_points::{Event as Seen, TracePoints, What};
+use filemap_attach::{self as attach, Follower, MappedRange, Way};
+use filemap_kernel::journal::Journal;
+use filemap_kernel::trace::TraceFs;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::Error;
+
+/// A record is in its ring by so long after its time.
+const DELAY_NS: u64 = 1_000_000;
+
+const LONGEST_WAIT: Duration = Duration::from_millis(2);
+
+/// What is told of processes.
+pub struct Source {
+    by: By,
+    /// What was told, and may be later than what is told next.
+    early: Vec<Seen>,
+    /// Mappings and advice of [`Source::early`] that nobody has looked at.
+    fresh: Vec<Seen>,
+}
+
+enum By {
+    /// Tracepoints, which root has.
+    Points(TracePoints),
+    Events(Follower),
+}
+
+impl Source {
+    /// Of what this thread starts, by tracepoints. They begin where a child switches them on.
+    pub fn points(journal: &Journal) -> Result<(Source, Vec<RawFd>), Error> {
+        let tracefs = TraceFs::open(journal)?;
+        let points = TracePoints::of_children(tracefs.root())?;
+        let events = points.descriptors();
+        Ok((Source::of(By::Points(points)), events))
+    }
+
+    /// Of what this thread starts, for everybody.
+    pub fn children() -> Result<Source, Error> {
+        Ok(Source::of(By::Events(Follower::of_children_by(Way::PerfEvents)?)))
+    }
+
+    /// Of processes that run.
+    pub fn processes(pids: &[u32], journal: Option<&Journal>) -> Result<Source, Error> {
+        let tracefs = journal.and_then(|journal| TraceFs::open(journal).ok());
+        let points = tracefs.and_then(|tracefs| TracePoints::of_processes(tracefs.root()).ok());
+        let mut by = match points {
+            Some(points) => By::Points(points),
+            None => By::Events(Follower::of_processes_by(Way::PerfEvents)?),
+        };
+        for pid in pids {
+            let added = match &mut by {
+                By::Points(points) => points.add(*pid),
+                By::Events(follower) => follower.add(*pid),
+            };
+            match added {
+                // Of a cgroup, processes may end at any time.
+                Err(attach::Error::Gone { .. }) if pids.len() > 1 => {}
+                added => added?,
+            }
+        }
+        Ok(Source::of(by))
+    }
+
+    fn of(by: By) -> Source {
+        Source { by, early: Vec::new(), fresh: Vec::new() }
+    }
+
+    /// Whether it tells what goes through system calls: reads, advice, and what is taken away.
+    pub fn tells_calls(&self) -> bool {
+        matches!(self.by, By::Points(_))
+    }
+
+    /// What this kernel does not tell though it could.
+    pub fn missing(&self) -> &[&'static str] {
+        match &self.by {
+            By::Points(points) => points.missing(),
+            By::Events(_) => &[],
+        }
+    }
+
+    /// Waits until something is told, for at most 2 ms.
+    pub fn wait(&mut self) -> Result<(), Error> {
+        match &mut self.by {
+            By::Points(points) => points.wait(LONGEST_WAIT)?,
+            By::Events(follower) => drop(follower.wait(LONGEST_WAIT)?),
+        }
+        Ok(())
+    }
+
+    /// Takes over what was told meanwhile.
+    pub fn pull(&mut self) -> Result<(), Error> {
+        let first = self.early.len();
+        let early = &mut self.early;
+        match &mut self.by {
+            By::Points(points) => points.read(true, &mut |event| early.push(event)),
+            By::Events(follower) => follower.read(&mut |event| early.push(seen(event)))?,
+        }
+        let is_fresh = |seen: &&Seen| match seen.what {
+            What::Map(_) | What::Advise { .. } => true,
+            What::AdviseFile { .. } | What::ReadAhead { .. } => true,
+            _ => false,
+        };
+        self.fresh.extend(self.early[first..].iter().filter(is_fresh).cloned());
+        Ok(())
+    }
+
+    /// The mappings and the advice that were told since this was asked last, in no order.
+    pub fn fresh(&mut self) -> Vec<Seen> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// How many faults of a range are told that came in this time, and are not taken yet.
+    pub fn faults(&self, pid: u32, range: &MappedRange, from_ns: u64, until_ns: u64) -> u64 {
+        let is_in = |seen: &&Seen| match seen.what {
+            What::Fault { address, .. } => {
+                seen.pid == pid
+                    && (range.address..range.end()).contains(&address)
+                    && (from_ns..until_ns).contains(&seen.at_ns)
+            }
+            _ => false,
+        };
+        self.early.iter().filter(is_in).count() as u64
+    }
+
+    /// What was told, in order of time. What is less than a millisecond old comes the next time, or
+    /// now where it `is_over`.
+    pub fn take(&mut self, is_over: bool) -> Vec<Seen> {
+        self.early.sort_by_key(|seen| seen.at_ns);
+        let until_ns = now_ns().saturating_sub(DELAY_NS);
+        let count = if is_over {
+            self.early.len()
+        } else {
+            self.early.partition_point(|seen| seen.at_ns < until_ns)
+        };
+        self.early.drain(..count).collect()
+    }
+}
+
+/// Now by the clock of what is told.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+fn seen(event: attach::Event) -> Seen {
+    let what = match event.what {
+        attach::What::Map(range) => What::Map(range),
+        attach::What::Fault { address, .. } => What::Fault { address, is_write: false },
+        attach::What::Begin { parent } => What::Begin { parent },
+        attach::What::Exec => What::Exec,
+        attach::What::End => What::End,
+        attach::What::Lost { records } => What::Lost { records },
+    };
+    Seen { at_ns: event.at_ns, pid: event.pid, tid: event.tid, what }
+}

@@ -1,0 +1,91 @@
+//! What processes do, as it goes into a recording.
+
+use std::path::PathBuf;
+
+/// A process, and how many programs it was before by exec.
+pub type Image = (u32, u32);
+
+/// Something that a thread of a process did.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub process: Image,
+    pub thread: u32,
+    /// The user time of the thread until then, in nanoseconds.
+    pub user_ns: u64,
+    pub did: Did,
+}
+
+#[derive(Clone, Debug)]
+pub enum Did {
+    /// The process begins, made by this fork of `parent` where that is recorded.
+    Begin {
+        parent: u32,
+        fork: u64,
+        program: PathBuf,
+    },
+    /// It forks for the time with this number.
+    Fork {
+        fork: u64,
+    },
+    /// It has a file open. It is called by this number from here on.
+    Open {
+        number: u64,
+        file: Stored,
+    },
+    Map {
+        open: u64,
+        address: u64,
+        length: u64,
+        offset_bytes: u64,
+        protection: u32,
+        flags: u32,
+    },
+    Unmap {
+        address: u64,
+        length: u64,
+    },
+    Move {
+        from: (u64, u64),
+        to: (u64, u64),
+    },
+    Protect {
+        address: u64,
+        length: u64,
+        protection: u32,
+    },
+    Madvise {
+        address: u64,
+        length: u64,
+        advice: u32,
+    },
+    Touch {
+        address: u64,
+        is_write: bool,
+    },
+    Fadvise {
+        open: u64,
+        offset_bytes: u64,
+        length: u64,
+        advice: u32,
+    },
+    Readahead {
+        open: u64,
+        offset_bytes: u64,
+        length: u64,
+    },
+    Read {
+        open: u64,
+        offset_bytes: u64,
+        length: u64,
+    },
+    End,
+}
+
+/// A file that is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub path: PathBuf,
+    pub device: u64,
+    pub inode: u64,
+    pub size_bytes: u64,
+}

@@ -1,0 +1,72 @@
+//! Which files are recorded.
+
+use std::ffi::{CString, OsString};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use filemap_attach::FileId;
+
+use super::told::Stored;
+
+/// Bytes of the smallest file, where nobody says it.
+pub const SMALLEST: u64 = 16 << 10;
+
+/// The `f_type` of statfs(2) of tmpfs, ramfs and hugetlbfs (`linux/magic.h`). Nothing is read ahead
+/// there.
+const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
+
+/// How programs and libraries begin.
+const ELF: &[u8] = b"\x7fELF";
+
+/// Which files are recorded.
+pub struct WantedFiles {
+    /// Bytes of the smallest.
+    pub min_bytes: u64,
+    /// Patterns, one of which their path matches. Where there is none, all are but programs and
+    /// libraries.
+    pub patterns: Vec<OsString>,
+}
+
+impl WantedFiles {
+    /// Whether a file at this path would be recorded.
+    pub fn has(&self, path: &Path) -> bool {
+        let number = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|of| of.ino());
+        let inode = number.map(|number| FileId { major: 0, minor: 0, inode: number });
+        inode.is_some_and(|inode| self.look(inode, path).is_some())
+    }
+
+    /// What is told of the file at `path`, if it is recorded.
+    pub fn look(&self, file: FileId, path: &Path) -> Option<Stored> {
+        let found = fs::metadata(path).ok()?;
+        let is_it = found.is_file() && found.ino() == file.inode;
+        let filesystem = rustix::fs::statfs(path).ok()?.f_type;
+        let is_recorded = is_it
+            && found.len() >= self.min_bytes.max(1)
+            && !IN_MEMORY.contains(&filesystem)
+            && if self.patterns.is_empty() { !is_elf(path) } else { self.matches(path) };
+        is_recorded.then(|| Stored {
+            path: path.to_owned(),
+            device: found.dev(),
+            inode: found.ino(),
+            size_bytes: found.len(),
+        })
+    }
+
+    fn matches(&self, path: &Path) -> bool {
+        let c_string = |text: &[u8]| CString::new(text).ok();
+        let Some(path) = c_string(path.as_os_str().as_bytes()) else { return false };
+        let mut patterns = self.patterns.iter().filter_map(|text| c_string(text.as_bytes()));
+        // SAFETY: both texts end with a zero.
+        let is_match =
+            |pattern: CString| unsafe { libc::fnmatch(pattern.as_ptr(), path.as_ptr(), 0) == 0 };
+        patterns.any(is_match)
+    }
+}
+
+fn is_elf(path: &Path) -> bool {
+    let mut begin = [0; ELF.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == ELF
+}

@@ -1,0 +1,51 @@
+//! Steps that wait for steps of other threads.
+
+use filemap_job::program::{ProgramThread, StepOf};
+
+/// How far each thread is, and who waits for it.
+#[derive(Debug)]
+pub(super) struct Order<'p> {
+    threads: &'p [ProgramThread],
+    /// How many steps of each thread are done.
+    done: Vec<usize>,
+    /// The next of the steps of each thread that wait for others.
+    next: Vec<usize>,
+    /// The threads that wait.
+    waiting: Vec<usize>,
+}
+
+impl<'p> Order<'p> {
+    pub(super) fn new(threads: &'p [ProgramThread]) -> Order<'p> {
+        let none = vec![0; threads.len()];
+        Order { threads, done: none.clone(), next: none, waiting: Vec::new() }
+    }
+
+    /// Whether the next step of `thread` can begin. Where it cannot, the thread waits.
+    pub(super) fn begins(&mut self, thread: usize) -> bool {
+        let is_met = self.is_met(thread);
+        if !is_met {
+            self.waiting.push(thread);
+        }
+        is_met
+    }
+
+    fn is_met(&self, thread: usize) -> bool {
+        match self.threads[thread].after.get(self.next[thread]) {
+            Some((step, after)) if *step == self.done[thread] => {
+                after.iter().all(|StepOf { thread, step }| self.done[*thread] > *step)
+            }
+            _ => true,
+        }
+    }
+
+    /// A step of `thread` is done. Returns the threads that do not wait any more.
+    pub(super) fn done(&mut self, thread: usize) -> Vec<usize> {
+        let waits = self.threads[thread].after.get(self.next[thread]);
+        self.next[thread] += usize::from(waits.is_some_and(|(step, _)| *step == self.done[thread]));
+        self.done[thread] += 1;
+        let waiting = std::mem::take(&mut self.waiting);
+        let (free, waiting) = waiting.into_iter().partition(|other| self.is_met(*other));
+        self.waiting = waiting;
+        free
+    }
+}
