@@ -3,8 +3,8 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -80,10 +80,7 @@ impl Advisor {
 
     /// What came of a task, if something did since.
     pub fn answer(&self) -> Option<Answer> {
-        match self.answers.try_recv() {
-            Ok(answer) => Some(answer),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        self.answers.try_recv().ok()
     }
 
     /// Restores the advice of `ranges` and ends the thread. Returns what could not be restored.

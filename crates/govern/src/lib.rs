@@ -8,6 +8,9 @@
 //! [`Governor`] holds the decisions: events go in, requests come out. [`Governing`] carries them
 //! out in threads of its own.
 
+// What a name says is not said again.
+#![allow(missing_docs)]
+
 mod advisor;
 mod asked;
 mod costs;
