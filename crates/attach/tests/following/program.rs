@@ -26,7 +26,7 @@ pub fn main_if_program() {
             rounds(number(pages), number(threads), number(count));
         }
         ("map", [count, file]) => map_pages(number(count), file),
-        ("start", [rest @ ..]) => start(rest),
+        ("start", rest) => start(rest),
         ("refused", [errno]) => crate::running::refused(number(errno) as u32),
         _ => panic!("no program {name}"),
     }

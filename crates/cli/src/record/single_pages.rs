@@ -16,7 +16,6 @@ use filemap_kernel::residency::CacheStat;
 use rustix::fs::{Advice as FileAdvice, fadvise, fdatasync};
 
 use super::source::{Source, now_ns};
-use crate::govern::parent;
 
 /// What is done to processes so that pages come one at a time.
 pub struct SinglePages {
@@ -207,7 +206,7 @@ impl SinglePages {
             }
         }
         for range in again {
-            self.advise(seen, range, &[Advice::Random], || ());
+            self.advise(seen, &range, &[Advice::Random], || ());
         }
     }
 
