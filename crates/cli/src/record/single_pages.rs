@@ -211,7 +211,7 @@ impl SinglePages {
             }
         }
         for range in again {
-            self.advise(seen, range, &[Advice::Random], || ());
+            self.advise(seen, &range, &[Advice::Random], || ());
         }
     }
 
