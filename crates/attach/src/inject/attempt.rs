@@ -110,8 +110,8 @@ pub fn advise_any(
     by_any(&Injection { pid, tid, range, advice: vec![advice], then: None }, ANY_LIMIT)
 }
 
-/// Gives all of `advice` in one stop of such a thread, until one fails, and does `then` before the
-/// thread goes on. No round over the threads begins after `limit`.
+/// Gives all of `advice` in one stop of such a thread, until one fails, and does `then` behind each
+/// of them, while the thread is held. No round over the threads begins after `limit`.
 pub fn advise_all(
     pid: u32,
     preferred_tid: u32,

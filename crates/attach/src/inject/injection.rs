@@ -44,7 +44,7 @@ pub struct Injection {
     pub range: MappedRange,
     /// One call after the other, until one fails.
     pub advice: Vec<Advice>,
-    /// What is done behind them, before the thread goes on.
+    /// What is done behind each of them, while the thread is held.
     pub then: Option<Then>,
 }
 
@@ -256,12 +256,11 @@ impl Injection {
             let calling = machine::calling(original, slot.address, libc::SYS_madvise, arguments);
             tracee.set_registers(&calling).map_err(gone)?;
             result = self.result(&tracee, slot);
-            if !matches!(result, Ok(0)) {
-                break;
+            match (&result, &self.then) {
+                (Ok(0), Some(Then(then))) => then(),
+                (Ok(0), None) => {}
+                _ => break,
             }
-        }
-        if let (Ok(0), Some(Then(then))) = (&result, &self.then) {
-            then();
         }
         if let Err((_, None)) = result {
             // It runs or has ended. What it runs is the stub, which gives everything back.

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
@@ -12,6 +13,7 @@ use filemap_attach::process::{self, Readahead};
 use filemap_attach::trace_points::Event as Seen;
 use filemap_attach::{Advice, Refusal};
 use filemap_attach::{FileId, MappedRange, advise_all, advise_any};
+use filemap_kernel::page_size;
 use filemap_kernel::residency::CacheStat;
 use rustix::fs::{Advice as FileAdvice, fadvise, fdatasync};
 
@@ -114,7 +116,10 @@ impl SinglePages {
             // touches.
             Some(file) if !is_private => {
                 let advice = [Advice::Random, Advice::PageOut];
-                self.advise(seen, range, &advice, move || drop_pages(&file))
+                self.advise(seen, range, &advice, move || {
+                    drop_pages(&file);
+                    settle_lists();
+                })
             }
             _ => self.advise(seen, range, &[Advice::Random], || ()),
         };
@@ -152,6 +157,7 @@ impl SinglePages {
             sleep(BETWEEN_ROUNDS);
             from_ns = now_ns();
             let file = file.clone();
+            settle_lists();
             self.advise(seen, range, &[Advice::PageOut], move || drop_pages(&file));
         }
     }
@@ -298,6 +304,15 @@ fn is_private_writable(range: &MappedRange) -> bool {
 pub fn drop_cached(path: impl AsRef<Path>) {
     if let Ok(file) = File::open(path.as_ref()) {
         drop_pages(&file);
+    }
+}
+
+/// Has pages that were just read, or could not be dropped, come to the lists from which they can be
+/// taken. The kernel does so on all CPUs where a page is to be dropped that is mapped, as the first
+/// of this program is.
+fn settle_lists() {
+    if let Ok(own) = File::open("/proc/self/exe") {
+        let _ = fadvise(&own, 0, NonZeroU64::new(page_size()), FileAdvice::DontNeed);
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::IoSliceMut;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use filemap_attach::FileId;
+use rustix::io::{ReadWriteFlags, preadv2};
 
 use super::told::Stored;
 
@@ -66,7 +67,11 @@ impl WantedFiles {
     }
 }
 
+/// Whether a program or library lies at `path`. The loader has read its begin just before: a file
+/// that would have to be read first is none, and to wait for the disk would be too late.
 fn is_elf(path: &Path) -> bool {
     let mut begin = [0; ELF.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == ELF
+    let Ok(file) = File::open(path) else { return false };
+    let read = preadv2(&file, &mut [IoSliceMut::new(&mut begin)], 0, ReadWriteFlags::NOWAIT);
+    read == Ok(ELF.len()) && begin == ELF
 }
