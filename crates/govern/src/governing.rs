@@ -280,6 +280,7 @@ impl Work {
             }
         }
         self.governor.tick();
+        self.governor.retry_idle(now_ns());
         let pids = self.governor.pids();
         let short = self.memory.short(&pids);
         self.governor.set_memory_short(|pid| short.contains(&pid));
