@@ -3,6 +3,7 @@
 use filemap_core::address::entries::MappedFile;
 use filemap_core::decision::Log;
 use filemap_core::fault::Access;
+use filemap_core::governor::Touch;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{PageCount, PageIndex};
 
@@ -44,8 +45,8 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         Some(FaultUnderWay::new(number, *at, access))
     }
 
-    /// Touches a page through a mapping of `open`, where no other task is left. Returns the page if
-    /// that took a major fault.
+    /// Touches a page through a mapping of `open`, where no other task is left. Returns what is seen
+    /// of that from outside.
     ///
     /// # Errors
     /// When the memory is too small to hold what the access needs.
@@ -54,11 +55,11 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         at: &Place,
         access: Access,
         open: &mut OpenFile,
-    ) -> Result<Option<PageIndex>, Error> {
+    ) -> Result<Option<(PageIndex, Touch)>, Error> {
         let Some(mut fault) = self.begin_touch(at, access, open) else { return Ok(None) };
         let pause = fault.go_on(self, open)?;
         assert!(pause.is_none(), "a task that is alone waits in place");
-        Ok(fault.major())
+        Ok(fault.seen())
     }
 
     /// Calls the code in a page: touches it and looks its translation up.

@@ -2,11 +2,12 @@
 
 use filemap_core::decision::Log;
 use filemap_core::fault::Access;
+use filemap_core::governor::Pages;
 use filemap_core::page_cache::PageCache;
 use filemap_job::{Job, Phase};
 
 use crate::Error;
-use crate::governor::Governed;
+use crate::governor::Governor;
 use crate::open::OpenFile;
 use crate::process::Row;
 use crate::task::Task;
@@ -19,7 +20,7 @@ pub fn phase<C: PageCache, L: Log>(
     job: &Job,
     phase: &Phase,
     row: &Row,
-    governed: &mut Option<Governed>,
+    governed: &mut Option<(Pages, Governor)>,
     open: &mut OpenFile,
     task: &mut Task<'_, '_, C, L>,
 ) -> Result<(), Error> {
@@ -40,9 +41,9 @@ pub fn phase<C: PageCache, L: Log>(
     }
     let access = if job.mapping.private { Access::WritePrivate } else { Access::Read };
     for page in job.accesses(phase) {
-        let major = task.touch(&row.locate(page), access, open)?;
-        if let (Some(index), Some(governed)) = (major, &mut *governed) {
-            governed.fault(index, open, task);
+        let seen = task.touch(&row.locate(page), access, open)?;
+        if let (Some(seen), Some((pages, governor))) = (seen, &mut *governed) {
+            governor.fault(seen, *pages, open, task);
         }
         task.world.settle();
     }

@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::drive;
 use crate::extents::ExtentCache;
 use crate::flushes::Flushes;
-use crate::governor::Governed;
+use crate::governor::{self, Governor};
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::process::{Process, Row};
@@ -186,7 +186,10 @@ fn trace_within<C: PageCache>(
     let mut memory = Memory::new(&job.machine, job.rules, 1, cache, flushes);
     let mut mappings = setup::mappings(job);
     let mut governed = match mappings.as_mut_slice() {
-        [only] if job.is_governed() => Some(Governed::new(only, job.page_size())),
+        [only] if job.is_governed() => {
+            let pages = governor::advise(only);
+            Some((pages, Governor::new(profile, job.page_size(), job.machine.cache_limit)))
+        }
         _ => None,
     };
     let row = Row::map(&mappings, memory.mappings.of_mut(FileId::FIRST));

@@ -4,6 +4,7 @@ use filemap_core::address::entries::MappedFile;
 use filemap_core::decision::Log;
 use filemap_core::fault::read::{Read, ReadView};
 use filemap_core::fault::{Access, Fault, Outcome, Step, View};
+use filemap_core::governor::Touch;
 use filemap_core::page_cache::PageCache;
 use filemap_core::readahead::Window;
 use filemap_core::rules::VmaLock;
@@ -26,6 +27,8 @@ pub struct FaultUnderWay {
     next: Next,
     /// It was served, and counts as major in the process's own accounting.
     is_major: bool,
+    /// An access made it that found no entry.
+    is_missing: bool,
 }
 
 /// What a fault does next.
@@ -43,23 +46,32 @@ impl FaultUnderWay {
     /// A fault of access `number`, which begins.
     pub fn new(number: u64, at: Place, access: Access) -> FaultUnderWay {
         let fault = Fault::new(at.index, access);
-        FaultUnderWay { number, at, fault, next: Next::Step, is_major: false }
+        FaultUnderWay {
+            number,
+            at,
+            fault,
+            next: Next::Step,
+            is_major: false,
+            is_missing: true,
+        }
     }
 
     /// A fault that no access made, but advice asks for.
     pub fn populating(number: u64, at: Place) -> FaultUnderWay {
         let fault = Fault::populating(at.index);
-        FaultUnderWay { fault, ..FaultUnderWay::new(number, at, Access::Read) }
+        FaultUnderWay { fault, is_missing: false, ..FaultUnderWay::new(number, at, Access::Read) }
     }
 
     /// A fault that has copied its page, which now takes room.
     pub fn copied(number: u64, at: Place) -> FaultUnderWay {
-        FaultUnderWay { next: Next::Hold, ..FaultUnderWay::new(number, at, Access::WritePrivate) }
+        let new = FaultUnderWay::new(number, at, Access::WritePrivate);
+        FaultUnderWay { next: Next::Hold, is_missing: false, ..new }
     }
 
-    /// Its page, if it was served as a major fault.
-    pub fn major(&self) -> Option<PageIndex> {
-        self.is_major.then_some(self.at.index)
+    /// What is seen of it from outside, once it was served.
+    pub fn seen(&self) -> Option<(PageIndex, Touch)> {
+        let touch = if self.is_major { Touch::Major } else { Touch::Minor };
+        self.is_missing.then_some((self.at.index, touch))
     }
 
     /// Looks the VMA of its page up again.

@@ -3,110 +3,132 @@
 use crate::costs::Costs;
 use crate::region::{Open, Size};
 
-/// Tuning.
-#[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    /// Percent of a region's price at which all open regions together are bought.
-    pub whole: u64,
-    /// Open price in regions below which that does not hold.
-    pub whole_least: u64,
-    /// Part of the credit that may be lent at once.
-    pub lent_part: u64,
-    pub most_credit: u64,
-    pub small_credit: u64,
-    pub probe: u64,
-    pub percent: u64,
-}
+/// The most that is kept of what a size has earned, in prices of one of that size.
+const MOST_CREDIT: u64 = 64;
 
-impl Rule {
-    pub const DEFAULT: Rule = Rule {
-        whole: 60,
-        whole_least: 8,
-        lent_part: 2,
-        most_credit: 64,
-        small_credit: 32,
-        probe: 16,
-        percent: 100,
-    };
-}
+/// What sizes below a region may spend before they have earned anything, in pages.
+const FIRST_CREDIT_PAGES: u64 = 256;
 
-/// What was earned by what was bought in each size. All in nanoseconds.
+/// Each time such a size is refused it gets this part of the price, so that it is tried now and
+/// then.
+const RETRY_PART: u64 = 64;
+
+/// From so many prices of credit on such a size is bought before its own faults have paid for it.
+const RICH: u64 = 40;
+
+/// Faults that one use of such a size has saved, as far as can be told: fault-around hides all but
+/// one of those on 16 pages.
+const SAVED: u64 = 2;
+
+/// Pages of visited regions below which nothing is said of all of them together.
+const MANY_PAGES: u64 = 8 * Size::Region.pages();
+
+/// Faults whose threads are kept.
+const RECENT: usize = 16;
+
+/// What was spent and what was earned, in nanoseconds.
+///
+/// Whatever is bought is paid for: from the rent, which faults on single pages have cost and each
+/// nanosecond of which is spent once, or from what the uses of earlier buys of that size have saved.
 #[derive(Clone, Debug)]
 pub struct Account {
-    pub costs: Costs,
-    pub rule: Rule,
-    pub credits: [u64; 3],
-    /// What single faults have cost, less what was bought for it.
-    pub rent: u64,
+    costs: Costs,
+    /// What faults on single pages have cost, less what was bought for it.
+    rent: u64,
+    /// What each size has earned and not spent.
+    credits: [u64; Size::ALL.len()],
+    /// Threads of the last faults.
+    threads: [u64; RECENT],
+    faults: usize,
 }
 
 impl Account {
-    pub fn new(costs: Costs) -> Account {
-        let rule = Rule::DEFAULT;
-        let small = |size: Size| rule.small_credit * size.pages() * costs.page_ns;
-        let credits = [small(Size::Block), small(Size::Group), 0];
-        Account { costs, rule, credits, rent: 0 }
+    pub const fn new(costs: Costs) -> Account {
+        let first = FIRST_CREDIT_PAGES * costs.page_ns;
+        let credits = [first, first, 0];
+        Account { costs, rent: 0, credits, threads: [0; RECENT], faults: 0 }
     }
 
-    /// A page was read by itself.
-    pub fn count_fault(&mut self) {
-        self.rent = self.rent.saturating_add(self.costs.fault_ns);
+    pub const fn set_costs(&mut self, costs: Costs) {
+        self.costs = costs;
     }
 
-    /// What was bought as a part of so much was used: that has saved a fault at least.
+    /// What so many pages cost that are read together.
+    pub const fn price_ns(&self, pages: u64) -> u64 {
+        pages.saturating_mul(self.costs.page_ns)
+    }
+
+    /// What one fault costs the program: the threads that took the last ones wait together.
+    pub fn fault_ns(&self) -> u64 {
+        let last = &self.threads[..self.faults.min(RECENT)];
+        let is_first = |at: &usize| !last[..*at].contains(&last[*at]);
+        let threads = (0..last.len()).filter(is_first).count();
+        self.costs.fault_ns / threads.max(1) as u64
+    }
+
+    /// Counts a fault of `thread` that read a single page, or waited for one.
+    pub fn count_fault(&mut self, thread: u64) {
+        self.threads[self.faults % RECENT] = thread;
+        self.faults = self.faults.saturating_add(1);
+        self.rent = self.rent.saturating_add(self.fault_ns());
+    }
+
+    /// Pages that were bought as a part of so much were used.
     pub fn count_use(&mut self, size: Size) {
-        let most = self.rule.most_credit * size.pages() * self.costs.page_ns;
+        let saved = if size == Size::Region { 1 } else { SAVED };
+        let earned = self.fault_ns().saturating_mul(saved);
+        let most = self.price_ns(size.pages()).saturating_mul(MOST_CREDIT);
         let credit = &mut self.credits[size as usize];
-        *credit = credit.saturating_add(self.costs.fault_ns).min(most);
+        *credit = credit.saturating_add(earned).min(most);
     }
 
-    /// Whether to buy `rest` pages of so much where `faults` faults have read pages by themselves.
+    /// Whether to buy the `rest` of so much, in pages, of which `faults` faults have read single
+    /// pages, where `open` says what the regions are that were come to and not bought.
     pub fn buys(&mut self, size: Size, faults: u64, rest: u64, open: Open) -> bool {
-        let Costs { fault_ns, page_ns } = self.costs;
-        let rule = self.rule;
-        let price = rest.saturating_mul(page_ns);
-        let own = faults.saturating_mul(fault_ns);
-        if size != Size::Region {
-            return self.buys_small(size, own, price);
-        }
-        if own >= price.saturating_mul(rule.percent) / 100 {
-            self.rent = self.rent.saturating_sub(price);
-            return true;
-        }
-        // The rest is lent by what was earned with other regions.
-        let lent = price - own;
-        let credit = &mut self.credits[size as usize];
-        if lent <= *credit / rule.lent_part {
-            *credit -= lent;
-            self.rent = self.rent.saturating_sub(own);
-            return true;
-        }
-        let open_price = open.pages.saturating_mul(page_ns);
-        let is_many = open.pages >= rule.whole_least * Size::Region.pages();
-        let open_rent = open.faults.saturating_mul(fault_ns);
-        if is_many && open_rent >= open_price.saturating_mul(rule.whole) / 100 && self.rent >= price {
+        let price = self.price_ns(rest);
+        let own = faults.saturating_mul(self.fault_ns());
+        let is_paid = size == Size::Region && own >= price;
+        if self.rent >= price && (is_paid || self.is_due(size, open)) {
             self.rent -= price;
             return true;
         }
-        false
+        if size == Size::Region {
+            let own = own.min(self.rent);
+            let is_lent = self.spend(size, price.saturating_sub(own));
+            self.rent -= if is_lent { own.min(price) } else { 0 };
+            return is_lent;
+        }
+        if own >= price {
+            let is_bought = self.spend(size, price);
+            if !is_bought {
+                self.credits[size as usize] += price / RETRY_PART;
+            }
+            return is_bought;
+        }
+        self.credits[size as usize] >= price.saturating_mul(RICH) && self.spend(size, price - own)
     }
 
-    fn buys_small(&mut self, size: Size, own: u64, price: u64) -> bool {
-        let most = self.rule.most_credit * size.pages() * self.costs.page_ns;
+    /// Whether to buy so many pages of regions that the program has not come to.
+    pub fn buys_ahead(&mut self, rest: u64) -> bool {
+        self.spend(Size::Region, self.price_ns(rest))
+    }
+
+    /// Whether the faults on all regions that were come to have cost so much of what it costs to
+    /// read their rest that everything is bought in this size.
+    fn is_due(&self, size: Size, open: Open) -> bool {
+        let percent = match size {
+            Size::Block => 55,
+            Size::Group => 75,
+            Size::Region => 95,
+        };
+        let spent = open.faults.saturating_mul(self.fault_ns());
+        open.pages >= MANY_PAGES && spent >= self.price_ns(open.pages) / 100 * percent
+    }
+
+    fn spend(&mut self, size: Size, price: u64) -> bool {
         let credit = &mut self.credits[size as usize];
-        let lent = price.saturating_sub(own);
-        if lent > 0 {
-            if lent <= *credit / 8 && *credit > most / 2 {
-                *credit -= lent;
-                return true;
-            }
-            return false;
-        }
-        if *credit >= price {
-            *credit -= price;
-            return true;
-        }
-        *credit += price / self.rule.probe;
-        false
+        let has_enough = price <= *credit;
+        *credit -= if has_enough { price } else { 0 };
+        has_enough
     }
 }

@@ -11,6 +11,9 @@ const PART: u64 = 4;
 const FREE_IN_DEBT: u64 = 16;
 const PART_IN_DEBT: u64 = 16;
 
+/// The part of what streams have come to that they may read beyond their ends before that is so.
+const DEBT_PART: u64 = 8;
+
 /// Pages after which what was counted before is worth half.
 const HALVED_AFTER: u64 = 1 << 16;
 
@@ -38,9 +41,9 @@ impl Beyond {
         self.unused = self.unused.saturating_sub(end.saturating_sub(known));
     }
 
-    /// The most pages of a window of a stream that has come so far.
-    pub fn most(&self, pages: u64) -> u64 {
-        if self.unused > self.used / 8 {
+    /// The most pages of a window of a stream that has come so far, where memory may be short.
+    pub fn most(&self, pages: u64, is_short: bool) -> u64 {
+        if is_short || self.unused > self.used / DEBT_PART {
             return (pages / PART_IN_DEBT).max(FREE_IN_DEBT);
         }
         (pages / PART).max(FREE)

@@ -18,13 +18,6 @@ const HALVED_AFTER: u16 = 256;
 /// Runs that have to have come as far as a stream, for them to say anything about it.
 const EVIDENCE: u32 = 3;
 
-/// One stream in so many is left alone where a length is expected, so that learning goes on.
-const LEFT_ALONE: u8 = 8;
-
-/// Streams left alone, one behind the other, that were far shorter than expected: then nothing is
-/// expected any more until one is not.
-const DOUBTS: u8 = 2;
-
 /// What was learned of runs.
 #[derive(Clone, Debug)]
 pub struct Lengths {
@@ -32,14 +25,10 @@ pub struct Lengths {
     counts: [u16; LONGEST + 1],
     /// Runs counted since the counts were halved.
     counted: u16,
-    /// Streams of which a length was expected, up to [`LEFT_ALONE`].
-    expected: u8,
-    doubts: u8,
 }
 
 impl Lengths {
-    pub const NEW: Lengths =
-        Lengths { counts: [0; LONGEST + 1], counted: 0, expected: 0, doubts: 0 };
+    pub const NEW: Lengths = Lengths { counts: [0; LONGEST + 1], counted: 0 };
 
     /// Counts a run of `pages` pages.
     pub fn count(&mut self, pages: u64) {
@@ -78,31 +67,6 @@ impl Lengths {
             shorter = shorter.saturating_add(u32::from(count));
         }
         Some(last_of(reach))
-    }
-
-    /// Whether the next stream of which a length is expected is left alone.
-    pub fn leaves_alone(&mut self) -> bool {
-        if self.doubts >= DOUBTS {
-            return true;
-        }
-        self.expected = self.expected.saturating_add(1);
-        let is_last = self.expected >= LEFT_ALONE;
-        if is_last {
-            self.expected = 0;
-        }
-        is_last
-    }
-
-    /// A stream that was left alone had `pages` pages, of `expected`.
-    pub fn compare(&mut self, pages: u64, expected: u64) {
-        if pages.saturating_mul(2) >= expected {
-            self.doubts = 0;
-            return;
-        }
-        self.doubts = self.doubts.saturating_add(1).min(DOUBTS);
-        if self.doubts >= DOUBTS {
-            self.halve();
-        }
     }
 
     fn halve(&mut self) {

@@ -1,7 +1,7 @@
 //! The governor's policy.
 #![forbid(unsafe_code)]
 
-pub mod account;
+mod account;
 mod beyond;
 mod costs;
 mod lengths;

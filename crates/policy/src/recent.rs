@@ -8,21 +8,42 @@ const EQUAL: usize = 4;
 /// Faults that may lie between two of one stride: as many threads can stride by turns, less one.
 const TURNS: usize = 4;
 
-/// Faults that are kept. The oldest that is looked at is the one this long ago.
+/// Faults of one thread that are kept. The oldest that is looked at is the one this long ago.
 const KEPT: usize = EQUAL * TURNS;
 
-/// The last faults.
-#[derive(Clone, Debug)]
+/// Threads that have a place. Those that share one are taken as one.
+const THREADS: u64 = 16;
+
+/// The last faults of each thread.
+#[derive(Clone, Debug, Default)]
 pub struct Recent {
-    pages: [u64; KEPT],
-    /// Faults noted so far.
-    noted: usize,
+    threads: [OfThread; THREADS as usize],
 }
 
 impl Recent {
-    pub const NEW: Recent = Recent { pages: [0; KEPT], noted: 0 };
+    /// The faults of `thread`.
+    pub const fn of(&mut self, thread: u64) -> &mut OfThread {
+        &mut self.threads[(thread % THREADS) as usize]
+    }
+}
 
-    /// Notes a fault.
+/// The last faults of one thread.
+#[derive(Clone, Debug, Default)]
+pub struct OfThread {
+    pages: [u64; KEPT],
+    /// Faults noted so far.
+    noted: usize,
+    /// The last fault, whether it belonged to a stream or not.
+    last: Option<u64>,
+}
+
+impl OfThread {
+    /// Notes a fault, of a stream or not. Says whether the one before was on an adjacent page.
+    pub fn comes_to(&mut self, page: u64) -> bool {
+        self.last.replace(page).is_some_and(|last| last.abs_diff(page) == 1)
+    }
+
+    /// Notes a fault that belonged to no stream.
     pub fn note(&mut self, page: u64) {
         let place = self.noted % KEPT;
         if let Some(kept) = self.pages.get_mut(place) {

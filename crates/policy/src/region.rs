@@ -75,7 +75,9 @@ pub struct Region {
     /// Faults that waited for a page that is known.
     pub waits: u16,
     /// Whether all of it was bought.
-    is_bought: bool,
+    pub is_bought: bool,
+    /// How many regions were bought ahead, of which this is the last one.
+    pub ahead: u64,
 }
 
 impl Region {
@@ -86,6 +88,7 @@ impl Region {
         used: 0,
         waits: 0,
         is_bought: false,
+        ahead: 0,
     };
 
     pub fn knows(&self, page: u64) -> bool {

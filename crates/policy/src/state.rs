@@ -13,17 +13,19 @@ use crate::step::Step;
 use crate::stream::{Circumstances, Elements, Stream};
 use crate::table::Table;
 
+/// The most regions that are bought before the program comes to them.
+const MOST_AHEAD: u64 = 8;
+
 /// What the policy knows of one file, through all mappings of it.
 #[derive(Clone, Debug)]
 pub struct State {
     largest_window: u64,
+    thread: u64,
     is_memory_short: bool,
     /// Faults so far that read a page that was not asked for.
     faults: u64,
     /// Streams that have begun so far.
     begun: u64,
-    /// The page of the last fault.
-    last: Option<u64>,
     table: Table,
     recent: Recent,
     lengths: Lengths,
@@ -34,17 +36,17 @@ pub struct State {
 
 impl State {
     /// A file of which nothing is known yet. A stream asks for at most `largest_window_pages` at
-    /// once; 0 switches the policy off.
+    /// once, and no more is bought at once either; 0 switches the policy off.
     #[must_use]
     pub fn new(largest_window_pages: u64, costs: Costs) -> State {
         State {
             largest_window: largest_window_pages,
+            thread: 0,
             is_memory_short: false,
             faults: 0,
             begun: 0,
-            last: None,
             table: Table::NEW,
-            recent: Recent::NEW,
+            recent: Recent::default(),
             lengths: Lengths::NEW,
             beyond: Beyond::default(),
             regions: Regions::default(),
@@ -60,13 +62,12 @@ impl State {
 
     /// What reads cost from now on.
     pub const fn set_costs(&mut self, costs: Costs) {
-        self.account.costs = costs;
+        self.account.set_costs(costs);
     }
 
-    /// Tuning.
-    pub fn set_rule(&mut self, change: impl FnOnce(&mut crate::account::Rule)) {
-        change(&mut self.account.rule);
-        self.account = Account { rule: self.account.rule, ..Account::new(self.account.costs) };
+    /// The thread of the faults that come next. Where nobody says, there is one.
+    pub const fn set_thread(&mut self, thread: u64) {
+        self.thread = thread;
     }
 
     /// Whether memory is short. Then nothing is bought, and streams ask for what they have earned.
@@ -97,7 +98,8 @@ impl State {
         let is_wait = touch == Touch::Major;
         if is_wait {
             self.wait(page);
-        } else if let Some(size) = self.regions.with(page, |region| region.use_bought(page)) {
+        }
+        if let Some(size) = self.regions.with(page, |region| region.use_bought(page)) {
             self.account.count_use(size);
         }
         let mut around = Circumstances {
@@ -105,25 +107,33 @@ impl State {
             largest: self.largest_window,
             lengths: &mut self.lengths,
             beyond: &mut self.beyond,
+            is_memory_short: self.is_memory_short,
             fault: self.faults,
             begun: self.begun,
             is_direct: false,
         };
-        let Some((stream, number)) = self.table.that_has_asked(page) else { return Reads::NONE };
-        let elements = stream.come(number, is_wait, &mut around);
         let mut reads = Reads::NONE;
-        add(stream, elements, &mut reads);
-        self.note(&reads);
+        if let Some((stream, number)) = self.table.that_has_asked(page) {
+            let elements = stream.come(number, is_wait, &mut around);
+            add(stream, elements, &mut reads);
+            self.note(&reads);
+        }
+        let ahead = self.regions.with(page, |region| std::mem::take(&mut region.ahead));
+        if ahead > 0 && !self.is_memory_short {
+            self.buy_ahead(Size::Region.around(page).end, ahead * 2, inside, &mut reads);
+        }
         reads
     }
 
     /// It had to wait for `page`. Where it does so too often, what was asked for is gone: then the
     /// region is one of which nothing is known.
     fn wait(&mut self, page: u64) {
-        let Costs { fault_ns, page_ns } = self.account.costs;
+        self.account.count_fault(self.thread);
+        let fault_ns = self.account.fault_ns();
+        let price = self.account.price_ns(Size::Region.pages());
         self.regions.with(page, |region| {
+            region.count_fault(page);
             region.waits = region.waits.saturating_add(1);
-            let price = Size::Region.pages().saturating_mul(page_ns);
             if u64::from(region.waits).saturating_mul(fault_ns) >= price {
                 *region = Region::NEW;
                 region.add(Pages { first: page, end: page + 1 });
@@ -134,7 +144,7 @@ impl State {
     /// A fault that read a page that was not asked for.
     fn miss(&mut self, page: u64, inside: Pages) -> Reads {
         self.faults = self.faults.saturating_add(1);
-        self.account.count_fault();
+        self.account.count_fault(self.thread);
         self.regions.with(page, |region| {
             region.add(Pages { first: page, end: page + 1 });
             region.count_fault(page);
@@ -149,13 +159,14 @@ impl State {
 
     /// What the stream of `page` asks for.
     fn follow(&mut self, page: u64, inside: Pages) -> Reads {
-        let is_direct = self.last.is_some_and(|last| last.abs_diff(page) == 1);
-        self.last = Some(page);
+        let recent = self.recent.of(self.thread);
+        let is_direct = recent.comes_to(page);
         let mut around = Circumstances {
             inside,
             largest: self.largest_window,
             lengths: &mut self.lengths,
             beyond: &mut self.beyond,
+            is_memory_short: self.is_memory_short,
             fault: self.faults,
             begun: self.begun,
             is_direct,
@@ -166,8 +177,8 @@ impl State {
             add(stream, elements, &mut reads);
             return reads;
         }
-        let step = self.recent.stride(page).unwrap_or(Step::FORWARD);
-        self.recent.note(page);
+        let step = recent.stride(page).unwrap_or(Step::FORWARD);
+        recent.note(page);
         self.begun = self.begun.saturating_add(1);
         around.begun = self.begun;
         for stream in self.table.streams() {
@@ -182,7 +193,7 @@ impl State {
 
     /// Buys what is around `page`, if it is time to.
     fn buy(&mut self, page: u64, inside: Pages, reads: &mut Reads) {
-        for size in Size::ALL {
+        for size in Size::ALL.into_iter().filter(|size| size.pages() <= self.largest_window) {
             let all = size.around(page);
             let pages = Pages { first: all.first.max(inside.first), end: all.end.min(inside.end) };
             let (faults, rest) = self
@@ -195,9 +206,40 @@ impl State {
                     region.add(pages);
                 });
                 reads.add(pages, false);
+                if size == Size::Region {
+                    self.buy_behind(all, inside, reads);
+                }
                 return;
             }
         }
+    }
+
+    /// A region was bought, or one that was bought ahead is used: where regions were bought one
+    /// after the other the next ones are bought too.
+    fn buy_behind(&mut self, region: Pages, inside: Pages, reads: &mut Reads) {
+        let Some(before) = region.first.checked_sub(1) else { return };
+        let (was_bought, ahead) = self.regions.with(before, |before| (before.is_bought, before.ahead));
+        if was_bought {
+            self.buy_ahead(region.end, (ahead * 2).max(1), inside, reads);
+        }
+    }
+
+    fn buy_ahead(&mut self, from: u64, ahead: u64, inside: Pages, reads: &mut Reads) {
+        let ahead = ahead.min(self.largest_window / Size::Region.pages()).min(MOST_AHEAD);
+        let end = from.saturating_add(ahead * Size::Region.pages()).min(inside.end);
+        let pages = Pages { first: from, end };
+        let rest: u64 = pieces(pages).map(|part| self.regions.with(part.first, |region| region.unknown(part))).sum();
+        if rest == 0 || !self.account.buys_ahead(rest) {
+            return;
+        }
+        for part in pieces(pages) {
+            self.regions.with(part.first, |region| {
+                region.buy(Size::Region, part.first);
+                region.add(part);
+                region.ahead = if part.end == end { ahead } else { 0 };
+            });
+        }
+        reads.add(pages, false);
     }
 
     fn note(&mut self, reads: &Reads) {
@@ -211,4 +253,15 @@ impl State {
 
 fn add(stream: &Stream, elements: Elements, reads: &mut Reads) {
     stream.pages(elements).for_each(|pages| reads.add(pages, stream.is_back()));
+}
+
+/// Each region's part of `pages`.
+fn pieces(pages: Pages) -> impl Iterator<Item = Pages> {
+    let mut first = pages.first;
+    std::iter::from_fn(move || {
+        let end = Size::Region.around(first).end.min(pages.end);
+        let part = Pages { first, end };
+        first = end;
+        (part.count() > 0).then_some(part)
+    })
 }

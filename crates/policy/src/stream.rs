@@ -22,10 +22,6 @@ const AT_ONCE: u64 = 256;
 /// The first window of a run that is expected to be longer than that.
 const FIRST_OF_LONG: u64 = 32;
 
-/// A stream that is left alone asks for this part of the expected length at a time, so that its own
-/// length is known as exactly.
-const ALONE_PART: u64 = 8;
-
 /// A run that goes on behind its expected end begins to grow from this part of the length.
 const BEYOND_PART: u64 = 32;
 
@@ -35,18 +31,13 @@ const MOST_SLACK: u64 = 32;
 /// Streams that begin after the last fault of one that is over then, as far as can be told.
 const BEGUN_SINCE: u64 = 3;
 
-/// Lengths above this are all long.
-const LONG: u64 = 4096;
-
 /// What decides on a stream's windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// It grows by itself.
     Growing,
-    /// It reads what runs before it would have read. It says little of its own length.
+    /// It reads what runs before it would have read.
     Following,
-    /// It is left alone, so that its length is learned.
-    Alone,
 }
 
 /// How a program came to an element.
@@ -114,6 +105,7 @@ pub struct Circumstances<'a> {
     pub largest: u64,
     pub lengths: &'a mut Lengths,
     pub beyond: &'a mut Beyond,
+    pub is_memory_short: bool,
     /// Number of the fault.
     pub fault: u64,
     /// Streams that have begun so far.
@@ -189,6 +181,7 @@ impl Stream {
             around.lengths.count(1);
             self.step = step;
         }
+        let was_lost = number < self.end;
         self.known = self.known.max(number.saturating_add(1));
         self.come_by = ComeBy::Miss;
         self.faults = self.faults.saturating_add(1);
@@ -196,21 +189,18 @@ impl Stream {
             // Perhaps another one, in the same place.
             self.window /= BEYOND_PART;
         }
+        if was_lost {
+            return self.ask_again(around);
+        }
         self.ask(around)
     }
 
     /// The program comes to element `number`, which was asked for; it had to wait where `is_wait`.
     pub fn come(&mut self, number: u64, is_wait: bool, around: &mut Circumstances<'_>) -> Elements {
         self.is_back_in(around);
-        // After one wait what was asked for together has arrived. It was not read where the next
-        // element is missing as well: memory is short, or the device has refused.
-        let is_lost = is_wait && self.come_by == ComeBy::Wait && number == self.known;
         self.known = number.saturating_add(1);
         self.come_by = if is_wait { ComeBy::Wait } else { ComeBy::Hit };
         self.faults = self.faults.saturating_add(1);
-        if is_lost {
-            return self.ask_again(around);
-        }
         if number >= self.wire {
             return self.ask(around);
         }
@@ -274,10 +264,6 @@ impl Stream {
         if self.step != Step::FORWARD {
             return self.grown(from, around);
         }
-        if self.role == Role::Alone && self.known <= self.expected.saturating_mul(2) {
-            let elements = (self.expected.min(LONG) / ALONE_PART).max(1);
-            return Window { elements, is_last: true };
-        }
         let Some(reach) = around.lengths.reach(self.known) else {
             if self.role == Role::Following {
                 // It is longer than all that is known: it begins again, with little.
@@ -291,17 +277,11 @@ impl Stream {
             return Window { elements: 0, is_last: true };
         }
         self.expected = reach;
-        if self.role != Role::Following {
-            let is_alone = around.lengths.leaves_alone();
-            self.role = if is_alone { Role::Alone } else { Role::Following };
-            if is_alone {
-                return Window { elements: 0, is_last: true };
-            }
-        }
+        self.role = Role::Following;
         if left <= AT_ONCE.min(around.largest) {
             return Window { elements: left, is_last: true };
         }
-        let most = around.beyond.most(from).min(around.largest);
+        let most = around.beyond.most(from, around.is_memory_short).min(around.largest);
         self.window = self.larger().max(FIRST_OF_LONG).min(most);
         Window { elements: self.window.min(left), is_last: self.window >= left }
     }
@@ -314,7 +294,7 @@ impl Stream {
         if self.step.is_dense() && !is_stream {
             return Window { elements: 0, is_last: true };
         }
-        let most = around.beyond.most(from).min(around.largest);
+        let most = around.beyond.most(from, around.is_memory_short).min(around.largest);
         self.window = self.larger().min(most);
         Window { elements: self.window, is_last: false }
     }
@@ -340,18 +320,13 @@ impl Stream {
             return;
         }
         self.is_counted = true;
-        if self.role == Role::Alone && self.step == Step::FORWARD {
-            lengths.compare(self.length(), self.expected);
-        }
         self.recount(lengths, Lengths::count);
         beyond.count(self.known, self.end);
     }
 
     /// Counts its run, or takes it back.
     fn recount(&self, lengths: &mut Lengths, count: impl Fn(&mut Lengths, u64)) {
-        // What was read as expected says that it was not longer, and nothing else.
-        let is_known = self.role != Role::Following || self.known > self.expected;
-        if self.step == Step::FORWARD && is_known {
+        if self.step == Step::FORWARD {
             count(lengths, self.length());
         }
     }
@@ -360,9 +335,6 @@ impl Stream {
     /// that can be, as fault-around may have mapped it. Where these are near each other it is the
     /// longest that it can have been, since a page too many costs less than a fault.
     fn length(&self) -> u64 {
-        if self.role == Role::Alone {
-            return self.end;
-        }
         let last = self.known.saturating_sub(1);
         let around = match (self.come_by, self.step.page(self.start, last)) {
             (ComeBy::Hit, Some(page)) => AROUND_PAGES - page % AROUND_PAGES,

@@ -1,148 +1,198 @@
-//! Small cases, worked out by hand, and all faults of a small mapping.
+//! Small cases, worked out by hand.
 
 mod support;
 
-use filemap_policy::{Bounds, Pages, State};
-use support::plain::Plain;
-use support::{LARGEST, asked, whole};
+use filemap_policy::{Bounds, Costs, Pages, State, Touch};
+use support::{COSTS, LARGEST, asked, whole};
 
 /// The answers to faults on `pages`, one after the other.
 fn answers(pages: &[u64], bounds: Bounds) -> Vec<Vec<(u64, u64)>> {
-    let mut state = State::new(LARGEST);
+    let mut state = State::new(LARGEST, COSTS);
     pages.iter().map(|&page| asked(&mut state, page, bounds)).collect()
 }
 
-/// Only the first page of each window faults, and asks for the next: 4 times as long, and from 64
-/// pages on a quarter of what was asked for so far.
+/// Pages of one region that make no stream and no stride: each lies in a block of its own.
+fn scattered(region: u64, number: u64) -> u64 {
+    let block = (number as u8).reverse_bits() >> 4;
+    region * 512 + u64::from(block) * 32 + number * 7 % 32
+}
+
+fn minor(state: &mut State, page: u64, bounds: Bounds) -> Vec<(u64, u64)> {
+    let reads = state.fault(page, Touch::Minor, bounds);
+    reads.ranges().map(|pages| (pages.first, pages.end)).collect()
+}
+
+/// The next window is asked for when the program comes to the last one, which takes a fault on a
+/// page that is there: 4 times as long, and from 64 pages on a quarter of what was come to.
 #[test]
-fn a_scan_faults_at_the_first_page_of_each_window() {
-    let mut state = State::new(LARGEST);
-    let bounds = whole(1 << 20);
+fn a_scan_is_followed_by_its_minor_faults() {
+    let (bounds, mut state) = (whole(1 << 20), State::new(LARGEST, COSTS));
     assert_eq!(asked(&mut state, 0, bounds), []);
-    assert_eq!(asked(&mut state, 1, bounds), [(3, 6)]);
-    let (mut wire, mut from, mut sizes) = (2, 6, Vec::new());
-    for number in 0..40 {
-        let size = [16, 64].get(number).copied().unwrap_or((from / 4).clamp(64, LARGEST));
-        assert_eq!(asked(&mut state, wire, bounds), [(from + 1, from + size)], "page {wire}");
-        (wire, from) = (from, from + size);
-        sizes.push(size);
+    assert_eq!(asked(&mut state, 1, bounds), [(2, 6)]);
+    assert_eq!(minor(&mut state, 2, bounds), [(6, 22)]);
+    assert_eq!(minor(&mut state, 3, bounds), []);
+    assert_eq!(minor(&mut state, 16, bounds), [(22, 86)]);
+    assert_eq!(minor(&mut state, 32, bounds), [(86, 150)]);
+    let (mut from, mut sizes) = (150, Vec::new());
+    for page in (48..100_000).step_by(16) {
+        for (first, end) in minor(&mut state, page, bounds) {
+            assert_eq!(first, from);
+            (from, sizes) = (end, [sizes, vec![end - first]].concat());
+        }
     }
-    assert_eq!(sizes[..10], [16, 64, 64, 64, 64, 69, 86, 108, 135, 169]);
-    assert_eq!(sizes[30..], [4096; 10]);
+    assert_eq!((sizes[0], *sizes.last().unwrap()), (64, LARGEST));
+    assert!(sizes.is_sorted() && from > 100_000);
+}
+
+/// A page that was asked for and is waited for says the same as one that is there.
+#[test]
+fn a_scan_that_is_faster_than_the_device_is_followed() {
+    let answers = answers(&[0, 1, 2, 6], whole(1 << 20));
+    assert_eq!(answers, [vec![], vec![(2, 6)], vec![(6, 22)], vec![(22, 86)]]);
 }
 
 #[test]
 fn a_scan_towards_the_start_is_the_same_the_other_way_round() {
-    let answers = answers(&[999, 998, 997, 993], whole(1000));
-    assert_eq!(answers, [vec![], vec![(994, 997)], vec![(978, 993)], vec![(914, 977)]]);
+    let answers = answers(&[9999, 9998, 9997, 9993], whole(10_000));
+    assert_eq!(answers, [vec![], vec![(9994, 9998)], vec![(9978, 9994)], vec![(9914, 9978)]]);
 }
 
-/// Pages are asked for one by one, 4, 8, 16 and 32 at a time, but for the first of each window.
+/// Pages are asked for one by one, 4, 8, 16 and 32 at a time.
 #[test]
 fn a_stride_is_one_after_four_equal_distances() {
-    let bounds = whole(100_000);
-    let mut state = State::new(LARGEST);
+    let (bounds, mut state) = (whole(100_000), State::new(LARGEST, COSTS));
+    let singles = |first: u64, count: u64| -> Vec<(u64, u64)> {
+        (0..count).map(|number| first + number * 100).map(|page| (page, page + 1)).collect()
+    };
     for page in [7, 107, 207, 307] {
         assert_eq!(asked(&mut state, page, bounds), []);
     }
-    assert_eq!(asked(&mut state, 407, bounds), [(607, 608), (707, 708), (807, 808)]);
-    for (page, first, count) in [(507, 1007, 7), (907, 1807, 15), (1707, 3407, 31)] {
-        let singles: Vec<_> = (0..count).map(|i| first + i * 100).map(|p| (p, p + 1)).collect();
-        assert_eq!(asked(&mut state, page, bounds), singles, "page {page}");
-    }
-    assert_eq!(asked(&mut state, 3307, bounds).len(), 31);
-    let back = answers(&[900, 800, 700, 600, 500], bounds);
-    assert_eq!(back.last().unwrap(), &[(300, 301), (200, 201), (100, 101)]);
+    assert_eq!(asked(&mut state, 407, bounds), singles(507, 4));
+    assert_eq!(minor(&mut state, 507, bounds), singles(907, 8));
+    assert_eq!(minor(&mut state, 907, bounds), singles(1707, 16));
+    assert_eq!(minor(&mut state, 1707, bounds), singles(3307, 32));
+    let back = answers(&[9000, 8900, 8800, 8700, 8600], whole(10_000));
+    assert_eq!(back.last().unwrap()[..2], [(8500, 8501), (8400, 8401)]);
 }
 
+/// Each thread has a stride of its own, in whatever order their faults come.
 #[test]
-fn strides_of_several_threads_by_turns_are_found() {
-    let pages = [0, 50_000, 100, 50_007, 200, 50_014, 300, 50_021, 400];
-    let answers = answers(&pages, whole(100_000));
-    assert_eq!(answers.last().unwrap(), &[(600, 601), (700, 701), (800, 801)]);
+fn strides_of_several_threads_are_found() {
+    let (bounds, mut state) = (whole(100_000), State::new(LARGEST, COSTS));
+    let turns = [0, 0, 1, 0, 1, 1, 0, 1];
+    let mut next = [0, 50_000];
+    for thread in turns {
+        state.set_thread(thread);
+        let page = &mut next[thread as usize];
+        assert_eq!(asked(&mut state, *page, bounds), []);
+        *page += 100 + 7 * thread;
+    }
+    for thread in [0, 1] {
+        state.set_thread(thread);
+        assert_eq!(asked(&mut state, next[thread as usize], bounds).len(), 4);
+    }
 }
 
 #[test]
 fn nothing_is_read_outside_of_the_mapping_and_the_file() {
     let bounds = Bounds { mapping: Pages { first: 10, end: 16 }, file_pages: 1000 };
-    assert_eq!(answers(&[12, 13, 14], bounds), [vec![], vec![(15, 16)], vec![]]);
-    assert_eq!(answers(&[14, 13, 12], bounds), [vec![], vec![(10, 12)], vec![]]);
-    // The same at the end of the file, inside the mapping.
-    let bounds = Bounds { mapping: Pages { first: 10, end: 1000 }, file_pages: 16 };
-    assert_eq!(answers(&[12, 13, 14], bounds), [vec![], vec![(15, 16)], vec![]]);
-    // A fault elsewhere says nothing: these are no three in a row.
-    assert_eq!(answers(&[8, 9, 10, 16, 17], bounds), [vec![], vec![], vec![], vec![], vec![]]);
+    let file = Bounds { mapping: Pages { first: 10, end: 1000 }, file_pages: 16 };
+    for bounds in [bounds, file] {
+        for page in 8..20 {
+            for asked in answers(&[page, page + 1, page + 2], bounds).concat() {
+                assert!(10 <= asked.0 && asked.1 <= 16, "{asked:?}");
+            }
+        }
+    }
 }
 
 /// What lies beside an earlier fault by chance makes no stream; a third page does.
 #[test]
 fn a_neighbour_alone_is_chance_where_others_came_in_between() {
-    let answers = answers(&[10, 500, 11, 900, 12], whole(1000));
-    assert_eq!(answers, [vec![], vec![], vec![], vec![], vec![(14, 17)]]);
+    let answers = answers(&[10, 5000, 11, 9000, 12], whole(10_000));
+    assert_eq!(answers[..2], [vec![], vec![]]);
+    assert!(answers[4].contains(&(13, 17)), "{answers:?}");
 }
 
-/// Memory is short, or a call read less: the rest of the window is asked for again.
+/// A region costs 512 times 3 us, and a fault 80 us: with the 20th fault as much was spent.
 #[test]
-fn what_was_asked_for_and_is_missing_is_asked_for_again() {
-    let answers = answers(&[0, 1, 2, 6, 10, 86], whole(1000));
-    // The window of page 2 is 7..22, that of page 6 is 23..86. Page 10 was not there.
-    let (again, after) = (vec![(11, 86)], vec![(88, 95)]);
-    assert_eq!(answers[2..], [vec![(7, 22)], vec![(23, 86)], again, after]);
+fn a_region_is_bought_when_its_faults_have_cost_as_much() {
+    let mut state = State::new(LARGEST, COSTS);
+    let faults: Vec<_> =
+        (0..19).map(|number| asked(&mut state, scattered(3, number % 16) + number / 16, whole(1 << 20))).collect();
+    let bought = faults.iter().position(|asked| asked.contains(&(1536, 2048)));
+    assert_eq!(bought, Some(18), "{faults:?}");
+    // Dearer pages are bought later, and where memory is short none are.
+    let mut state = State::new(LARGEST, COSTS);
+    state.set_memory_short(true);
+    for number in 0..16 {
+        assert_eq!(asked(&mut state, scattered(3, number), whole(1 << 20)), []);
+    }
+    state.set_costs(Costs { fault_ns: 400_000, page_ns: 3_000 });
+    state.set_memory_short(false);
+    let again = scattered(3, 1) + 1;
+    assert!(asked(&mut state, again, whole(1 << 20)).contains(&(1536, 2048)));
+}
+
+/// What was bought and is used pays for the next regions: they are bought at their first faults,
+/// and then before the program comes to them.
+#[test]
+fn regions_that_are_used_buy_the_next_ones() {
+    let (bounds, mut state) = (whole(1 << 20), State::new(LARGEST, COSTS));
+    let mut faults = Vec::new();
+    for region in 0..20 {
+        let mut known = false;
+        let mut count = 0;
+        for number in 0..512 {
+            // In no order.
+            let page = region * 512 + number * 37 % 512;
+            let touch = if known { Touch::Minor } else { Touch::Major };
+            count += u64::from(!known);
+            let asked = state.fault(page, touch, bounds);
+            known |= asked.ranges().any(|pages| pages.contains(region * 512 + (number + 1) * 37 % 512));
+        }
+        faults.push(count);
+    }
+    assert!(faults[0] <= 20 && faults[1..].iter().all(|&count| count <= 1), "{faults:?}");
+}
+
+/// Four threads that fault by turns wait together, so that a fault costs a quarter.
+#[test]
+fn faults_of_several_threads_cost_less() {
+    let mut state = State::new(LARGEST, COSTS);
+    let bought = (0..100).find(|&number| {
+        state.set_thread(number % 4);
+        let page = scattered(1, number % 16) + number / 16;
+        asked(&mut state, page, whole(1 << 20)).iter().any(|asked| asked.1 - asked.0 == 512)
+    });
+    assert!(bought.is_some_and(|number| number > 60), "{bought:?}");
 }
 
 #[test]
 fn the_largest_window_bounds_all_windows_and_0_switches_off() {
-    let mut state = State::new(8);
-    let mut page = 0;
-    for _ in 0..50 {
+    let mut state = State::new(8, COSTS);
+    for page in 0..500 {
         let asked = asked(&mut state, page, whole(1000));
-        page = asked.first().map_or(page + 1, |range| range.0 - 1);
         assert!(asked.iter().all(|range| range.1 - range.0 <= 8), "{asked:?}");
     }
-    let mut off = State::new(0);
+    let mut off = State::new(0, COSTS);
     assert!((0..1000).all(|page| asked(&mut off, page, whole(1000)).is_empty()));
 }
 
 /// Ranges for calls that can ask for so many pages.
 #[test]
 fn pieces_are_in_the_order_of_the_stream() {
-    let mut state = State::new(LARGEST);
-    let last = |state: &mut State, pages: &[u64]| {
-        pages.iter().map(|&page| state.fault(page, whole(1000))).last().unwrap()
+    let mut state = State::new(LARGEST, COSTS);
+    let mut last = |pages: &[u64]| {
+        let answers = pages.iter().map(|&page| state.fault(page, Touch::Major, whole(100_000)));
+        answers.last().unwrap()
     };
-    let forward = last(&mut state, &[0, 1, 2]);
-    let pieces = |reads: filemap_policy::Reads| -> Vec<(u64, u64)> {
+    let pieces = |reads: &filemap_policy::Reads| -> Vec<(u64, u64)> {
         reads.pieces(7).map(|pages| (pages.first, pages.end)).collect()
     };
-    assert_eq!((forward.pages(), pieces(forward)), (15, vec![(7, 14), (14, 21), (21, 22)]));
-    let back = last(&mut state, &[900, 899, 898]);
-    assert_eq!(pieces(back), [(887, 894), (880, 887), (879, 880)]);
-    assert_eq!(back.pieces(0).count(), 15, "one page at a time at the least");
-}
-
-#[test]
-fn the_state_is_small() {
-    assert_eq!(size_of::<State>(), 1752);
-}
-
-/// Every row of six faults in a file of seven pages, in a mapping of it or of the five in the
-/// middle: both implementations ask for the same pages, which are not those that fault.
-#[test]
-fn all_faults_of_a_small_file() {
-    const PAGES: u64 = 7;
-    for mapping in [Pages { first: 0, end: PAGES }, Pages { first: 1, end: PAGES - 1 }] {
-        let bounds = Bounds { mapping, file_pages: PAGES };
-        for number in 0..PAGES.pow(6) {
-            let faults: Vec<u64> = (0..6).map(|at| number / PAGES.pow(at) % PAGES).collect();
-            let (mut state, mut plain) = (State::new(LARGEST), Plain::new(LARGEST));
-            for &page in &faults {
-                let reads = state.fault(page, bounds);
-                let pages: Vec<u64> = reads.ranges().flat_map(|at| at.first..at.end).collect();
-                assert!(pages.iter().all(|&other| mapping.contains(other) && other != page));
-                let mut sorted = pages.clone();
-                sorted.sort_unstable();
-                assert_eq!(sorted, plain.fault(page, bounds), "{faults:?} at {page}");
-            }
-        }
-    }
+    let forward = last(&[0, 1, 2]);
+    assert_eq!((forward.pages(), pieces(&forward)), (16, vec![(6, 13), (13, 20), (20, 22)]));
+    let back = last(&[90_000, 89_999, 89_998]);
+    assert_eq!(pieces(&back), [(89_988, 89_995), (89_981, 89_988), (89_979, 89_981)]);
+    assert_eq!(back.pieces(0).count(), 16, "one page at a time at the least");
 }

@@ -2,6 +2,7 @@
 
 use filemap_core::address::advice::{AdviceFlag, ReadHint};
 use filemap_core::decision::Log;
+use filemap_core::governor::Pages;
 use filemap_core::page_cache::PageCache;
 use filemap_core::units::{FileId, PageCount, Vpn};
 use filemap_job::format_size;
@@ -10,7 +11,7 @@ use filemap_job::program::{Fadvise, Madvise, Program};
 use crate::Error;
 use crate::device::Device;
 use crate::flushes::Flushes;
-use crate::governor::Governed;
+use crate::governor::{self, Governor};
 use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::open::OpenFile;
@@ -31,8 +32,10 @@ pub(super) struct Running<'p, 'a, C, L> {
     pub(super) opens: Vec<OpenFile>,
     /// Each mapping, while it is there.
     pub(super) mapped: Vec<Option<Area>>,
-    /// What a governor knows of each mapping that it governs.
-    governed: Vec<Option<Governed>>,
+    /// The pages of each mapping that a governor follows.
+    governed: Vec<Option<Pages>>,
+    /// What it knows of each file.
+    governors: Vec<Governor>,
     /// Where each mapping begins when it is there.
     pub(super) starts: Vec<Vpn>,
 }
@@ -63,6 +66,8 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             let open = OpenFile::new(of_file, file.size_bytes, device, limits);
             OpenFile { number: number as u32, ..open }
         });
+        let limit = program.machine.cache_limit;
+        let governor = Governor::new(profile, program.page_size(), limit);
         let mut running = Running {
             program,
             opens: opens.collect(),
@@ -70,6 +75,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
             process: Process::new(Tlb::new(profile.itlb, program.page_size())),
             mapped: vec![None; program.mappings.len()],
             governed: vec![None; program.mappings.len()],
+            governors: vec![governor; files],
             starts: starts(program),
         };
         for (number, mapping) in program.mappings.iter().enumerate() {
@@ -87,7 +93,7 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         let page_size = self.program.page_size();
         let is_governed =
             self.program.machine.governor && of.mapping.ungoverned(page_size).is_none();
-        self.governed[number] = is_governed.then(|| Governed::new(&mut mapping, page_size));
+        self.governed[number] = is_governed.then(|| governor::advise(&mut mapping));
         let file = self.opens[of.open].file;
         let layer = self.world.memory.mappings.of_mut(file).insert(mapping.clone());
         self.mapped[number] = Some(Area { mapping, layer });
@@ -119,10 +125,11 @@ impl<'p, 'a, C: PageCache, L: Log> Running<'p, 'a, C, L> {
         if pause.is_some() {
             return Ok(pause);
         }
-        let Running { program, world, process, opens, governed, .. } = self;
-        if let (Some(index), Some(governed)) = (fault.major(), &mut governed[number]) {
+        let Running { program, world, process, opens, governed, governors, .. } = self;
+        if let (Some(seen), Some(pages)) = (fault.seen(), governed[number]) {
             let open = &mut opens[program.mappings[number].open];
-            governed.fault(index, open, &mut Task { world, process });
+            let governor = &mut governors[program.opens[open.number as usize].file];
+            governor.fault(seen, pages, open, &mut Task { world, process });
         }
         Ok(None)
     }

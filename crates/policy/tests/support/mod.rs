@@ -1,12 +1,16 @@
 //! A file that is read as the policy says: a set of pages, and no time.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-pub mod plain;
-
-use filemap_policy::{Bounds, Pages, State};
+use filemap_policy::{Bounds, Costs, Pages, State, Touch};
 
 /// The largest window that the tests use, if they do not say otherwise: 16 MiB of 4 KiB pages.
 pub const LARGEST: u64 = 4096;
+
+/// What reads cost on a common device.
+pub const COSTS: Costs = Costs { fault_ns: 80_000, page_ns: 3_000 };
+
+/// Pages that one fault maps where they are cached.
+const AROUND: u64 = 16;
 
 /// The generator of the commands' random accesses.
 pub struct Random(pub u64);
@@ -40,14 +44,16 @@ pub fn whole(pages: u64) -> Bounds {
 
 /// What a fault is answered with.
 pub fn asked(state: &mut State, page: u64, bounds: Bounds) -> Vec<(u64, u64)> {
-    state.fault(page, bounds).ranges().map(|pages| (pages.first, pages.end)).collect()
+    state.fault(page, Touch::Major, bounds).ranges().map(|pages| (pages.first, pages.end)).collect()
 }
 
-/// A cold file that a program reads.
+/// A cold file that a program reads, whose reads take no time but have a cost.
 pub struct Governed {
     pub state: State,
+    costs: Costs,
     bounds: Bounds,
     cached: Vec<bool>,
+    mapped: Vec<bool>,
     touched: Vec<bool>,
     /// Major faults.
     pub faults: u64,
@@ -56,12 +62,15 @@ pub struct Governed {
 }
 
 impl Governed {
-    pub fn new(pages: u64) -> Governed {
+    pub fn new(pages: u64, costs: Costs) -> Governed {
+        let none = vec![false; pages as usize];
         Governed {
-            state: State::new(LARGEST),
+            state: State::new(LARGEST, costs),
+            costs,
             bounds: whole(pages),
-            cached: vec![false; pages as usize],
-            touched: vec![false; pages as usize],
+            cached: none.clone(),
+            mapped: none.clone(),
+            touched: none,
             faults: 0,
             read: 0,
         }
@@ -69,19 +78,28 @@ impl Governed {
 
     /// A file of `pages` pages after these touches.
     pub fn after(pages: u64, touches: impl IntoIterator<Item = u64>) -> Governed {
-        let mut governed = Governed::new(pages);
+        let mut governed = Governed::new(pages, COSTS);
         touches.into_iter().for_each(|page| governed.touch(page));
         governed
     }
 
     pub fn touch(&mut self, page: u64) {
         self.touched[page as usize] = true;
-        if self.cached[page as usize] {
+        if self.mapped[page as usize] {
             return;
         }
-        self.faults += 1;
+        let touch = if self.cached[page as usize] { Touch::Minor } else { Touch::Major };
+        self.faults += u64::from(touch == Touch::Major);
         self.add(page);
-        for range in self.state.fault(page, self.bounds).ranges() {
+        self.mapped[page as usize] = true;
+        if touch == Touch::Minor {
+            let first = page / AROUND * AROUND;
+            for near in first..(first + AROUND).min(self.bounds.file_pages) {
+                self.mapped[near as usize] |= self.cached[near as usize];
+            }
+        }
+        let reads = self.state.fault(page, touch, self.bounds);
+        for range in reads.ranges() {
             (range.first..range.end).for_each(|page| self.add(page));
         }
     }
@@ -89,6 +107,24 @@ impl Governed {
     /// Pages that the program came to.
     pub fn touched(&self) -> u64 {
         self.touched.iter().filter(|touched| **touched).count() as u64
+    }
+
+    /// What it has cost: single faults, and pages that were asked for.
+    pub fn cost_ns(&self) -> u64 {
+        self.faults * self.costs.fault_ns + (self.read - self.faults) * self.costs.page_ns
+    }
+
+    /// What it would cost to read each page by a fault of its own.
+    pub fn singles_ns(&self) -> u64 {
+        self.touched() * self.costs.fault_ns
+    }
+
+    /// What it would cost to read each region of so many pages whole when the program first comes
+    /// to it.
+    pub fn regions_ns(&self, pages: usize) -> u64 {
+        let came_to = self.touched.chunks(pages).filter(|region| region.contains(&true));
+        let whole = |region: &[bool]| (region.len() as u64 - 1) * self.costs.page_ns;
+        came_to.map(|region| self.costs.fault_ns + whole(region)).sum()
     }
 
     fn add(&mut self, page: u64) {
