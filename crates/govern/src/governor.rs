@@ -198,7 +198,7 @@ impl Governor {
             FaultKind::Seen => Touch::Seen,
         };
         let page = range.page(address, page_bytes);
-        for pages in file.touch(page, touch, range.pages(page_bytes), at_ns) {
+        for pages in file.touch(tid, page, touch, range.pages(page_bytes), at_ns) {
             range.counts.pages += pages.count();
             range.counts.calls += 1;
             if !self.settings.only_observes {
