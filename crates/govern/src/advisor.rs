@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -47,9 +47,18 @@ pub fn without_injections<T>(work: impl FnOnce() -> T) -> T {
 #[derive(Debug)]
 pub enum Task {
     Take(Take),
-    PutBack { pid: u32, range: MappedRange },
-    Inherited { pid: u32, ranges: Vec<MappedRange> },
-    Maps { pid: u32, before: u64 },
+    PutBack {
+        pid: u32,
+        range: MappedRange,
+    },
+    Inherited {
+        pid: u32,
+        ranges: Vec<MappedRange>,
+    },
+    Maps {
+        pid: u32,
+        before: u64,
+    },
     /// Only these processes are there yet.
     Keep(Vec<u32>),
     /// The last one: restore the advice of these.
@@ -90,10 +99,7 @@ impl Advisor {
 
     /// What came of a task, if something did since.
     pub fn answer(&self) -> Option<Answer> {
-        match self.answers.try_recv() {
-            Ok(answer) => Some(answer),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        self.answers.try_recv().ok()
     }
 
     /// Restores the advice of `ranges` and ends the thread. Returns what could not be restored.
@@ -167,9 +173,9 @@ impl Work {
         if kept.is_empty() {
             return Err(Took::Gone);
         }
-        let has_word = kept.iter().any(|kept| {
-            kept.readahead == Readahead::Sequential || kept.huge_pages == Some(true)
-        });
+        let has_word = kept
+            .iter()
+            .any(|kept| kept.readahead == Readahead::Sequential || kept.huge_pages == Some(true));
         if has_word {
             return Err(Took::LeftAlone("the program advises it itself".to_string()));
         }

@@ -50,12 +50,18 @@ pub enum Target {
     /// What the calling thread starts from now on.
     Children,
     /// Processes that run, and what they start; and those of cgroups, also later ones.
-    Running { pids: Vec<u32>, cgroups: Vec<String> },
+    Running {
+        /// Numbers of processes.
+        pids: Vec<u32>,
+        /// Paths, or names of systemd units.
+        cgroups: Vec<String>,
+    },
 }
 
 /// What was done, after the end.
 #[derive(Debug)]
 pub struct Outcome {
+    /// What was done for each process.
     pub statistics: Statistics,
     /// Mappings whose advice could not be restored.
     pub left: Vec<Left>,
@@ -324,7 +330,8 @@ impl Work {
             }
         }
         self.added.retain(|(pid, start)| start_ticks(*pid) == Some(*start));
-        let is_over = cgroups.is_empty() && self.added.is_empty() && self.governor.pids().is_empty();
+        let is_over =
+            cgroups.is_empty() && self.added.is_empty() && self.governor.pids().is_empty();
         self.shared.is_over.store(is_over, Ordering::Relaxed);
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
@@ -340,9 +347,8 @@ impl Work {
         let mut statistics = self.governor.statistics();
         for process in statistics.processes.iter_mut().filter(|own| own.is_running) {
             for mapping in &mut process.mappings {
-                let is_it = |pid: u32, address: u64| {
-                    (pid, address) == (process.pid, mapping.address)
-                };
+                let is_it =
+                    |pid: u32, address: u64| (pid, address) == (process.pid, mapping.address);
                 let was_given = given_back.iter().any(|(pid, own)| is_it(*pid, own.address));
                 let is_left = left.iter().any(|own| is_it(own.pid, own.range.address));
                 if mapping.state == MappingState::Governed && was_given && !is_left {

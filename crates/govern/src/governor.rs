@@ -72,15 +72,35 @@ pub struct Take {
 pub enum Request {
     Take(Take),
     /// Restore the advice of a range that is not to be governed any more.
-    PutBack { pid: u32, tid: u32, range: MappedRange },
+    PutBack {
+        pid: u32,
+        tid: u32,
+        range: MappedRange,
+    },
     /// A process has inherited mappings with advice.
-    Inherited { pid: u32, ranges: Vec<MappedRange> },
+    Inherited {
+        pid: u32,
+        ranges: Vec<MappedRange>,
+    },
     /// Read what a process has mapped. Ranges with a number from `before` on are newer.
-    Maps { pid: u32, before: u64 },
-    Read { id: FileId, file: Arc<OpenFile>, pages: Pages },
+    Maps {
+        pid: u32,
+        before: u64,
+    },
+    Read {
+        id: FileId,
+        file: Arc<OpenFile>,
+        pages: Pages,
+    },
     /// Have touches of a range told, or no more.
-    Watch { pid: u32, range: MappedRange },
-    Unwatch { pid: u32, range: MappedRange },
+    Watch {
+        pid: u32,
+        range: MappedRange,
+    },
+    Unwatch {
+        pid: u32,
+        range: MappedRange,
+    },
 }
 
 /// What came of a request.
@@ -239,9 +259,10 @@ impl Governor {
     /// Asks for a mapping, where there is nothing in its place.
     fn take(&mut self, pid: u32, tid: u32, mapped: MappedRange, may_be_inherited: bool) {
         let images = &self.images;
-        let process = self.processes.entry(pid).or_insert_with(|| {
-            Process::new(pid, images.get(&pid).copied().unwrap_or(0))
-        });
+        let process = self
+            .processes
+            .entry(pid)
+            .or_insert_with(|| Process::new(pid, images.get(&pid).copied().unwrap_or(0)));
         if process.len() >= MOST_OF_PROCESS || self.ranges >= MOST_RANGES {
             process.told.mappings_left_alone += 1;
             return;
@@ -381,9 +402,9 @@ impl Governor {
     /// Brings what is known of a process to what it has mapped.
     fn reconcile(&mut self, pid: u32, before: u64, maps: Vec<MappedRange>) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        let stale = process.ranges().filter(|own| {
-            own.id <= before && !maps.iter().any(|mapped| own.is_within(mapped))
-        });
+        let stale = process
+            .ranges()
+            .filter(|own| own.id <= before && !maps.iter().any(|mapped| own.is_within(mapped)));
         let stale: Vec<(u64, u64)> =
             stale.map(|own| (own.mapped.address, own.mapped.end())).collect();
         // What was moved keeps its advice.
@@ -391,8 +412,7 @@ impl Governor {
         let known: Vec<FileId> =
             ids.filter_map(|own| own.mapped.file.as_ref().map(|file| file.id)).collect();
         for (start, end) in stale {
-            let cuts =
-                self.processes.get_mut(&pid).map(|process| process.cut(start, end));
+            let cuts = self.processes.get_mut(&pid).map(|process| process.cut(start, end));
             cuts.into_iter().flatten().for_each(|cut| self.was_cut(pid, &cut));
         }
         let settings = self.settings.clone();

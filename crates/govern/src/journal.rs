@@ -144,7 +144,8 @@ impl LeftJournal {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
-            let owner = owner.and_then(|(pid, ticks)| Some((pid.parse().ok()?, ticks.parse().ok()?)));
+            let owner =
+                owner.and_then(|(pid, ticks)| Some((pid.parse().ok()?, ticks.parse().ok()?)));
             let Some((pid, ticks)) = owner else { continue };
             if start_ticks(pid) == Some(ticks) {
                 continue;

@@ -5,8 +5,8 @@
 //! (`filemap-policy`) is asked for on a descriptor of this process' own. A program's results
 //! cannot change by that.
 //!
-//! [`Governor`] holds the decisions: events go in, requests come out. [`Governing`] carries them
-//! out in threads of its own.
+//! The module `governor` holds the decisions: events go in, requests come out. [`Governing`] carries
+//! them out in threads of its own.
 
 mod advisor;
 mod asked;
@@ -24,10 +24,8 @@ mod settings;
 mod statistics;
 
 pub use advisor::without_injections;
-pub use governing::{Error, Governing, Outcome, Target};
-pub use governor::{Answer, Given, Governor, Request, Take, Took};
-pub use journal::{Journal, start_ticks};
-pub use release::{Left, release};
 pub use filemap_policy::Costs;
+pub use governing::{Error, Governing, Outcome, Target};
+pub use release::{Left, release};
 pub use settings::Settings;
 pub use statistics::{MappingState, MappingStatistics, ProcessStatistics, Statistics};

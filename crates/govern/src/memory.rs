@@ -134,7 +134,13 @@ mod tests {
             (&[("memory.current", "90"), ("memory.max", "1000"), ("memory.high", "90")], true),
             (&[("memory.current", "90"), ("memory.max", "max")], false),
             (&[("memory.usage_in_bytes", "99"), ("memory.limit_in_bytes", "100")], true),
-            (&[("memory.usage_in_bytes", "99"), ("memory.limit_in_bytes", "9223372036854771712")], false),
+            (
+                &[
+                    ("memory.usage_in_bytes", "99"),
+                    ("memory.limit_in_bytes", "9223372036854771712"),
+                ],
+                false,
+            ),
             (&[], false),
         ] {
             let group = tempfile::tempdir_in(scratch.path()).unwrap();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use filemap_attach::MappedRange;
 
+use crate::governor::Given;
 use crate::range::{Range, RangeState};
 use crate::statistics::{MappingState, MappingStatistics, ProcessStatistics};
 
@@ -106,7 +107,7 @@ impl Process {
         let mut told = self.told.clone();
         for range in self.ranges.values() {
             let own = match range.state {
-                RangeState::Governed(crate::Given::Own) => MappingState::OwnAdvice,
+                RangeState::Governed(Given::Own) => MappingState::OwnAdvice,
                 RangeState::Governed(_) => MappingState::Governed,
                 _ => continue,
             };
@@ -175,7 +176,6 @@ pub fn page_bytes() -> u64 {
 mod tests {
     use super::*;
     use crate::range::tests::mapped;
-    use crate::Given;
 
     fn governed(address: u64, length: u64) -> Range {
         let mut range = Range::new(mapped(address, length, 1), 1);

@@ -75,8 +75,7 @@ impl Range {
         id(own) == id(other)
             && other.address <= own.address
             && own.end() <= other.end()
-            && own.offset_bytes.checked_sub(other.offset_bytes)
-                == Some(own.address - other.address)
+            && own.offset_bytes.checked_sub(other.offset_bytes) == Some(own.address - other.address)
     }
 
     /// What `other` has of the same bytes of the same file at the same place.

@@ -78,13 +78,9 @@ mod tests {
             range
         };
         let (read, write, exec) = (libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC);
-        for (protection, taken) in [
-            (read, true),
-            (0, false),
-            (read | write, false),
-            (read | exec, false),
-            (write, false),
-        ] {
+        for (protection, taken) in
+            [(read, true), (0, false), (read | write, false), (read | exec, false), (write, false)]
+        {
             assert_eq!(settings.takes(&range(protection)), taken, "{protection}");
         }
         assert!(!settings.takes(&mapped(0x10000, 0x1000, 7)), "it is small");
@@ -95,7 +91,8 @@ mod tests {
             ("*", "/data/?", false),
             ("*.idx", "", false),
         ] {
-            let list = |text: &str| [text].iter().filter(|t| !t.is_empty()).map(OsString::from).collect();
+            let list =
+                |text: &str| [text].iter().filter(|t| !t.is_empty()).map(OsString::from).collect();
             (settings.include, settings.exclude) = (list(include), list(exclude));
             assert_eq!(settings.takes(&range(read)), taken, "{include} {exclude}");
         }

@@ -230,7 +230,9 @@ fn command(args: &GovernArgs) -> String {
     };
     args.pid.iter().for_each(|pid| flag("--pid", pid.to_string()));
     args.cgroup.iter().for_each(|name| flag("--cgroup", name.clone()));
-    args.duration.iter().for_each(|time| flag("--duration", humantime::format_duration(*time).to_string()));
+    args.duration
+        .iter()
+        .for_each(|time| flag("--duration", humantime::format_duration(*time).to_string()));
     args.runs.iter().for_each(|runs| flag("--runs", runs.to_string()));
     words.extend(args.observe.then(|| "--observe".to_string()));
     words.extend(args.compare.then(|| "--compare".to_string()));

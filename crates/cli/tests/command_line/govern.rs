@@ -185,9 +185,11 @@ fn a_program_sees_nothing_of_it() {
     let place = Place::new("govern_unseen");
     let output = place.filemap("-- printf %s --pid a, b --json").output().unwrap();
     assert_eq!(text(&output.stdout), "--pida,b--json", "a program's words are its own");
-    let shown = "env | sort; cat /proc/$$/status | grep -E '^(Tracer|Seccomp|NoNew)'; ls /proc/$$/fd";
+    let shown =
+        "env | sort; cat /proc/$$/status | grep -E '^(Tracer|Seccomp|NoNew)'; ls /proc/$$/fd";
     let run = |command: &mut Command| {
-        let command = command.env("XDG_RUNTIME_DIR", place.scratch.path("run")).stdin(Stdio::null());
+        let command =
+            command.env("XDG_RUNTIME_DIR", place.scratch.path("run")).stdin(Stdio::null());
         text(&command.env("FILEMAP_STATE", "x").env("XDG_STATE_HOME", "x").output().unwrap().stdout)
     };
     for way in WAYS {

@@ -60,9 +60,8 @@ fn other_endings_of_governed_runs_come_first() {
     assert_eq!(code, Some(1));
     // Plain runs differ among themselves, and no plain run ends as the governed ones do.
     let counter = place.scratch.file("counter", "");
-    let script = format!(
-        "{IS_PLAIN} || exit 7; echo >> {counter}; exit $(($(wc -l < {counter}) % 2))"
-    );
+    let script =
+        format!("{IS_PLAIN} || exit 7; echo >> {counter}; exit $(($(wc -l < {counter}) % 2))");
     let (text, report, code) = compared(&place, &script);
     assert_eq!(code, Some(1), "{text}");
     begins_with(&text, "plain 1 with exit code 0 and 1 with exit code 1; governed 2 with exit");

@@ -53,14 +53,19 @@ fn a_process_that_runs_is_governed_and_given_back() {
     assert_eq!(flags(pid, &data), before);
     if reason(&report).is_none() {
         let mapping = &report["processes"][0]["mappings"][0];
-        assert_eq!((mapping["state"].as_str(), mapping["path"].as_str()),
-            (Some("given-back"), Some(data.as_str())), "{report}");
+        assert_eq!(
+            (mapping["state"].as_str(), mapping["path"].as_str()),
+            (Some("given-back"), Some(data.as_str())),
+            "{report}"
+        );
         assert!(mapping["stopped_ns"].as_u64().unwrap() > 0, "{report}");
     }
     let observed = format!("--observe {args}");
     let report = parsed(&place.filemap(&observed).output().unwrap());
-    assert_eq!((&report["only_observed"], &report["totals"]["stopped_ns"]),
-        (&Value::Bool(true), &Value::from(0)));
+    assert_eq!(
+        (&report["only_observed"], &report["totals"]["stopped_ns"]),
+        (&Value::Bool(true), &Value::from(0))
+    );
     assert!(place.statistics().is_empty());
 }
 

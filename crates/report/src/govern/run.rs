@@ -85,9 +85,8 @@ impl Run {
         if !all.is_empty() {
             parts.push(Part::Table(table(&all)));
             let files = all.iter().enumerate();
-            let line = |(at, (_, of)): (usize, &(&Process, &Mapping))| {
-                format!("{}: {}", at + 1, file(of))
-            };
+            let line =
+                |(at, (_, of)): (usize, &(&Process, &Mapping))| format!("{}: {}", at + 1, file(of));
             parts.push(Part::List(files.map(line).collect()));
             parts.push(Part::Paragraph(NOTE.to_string()));
         }
@@ -278,7 +277,9 @@ mod tests {
         let ungoverned = Some("it maps nothing".to_string());
         let run = Run { processes: vec![of], only_observed: true, ungoverned, ..Run::default() };
         let text = run.report(footer).render(Format::Table);
-        for words in ["Observed: processes", "if it were governed", "3 mappings, for want", "maps nothing."] {
+        for words in
+            ["Observed: processes", "if it were governed", "3 mappings, for want", "maps nothing."]
+        {
             assert!(text.contains(words), "{text}");
         }
     }
