@@ -1,12 +1,13 @@
 //! The thread that does what may take its time: it opens files, advises, and reads what processes
 //! have mapped.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use filemap_attach::process::{self, Readahead, advised_maps};
 use filemap_attach::{Advice, Error, MappedRange, Refusal, advise_any, madvise};
@@ -23,6 +24,9 @@ const MOST_WAITING: usize = 8192;
 
 /// After so many tries by the thread that has just run, any other is tried too.
 const TRIES_OF_ONE: u32 = 3;
+
+/// How long a process is left alone after none of its threads could be held.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Something that the thread does.
 #[derive(Debug)]
@@ -64,7 +68,7 @@ impl Advisor {
             Some(directory) => Some(Journal::create(&directory)?),
             None => None,
         };
-        let work = Work { answer, journal, only_observes };
+        let work = Work { unheld: HashMap::new(), answer, journal, only_observes };
         let builder = thread::Builder::new().name("advisor".to_string());
         Ok(Advisor { tasks, answers, thread: builder.spawn(move || work.until_end(&todo))? })
     }
@@ -91,6 +95,8 @@ impl Advisor {
 }
 
 struct Work {
+    /// Processes of which no thread can be held, until when they are left alone.
+    unheld: HashMap<u32, Instant>,
     answer: Sender<Answer>,
     journal: Option<Journal>,
     only_observes: bool,
@@ -167,6 +173,11 @@ impl Work {
         if self.only_observes {
             return Ok(Given::Nothing);
         }
+        let now = Instant::now();
+        self.unheld.retain(|_, until| now < *until);
+        if self.unheld.contains_key(&pid) {
+            return Err(Took::Later("its threads are in system calls".to_string()));
+        }
         self.note(pid, range);
         match inject(take) {
             Ok(stopped_ns) => Ok(Given::Advised { stopped_ns }),
@@ -177,7 +188,12 @@ impl Work {
                 Err(match refusal {
                     Refusal::Changed { .. } | Refusal::Gone { .. } => Took::Gone,
                     refusal if refusal.is_lasting() => Took::Refused(refusal.to_string()),
-                    refusal => Took::Later(refusal.to_string()),
+                    refusal => {
+                        if take.tries > TRIES_OF_ONE {
+                            self.unheld.insert(pid, Instant::now() + PAUSE);
+                        }
+                        Took::Later(refusal.to_string())
+                    }
                 })
             }
         }

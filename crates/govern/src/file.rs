@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use filemap_policy::{Costs, Pages, State};
+use filemap_policy::{Bounds, Costs, Pages, State, Touch};
 use rustix::fs::{FileType, fstat, fstatfs};
 
 use crate::asked::Asked;
@@ -87,19 +87,21 @@ impl GovernedFile {
         GovernedFile { open, pages, state: Box::new(state), asked: Asked::default(), users: 0 }
     }
 
-    /// Hears of the touch of `page` at `now_ns`, and returns what is to be read: in `mapping`, in
-    /// the order of its use, and in pieces of one call each.
+    /// Hears that the thread `tid` has come to `page` at `now_ns`, and returns what is to be read: in
+    /// `mapping`, in the order of its use, and in pieces of one call each.
     pub fn touch(
         &mut self,
+        tid: u32,
         page: u64,
-        touch: filemap_policy::Touch,
+        touch: Touch,
         mapping: Pages,
         now_ns: u64,
     ) -> Vec<Pages> {
-        if touch == filemap_policy::Touch::Major {
+        if touch == Touch::Major {
             self.asked.is_missing(page, now_ns);
         }
-        let bounds = filemap_policy::Bounds { mapping, file_pages: self.pages };
+        let bounds = Bounds { mapping, file_pages: self.pages };
+        self.state.set_thread(tid.into());
         let reads = self.state.fault(page, touch, bounds);
         let pieces = reads.pieces(self.open.call_pages);
         pieces.flat_map(|piece| self.asked.ask(piece, now_ns)).collect()

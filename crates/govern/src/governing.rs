@@ -50,12 +50,18 @@ pub enum Target {
     /// What the calling thread starts from now on.
     Children,
     /// Processes that run, and what they start; and those of cgroups, also later ones.
-    Running { pids: Vec<u32>, cgroups: Vec<String> },
+    Running {
+        /// Numbers of processes.
+        pids: Vec<u32>,
+        /// Paths, or names of systemd units.
+        cgroups: Vec<String>,
+    },
 }
 
 /// What was done, after the end.
 #[derive(Debug)]
 pub struct Outcome {
+    /// What was done for each process.
     pub statistics: Statistics,
     /// Mappings whose advice could not be restored.
     pub left: Vec<Left>,
@@ -280,6 +286,7 @@ impl Work {
             }
         }
         self.governor.tick();
+        self.governor.retry_idle(now_ns());
         let pids = self.governor.pids();
         let short = self.memory.short(&pids);
         self.governor.set_memory_short(|pid| short.contains(&pid));

@@ -22,8 +22,12 @@ const MOST_RANGES: usize = 4096;
 /// Images that have ended and are told one by one at most.
 const MOST_TOLD: usize = 4096;
 
-/// A mapping is asked for so often at most.
-const MOST_TRIES: u32 = 10;
+/// So often a mapping is asked for where its process does nothing. After that it is only when a
+/// thread of it has just run.
+const MOST_IDLE_TRIES: u32 = 10;
+
+/// A mapping is not asked for again within a millisecond, which doubles so often.
+const MOST_DOUBLINGS: u32 = 10;
 
 /// The mappings of a process are not read again within this time.
 const MAPS_EVERY_NS: u64 = 50_000_000;
@@ -214,7 +218,7 @@ impl Governor {
             FaultKind::Seen => Touch::Seen,
         };
         let page = range.page(address, page_bytes);
-        for pages in file.touch(page, touch, range.pages(page_bytes), at_ns) {
+        for pages in file.touch(tid, page, touch, range.pages(page_bytes), at_ns) {
             range.counts.pages += pages.count();
             range.counts.calls += 1;
             if !self.settings.only_observes {
@@ -353,7 +357,9 @@ impl Governor {
             Took::LeftAlone(reason) | Took::Refused(reason) | Took::Later(reason) => {
                 process.told.reason = Some(reason.clone());
             }
-            Took::Governed { .. } | Took::Gone => {}
+            // What was in the way is no more.
+            Took::Governed { .. } => process.told.reason = None,
+            Took::Gone => {}
         }
         let mut again_ns = None;
         let mut gone = Vec::new();
@@ -374,13 +380,12 @@ impl Governor {
                     let range = range.mapped.clone();
                     self.requests.push(Request::Watch { pid, range });
                 }
-                Took::Later(_) if tries < MOST_TRIES => {
+                Took::Later(_) => {
                     range.state = RangeState::Asked { tries, is_due: true };
-                    again_ns = Some(now_ns.saturating_add(1_000_000 << tries));
+                    let pause_ns = 1_000_000 << tries.min(MOST_DOUBLINGS);
+                    again_ns = Some(now_ns.saturating_add(pause_ns));
                 }
-                Took::Later(_) | Took::LeftAlone(_) | Took::Refused(_) => {
-                    range.state = RangeState::LeftAlone
-                }
+                Took::LeftAlone(_) | Took::Refused(_) => range.state = RangeState::LeftAlone,
                 Took::Gone => gone.push(range.mapped.address),
             }
         }
@@ -466,6 +471,21 @@ impl Governor {
         }
         self.images.insert(told.pid, told.image + 1);
         self.told.processes.push(told);
+    }
+
+    /// Asks again for what could not be advised by `now_ns`, also of processes that do nothing.
+    pub fn retry_idle(&mut self, now_ns: u64) {
+        let is_due = |process: &Process| {
+            let is_idle = |own: &Range| match own.state {
+                RangeState::Asked { tries, is_due } => is_due && tries < MOST_IDLE_TRIES,
+                _ => false,
+            };
+            process.retry_at_ns.is_some_and(|due_ns| due_ns <= now_ns)
+                && process.ranges().any(is_idle)
+        };
+        let due = self.processes.iter().filter(|(_, process)| is_due(process));
+        let due: Vec<u32> = due.map(|(pid, _)| *pid).collect();
+        due.into_iter().for_each(|pid| self.retry(pid, pid));
     }
 
     /// What is to be done now and then: files of which nothing is mapped any more are closed, the

@@ -1,7 +1,7 @@
 //! Which mappings this governor has advised, in a file: a governor that is killed leaves it, and
 //! `release` goes by it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -151,8 +151,10 @@ impl LeftJournal {
                 continue;
             }
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
-            let entries = text.lines().filter_map(Entry::of_line).filter(Entry::is_alive).collect();
-            let journal = LeftJournal { path: entry.path(), entries };
+            // What was tried several times is there as often.
+            let lines: BTreeSet<&str> = text.lines().collect();
+            let entries = lines.into_iter().filter_map(Entry::of_line).filter(Entry::is_alive);
+            let journal = LeftJournal { path: entry.path(), entries: entries.collect() };
             if journal.entries.is_empty() {
                 let _ = fs::remove_file(&journal.path);
             } else {

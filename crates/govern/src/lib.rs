@@ -5,11 +5,8 @@
 //! (`filemap-policy`) is asked for on a descriptor of this process' own. A program's results
 //! cannot change by that.
 //!
-//! [`Governor`] holds the decisions: events go in, requests come out. [`Governing`] carries them
-//! out in threads of its own.
-
-// What a name says is not said again.
-#![allow(missing_docs)]
+//! The module `governor` holds the decisions: events go in, requests come out. [`Governing`] carries
+//! them out in threads of its own.
 
 mod advisor;
 mod asked;
@@ -28,8 +25,6 @@ mod statistics;
 
 pub use filemap_policy::Costs;
 pub use governing::{Error, Governing, Outcome, Target};
-pub use governor::{Answer, Given, Governor, Request, Take, Took};
-pub use journal::{Journal, start_ticks};
 pub use release::{Left, release};
 pub use settings::Settings;
 pub use statistics::{MappingState, MappingStatistics, ProcessStatistics, Statistics};

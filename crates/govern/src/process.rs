@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use filemap_attach::MappedRange;
 
+use crate::governor::Given;
 use crate::range::{Range, RangeState};
 use crate::statistics::{MappingState, MappingStatistics, ProcessStatistics};
 
@@ -106,7 +107,7 @@ impl Process {
         let mut told = self.told.clone();
         for range in self.ranges.values() {
             let own = match range.state {
-                RangeState::Governed(crate::Given::Own) => MappingState::OwnAdvice,
+                RangeState::Governed(Given::Own) => MappingState::OwnAdvice,
                 RangeState::Governed(_) => MappingState::Governed,
                 _ => continue,
             };
@@ -174,7 +175,6 @@ pub fn page_bytes() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Given;
     use crate::range::tests::mapped;
 
     fn governed(address: u64, length: u64) -> Range {

@@ -19,7 +19,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A mapping whose advice could not be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
+    /// The process.
     pub pid: u32,
+    /// What is mapped.
     pub range: MappedRange,
     /// Why, as the end of a sentence.
     pub reason: String,

@@ -18,6 +18,7 @@ pub struct Statistics {
 /// What was done for one image of a process: each exec begins another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessStatistics {
+    /// Its number.
     pub pid: u32,
     /// Which of its images that had something to govern, from 0 on.
     pub image: u32,
@@ -29,6 +30,7 @@ pub struct ProcessStatistics {
     pub mappings_left_alone: u64,
     /// Why a mapping could not be governed; the last reason.
     pub reason: Option<String>,
+    /// Its mappings that were governed.
     pub mappings: Vec<MappingStatistics>,
 }
 
@@ -62,9 +64,13 @@ pub struct MappingStatistics {
     pub path: Option<PathBuf>,
     /// How many mappings it stands for.
     pub mappings: u64,
+    /// What became of it.
     pub state: MappingState,
+    /// Where it begins.
     pub address: u64,
+    /// How long it is.
     pub length_bytes: u64,
+    /// Where it begins in its file.
     pub offset_bytes: u64,
     /// Major faults in it.
     pub major_faults: u64,

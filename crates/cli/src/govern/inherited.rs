@@ -10,6 +10,9 @@ use crate::signal_set;
 /// Signals, of which the first is 1.
 const SIGNALS: i32 = 64;
 
+/// Signals that the C library keeps for its threads, and of which it changes and tells nothing.
+const OF_THREADS: [i32; 2] = [32, 33];
+
 /// Standard files, of which the first is 0.
 const STANDARD_FILES: i32 = 3;
 
@@ -57,9 +60,36 @@ pub fn restore_signals() {
         // SAFETY: neither disposition runs code of ours. What cannot be changed is refused.
         unsafe { libc::signal(signal, handler) };
     }
+    OF_THREADS.into_iter().filter(|signal| ignores(*signal)).for_each(ignore);
     let blocked = BLOCKED.load(Ordering::Relaxed);
     let set = signal_set::of((1..=SIGNALS).filter(|&signal| blocked & bit(signal) != 0));
     signal_set::change_mask(libc::SIG_SETMASK, &set);
+}
+
+/// What the kernel keeps of a signal, as rt_sigaction(2) takes it: the handler stands first.
+type Disposition = [usize; 4];
+
+/// Bytes of a set of signals of the kernel.
+const SET_BYTES: usize = SIGNALS as usize / 8;
+
+/// Ignores a signal that the C library keeps for itself.
+fn ignore(signal: i32) {
+    let action: Disposition = [libc::SIG_IGN, 0, 0, 0];
+    // SAFETY: what is read lives, and it runs no code.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigaction, signal, &action, null::<Disposition>(), SET_BYTES);
+    }
+}
+
+/// Whether `signal` is ignored now.
+fn is_ignored(signal: i32) -> bool {
+    let mut action: Disposition = [0; 4];
+    // SAFETY: what is filled lives; nothing is changed.
+    let answer = unsafe {
+        let none = null::<Disposition>();
+        libc::syscall(libc::SYS_rt_sigaction, signal, none, &mut action, SET_BYTES)
+    };
+    answer == 0 && action[0] == libc::SIG_IGN
 }
 
 fn bit(signal: i32) -> u64 {
@@ -70,13 +100,7 @@ extern "C" fn look() {
     let (mut ignored, mut blocked, mut closed) = (0, 0, 0);
     let set = signal_set::blocked();
     for signal in 1..=SIGNALS {
-        // SAFETY: the structure is plain memory that the call fills; nothing is changed.
-        let is_ignored = unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            let known = libc::sigaction(signal, null(), &mut action) == 0;
-            known && action.sa_sigaction == libc::SIG_IGN
-        };
-        if is_ignored {
+        if is_ignored(signal) {
             ignored |= bit(signal);
         }
         if signal_set::has(&set, signal) {
