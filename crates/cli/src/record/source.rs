@@ -1,7 +1,7 @@
 //! Where the kernel tells what processes do.
 
 use std::os::fd::RawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use filemap_attach::trace_points::{Event as Seen, TracePoints, What};
 use filemap_attach::{self as attach, Follower, MappedRange, Way};
@@ -16,6 +16,10 @@ const DELAY_NS: u64 = 1_000_000;
 
 const LONGEST_WAIT: Duration = Duration::from_millis(2);
 
+/// Programs map their files when they begin, and one after the other.
+const AWAKE_AFTER_EXEC: Duration = Duration::from_millis(100);
+const AWAKE_AFTER_MAP: Duration = Duration::from_millis(10);
+
 /// What is told of processes.
 pub struct Source {
     by: By,
@@ -23,6 +27,9 @@ pub struct Source {
     early: Vec<Seen>,
     /// Mappings and advice of [`Source::early`] that nobody has looked at.
     fresh: Vec<Seen>,
+    awake_until: Instant,
+    /// There is another CPU for the program.
+    has_cpus: bool,
 }
 
 enum By {
@@ -68,7 +75,9 @@ impl Source {
     }
 
     fn of(by: By) -> Source {
-        Source { by, early: Vec::new(), fresh: Vec::new() }
+        let has_cpus = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+        let (early, fresh) = (Vec::new(), Vec::new());
+        Source { by, early, fresh, awake_until: Instant::now(), has_cpus }
     }
 
     /// Whether it tells what goes through system calls: reads, advice, and what is taken away.
@@ -84,8 +93,13 @@ impl Source {
         }
     }
 
-    /// Waits until something is told, for at most 2 ms.
+    /// Waits until something is told, for at most 2 ms. It does not sleep where files are likely to
+    /// be mapped soon, as a CPU that has to be woken is up later than a program's first touches.
     pub fn wait(&mut self) -> Result<(), Error> {
+        if Instant::now() < self.awake_until {
+            std::thread::yield_now();
+            return Ok(());
+        }
         match &mut self.by {
             By::Points(points) => points.wait(LONGEST_WAIT)?,
             By::Events(follower) => drop(follower.wait(LONGEST_WAIT)?),
@@ -107,6 +121,14 @@ impl Source {
             _ => false,
         };
         self.fresh.extend(self.early[first..].iter().filter(is_fresh).cloned());
+        let awake = self.early[first..].iter().filter_map(|seen| match seen.what {
+            What::Exec => Some(AWAKE_AFTER_EXEC),
+            What::Map(_) => Some(AWAKE_AFTER_MAP),
+            _ => None,
+        });
+        if let Some(longest) = awake.max().filter(|_| self.has_cpus) {
+            self.awake_until = self.awake_until.max(Instant::now() + longest);
+        }
         Ok(())
     }
 
