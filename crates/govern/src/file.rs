@@ -87,8 +87,8 @@ impl GovernedFile {
         GovernedFile { open, pages, state: Box::new(state), asked: Asked::default(), users: 0 }
     }
 
-    /// Hears that the thread `tid` has come to `page` at `now_ns`, and returns what is to be read: in
-    /// `mapping`, in the order of its use, and in pieces of one call each.
+    /// Hears that the thread `tid` has come to `page` at `now_ns`, and returns what is to be read:
+    /// in `mapping`, in the order of its use, and in pieces of one call each.
     pub fn touch(
         &mut self,
         tid: u32,

@@ -5,8 +5,8 @@
 //! (`filemap-policy`) is asked for on a descriptor of this process' own. A program's results
 //! cannot change by that.
 //!
-//! The module `governor` holds the decisions: events go in, requests come out. [`Governing`] carries
-//! them out in threads of its own.
+//! The module `governor` holds the decisions: events go in, requests come out. [`Governing`]
+//! carries them out in threads of its own.
 
 mod advisor;
 mod asked;

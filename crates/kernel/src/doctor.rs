@@ -227,7 +227,7 @@ fn debugfs() -> Check {
     let found = match opened.map_err(|error| error.raw_os_error()) {
         Ok(_) => Ok(FAULT_AROUND_FILE.to_owned()),
         Err(Some(libc::EPERM)) => Err(Error::unavailable(
-            format!("access to {FAULT_AROUND_FILE}: the kernel is locked down"),
+            "access: the kernel is locked down",
             "boot with lockdown=none, or leave out --fault-around",
         )),
         Err(Some(libc::EACCES)) => Err(Error::NeedsRoot { what: "the fault-around size" }),

@@ -45,8 +45,8 @@ impl<C: PageCache, L: Log> Task<'_, '_, C, L> {
         Some(FaultUnderWay::new(number, *at, access))
     }
 
-    /// Touches a page through a mapping of `open`, where no other task is left. Returns what is seen
-    /// of that from outside.
+    /// Touches a page through a mapping of `open`, where no other task is left. Returns what is
+    /// seen of that from outside.
     ///
     /// # Errors
     /// When the memory is too small to hold what the access needs.

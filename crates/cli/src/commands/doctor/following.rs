@@ -37,7 +37,7 @@ fn page_tables() -> Check {
 
 /// Whether a thread of another process can be made to advise.
 fn advice() -> Check {
-    let name = "advising other processes";
+    let name = "advice to others";
     let lacking = |why: String, remedy: &str| Check {
         name,
         used_by: FOLLOWS,
