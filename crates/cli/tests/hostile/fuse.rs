@@ -29,8 +29,8 @@ const FILE: u64 = 2;
 /// How long the kernel may believe an answer, in seconds.
 const VALID_S: u64 = 1;
 
-/// The largest request.
-const MOST_BYTES: usize = 1 << 20;
+/// The most bytes of a request: the kernel wants room for the largest write.
+const MOST_BYTES: usize = (1 << 20) + 4096;
 
 /// A server in a process of its own.
 pub struct Fuse {
@@ -89,7 +89,7 @@ impl Drop for Fuse {
 }
 
 fn serve(mut device: File, bytes: u64) {
-    let mut request = vec![0; MOST_BYTES + REQUEST_HEAD];
+    let mut request = vec![0; MOST_BYTES];
     while let Ok(length) = device.read(&mut request) {
         let request = &request[..length];
         if length < REQUEST_HEAD {

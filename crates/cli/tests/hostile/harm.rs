@@ -191,6 +191,8 @@ fn map_silence(directory: &Path) {
         page += 97;
         thread::sleep(Duration::from_millis(1));
     }
+    // To close a file waits for the server too.
+    drop(fuse);
 }
 
 fn map_without_end(directory: &Path) {
