@@ -7,11 +7,11 @@ use crate::region::{Open, Size};
 const MOST_CREDIT: u64 = 64;
 
 /// What sizes below a region may spend before they have earned anything, in pages.
-const FIRST_CREDIT_PAGES: u64 = 256;
+const FIRST_CREDIT_PAGES: u64 = 128;
 
 /// Each time such a size is refused it gets this part of the price, so that it is tried now and
 /// then.
-const RETRY_PART: u64 = 64;
+const RETRY_PART: u64 = 256;
 
 /// From so many prices of credit on such a size is bought before its own faults have paid for it.
 const RICH: u64 = 40;

@@ -193,7 +193,11 @@ impl State {
 
     /// Buys what is around `page`, if it is time to.
     fn buy(&mut self, page: u64, inside: Pages, reads: &mut Reads) {
+        let is_streaming = reads.pages() > 0;
         for size in Size::ALL.into_iter().filter(|size| size.pages() <= self.largest_window) {
+            if is_streaming && size != Size::Region {
+                continue;
+            }
             let all = size.around(page);
             let pages = Pages { first: all.first.max(inside.first), end: all.end.min(inside.end) };
             let (faults, rest) = self

@@ -10,7 +10,7 @@ use support::{COSTS, Governed, Random};
 const REGION: usize = 512;
 
 /// Sizes below a region may spend as much before they have earned anything.
-const FIRST_NS: u64 = 2 * 256 * COSTS.page_ns;
+const FIRST_NS: u64 = 2 * 128 * COSTS.page_ns;
 
 /// Pages of one region in which no two of one block follow each other.
 fn page(region: u64, number: u64) -> u64 {
