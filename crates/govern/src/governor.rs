@@ -74,7 +74,6 @@ pub enum Request {
     /// Restore the advice of a range that is not to be governed any more.
     PutBack {
         pid: u32,
-        tid: u32,
         range: MappedRange,
     },
     /// A process has inherited mappings with advice.
@@ -247,7 +246,7 @@ impl Governor {
             if given && let Some(both) = of_both {
                 may_be_inherited = true;
                 if !takes {
-                    self.requests.push(Request::PutBack { pid, tid, range: both });
+                    self.requests.push(Request::PutBack { pid, range: both });
                 }
             }
         }

@@ -24,11 +24,3 @@ pub fn advised(library: &Path, rules: OsString, given: &Path) -> Variables {
 pub fn off() -> Variables {
     vec![(variable::SWITCH, "off".into())]
 }
-
-/// Sets `variables` in the environment of this process, which has one thread.
-pub fn set(variables: &Variables) {
-    for (name, value) in variables {
-        // SAFETY: no other thread reads the environment meanwhile.
-        unsafe { std::env::set_var(name, value) };
-    }
-}

@@ -9,9 +9,7 @@ use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 use filemap_attach::without_injections;
-use filemap_kernel::child::killed_with;
 use filemap_report::govern::Ended;
-use rustix::process::getpid;
 
 use super::inherited;
 use super::lookup::Program;
@@ -43,13 +41,10 @@ pub fn run(
 ) -> Result<Ended, Error> {
     let mut command = Command::new(&program.path);
     command.arg0(&program.words[0]).args(&program.words[1..]);
-    let parent = getpid();
     // SAFETY: between fork and exec only system calls are made; nothing is allocated.
     unsafe {
         command.pre_exec(move || {
             inherited::restore();
-            // Nobody can hand SIGKILL on.
-            killed_with(parent)?;
             before();
             Ok(())
         });

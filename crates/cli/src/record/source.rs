@@ -115,10 +115,14 @@ impl Source {
             By::Points(points) => points.read(true, &mut |event| early.push(event)),
             By::Events(follower) => follower.read(&mut |event| early.push(seen(event)))?,
         }
-        let is_fresh = |seen: &&Seen| match seen.what {
-            What::Map(_) | What::Advise { .. } => true,
-            What::AdviseFile { .. } | What::ReadAhead { .. } => true,
-            _ => false,
+        let is_fresh = |seen: &&Seen| {
+            matches!(
+                seen.what,
+                What::Map(_)
+                    | What::Advise { .. }
+                    | What::AdviseFile { .. }
+                    | What::ReadAhead { .. }
+            )
         };
         self.fresh.extend(self.early[first..].iter().filter(is_fresh).cloned());
         let awake = self.early[first..].iter().filter_map(|seen| match seen.what {

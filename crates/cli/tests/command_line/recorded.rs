@@ -354,7 +354,7 @@ fn a_process_that_runs_is_recorded() {
     cold::drop_file(Path::new(&data)).expect("it can be dropped");
     let mut command = Command::new(&program);
     command.args([&data, "400", "wait"]).env("LOOKUPS_PAUSE_US", "10000");
-    let mut running = Running::start(with_usual_signals(&mut command));
+    let running = Running::start(with_usual_signals(&mut command));
     std::thread::sleep(std::time::Duration::from_millis(300));
     let (pid, path) = (running.id(), place.scratch.path("r"));
     let args = format!("--pid {pid} --cold --duration 1s --out {path}");

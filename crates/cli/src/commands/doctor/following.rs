@@ -88,8 +88,8 @@ impl Busy {
             let maps = process::maps(pid).ok()?;
             // The loader is mapped last before the program runs.
             let of_file = maps.iter().filter(|range| range.file.is_some());
-            let read_only = of_file.filter(|range| range.protection == libc::PROT_READ as u32);
-            if let Some(range) = read_only.last() {
+            let mut read_only = of_file.filter(|range| range.protection == libc::PROT_READ as u32);
+            if let Some(range) = read_only.next_back() {
                 match advise_any(pid, pid, range, Advice::Normal) {
                     Ok(_) => return Some(Ok(())),
                     Err(refusal)
