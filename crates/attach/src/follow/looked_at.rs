@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use roaring::RoaringBitmap;
-
 use super::scan::PageTable;
+use super::watched::Watched;
 use crate::clock::now_ns;
 use crate::process::{self, Life, life};
 use crate::{Error, Event, FaultKind, MappedRange, What};
@@ -34,15 +33,6 @@ pub struct LookedAt {
     page_table: Option<PageTable>,
     scan_due: Instant,
     scanned_at_faults: u64,
-}
-
-/// A range whose touches are told, and its pages that have an entry, by their number in it.
-#[derive(Debug)]
-struct Watched {
-    range: MappedRange,
-    present: RoaringBitmap,
-    is_new: bool,
-    tells_first: bool,
 }
 
 impl LookedAt {
@@ -77,13 +67,12 @@ impl LookedAt {
         let (address, end) = (range.address, range.end());
         let overlaps = |before: &MappedRange| before.address < end && address < before.end();
         let tells_first = !self.mapped_before.iter().any(overlaps);
-        let present = RoaringBitmap::new();
-        self.watched.push(Watched { range: range.clone(), present, is_new: true, tells_first });
+        self.watched.push(Watched::new(range.clone(), tells_first));
         self.scan_due = Instant::now();
     }
 
     pub fn unwatch(&mut self, range: &MappedRange) {
-        self.watched.retain(|watched| watched.range.address != range.address);
+        self.watched.retain(|watched| !watched.is(range));
     }
 
     /// Tells what is other than at the last look. Returns whether the process is still there.
@@ -174,30 +163,5 @@ impl LookedAt {
         }
         self.scanned_at_faults = faults;
         self.scan_due = now + SCAN_HEARTBEAT;
-    }
-}
-
-impl Watched {
-    fn scan(&mut self, page_table: &PageTable, mut tell: impl FnMut(u64)) {
-        let page_bytes = rustix::param::page_size() as u64;
-        let begin = self.range.address;
-        let number = |address: u64| ((address - begin) / page_bytes) as u32;
-        let tells = !self.is_new || self.tells_first;
-        let mut until = 0;
-        page_table.scan(begin, self.range.end(), |region| {
-            let pages = number(region.start)..number(region.end);
-            // What had an entry and has none is told again when it has.
-            self.present.remove_range(until..pages.start);
-            until = pages.end;
-            let mut new = RoaringBitmap::new();
-            new.insert_range(pages);
-            new -= &self.present;
-            if tells {
-                new.iter().for_each(|page| tell(begin + u64::from(page) * page_bytes));
-            }
-            self.present |= new;
-        });
-        self.present.remove_range(until..=u32::MAX);
-        self.is_new = false;
     }
 }

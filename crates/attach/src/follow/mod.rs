@@ -1,10 +1,12 @@
 //! The events of a set of processes, in order.
 
+mod kernel_faults;
 mod looked_at;
 mod page_tables;
 mod perf_events;
 mod refusal;
 mod scan;
+mod watched;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -16,8 +18,8 @@ use perf_events::PerfEvents;
 /// How processes are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// The kernel tells of each fault in user mode and of each mapping that is made, but not of
-    /// those that are removed or moved.
+    /// The kernel tells of each fault and of each mapping that is made, but not of those that are
+    /// removed or moved. Of faults inside of system calls it tells root only.
     PerfEvents,
     /// `/proc` and the page tables are looked at again and again, every 1 to 20 ms.
     PageTables,
@@ -81,16 +83,19 @@ impl Follower {
         }
     }
 
-    /// Has touches of this range told where [`Way::PageTables`] is the way; otherwise all are.
+    /// Has touches of this range told that the kernel does not tell of: all of them where
+    /// [`Way::PageTables`] is the way, and otherwise those inside of system calls.
     pub fn watch(&mut self, pid: u32, range: &MappedRange) {
-        if let By::PageTables(by) = &mut self.by {
-            by.watch(pid, range);
+        match &mut self.by {
+            By::PerfEvents(by) => by.watch(pid, range),
+            By::PageTables(by) => by.watch(pid, range),
         }
     }
 
     pub fn unwatch(&mut self, pid: u32, range: &MappedRange) {
-        if let By::PageTables(by) = &mut self.by {
-            by.unwatch(pid, range);
+        match &mut self.by {
+            By::PerfEvents(by) => by.unwatch(pid, range),
+            By::PageTables(by) => by.unwatch(pid, range),
         }
     }
 

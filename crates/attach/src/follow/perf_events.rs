@@ -5,12 +5,13 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use super::kernel_faults::KernelFaults;
 use super::refusal;
 use crate::clock::now_ns;
 use crate::perf::{
     self, Attributes, Flag, Kind, NOTHING, OWN_THREAD, Purpose, Record, RingPlan, Rings,
 };
-use crate::{Error, Event, FaultKind, What, process};
+use crate::{Error, Event, FaultKind, MappedRange, What, process};
 
 /// What happens, by its number in `linux/perf_event.h`.
 const MINOR_FAULTS: u64 = 5;
@@ -56,6 +57,8 @@ pub struct PerfEvents {
     first: Vec<Event>,
     last_fault: Option<Instant>,
     lost: Lost,
+    /// Where the kernel does not tell of faults that it takes itself.
+    kernel_faults: Option<KernelFaults>,
 }
 
 /// Lost records that were told.
@@ -77,7 +80,20 @@ impl PerfEvents {
             first: Vec::new(),
             last_fault: None,
             lost: Lost::default(),
+            kernel_faults: (!tells_kernel_faults()).then(KernelFaults::default),
         })
+    }
+
+    pub fn watch(&mut self, pid: u32, range: &MappedRange) {
+        if let Some(kernel_faults) = &mut self.kernel_faults {
+            kernel_faults.watch(pid, range);
+        }
+    }
+
+    pub fn unwatch(&mut self, pid: u32, range: &MappedRange) {
+        if let Some(kernel_faults) = &mut self.kernel_faults {
+            kernel_faults.unwatch(pid, range);
+        }
     }
 
     pub fn of_children() -> Result<PerfEvents, Error> {
@@ -112,9 +128,14 @@ impl PerfEvents {
 
     /// Opens the events of a thread on all CPUs.
     fn follow(&mut self, tid: u32, flags: &[Flag]) -> io::Result<()> {
+        let whose: &[Flag] = match self.kernel_faults {
+            Some(_) => &[Flag::ExcludeKernel],
+            None => &[],
+        };
         let inherited = |config| {
             Attributes::new(Attributes::SOFTWARE, config)
-                .with(&[Flag::Inherit, Flag::ExcludeKernel])
+                .with(&[Flag::Inherit])
+                .with(whose)
                 .with(flags)
                 .waking_after(1)
         };
@@ -146,10 +167,15 @@ impl PerfEvents {
             if !self.first.is_empty() || self.rings.has_records() || may_have_lost {
                 return Ok(true);
             }
+            let rest = self.kernel_faults.as_ref().and_then(KernelFaults::rest);
+            if rest.is_some_and(|rest| rest.is_zero()) {
+                return Ok(true);
+            }
             let left = timeout.saturating_sub(begin.elapsed());
             if left.is_zero() {
                 return Ok(false);
             }
+            let left = rest.map_or(left, |rest| rest.min(left));
             let is_busy = self.last_fault.is_some_and(|last| last.elapsed() < BUSY_TIME);
             let period = left.min(if is_busy { BUSY_PERIOD } else { IDLE_PERIOD });
             if !self.rings.wait(period).map_err(refusal::of_events)? {
@@ -159,6 +185,18 @@ impl PerfEvents {
     }
 
     pub fn read(&mut self, take: &mut dyn FnMut(Event)) {
+        let Some(mut kernel_faults) = self.kernel_faults.take() else {
+            return self.read_rings(take);
+        };
+        self.read_rings(&mut |event| {
+            kernel_faults.hear(&event);
+            take(event);
+        });
+        kernel_faults.look(take);
+        self.kernel_faults = Some(kernel_faults);
+    }
+
+    fn read_rings(&mut self, take: &mut dyn FnMut(Event)) {
         let until_ns = now_ns();
         self.first.drain(..).for_each(&mut *take);
         let (known, lost) = (&mut self.known, &mut self.lost);
@@ -215,6 +253,11 @@ fn fault(sample: &Record<'_>, is_minor: bool) -> Event {
     let kind = if is_minor { FaultKind::Minor } else { FaultKind::Major };
     let what = What::Fault { address: sample.address().unwrap_or(0), kind };
     Event { at_ns: origin.at_ns, pid: origin.pid, tid: origin.tid, what }
+}
+
+/// Whether this user is told of faults that the kernel takes inside of system calls.
+fn tells_kernel_faults() -> bool {
+    perf::open(&Attributes::new(Attributes::SOFTWARE, NOTHING), OWN_THREAD, 0).is_ok()
 }
 
 /// Tells an event that is no fault. The caller's own children are not told to begin, as their

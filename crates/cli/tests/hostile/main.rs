@@ -111,7 +111,7 @@ impl Bench {
 
     fn govern(&self, place: &Path) -> Command {
         let mut command = Command::new(self.directory.join("filemap"));
-        command.arg("govern").stdin(Stdio::null());
+        command.arg("govern").stdin(Stdio::null()).stdout(Stdio::null());
         command.env("XDG_RUNTIME_DIR", place).env("FILEMAP_STATE", place.join("state"));
         command
     }

@@ -1,0 +1,109 @@
+//! Faults inside of system calls, of which the kernel does not tell ordinary users: write(2) from a
+//! mapping, for one. A process that has had more major faults than were told had them there. Its
+//! page table then shows which pages came.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::scan::PageTable;
+use super::watched::Watched;
+use crate::clock::now_ns;
+use crate::process::life;
+use crate::{Event, FaultKind, MappedRange, What};
+
+/// How often the faults of a process are counted while it has some, and while it has none.
+const BUSY_PERIOD: Duration = Duration::from_millis(2);
+const IDLE_PERIOD: Duration = Duration::from_millis(20);
+
+/// So many faults may not have been told yet.
+const UNTOLD: u64 = 4;
+
+/// Processes with ranges that are watched.
+#[derive(Debug, Default)]
+pub struct KernelFaults {
+    processes: BTreeMap<u32, Process>,
+    due: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Process {
+    watched: Vec<Watched>,
+    page_table: Option<PageTable>,
+    /// Major faults up to the watch, and those that were told since.
+    told: u64,
+}
+
+impl KernelFaults {
+    pub fn watch(&mut self, pid: u32, range: &MappedRange) {
+        let process = self.processes.entry(pid).or_insert_with(|| Process {
+            told: life(pid).map_or(0, |life| life.major_faults),
+            ..Process::default()
+        });
+        process.watched.push(Watched::new(range.clone(), true));
+    }
+
+    pub fn unwatch(&mut self, pid: u32, range: &MappedRange) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.watched.retain(|watched| !watched.is(range));
+            if process.watched.is_empty() {
+                self.processes.remove(&pid);
+            }
+        }
+    }
+
+    /// The kernel has told of something.
+    pub fn hear(&mut self, event: &Event) {
+        match &event.what {
+            What::Fault { kind: FaultKind::Major, .. } => {
+                if let Some(process) = self.processes.get_mut(&event.pid) {
+                    process.told += 1;
+                }
+            }
+            What::Exec => {
+                self.processes.remove(&event.pid);
+            }
+            _ => {}
+        }
+    }
+
+    /// How long nothing is to be looked at; `None` where nothing is watched.
+    pub fn rest(&self) -> Option<Duration> {
+        let due = self.due.filter(|_| !self.processes.is_empty());
+        due.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
+    /// Tells the pages that came without a fault that was told.
+    pub fn look(&mut self, take: &mut dyn FnMut(Event)) {
+        if self.rest().is_some_and(|rest| !rest.is_zero()) {
+            return;
+        }
+        let mut is_busy = false;
+        self.processes.retain(|&pid, process| {
+            let Ok(life) = life(pid) else { return false };
+            if life.major_faults > process.told + UNTOLD {
+                process.scan(pid, take);
+                is_busy = true;
+            }
+            process.told = life.major_faults;
+            true
+        });
+        let period = if is_busy { BUSY_PERIOD } else { IDLE_PERIOD };
+        self.due = Some(Instant::now() + period);
+    }
+}
+
+impl Process {
+    fn scan(&mut self, pid: u32, take: &mut dyn FnMut(Event)) {
+        if self.page_table.is_none() {
+            self.page_table = PageTable::open(pid);
+        }
+        let Some(page_table) = &self.page_table else { return };
+        let at_ns = now_ns();
+        for watched in &mut self.watched {
+            watched.scan(page_table, |address| {
+                let what = What::Fault { address, kind: FaultKind::Seen };
+                take(Event { at_ns, pid, tid: pid, what });
+            });
+        }
+    }
+}
