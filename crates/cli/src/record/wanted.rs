@@ -19,15 +19,18 @@ pub const SMALLEST: u64 = 16 << 10;
 /// there.
 const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 
-/// How programs and libraries begin.
-const ELF: &[u8] = b"\x7fELF";
+/// How programs and libraries begin, and the loader's list of libraries in its two forms.
+const OF_LOADER: [&[u8]; 3] = [b"\x7fELF", b"glibc-ld.so.cache", b"ld.so-"];
+
+/// The longest of these.
+const BEGIN_BYTES: usize = 17;
 
 /// Which files are recorded.
 pub struct WantedFiles {
     /// Bytes of the smallest.
     pub min_bytes: u64,
-    /// Patterns, one of which their path matches. Where there is none, all are but programs and
-    /// libraries.
+    /// Patterns, one of which their path matches. Where there is none, all are but what the loader
+    /// maps: programs, libraries and its list of them.
     pub patterns: Vec<OsString>,
 }
 
@@ -47,7 +50,7 @@ impl WantedFiles {
         let is_recorded = is_it
             && found.len() >= self.min_bytes.max(1)
             && !IN_MEMORY.contains(&filesystem)
-            && if self.patterns.is_empty() { !is_elf(path) } else { self.matches(path) };
+            && if self.patterns.is_empty() { !is_of_loader(path) } else { self.matches(path) };
         is_recorded.then(|| Stored {
             path: path.to_owned(),
             device: found.dev(),
@@ -67,11 +70,11 @@ impl WantedFiles {
     }
 }
 
-/// Whether a program or library lies at `path`. The loader has read its begin just before: a file
+/// Whether a file of the loader lies at `path`. The loader has read its begin just before: a file
 /// that would have to be read first is none, and to wait for the disk would be too late.
-fn is_elf(path: &Path) -> bool {
-    let mut begin = [0; ELF.len()];
+fn is_of_loader(path: &Path) -> bool {
+    let mut begin = [0; BEGIN_BYTES];
     let Ok(file) = File::open(path) else { return false };
     let read = preadv2(&file, &mut [IoSliceMut::new(&mut begin)], 0, ReadWriteFlags::NOWAIT);
-    read == Ok(ELF.len()) && begin == ELF
+    read.is_ok_and(|read| OF_LOADER.iter().any(|of| begin[..read].starts_with(of)))
 }

@@ -26,7 +26,6 @@ mod letters;
 mod live;
 mod live_programs;
 mod losses;
-mod mapped_by;
 mod one_meaning;
 mod outputs;
 mod pages;
