@@ -62,8 +62,12 @@ pub enum Command {
     /// Run a program and record what it does with its files; make a recording of a trace, or print
     /// one.
     #[command(after_long_help = examples::help("record"))]
-    #[command(override_usage = "filemap record [--apply] [--without-library] [--files GLOB] \
-                                [--out RECORDING] -- PROGRAM ARGS...\n       \
+    #[command(override_usage = "filemap record [--apply] [--files GLOB] [--out RECORDING] \
+                                -- PROGRAM ARGS...\n       \
+                                filemap record --pid PID [--cold] [--duration TIME] \
+                                [--out RECORDING]\n       \
+                                filemap record --cgroup PATH [--cold] [--duration TIME] \
+                                [--out RECORDING]\n       \
                                 filemap record --show RECORDING\n       \
                                 filemap record --import KIND FILE [--out RECORDING]")]
     Record(RecordArgs),
@@ -383,8 +387,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "GLOB", value_parser = glob(), allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
     pub files: Vec<OsString>,
-    /// Smallest file that is recorded [default: 16k where it is mapped, 1m where it is only
-    /// read].
+    /// Smallest file that is recorded [default: 16k].
     #[arg(long, value_name = "SIZE", value_parser = bytes, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["show", "import"])]
     pub min_size: Option<u64>,

@@ -164,7 +164,7 @@ const RECORD: &[Example] = &[
     ),
     example(
         "Record the start of a program as root, with its libraries of 4 KiB and more.",
-        "filemap record --apply --without-library --min-size 4k --out start.recording -- git log",
+        "filemap record --apply --files '*' --min-size 4k --out start.recording -- git log",
     ),
     example(
         "Make a recording of the faults that perf has written down.",

@@ -92,7 +92,7 @@ impl Said {
         say(
             matches!(self.mode, Some(Mode::FirstTouches | Mode::Faults)),
             "the recording has the first touch of each page only, so that pages which a memory \
-             limit evicts are not read again; record --changes has them"
+             limit evicts are not read again"
                 .to_string(),
         );
         say(
