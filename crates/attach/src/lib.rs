@@ -20,6 +20,6 @@ pub mod trace_points;
 
 pub use error::Error;
 pub use event::{Event, FaultKind, What};
-pub use follow::{Follower, Way};
+pub use follow::{Follower, Way, mapped_pages};
 pub use inject::{Advice, Advised, Refusal, advise_all, advise_any, madvise, without_injections};
 pub use mapped_range::{FileId, MappedFile, MappedRange};

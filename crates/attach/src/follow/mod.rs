@@ -8,6 +8,8 @@ mod refusal;
 mod scan;
 mod watched;
 
+pub use scan::mapped_pages;
+
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use crate::Error;
+use crate::{Error, MappedRange};
 
 /// A run of pages that have an entry: `struct page_region` of `linux/fs.h`.
 #[repr(C)]
@@ -83,6 +83,23 @@ impl PageTable {
             Err(_) => Err(io::Error::last_os_error()),
         }
     }
+}
+
+/// How many pages of a range have an entry in the page tables of a process. `None` where the kernel
+/// cannot tell it, before Linux 6.7, or where the process is gone.
+pub fn mapped_pages(pid: u32, range: &MappedRange) -> Option<u64> {
+    let page_table = PageTable::open(pid)?;
+    let mut regions = [Region::default(); REGIONS];
+    let (mut start, mut bytes) = (range.address, 0);
+    while start < range.end() {
+        let (found, walk_end) = page_table.step(start, range.end(), &mut regions).ok()?;
+        bytes += regions[..found].iter().map(|region| region.end - region.start).sum::<u64>();
+        if walk_end <= start {
+            return None;
+        }
+        start = walk_end;
+    }
+    Some(bytes / rustix::param::page_size() as u64)
 }
 
 /// Refuses a kernel that cannot tell.

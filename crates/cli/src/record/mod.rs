@@ -47,7 +47,7 @@ pub struct Recorded<W> {
     pub unknown: u64,
     /// The files that are in it.
     pub files: Vec<OsString>,
-    /// Mappings of which several pages were touched before their pages came one at a time.
+    /// Mappings of which pages came with others that were touched before they came one at a time.
     pub late: u64,
     /// Why pages did not come one at a time somewhere.
     pub refused: Option<String>,

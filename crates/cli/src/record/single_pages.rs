@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use filemap_attach::process::{self, Readahead};
 use filemap_attach::trace_points::Event as Seen;
 use filemap_attach::{Advice, Refusal};
-use filemap_attach::{FileId, MappedRange, advise_all, advise_any};
+use filemap_attach::{FileId, MappedRange, advise_all, advise_any, mapped_pages};
 use filemap_kernel::page_size;
 use filemap_kernel::residency::CacheStat;
 use rustix::fs::{Advice as FileAdvice, fadvise, fdatasync};
@@ -35,7 +35,7 @@ pub struct SinglePages {
     own: Vec<(u32, u64, i32)>,
     /// The first refusal that lasts.
     pub refused: Option<Refusal>,
-    /// Mappings of which several pages were touched before they were advised.
+    /// Mappings of which pages came with others that were touched before they were advised.
     pub late: u64,
 }
 
@@ -111,12 +111,16 @@ impl SinglePages {
         let is_first = range.file.as_ref().is_some_and(|file| !self.dropped.contains(&file.id));
         let dropped = File::open(path).ok().filter(|_| self.drops && is_first).map(Arc::new);
         let is_private = is_private_writable(range);
+        // What the page tables had when the thread was held, and when that was.
+        let held: Arc<OnceLock<(u64, Option<u64>)>> = Arc::default();
         let is_done = match dropped.clone() {
             // Before the thread goes on, so that it finds nothing of what came with its first
             // touches.
             Some(file) if !is_private => {
                 let advice = [Advice::Random, Advice::PageOut];
+                let (pid, of, held) = (seen.pid, range.clone(), held.clone());
                 self.advise(seen, range, &advice, move || {
+                    held.get_or_init(|| (now_ns(), mapped_pages(pid, &of)));
                     drop_pages(&file);
                     settle_lists();
                 })
@@ -136,17 +140,20 @@ impl SinglePages {
         self.advised.push(Advised { pid: seen.pid, range: range.clone(), was });
         self.dropped.extend(range.file.as_ref().map(|file| file.id));
         let Some(file) = dropped.filter(|_| source.pull().is_ok()) else { return };
-        let faults = source.faults(seen.pid, range, seen.at_ns, until_ns);
         if is_private {
             return drop_pages(&file);
         }
+        let (held_ns, mapped) = held.get().copied().unwrap_or((until_ns, None));
+        let faulted = source.faults(seen.pid, range, seen.at_ns, held_ns);
+        // Nobody tells of the touch of a page that came with another one.
+        let came_with_others = mapped.map_or(faulted > 1, |mapped| faulted > 0 && mapped > faulted);
         // What other threads have read meanwhile, or read then, can only be dropped later.
         let (mut from_ns, mut left_before) = (until_ns, u64::MAX);
         for _ in 0..MOST_ROUNDS {
             let left = CacheStat::of(&file, ..).map_or(0, |stat| stat.cached);
             let touched = source.faults(seen.pid, range, from_ns, u64::MAX);
             if source.pull().is_err() || left <= touched {
-                self.late += u64::from(faults > 1 && !was_there);
+                self.late += u64::from(came_with_others && !was_there);
                 return;
             }
             if left >= left_before {

@@ -1,11 +1,13 @@
 //! Where the kernel tells what processes do.
 
+use std::collections::HashSet;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use filemap_attach::trace_points::{Event as Seen, TracePoints, What};
 use filemap_attach::{self as attach, Follower, MappedRange, Way};
 use filemap_kernel::journal::Journal;
+use filemap_kernel::page_size;
 use filemap_kernel::trace::TraceFs;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -141,17 +143,19 @@ impl Source {
         std::mem::take(&mut self.fresh)
     }
 
-    /// How many faults of a range are told that came in this time, and are not taken yet.
+    /// On how many pages of a range faults are told that came in this time, and are not taken yet.
     pub fn faults(&self, pid: u32, range: &MappedRange, from_ns: u64, until_ns: u64) -> u64 {
-        let is_in = |seen: &&Seen| match seen.what {
+        let page_bytes = page_size();
+        let page = |seen: &Seen| match seen.what {
             What::Fault { address, .. } => {
-                seen.pid == pid
+                let is_in = seen.pid == pid
                     && (range.address..range.end()).contains(&address)
-                    && (from_ns..until_ns).contains(&seen.at_ns)
+                    && (from_ns..until_ns).contains(&seen.at_ns);
+                is_in.then_some(address / page_bytes)
             }
-            _ => false,
+            _ => None,
         };
-        self.early.iter().filter(is_in).count() as u64
+        self.early.iter().filter_map(page).collect::<HashSet<_>>().len() as u64
     }
 
     /// What was told, in order of time. What is less than a millisecond old comes the next time, or

@@ -19,11 +19,11 @@ pub const SMALLEST: u64 = 16 << 10;
 /// there.
 const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 
-/// How programs and libraries begin, and the loader's list of libraries in its two forms.
-const OF_LOADER: [&[u8]; 3] = [b"\x7fELF", b"glibc-ld.so.cache", b"ld.so-"];
+/// How programs and libraries begin.
+const ELF: &[u8; 4] = b"\x7fELF";
 
-/// The longest of these.
-const BEGIN_BYTES: usize = 17;
+/// The loader's list of libraries. It is mapped and never read, so that its begin may not be cached.
+const LIST_OF_LIBRARIES: &str = "ld.so.cache";
 
 /// Which files are recorded.
 pub struct WantedFiles {
@@ -70,11 +70,15 @@ impl WantedFiles {
     }
 }
 
-/// Whether a file of the loader lies at `path`. The loader has read its begin just before: a file
-/// that would have to be read first is none, and to wait for the disk would be too late.
+/// Whether a file of the loader lies at `path`. The loader has read the begin of a program or
+/// library just before: a file that would have to be read first is none, and to wait for the disk
+/// would be too late.
 fn is_of_loader(path: &Path) -> bool {
-    let mut begin = [0; BEGIN_BYTES];
+    if path.file_name().is_some_and(|name| name == LIST_OF_LIBRARIES) {
+        return true;
+    }
+    let mut begin = [0; ELF.len()];
     let Ok(file) = File::open(path) else { return false };
     let read = preadv2(&file, &mut [IoSliceMut::new(&mut begin)], 0, ReadWriteFlags::NOWAIT);
-    read.is_ok_and(|read| OF_LOADER.iter().any(|of| begin[..read].starts_with(of)))
+    read.is_ok_and(|read| begin[..read] == ELF[..])
 }

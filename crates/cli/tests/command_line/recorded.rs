@@ -45,6 +45,24 @@ pub fn recorded(place: &Place, name: &str, words: &[&str]) -> Option<Vec<Event>>
     Some(events(&path))
 }
 
+/// The pages of the file at `path` that are touched, in order.
+fn touches(events: &[Event], path: &str) -> Vec<u64> {
+    let (mut files, mut of_opens, mut of_mappings) = (Vec::new(), Vec::new(), Vec::new());
+    let mut pages = Vec::new();
+    for event in events {
+        match &event.what {
+            What::File { path: of, .. } => files.push(of == Path::new(path)),
+            What::Open { file } => of_opens.push(files[*file as usize]),
+            What::Map { open, .. } => of_mappings.push(of_opens[*open as usize]),
+            What::Touch { mapping, page, .. } if of_mappings[*mapping as usize] => {
+                pages.push(*page);
+            }
+            _ => {}
+        }
+    }
+    pages
+}
+
 /// The pages of random accesses, by the same generator as the program's.
 fn pages(accesses: u64) -> impl Iterator<Item = u64> {
     let mut state: u64 = 88_172_645_463_325_252;
@@ -67,11 +85,7 @@ fn a_recording_has_each_first_touch_in_order() {
     let place = Place::new("record_touches");
     let [program, data] = place.lookups();
     let Some(events) = recorded(&place, "r", &[&program, &data, "3000"]) else { return };
-    let touches = events.iter().filter_map(|event| match event.what {
-        What::Touch { mapping: 0, page, is_write: false } => Some(page),
-        _ => None,
-    });
-    assert_eq!(touches.collect::<Vec<_>>(), first_touches(3000));
+    assert_eq!(touches(&events, &data), first_touches(3000));
     assert!(!events.iter().any(|event| matches!(event.what, What::Lost { .. })));
 }
 
@@ -309,8 +323,7 @@ fn signals_are_handed_on_and_the_recording_is_kept() {
     }
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(output.status.signal(), Some(libc::SIGTERM));
-    let touches = events(&path).iter().filter(|e| matches!(e.what, What::Touch { .. })).count();
-    assert_eq!(touches, first_touches(200).len());
+    assert_eq!(touches(&events(&path), &data), first_touches(200));
 }
 
 /// A recorder that is killed leaves what was recorded by then, which can be read.
@@ -335,8 +348,7 @@ fn a_recorder_that_is_killed_leaves_a_part() {
     let part = format!("{path}.part");
     let reader = Reader::new(File::open(&part).expect("it is left"), &part).expect("it begins");
     let left: Vec<Event> = reader.collect::<Result<_, _>>().expect("its blocks are whole");
-    let touches = left.iter().filter(|event| matches!(event.what, What::Touch { .. })).count();
-    assert_eq!(touches, first_touches(200).len());
+    assert_eq!(touches(&left, &data), first_touches(200));
     let shown = place.command("record", &format!("--show {part}")).output().unwrap();
     assert!(shown.status.success(), "{}", stderr(&shown));
     assert!(String::from_utf8_lossy(&shown.stdout).contains("cut off"), "{shown:?}");
@@ -361,13 +373,7 @@ fn a_process_that_runs_is_recorded() {
     let output = place.command("record", &args).output().expect("the command starts");
     if is_recorded(&output) {
         assert!(output.status.success(), "{}", stderr(&output));
-        let touched: Vec<u64> = events(&path)
-            .iter()
-            .filter_map(|event| match event.what {
-                What::Touch { page, .. } => Some(page),
-                _ => None,
-            })
-            .collect();
+        let touched = touches(&events(&path), &data);
         let all: Vec<u64> = pages(400).collect();
         let is_part = all.windows(touched.len()).any(|part| part == touched);
         assert!(touched.len() > 20 && is_part, "{touched:?}");
@@ -391,11 +397,7 @@ fn a_static_program_is_recorded() {
     let compiled = compiler.args(["-O1", "-static", "-o", &program, &source]).status();
     assert!(compiled.expect("there is a C compiler").success());
     let Some(events) = recorded(&place, "r", &[&program, &data, "3000"]) else { return };
-    let touches = events.iter().filter_map(|event| match event.what {
-        What::Touch { mapping: 0, page, is_write: false } => Some(page),
-        _ => None,
-    });
-    assert_eq!(touches.collect::<Vec<_>>(), first_touches(3000));
+    assert_eq!(touches(&events, &data), first_touches(3000));
 }
 
 /// Programs and libraries are recorded where they are asked for.

@@ -120,7 +120,7 @@ fn damaged_and_foreign_recordings_are_told_in_one_line() {
         (format!("run {header}"), "byte 12: it ends inside of its header"),
         (format!("record --show {foreign}"), "byte 0: it is no recording"),
         ("record --show /nowhere".to_string(), "recording '/nowhere' cannot be read"),
-        ("record".to_string(), "give --show RECORDING or --import KIND FILE"),
+        ("record".to_string(), "--show RECORDING or --import KIND FILE"),
         (format!("record --import strace {foreign}"), "known: perf-script, lines"),
         (format!("run {cut} --workload random"), "--workload is for a job of one file"),
     ] {
