@@ -80,6 +80,8 @@ struct Shared {
     /// It is to end, and becomes readable then.
     is_ending: AtomicBool,
     ends: OwnedFd,
+    /// What was mapped when it began is known, and was tried to be advised.
+    is_ready: AtomicBool,
     /// No process is left of those that were named.
     is_over: AtomicBool,
 }
@@ -107,6 +109,7 @@ impl Governing {
         let shared = Arc::new(Shared {
             is_ending: AtomicBool::new(false),
             ends: eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?,
+            is_ready: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
         });
         let mut work = Work {
@@ -130,6 +133,11 @@ impl Governing {
     /// How processes are followed.
     pub fn way(&self) -> Way {
         self.way
+    }
+
+    /// Whether what was mapped when it began is known, and was tried to be advised.
+    pub fn is_ready(&self) -> bool {
+        self.shared.is_ready.load(Ordering::Relaxed)
     }
 
     /// Whether no process is left of those that were named.
@@ -170,6 +178,9 @@ impl Work {
         while !self.shared.is_ending.load(Ordering::Relaxed) {
             let is_woken = self.wait(pause);
             let heard = self.hear();
+            if self.tasks.is_empty() {
+                self.shared.is_ready.store(true, Ordering::Relaxed);
+            }
             if is_woken && !heard {
                 // What has ended is readable for ever.
                 thread::sleep(BUSY);

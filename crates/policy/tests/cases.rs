@@ -156,7 +156,8 @@ fn regions_that_are_used_buy_the_next_ones() {
 /// Single pages, of which no two are near each other, have paid for nothing.
 #[test]
 fn a_few_random_pages_of_a_large_file_buy_nothing() {
-    let governed = Governed::after(1 << 20, Random::NEW.pages(200, 1 << 20));
+    let mut random = Random::NEW;
+    let governed = Governed::after(1 << 20, random.pages(200, 1 << 20));
     assert_eq!((governed.read, governed.faults), (200, 200));
 }
 

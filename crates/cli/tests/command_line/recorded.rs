@@ -378,8 +378,8 @@ fn a_process_that_runs_is_recorded() {
         let is_part = all.windows(touched.len()).any(|part| part == touched);
         assert!(touched.len() > 20 && is_part, "{touched:?}");
         let smaps = fs::read_to_string(format!("/proc/{pid}/smaps")).expect("it runs");
-        let flags = smaps.lines().skip_while(|line| !line.contains(&data));
-        let flags = flags.filter(|line| line.starts_with("VmFlags:")).next().expect("flags");
+        let mut flags = smaps.lines().skip_while(|line| !line.contains(&data));
+        let flags = flags.find(|line| line.starts_with("VmFlags:")).expect("flags");
         assert!(!flags.contains(" rr"), "{flags}");
     }
     running.signal("TERM");

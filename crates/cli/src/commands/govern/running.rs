@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use filemap_attach::cgroup;
 use filemap_govern::{Governing, Target};
 use filemap_report::govern::Run;
+use sd_notify::NotifyState;
 
 use crate::Outcome;
 use crate::args::GovernArgs;
@@ -15,6 +16,9 @@ use crate::output::{Inputs, check_only};
 
 /// How often it is looked whether all is over.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How often it is looked whether what the processes have mapped is known.
+const LOOK_WHETHER_READY_EVERY: Duration = Duration::from_millis(2);
 
 /// Signals that ask for nothing here.
 const UNHEEDED: [i32; 5] =
@@ -28,8 +32,14 @@ pub fn run(args: &GovernArgs) -> Result<Outcome, Error> {
     let governing = super::begin(&target, args).map_err(|error| cannot(&error))?;
     let start = Instant::now();
     let is_late = || args.duration.is_some_and(|duration| start.elapsed() >= duration);
+    let mut is_told = false;
     while !is_late() && !governing.is_over() {
-        match waited.within(LOOK_EVERY) {
+        if !is_told && governing.is_ready() {
+            // Who started this may wait for it. Nobody is left to be told if the socket is gone.
+            let _ = sd_notify::notify(&[NotifyState::Ready]);
+            is_told = true;
+        }
+        match waited.within(if is_told { LOOK_EVERY } else { LOOK_WHETHER_READY_EVERY }) {
             None => {}
             Some(signal) if UNHEEDED.contains(&signal) => {}
             Some(signal) if STOPPING.contains(&signal) => waited.stop(signal),
