@@ -203,6 +203,11 @@ impl Assembly {
                     length_bytes,
                 });
             }
+            Did::Resize { file: Stored { device, inode, size_bytes, .. } } => {
+                if let Some(file) = self.files.get(&(*device, *inode)).copied() {
+                    self.resize(told, file, *size_bytes);
+                }
+            }
             Did::Fork { fork } => {
                 let space = self.processes[&told.process].space.clone();
                 self.forked.insert((told.process.0, *fork), space);
@@ -236,12 +241,19 @@ impl Assembly {
             self.paths.push(path.clone().into_os_string());
             self.sizes.push(size_bytes);
             self.tell(told, What::File { path, size_bytes, device, inode });
-        } else if std::mem::replace(&mut self.sizes[file as usize], size_bytes) != size_bytes {
-            self.tell(told, What::Truncate { file, size_bytes });
+        } else {
+            self.resize(told, file, size_bytes);
         }
         let index = next(&mut self.counts.opens);
         self.opens.insert(number, Open { index });
         self.tell(told, What::Open { file });
+    }
+
+    /// A file that is known has so many bytes now.
+    fn resize(&mut self, told: &Told, file: u32, size_bytes: u64) {
+        if std::mem::replace(&mut self.sizes[file as usize], size_bytes) != size_bytes {
+            self.tell(told, What::Truncate { file, size_bytes });
+        }
     }
 
     /// A mapping of the open file of `of`, and of the same kind, is made.

@@ -39,6 +39,8 @@ pub struct Followed {
     own_advice: Vec<(u32, u64)>,
     /// The files that were advised by a descriptor: the thread and the time.
     descriptors: HashMap<(u32, u64), FileId>,
+    /// The sizes of files that had another one when they were mapped again: the thread and the time.
+    sizes: HashMap<(u32, u64), u64>,
     lost: u64,
 }
 
@@ -92,6 +94,7 @@ impl Followed {
             told: Vec::new(),
             own_advice: Vec::new(),
             descriptors: HashMap::new(),
+            sizes: HashMap::new(),
             lost: 0,
         }
     }
@@ -135,6 +138,8 @@ impl Followed {
                     self.know(*file, path);
                 }
                 if let Some(stored) = self.files.get(file).cloned().flatten() {
+                    let size = stored.size_now().filter(|size| *size != stored.size_bytes);
+                    self.sizes.extend(size.map(|size| ((seen.tid, seen.at_ns), size)));
                     self.single.mapped(&mut self.source, seen, map, &stored.path);
                 }
             }
@@ -370,6 +375,11 @@ impl Followed {
             if let What::Read { file, first, last } = read.what {
                 self.tell_read(&read, file, first, last);
             }
+        }
+        if let Some(size_bytes) = self.sizes.remove(&(seen.tid, seen.at_ns)) {
+            let resized = Stored { size_bytes, ..stored };
+            self.files.insert(*file, Some(resized.clone()));
+            self.tell(seen, Did::Resize { file: resized });
         }
         let shared = if map.is_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let mut flags = shared.cast_unsigned();

@@ -147,17 +147,14 @@ impl SinglePages {
         let faulted = source.faults(seen.pid, range, seen.at_ns, held_ns);
         // Nobody tells of the touch of a page that came with another one.
         let came_with_others = mapped.map_or(faulted > 1, |mapped| faulted > 0 && mapped > faulted);
+        self.late += u64::from(came_with_others && !was_there);
         // What other threads have read meanwhile, or read then, can only be dropped later.
         let (mut from_ns, mut left_before) = (until_ns, u64::MAX);
         for _ in 0..MOST_ROUNDS {
             let left = CacheStat::of(&file, ..).map_or(0, |stat| stat.cached);
             let touched = source.faults(seen.pid, range, from_ns, u64::MAX);
-            if source.pull().is_err() || left <= touched {
-                self.late += u64::from(came_with_others && !was_there);
-                return;
-            }
-            if left >= left_before {
-                // Others have it in use.
+            // Others have it in use where it does not get less.
+            if source.pull().is_err() || left <= touched || left >= left_before {
                 return;
             }
             left_before = left;

@@ -1,5 +1,7 @@
 //! What processes do, as it goes into a recording.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// A process, and how many programs it was before by exec.
@@ -30,6 +32,10 @@ pub enum Did {
     /// It has a file open. It is called by this number from here on.
     Open {
         number: u64,
+        file: Stored,
+    },
+    /// The file has the size that is told with it now.
+    Resize {
         file: Stored,
     },
     Map {
@@ -88,4 +94,12 @@ pub struct Stored {
     pub device: u64,
     pub inode: u64,
     pub size_bytes: u64,
+}
+
+impl Stored {
+    /// The bytes of the file now, if it is still the one at its path.
+    pub fn size_now(&self) -> Option<u64> {
+        let found = fs::metadata(&self.path).ok()?;
+        ((found.dev(), found.ino()) == (self.device, self.inode)).then_some(found.len())
+    }
 }

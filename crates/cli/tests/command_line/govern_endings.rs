@@ -66,13 +66,13 @@ fn a_command_that_is_killed_leaves_its_program() {
     let mut running = Running::start(&mut place.filemap("--json /dev/null -- sleep 1013"));
     sleeper(&mut running, 1013);
     running.signal("KILL");
-    assert_eq!(running.output().status.signal(), Some(9));
+    running.until_end(|| {});
     sleep(Duration::from_millis(100));
     let left = sleeping(1013);
     assert_eq!(left.len(), 1);
-    let program =
-        rustix::process::Pid::from_raw(left[0].cast_signed()).expect("a process has a number");
-    rustix::process::kill_process(program, rustix::process::Signal::KILL).unwrap();
+    // What it prints into is open until it ends too.
+    assert!(signal("KILL", left[0]), "it is gone");
+    assert_eq!(running.output().status.signal(), Some(9));
 }
 
 /// What is compared is ended with the command, in whatever session it is, and nothing else is.
