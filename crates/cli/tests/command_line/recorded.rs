@@ -389,8 +389,14 @@ fn a_process_that_runs_is_recorded() {
         assert!(output.status.success(), "{}", stderr(&output));
         let touched = touches(&events(&path), &data);
         let all = first_touches(400);
-        let is_part = all.windows(touched.len()).any(|part| part == touched);
-        assert!(touched.len() > 20 && is_part, "{touched:?}");
+        let is_in_order = |part: &[u64]| {
+            let mut rest = all.iter();
+            part.iter().all(|page| rest.any(|of| of == page))
+        };
+        assert!(touched.len() > 20 && is_in_order(&touched), "{touched:?}");
+        // Until a thread of it could be held, pages that came with others show no touch.
+        let exact = &touched[touched.len() * 3 / 4..];
+        assert!(all.windows(exact.len()).any(|part| part == exact), "{touched:?}");
         let smaps = fs::read_to_string(format!("/proc/{pid}/smaps")).expect("it runs");
         let mut flags = smaps.lines().skip_while(|line| !line.contains(&data));
         let flags = flags.find(|line| line.starts_with("VmFlags:")).expect("flags");
