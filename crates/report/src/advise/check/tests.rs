@@ -20,7 +20,6 @@ fn study(check: Option<Check>) -> Study {
             name: "a".to_string(),
             used_pages: 3000,
             contents: Contents::Other,
-            mapped_by: Vec::new(),
         }],
         now: outcome(500_000, 1600.0),
         trials: vec![
