@@ -53,6 +53,8 @@ pub struct Given {
     pub refused: Option<Refusal>,
     /// Pages that were read before their advice held, and were dropped.
     pub dropped_pages: u64,
+    /// Some were not dropped, as this user is not told which of a file are cached.
+    pub is_kept: bool,
     /// For how long the program was held for that.
     pub held_ns: u64,
 }
@@ -209,11 +211,16 @@ impl Work {
         };
         let begins = mapping.since.is_none_or(|since| since.elapsed() < BEGINNING);
         let drops = mapping.is_first && begins && rule.kept().is_some();
-        let file = File::open(&rule.path).ok().filter(|_| drops);
-        let Mapping { pid, tid, .. } = *mapping;
-        match file {
-            None => advise_any(pid, tid, &part, rule.advice),
-            Some(file) => self.give_anew(mapping, &part, rule.advice, file),
+        let (pid, tid, advice) = (mapping.pid, mapping.tid, rule.advice);
+        if !drops {
+            return advise_any(pid, tid, &part, advice);
+        }
+        match File::open(&rule.path).ok().filter(|file| CacheStat::of(file, ..).is_ok()) {
+            Some(file) => self.give_anew(mapping, &part, advice, file),
+            None => {
+                self.given.is_kept = true;
+                advise_any(pid, tid, &part, advice)
+            }
         }
     }
 

@@ -114,6 +114,7 @@ pub fn run(
 }
 
 /// A variant, and how it came out.
+#[derive(Default)]
 struct Variant {
     trial: Option<usize>,
     how: Option<How>,
@@ -126,12 +127,13 @@ struct Variant {
     /// most for that.
     dropped_pages: u64,
     held_ns: u64,
+    /// Some pages that were read before the advice held are counted.
+    is_kept: bool,
 }
 
 impl Variant {
     fn new(trial: Option<usize>, how: Option<How>) -> Variant {
-        let (refused, dropped_pages, held_ns) = (None, 0, 0);
-        Variant { trial, how, runs: Vec::new(), given: 0, refused, dropped_pages, held_ns }
+        Variant { trial, how, ..Variant::default() }
     }
 
     /// The rules by which the program is advised.
@@ -148,6 +150,7 @@ impl Variant {
         self.refused = self.refused.take().or(given.refused);
         self.dropped_pages = self.dropped_pages.max(given.dropped_pages);
         self.held_ns = self.held_ns.max(given.held_ns);
+        self.is_kept |= given.is_kept;
         given.dropped_pages
     }
 }
@@ -262,6 +265,13 @@ impl Running<'_> {
                 number(dropped as f64),
                 time(held_ns as f64)
             ));
+        }
+        if variants.iter().any(|of| of.is_kept) {
+            notes.push(
+                "A mapping is advised once it is seen: what was read of its file before that is \
+                 counted too, as this user is not told what is cached of a file of others."
+                    .to_string(),
+            );
         }
         for Variant { trial, how, runs, given, refused, .. } in variants {
             match trial.filter(|_| given < runs.len()) {

@@ -40,6 +40,12 @@ pub fn of(program: &Program, changes: &[Change]) -> Result<Vec<Rule>, String> {
             Change::WillNeed(on, parts) => {
                 rules.extend(asked(program, on, parts, Advice::WillNeed)?);
             }
+            // Page by page, where the program has advised MADV_RANDOM before.
+            Change::Populate(on, _) if is_advised(program, on) => {
+                return Err("the program advises these mappings itself, and it is not known what \
+                            comes first when it is given from outside"
+                    .to_string());
+            }
             Change::Populate(on, parts) => {
                 rules.extend(asked(program, on, parts, Advice::PopulateRead)?);
             }
@@ -73,13 +79,16 @@ fn read_as(
     part: Option<Extent>,
 ) -> Result<Vec<Rule>, String> {
     let path = path(program, on)?;
-    let is_own = |number: usize| on.numbers.contains(&number);
-    let is_over_own = program.steps().filter_map(is_read_advice).any(is_own)
-        || on.numbers.iter().any(|of| {
-            program.mappings[*of].mapping.advice.read != ReadHint::Normal
-        });
+    let is_over_own = is_advised(program, on);
     let rule = |mapping| Rule { advice, mapping, part, path: path.clone(), is_over_own };
     Ok(mappings(program, on)?.into_iter().map(rule).collect())
+}
+
+/// Whether the program itself advises how mappings of `on` are read.
+fn is_advised(program: &Program, on: &Target) -> bool {
+    let is_own = |number: usize| on.numbers.contains(&number);
+    let is_kept = |of: &usize| program.mappings[*of].mapping.advice.read != ReadHint::Normal;
+    program.steps().filter_map(is_read_advice).any(is_own) || on.numbers.iter().any(is_kept)
 }
 
 fn path(program: &Program, on: &Target) -> Result<PathBuf, String> {

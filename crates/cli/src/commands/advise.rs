@@ -2,10 +2,10 @@
 
 use std::io::Read;
 
-use filemap_job::program::{NamedFile, Program};
+use filemap_job::program::NamedFile;
 use filemap_job::{Engine, EngineKind, JobSpec, Ready, shell_word};
 use filemap_model::Model;
-use filemap_report::advise::{self, Contents, FIRST_BYTES, Study};
+use filemap_report::advise::{self, Contents, FIRST_BYTES};
 
 use super::program::{GivenProgram, in_file, profile};
 use crate::Outcome;
