@@ -11,8 +11,8 @@ use filemap_job::program::Program;
 use filemap_job::shell_word;
 use filemap_kernel::engine::FaultAround;
 use filemap_kernel::page_size;
-use filemap_report::advise::{Change, Study};
 use filemap_report::advise::check::{Check, CheckRun, Checked, LeftOut};
+use filemap_report::advise::{Change, Study};
 use filemap_report::units::{number, time};
 
 use rustix::process::geteuid;

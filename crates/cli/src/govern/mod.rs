@@ -14,8 +14,8 @@ pub mod told;
 pub mod trial;
 
 pub use collecting::{Collecting, abandon};
-pub use lookup::{Program, find};
 pub use gain::gain;
+pub use lookup::{Program, find};
 pub use start::exec;
 
 use std::ffi::OsString;

@@ -48,10 +48,11 @@ pub fn sweep(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(COLLECTING)).and_then(|owner| {
-            let (pid, ticks) = owner.split_once('-')?;
-            Some((pid.parse().ok()?, ticks.parse().ok()?))
-        });
+        let owner =
+            name.to_str().and_then(|name| name.strip_prefix(COLLECTING)).and_then(|owner| {
+                let (pid, ticks) = owner.split_once('-')?;
+                Some((pid.parse().ok()?, ticks.parse().ok()?))
+            });
         if owner.is_some_and(|(pid, ticks)| start_ticks(pid) != Some(ticks)) {
             let _ = fs::remove_dir_all(entry.path());
         }
