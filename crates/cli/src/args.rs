@@ -461,14 +461,11 @@ fn bytes(text: &str) -> Result<u64, String> {
     SizeText(text.to_string()).bytes().map_err(|error| error.to_string())
 }
 
-/// A pattern of paths that can be said to the library, which is told patterns between colons.
+/// A pattern of paths.
 fn glob() -> impl TypedValueParser<Value = OsString> {
-    OsStringValueParser::new().try_map(|pattern| match pattern.as_encoded_bytes() {
-        [] => Err("an empty pattern matches no file; give one such as '*.db'".to_string()),
-        bytes if bytes.contains(&b':') => {
-            Err("a pattern cannot have a colon; give ? in its place".to_string())
-        }
-        _ => Ok(pattern),
+    OsStringValueParser::new().try_map(|pattern| match pattern.is_empty() {
+        true => Err("an empty pattern matches no file; give one such as '*.db'"),
+        false => Ok(pattern),
     })
 }
 

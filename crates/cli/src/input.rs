@@ -6,7 +6,6 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::time::Duration;
 
 use filemap_job::{Elf, JobSpec, ProgramSpec, format_size};
-use filemap_recording::convert::MappedAt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -35,8 +34,6 @@ pub struct GivenFile {
     /// What it says otherwise than the recording that it comes of, a sentence each; `None` where it
     /// comes of a job file.
     pub of_recording: Option<Vec<String>>,
-    /// Where its mappings were made, as far as a recording says it.
-    pub mapped_at: Vec<MappedAt>,
 }
 
 /// The program of a job file or a recording; `None` where that is a job of one file, or cannot be
@@ -54,15 +51,14 @@ pub fn program(path: &str) -> Result<Option<GivenFile>, Error> {
     if recording::is_meant(path) {
         let job = recording::job(path)?;
         let said = job.approximations.iter().map(ToString::to_string).collect();
-        let (spec, mapped_at) = (job.program, job.mapped_at);
-        return Ok(Some(GivenFile { spec, of_recording: Some(said), mapped_at }));
+        return Ok(Some(GivenFile { spec: job.program, of_recording: Some(said) }));
     }
     let text = read("job file", path, MAX_JOB_BYTES)?;
     if !ProgramSpec::is_meant(&text) {
         return Ok(None);
     }
     let spec = ProgramSpec::from_toml(&text);
-    spec.map(|spec| Some(GivenFile { spec, of_recording: None, mapped_at: Vec::new() }))
+    spec.map(|spec| Some(GivenFile { spec, of_recording: None }))
         .map_err(|error| Error::InFile { path: path.to_string(), error: Box::new(error.into()) })
 }
 

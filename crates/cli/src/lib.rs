@@ -28,7 +28,6 @@ mod recording;
 mod search;
 mod seeds;
 mod signal_set;
-mod symbols;
 mod variants;
 mod words;
 

@@ -89,10 +89,11 @@ impl Running {
     /// Waits for the end of the child, and says how it ended.
     pub(crate) fn ended(&mut self) -> io::Result<ExitStatus> {
         loop {
-            if let Some(status) = self.reaped()? {
+            if self.until_dead()
+                && let Some(status) = self.reaped()?
+            {
                 return Ok(status);
             }
-            self.until_dead();
         }
     }
 
@@ -107,8 +108,9 @@ impl Running {
     ) -> io::Result<Ended<T>> {
         let start = Instant::now();
         loop {
-            self.until_dead();
-            if let Some(status) = self.reaped()? {
+            if self.until_dead()
+                && let Some(status) = self.reaped()?
+            {
                 return Ok(Ended::Itself(status));
             }
             if let Some(reason) = until() {
@@ -120,13 +122,20 @@ impl Running {
         }
     }
 
-    /// Waits for the child's death, for a short time.
-    fn until_dead(&self) {
+    /// Waits for the child's death, for a short time. Returns whether it may be dead.
+    ///
+    /// A wait for one that lives could take the stop of a thread of it that this process holds, and
+    /// take that for its end.
+    fn until_dead(&self) -> bool {
         let slice = Timespec::try_from(LOOK_EVERY).expect("a tenth of a second fits");
         match pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty()) {
-            // Interrupted or timed out, the state is looked at all the same.
-            Ok(child) => drop(poll(&mut [PollFd::new(&child, PollFlags::IN)], Some(&slice))),
-            Err(_) => std::thread::sleep(LOOK_EVERY / 20),
+            Ok(child) => {
+                poll(&mut [PollFd::new(&child, PollFlags::IN)], Some(&slice)).is_ok_and(|n| n > 0)
+            }
+            Err(_) => {
+                std::thread::sleep(LOOK_EVERY / 20);
+                true
+            }
         }
     }
 

@@ -99,9 +99,14 @@ fn signal_living(kills: bool, asked: &mut HashSet<Pid>, foreign: &HashSet<Pid>) 
     let mut any = false;
     for child in all_children().into_iter().filter(|child| !foreign.contains(child)) {
         let is_waited_for = waited_for.contains(&child.as_raw_pid().cast_unsigned());
-        let leaves = if is_waited_for { WaitIdOptions::NOWAIT } else { WaitIdOptions::empty() };
-        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | leaves;
-        if !matches!(waitid(WaitId::Pid(child), how), Ok(None)) {
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        // A thread of it that this process holds would have its stop told, and stays held.
+        let found = waitid(WaitId::Pid(child), how | WaitIdOptions::NOWAIT);
+        let is_held = matches!(&found, Ok(Some(status)) if status.trapped());
+        if !is_held && !matches!(found, Ok(None)) {
+            if !is_waited_for {
+                let _ = waitid(WaitId::Pid(child), how);
+            }
             continue;
         }
         any = true;

@@ -1,78 +1,77 @@
-//! The governor's library, and how a program is told to load it.
+//! A governor beside a probe: `filemap govern --pid`, as its users start it.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Error;
+use crate::child::{Running, die_with_parent};
+use crate::procstat::read_bytes;
 
-/// The library's file.
-pub const LIBRARY: &str = "libfilemap_governor.so";
+/// How long a governor may take to follow a process.
+const READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// The variable that names libraries to load before all others.
-pub const PRELOAD: &str = "LD_PRELOAD";
+/// How long it may take to let go of it.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// The library: beside this program, or where it is installed.
-///
-/// # Errors
-/// When it is in neither place, or in one whose name cannot be said to a program.
-pub fn library() -> Result<PathBuf, Error> {
-    let own = std::env::current_exe().map_err(|error| Error::call("find this program", error))?;
-    let beside = own.parent().unwrap_or(Path::new("/"));
-    let installed = beside.parent().unwrap_or(Path::new("/")).join("lib/filemap");
-    let found = [beside, &installed].map(|place| place.join(LIBRARY));
-    let Some(path) = found.iter().find(|path| path.is_file()) else {
-        return Err(Error::unavailable(
-            format!(
-                "{LIBRARY}, which is neither in '{}' nor in '{}'",
-                beside.display(),
-                installed.display()
-            ),
-            "build it with cargo build --release, or install filemap with cargo xtask install",
-        ));
-    };
-    // The loader takes the first two for separators, and what follows the third for a name.
-    if path.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
-        return Err(Error::unavailable(
-            format!("preloading '{}', since a blank, : or $ is in its path", path.display()),
-            "install filemap elsewhere",
-        ));
-    }
-    Ok(path.clone())
+/// A process that governs another one. It is killed when this drops.
+#[derive(Debug)]
+pub(crate) struct Governor {
+    child: Running,
 }
 
-/// The value of [`PRELOAD`] with `library` behind what is there `already`.
-pub fn preloaded(library: &Path, already: Option<&OsStr>) -> OsString {
-    let library = library.as_os_str();
-    let Some(already) = already.filter(|already| !already.is_empty()) else {
-        return library.to_owned();
-    };
-    let mut words = already.as_bytes().split(|byte| b" :".contains(byte));
-    if words.any(|word| word == library.as_bytes()) {
-        return already.to_owned();
-    }
-    let mut all = already.to_owned();
-    all.push(":");
-    all.push(library);
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_library_stands_behind_others_once() {
-        let of = |already: Option<&str>| preloaded(Path::new("/l.so"), already.map(OsStr::new));
-        for (already, all) in [
-            (None, "/l.so"),
-            (Some(""), "/l.so"),
-            (Some("/a.so"), "/a.so:/l.so"),
-            (Some("/l.so"), "/l.so"),
-            (Some("/l.so /a.so"), "/l.so /a.so"),
-            (Some("/l.so.1"), "/l.so.1:/l.so"),
-        ] {
-            assert_eq!(of(already), all, "{already:?}");
+impl Governor {
+    /// Starts one beside the process `pid`, and waits until it follows that.
+    ///
+    /// # Errors
+    /// When it cannot be started, or cannot follow the process.
+    pub(crate) fn beside(pid: u32) -> Result<Governor, Error> {
+        let failed = |error: io::Error| Error::call("start a governor", error);
+        // The protocol of sd_notify(3). An abstract address leaves no file behind.
+        let name = format!("filemap-governor-of-{pid}");
+        let address = SocketAddr::from_abstract_name(&name).map_err(failed)?;
+        let ready = UnixDatagram::bind_addr(&address).map_err(failed)?;
+        ready.set_read_timeout(Some(READY_WITHIN)).map_err(failed)?;
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .args(["govern", "--pid", &pid.to_string()])
+            .env("NOTIFY_SOCKET", format!("@{name}"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        die_with_parent(&mut command);
+        let child = Running::spawn(&mut command).map_err(failed)?;
+        let mut message = [0; 64];
+        let is_ready = ready.recv(&mut message).is_ok_and(|length| {
+            message[..length].split(|&byte| byte == b'\n').any(|line| line == b"READY=1")
+        });
+        if is_ready {
+            return Ok(Governor { child });
         }
+        Err(Error::unavailable(
+            format!("a governor of process {pid}"),
+            format!("filemap govern --pid {pid} says why, for a process of the same user"),
+        ))
+    }
+
+    /// Bytes that it has had read from storage; `None` where the kernel does not account them.
+    pub(crate) fn read_bytes(&self) -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/io", self.pid())).ok()?;
+        read_bytes(&text)
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
+    /// Has it let go of its process, and waits for its end.
+    pub(crate) fn end(mut self) {
+        // One that is gone already needs no signal.
+        let _ = kill_process(Pid::from_child(&self.child.0), Signal::TERM);
+        // It is killed where it does not end by itself.
+        let _ = self.child.wait(ENDS_WITHIN, || None::<()>);
     }
 }

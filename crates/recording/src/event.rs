@@ -45,7 +45,8 @@ pub enum What {
         /// Its number.
         tid: u32,
     },
-    /// A program or library is seen in a process, to tell the callers of its mappings by.
+    /// A program or library is seen in a process, to tell the callers of its mappings by. Only
+    /// recordings of earlier versions have it.
     Module {
         /// The process.
         process: u32,
@@ -92,7 +93,7 @@ pub enum What {
         /// `MAP_` bits.
         flags: u32,
         /// Who called, from the inside to the outside: at most [`MAX_CALLERS`] addresses, each
-        /// inside of the instruction that called.
+        /// inside of the instruction that called. Only recordings of earlier versions have any.
         callers: Vec<u64>,
     },
     /// A mapping, or a part of it, is taken away.

@@ -276,59 +276,6 @@ proptest! {
     }
 }
 
-/// Who called is said by the module that was loaded there last, also in the child of a fork.
-#[test]
-fn callers_lie_in_the_modules_of_their_process() {
-    let module = |process, path: &str, address, length_bytes| What::Module {
-        process,
-        path: path.into(),
-        address,
-        length_bytes,
-        build_id: vec![1],
-        modified_ns: 2,
-    };
-    let mapped = |callers: &[u64]| match map(0, 8, 1, 1) {
-        What::Map { open, address, length_bytes, offset_bytes, protection, flags, .. } => {
-            let callers = callers.to_vec();
-            What::Map { open, address, length_bytes, offset_bytes, protection, flags, callers }
-        }
-        other => other,
-    };
-    let mut all = begin(8);
-    all.extend(done(
-        0,
-        [
-            module(0, "/bin/a", 0x1000, 0x1000),
-            module(0, "/lib/old", 0x9000, 0x1000),
-            module(0, "/lib/new", 0x9000, 0x800),
-            mapped(&[0x9123, 0x1fff, 0x2000, 0x9900]),
-            touch(1, 1),
-            What::Process { pid: 8, parent: Some(0), program: "/bin/a".into() },
-            What::Thread { process: 1, tid: 8 },
-        ]
-        .map(|what| (0, what)),
-    ));
-    all.extend(done(1, [mapped(&[0x1234]), touch(2, 1)].map(|what| (0, what))));
-    let found = converted_by(&all, &nowhere).mapped_at;
-    let shown = found.iter().map(|at| {
-        let callers = at.callers.iter().map(|caller| {
-            let path = caller.module.as_ref().map(|module| module.path.to_str().unwrap());
-            (path, caller.address)
-        });
-        callers.collect::<Vec<_>>()
-    });
-    let expected = [
-        vec![
-            (Some("/lib/new"), 0x123),
-            (Some("/bin/a"), 0xfff),
-            (None, 0x2000),
-            (Some("/lib/old"), 0x900),
-        ],
-        vec![(Some("/bin/a"), 0x234)],
-    ];
-    assert_eq!(shown.collect::<Vec<_>>(), expected);
-}
-
 /// Makes `what` name the next of each kind.
 fn shift(what: &mut What) {
     match what {

@@ -1,4 +1,4 @@
-//! Installs the command with its library, man pages and completions, and packs them for Debian.
+//! Installs the command with its man pages and completions, and packs them for Debian.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,18 +21,6 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// Licences, which stand beside the README in the repository.
 const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Where the library that govern preloads goes under a prefix.
-const LIBRARY: &str = "lib/filemap/libfilemap_governor.so";
-
-/// What is built.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Built {
-    /// The command.
-    pub binary: PathBuf,
-    /// The library that its govern preloads.
-    pub library: PathBuf,
-}
-
 /// A file to install.
 struct Item {
     from: PathBuf,
@@ -41,15 +29,15 @@ struct Item {
     mode: u32,
 }
 
-/// Installs what was `built` below `prefix` with man pages, completions and licences. With
+/// Installs the command `binary` below `prefix` with man pages, completions and licences. With
 /// `destdir`, that directory stands for `/`. Returns the paths of what is there now.
 ///
 /// # Errors
 /// When something cannot be made or written.
-pub fn install(built: &Built, prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
+pub fn install(binary: &Path, prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
     let base = base(prefix, destdir)?;
     let mut paths = Vec::new();
-    for item in items(built)? {
+    for item in items(binary)? {
         let to = base.join(&item.to);
         put(&item, &to).with_context(|| {
             format!("{} cannot be written; give another --prefix", to.display())
@@ -67,17 +55,15 @@ pub fn install(built: &Built, prefix: &Path, destdir: Option<&Path>) -> Result<V
 pub fn uninstall(prefix: &Path, destdir: Option<&Path>) -> Result<Vec<PathBuf>> {
     let base = base(prefix, destdir)?;
     let mut paths = Vec::new();
-    for item in items(&Built::default())? {
+    for item in items(Path::new(""))? {
         let path = base.join(&item.to);
         if path.symlink_metadata().is_ok() {
             fs::remove_file(&path).with_context(|| format!("{} stays", path.display()))?;
             paths.push(path);
         }
     }
-    // The only directories that are the command's own.
-    for own in ["share/doc/filemap", "lib/filemap"] {
-        let _ = fs::remove_dir(base.join(own));
-    }
+    // The only directory that is the command's own.
+    let _ = fs::remove_dir(base.join("share/doc/filemap"));
     Ok(paths)
 }
 
@@ -105,14 +91,13 @@ pub fn debian_package() -> Result<PathBuf> {
     Ok(path.context("cargo deb names no package")?.trim().into())
 }
 
-/// Builds `filemap` and its library for release.
+/// Builds `filemap` for release, and returns its path.
 ///
 /// # Errors
-/// When they cannot be built.
-pub fn built() -> Result<Built> {
+/// When it cannot be built.
+pub fn built() -> Result<PathBuf> {
     let output = cargo()
-        .args(["build", "--release", "--quiet"])
-        .args(["--package", "filemap-cli", "--package", "filemap-governor"])
+        .args(["build", "--release", "--quiet", "--package", "filemap-cli"])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(root())
         .stderr(Stdio::inherit())
@@ -120,16 +105,9 @@ pub fn built() -> Result<Built> {
         .context("cargo does not start")?;
     ensure!(output.status.success(), "filemap cannot be built ({})", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
-    let messages: Vec<Value> =
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let binary = messages.iter().filter_map(|message| message["executable"].as_str()).next_back();
-    let files = messages.iter().filter_map(|message| message["filenames"].as_array()).flatten();
-    let name = Path::new(LIBRARY).file_name();
-    let library = files.filter_map(Value::as_str).rfind(|path| Path::new(path).file_name() == name);
-    Ok(Built {
-        binary: binary.context("cargo names no binary")?.into(),
-        library: library.context("cargo names no library of the governor")?.into(),
-    })
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let binary = messages.filter_map(|message| Some(message["executable"].as_str()?.into())).last();
+    binary.context("cargo names no binary")
 }
 
 fn cargo() -> Command {
@@ -153,13 +131,10 @@ fn generate() -> Result<(PathBuf, PathBuf)> {
     Ok((pages, scripts))
 }
 
-fn items(built: &Built) -> Result<Vec<Item>> {
+fn items(binary: &Path) -> Result<Vec<Item>> {
     let (pages, scripts) = generate()?;
     let file = |from: PathBuf, to: PathBuf| Item { from, to, mode: 0o644 };
-    let mut items = vec![
-        Item { from: built.binary.clone(), to: "bin/filemap".into(), mode: 0o755 },
-        file(built.library.clone(), LIBRARY.into()),
-    ];
+    let mut items = vec![Item { from: binary.into(), to: "bin/filemap".into(), mode: 0o755 }];
     let mut names =
         fs::read_dir(&pages)?.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>>>()?;
     names.sort();

@@ -31,7 +31,7 @@ enum Task {
         #[arg(default_value = "target/completions")]
         directory: PathBuf,
     },
-    /// Builds filemap and installs it with its library, man pages, completions and licences.
+    /// Builds filemap and installs it with man pages, completions and licences.
     Install {
         #[command(flatten)]
         place: Installation,

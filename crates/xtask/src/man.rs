@@ -25,7 +25,7 @@ const EXIT_STATUS: [(&str, &str); 6] = [
 ];
 
 /// Environment variables, and what each does.
-const ENVIRONMENT: [(&str, &str); 5] = [
+const ENVIRONMENT: [(&str, &str); 4] = [
     (
         "FILEMAP_STATE",
         "The directory of the journal, by its whole path. It has to belong to the user, and others \
@@ -37,15 +37,9 @@ const ENVIRONMENT: [(&str, &str); 5] = [
          they read.",
     ),
     (
-        "FILEMAP_GOVERN, FILEMAP_GOVERN_MIN_SIZE, FILEMAP_GOVERN_LARGEST_WINDOW, \
-         FILEMAP_GOVERN_INCLUDE, FILEMAP_GOVERN_EXCLUDE, FILEMAP_GOVERN_STATISTICS",
-        "What programs that run governed are told: on or off, what the flags of govern say, with \
-         a colon between patterns, and the directory in which each process keeps its statistics \
-         while it runs. A flag that is not given leaves its variable as it is.",
-    ),
-    (
         "XDG_RUNTIME_DIR",
-        "Where the directory of these statistics is, by default. Without it they are in /dev/shm.",
+        "Where govern keeps in a directory what it has advised, so that govern --release can \
+         restore it. Without it the directory is in /dev/shm.",
     ),
     (
         "PATH",

@@ -84,7 +84,7 @@ pub fn run() -> Result<bool> {
 /// Builds `filemap` and returns the directory that it is in.
 fn built() -> Result<PathBuf> {
     let built = install::built()?;
-    Ok(built.binary.parent().context("the binary lies in a directory")?.to_path_buf())
+    Ok(built.parent().context("the binary lies in a directory")?.to_path_buf())
 }
 
 /// The directory in which the commands run.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use xtask::install::{Built, install, uninstall};
+use xtask::install::{install, uninstall};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -24,17 +24,15 @@ fn what_is_installed_goes_again() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install");
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).unwrap();
-    let built = Built { binary: directory.join("binary"), library: directory.join("library") };
-    fs::write(&built.binary, "first").unwrap();
-    fs::write(&built.library, "").unwrap();
+    let binary = directory.join("binary");
+    fs::write(&binary, "first").unwrap();
     let destdir = directory.join("root");
     let place = (Path::new("/opt/x"), Some(destdir.as_path()));
 
-    let installed = install(&built, place.0, place.1).unwrap();
+    let installed = install(&binary, place.0, place.1).unwrap();
     let base = destdir.join("opt/x");
     for (path, expected) in [
         ("bin/filemap", 0o755),
-        ("lib/filemap/libfilemap_governor.so", 0o644),
         ("share/man/man1/filemap.1", 0o644),
         ("share/man/man1/filemap-run.1", 0o644),
         ("share/bash-completion/completions/filemap", 0o644),
@@ -52,8 +50,8 @@ fn what_is_installed_goes_again() {
     assert_eq!(found, listed, "nothing else is there");
 
     // A second time, over the first.
-    fs::write(&built.binary, "second").unwrap();
-    install(&built, place.0, place.1).unwrap();
+    fs::write(&binary, "second").unwrap();
+    install(&binary, place.0, place.1).unwrap();
     assert_eq!(fs::read_to_string(base.join("bin/filemap")).unwrap(), "second");
 
     fs::write(base.join("bin/other"), "").unwrap();
@@ -65,6 +63,6 @@ fn what_is_installed_goes_again() {
 
 #[test]
 fn a_relative_prefix_is_refused() {
-    let error = install(&Built::default(), Path::new("local"), None).unwrap_err().to_string();
+    let error = install(Path::new(""), Path::new("local"), None).unwrap_err().to_string();
     assert_eq!(error, "--prefix local: give an absolute path");
 }

@@ -55,6 +55,17 @@ impl Follower {
         Ok(Follower { by })
     }
 
+    /// As [`Follower::of_children`], without telling faults, which costs their threads nothing then.
+    pub fn of_children_without_faults() -> Result<Follower, Error> {
+        or_by_page_tables(|way| {
+            let by = match way {
+                Way::PerfEvents => By::PerfEvents(PerfEvents::of_children_without_faults()?),
+                Way::PageTables => By::PageTables(PageTables::of_children()?),
+            };
+            Ok(Follower { by })
+        })
+    }
+
     /// Follows what is named by [`Follower::add`].
     pub fn of_processes() -> Result<Follower, Error> {
         or_by_page_tables(Follower::of_processes_by)

@@ -51,6 +51,7 @@ const BUSY_TIME: Duration = Duration::from_millis(50);
 pub struct PerfEvents {
     rings: Rings,
     events: Vec<OwnedFd>,
+    tells_faults: bool,
     /// Processes that were told to begin, or were added.
     known: HashSet<u32>,
     /// What is told before all that is in the rings.
@@ -76,6 +77,7 @@ impl PerfEvents {
         Ok(PerfEvents {
             rings,
             events: Vec::new(),
+            tells_faults: true,
             known: HashSet::new(),
             first: Vec::new(),
             last_fault: None,
@@ -97,7 +99,15 @@ impl PerfEvents {
     }
 
     pub fn of_children() -> Result<PerfEvents, Error> {
-        let mut opened = PerfEvents::of_processes()?;
+        PerfEvents::of_processes()?.with_children()
+    }
+
+    pub fn of_children_without_faults() -> Result<PerfEvents, Error> {
+        PerfEvents { tells_faults: false, ..PerfEvents::of_processes()? }.with_children()
+    }
+
+    fn with_children(self) -> Result<PerfEvents, Error> {
+        let mut opened = self;
         let flags = [Flag::Disabled, Flag::EnableOnExec];
         opened.follow(OWN_THREAD, &flags).map_err(refusal::of_events)?;
         Ok(opened)
@@ -143,9 +153,10 @@ impl PerfEvents {
             [Flag::Mmap, Flag::MmapData, Flag::Mmap2, Flag::Comm, Flag::CommExec, Flag::Task];
         let faults = |config| inherited(config).sampling(SAMPLE_ADDRESS);
         let kinds = [inherited(NOTHING).with(&tells), faults(MAJOR_FAULTS), faults(MINOR_FAULTS)];
+        let told = if self.tells_faults { kinds.len() } else { 1 };
         let opened = self.events.len();
         for (cpu, targets) in self.rings.targets() {
-            for (attributes, target) in kinds.iter().zip(targets) {
+            for (attributes, target) in kinds.iter().zip(targets).take(told) {
                 let event = perf::open(attributes, tid, cpu)
                     .and_then(|event| perf::redirect(&event, target).map(|()| event));
                 match event {

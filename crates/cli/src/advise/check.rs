@@ -1,24 +1,27 @@
 //! The best answers, run for real: the recorded program again and again, cold, as it is and with
 //! each of them in turn.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use filemap_control::rule;
+use filemap_attach::Refusal;
 use filemap_job::program::Program;
 use filemap_job::shell_word;
 use filemap_kernel::engine::FaultAround;
-use filemap_kernel::{governor, page_size};
-use filemap_report::advise::Study;
+use filemap_kernel::page_size;
 use filemap_report::advise::check::{Check, CheckRun, Checked, LeftOut};
+use filemap_report::advise::{Change, Study};
+use filemap_report::units::{number, time};
 
+use rustix::process::geteuid;
+
+use super::advising::{Advising, Given};
+use super::rule::Rule;
 use super::selected::{self, How, Selected};
-use super::writes;
+use super::{rules, writes};
 use crate::error::Error;
-use crate::govern::environment::{self, Variables};
 use crate::govern::trial::Governed;
 use crate::govern::{self, Collecting, parent, trial};
 use crate::progress::Progress;
@@ -33,7 +36,6 @@ const LEAST_SHARE: f64 = 0.01;
 /// A program that can be run again.
 pub struct Again {
     program: govern::Program,
-    library: PathBuf,
 }
 
 impl Again {
@@ -55,9 +57,9 @@ impl Again {
             )));
         }
         let program = govern::find(&words)?;
-        if let Some(reason) = govern::obstacle(&program.path) {
+        if let Some(gain) = govern::gain(&program.path).filter(|_| !geteuid().is_root()) {
             return Err(Error::CannotRun(format!(
-                "'{}' cannot be advised: {reason}; leave out --check",
+                "'{}' cannot be advised: it {gain}; leave out --check, or run it as root",
                 program.path.display()
             )));
         }
@@ -67,7 +69,8 @@ impl Again {
                  leave out --check, or record a run that only reads"
             )));
         }
-        Ok(Again { program, library: governor::library()? })
+        Advising::check()?;
+        Ok(Again { program })
     }
 }
 
@@ -86,7 +89,12 @@ pub fn run(
     let files = files(study, program)?;
     let Selected { answer, trials, left_out } = selected::of(study, program, applies);
     let collecting = Collecting::begin()?;
-    let mut running = Running { again, files, collecting, notes: Vec::new() };
+    let mut notes = Vec::new();
+    let all = || study.trials.iter().flat_map(|trial| &trial.changes);
+    if all().any(|change| matches!(change, Change::Fadvise(..))) {
+        notes.push(format!("posix_fadvise(2) is not checked: {}.", rules::OF_FILES));
+    }
+    let mut running = Running { again, files, collecting, notes };
     running.warn(runs * (trials.len() as u64 + 1) + 1);
     let mut variants: Vec<Variant> = vec![Variant::new(None, None)];
     variants.extend(trials.into_iter().map(|(trial, how)| Variant::new(Some(trial), Some(how))));
@@ -106,17 +114,44 @@ pub fn run(
 }
 
 /// A variant, and how it came out.
+#[derive(Default)]
 struct Variant {
     trial: Option<usize>,
     how: Option<How>,
     runs: Vec<CheckRun>,
     /// Runs in which all of its advice was given to something.
     given: usize,
+    /// Why some was not.
+    refused: Option<Refusal>,
+    /// The most pages that were dropped before the advice held, and for how long a run was held at
+    /// most for that.
+    dropped_pages: u64,
+    held_ns: u64,
+    /// Some pages that were read before the advice held are counted.
+    is_kept: bool,
 }
 
 impl Variant {
     fn new(trial: Option<usize>, how: Option<How>) -> Variant {
-        Variant { trial, how, runs: Vec::new(), given: 0 }
+        Variant { trial, how, ..Variant::default() }
+    }
+
+    /// The rules by which the program is advised.
+    fn rules(&self) -> &[Rule] {
+        match &self.how {
+            Some(How::Advised(rules) | How::FaultAround(_, rules)) => rules,
+            Some(How::Governed) | None => &[],
+        }
+    }
+
+    /// Takes over what became of them in a run. Returns how many pages were read for nothing.
+    fn take(&mut self, given: Given) -> u64 {
+        self.given += usize::from(given.rules.iter().all(|is_given| *is_given));
+        self.refused = self.refused.take().or(given.refused);
+        self.dropped_pages = self.dropped_pages.max(given.dropped_pages);
+        self.held_ns = self.held_ns.max(given.held_ns);
+        self.is_kept |= given.is_kept;
+        given.dropped_pages
     }
 }
 
@@ -151,7 +186,6 @@ impl Running<'_> {
             Some(How::Governed) => Some(self.governed()?),
             _ => None,
         };
-        let said = variant.how.as_ref().map(|how| self.said(how)).transpose()?;
         let _size = match variant.how {
             Some(How::FaultAround(bytes, _)) => {
                 let (journal, undoing) = interrupt::journal()?;
@@ -161,16 +195,29 @@ impl Running<'_> {
         };
         let paths = self.files.iter().map(|(path, _)| path.as_path());
         let cached_bytes = trial::drop_all(paths, &mut self.notes)?;
-        let metered = match governed {
-            Some(governed) => governed.run()?,
-            None => trial::run(&self.again.program, said.as_ref())?,
+        let advising = match variant.rules() {
+            [] => None,
+            rules => Some(Advising::begin(rules)?),
         };
+        let metered = match &governed {
+            Some(governed) => governed.run(),
+            None => trial::run(&self.again.program),
+        };
+        let dropped_pages = match (advising, governed) {
+            (Some(advising), _) => variant.take(advising.end()),
+            (None, governed) => {
+                let is_given = governed.is_none_or(|governed| !governed.told().paths.is_empty());
+                variant.given += usize::from(is_given);
+                0
+            }
+        };
+        let metered = metered?;
         let (exit_code, signal) = metered.end();
         let [stdout, stderr] = metered.digests();
         variant.runs.push(CheckRun {
             exit_code,
             signal,
-            pages_read: metered.bytes_read / page_size(),
+            pages_read: (metered.bytes_read / page_size()).saturating_sub(dropped_pages),
             major_faults: metered.major_faults,
             elapsed_ns: metered.elapsed_ns,
             cpu_ns: metered.cpu_ns,
@@ -178,49 +225,7 @@ impl Running<'_> {
             stdout,
             stderr,
         });
-        variant.given += usize::from(self.is_given(variant.how.as_ref())?);
         self.unchanged()
-    }
-
-    /// What is said to the library.
-    fn said(&self, how: &How) -> Result<Variables, Error> {
-        let library = &self.again.library;
-        match how {
-            How::Governed => Ok(environment::off()),
-            How::Advised(rules) | How::FaultAround(_, rules) => {
-                if rules.is_empty() {
-                    return Ok(environment::off());
-                }
-                let failed = || {
-                    Error::CannotRun("a path with a line break cannot be advised; rename it".into())
-                };
-                let text: OsString = rule::text(rules).ok_or_else(failed)?;
-                let given = self.given();
-                // Where it cannot be made, nothing is told, which is said then.
-                let _ = fs::write(&given, "");
-                Ok(environment::advised(library, text, &given))
-            }
-        }
-    }
-
-    /// Where the library tells what it has given.
-    fn given(&self) -> PathBuf {
-        self.collecting.directory().join("given")
-    }
-
-    /// Whether all that was to be advised in the last run was.
-    fn is_given(&self, how: Option<&How>) -> Result<bool, Error> {
-        Ok(match how {
-            None => true,
-            Some(How::Governed) => !self.governed()?.told().paths.is_empty(),
-            Some(How::Advised(rules) | How::FaultAround(_, rules)) => {
-                let told = fs::read_to_string(self.given()).unwrap_or_default();
-                let is_told = |number: usize| {
-                    told.lines().any(|line| line.parse().is_ok_and(|told: usize| told == number))
-                };
-                (0..rules.len()).all(is_told)
-            }
-        })
     }
 
     /// The program as it is governed.
@@ -249,25 +254,46 @@ impl Running<'_> {
         variants: Vec<Variant>,
         mut left_out: Vec<LeftOut>,
     ) -> Check {
-        let mut kept = Vec::new();
-        for Variant { trial, how, runs, given } in variants {
+        let (mut kept, mut notes) = (Vec::new(), self.notes);
+        let dropped = variants.iter().map(|of| of.dropped_pages).max().unwrap_or(0);
+        let held_ns = variants.iter().map(|of| of.held_ns).max().unwrap_or(0);
+        if dropped > 0 {
+            notes.push(format!(
+                "A mapping is advised once it is seen: what was read of its file before that, at \
+                 most {} pages, was dropped and is not counted. For that the program was held for \
+                 {} at most.",
+                number(dropped as f64),
+                time(held_ns as f64)
+            ));
+        }
+        if variants.iter().any(|of| of.is_kept) {
+            notes.push(
+                "A mapping is advised once it is seen: what was read of its file before that is \
+                 counted too, as this user is not told what is cached of a file of others."
+                    .to_string(),
+            );
+        }
+        for Variant { trial, how, runs, given, refused, .. } in variants {
             match trial.filter(|_| given < runs.len()) {
                 None => kept.push(Checked { trial, runs }),
                 Some(trial) => {
-                    let reason = match how {
-                        Some(How::Governed) => {
+                    let reason = match (how, refused) {
+                        (Some(How::Governed), _) => {
                             "nothing of the program was governed, as filemap govern --json tells"
+                                .to_string()
                         }
-                        _ => {
-                            "in some run the program made no such mapping or read, or the library \
-                             could not tell"
+                        (_, Some(refused)) => format!("it could not be given: {refused}"),
+                        (_, None) => {
+                            "in some run the program made no such mapping, or it could not be held \
+                             to be advised"
+                                .to_string()
                         }
                     };
-                    left_out.push(LeftOut { trial, reason: reason.to_string() });
+                    left_out.push(LeftOut { trial, reason });
                 }
             }
         }
-        Check { runs, answer, variants: kept, left_out, notes: self.notes }
+        Check { runs, answer, variants: kept, left_out, notes }
     }
 }
 

@@ -1,29 +1,29 @@
-//! A change of a program's advice, as the library is told to make it.
+//! A change of a program's advice, as rules by which it is given from outside.
 //!
-//! What the library does has to mean what `apply` does to the model's program: the same mappings,
-//! the same parts, and none of the program's own advice that it takes the place of.
+//! What comes of them has to mean what `apply` does to the model's program: the same mappings, the
+//! same parts, and none of the program's own advice that they take the place of.
 
-use filemap_control::rule::{Extent, Rule, RuleKind};
+use std::path::PathBuf;
+
+use filemap_attach::Advice;
 use filemap_core::address::vma::ReadHint;
 use filemap_job::program::{NamedMapping, Program};
 use filemap_report::advise::{Change, Target};
 
-/// Most rules: the library tells of so many which were given.
-const MOST: usize = 64;
+use super::apply::is_read_advice;
+use super::rule::{Extent, Rule};
 
 /// The rules for `changes` of `program`; the end of a sentence that says why there are none.
 ///
 /// # Errors
-/// What cannot be said to the library.
+/// What cannot be given from outside.
 pub fn of(program: &Program, changes: &[Change]) -> Result<Vec<Rule>, String> {
     let mut rules = Vec::new();
     for change in changes {
         match change {
             Change::Madvise(on, hint) => {
-                for mapping in mappings(program, on)? {
-                    let path = path(program, on)?;
-                    rules.push(Rule { kind: kind(*hint), mapping, part: None, path });
-                }
+                let mut whole = read_as(program, on, advice(*hint), None)?;
+                rules.append(&mut whole);
             }
             Change::Part(on, hint, (first, pages)) => {
                 // A first rule, so that none of the program's own advice is left.
@@ -33,27 +33,23 @@ pub fn of(program: &Program, changes: &[Change]) -> Result<Vec<Rule>, String> {
                     offset_bytes: (from + first) * program.page_size(),
                     length_bytes: pages * program.page_size(),
                 };
-                for mapping in mappings(program, on)? {
-                    for (kind, part) in [(RuleKind::Normal, None), (kind(*hint), Some(part))] {
-                        rules.push(Rule { kind, mapping, part, path: path(program, on)? });
-                    }
-                }
+                let whole = read_as(program, on, Advice::Normal, None)?;
+                let parts = read_as(program, on, advice(*hint), Some(part))?;
+                rules.extend(whole.into_iter().zip(parts).flat_map(|(whole, part)| [whole, part]));
             }
             Change::WillNeed(on, parts) => {
-                rules.extend(asked(program, on, parts, RuleKind::WillNeed)?);
+                rules.extend(asked(program, on, parts, Advice::WillNeed)?);
+            }
+            // Page by page, where the program has advised MADV_RANDOM before.
+            Change::Populate(on, _) if is_advised(program, on) => {
+                return Err("the program advises these mappings itself, and it is not known what \
+                            comes first when it is given from outside"
+                    .to_string());
             }
             Change::Populate(on, parts) => {
-                rules.extend(asked(program, on, parts, RuleKind::Populate)?);
+                rules.extend(asked(program, on, parts, Advice::PopulateRead)?);
             }
-            Change::Fadvise(on, hint) => {
-                let kind = match hint {
-                    ReadHint::Normal => RuleKind::FileNormal,
-                    ReadHint::Random => RuleKind::FileRandom,
-                    ReadHint::Sequential => RuleKind::FileSequential,
-                };
-                let path = path(program, on)?;
-                rules.push(Rule { kind, mapping: None, part: None, path });
-            }
+            Change::Fadvise(..) => return Err(OF_FILES.to_string()),
             // Whoever runs the program does these otherwise.
             Change::ReadAhead(_)
             | Change::FaultAround(_)
@@ -61,21 +57,41 @@ pub fn of(program: &Program, changes: &[Change]) -> Result<Vec<Rule>, String> {
             | Change::Series(_) => {}
         }
     }
-    if rules.len() > MOST {
-        return Err(format!("it is advice for more than {MOST} different mappings"));
-    }
     Ok(rules)
 }
 
-fn kind(hint: ReadHint) -> RuleKind {
+/// Why advice on open files is not checked, as the end of a sentence.
+pub const OF_FILES: &str = "advice on an open file cannot be given from outside of the program";
+
+fn advice(hint: ReadHint) -> Advice {
     match hint {
-        ReadHint::Normal => RuleKind::Normal,
-        ReadHint::Random => RuleKind::Random,
-        ReadHint::Sequential => RuleKind::Sequential,
+        ReadHint::Normal => Advice::Normal,
+        ReadHint::Random => Advice::Random,
+        ReadHint::Sequential => Advice::Sequential,
     }
 }
 
-fn path(program: &Program, on: &Target) -> Result<std::ffi::OsString, String> {
+/// A rule by which each mapping of `on` is read as `advice` says, in one part or as a whole.
+fn read_as(
+    program: &Program,
+    on: &Target,
+    advice: Advice,
+    part: Option<Extent>,
+) -> Result<Vec<Rule>, String> {
+    let path = path(program, on)?;
+    let is_over_own = is_advised(program, on);
+    let rule = |mapping| Rule { advice, mapping, part, path: path.clone(), is_over_own };
+    Ok(mappings(program, on)?.into_iter().map(rule).collect())
+}
+
+/// Whether the program itself advises how mappings of `on` are read.
+fn is_advised(program: &Program, on: &Target) -> bool {
+    let is_own = |number: usize| on.numbers.contains(&number);
+    let is_kept = |of: &usize| program.mappings[*of].mapping.advice.read != ReadHint::Normal;
+    program.steps().filter_map(is_read_advice).any(is_own) || on.numbers.iter().any(is_kept)
+}
+
+fn path(program: &Program, on: &Target) -> Result<PathBuf, String> {
     let path = program.files[on.file].file.path.as_ref();
     path.map(|path| path.clone().into())
         .ok_or_else(|| format!("'{}' is not there as it was recorded", program.files[on.file].name))
@@ -99,8 +115,8 @@ fn mappings(program: &Program, on: &Target) -> Result<Vec<Option<Extent>>, Strin
     for number in &on.numbers {
         let extent = extent(program, &program.mappings[*number]);
         if others.contains(&extent) {
-            return Err("another mapping of the file is of the same part, so that the library \
-                        cannot tell them apart"
+            return Err("another mapping of the file is of the same part, so that they cannot be \
+                        told apart"
                 .to_string());
         }
         if !own.contains(&Some(extent)) {
@@ -123,12 +139,12 @@ fn others(program: &Program, on: &Target) -> Vec<Extent> {
 }
 
 /// Rules by which the used part of each mapping is asked for. Mappings of the same part of the file
-/// are one to the library, which then asks for what any of them uses.
+/// cannot be told apart, so that what any of them uses is asked for.
 fn asked(
     program: &Program,
     on: &Target,
     parts: &[(u64, u64)],
-    kind: RuleKind,
+    advice: Advice,
 ) -> Result<Vec<Rule>, String> {
     let mut rules: Vec<Rule> = Vec::new();
     for (number, (first, pages)) in on.numbers.iter().zip(parts) {
@@ -141,7 +157,8 @@ fn asked(
             Some(rule) => rule.part = rule.part.map(|known| around(known, part)),
             None => {
                 let path = path(program, on)?;
-                rules.push(Rule { kind, mapping: Some(of), part: Some(part), path });
+                let (mapping, part) = (Some(of), Some(part));
+                rules.push(Rule { advice, mapping, part, path, is_over_own: false });
             }
         }
     }
@@ -184,18 +201,26 @@ mod tests {
     }
 
     fn text(program: &Program, change: Change) -> Result<String, String> {
-        let rules = of(program, &[change])?;
-        Ok(filemap_control::rule::text(&rules).unwrap().into_string().unwrap())
+        let extent = |extent: Option<Extent>| {
+            let text = |of: Extent| format!("{}+{}", of.offset_bytes, of.length_bytes);
+            extent.map_or("*".to_string(), text)
+        };
+        let line = |rule: &Rule| {
+            let Rule { advice, mapping, part, path, .. } = rule;
+            let [mapping, part] = [mapping, part].map(|of| extent(*of));
+            format!("{advice:?} {mapping} {part} {}\n", path.display())
+        };
+        Ok(of(program, &[change])?.iter().map(line).collect())
     }
 
     #[test]
     fn all_mappings_of_a_file_or_one_of_them() {
         let random = |numbers: &[usize]| Change::Madvise(target(numbers), ReadHint::Random);
         let said = |program: &Program, numbers: &[usize]| text(program, random(numbers));
-        assert_eq!(said(&program(""), &[0]).unwrap(), "random * * /data/a\n");
-        assert_eq!(said(&program(HALF), &[0, 1]).unwrap(), "random * * /data/a\n");
-        assert_eq!(said(&program(HALF), &[1]).unwrap(), "random 524288+524288 * /data/a\n");
-        assert!(said(&program(SAME), &[1]).unwrap_err().contains("tell them apart"));
+        assert_eq!(said(&program(""), &[0]).unwrap(), "Random * * /data/a\n");
+        assert_eq!(said(&program(HALF), &[0, 1]).unwrap(), "Random * * /data/a\n");
+        assert_eq!(said(&program(HALF), &[1]).unwrap(), "Random 524288+524288 * /data/a\n");
+        assert!(said(&program(SAME), &[1]).unwrap_err().contains("told apart"));
         let mut gone = program("");
         gone.files[0].file.path = None;
         assert!(said(&gone, &[0]).unwrap_err().contains("'a' is not there"));
@@ -204,24 +229,36 @@ mod tests {
     #[test]
     fn parts_are_parts_of_the_file() {
         let part = Change::Part(target(&[0]), ReadHint::Random, (16, 100));
-        let expected = "normal * * /data/a\nrandom * 65536+409600 /data/a\n";
+        let expected = "Normal * * /data/a\nRandom * 65536+409600 /data/a\n";
         assert_eq!(text(&program(""), part).unwrap(), expected);
         let needed = Change::WillNeed(target(&[0, 1]), vec![(1, 2), (3, 4)]);
-        let expected = "willneed 0+1048576 4096+8192 /data/a\n\
-                        willneed 524288+524288 536576+16384 /data/a\n";
+        let expected = "WillNeed 0+1048576 4096+8192 /data/a\n\
+                        WillNeed 524288+524288 536576+16384 /data/a\n";
         assert_eq!(text(&program(HALF), needed).unwrap(), expected);
-        // Two mappings of one part are one to the library.
+        // Two mappings of one part cannot be told apart.
         let needed = Change::Populate(target(&[0, 1]), vec![(1, 2), (3, 4)]);
-        let expected = "populate 0+1048576 4096+24576 /data/a\n";
+        let expected = "PopulateRead 0+1048576 4096+24576 /data/a\n";
         assert_eq!(text(&program(SAME), needed).unwrap(), expected);
     }
 
     #[test]
-    fn files_that_are_read_are_advised_as_files() {
+    fn what_is_no_advice_for_mappings_has_no_rule() {
         let read = Change::Fadvise(target(&[0]), ReadHint::Sequential);
-        assert_eq!(text(&program(""), read).unwrap(), "file-sequential * * /data/a\n");
+        assert_eq!(text(&program(""), read).unwrap_err(), OF_FILES);
         for other in [Change::Governor, Change::ReadAhead(64), Change::FaultAround(4096)] {
             assert_eq!(text(&program(""), other).unwrap(), "");
         }
+    }
+
+    #[test]
+    fn what_the_program_itself_advises_is_known() {
+        let is_over_own = |program: &Program| {
+            let random = Change::Madvise(target(&[0]), ReadHint::Random);
+            of(program, &[random]).unwrap()[0].is_over_own
+        };
+        let mut own = program("");
+        assert!(!is_over_own(&own));
+        own.mappings[0].mapping.advice.read = ReadHint::Sequential;
+        assert!(is_over_own(&own));
     }
 }

@@ -1,10 +1,10 @@
 //! Which of the things that were tried are run for real, and how.
 
-use filemap_control::rule::Rule;
 use filemap_job::program::Program;
 use filemap_report::advise::check::LeftOut;
 use filemap_report::advise::{Beside, Change, Choice, Study, answer, answer_among};
 
+use super::rule::Rule;
 use super::rules;
 
 /// Most answers that are run beside the program as it is.
@@ -16,7 +16,7 @@ const MOST_TIES: usize = 2;
 /// How a program is run with an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// The library gives this advice in place of the program's own.
+    /// It gets this advice from outside, in place of the program's own.
     Advised(Vec<Rule>),
     /// The program is governed.
     Governed,
@@ -97,7 +97,7 @@ pub fn of(study: &Study, program: &Program, applies: bool) -> Selected {
     for at in order {
         let is_known = |(known, _): &(usize, How)| trials[*known].outcome == trials[at].outcome;
         let Ok(how) = &hows[at] else { continue };
-        // What comes to the same in the model shows nothing new, but where the library reads ahead.
+        // What comes to the same in the model shows nothing new, but where the governor reads ahead.
         let is_new = *how == How::Governed || !selected.iter().any(is_known);
         if selected.len() < MOST && is_new {
             selected.push((at, how.clone()));

@@ -45,7 +45,6 @@ pub fn study(
         name: of.name.clone(),
         used_pages: used.files[number],
         contents: contents.get(number).copied().unwrap_or_default(),
-        mapped_by: Vec::new(),
     };
     let study = Study {
         name: String::new(),

@@ -1,13 +1,11 @@
 //! `filemap advise`: what would help a program that reads too much.
 
-use std::collections::HashSet;
 use std::io::Read;
 
-use filemap_job::program::{NamedFile, Program};
+use filemap_job::program::NamedFile;
 use filemap_job::{Engine, EngineKind, JobSpec, Ready, shell_word};
 use filemap_model::Model;
-use filemap_recording::convert::MappedAt;
-use filemap_report::advise::{self, Contents, FIRST_BYTES, Study};
+use filemap_report::advise::{self, Contents, FIRST_BYTES};
 
 use super::program::{GivenProgram, in_file, profile};
 use crate::Outcome;
@@ -21,7 +19,6 @@ use crate::judged::{self, Judged};
 use crate::output::Inputs;
 use crate::provenance;
 use crate::recording;
-use crate::symbols::Symbols;
 
 /// Tries what one could do about the program of a recording, and prints what is best.
 pub fn run(args: AdviseArgs) -> Result<Outcome, Error> {
@@ -46,7 +43,6 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
         )));
     }
     let again = args.check.then(|| Again::of(path)).transpose()?;
-    let mapped_at = given.mapped_at.clone();
     let mut asked = GivenProgram::new(given, path, args.job)?;
     if is_recording {
         add_recorded_program(&mut asked.inputs, path)?;
@@ -77,8 +73,6 @@ fn of_program(given: GivenFile, path: &str, args: AdviseArgs) -> Result<Outcome,
     study.name = path.to_string();
     study.program = if is_recording { command(path)? } else { None };
     study.warnings = found.warnings;
-    let changed = name_places(&mut study, &program, &mapped_at);
-    study.warnings.extend(changed);
     let kernel = asked.spec.kernel.as_deref();
     study.warnings.extend(judged::warnings(kernel, &[Judged::from(&program)])?);
     if let Some(again) = &again {
@@ -115,23 +109,6 @@ fn other_machine(flags: &JobSpec) -> Option<String> {
     (!given.is_empty()).then(|| {
         format!("the model has {}, and what was measured is this machine as it is", given.join(" "))
     })
-}
-
-/// Says of each file where its mappings were made. Returns what is to be said of programs that have
-/// changed since.
-fn name_places(study: &mut Study, program: &Program, mapped_at: &[MappedAt]) -> Vec<String> {
-    let mut symbols = Symbols::default();
-    for (number, file) in study.files.iter_mut().enumerate() {
-        let mappings = program.mappings.iter();
-        let own = mappings.filter(|of| program.opens[of.open].file == number);
-        let names: HashSet<&str> = own.map(|of| of.name.as_str()).collect();
-        file.mapped_by = symbols.places(mapped_at, |name| names.contains(name));
-    }
-    let changed = symbols.changed().iter().map(|path| {
-        let path = path.display().to_string().replace(char::is_control, "?");
-        format!("'{path}' has changed since it was recorded, so that its functions are not named")
-    });
-    changed.collect()
 }
 
 /// The program that was recorded, with its arguments, where the recording says it.

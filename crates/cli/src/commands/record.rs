@@ -15,7 +15,6 @@ use crate::error::Error;
 use crate::input;
 use crate::output::{self, Inputs, Target};
 use crate::recording;
-use crate::symbols::Symbols;
 use crate::{Outcome, interrupt};
 
 /// What the file of an import is called where nobody says it: this behind the name of the trace.
@@ -38,9 +37,6 @@ pub fn run(args: &RecordArgs) -> Result<Outcome, Error> {
     }
 }
 
-/// Mappings of which it is said where they were made.
-const MOST_PLACES: usize = 40;
-
 /// Prints the recording at `path` as a job file, behind what that says otherwise.
 fn show(path: &str) -> Result<Outcome, Error> {
     interrupt::exit_on_signals();
@@ -49,13 +45,6 @@ fn show(path: &str) -> Result<Outcome, Error> {
     let mut text = String::new();
     for said in &job.approximations {
         text += &format!("# {said}.\n");
-    }
-    let mut symbols = Symbols::default();
-    for at in job.mapped_at.iter().take(MOST_PLACES) {
-        for place in symbols.places(std::slice::from_ref(at), |_| true) {
-            let name = at.mapping.replace(char::is_control, "?");
-            text += &format!("# mapping '{name}' was made by {}.\n", place.text());
-        }
     }
     let toml = toml::to_string(&job.program);
     text += &toml.map_err(|error| Error::CannotRun(format!("{path}: {error}; shorten it")))?;

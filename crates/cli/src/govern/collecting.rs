@@ -6,7 +6,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::run_directory::{collecting, run_directory, started};
+use filemap_govern::start_ticks;
+
+use super::run_directory::{collecting, run_directory};
 use crate::error::{Error, reason};
 
 /// The directory that there is, for a process that ends without dropping anything.
@@ -26,12 +28,12 @@ impl Collecting {
     pub fn begin() -> Result<Collecting, Error> {
         let place = run_directory().ok_or_else(|| {
             Error::CannotRun(
-                "there is no directory for statistics; set XDG_RUNTIME_DIR to one of your own"
+                "there is no directory for what a run leaves; set XDG_RUNTIME_DIR to one of your own"
                     .to_string(),
             )
         })?;
         let own = std::process::id();
-        let path = place.join(collecting(own, started(own).unwrap_or(0)));
+        let path = place.join(collecting(own, start_ticks(own).unwrap_or(0)));
         let failed = |error: io::Error| {
             let place = place.display();
             Error::CannotRun(format!(

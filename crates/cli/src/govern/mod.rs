@@ -2,12 +2,10 @@
 //! how it is waited for, and what was done for it.
 
 mod collecting;
-pub mod environment;
-mod executable;
+mod gain;
 pub mod inherited;
+mod interpreter;
 mod lookup;
-mod needed;
-mod obstacle;
 pub mod parent;
 pub mod run_directory;
 mod smaps;
@@ -16,8 +14,8 @@ pub mod told;
 pub mod trial;
 
 pub use collecting::{Collecting, abandon};
+pub use gain::gain;
 pub use lookup::{Program, find};
-pub use obstacle::{gain, obstacle};
 pub use start::exec;
 
 use std::ffi::OsString;

@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::executable::Executable;
 use super::inherited;
+use super::interpreter::interpreter;
 use super::lookup::{Program, not_executable, not_found};
 use crate::error::{Error, reason};
 
@@ -27,12 +27,7 @@ pub fn exec(program: &Program) -> Error {
 
 /// Why the program at `path` is there and yet not found.
 fn without_interpreter(path: &Path) -> String {
-    let interpreter = match Executable::of(path) {
-        Executable::Script(interpreter, _) => Some(interpreter),
-        Executable::Elf { loader, .. } => loader,
-        _ => None,
-    };
-    match interpreter {
+    match interpreter(path) {
         Some(interpreter) => format!("its interpreter '{}' is missing", interpreter.display()),
         None => "its interpreter is missing".to_string(),
     }

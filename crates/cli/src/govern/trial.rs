@@ -7,35 +7,26 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use filemap_kernel::governor::PRELOAD;
 use filemap_kernel::metered::Metered;
 use filemap_kernel::{Error as KernelError, cold, metered, page_size};
 
 use serde_json::Value;
 
-use super::environment::{self, Variables};
 use super::lookup::Program;
 use super::{inherited, start};
 use crate::error::{Error, reason};
 use crate::interrupt;
 
-/// How the lines begin that filemap and the library write to the stderr of a program.
+/// How the lines begin that filemap writes to the stderr of a program.
 const OWN_LINES: &[u8] = b"filemap: ";
 
-/// Runs `program` once, without input, to its end. It is told what is `said`; without anything it
-/// is run as it is, also where whoever runs this command is governed.
+/// Runs `program` once, without input, to its end.
 ///
 /// # Errors
 /// When it cannot be run, or stops and nobody lets it go on.
-pub fn run(program: &Program, said: Option<&Variables>) -> Result<Metered, Error> {
+pub fn run(program: &Program) -> Result<Metered, Error> {
     let mut command = Command::new(&program.path);
     command.arg0(&program.words[0]).args(&program.words[1..]);
-    let is_governed = std::env::var_os(PRELOAD).is_some();
-    match said {
-        Some(said) => command.envs(said.iter().cloned()),
-        None if is_governed => command.envs(environment::off()),
-        None => &mut command,
-    };
     // SAFETY: between fork and exec only system calls are made; nothing is allocated.
     unsafe {
         command.pre_exec(|| {
@@ -96,7 +87,7 @@ impl Governed {
     /// When it cannot be run, or stops and nobody lets it go on.
     pub fn run(&self) -> Result<Metered, Error> {
         let _ = fs::remove_file(&self.json);
-        run(&self.command, None)
+        run(&self.command)
     }
 
     /// What was done in the last run.

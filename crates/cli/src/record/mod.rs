@@ -23,7 +23,7 @@ use told::Told;
 use user_times::UserTimes;
 
 pub use followed::Followed;
-pub use single_pages::{SinglePages, drop_cached};
+pub use single_pages::{SinglePages, drop_cached, drop_pages, is_private_writable, settle_lists};
 pub use source::Source;
 pub use wanted::{SMALLEST, WantedFiles};
 

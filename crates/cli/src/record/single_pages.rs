@@ -299,8 +299,8 @@ impl Advised {
     }
 }
 
-/// What was written there is in no file.
-fn is_private_writable(range: &MappedRange) -> bool {
+/// Whether what was written there may be in no file.
+pub fn is_private_writable(range: &MappedRange) -> bool {
     !range.is_shared && range.protection & libc::PROT_WRITE.cast_unsigned() != 0
 }
 
@@ -314,13 +314,14 @@ pub fn drop_cached(path: impl AsRef<Path>) {
 /// Has pages that were just read, or could not be dropped, come to the lists from which they can be
 /// taken. The kernel does so on all CPUs where a page is to be dropped that is mapped, as the first
 /// of this program is.
-fn settle_lists() {
+pub fn settle_lists() {
     if let Ok(own) = File::open("/proc/self/exe") {
         let _ = fadvise(&own, 0, NonZeroU64::new(page_size()), FileAdvice::DontNeed);
     }
 }
 
-fn drop_pages(file: &File) {
+/// Drops an open file from the page cache in the same way.
+pub fn drop_pages(file: &File) {
     let drop = || fadvise(file, 0, None, FileAdvice::DontNeed);
     let _ = drop();
     if CacheStat::of(file, ..).is_ok_and(|left| left.dirty + left.writeback > 0) {

@@ -153,7 +153,6 @@ fn what_cannot_be_run_is_named() {
         (&format!("-- {plain}"), 126, [&plain, "executed"]),
         (&format!("-- {orphan}"), 126, [&orphan, "interpreter"]),
         ("--min-size 1x -- true", 2, ["'1x'", "16"]),
-        ("--include a:b -- true", 2, ["'a:b'", "colon"]),
         ("--format json -- true", 2, ["--format json", "--pid"]),
         ("--runs 3 -- true", 2, ["--compare", "--help"]),
         ("--pid 0", 2, ["'0'", "process"]),

@@ -1,8 +1,8 @@
-//! A place with the command and its library, as installed, and programs to govern.
+//! A place with the command, and programs to govern.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::{Scratch, without_profile};
@@ -10,23 +10,13 @@ use crate::{Scratch, without_profile};
 /// Bytes of the file that is read: more than the least that is governed.
 const DATA_BYTES: usize = 32 << 20;
 
-/// The command beside its library, and a directory for statistics of its own.
+/// The command, and a directory of its own for what it keeps.
 pub struct Place {
     pub scratch: Scratch,
 }
 
 impl Place {
     pub fn new(test: &str) -> Place {
-        let place = Place::without_library(test);
-        let binary = Path::new(env!("CARGO_BIN_EXE_filemap"));
-        let library = "libfilemap_governor.so";
-        let built = binary.parent().expect("it lies in a directory").join("deps").join(library);
-        fs::hard_link(&built, place.scratch.path(library)).expect("the library was built");
-        place
-    }
-
-    /// The same with the library missing.
-    pub fn without_library(test: &str) -> Place {
         let scratch = Scratch::new(test);
         fs::hard_link(env!("CARGO_BIN_EXE_filemap"), scratch.path("filemap")).expect("it is built");
         fs::create_dir(scratch.path("run")).expect("the target directory can be written");
@@ -54,7 +44,7 @@ impl Place {
         command
     }
 
-    /// What statistics are there now.
+    /// What it keeps there now.
     pub fn statistics(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.scratch.path("run/filemap-govern"));
         entries.into_iter().flatten().map(|entry| entry.expect("it is ours").path()).collect()

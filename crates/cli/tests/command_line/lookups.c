@@ -1,12 +1,29 @@
 /* Reads pages of a mapped file at random and prints their sum. With a third argument it then says
  * "ready" and waits for a signal. With LOOKUPS_PAUSE_US in the environment it waits so many
- * microseconds behind each page. */
+ * microseconds behind each page, and with LOOKUPS_FLAGS it prints what the kernel shows of its
+ * mapping, the advice among that. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static void print_flags(const char *path)
+{
+	char line[4096];
+	int is_own = 0;
+	FILE *smaps = fopen("/proc/self/smaps", "r");
+
+	while (smaps && fgets(line, sizeof line, smaps)) {
+		if (strstr(line, path))
+			is_own = 1;
+		else if (is_own && !strncmp(line, "VmFlags:", 8))
+			break;
+	}
+	puts(line);
+}
 
 int main(int argc, char **argv)
 {
@@ -29,6 +46,8 @@ int main(int argc, char **argv)
 			usleep(atoi(pause_us));
 	}
 	printf("%lu\n", sum);
+	if (getenv("LOOKUPS_FLAGS"))
+		print_flags(argv[1]);
 	if (argc > 3) {
 		puts("ready");
 		fflush(stdout);

@@ -1,7 +1,6 @@
 //! The mappings of the child, at addresses of our choice.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +10,10 @@ use filemap_core::address::vma::{AdviceFlag, HugeHint, ReadHint};
 use filemap_core::units::{PageCount, PageIndex};
 use filemap_job::program::Madvise;
 use rustix::io::Errno;
-use rustix::mm::{Advice as MapAdvice, MapFlags, MprotectFlags, ProtFlags, mmap_anonymous};
+use rustix::mm::{
+    Advice as MapAdvice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous,
+    mprotect,
+};
 
 use super::access::RETURN;
 use super::process::Area;
@@ -70,7 +72,7 @@ impl<'a> Mapped<'a> {
             unsafe {
                 let address = self.at(part.start);
                 let kind = kind | MapFlags::FIXED;
-                map_file(address, part.bytes, part.protection, kind, file, part.offset)
+                mmap(address, part.bytes, part.protection, kind, file, part.offset)
             }
             .map_err(|errno| refused(path, part.protection, errno))?;
             self.advise_part(&part)?;
@@ -191,8 +193,7 @@ impl<'a> Mapped<'a> {
     fn advise(&self, start: usize, bytes: usize, advice: MapAdvice) -> Result<(), Error> {
         // SAFETY: a part of this mapping, to which nobody has a reference; what it holds is the
         // file's or the probe's own.
-        let result = unsafe { libc::madvise(self.at(start), bytes, advice as libc::c_int) };
-        let result = if result == 0 { Ok(()) } else { Err(last_errno()) };
+        let result = unsafe { madvise(self.at(start), bytes, advice) };
         result.map_err(|errno| match errno {
             Errno::INVAL => Error::unavailable(
                 "this advice",
@@ -214,13 +215,8 @@ impl<'a> Mapped<'a> {
         for first in (split.pages.0..pages).step_by(step) {
             let bytes = split.pages.0.min(pages - first) as usize * self.page;
             // SAFETY: a part of this mapping, whose pages stay readable.
-            let result = unsafe {
-                let other = other.bits().cast_signed();
-                libc::mprotect(self.at(first as usize * self.page), bytes, other)
-            };
-            if result != 0 {
-                return Err(Error::call("protect a piece of the mapping", last_errno()));
-            }
+            let result = unsafe { mprotect(self.at(first as usize * self.page), bytes, other) };
+            result.map_err(|errno| Error::call("protect a piece of the mapping", errno))?;
         }
         Ok(())
     }
@@ -244,43 +240,9 @@ impl Room {
     /// Takes away what is mapped in it. The addresses stay taken at every moment: between a
     /// `munmap(2)` and an `mmap(2)` of two calls, another thread could get them.
     fn empty(self) -> Result<(), Error> {
-        // A library that is preloaded learns of what goes by a call of the C library.
         // SAFETY: nobody else uses the room, and nobody has a reference into it.
-        let address = unsafe {
-            let flags =
-                libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_NORESERVE | libc::MAP_ANONYMOUS;
-            libc::mmap(self.start as *mut _, self.bytes, libc::PROT_NONE, flags, -1, 0)
-        };
-        if address == libc::MAP_FAILED {
-            return Err(Error::call("reserve addresses for the mapping", last_errno()));
-        }
-        Ok(())
+        unsafe { unused(self.start as *mut _, self.bytes, MapFlags::FIXED) }.map(|_| ())
     }
-}
-
-/// `mmap(2)` of the C library, so that a library that is preloaded learns of it.
-///
-/// # Safety
-/// That of `mmap(2)`.
-unsafe fn map_file(
-    at: *mut libc::c_void,
-    bytes: usize,
-    protection: ProtFlags,
-    flags: MapFlags,
-    file: &File,
-    offset: u64,
-) -> Result<*mut libc::c_void, Errno> {
-    let (protection, flags) = (protection.bits().cast_signed(), flags.bits().cast_signed());
-    // SAFETY: the caller's contract.
-    let mapped = unsafe {
-        libc::mmap64(at, bytes, protection, flags, file.as_raw_fd(), offset.cast_signed())
-    };
-    if mapped == libc::MAP_FAILED { Err(last_errno()) } else { Ok(mapped) }
-}
-
-/// Why the last call of the C library failed.
-fn last_errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }
 
 /// Takes addresses that cannot be accessed.

@@ -46,7 +46,7 @@ pub use thrash::{Progress, Thrash, Thrashing};
 pub(crate) use files::raise_limit;
 pub(crate) use piped::killed_by;
 
-use crate::governed::Governor;
+use crate::governor::Governor;
 use crate::{Error, page_size};
 use piped::Piped;
 use wire::Reply;

@@ -1,6 +1,6 @@
 //! What came out of a probe, and what each of its phases cost.
 
-use crate::governed::Governor;
+use crate::governor::Governor;
 use crate::residency::PageSet;
 
 /// What one phase cost.

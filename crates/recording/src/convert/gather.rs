@@ -7,7 +7,6 @@ use filemap_job::bounds::MAX_READ_BYTES;
 
 use super::advice::{self, EXECUTABLE, POPULATE, WILLNEED, WRITABLE};
 use super::approximation::Said;
-use super::callers::{Loaded, Module};
 use super::drafts::{Draft, Drafts};
 use super::mappings::{Made, Mapping};
 use super::names;
@@ -54,7 +53,6 @@ pub struct Gathered {
     /// The mappings of the job: of each process its own.
     pub mappings: Vec<Mapping>,
     by_process: HashMap<(u32, u32), usize>,
-    loaded: Loaded,
     /// The process that made each process.
     parents: Vec<Option<u32>>,
     order: Order,
@@ -78,7 +76,6 @@ impl Gathered {
             made: Vec::new(),
             mappings: Vec::new(),
             by_process: HashMap::new(),
-            loaded: Loaded::default(),
             parents: Vec::new(),
             order: Order::default(),
             at_hand: None,
@@ -90,7 +87,6 @@ impl Gathered {
         let Event { thread, wait_ns, what } = event;
         match what {
             What::Process { program, parent, .. } => {
-                self.loaded.begin(parent);
                 self.parents.push(parent);
                 return self.processes.push(names::of_path(&program));
             }
@@ -106,14 +102,10 @@ impl Gathered {
             What::Touch { mapping, page, is_write } => self.touch(thread, mapping, page, is_write),
             What::File { path, size_bytes, .. } => self.add_file(path, size_bytes),
             What::Open { file } => self.opens.push(self.same_files[file as usize]),
-            What::Module { process, path, address, length_bytes, build_id, modified_ns } => {
-                let module = Module { path, address, length_bytes, build_id, modified_ns };
-                self.loaded.add(process, module);
-            }
-            What::Map { open, length_bytes, offset_bytes, protection, flags, callers, .. } => {
-                let process = self.threads[thread as usize].process;
+            // Who called is not asked any more.
+            What::Module { .. } => {}
+            What::Map { open, length_bytes, offset_bytes, protection, flags, .. } => {
                 self.made.push(Made {
-                    callers: self.loaded.callers(process, callers),
                     open,
                     first: offset_bytes / self.page_size,
                     pages: length_bytes.div_ceil(self.page_size),

@@ -1,9 +1,5 @@
 //! The mappings of a recording, and of the job of it.
 
-use std::sync::Arc;
-
-use super::callers::Caller;
-
 /// A mapping as it was made.
 #[derive(Debug)]
 pub struct Made {
@@ -16,8 +12,6 @@ pub struct Made {
     /// It could be written at some time.
     pub is_writable: bool,
     pub is_executable: bool,
-    /// Who made it, from the inside to the outside.
-    pub callers: Arc<[Caller]>,
 }
 
 /// A mapping of one process.

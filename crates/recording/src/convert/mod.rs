@@ -6,7 +6,6 @@
 
 mod advice;
 mod approximation;
-mod callers;
 mod drafts;
 mod files;
 mod gather;
@@ -21,7 +20,6 @@ use std::path::Path;
 use filemap_job::ProgramSpec;
 
 pub use self::approximation::Approximation;
-pub use self::callers::{Caller, MappedAt, Module};
 use self::gather::Gathered;
 use crate::error::{Error, Problem};
 use crate::reader::Reader;
@@ -33,8 +31,6 @@ pub struct Conversion {
     pub program: ProgramSpec,
     /// What a job cannot say, or the recording does not know.
     pub approximations: Vec<Approximation>,
-    /// Where its mappings were made, as far as the recording says it.
-    pub mapped_at: Vec<MappedAt>,
 }
 
 /// A file that exists.

@@ -13,7 +13,7 @@ use super::advice::{self, POPULATE};
 use super::drafts::{Draft, Drafts, StepOf};
 use super::gather::{Gathered, Thread};
 use super::names::Names;
-use super::{Conversion, Existing, MappedAt, files};
+use super::{Conversion, Existing, files};
 use crate::event::Pages;
 
 /// The names that tables have, by index; empty of what the job does not use.
@@ -52,25 +52,19 @@ impl Gathered {
             }
             tables.opens.push(name);
         }
-        let mapped_at = self.add_mappings(&used, &mut spec, &mut tables);
+        self.add_mappings(&used, &mut spec, &mut tables);
         self.add_threads(&mut spec, &tables);
         let pages = (self.page_size != 4096).then(|| SizeText::of(self.page_size));
         (spec.page_size, spec.arch) = (pages, self.arch());
-        Some(Conversion { program: spec, approximations: self.said.all(), mapped_at })
+        Some(Conversion { program: spec, approximations: self.said.all() })
     }
 
     fn arch(&self) -> Option<String> {
         (self.machine == "aarch64").then(|| "arm64".to_string())
     }
 
-    fn add_mappings(
-        &mut self,
-        used: &Used,
-        spec: &mut ProgramSpec,
-        tables: &mut Tables,
-    ) -> Vec<MappedAt> {
+    fn add_mappings(&mut self, used: &Used, spec: &mut ProgramSpec, tables: &mut Tables) {
         let mut names = Names::default();
-        let mut mapped_at = Vec::new();
         for (number, mapping) in self.mappings.iter().enumerate() {
             let mut name = String::new();
             if used.mappings[number] {
@@ -87,16 +81,11 @@ impl Gathered {
                     private: made.is_private && made.is_writable,
                     ..MappingSpec::default()
                 });
-                if !made.callers.is_empty() {
-                    let callers = made.callers.clone();
-                    mapped_at.push(MappedAt { mapping: name.clone(), callers });
-                }
                 self.said.inherited_mappings += u64::from(mapping.made_by.is_none());
                 self.said.shared_mappings += u64::from(mapping.stays_instead());
             }
             tables.mappings.push(name);
         }
-        mapped_at
     }
 
     fn add_threads(&mut self, spec: &mut ProgramSpec, tables: &Tables) {

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::choice::{Beside, Choice};
 use super::contents::Contents;
-use super::mapped_by::mapped_by;
 use super::{Change, Figures, FileUse, Outcome, Study, Trial, among, answer, writing};
 use crate::report::Part;
 use crate::units::{number, time};
@@ -145,7 +144,6 @@ fn line(study: &Study, answer: &FileAnswer) -> String {
     );
     line += &tie(study, ties, *ties_with_now);
     line += &for_this_program(study, answer.file, trial);
-    line += &mapped_by(&answer.of.mapped_by);
     line
 }
 
@@ -302,7 +300,7 @@ mod tests {
         Study {
             name: "lookups".to_string(),
             program: Some("./lookups data.mdb".to_string()),
-            files: vec![FileUse { name, used_pages, contents, mapped_by: Vec::new() }],
+            files: vec![FileUse { name, used_pages, contents }],
             now,
             trials: trials.into_iter().map(trial).collect(),
             conditions: Vec::new(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::answer::{Words, Written, files};
 use super::choice::Choice;
 use super::tables::verdict;
-use super::{Condition, MappedBy, Outcome, Study, answer, check};
+use super::{Condition, Outcome, Study, answer, check};
 use crate::footer::Footer;
 use crate::report::to_json;
 use crate::table::{Column, Table};
@@ -33,7 +33,7 @@ pub(crate) struct Json<'a> {
     /// Latency of the machine profile.
     latency_ns: u64,
     /// The answer for each file that is read, the one that reads most first.
-    files: Vec<FileEntry<'a>>,
+    files: Vec<FileEntry>,
     /// The answer for the whole program.
     answer: AnswerEntry,
     now: OutcomeEntry,
@@ -46,13 +46,11 @@ pub(crate) struct Json<'a> {
 /// A file and its answer.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct FileEntry<'a> {
+struct FileEntry {
     name: String,
     contents: &'static str,
     pages_read: u64,
     pages_used: u64,
-    /// Where in the program its mappings were made, as far as that is known.
-    mapped_by: &'a [MappedBy],
     answer: AnswerEntry,
 }
 
@@ -139,7 +137,6 @@ pub(super) fn json(study: &Study, words: &Words, footer: &Footer) -> String {
         contents: file.of.contents.name(),
         pages_read: study.now.pages[file.file],
         pages_used: file.of.used_pages,
-        mapped_by: &file.of.mapped_by,
         answer: AnswerEntry::from(&file.choice),
     });
     let tried = study.trials.iter().enumerate().map(|(index, trial)| TriedEntry {

@@ -10,7 +10,6 @@ pub mod check;
 mod choice;
 mod contents;
 mod data;
-mod mapped_by;
 mod tables;
 mod writing;
 
@@ -22,7 +21,6 @@ pub use self::choice::{Beside, Choice, Figures, LATENCIES, Tried, choose};
 pub use self::contents::{Contents, FIRST_BYTES};
 #[cfg(feature = "schema")]
 pub(crate) use self::data::Json;
-pub use self::mapped_by::{Caller, MappedBy};
 use crate::footer::Footer;
 use crate::program;
 use crate::report::{Part, Report};
@@ -63,9 +61,6 @@ pub struct FileUse {
     pub used_pages: u64,
     /// What kind it is.
     pub contents: Contents,
-    /// Where in the program mappings of it were made, as far as that is known; where most were
-    /// made first.
-    pub mapped_by: Vec<MappedBy>,
 }
 
 /// What a run of the model came to.

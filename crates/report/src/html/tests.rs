@@ -130,7 +130,7 @@ fn advised() -> Value {
             "lines": [{ "place": "C", "text": "a < b;" }] }],
         "governed": "Where it cannot be changed.", "read_ahead_kb": 8192, "latency_ns": 54_000,
         "files": [{ "name": "a", "contents": "lmdb", "pages_read": 545_166, "pages_used": 3624,
-            "mapped_by": [], "answer": { "best": 0, "ties": [1], "ties_with_now": false } }],
+            "answer": { "best": 0, "ties": [1], "ties_with_now": false } }],
         "answer": { "best": 0, "ties": [1], "ties_with_now": false },
         "now": outcome(545_166, 1_600_000_000),
         "tried": [

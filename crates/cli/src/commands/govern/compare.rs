@@ -86,7 +86,7 @@ impl Trial<'_> {
     fn run(&self, variant: Variant, cached_bytes: u64) -> Result<Measured, Error> {
         let metered = match variant {
             Variant::Governed => self.governed.run()?,
-            Variant::Plain => trial::run(self.program, None)?,
+            Variant::Plain => trial::run(self.program)?,
         };
         let (exit_code, signal) = metered.end();
         let [stdout, stderr] = metered.digests();

@@ -14,7 +14,7 @@ const AS_GOOD: f64 = 0.10;
 /// Differences of fewer pages are none: what the program itself needs to start, and metadata.
 const FEW_PAGES: f64 = 64.0;
 
-/// Differences of less time are none: the library takes about as long to be loaded.
+/// Differences of less time are none: to advise a program takes about as long.
 const SHORT_NS: f64 = 2e6;
 
 /// What the check says.

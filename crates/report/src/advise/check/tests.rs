@@ -16,12 +16,7 @@ fn study(check: Option<Check>) -> Study {
     Study {
         name: "lookups".to_string(),
         program: Some("./lookups a".to_string()),
-        files: vec![FileUse {
-            name: "a".to_string(),
-            used_pages: 3000,
-            contents: Contents::Other,
-            mapped_by: Vec::new(),
-        }],
+        files: vec![FileUse { name: "a".to_string(), used_pages: 3000, contents: Contents::Other }],
         now: outcome(500_000, 1600.0),
         trials: vec![
             trial(Change::Madvise(on, ReadHint::Random), outcome(3000, 400.0)),
