@@ -48,6 +48,9 @@ impl Slot {
         held.tracee.read(vdso.begin, &mut image).map_err(|_| no_place.clone())?;
         let begin = contents_end(&image).ok_or(no_place.clone())?.next_multiple_of(8);
         let padding = image.get(begin..).unwrap_or(&[]);
+        if padding.len() < STUB_BYTES {
+            return Err(no_place);
+        }
         let slots = padding.chunks_exact(STUB_BYTES).enumerate().map(|(index, bytes)| {
             let address = vdso.begin + (begin + index * STUB_BYTES) as u64;
             (Slot { address }, bytes)
@@ -65,7 +68,10 @@ impl Slot {
                     || *thread == held.inner_tid && held.is_outside(slot)
             })
             .map(|(slot, _)| slot)
-            .ok_or(no_place)
+            .ok_or(Refusal::Busy {
+                tid: held.tracee.tid(),
+                place: "a vDSO full of stubs of others",
+            })
     }
 
     /// The last word, by which a stub is recognised, is written first and cleared last.

@@ -78,6 +78,10 @@ impl Tracee {
         Ok(tracee)
     }
 
+    pub fn tid(&self) -> u32 {
+        self.tid
+    }
+
     /// Has the thread stop as soon as it is about to run code of its program.
     pub fn interrupt(&self) -> Result<(), Errno> {
         self.request(libc::PTRACE_INTERRUPT, 0, 0).map(|_| ())

@@ -37,6 +37,7 @@ impl ThreadPhaseSpec {
             fadvise: self.fadvise.clone(),
             offset: self.offset.clone(),
             len: self.len.clone(),
+            after: self.after.clone(),
             ..ThreadPhaseSpec::default()
         };
         if *self == advice {
